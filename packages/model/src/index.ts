@@ -1,0 +1,7 @@
+export * from './entities/service.js'
+export * from './filter/filter.js'
+export * from './kernel/entity.js'
+export * from './kernel/field.js'
+export * from './kernel/types.js'
+export * from './kernel/wire.js'
+export * from './symbols.js'

@@ -1,0 +1,121 @@
+import type { Field, SymbolType, Tags, Write } from './types.js'
+
+interface Options {
+  readonly write?: Write
+  readonly unique?: boolean
+  readonly filter?: false
+  readonly symbolName?: string
+  readonly column?: string
+  readonly fallback?: unknown
+  readonly secret?: true
+  readonly hidden?: true
+}
+
+type Schema = Field['schema']
+
+function make<T>(schema: Schema, symbol: SymbolType | null, fallback: unknown, o: Options = {}): Field<T> {
+  return {
+    write: o.write ?? 'OOO',
+    schema,
+    symbol: o.filter === false ? null : symbol,
+    column: o.column ?? null,
+    unique: o.unique ?? false,
+    fallback: o.fallback === undefined ? fallback : o.fallback,
+    ...(o.symbolName && { symbolName: o.symbolName }),
+    ...(o.secret && { secret: true }),
+    ...(o.hidden && { hidden: true }),
+    store: (value) => value,
+    load: (stored) => stored as T,
+  }
+}
+
+/** wire: lists of strings are sets: sorted by bytes, without doubles; an empty one reads as null. */
+const asSet = {
+  store: (values: readonly string[] | null) => [...new Set(values ?? [])].sort(byBytes),
+  load: (stored: unknown) => ((stored as string[]).length > 0 ? (stored as string[]) : null),
+}
+
+const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
+
+/** wire: scalars are kept; objects and arrays below are dropped without a word. */
+const scalars = (value: unknown): Tags =>
+  Object.fromEntries(
+    Object.entries((value ?? {}) as Tags).filter(([, v]) => v === null || typeof v !== 'object'),
+  )
+
+const map = { type: ['object', 'null'], additionalProperties: true }
+const strings = { type: ['array', 'null'], items: { type: 'string' } }
+
+export const field = {
+  string: (o?: Options & { min?: number; max?: number; nullable?: true; format?: string }): Field<string> =>
+    make(
+      {
+        type: o?.nullable ? ['string', 'null'] : 'string',
+        ...(o?.min !== undefined && { minLength: o.min }),
+        maxLength: o?.max ?? 4096,
+        ...(o?.format && { format: o.format }),
+      },
+      'string',
+      o?.nullable ? null : '',
+      o,
+    ),
+  bool: (o?: Options): Field<boolean> => make({ type: 'boolean' }, 'bool', false, o),
+  integer: (o?: Options & { min?: number; max?: number; nullable?: true }): Field<number> => ({
+    ...make<number>(
+      {
+        type: o?.nullable ? ['integer', 'null'] : 'integer',
+        ...(o?.min !== undefined && { minimum: o.min }),
+        ...(o?.max !== undefined && { maximum: o.max }),
+      },
+      'number',
+      o?.nullable ? null : 0,
+      o,
+    ),
+    load: (stored) => (stored === null ? null : Number(stored)) as number,
+  }),
+  /** JSON shows three digits of a second, always UTC. */
+  datetime: (o?: Options): Field<Date | null> =>
+    make({ type: ['string', 'null'], format: 'date-time' }, 'datetime', null, o),
+  oneOf: <const V extends string>(values: readonly V[], o?: Options): Field<V> =>
+    make({ type: 'string', enum: values }, 'string', values[0], o),
+  /** JSON shows the name; storage and filters see the number. */
+  coded: <const C extends Readonly<Record<string, number>>>(
+    codes: C,
+    o?: Options,
+  ): Field<keyof C & string> => ({
+    ...make<keyof C & string>({ type: 'string', enum: Object.keys(codes) }, 'number', Object.keys(codes)[0], o),
+    store: (name) => codes[name],
+    load: (code) => Object.keys(codes).find((name) => codes[name] === code) as keyof C & string,
+  }),
+  /** A JSON document, replaced as a whole; filters cannot name it. */
+  object: (o?: Options & { schema?: Schema }): Field<object | null> =>
+    make(o?.schema ?? { type: 'object' }, null, null, o),
+  /** A flat map like tags. */
+  map: (o?: Options): Field<Tags> => ({ ...make<Tags>(map, null, {}, o), store: scalars }),
+  /** Free words that policies select by. */
+  attributes: (o?: Options): Field<readonly string[] | null> => ({
+    ...make<readonly string[] | null>(strings, 'strings', [], o),
+    ...asSet,
+  }),
+  /** A set of strings, such as the ids of a service's configs. */
+  strings: (o?: Options): Field<readonly string[] | null> => ({
+    ...make<readonly string[] | null>(strings, 'strings', [], o),
+    ...asSet,
+  }),
+  /** The id of an entity of another kind. */
+  ref: (to: string, o?: Options & { nullable?: true }): Field<string> => ({
+    ...make<string>(
+      { type: o?.nullable ? ['string', 'null'] : 'string' },
+      'string',
+      o?.nullable ? null : '',
+      o,
+    ),
+    ref: to,
+  }),
+  /** A role list over another kind: '#attribute', '@id', '#all'. */
+  roles: (of: string, o?: Options): Field<readonly string[] | null> => ({
+    ...make<readonly string[] | null>(strings, 'strings', [], o),
+    ...asSet,
+    rolesOf: of,
+  }),
+}

@@ -1,0 +1,70 @@
+export type Service = 'identity' | 'pki' | 'policy' | 'sessions'
+
+/** One collection of the API, as data. Everything uniform about it follows from here. */
+export interface Entity<F extends Fields = Fields> {
+  readonly kind: string // path segment: 'service-policies'
+  readonly singular: string // in messages, its table in snake case: 'servicePolicy'
+  readonly plural: string // in messages: 'servicePolicies'
+  readonly owner: Service
+  readonly ids: IdForm
+  readonly fields: F
+  readonly links: Readonly<Record<string, Link>>
+  /** True when another service or a cache keeps copies: writes leave change rows. */
+  readonly followed: boolean
+}
+
+/** As facts/rest.md 6: 9 to 10 characters, about 21 characters of base62, or a cuid that grows with time. */
+export type IdForm = 'short' | 'base62' | 'cuid'
+
+/** One member, as plain data. */
+export interface Field<T = unknown> {
+  readonly write: Write
+  readonly schema: Readonly<Record<string, unknown>> // JSON Schema: validation and the served documents
+  readonly symbol: SymbolType | null // how filters compare it; null: they may not name it
+  readonly symbolName?: string // where it is not the member's name: configTypeId is filtered as 'type'
+  readonly column: string | null // null: the name in snake case
+  readonly unique: boolean
+  /** What an absent member becomes on create and replace. */
+  readonly fallback: unknown
+  /** The kind whose id this is; reads show a reference beside it, named without 'Id'. */
+  readonly ref?: string
+  /** The kind that this role list selects; reads show the roles by name beside it. */
+  readonly rolesOf?: string
+  /** Never leaves the owner: not in answers, audit rows or logs. */
+  readonly secret?: boolean
+  /** Stored, but reads show it only through the kind's view. */
+  readonly hidden?: boolean
+  store(value: T): unknown
+  load(stored: unknown): T
+}
+
+export type Fields = Readonly<Record<string, Field>>
+
+/** Create, replace, patch, as in the documents' tables: R required, O optional, - ignored. */
+export type Write = 'RRO' | 'ROO' | 'OOO' | 'R--' | 'O--' | 'RRR' | '---'
+export type SymbolType = 'string' | 'number' | 'bool' | 'datetime' | 'strings' | 'tags'
+
+/** `/{kind}/{id}/{name}`: rows of kind `to`. */
+export interface Link {
+  readonly to: string
+  readonly by?: string // the role list of this kind that selects them
+  readonly through?: string // the symbol of `to` that holds this entity's id: the gateway asks nobody
+  readonly knownTo?: Service // who can say which; absent: the owner
+  readonly unlisted?: true // not among _links
+}
+
+export type ValuesOf<E extends Entity> = {
+  readonly [K in keyof E['fields']]: E['fields'][K] extends Field<infer T> ? T : never
+}
+
+/** Members of every kind beside its own. */
+export interface BaseRow {
+  readonly id: string
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly tags: Tags
+  readonly isSystem: boolean
+}
+
+export type Tags = Readonly<Record<string, string | number | boolean | null>>
+export type RowOf<E extends Entity> = ValuesOf<E> & BaseRow

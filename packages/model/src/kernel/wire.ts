@@ -1,0 +1,28 @@
+import type { Entity } from './types.js'
+
+/** `_links` of an entity: itself and its listed collections. wire: always relative to the API's root. */
+export function linksOf({ kind, links }: Entity, id: string): Record<string, { href: string }> {
+  const self = `./${kind}/${id}`
+  const listed = Object.entries(links)
+    .filter(([, { unlisted }]) => !unlisted)
+    .map(([name]) => [name, { href: `${self}/${name}` }] as const)
+  return { self: { href: self }, ...Object.fromEntries(listed) }
+}
+
+/** How one entity names another. wire: a name that is not known is left out. */
+export interface Reference {
+  readonly _links: Readonly<Record<string, { href: string }>>
+  readonly entity: string
+  readonly id: string
+  readonly name?: string
+}
+
+export function referenceTo(entity: Entity, id: string, name?: string): Reference {
+  return { _links: linksOf(entity, id), entity: entity.kind, id, ...(name !== undefined && { name }) }
+}
+
+/** wire: three digits of a second, always UTC. */
+export const timeText = (time: Date): string => time.toISOString()
+
+/** wire: a time that never was. */
+export const noTime = '0001-01-01T00:00:00.000Z'

@@ -1,0 +1,23 @@
+export * from './context.js'
+export * from './fault.js'
+export type { Change, Changes, Position } from './gen/overlay/change/v1/change.js'
+export { ChangeServiceService } from './gen/overlay/change/v1/change.js'
+export type {
+  ListRequest,
+  ListResponse,
+  Perspective,
+  Query as ListQuery,
+  RoleList,
+  Selection,
+  Written,
+} from './gen/overlay/entity/v1/entity.js'
+export { EntityServiceService } from './gen/overlay/entity/v1/entity.js'
+export type { ApiSession } from './gen/overlay/identity/v1/identity.js'
+export { IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
+export type { EnrollmentWish } from './gen/overlay/pki/v1/pki.js'
+export { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
+export { Access, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
+export { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
+export * from './methods.js'
+export * from './remote.js'
+export * from './serve.js'
