@@ -5,7 +5,9 @@ export interface FilterSymbol {
   readonly type: SymbolType
 }
 
-export const snake = (name: string): string => name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`)
+/** A member's name as its column: 'primary.updb.maxAttempts' is primary_updb_max_attempts. */
+export const snake = (name: string): string =>
+  name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`).replaceAll('.', '_')
 
 const cache = new WeakMap<Entity, ReadonlyMap<string, FilterSymbol>>()
 
@@ -23,6 +25,7 @@ export function symbolsOf(entity: Entity): ReadonlyMap<string, FilterSymbol> {
     ['tags', { column: 'tags', type: 'tags' }],
     ['isSystem', { column: 'is_system', type: 'bool' }],
     ...own,
+    ...Object.entries(entity.computed ?? {}),
   ])
   cache.set(entity, symbols)
   return symbols

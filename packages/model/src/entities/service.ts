@@ -16,7 +16,7 @@ export const service = defineEntity({
     roleAttributes: field.attributes(),
   },
   links: {
-    configs: { to: 'configs' },
+    configs: { to: 'configs', by: 'configs' },
     'edge-routers': { to: 'edge-routers', unlisted: true },
     identities: { to: 'identities', unlisted: true },
     'service-edge-router-policies': { to: 'service-edge-router-policies' },

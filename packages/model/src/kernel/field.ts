@@ -38,7 +38,7 @@ const asSet = {
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
 /** wire: scalars are kept; objects and arrays below are dropped without a word. */
-const scalars = (value: unknown): Tags =>
+export const scalarsOf = (value: unknown): Tags =>
   Object.fromEntries(
     Object.entries((value ?? {}) as Tags).filter(([, v]) => v === null || typeof v !== 'object'),
   )
@@ -83,7 +83,12 @@ export const field = {
     codes: C,
     o?: Options,
   ): Field<keyof C & string> => ({
-    ...make<keyof C & string>({ type: 'string', enum: Object.keys(codes) }, 'number', Object.keys(codes)[0], o),
+    ...make<keyof C & string>(
+      { type: 'string', enum: Object.keys(codes) },
+      'number',
+      Object.keys(codes)[0],
+      o,
+    ),
     store: (name) => codes[name],
     load: (code) => Object.keys(codes).find((name) => codes[name] === code) as keyof C & string,
   }),
@@ -91,11 +96,12 @@ export const field = {
   object: (o?: Options & { schema?: Schema }): Field<object | null> =>
     make(o?.schema ?? { type: 'object' }, null, null, o),
   /** A flat map like tags. */
-  map: (o?: Options): Field<Tags> => ({ ...make<Tags>(map, null, {}, o), store: scalars }),
+  map: (o?: Options): Field<Tags> => ({ ...make<Tags>(map, null, {}, o), store: scalarsOf }),
   /** Free words that policies select by. */
   attributes: (o?: Options): Field<readonly string[] | null> => ({
     ...make<readonly string[] | null>(strings, 'strings', [], o),
     ...asSet,
+    attributes: true,
   }),
   /** A set of strings, such as the ids of a service's configs. */
   strings: (o?: Options): Field<readonly string[] | null> => ({

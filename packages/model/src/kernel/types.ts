@@ -6,9 +6,13 @@ export interface Entity<F extends Fields = Fields> {
   readonly singular: string // in messages, its table in snake case: 'servicePolicy'
   readonly plural: string // in messages: 'servicePolicies'
   readonly owner: Service
+  /** Where it is not the singular in snake case: two kinds may show the same rows. */
+  readonly table?: string
   readonly ids: IdForm
   readonly fields: F
   readonly links: Readonly<Record<string, Link>>
+  /** Computed values that filters and sorts may name, as SQL over the kind's table. */
+  readonly computed?: Readonly<Record<string, { readonly column: string; readonly type: SymbolType }>>
   /** True when another service or a cache keeps copies: writes leave change rows. */
   readonly followed: boolean
 }
@@ -30,6 +34,8 @@ export interface Field<T = unknown> {
   readonly ref?: string
   /** The kind that this role list selects; reads show the roles by name beside it. */
   readonly rolesOf?: string
+  /** Words that policies select by: no '#' or '@' in front, none empty. */
+  readonly attributes?: boolean
   /** Never leaves the owner: not in answers, audit rows or logs. */
   readonly secret?: boolean
   /** Stored, but reads show it only through the kind's view. */
@@ -41,16 +47,18 @@ export interface Field<T = unknown> {
 export type Fields = Readonly<Record<string, Field>>
 
 /** Create, replace, patch, as in the documents' tables: R required, O optional, - ignored. */
-export type Write = 'RRO' | 'ROO' | 'OOO' | 'R--' | 'O--' | 'RRR' | '---'
+export type Write = 'RRO' | 'ROO' | 'OOO' | 'ORO' | 'R--' | 'O--' | 'RRR' | '---'
 export type SymbolType = 'string' | 'number' | 'bool' | 'datetime' | 'strings' | 'tags'
 
 /** `/{kind}/{id}/{name}`: rows of kind `to`. */
 export interface Link {
   readonly to: string
-  readonly by?: string // the role list of this kind that selects them
+  readonly by?: string // the role list, or list of ids, of this kind that selects them
   readonly through?: string // the symbol of `to` that holds this entity's id: the gateway asks nobody
   readonly knownTo?: Service // who can say which; absent: the owner
   readonly unlisted?: true // not among _links
+  readonly at?: string // no list: the one entity of kind `to` whose id this member holds
+  readonly special?: true // no list of rows: answered by hand
 }
 
 export type ValuesOf<E extends Entity> = {

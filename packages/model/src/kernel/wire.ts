@@ -1,11 +1,21 @@
 import type { Entity } from './types.js'
 
-/** `_links` of an entity: itself and its listed collections. wire: always relative to the API's root. */
-export function linksOf({ kind, links }: Entity, id: string): Record<string, { href: string }> {
+/**
+ * `_links` of an entity: itself and its listed collections. wire: always relative to the API's root.
+ * `row` gives the ids of links to one other entity; where it is not at hand they are what an absent member becomes.
+ */
+export function linksOf(
+  { kind, links, fields }: Entity,
+  id: string,
+  row: Readonly<Record<string, unknown>> = {},
+): Record<string, { href: string }> {
   const self = `./${kind}/${id}`
   const listed = Object.entries(links)
     .filter(([, { unlisted }]) => !unlisted)
-    .map(([name]) => [name, { href: `${self}/${name}` }] as const)
+    .map(([name, { to, at }]) => {
+      const href = at === undefined ? `${self}/${name}` : `./${to}/${row[at] ?? fields[at]?.fallback}`
+      return [name, { href }] as const
+    })
   return { self: { href: self }, ...Object.fromEntries(listed) }
 }
 
@@ -17,8 +27,13 @@ export interface Reference {
   readonly name?: string
 }
 
-export function referenceTo(entity: Entity, id: string, name?: string): Reference {
-  return { _links: linksOf(entity, id), entity: entity.kind, id, ...(name !== undefined && { name }) }
+export function referenceTo(
+  entity: Entity,
+  id: string,
+  name?: string,
+  row?: Readonly<Record<string, unknown>>,
+): Reference {
+  return { _links: linksOf(entity, id, row), entity: entity.kind, id, ...(name !== undefined && { name }) }
 }
 
 /** wire: three digits of a second, always UTC. */

@@ -41,6 +41,14 @@ export interface GetApiSessionRequest {
   token: string;
 }
 
+export interface CheckApiSessionRequest {
+  id: string;
+}
+
+export interface CheckApiSessionResponse {
+  position: Position | undefined;
+}
+
 export interface ApiSession {
   id: string;
   token: string;
@@ -389,6 +397,142 @@ export const GetApiSessionRequest: MessageFns<GetApiSessionRequest> = {
   fromPartial<I extends Exact<DeepPartial<GetApiSessionRequest>, I>>(object: I): GetApiSessionRequest {
     const message = createBaseGetApiSessionRequest();
     message.token = object.token ?? "";
+    return message;
+  },
+};
+
+function createBaseCheckApiSessionRequest(): CheckApiSessionRequest {
+  return { id: "" };
+}
+
+export const CheckApiSessionRequest: MessageFns<CheckApiSessionRequest> = {
+  encode(message: CheckApiSessionRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CheckApiSessionRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCheckApiSessionRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): CheckApiSessionRequest {
+    return { id: isSet(object.id) ? globalThis.String(object.id) : "" };
+  },
+
+  toJSON(message: CheckApiSessionRequest): unknown {
+    const obj: any = {};
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<CheckApiSessionRequest>, I>>(base?: I): CheckApiSessionRequest {
+    return CheckApiSessionRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CheckApiSessionRequest>, I>>(object: I): CheckApiSessionRequest {
+    const message = createBaseCheckApiSessionRequest();
+    message.id = object.id ?? "";
+    return message;
+  },
+};
+
+function createBaseCheckApiSessionResponse(): CheckApiSessionResponse {
+  return { position: undefined };
+}
+
+export const CheckApiSessionResponse: MessageFns<CheckApiSessionResponse> = {
+  encode(message: CheckApiSessionResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.position !== undefined) {
+      Position.encode(message.position, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CheckApiSessionResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCheckApiSessionResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.position = Position.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): CheckApiSessionResponse {
+    return { position: isSet(object.position) ? Position.fromJSON(object.position) : undefined };
+  },
+
+  toJSON(message: CheckApiSessionResponse): unknown {
+    const obj: any = {};
+    if (message.position !== undefined) {
+      obj.position = Position.toJSON(message.position);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<CheckApiSessionResponse>, I>>(base?: I): CheckApiSessionResponse {
+    return CheckApiSessionResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CheckApiSessionResponse>, I>>(object: I): CheckApiSessionResponse {
+    const message = createBaseCheckApiSessionResponse();
+    message.position = (object.position !== undefined && object.position !== null)
+      ? Position.fromPartial(object.position)
+      : undefined;
     return message;
   },
 };
@@ -1247,6 +1391,18 @@ export const IdentityServiceService = {
     responseSerialize: (value: ApiSession): Buffer => Buffer.from(ApiSession.encode(value).finish()),
     responseDeserialize: (value: Buffer): ApiSession => ApiSession.decode(value),
   },
+  /** Refused when the API session is gone or not fully authenticated; else up to where it is known to live. */
+  checkApiSession: {
+    path: "/overlay.identity.v1.IdentityService/CheckApiSession" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: CheckApiSessionRequest): Buffer =>
+      Buffer.from(CheckApiSessionRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): CheckApiSessionRequest => CheckApiSessionRequest.decode(value),
+    responseSerialize: (value: CheckApiSessionResponse): Buffer =>
+      Buffer.from(CheckApiSessionResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): CheckApiSessionResponse => CheckApiSessionResponse.decode(value),
+  },
   /** Last use of API sessions, gathered by a gateway. */
   markActivity: {
     path: "/overlay.identity.v1.IdentityService/MarkActivity" as const,
@@ -1295,6 +1451,8 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   authenticate: handleUnaryCall<AuthenticateRequest, ApiSession>;
   /** NOT found is a Fault UNAUTHORIZED. Hot: goes through the tagged stream. */
   getApiSession: handleUnaryCall<GetApiSessionRequest, ApiSession>;
+  /** Refused when the API session is gone or not fully authenticated; else up to where it is known to live. */
+  checkApiSession: handleUnaryCall<CheckApiSessionRequest, CheckApiSessionResponse>;
   /** Last use of API sessions, gathered by a gateway. */
   markActivity: handleUnaryCall<MarkActivityRequest, MarkActivityResponse>;
   disableIdentity: handleUnaryCall<DisableIdentityRequest, Written>;
@@ -1334,6 +1492,22 @@ export interface IdentityServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ApiSession) => void,
+  ): ClientUnaryCall;
+  /** Refused when the API session is gone or not fully authenticated; else up to where it is known to live. */
+  checkApiSession(
+    request: CheckApiSessionRequest,
+    callback: (error: ServiceError | null, response: CheckApiSessionResponse) => void,
+  ): ClientUnaryCall;
+  checkApiSession(
+    request: CheckApiSessionRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: CheckApiSessionResponse) => void,
+  ): ClientUnaryCall;
+  checkApiSession(
+    request: CheckApiSessionRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: CheckApiSessionResponse) => void,
   ): ClientUnaryCall;
   /** Last use of API sessions, gathered by a gateway. */
   markActivity(

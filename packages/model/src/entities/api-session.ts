@@ -1,0 +1,23 @@
+import { defineEntity } from '../kernel/entity.js'
+import { field } from '../kernel/field.js'
+
+/** Somebody who has logged in. Created by a login, never by a body; only its end is told to followers. */
+export const apiSession = defineEntity({
+  kind: 'api-sessions',
+  singular: 'apiSession',
+  owner: 'identity',
+  ids: 'cuid',
+  followed: true,
+  fields: {
+    token: field.string({ write: '---', secret: true }), // a credential: shown by the view, never audited
+    identityId: field.ref('identities', { write: '---', symbolName: 'identity' }),
+    authenticatorId: field.string({ write: '---', symbolName: 'authenticator' }),
+    ipAddress: field.string({ write: '---' }),
+    configTypes: { ...field.strings({ write: '---', filter: false }), load: (ids) => ids as string[] },
+    isMfaRequired: field.bool({ write: '---', filter: false }),
+    isMfaComplete: field.bool({ write: '---', filter: false }),
+    isCertExtendable: field.bool({ write: '---', filter: false }),
+    lastActivityAt: field.datetime({ write: '---' }),
+  },
+  links: { sessions: { to: 'sessions', through: 'apiSession' } },
+})

@@ -1,0 +1,66 @@
+import { defineEntity } from '../kernel/entity.js'
+import { field } from '../kernel/field.js'
+
+const precedences = ['default', 'required', 'failed'] as const
+
+/** Somebody or something that may log in. */
+export const identity = defineEntity({
+  kind: 'identities',
+  singular: 'identity',
+  owner: 'identity',
+  ids: 'short',
+  followed: true,
+  fields: {
+    name: field.string({ write: 'RRO', min: 1, unique: true }),
+    // wire: five words are accepted, stored is what the system knows; shown as typeId and as a reference
+    type: field.oneOf(['Default', 'User', 'Device', 'Service', 'Router'], { write: 'RRO', hidden: true }),
+    isAdmin: field.bool({ write: 'RRO' }),
+    isDefaultAdmin: field.bool({ write: '---' }),
+    roleAttributes: field.attributes(),
+    externalId: field.string({ nullable: true, unique: true }),
+    authPolicyId: field.ref('auth-policies', { nullable: true, fallback: 'default' }),
+    appData: field.map(),
+    defaultHostingCost: field.integer({ min: 0, max: 65535, filter: false }),
+    defaultHostingPrecedence: field.oneOf(precedences, { filter: false }),
+    serviceHostingCosts: field.object({
+      fallback: {},
+      schema: {
+        type: ['object', 'null'],
+        additionalProperties: { type: 'integer', minimum: 0, maximum: 65535 },
+      },
+    }),
+    serviceHostingPrecedences: field.object({
+      fallback: {},
+      schema: { type: ['object', 'null'], additionalProperties: { type: 'string' } },
+    }),
+    envInfo: field.object({ write: '---', fallback: {} }),
+    sdkInfo: field.object({ write: '---', fallback: {} }),
+    disabledAt: field.datetime({ write: '---', filter: false, hidden: true }),
+    disabledUntil: field.datetime({ write: '---', filter: false, hidden: true }),
+    // The wish as it was sent. Secret, because answers show what became of it under the same name.
+    enrollment: field.object({
+      write: 'O--',
+      secret: true,
+      schema: {
+        type: ['object', 'null'],
+        properties: {
+          ott: { type: 'boolean' },
+          ottca: { type: 'string' },
+          updb: { type: 'string' },
+        },
+      },
+    }),
+  },
+  links: {
+    'auth-policies': { to: 'auth-policies', at: 'authPolicyId' },
+    authenticators: { to: 'authenticators', through: 'identity' },
+    'edge-router-policies': { to: 'edge-router-policies', knownTo: 'policy' },
+    'edge-routers': { to: 'edge-routers', knownTo: 'policy' },
+    enrollments: { to: 'enrollments', through: 'identity' },
+    'failed-service-requests': { to: 'identities', special: true },
+    'posture-data': { to: 'identities', special: true },
+    'service-configs': { to: 'identities', special: true },
+    'service-policies': { to: 'service-policies', knownTo: 'policy' },
+    services: { to: 'services', knownTo: 'policy' },
+  },
+})

@@ -1,0 +1,20 @@
+import { defineEntity } from '../kernel/entity.js'
+import { field } from '../kernel/field.js'
+
+/** Leave to dial or bind one service, tied to one API session. */
+export const session = defineEntity({
+  kind: 'sessions',
+  singular: 'session',
+  owner: 'sessions',
+  ids: 'cuid',
+  followed: true,
+  fields: {
+    token: field.string({ write: '---' }),
+    type: field.oneOf(['Dial', 'Bind'], { write: '---' }),
+    apiSessionId: field.ref('api-sessions', { write: '---', symbolName: 'apiSession' }),
+    serviceId: field.ref('services', { write: '---', symbolName: 'service' }),
+    identityId: field.string({ write: '---', filter: false }),
+    servicePolicies: field.strings({ write: '---', filter: false }),
+  },
+  links: { 'route-path': { to: 'routers' } },
+})

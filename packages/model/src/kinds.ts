@@ -1,0 +1,23 @@
+import { apiSession } from './entities/api-session.js'
+import { authPolicy } from './entities/auth-policy.js'
+import { authenticator } from './entities/authenticator.js'
+import { edgeRouter } from './entities/edge-router.js'
+import { identity } from './entities/identity.js'
+import { identityType } from './entities/identity-type.js'
+import { service } from './entities/service.js'
+import { session } from './entities/session.js'
+import type { Entity } from './kernel/types.js'
+
+const all: readonly Entity[] = [
+  apiSession,
+  authPolicy,
+  authenticator,
+  edgeRouter,
+  identity,
+  identityType,
+  service,
+  session,
+]
+
+/** Every kind, by the path segment of its collection. */
+export const kinds: ReadonlyMap<string, Entity> = new Map(all.map((entity) => [entity.kind, entity]))

@@ -1,0 +1,49 @@
+import { type Entity, type Field, scalarsOf, type Tags } from '@overlay/model'
+import type { AnyRow, AnyValues } from './row.js'
+
+type Json = Readonly<Record<string, unknown>>
+
+/** A member by its name; 'a.b' lies in an object below. */
+export function memberOf(json: Json, name: string): unknown {
+  let value: unknown = json
+  for (const part of name.split('.')) {
+    if (value === null || typeof value !== 'object') return undefined
+    value = (value as Json)[part]
+  }
+  return value
+}
+
+/** In the form in which it will be read back, so that checks see sets as sets. */
+const given = (field: Field, value: unknown): unknown => field.load(field.store(value ?? field.fallback))
+
+const writes = (field: Field, operation: 0 | 1): boolean => field.write[operation] !== '-'
+
+/** What a create body says; members that may not be written, or are absent, get what they are without. */
+export function createdValues(entity: Entity, json: Json): { values: AnyValues; tags: Tags } {
+  const values = Object.entries(entity.fields).map(([name, field]) => [
+    name,
+    given(field, writes(field, 0) ? memberOf(json, name) : undefined),
+  ])
+  return { values: Object.fromEntries(values) as AnyValues, tags: scalarsOf(json.tags) }
+}
+
+/** The row with the members that the mask names taken from the body. Of a map or object the whole is replaced. */
+export function updatedValues(
+  entity: Entity,
+  before: AnyRow,
+  json: Json,
+  mask: ReadonlySet<string>,
+): { values: AnyValues; tags: Tags; names: ReadonlySet<string> } {
+  const stored = before as unknown as Json
+  const names = new Set(
+    Object.entries(entity.fields)
+      .filter(([name, field]) => writes(field, 1) && mask.has(name))
+      .map(([name]) => name),
+  )
+  const values = Object.entries(entity.fields).map(([name, field]) => [
+    name,
+    names.has(name) ? given(field, memberOf(json, name)) : stored[name],
+  ])
+  const tags = mask.has('tags') ? scalarsOf(json.tags) : before.tags
+  return { values: Object.fromEntries(values) as AnyValues, tags, names }
+}

@@ -1,0 +1,16 @@
+import { type Entity, snake } from '@overlay/model'
+import { type Fault, invalid } from '@overlay/rpc'
+import pg from 'pg'
+import { columnOf } from './row.js'
+
+const uniqueViolation = '23505'
+
+/** A broken unique constraint as the field error that clients know. Constraints are named for this. */
+export function uniqueFault(entity: Entity, err: unknown): Fault | undefined {
+  if (!(err instanceof pg.DatabaseError) || err.code !== uniqueViolation) return undefined
+  for (const [name, field] of Object.entries(entity.fields)) {
+    if (err.constraint === `${snake(entity.singular)}_${columnOf(name, field)}_is_unique`)
+      return invalid(name, `${name} must be unique`, /\)=\((.*)\) already exists/.exec(err.detail ?? '')?.[1])
+  }
+  return undefined
+}
