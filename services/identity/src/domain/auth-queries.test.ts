@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { authQueriesOf } from './auth-queries.js'
+
+const none = { requireTotp: false, requireExtJwtSigner: null }
+
+test.each([
+  ['nothing is asked of a session without second factor', false, false, none, []],
+  ['a required second factor is asked for until it is complete', true, false, none, ['MFA']],
+  ['a complete second factor is not asked for again', true, true, none, []],
+  ['a policy asks sessions that began without', false, false, { ...none, requireTotp: true }, ['MFA']],
+  ['a policy accepts a complete factor', false, true, { ...none, requireTotp: true }, []],
+  [
+    'a second signer is asked for on every look',
+    false,
+    true,
+    { ...none, requireExtJwtSigner: 's' },
+    ['EXT-JWT'],
+  ],
+] as const)('%s', (_rule, isMfaRequired, isMfaComplete, demands, expected) => {
+  const queries = authQueriesOf({ isMfaRequired, isMfaComplete }, demands) as { typeId: string }[]
+  expect(queries.map(({ typeId }) => typeId)).toEqual(expected)
+})

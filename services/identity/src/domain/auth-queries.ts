@@ -1,0 +1,29 @@
+/** What a session knows of its second factor. */
+export interface Factors {
+  readonly isMfaRequired: boolean
+  readonly isMfaComplete: boolean
+}
+
+/** What a policy demands beside the first factor. */
+export interface Demands {
+  readonly requireTotp: boolean
+  readonly requireExtJwtSigner: string | null
+}
+
+const totp = {
+  format: 'alphaNumeric',
+  httpMethod: 'POST',
+  httpUrl: './authenticate/mfa',
+  maxLength: 6,
+  minLength: 4,
+  provider: 'ziti',
+  typeId: 'MFA',
+}
+
+/** What the session still has to answer. Computed on each look: a change of policy hits sessions at once. */
+export function authQueriesOf(factors: Factors, demands: Demands): object[] {
+  const queries: object[] = []
+  if ((factors.isMfaRequired || demands.requireTotp) && !factors.isMfaComplete) queries.push(totp)
+  if (demands.requireExtJwtSigner !== null) queries.push({ httpUrl: '', provider: 'url', typeId: 'EXT-JWT' })
+  return queries
+}
