@@ -45,7 +45,7 @@ const idsIn = (roles: readonly string[]): string[] =>
 
 function wireOf(entity: Entity, row: AnyRow, names: NamesByKind): Members {
   const wire: Members = {
-    _links: linksOf(entity, row.id),
+    _links: linksOf(entity, row.id, row as unknown as Members),
     createdAt: timeText(row.createdAt),
     id: row.id,
     tags: row.tags,
