@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest'
+import { newCsr, newKey } from '../../test/openssl.js'
+import { CsrError, readCsr } from './csr.js'
+
+const good = newCsr()
+
+test.each(['P-256', 'P-384', 'P-521', 'RSA-2048', 'Ed25519'] as const)(
+  'a request with a key %s is read',
+  async (kind) => {
+    const csr = await readCsr(newCsr('/CN=device', { key: newKey(kind) }))
+    expect(csr.commonName).toBe('device')
+    expect(csr.publicKey.length).toBeGreaterThan(40)
+  },
+)
+
+test('a request signed with RSA-PSS is read', async () => {
+  const more = ['-sigopt', 'rsa_padding_mode:pss', '-sigopt', 'rsa_pss_saltlen:-1', '-sha384']
+  expect((await readCsr(newCsr('/CN=hsm', { key: newKey('RSA-2048'), more }))).commonName).toBe('hsm')
+})
+
+test('names of four kinds are taken from the extension request, others are left', async () => {
+  const names = 'DNS:a.example,IP:127.0.0.1,URI:spiffe://x/y,email:a@b.example,RID:1.2.3.4'
+  const { altNames } = await readCsr(newCsr('/CN=r', { more: ['-addext', `subjectAltName=${names}`] }))
+  expect(
+    altNames.map((n) => n.dNSName ?? n.iPAddress ?? n.uniformResourceIdentifier ?? n.rfc822Name),
+  ).toEqual(['a.example', '127.0.0.1', 'spiffe://x/y', 'a@b.example'])
+})
+
+test.each([
+  ['nothing', '', 'csrPem must not be null or empty'],
+  ['no PEM', 'not a csr', 'could not decode csrPem as PEM'],
+  ['PEM without an end', good.slice(0, -20), 'could not decode csrPem as PEM'],
+  ['PEM of something else', '-----BEGIN X-----\nAAAA\n-----END X-----\n', 'could not parse CSR'],
+  ['PEM of another character set', good.replace('MI', 'M*'), 'could not decode csrPem as PEM'],
+  ['two blocks', good + good, 'unexpected PEM blocks at end of CSR'],
+  ['text behind the block', `${good}x`, 'unexpected PEM blocks at end of CSR'],
+  ['more than anybody needs', good + ' '.repeat(20_000), 'csrPem is longer than 16384 characters'],
+  ['a changed subject', changed(good, 'device', 'divece'), 'CSR signature validation failed'],
+  ['a changed signature', flipped(good), 'CSR signature validation failed'],
+  ['bytes behind the request', longer(good), 'could not parse CSR'],
+  ['a short RSA key', newCsr('/CN=x', { key: newKey('RSA-1024') }), /public key must be/],
+  ['a foreign curve', newCsr('/CN=x', { key: newKey('secp256k1') }), /public key must be/],
+  ['SHA-1', newCsr('/CN=x', { key: newKey('RSA-2048'), more: ['-sha1'] }), /unsupported signature algorithm/],
+])('a request is refused that is %s', async (_what, pem, message) => {
+  const failure = await readCsr(pem).catch((err: unknown) => err)
+  expect(failure).toBeInstanceOf(CsrError)
+  expect((failure as Error).message).toMatch(message)
+})
+
+test('any bytes give a request or a CsrError', async () => {
+  for (let at = 0; at < bytesOf(good).length; at++) {
+    const bytes = bytesOf(good)
+    bytes[at] = (bytes[at] ?? 0) ^ 0x15
+    const failure = await readCsr(pemOf(bytes)).catch((err: unknown) => err)
+    expect(failure).toBeInstanceOf(CsrError)
+  }
+})
+
+function bytesOf(pem: string): Buffer {
+  return Buffer.from(pem.replace(/-----.*-----/g, ''), 'base64')
+}
+function pemOf(bytes: Buffer): string {
+  return `-----BEGIN CERTIFICATE REQUEST-----\n${bytes.toString('base64')}\n-----END CERTIFICATE REQUEST-----\n`
+}
+function changed(pem: string, from: string, to: string): string {
+  const bytes = bytesOf(pem)
+  bytes.write(to, bytes.indexOf(from))
+  return pemOf(bytes)
+}
+function flipped(pem: string): string {
+  const bytes = bytesOf(pem)
+  bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1
+  return pemOf(bytes)
+}
+function longer(pem: string): string {
+  return pemOf(Buffer.concat([bytesOf(pem), Buffer.from([5, 0])]))
+}

@@ -1,0 +1,44 @@
+import { execFileSync } from 'node:child_process'
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const generators = {
+  'P-256': () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  'P-384': () => generateKeyPairSync('ec', { namedCurve: 'P-384' }),
+  'P-521': () => generateKeyPairSync('ec', { namedCurve: 'P-521' }),
+  secp256k1: () => generateKeyPairSync('ec', { namedCurve: 'secp256k1' }),
+  'RSA-1024': () => generateKeyPairSync('rsa', { modulusLength: 1024 }),
+  'RSA-2048': () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  Ed25519: () => generateKeyPairSync('ed25519'),
+}
+export type KeyKind = keyof typeof generators
+
+export const newKey = (kind: KeyKind = 'P-256'): string =>
+  generators[kind]().privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+
+/** Runs the command line tool, with files that arguments name by their keys. */
+export function openssl(args: readonly string[], files: Readonly<Record<string, string>> = {}): string {
+  const dir = mkdtempSync(join(tmpdir(), 'pki-'))
+  try {
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text)
+    return execFileSync('openssl', args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] }).toString()
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
+}
+
+/** A certificate request as clients make it. */
+export function newCsr(
+  subject = '/C=US/O=example/CN=device',
+  { key = newKey(), more = [] }: { readonly key?: string; readonly more?: readonly string[] } = {},
+): string {
+  return openssl(['req', '-new', '-utf8', '-key', 'key', '-subj', subject, ...more], { key })
+}
+
+/** What openssl says of a chain: OK, or why not. */
+export function verifies(chain: string, bundle: string, purpose: 'sslclient' | 'sslserver'): string {
+  const args = ['verify', '-purpose', purpose, '-CAfile', 'bundle', '-untrusted', 'chain', 'chain']
+  return openssl(args, { chain, bundle }).trim()
+}
