@@ -3,6 +3,8 @@ import type { Entity, SymbolType } from './kernel/types.js'
 export interface FilterSymbol {
   readonly column: string
   readonly type: SymbolType
+  /** Absent where a null is possible: an order over the column must say where nulls go. */
+  readonly notNull?: true
 }
 
 /** A member's name as its column: 'primary.updb.maxAttempts' is primary_updb_max_attempts. */
@@ -15,15 +17,18 @@ const cache = new WeakMap<Entity, ReadonlyMap<string, FilterSymbol>>()
 export function symbolsOf(entity: Entity): ReadonlyMap<string, FilterSymbol> {
   const known = cache.get(entity)
   if (known) return known
-  const own = Object.entries(entity.fields).flatMap(([name, { symbol, symbolName, column }]) =>
-    symbol === null ? [] : [[symbolName ?? name, { column: column ?? snake(name), type: symbol }] as const],
-  )
+  const own = Object.entries(entity.fields).flatMap(([name, { symbol, symbolName, column, fallback }]) => {
+    if (symbol === null) return []
+    const notNull = column === null && fallback !== null
+    const found = { column: column ?? snake(name), type: symbol, ...(notNull && { notNull }) }
+    return [[symbolName ?? name, found] as const]
+  })
   const symbols = new Map<string, FilterSymbol>([
-    ['id', { column: 'id', type: 'string' }],
-    ['createdAt', { column: 'created_at', type: 'datetime' }],
-    ['updatedAt', { column: 'updated_at', type: 'datetime' }],
+    ['id', { column: 'id', type: 'string', notNull: true }],
+    ['createdAt', { column: 'created_at', type: 'datetime', notNull: true }],
+    ['updatedAt', { column: 'updated_at', type: 'datetime', notNull: true }],
     ['tags', { column: 'tags', type: 'tags' }],
-    ['isSystem', { column: 'is_system', type: 'bool' }],
+    ['isSystem', { column: 'is_system', type: 'bool', notNull: true }],
     ...own,
     ...Object.entries(entity.computed ?? {}),
   ])

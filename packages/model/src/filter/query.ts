@@ -1,0 +1,50 @@
+import type { Query, SortKey } from './filter.js'
+import { FilterError } from './filter-error.js'
+import { parse } from './parser.js'
+
+/** The parameters beside `filter`, as they were sent; absent ones are empty. */
+export interface ListParameters {
+  readonly sort: string
+  readonly limit: string
+  readonly offset: string
+}
+
+const DEFAULT_LIMIT = 10
+const MAX_LIMIT = 500
+const MAX_OFFSET = 100_000
+
+/** Reads filter and parameters of a list. wire: what the filter says itself wins over the parameters. */
+export function parseQuery(filter: string, { sort, limit, offset }: ListParameters): Query {
+  const own = filter === '' ? {} : parse(filter)
+  const asked = sort === '' ? [] : sortParameter(sort)
+  return {
+    where: own.where ?? { op: 'true' },
+    sort: own.sort ?? asked,
+    offset: Math.min(Math.max(own.skip ?? integer('offset', offset) ?? 0, 0), MAX_OFFSET),
+    limit: own.limit === null ? null : bounded(own.limit ?? integer('limit', limit) ?? DEFAULT_LIMIT),
+  }
+}
+
+/** wire: the limit of a list of all; more than a JSON number can hold. */
+export const limitText = ({ limit }: Query): string => (limit === null ? '9223372036854775807' : `${limit}`)
+
+/** wire: too much is cut, nonsense becomes the default, -1 is all. */
+function bounded(limit: number): number | null {
+  if (limit === -1) return null
+  return limit < 1 ? DEFAULT_LIMIT : Math.min(limit, MAX_LIMIT)
+}
+
+function integer(name: string, text: string): number | undefined {
+  if (text === '') return undefined
+  if (!/^[-+]?\d+$/.test(text)) throw new FilterError('INVALID_PAGINATION', `${name} must be a whole number`)
+  return Number(text)
+}
+
+function sortParameter(text: string): readonly SortKey[] {
+  try {
+    return (parse(`sort by ${text}`).sort ?? []).map((key) => ({ ...key, by: 'parameter' }))
+  } catch (err) {
+    if (err instanceof FilterError) throw new FilterError('INVALID_SORT_IDENTIFIER', err.message)
+    throw err
+  }
+}
