@@ -1,0 +1,89 @@
+import type { Query, SortKey } from '@overlay/model'
+import { Fault } from '@overlay/rpc'
+import type { QueryResultRow } from 'pg'
+import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
+import { columnOf, type Symbols } from './symbol.js'
+
+type Sort = Query['sort']
+
+const MAX_KEYS = 5
+
+/** wire: nulls are less than everything, strings go by bytes, and id breaks ties. */
+export const orderOf = (sort: Sort, symbols: Symbols): Sql =>
+  join(
+    keysOf(sort, symbols).map(({ at, descending, nullable }) => {
+      const nulls = descending ? 'last' : 'first'
+      return sql`${at}${raw(`${descending ? ' desc' : ''}${nullable ? ` nulls ${nulls}` : ''}`)}`
+    }),
+  )
+
+export const pageOf = ({ offset, limit }: Pick<Query, 'offset' | 'limit'>): Sql =>
+  sql`${limit === null ? empty : sql`limit ${limit}`} offset ${offset}`
+
+/** A column of the page, `cursor`: the place of a row in the order. */
+export const cursorColumnOf = (sort: Sort, symbols: Symbols): Sql =>
+  sql`array[${join(keysOf(sort, symbols).map(({ at }) => sql`${at}::text`))}] as cursor`
+
+/** Opaque to everybody else. The row has the column above. */
+export const cursorOf = (row: QueryResultRow): Buffer => Buffer.from(JSON.stringify(row.cursor))
+
+/** The rows behind the one that the cursor names, in the same order. */
+export function afterOf(cursor: Uint8Array, sort: Sort, symbols: Symbols): Sql {
+  const keys = keysOf(sort, symbols)
+  const values = JSON.parse(Buffer.from(cursor).toString()) as (string | null)[]
+  if (values.length !== keys.length) throw new Error('the cursor belongs to another order')
+  return (
+    keys.reduceRight<Sql | undefined>((later, key, i) => behind(key, values[i] ?? null, later), undefined) ??
+    sql`true`
+  )
+}
+
+/** Behind in this key, or equal in it and behind in the later ones. */
+function behind({ at, descending, nullable, cast }: Key, value: string | null, later: Sql | undefined): Sql {
+  const place = sql`${value}::text::${raw(cast)}`
+  const equal = value === null ? sql`${at} is null` : sql`${at} = ${place}`
+  const tie = later && sql`(${equal} and ${later})`
+  if (value === null)
+    return descending
+      ? (tie ?? sql`false`)
+      : tie
+        ? sql`(${at} is not null or ${tie})`
+        : sql`${at} is not null`
+  const beyond = descending ? sql`${at} < ${place}` : sql`${at} > ${place}`
+  const last = descending && nullable ? sql`(${beyond} or ${at} is null)` : beyond
+  if (!tie) return last
+  // the first condition says nothing new, but an index can start from it
+  return descending ? sql`(${last} or ${tie})` : sql`(${at} >= ${place} and (${last} or ${tie}))`
+}
+
+interface Key {
+  readonly at: Sql
+  readonly descending: boolean
+  readonly nullable: boolean
+  readonly cast: string
+}
+
+const casts = { string: 'text', number: 'numeric', bool: 'boolean', datetime: 'timestamptz' } as const
+
+function keysOf(sort: Sort, symbols: Symbols): Key[] {
+  const keys: Key[] = []
+  const named = sort.slice(0, MAX_KEYS)
+  const unique = named.findIndex(({ symbol }) => symbol === 'id')
+  const needed: Sort =
+    unique < 0 ? [...named, { symbol: 'id', descending: false }] : named.slice(0, unique + 1)
+  for (const key of needed) keys.push(keyOf(key, symbols))
+  return keys
+}
+
+function keyOf({ symbol: name, descending, by }: SortKey, symbols: Symbols): Key {
+  const code = by === 'parameter' ? 'INVALID_SORT_IDENTIFIER' : 'INVALID_FILTER'
+  const { at, symbol } = columnOf(name, symbols, code)
+  const { type } = symbol
+  if (type === 'tags' || type === 'strings') throw new Fault(code, `cannot sort by '${name}'`)
+  return {
+    at: type === 'string' ? sql`${at} collate "C"` : at,
+    descending,
+    nullable: symbol.notNull !== true,
+    cast: casts[type],
+  }
+}

@@ -1,0 +1,25 @@
+import type { FilterSymbol } from '@overlay/model'
+import { Fault, type FaultCode } from '@overlay/rpc'
+import sql, { raw, type Sql } from 'sql-template-tag'
+
+export type Symbols = ReadonlyMap<string, FilterSymbol>
+
+/** The only way from a name in a filter to a column. */
+export interface Column {
+  readonly at: Sql
+  readonly symbol: FilterSymbol
+  /** The tag that is asked for. */
+  readonly tag?: string
+}
+
+export function columnOf(name: string, symbols: Symbols, code: FaultCode = 'INVALID_FILTER'): Column {
+  const own = symbols.get(name)
+  if (own) return { at: columnSql(own), symbol: own }
+  const dot = name.indexOf('.')
+  const map = dot > 0 ? symbols.get(name.slice(0, dot)) : undefined
+  if (map?.type !== 'tags') throw new Fault(code, `unknown symbol '${name}'`)
+  return { at: columnSql(map), symbol: map, tag: name.slice(dot + 1) }
+}
+
+const columnSql = ({ column }: FilterSymbol): Sql =>
+  /^\w+$/.test(column) ? raw(column) : sql`(${raw(column)})`
