@@ -1,5 +1,26 @@
-export * from './context.js'
-export * from './fault.js'
+export {
+  type Caller,
+  type Context,
+  fromMetadata,
+  ownContext,
+  type Positions,
+  system,
+  toMetadata,
+  traceIdOf,
+  traceparentOf,
+} from './context.js'
+export {
+  asFault,
+  Fault,
+  type FaultCause,
+  type FaultCode,
+  faults,
+  goText,
+  invalid,
+  notFound,
+  toFault,
+  toStatus,
+} from './fault.js'
 export type { Change, Changes, Position } from './gen/overlay/change/v1/change.js'
 export { ChangeServiceService } from './gen/overlay/change/v1/change.js'
 export type {
@@ -18,6 +39,8 @@ export type { EnrollmentWish } from './gen/overlay/pki/v1/pki.js'
 export { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 export { Access, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 export { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
+export { type Hosted, host, type Observe } from './host.js'
 export * from './methods.js'
+export { connectPeers, type Peers } from './peers.js'
 export * from './remote.js'
-export * from './serve.js'
+export { type ServeOptions, serve } from './serve.js'

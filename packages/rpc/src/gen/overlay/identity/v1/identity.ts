@@ -19,7 +19,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { Position } from "../../change/v1/change.js";
-import { EntityRef, Written } from "../../entity/v1/entity.js";
+import { Entity, EntityRef, ListRequest, ListResponse, UpdateRequest, Written } from "../../entity/v1/entity.js";
 
 export interface AuthenticateRequest {
   /** password, cert, ext-jwt */
@@ -101,6 +101,11 @@ export interface AddAuthenticatorResponse {
   /** false: this enrollment has been redeemed before */
   created: boolean;
   position: Position | undefined;
+}
+
+export interface ReEnrollAuthenticatorRequest {
+  id: string;
+  expiresAtMs: number;
 }
 
 function createBaseAuthenticateRequest(): AuthenticateRequest {
@@ -1370,6 +1375,95 @@ export const AddAuthenticatorResponse: MessageFns<AddAuthenticatorResponse> = {
   },
 };
 
+function createBaseReEnrollAuthenticatorRequest(): ReEnrollAuthenticatorRequest {
+  return { id: "", expiresAtMs: 0 };
+}
+
+export const ReEnrollAuthenticatorRequest: MessageFns<ReEnrollAuthenticatorRequest> = {
+  encode(message: ReEnrollAuthenticatorRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.expiresAtMs !== 0) {
+      writer.uint32(16).int64(message.expiresAtMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReEnrollAuthenticatorRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReEnrollAuthenticatorRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.expiresAtMs = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReEnrollAuthenticatorRequest {
+    return {
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      expiresAtMs: isSet(object.expiresAtMs)
+        ? globalThis.Number(object.expiresAtMs)
+        : isSet(object.expires_at_ms)
+        ? globalThis.Number(object.expires_at_ms)
+        : 0,
+    };
+  },
+
+  toJSON(message: ReEnrollAuthenticatorRequest): unknown {
+    const obj: any = {};
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.expiresAtMs !== 0) {
+      obj.expiresAtMs = Math.round(message.expiresAtMs);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ReEnrollAuthenticatorRequest>, I>>(base?: I): ReEnrollAuthenticatorRequest {
+    return ReEnrollAuthenticatorRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ReEnrollAuthenticatorRequest>, I>>(object: I): ReEnrollAuthenticatorRequest {
+    const message = createBaseReEnrollAuthenticatorRequest();
+    message.id = object.id ?? "";
+    message.expiresAtMs = object.expiresAtMs ?? 0;
+    return message;
+  },
+};
+
 export type IdentityServiceService = typeof IdentityServiceService;
 export const IdentityServiceService = {
   authenticate: {
@@ -1445,6 +1539,46 @@ export const IdentityServiceService = {
       Buffer.from(AddAuthenticatorResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): AddAuthenticatorResponse => AddAuthenticatorResponse.decode(value),
   },
+  /** Of the caller: an admin, too, meets only its own here. Links lead to the self-service. */
+  listOwnAuthenticators: {
+    path: "/overlay.identity.v1.IdentityService/ListOwnAuthenticators" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListRequest): Buffer => Buffer.from(ListRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListRequest => ListRequest.decode(value),
+    responseSerialize: (value: ListResponse): Buffer => Buffer.from(ListResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListResponse => ListResponse.decode(value),
+  },
+  getOwnAuthenticator: {
+    path: "/overlay.identity.v1.IdentityService/GetOwnAuthenticator" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: EntityRef): Buffer => Buffer.from(EntityRef.encode(value).finish()),
+    requestDeserialize: (value: Buffer): EntityRef => EntityRef.decode(value),
+    responseSerialize: (value: Entity): Buffer => Buffer.from(Entity.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Entity => Entity.decode(value),
+  },
+  /** The JSON has currentPassword beside what changes; refused when it is wrong. */
+  updateOwnAuthenticator: {
+    path: "/overlay.identity.v1.IdentityService/UpdateOwnAuthenticator" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: UpdateRequest): Buffer => Buffer.from(UpdateRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): UpdateRequest => UpdateRequest.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
+  /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
+  reEnrollAuthenticator: {
+    path: "/overlay.identity.v1.IdentityService/ReEnrollAuthenticator" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ReEnrollAuthenticatorRequest): Buffer =>
+      Buffer.from(ReEnrollAuthenticatorRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ReEnrollAuthenticatorRequest => ReEnrollAuthenticatorRequest.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
 } as const;
 
 export interface IdentityServiceServer extends UntypedServiceImplementation {
@@ -1459,6 +1593,13 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   enableIdentity: handleUnaryCall<EntityRef, Written>;
   /** The last step of an enrollment. The enrollment's id makes it idempotent: the first call wins. */
   addAuthenticator: handleUnaryCall<AddAuthenticatorRequest, AddAuthenticatorResponse>;
+  /** Of the caller: an admin, too, meets only its own here. Links lead to the self-service. */
+  listOwnAuthenticators: handleUnaryCall<ListRequest, ListResponse>;
+  getOwnAuthenticator: handleUnaryCall<EntityRef, Entity>;
+  /** The JSON has currentPassword beside what changes; refused when it is wrong. */
+  updateOwnAuthenticator: handleUnaryCall<UpdateRequest, Written>;
+  /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
+  reEnrollAuthenticator: handleUnaryCall<ReEnrollAuthenticatorRequest, Written>;
 }
 
 export interface IdentityServiceClient extends Client {
@@ -1570,6 +1711,69 @@ export interface IdentityServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: AddAuthenticatorResponse) => void,
+  ): ClientUnaryCall;
+  /** Of the caller: an admin, too, meets only its own here. Links lead to the self-service. */
+  listOwnAuthenticators(
+    request: ListRequest,
+    callback: (error: ServiceError | null, response: ListResponse) => void,
+  ): ClientUnaryCall;
+  listOwnAuthenticators(
+    request: ListRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListResponse) => void,
+  ): ClientUnaryCall;
+  listOwnAuthenticators(
+    request: ListRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListResponse) => void,
+  ): ClientUnaryCall;
+  getOwnAuthenticator(
+    request: EntityRef,
+    callback: (error: ServiceError | null, response: Entity) => void,
+  ): ClientUnaryCall;
+  getOwnAuthenticator(
+    request: EntityRef,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Entity) => void,
+  ): ClientUnaryCall;
+  getOwnAuthenticator(
+    request: EntityRef,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Entity) => void,
+  ): ClientUnaryCall;
+  /** The JSON has currentPassword beside what changes; refused when it is wrong. */
+  updateOwnAuthenticator(
+    request: UpdateRequest,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  updateOwnAuthenticator(
+    request: UpdateRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  updateOwnAuthenticator(
+    request: UpdateRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
+  reEnrollAuthenticator(
+    request: ReEnrollAuthenticatorRequest,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  reEnrollAuthenticator(
+    request: ReEnrollAuthenticatorRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  reEnrollAuthenticator(
+    request: ReEnrollAuthenticatorRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
 }
 

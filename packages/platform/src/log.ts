@@ -1,0 +1,29 @@
+import pino, { type DestinationStream, type Logger } from 'pino'
+import { redact } from './redact.js'
+import { toText } from './text-log.js'
+
+export interface LogOptions {
+  readonly level: string
+  readonly format: 'json' | 'text'
+  readonly destination?: DestinationStream // standard output
+}
+
+/** JSON lines, or text for people. Secrets are redacted by the name of their key, however deep they lie. */
+export function openLog(service: string, { level, format, destination }: LogOptions): Logger {
+  // lines are written while the next ones gather; a fatal one, and the exit, write what is left
+  const out = destination ?? pino.destination({ dest: 1, sync: false })
+  return pino(
+    {
+      level,
+      base: { service },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: {
+        level: (label) => ({ level: label }),
+        log: redact,
+        bindings: redact,
+      },
+      serializers: { err: (err: Error) => redact(pino.stdSerializers.errWithCause(err)) },
+    },
+    format === 'json' ? out : toText(out),
+  )
+}

@@ -1,0 +1,102 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+/** All metrics of this process. A process is one service, so nobody has to hand it around. */
+export const registry = new Registry()
+collectDefaultMetrics({ register: registry })
+
+const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const registers = [registry]
+
+/** Named and explained in docs/telemetry.md. Labels are bounded: never an id. */
+export const metrics = {
+  httpRequest: new Histogram({
+    name: 'overlay_http_request_seconds',
+    help: 'Requests to the APIs, by operation and HTTP status',
+    labelNames: ['api', 'operation', 'status'],
+    buckets: seconds,
+    registers,
+  }),
+  rpcCall: new Histogram({
+    name: 'overlay_rpc_call_seconds',
+    help: 'Calls that this process answered, by method and fault code (OK: none)',
+    labelNames: ['method', 'code'],
+    buckets: seconds,
+    registers,
+  }),
+  poolConnections: new Gauge({
+    name: 'overlay_pool_connections',
+    help: 'Database connections: busy, idle, and callers waiting for one',
+    labelNames: ['state'],
+    registers,
+  }),
+  queueTasks: new Gauge({
+    name: 'overlay_queue_tasks',
+    help: 'Tasks of a bounded queue: running and waiting',
+    labelNames: ['queue', 'state'],
+    registers,
+  }),
+  queueRefused: new Counter({
+    name: 'overlay_queue_refused_total',
+    help: 'Tasks that a bounded queue refused because it was full',
+    labelNames: ['queue'],
+    registers,
+  }),
+  streamPosition: new Gauge({
+    name: 'overlay_stream_position',
+    help: 'Number of the last change of the own schema that this process knows of',
+    labelNames: ['schema'],
+    registers,
+  }),
+  followPosition: new Gauge({
+    name: 'overlay_follow_position',
+    help: 'Number of the last change of another schema that was applied here',
+    labelNames: ['schema'],
+    registers,
+  }),
+  followHeard: new Gauge({
+    name: 'overlay_follow_heard_timestamp_seconds',
+    help: 'When the owner of another schema was last heard of',
+    labelNames: ['schema'],
+    registers,
+  }),
+  followLag: new Histogram({
+    name: 'overlay_follow_lag_seconds',
+    help: 'From the commit of a change to its effect here',
+    labelNames: ['schema'],
+    buckets: seconds,
+    registers,
+  }),
+  waitExpired: new Counter({
+    name: 'overlay_follow_wait_expired_total',
+    help: 'Reads that waited in vain for changes of another schema',
+    labelNames: ['schema'],
+    registers,
+  }),
+  busConnected: new Gauge({
+    name: 'overlay_bus_connected',
+    help: '1 while the bus is connected',
+    registers,
+  }),
+  busDropped: new Counter({
+    name: 'overlay_bus_dropped_total',
+    help: 'Messages that were not published because the bus was away',
+    registers,
+  }),
+  cacheRequests: new Counter({
+    name: 'overlay_cache_requests_total',
+    help: 'Look-ups in a cache, by result (hit, miss)',
+    labelNames: ['cache', 'result'],
+    registers,
+  }),
+  cacheBytes: new Gauge({
+    name: 'overlay_cache_bytes',
+    help: 'Size of what a cache holds',
+    labelNames: ['cache'],
+    registers,
+  }),
+}
+
+/** For `serve` of @overlay/rpc. */
+export function observeCall(method: string, code: string, took: number): void {
+  metrics.rpcCall.observe({ method, code }, took)
+}

@@ -1,0 +1,201 @@
+/** One variable of the environment: its name, what it means, how its text becomes a value. */
+export interface Setting<T> {
+  readonly env: string
+  readonly about: string
+  readonly secret: boolean
+  readonly otherwise: string | undefined // for the table; undefined: it must be set
+  /** `undefined`: it is not set. Throws an Error that says what is wrong, without the value. */
+  parse(text: string | undefined): T
+}
+
+export type Settings = Readonly<Record<string, Setting<unknown>>>
+export type Values<S extends Settings> = {
+  readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never
+}
+
+/** Reads everything once. A bad start lists every problem at once. */
+export function readSettings<S extends Settings>(settings: S, env: NodeJS.ProcessEnv): Values<S> {
+  const problems: string[] = []
+  const values: Record<string, unknown> = {}
+  for (const [key, { env: name, secret, parse }] of Object.entries(settings)) {
+    const text = env[name] || undefined // set to nothing: not set
+    try {
+      values[key] = parse(text)
+    } catch (err) {
+      const found = secret || text === undefined ? '' : `, not '${text}'`
+      problems.push(`${name} ${(err as Error).message}${found}`)
+    }
+  }
+  if (problems.length > 0) throw new Error(`settings: ${problems.join('; ')}`)
+  return Object.freeze(values) as Values<S>
+}
+
+/** The table of the documentation, from the declarations of each program. A variable that several read is one row. */
+export function settingsTable(programs: Readonly<Record<string, Settings>>): string {
+  const rows = new Map<string, { about: string; otherwise: string | undefined; readBy: string[] }>()
+  for (const [program, settings] of Object.entries(programs))
+    for (const { env, about, otherwise } of Object.values(settings)) {
+      const row = rows.get(env)
+      if (row) row.readBy.push(program)
+      else rows.set(env, { about, otherwise, readBy: [program] })
+    }
+  const lines = [...rows]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([env, { about, otherwise, readBy }]) => {
+      const value = otherwise === undefined ? '(must be set)' : otherwise === '' ? '' : `\`${otherwise}\``
+      return `| \`${env}\` | ${value} | ${about} | ${readBy.join(', ')} |`
+    })
+  return ['| Variable | Default | Meaning | Read by |', '|---|---|---|---|', ...lines, ''].join('\n')
+}
+
+interface Options<T> {
+  readonly default?: T
+}
+
+const plain = { secret: false }
+
+export const setting = {
+  text: (env: string, about: string, options: Options<string> = {}): Setting<string> =>
+    declare(env, about, plain, options, (text) => text),
+
+  /** Never shown, not even when it is refused. */
+  secret: (env: string, about: string, { min = 1, ...options }: Options<string> & { min?: number } = {}) =>
+    declare(env, about, { secret: true }, options, (text) => {
+      if (text.length < min) throw new Error(`must have at least ${min} characters`)
+      return text
+    }),
+
+  number: (
+    env: string,
+    about: string,
+    {
+      min = 0,
+      max = Number.MAX_SAFE_INTEGER,
+      ...options
+    }: Options<number> & { min?: number; max?: number } = {},
+  ): Setting<number> =>
+    declare(env, about, plain, options, (text) => {
+      const value = Number(text)
+      if (!Number.isInteger(value) || value < min || value > max)
+        throw new Error(`must be a whole number from ${min} to ${max}`)
+      return value
+    }),
+
+  flag: (env: string, about: string, options: Options<boolean> = {}): Setting<boolean> =>
+    declare(env, about, plain, options, (text) => {
+      if (text !== 'true' && text !== 'false') throw new Error('must be true or false')
+      return text === 'true'
+    }),
+
+  oneOf: <const V extends string>(
+    env: string,
+    about: string,
+    values: readonly V[],
+    options: Options<NoInfer<V>> = {},
+  ): Setting<V> =>
+    declare(env, about, plain, options, (text) => {
+      const value = values.find((v) => v === text)
+      if (value === undefined) throw new Error(`must be one of ${values.join(', ')}`)
+      return value
+    }),
+
+  /** `host:port`; an IPv6 host stands in brackets. */
+  address: (env: string, about: string, options: Options<string> = {}): Setting<string> =>
+    declare(env, about, plain, options, (text) => {
+      splitAddress(text)
+      return text
+    }),
+
+  /** One or more addresses, separated by commas. */
+  addresses: (env: string, about: string, options: Options<string> = {}): Setting<string> =>
+    declare(env, about, plain, options, (text) => {
+      for (const address of text.split(',')) splitAddress(address.trim())
+      return text
+    }),
+
+  /** May hold a password, so it is treated as a secret. */
+  url: (
+    env: string,
+    about: string,
+    { schemes, ...options }: Options<string> & { schemes: readonly string[] },
+  ): Setting<string> =>
+    declare(env, about, { secret: true }, options, (text) => {
+      if (!schemes.some((scheme) => text.startsWith(`${scheme}://`)))
+        throw new Error(`must be a URL that begins with ${schemes.map((s) => `${s}://`).join(' or ')}`)
+      return text
+    }),
+
+  /** The same setting, but it may be absent. */
+  optional: <T>({ parse, ...rest }: Setting<T>): Setting<T | undefined> => ({
+    ...rest,
+    otherwise: '',
+    parse: (text) => (text === undefined ? undefined : parse(text)),
+  }),
+}
+
+function declare<T>(
+  env: string,
+  about: string,
+  { secret }: { readonly secret: boolean },
+  options: Options<T>,
+  convert: (text: string) => T,
+): Setting<T> {
+  const otherwise = options.default
+  return {
+    env,
+    about,
+    secret,
+    otherwise: otherwise === undefined ? undefined : String(otherwise),
+    parse(text) {
+      if (text !== undefined) return convert(text)
+      if (otherwise === undefined) throw new Error('is not set')
+      return otherwise
+    },
+  }
+}
+
+export function splitAddress(address: string): { readonly host: string; readonly port: number } {
+  const [, v6, name, digits] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s/]+)):(\d{1,5})$/i.exec(address) ?? []
+  const host = v6 ?? name
+  const port = Number(digits)
+  if (host === undefined || !(port <= 65_535)) throw new Error('must be host:port')
+  return { host, port }
+}
+
+/** What every process reads. */
+export const processSettings = {
+  natsUrl: setting.url('NATS_URL', 'Bus for hints between replicas', { schemes: ['nats', 'tls'] }),
+  opsListen: setting.address('OVERLAY_OPS_LISTEN', 'Where health and metrics are served; keep it private'),
+  peerSecret: setting.secret(
+    'OVERLAY_PEER_SECRET',
+    'Known to all processes: shows that a call is from one of us',
+    {
+      min: 32,
+    },
+  ),
+  logLevel: setting.oneOf(
+    'OVERLAY_LOG_LEVEL',
+    'Least level that is logged',
+    ['fatal', 'error', 'warn', 'info', 'debug', 'trace'],
+    { default: 'info' },
+  ),
+  logFormat: setting.oneOf('OVERLAY_LOG_FORMAT', 'JSON lines, or text for people', ['json', 'text'], {
+    default: 'json',
+  }),
+}
+
+/** What every process with a schema reads besides. */
+export const serviceSettings = {
+  ...processSettings,
+  databaseUrl: setting.url('DATABASE_URL', 'Database, with the role of the process', {
+    schemes: ['postgres', 'postgresql'],
+  }),
+  rpcListen: setting.address('OVERLAY_RPC_LISTEN', 'Where the other processes reach this one'),
+}
+
+/** Where the replicas of another service are. */
+export const peersSetting = (service: 'identity' | 'pki' | 'policy' | 'sessions'): Setting<string> =>
+  setting.addresses(
+    `OVERLAY_${service.toUpperCase()}_PEERS`,
+    `Addresses of all replicas of ${service}, separated by commas`,
+  )

@@ -1,0 +1,25 @@
+import type { DestinationStream } from 'pino'
+
+interface Line {
+  readonly time: string
+  readonly level: string
+  readonly service: string
+  readonly msg?: string
+  readonly err?: { readonly stack?: string; readonly message?: string }
+  readonly [field: string]: unknown
+}
+
+/** Takes JSON lines and passes them on as text for people. */
+export const toText = (out: DestinationStream & { flushSync?(): void }): DestinationStream => ({
+  write: (line) => out.write(textOf(JSON.parse(line) as Line)),
+  ...(out.flushSync && { flushSync: () => out.flushSync?.() }),
+})
+
+function textOf({ time, level, service, msg = '', err, ...fields }: Line): string {
+  const facts = Object.entries(fields).map(([key, value]) => ` ${key}=${plain(value)}`)
+  const trace = err ? `\n  ${(err.stack ?? err.message ?? '').replaceAll('\n', '\n  ')}` : ''
+  return `${time.slice(11, 23)} ${level.padEnd(5)} ${service}: ${msg}${facts.join('')}${trace}\n`
+}
+
+const plain = (value: unknown): string =>
+  typeof value === 'string' && /^[^\s="]+$/.test(value) ? value : JSON.stringify(value)
