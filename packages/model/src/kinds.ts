@@ -2,6 +2,7 @@ import { apiSession } from './entities/api-session.js'
 import { authPolicy } from './entities/auth-policy.js'
 import { authenticator } from './entities/authenticator.js'
 import { edgeRouter } from './entities/edge-router.js'
+import { enrollment } from './entities/enrollment.js'
 import { identity } from './entities/identity.js'
 import { identityType } from './entities/identity-type.js'
 import { service } from './entities/service.js'
@@ -13,6 +14,7 @@ const all: readonly Entity[] = [
   authPolicy,
   authenticator,
   edgeRouter,
+  enrollment,
   identity,
   identityType,
   service,

@@ -1,0 +1,26 @@
+import { defineEntity } from '../kernel/entity.js'
+import { field } from '../kernel/field.js'
+
+const hidden = { nullable: true, hidden: true } as const
+
+/** Leave to become an identity or a router, once. Shown are only the members that it has. */
+export const enrollment = defineEntity({
+  kind: 'enrollments',
+  singular: 'enrollment',
+  owner: 'pki',
+  ids: 'short',
+  followed: true,
+  fields: {
+    // wire: those of routers are made with their router
+    method: field.oneOf(['ott', 'ottca', 'updb'], { write: 'R--', filter: false }),
+    expiresAt: field.datetime({ write: 'R--', filter: false }),
+    token: field.string({ write: '---', secret: true }),
+    jwt: field.string({ write: '---', filter: false, secret: true }),
+    identityId: field.string({ hidden: true, write: 'R--', symbolName: 'identity' }),
+    edgeRouterId: field.string({ ...hidden, write: '---', symbolName: 'edgeRouter' }),
+    transitRouterId: field.string({ ...hidden, write: '---', symbolName: 'transitRouter' }),
+    caId: field.string({ ...hidden, write: 'O--' }),
+    username: field.string({ ...hidden, write: 'O--', filter: false }),
+  },
+  links: {},
+})
