@@ -2,6 +2,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { migrate } from '@overlay/platform/migrate'
 import pg from 'pg'
+import { startBroker } from './broker.js'
+import { freePort } from './ports.js'
 
 type Service = 'identity' | 'pki' | 'policy' | 'sessions'
 
@@ -89,5 +91,27 @@ async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T
     return await work(client)
   } finally {
     await client.end()
+  }
+}
+
+export interface TestBus extends AsyncDisposable {
+  readonly url: string
+  stop(): Promise<void>
+  /** Again, at the same address. */
+  start(): Promise<void>
+}
+
+/** A bus of its own, that a test may stop and start. */
+export async function testBus(): Promise<TestBus> {
+  const port = await freePort()
+  let broker = await startBroker({ port })
+  const stop = (): Promise<void> => broker.stop()
+  return {
+    url: broker.url,
+    stop,
+    async start() {
+      broker = await startBroker({ port })
+    },
+    [Symbol.asyncDispose]: stop,
   }
 }

@@ -1,0 +1,194 @@
+import { connect as connectSocket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { connect, headers, type NatsConnection, type Subscription } from '@nats-io/transport-node'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { startBroker } from '../src/broker.js'
+import { findNatsServer, startNatsServer } from '../src/nats-server.js'
+import { freePort } from '../src/ports.js'
+
+const natsServer = await findNatsServer()
+if (!natsServer) {
+  const reason = 'nats-server is not on PATH: only the built-in broker is tested'
+  if (process.env.CI === 'true') throw new Error(reason)
+  console.warn(reason)
+}
+
+const buses = [
+  { name: 'the built-in broker', start: async () => startBroker({ port: await freePort() }) },
+  ...(natsServer
+    ? [{ name: 'nats-server', start: async () => startNatsServer(natsServer, await freePort()) }]
+    : []),
+]
+
+describe.each(buses)('$name', ({ start }) => {
+  test('brings a message to every subscription that its subject matches', async () => {
+    const { client } = await network()
+    const [reader, writer] = [await client(), await client()]
+    const subjects = ['a.b.c', 'a.*.c', 'a.>', '>', '*.*.*', 'a.b', 'a.*', 'a.b.c.>', 'a.b.*.d']
+    const subscriptions = subjects.map((subject) => reader.subscribe(subject))
+    await reader.flush()
+    writer.publish('a.b.c', 'hello')
+    await writer.flush()
+    expect(await received(reader, subscriptions)).toEqual([
+      ['hello'],
+      ['hello'],
+      ['hello'],
+      ['hello'],
+      ['hello'],
+      [],
+      [],
+      [],
+      [],
+    ])
+  })
+
+  test('brings a message to one member of each queue group', async () => {
+    const { client } = await network()
+    const [first, second, writer] = [await client(), await client(), await client()]
+    const members = [first, second].map((member) => member.subscribe('work', { queue: 'workers' }))
+    const alone = second.subscribe('work', { queue: 'others' })
+    await Promise.all([first.flush(), second.flush()])
+    for (let n = 0; n < 100; n++) writer.publish('work', String(n))
+    await writer.flush()
+    const [one = [], two = []] = [
+      ...(await received(first, members.slice(0, 1))),
+      ...(await received(second, members.slice(1))),
+    ]
+    expect([...one, ...two].sort()).toEqual(Array.from({ length: 100 }, (_, n) => String(n)).sort())
+    expect(Math.min(one.length, two.length)).toBeGreaterThan(0)
+    expect((await received(second, [alone]))[0]).toHaveLength(100)
+  })
+
+  test('carries requests, answers and headers', async () => {
+    const { client } = await network()
+    const [server, asker] = [await client(), await client()]
+    server.subscribe('echo', {
+      callback: (_, message) => message.respond(message.data, { headers: message.headers ?? headers() }),
+    })
+    await server.flush()
+    const sent = headers()
+    sent.set('key', 'value')
+    const answer = await asker.request('echo', 'x'.repeat(200_000), { timeout: 5000, headers: sent })
+    expect(answer.string()).toHaveLength(200_000)
+    expect(answer.headers?.get('key')).toBe('value')
+  })
+
+  test('says at once that nobody answers a subject', async () => {
+    const { client } = await network()
+    await expect((await client()).request('nobody', '', { timeout: 5000 })).rejects.toThrow('no responders')
+  })
+
+  test('ends a subscription after the number of messages that was asked for', async () => {
+    const { client } = await network()
+    const [reader, writer] = [await client(), await client()]
+    const subscription = reader.subscribe('few', { max: 2 })
+    await reader.flush()
+    for (const word of ['one', 'two', 'three']) writer.publish('few', word)
+    await writer.flush()
+    const words: string[] = []
+    for await (const message of subscription) words.push(message.string())
+    expect(words).toEqual(['one', 'two'])
+  })
+
+  test('delivers what was sent before a client drains', async () => {
+    const { client } = await network()
+    const [reader, writer] = [await client(), await client()]
+    const subscription = reader.subscribe('last.words')
+    await reader.flush()
+    for (let n = 0; n < 1000; n++) writer.publish('last.words', String(n))
+    await writer.drain()
+    await reader.drain()
+    let count = 0
+    for await (const _ of subscription) count++
+    expect(count).toBe(1000)
+  })
+
+  test('leaves out the sender that wants no echo', async () => {
+    const { client } = await network()
+    const deaf = await client({ noEcho: true })
+    const subscription = deaf.subscribe('own')
+    deaf.publish('own', 'word')
+    expect(await received(deaf, [subscription])).toEqual([[]])
+  })
+
+  test.each([
+    ['answers a ping', 'PING\r\n', 'PONG'],
+    [
+      'confirms each command to a verbose client',
+      'CONNECT {"verbose":true}\r\nSUB a 1\r\nPING\r\n',
+      '+OK\r\n+OK\r\nPONG',
+    ],
+    [
+      'reads commands in any case',
+      'connect {"verbose":false}\r\nsub a 1\r\npub a 2\r\nhi\r\nping\r\n',
+      'MSG a 1 2\r\nhi\r\nPONG',
+    ],
+    [
+      'keeps the connection after an invalid subject',
+      'CONNECT {"verbose":false}\r\nSUB a..b 1\r\nPING\r\n',
+      "-ERR 'Invalid Subject'\r\nPONG",
+    ],
+    ['hangs up on unknown words', 'HELLO\r\n', "-ERR 'Unknown Protocol Operation'"],
+    ['hangs up on a message over its limit', 'PUB a 9999999\r\n', "-ERR 'Maximum Payload Violation'"],
+    ['hangs up on an endless line', `SUB ${'a'.repeat(5000)}`, "-ERR 'Maximum Control Line Exceeded'"],
+  ])('%s', async (_rule, said, expected) => {
+    const { port } = await network()
+    const socket = connectSocket(port, '127.0.0.1')
+    const answer = text(socket)
+    socket.on('error', () => undefined) // a reset after the last word is as good as an end
+    socket.write(said)
+    if (expected.endsWith('PONG')) socket.end()
+    expect((await answer).replace(/^INFO .*\r\n/, '').trim()).toBe(expected)
+  })
+
+  /** A server with clients that end with the test. */
+  async function network() {
+    const bus = await start()
+    const clients: NatsConnection[] = []
+    onTestFinished(async () => {
+      await Promise.all(clients.map((client) => client.close()))
+      await bus.stop()
+    })
+    return {
+      port: Number(new URL(bus.url).port),
+      async client(options = {}) {
+        const client = await connect({ servers: bus.url, reconnect: false, ...options })
+        clients.push(client)
+        return client
+      },
+    }
+  }
+})
+
+test('the built-in broker cuts off who does not read', async () => {
+  await using broker = await startBroker({ port: await freePort(), maxPending: 1024 * 1024 })
+  const port = Number(new URL(broker.url).port)
+  const lazy = connectSocket(port, '127.0.0.1')
+  lazy.on('error', () => undefined)
+  const cutOff = new Promise((resolve) => lazy.once('close', resolve))
+  await new Promise<void>((resolve) => {
+    lazy.write('CONNECT {"verbose":false}\r\nSUB flood 1\r\nPING\r\n')
+    lazy.once('data', () => resolve(void lazy.pause()))
+  })
+  const writer = await connect({ servers: broker.url })
+  for (let n = 0; n < 40; n++) {
+    writer.publish('flood', new Uint8Array(512 * 1024))
+    await writer.flush()
+  }
+  lazy.resume()
+  await cutOff
+  await writer.close()
+})
+
+/** What has come in by now. */
+async function received(client: NatsConnection, subscriptions: readonly Subscription[]): Promise<string[][]> {
+  await client.flush()
+  return Promise.all(
+    subscriptions.map(async (subscription) => {
+      subscription.drain()
+      const words: string[] = []
+      for await (const message of subscription) words.push(message.string())
+      return words
+    }),
+  )
+}
