@@ -1,0 +1,74 @@
+import {
+  type Config,
+  type ConfigType,
+  putConfig,
+  putConfigType,
+  putOverride,
+  removeConfig,
+  removeConfigType,
+  removeOverride,
+} from './configs.js'
+import type { Effect } from './effect.js'
+import {
+  type Identity,
+  type PostureCheck,
+  putIdentity,
+  putPostureCheck,
+  putRouter,
+  putService,
+  type Router,
+  removeIdentity,
+  removePostureCheck,
+  removeRouter,
+  removeService,
+  type Service,
+} from './entities.js'
+import {
+  putEdgeRouterPolicy,
+  putServiceEdgeRouterPolicy,
+  putServicePolicy,
+  type RouterPolicy,
+  removeEdgeRouterPolicy,
+  removeServiceEdgeRouterPolicy,
+  removeServicePolicy,
+  type ServicePolicy,
+} from './policies.js'
+import type { Override, State } from './state.js'
+
+/** What the engine is fed with, by kind. */
+export interface Rows {
+  readonly identities: Identity
+  readonly services: Service
+  readonly 'edge-routers': Router
+  readonly 'posture-checks': PostureCheck
+  readonly configs: Config
+  readonly 'config-types': ConfigType
+  readonly 'service-configs': Override
+  readonly 'service-policies': ServicePolicy
+  readonly 'edge-router-policies': RouterPolicy
+  readonly 'service-edge-router-policies': RouterPolicy
+}
+
+export type FedKind = keyof Rows
+
+export interface Change<Row> {
+  put(state: State, row: Row): Effect
+  remove(state: State, id: string): Effect
+}
+
+/** Each change of one row, and all that follows from it for times and lists of services. */
+export const changes: { readonly [K in FedKind]: Change<Rows[K]> } = {
+  identities: { put: putIdentity, remove: removeIdentity },
+  services: { put: putService, remove: removeService },
+  'edge-routers': { put: putRouter, remove: removeRouter },
+  'posture-checks': { put: putPostureCheck, remove: removePostureCheck },
+  configs: { put: putConfig, remove: removeConfig },
+  'config-types': { put: putConfigType, remove: removeConfigType },
+  'service-configs': { put: putOverride, remove: removeOverride },
+  'service-policies': { put: putServicePolicy, remove: removeServicePolicy },
+  'edge-router-policies': { put: putEdgeRouterPolicy, remove: removeEdgeRouterPolicy },
+  'service-edge-router-policies': {
+    put: putServiceEdgeRouterPolicy,
+    remove: removeServiceEdgeRouterPolicy,
+  },
+}

@@ -1,0 +1,39 @@
+import { createHash } from 'node:crypto'
+import { policiesAreShown } from './effect.js'
+import { checksOf, linkingPolicies, permissionsOf, type Viewer, visibleIds } from './queries.js'
+import type { State } from './state.js'
+
+/** Viewers with equal keys see equal lists of services, in any replica. */
+export function contentKey(state: State, viewer: Viewer): string {
+  const hash = createHash('sha256')
+  const { identityId } = viewer
+  const visible = visibleIds(state, viewer)
+  for (const id of visible) {
+    hash.update(JSON.stringify([id, contentOf(state, id), permissionsOf(state, identityId, id)]))
+    if (policiesAreShown(state)) hash.update(JSON.stringify(policiesOf(state, identityId, id)))
+  }
+  const listed = new Set(visible)
+  const overrides = [...(state.identityOverrides.get(identityId) ?? [])]
+    .filter(({ serviceId }) => listed.has(serviceId))
+    .map(({ serviceId, configId }) => JSON.stringify([serviceId, configId, configOf(state, configId)]))
+    .sort()
+  return hash.update(overrides.join()).digest('base64url')
+}
+
+function contentOf(state: State, serviceId: string): unknown {
+  const content = state.contents.get(serviceId)
+  return [content?.revision, content?.configIds.map((id) => [id, configOf(state, id)])]
+}
+
+function configOf({ configs, typeNames }: State, id: string): unknown {
+  const config = configs.get(id)
+  return config && [config.revision, typeNames.get(config.typeId)]
+}
+
+const policiesOf = (state: State, identityId: string, serviceId: string): unknown =>
+  linkingPolicies(state, identityId, serviceId)
+    .sort((a, b) => (a.policyId < b.policyId ? -1 : 1))
+    .map(({ policyId }) => [
+      policyId,
+      checksOf(state, policyId).map((id) => [id, state.checkRevisions.get(id)]),
+    ])

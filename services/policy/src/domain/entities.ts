@@ -1,0 +1,144 @@
+import { add, type Bitset, emptySet, has, isSame, remove, setOf, union } from './bitset.js'
+import {
+  accesses,
+  audienceOf,
+  type Effect,
+  effect,
+  noEffect,
+  policiesAreShown,
+  servicesChanged,
+} from './effect.js'
+import { addTo, takeFrom } from './multimap.js'
+import type { Relation } from './relation.js'
+import type { State } from './state.js'
+
+export interface Identity {
+  readonly id: string
+  readonly attributes: readonly string[]
+  readonly isAdmin: boolean
+}
+
+/** Revisions are equal where what clients see of the entity is equal. */
+export interface Service {
+  readonly id: string
+  readonly attributes: readonly string[]
+  readonly configIds: readonly string[]
+  readonly revision: string
+}
+
+export interface Router {
+  readonly id: string
+  readonly attributes: readonly string[]
+}
+
+export interface PostureCheck {
+  readonly id: string
+  readonly attributes: readonly string[]
+  readonly revision: string
+}
+
+export function putIdentity(state: State, { id, attributes, isAdmin }: Identity): Effect {
+  const { number, changed, isNew } = state.identities.put(id, attributes)
+  const self = setOf([number])
+  const turned = isAdmin !== has(state.admins, number)
+  if (isAdmin) add(state.admins, number)
+  else remove(state.admins, number)
+  if (!isNew && changed.length === 0) return effect(emptySet(), turned ? self : emptySet())
+
+  const before = accesses(state).map(({ reach }) => (isNew ? emptySet() : reach(number)))
+  const flips = accesses(state).map(({ left }) => left.entityPlaced(number, changed, isNew))
+  state.identityRouters.left.entityPlaced(number, changed, isNew)
+  const flipped = flips.includes(true)
+  const isUpdated =
+    flipped && accesses(state).some(({ reach }, at) => !isSame(before[at] ?? self, reach(number)))
+  const isViewed = isNew || turned || (flipped && policiesAreShown(state))
+  return effect(isUpdated ? self : emptySet(), isViewed ? self : emptySet())
+}
+
+/** Nobody is left to notice. */
+export function removeIdentity(state: State, id: string): Effect {
+  const number = state.identities.numberOf(id)
+  if (number === undefined) return noEffect()
+  for (const { left } of [...accesses(state), state.identityRouters]) left.entityLeaves(number)
+  remove(state.admins, number)
+  state.identities.remove(number)
+  return noEffect()
+}
+
+/** Every write of a service is news for those who may use it, whatever it changed. */
+export function putService(state: State, { id, attributes, configIds, revision }: Service): Effect {
+  const known = state.services.numberOf(id)
+  const before = known === undefined ? emptySet() : audienceOf(state, setOf([known]))
+  const { number, changed, isNew } = state.services.put(id, attributes)
+  for (const { right } of accesses(state)) right.entityPlaced(number, changed, isNew)
+  state.serviceRouters.left.entityPlaced(number, changed, isNew)
+  for (const config of state.contents.get(id)?.configIds ?? []) takeFrom(state.configServices, config, id)
+  for (const config of configIds) addTo(state.configServices, config, id)
+  state.contents.set(id, { revision, configIds })
+  return servicesChanged(state, union(before, audienceOf(state, setOf([number]))))
+}
+
+export function removeService(state: State, id: string): Effect {
+  const number = state.services.numberOf(id)
+  if (number === undefined) return noEffect()
+  const before = audienceOf(state, setOf([number]))
+  for (const { right } of accesses(state)) right.entityLeaves(number)
+  state.serviceRouters.left.entityLeaves(number)
+  state.services.remove(number)
+  for (const config of state.contents.get(id)?.configIds ?? []) takeFrom(state.configServices, config, id)
+  state.contents.delete(id)
+  return servicesChanged(state, before)
+}
+
+/** Which routers carry a service is asked when a session opens; no list shows it. */
+export function putRouter(state: State, { id, attributes }: Router): Effect {
+  const { number, changed, isNew } = state.routers.put(id, attributes)
+  for (const { right } of routing(state)) right.entityPlaced(number, changed, isNew)
+  return noEffect()
+}
+
+export function removeRouter(state: State, id: string): Effect {
+  const number = state.routers.numberOf(id)
+  if (number === undefined) return noEffect()
+  for (const { right } of routing(state)) right.entityLeaves(number)
+  state.routers.remove(number)
+  return noEffect()
+}
+
+const routing = ({ identityRouters, serviceRouters }: State): readonly Relation[] => [
+  identityRouters,
+  serviceRouters,
+]
+
+export function putPostureCheck(state: State, { id, attributes, revision }: PostureCheck): Effect {
+  const { checks, required, checkRevisions } = state
+  const known = checks.numberOf(id)
+  const isFirst = !policiesAreShown(state)
+  const before = known === undefined ? [] : requiring(state, known)
+  const { number, changed, isNew } = checks.put(id, attributes)
+  required.entityPlaced(number, changed, isNew)
+  checkRevisions.set(id, revision)
+  const audience = audienceOf(state, servicesOf(state, [...before, ...requiring(state, number)]))
+  return effect(audience, isFirst ? state.identities.present : state.admins)
+}
+
+export function removePostureCheck(state: State, id: string): Effect {
+  const { checks, required, checkRevisions } = state
+  const number = checks.numberOf(id)
+  if (number === undefined) return noEffect()
+  const audience = audienceOf(state, servicesOf(state, requiring(state, number)))
+  required.entityLeaves(number)
+  checks.remove(number)
+  checkRevisions.delete(id)
+  return effect(audience, policiesAreShown(state) ? state.admins : state.identities.present)
+}
+
+/** The policies that ask for a posture check. */
+const requiring = ({ required }: State, check: number): string[] =>
+  [...required.open, ...required.selecting(check)].map(({ policyId }) => policyId)
+
+function servicesOf(state: State, policyIds: readonly string[]): Bitset {
+  return accesses(state)
+    .flatMap(({ right }) => policyIds.map((id) => right.membersOf(id)))
+    .reduce(union, emptySet())
+}

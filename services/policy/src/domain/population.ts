@@ -1,0 +1,104 @@
+import type { Roles, Semantic } from '@overlay/model'
+import { add, addAll, type Bitset, emptySet, forEach, intersection, isEmpty, remove } from './bitset.js'
+
+/** All entities of one kind. Each has a small number, which is given again when the entity is gone. */
+export interface Population {
+  readonly present: Bitset
+  numberOf(id: string): number | undefined
+  idOf(number: number): string
+  idsOf(set: Bitset): string[]
+  attributesOf(number: number): readonly string[]
+  /** Creates or changes; says which attributes came or went. */
+  put(id: string, attributes: readonly string[]): Placed
+  /** For the caller that has taken the number out of every other set before. */
+  remove(number: number): void
+  /** What a role list selects; `#all` is not looked at. */
+  matching(roles: Roles, semantic: Semantic): Bitset
+}
+
+export interface Placed {
+  readonly number: number
+  readonly isNew: boolean
+  readonly changed: readonly string[]
+}
+
+interface Member {
+  readonly id: string
+  readonly attributes: readonly string[]
+}
+
+export function population(): Population {
+  const numbers = new Map<string, number>()
+  const members: (Member | undefined)[] = []
+  const free: number[] = []
+  const having = new Map<string, Bitset>()
+  const present = emptySet()
+
+  const memberAt = (number: number): Member => {
+    const member = members[number]
+    if (!member) throw new Error(`nobody has number ${number}`)
+    return member
+  }
+  const holders = (attribute: string): Bitset => having.get(attribute) ?? nobody
+
+  const mark = (attribute: string, number: number): void => {
+    const set = having.get(attribute) ?? emptySet()
+    having.set(attribute, set)
+    add(set, number)
+  }
+  const unmark = (attribute: string, number: number): void => {
+    const set = holders(attribute)
+    remove(set, number)
+    if (isEmpty(set)) having.delete(attribute)
+  }
+
+  return {
+    present,
+    numberOf: (id) => numbers.get(id),
+    idOf: (number) => memberAt(number).id,
+    attributesOf: (number) => memberAt(number).attributes,
+    idsOf(set) {
+      const ids: string[] = []
+      forEach(set, (number) => ids.push(memberAt(number).id))
+      return ids
+    },
+    put(id, attributes) {
+      const known = numbers.get(id)
+      const number = known ?? free.pop() ?? members.length
+      const before = new Set(known === undefined ? [] : memberAt(known).attributes)
+      const after = new Set(attributes)
+      members[number] = { id, attributes: [...after] }
+      numbers.set(id, number)
+      add(present, number)
+      const came = [...after].filter((attribute) => !before.has(attribute))
+      const went = [...before].filter((attribute) => !after.has(attribute))
+      for (const attribute of came) mark(attribute, number)
+      for (const attribute of went) unmark(attribute, number)
+      return { number, isNew: known === undefined, changed: [...came, ...went] }
+    },
+    remove(number) {
+      const { id, attributes } = memberAt(number)
+      for (const attribute of attributes) unmark(attribute, number)
+      remove(present, number)
+      numbers.delete(id)
+      members[number] = undefined
+      free.push(number)
+    },
+    matching({ attributes, ids }, semantic) {
+      const [first, ...others] = attributes.map(holders)
+      let result = emptySet()
+      if (first) addAll(result, first)
+      for (const other of others) {
+        if (semantic === 'AllOf') result = intersection(result, other)
+        else addAll(result, other)
+      }
+      for (const id of ids) {
+        const number = numbers.get(id)
+        if (number !== undefined) add(result, number)
+      }
+      return result
+    },
+  }
+}
+
+const nobody: Bitset = Object.freeze(emptySet())

@@ -1,0 +1,104 @@
+import type { Semantic } from '@overlay/model'
+import { type Bitset, emptySet, intersection, union } from './bitset.js'
+import type { AccessType } from './policies.js'
+import type { Relation } from './relation.js'
+import type { State } from './state.js'
+
+/** Who looks. An admin sees every service; what it may use is up to the policies. */
+export interface Viewer {
+  readonly identityId: string
+  readonly isAdmin: boolean
+}
+
+export interface Linking {
+  readonly policyId: string
+  readonly type: AccessType
+}
+
+const types: readonly AccessType[] = ['Dial', 'Bind']
+const relationOf = ({ dial, bind }: State, type: AccessType): Relation => (type === 'Dial' ? dial : bind)
+
+export function reachOf(state: State, identityId: string, type: AccessType): Bitset {
+  const number = state.identities.numberOf(identityId)
+  return number === undefined ? emptySet() : relationOf(state, type).reach(number)
+}
+
+/** Numbers of the services in this identity's list. */
+export function visibleTo(state: State, { identityId, isAdmin }: Viewer): Bitset {
+  if (isAdmin) return state.services.present
+  return union(reachOf(state, identityId, 'Dial'), reachOf(state, identityId, 'Bind'))
+}
+
+export const visibleIds = (state: State, viewer: Viewer): string[] =>
+  state.services.idsOf(visibleTo(state, viewer)).sort()
+
+export function mayUse(state: State, identityId: string, serviceId: string, type: AccessType): boolean {
+  return pair(state, identityId, serviceId, relationOf(state, type).linked) ?? false
+}
+
+export function maySee(state: State, { identityId, isAdmin }: Viewer, serviceId: string): boolean {
+  if (isAdmin) return state.services.numberOf(serviceId) !== undefined
+  return types.some((type) => mayUse(state, identityId, serviceId, type))
+}
+
+/** wire: Bind before Dial. */
+export const permissionsOf = (state: State, identityId: string, serviceId: string): AccessType[] =>
+  (['Bind', 'Dial'] as const).filter((type) => mayUse(state, identityId, serviceId, type))
+
+/** The policies through which an identity may use a service, with the posture checks that each asks for. */
+export function linkingPolicies(state: State, identityId: string, serviceId: string): Linking[] {
+  return types.flatMap((type) => {
+    const linking = pair(state, identityId, serviceId, relationOf(state, type).linking) ?? []
+    return [...linking].map((policyId) => ({ policyId, type }))
+  })
+}
+
+export const checksOf = ({ checks, required }: State, policyId: string): string[] =>
+  checks.idsOf(required.membersOf(policyId)).sort()
+
+export function routersOfIdentity({ identities, identityRouters }: State, id: string): Bitset {
+  const number = identities.numberOf(id)
+  return number === undefined ? emptySet() : identityRouters.reach(number)
+}
+
+export function routersOfService({ services, serviceRouters }: State, id: string): Bitset {
+  const number = services.numberOf(id)
+  return number === undefined ? emptySet() : serviceRouters.reach(number)
+}
+
+/** Routers that carry this service for this identity: by policy alone, online or not. */
+export const commonRouters = (state: State, identityId: string, serviceId: string): string[] =>
+  state.routers
+    .idsOf(intersection(routersOfIdentity(state, identityId), routersOfService(state, serviceId)))
+    .sort()
+
+function pair<T>(
+  { identities, services }: State,
+  identityId: string,
+  serviceId: string,
+  ask: (identity: number, service: number) => T,
+): T | undefined {
+  const identity = identities.numberOf(identityId)
+  const service = services.numberOf(serviceId)
+  return identity === undefined || service === undefined ? undefined : ask(identity, service)
+}
+
+/** The far end of every policy that selects an entity: role lists, which the owner of the far kind resolves. */
+export interface FarRoles {
+  readonly policyId: string
+  readonly roles: readonly string[]
+  readonly semantic: Semantic
+}
+
+/** Policies of one relation that select the entity on the side of `near`. */
+export function policiesOf(relation: Relation, near: 'left' | 'right', id: string): FarRoles[] {
+  const side = relation[near]
+  const far = relation[near === 'left' ? 'right' : 'left']
+  const number = side.population.numberOf(id)
+  if (number === undefined) return []
+  return [...side.open, ...side.selecting(number)].map(({ policyId, semantic }) => ({
+    policyId,
+    roles: far.get(policyId)?.list ?? [],
+    semantic,
+  }))
+}

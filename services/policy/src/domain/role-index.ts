@@ -1,0 +1,123 @@
+import { parseRoles, type Roles, type Semantic, selects } from '@overlay/model'
+import { add, type Bitset, difference, emptySet, forEach, has, remove } from './bitset.js'
+import { addTo, type Multimap, takeFrom } from './multimap.js'
+import type { Population } from './population.js'
+
+/** One role list of one policy, and whom it selects. The same object for as long as the policy lives. */
+export interface Selector {
+  readonly policyId: string
+  list: readonly string[]
+  roles: Roles
+  semantic: Semantic
+  /** Empty where the list is `#all`: that is the whole population, at no cost per entity. */
+  members: Bitset
+}
+
+/** One column of role lists over one population, readable in both directions. */
+export interface RoleIndex {
+  readonly population: Population
+  get(policyId: string): Selector | undefined
+  /** Sets the policy's list. Costs what it selects anew or no longer. */
+  put(policyId: string, list: readonly string[], semantic: Semantic): void
+  remove(policyId: string): void
+  /** Whom it selects; the set is replaced, not changed, when the list is. */
+  membersOf(policyId: string): Bitset
+  selects(policyId: string, number: number): boolean
+  /** The lists that are `#all`. */
+  readonly open: ReadonlySet<Selector>
+  /** The other lists that select this entity. */
+  selecting(number: number): readonly Selector[]
+  /** An entity came, or these attributes of it came or went. Looks only at lists that name one. */
+  entityPlaced(number: number, changed: readonly string[], isNew: boolean): boolean
+  entityLeaves(number: number): void
+}
+
+export function roleIndex(population: Population): RoleIndex {
+  const selectors = new Map<string, Selector>()
+  const open = new Set<Selector>()
+  const byAttribute: Multimap<string, Selector> = new Map()
+  const byId: Multimap<string, Selector> = new Map()
+  const reverse: (Selector[] | undefined)[] = []
+
+  const link = (number: number, selector: Selector): void => {
+    const list = reverse[number]
+    if (list) list.push(selector)
+    else reverse[number] = [selector]
+  }
+  const unlink = (number: number, selector: Selector): void => {
+    const list = reverse[number] ?? []
+    const last = list.pop()
+    if (last && last !== selector) list[list.indexOf(selector)] = last
+  }
+  const enlist = (selector: Selector): void => {
+    const { all, attributes, ids } = selector.roles
+    if (all) open.add(selector)
+    for (const attribute of attributes) addTo(byAttribute, attribute, selector)
+    for (const id of ids) addTo(byId, id, selector)
+  }
+  const delist = (selector: Selector): void => {
+    open.delete(selector)
+    for (const attribute of selector.roles.attributes) takeFrom(byAttribute, attribute, selector)
+    for (const id of selector.roles.ids) takeFrom(byId, id, selector)
+  }
+  const choose = (selector: Selector, members: Bitset): void => {
+    forEach(difference(selector.members, members), (number) => unlink(number, selector))
+    forEach(difference(members, selector.members), (number) => link(number, selector))
+    selector.members = members
+  }
+
+  return {
+    population,
+    open,
+    get: (policyId) => selectors.get(policyId),
+    selecting: (number) => reverse[number] ?? [],
+    membersOf(policyId) {
+      const selector = selectors.get(policyId)
+      if (!selector) return nobody
+      return selector.roles.all ? population.present : selector.members
+    },
+    selects(policyId, number) {
+      const selector = selectors.get(policyId)
+      return selector !== undefined && (selector.roles.all || has(selector.members, number))
+    },
+    put(policyId, list, semantic) {
+      const roles = parseRoles(list)
+      const selector = selectors.get(policyId) ?? { policyId, list, roles, semantic, members: emptySet() }
+      delist(selector)
+      selectors.set(policyId, Object.assign(selector, { list, roles, semantic }))
+      enlist(selector)
+      choose(selector, roles.all ? emptySet() : population.matching(roles, semantic))
+    },
+    remove(policyId) {
+      const selector = selectors.get(policyId)
+      if (!selector) return
+      delist(selector)
+      choose(selector, emptySet())
+      selectors.delete(policyId)
+    },
+    entityPlaced(number, changed, isNew) {
+      const id = population.idOf(number)
+      const entity = { id, attributes: new Set(population.attributesOf(number)) }
+      const candidates = new Set(changed.flatMap((attribute) => [...(byAttribute.get(attribute) ?? [])]))
+      if (isNew) for (const selector of byId.get(id) ?? []) candidates.add(selector)
+      let flipped = isNew && open.size > 0
+      for (const selector of candidates) {
+        const { roles, semantic, members } = selector
+        const selected = !roles.all && selects(roles, semantic, entity)
+        if (selected === has(members, number)) continue
+        flipped = true
+        if (selected) add(members, number)
+        else remove(members, number)
+        if (selected) link(number, selector)
+        else unlink(number, selector)
+      }
+      return flipped
+    },
+    entityLeaves(number) {
+      for (const { members } of reverse[number] ?? []) remove(members, number)
+      reverse[number] = undefined
+    },
+  }
+}
+
+const nobody: Bitset = Object.freeze(emptySet())

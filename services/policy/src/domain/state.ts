@@ -1,0 +1,74 @@
+import { type Bitset, emptySet } from './bitset.js'
+import type { Multimap } from './multimap.js'
+import { type Population, population } from './population.js'
+import { type Relation, relation } from './relation.js'
+import { type RoleIndex, roleIndex } from './role-index.js'
+
+export interface ConfigContent {
+  readonly typeId: string
+  readonly revision: string
+}
+
+export interface ServiceContent {
+  readonly revision: string
+  readonly configIds: readonly string[]
+}
+
+/** One identity's own config for a service, in place of the service's config of that type or beside it. */
+export interface Override {
+  readonly id: string
+  readonly identityId: string
+  readonly serviceId: string
+  readonly configId: string
+}
+
+/** All that the engine knows. Changed by changes.ts alone, read by queries.ts. */
+export interface State {
+  readonly identities: Population
+  readonly services: Population
+  readonly routers: Population
+  readonly checks: Population
+  /** Service policies, by what they grant. */
+  readonly dial: Relation
+  readonly bind: Relation
+  /** The posture checks that service policies ask for. */
+  readonly required: RoleIndex
+  readonly identityRouters: Relation
+  readonly serviceRouters: Relation
+  readonly admins: Bitset
+  readonly contents: Map<string, ServiceContent>
+  readonly checkRevisions: Map<string, string>
+  readonly configs: Map<string, ConfigContent>
+  readonly typeNames: Map<string, string>
+  readonly configServices: Multimap<string, string> // ids of the services that name a config
+  readonly overrides: Map<string, Override>
+  readonly identityOverrides: Multimap<string, Override>
+  readonly configOverrides: Multimap<string, Override>
+}
+
+export function emptyState(): State {
+  const identities = population()
+  const services = population()
+  const routers = population()
+  const checks = population()
+  return {
+    identities,
+    services,
+    routers,
+    checks,
+    dial: relation(identities, services),
+    bind: relation(identities, services),
+    required: roleIndex(checks),
+    identityRouters: relation(identities, routers),
+    serviceRouters: relation(services, routers),
+    admins: emptySet(),
+    contents: new Map(),
+    checkRevisions: new Map(),
+    configs: new Map(),
+    typeNames: new Map(),
+    configServices: new Map(),
+    overrides: new Map(),
+    identityOverrides: new Map(),
+    configOverrides: new Map(),
+  }
+}

@@ -1,0 +1,113 @@
+import { parseRoles, type Semantic, selects } from '@overlay/model'
+import type { FedKind, Rows } from '../changes.js'
+import type { Identity } from '../entities.js'
+import type { AccessType, RouterPolicy, ServicePolicy } from '../policies.js'
+
+/** What the engine ought to know, as plain tables. Every answer is computed from all rows. */
+export type World = { readonly [K in FedKind]: ReadonlyMap<string, Rows[K]> }
+
+export const emptyWorld: World = {
+  identities: new Map(),
+  services: new Map(),
+  'edge-routers': new Map(),
+  'posture-checks': new Map(),
+  configs: new Map(),
+  'config-types': new Map(),
+  'service-configs': new Map(),
+  'service-policies': new Map(),
+  'edge-router-policies': new Map(),
+  'service-edge-router-policies': new Map(),
+}
+
+interface Attributed {
+  readonly id: string
+  readonly attributes: readonly string[]
+}
+
+const chosen = (
+  list: readonly string[],
+  semantic: Semantic,
+  among: ReadonlyMap<string, Attributed>,
+): string[] =>
+  [...among.values()]
+    .filter(({ id, attributes }) =>
+      selects(parseRoles(list), semantic, { id, attributes: new Set(attributes) }),
+    )
+    .map(({ id }) => id)
+    .sort()
+
+export const policiesLinking = (world: World, identityId: string, serviceId: string): ServicePolicy[] =>
+  [...world['service-policies'].values()].filter(
+    ({ identityRoles, serviceRoles, semantic }) =>
+      chosen(identityRoles, semantic, world.identities).includes(identityId) &&
+      chosen(serviceRoles, semantic, world.services).includes(serviceId),
+  )
+
+export const usable = (world: World, identityId: string, type?: AccessType): string[] =>
+  [...world.services.keys()]
+    .filter((id) => policiesLinking(world, identityId, id).some((p) => !type || p.type === type))
+    .sort()
+
+export const checksAsked = (world: World, policy: ServicePolicy): string[] =>
+  chosen(policy.postureCheckRoles, policy.semantic, world['posture-checks'])
+
+const farEnds = (
+  policies: ReadonlyMap<string, RouterPolicy>,
+  near: ReadonlyMap<string, Attributed>,
+  id: string,
+  world: World,
+): Set<string> =>
+  new Set(
+    [...policies.values()]
+      .filter(({ roles, semantic }) => chosen(roles, semantic, near).includes(id))
+      .flatMap(({ edgeRouterRoles, semantic }) => chosen(edgeRouterRoles, semantic, world['edge-routers'])),
+  )
+
+export function routersBetween(world: World, identityId: string, serviceId: string): string[] {
+  const ofService = farEnds(world['service-edge-router-policies'], world.services, serviceId, world)
+  return [...farEnds(world['edge-router-policies'], world.identities, identityId, world)]
+    .filter((id) => ofService.has(id))
+    .sort()
+}
+
+/** Everything that the identity's list of services shows. */
+export function listOf(world: World, { id, isAdmin }: Identity): string {
+  const configOf = (configId: string) => {
+    const config = world.configs.get(configId)
+    return config && [config.revision, world['config-types'].get(config.typeId)?.name]
+  }
+  const rows = (isAdmin ? [...world.services.keys()].sort() : usable(world, id)).map((serviceId) => {
+    const service = world.services.get(serviceId)
+    const policies = policiesLinking(world, id, serviceId)
+    return [
+      serviceId,
+      service?.revision,
+      service?.configIds.map((config) => [config, configOf(config)]),
+      (['Bind', 'Dial'] as const).filter((type) => policies.some((policy) => policy.type === type)),
+      [...world['service-configs'].values()]
+        .filter((o) => o.identityId === id && o.serviceId === serviceId)
+        .map(({ configId }) => [configId, configOf(configId)])
+        .sort(),
+      world['posture-checks'].size > 0 &&
+        policies
+          .map((policy) => [
+            policy.id,
+            checksAsked(world, policy).map((check) => [check, world['posture-checks'].get(check)?.revision]),
+          ])
+          .sort(),
+    ]
+  })
+  return JSON.stringify(rows)
+}
+
+/** The posture checks that each policy asks for each service. */
+export const demandsOf = (world: World): Map<string, Set<string>> => {
+  const demands = new Map<string, Set<string>>()
+  for (const policy of world['service-policies'].values()) {
+    const checks = checksAsked(world, policy).map((id) => `${policy.id} ${id}`)
+    for (const service of chosen(policy.serviceRoles, policy.semantic, world.services)) {
+      demands.set(service, new Set([...(demands.get(service) ?? []), ...checks]))
+    }
+  }
+  return demands
+}

@@ -1,0 +1,109 @@
+import fc from 'fast-check'
+import { changes, type FedKind, type Rows } from '../changes.js'
+import type { Effect } from '../effect.js'
+import type { State } from '../state.js'
+import type { World } from './naive-world.js'
+
+/** One change of one row: written, or removed. */
+export type Step = {
+  readonly [K in FedKind]: { readonly kind: K; readonly id: string; readonly row: Rows[K] | null }
+}[FedKind]
+
+export function stepEngine(state: State, { kind, id, row }: Step): Effect {
+  const change = changes[kind] as {
+    put(state: State, row: unknown): Effect
+    remove(state: State, id: string): Effect
+  }
+  return row === null ? change.remove(state, id) : change.put(state, row)
+}
+
+export function stepWorld(world: World, { kind, id, row }: Step): World {
+  const table = new Map<string, unknown>(world[kind])
+  if (row === null) table.delete(id)
+  else table.set(id, row)
+  return { ...world, [kind]: table }
+}
+
+const idOf = (letter: string) => fc.constantFrom(1, 2, 3, 4).map((n) => `${letter}${n}`)
+const attributes = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'all'), { maxLength: 3 })
+const revision = fc.constantFrom('r1', 'r2')
+const semantic = fc.constantFrom('AllOf' as const, 'AnyOf' as const)
+
+const roles = (letter: string) =>
+  fc.oneof(
+    { weight: 1, arbitrary: fc.constant(['#all']) },
+    {
+      weight: 4,
+      arbitrary: fc
+        .tuple(
+          fc.uniqueArray(fc.constantFrom('#a', '#b', '#c', '#zzz'), { maxLength: 2 }),
+          fc.uniqueArray(
+            idOf(letter).map((id) => `@${id}`),
+            { maxLength: 2 },
+          ),
+        )
+        .map(([some, named]) => [...some, ...named]),
+    },
+  )
+
+const rows: { readonly [K in FedKind]: fc.Arbitrary<Rows[K]> } = {
+  identities: fc.record({ id: idOf('i'), attributes, isAdmin: fc.boolean() }),
+  services: fc.record({
+    id: idOf('s'),
+    attributes,
+    revision,
+    configIds: fc.uniqueArray(idOf('c'), { maxLength: 2 }),
+  }),
+  'edge-routers': fc.record({ id: idOf('r'), attributes }),
+  'posture-checks': fc.record({ id: idOf('k'), attributes, revision }),
+  configs: fc.record({ id: idOf('c'), typeId: idOf('t'), revision }),
+  'config-types': fc.record({ id: idOf('t'), name: fc.constantFrom('intercept', 'host') }),
+  'service-configs': fc
+    .record({ identityId: idOf('i'), serviceId: idOf('s'), configId: idOf('c') })
+    .map((override) => ({ id: `${override.identityId}/${override.serviceId}`, ...override })),
+  'service-policies': fc.record({
+    id: idOf('p'),
+    type: fc.constantFrom('Dial' as const, 'Bind' as const),
+    semantic,
+    identityRoles: roles('i'),
+    serviceRoles: roles('s'),
+    postureCheckRoles: fc.oneof(fc.constant([]), roles('k')),
+  }),
+  'edge-router-policies': fc.record({
+    id: idOf('p'),
+    semantic,
+    roles: roles('i'),
+    edgeRouterRoles: roles('r'),
+  }),
+  'service-edge-router-policies': fc.record({
+    id: idOf('p'),
+    semantic,
+    roles: roles('s'),
+    edgeRouterRoles: roles('r'),
+  }),
+}
+
+const weights: { readonly [K in FedKind]: number } = {
+  identities: 6,
+  services: 4,
+  'edge-routers': 2,
+  'posture-checks': 2,
+  configs: 1,
+  'config-types': 1,
+  'service-configs': 1,
+  'service-policies': 8,
+  'edge-router-policies': 2,
+  'service-edge-router-policies': 2,
+}
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  ...(Object.keys(rows) as FedKind[]).map((kind) => ({
+    weight: weights[kind],
+    arbitrary: fc
+      .tuple(rows[kind] as fc.Arbitrary<Rows[FedKind]>, fc.integer({ min: 0, max: 3 }))
+      .map(([row, dice]) => ({ kind, id: row.id, row: dice === 0 ? null : row }) as Step),
+  })),
+)
+
+/** Sequences over so few entities that they meet all the time. */
+export const steps: fc.Arbitrary<Step[]> = fc.array(step, { minLength: 10, maxLength: 60, size: 'max' })
