@@ -63,6 +63,11 @@ export interface EnrollmentWish {
 export interface CheckEnrollmentResponse {
 }
 
+export interface RefreshEnrollmentRequest {
+  id: string;
+  expiresAtMs: number;
+}
+
 export interface ReachRequest {
   schema: string;
   position: Position | undefined;
@@ -75,13 +80,17 @@ export interface EnrollRequest {
   /** as the client named it; only "ca" matters */
   method: string;
   token: string;
-  /** ott */
-  csrPem: string;
+  /** ott; of routers the client's. An empty one is another mistake than none */
+  csrPem?:
+    | string
+    | undefined;
   /** erott, trott */
-  serverCsrPem: string;
+  serverCsrPem?: string | undefined;
   username: string;
   /** updb */
-  password: string;
+  password?:
+    | string
+    | undefined;
   /** ca */
   name: string;
   /** DER, leaf first */
@@ -701,6 +710,95 @@ export const CheckEnrollmentResponse: MessageFns<CheckEnrollmentResponse> = {
   },
 };
 
+function createBaseRefreshEnrollmentRequest(): RefreshEnrollmentRequest {
+  return { id: "", expiresAtMs: 0 };
+}
+
+export const RefreshEnrollmentRequest: MessageFns<RefreshEnrollmentRequest> = {
+  encode(message: RefreshEnrollmentRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.expiresAtMs !== 0) {
+      writer.uint32(16).int64(message.expiresAtMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RefreshEnrollmentRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRefreshEnrollmentRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.expiresAtMs = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RefreshEnrollmentRequest {
+    return {
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      expiresAtMs: isSet(object.expiresAtMs)
+        ? globalThis.Number(object.expiresAtMs)
+        : isSet(object.expires_at_ms)
+        ? globalThis.Number(object.expires_at_ms)
+        : 0,
+    };
+  },
+
+  toJSON(message: RefreshEnrollmentRequest): unknown {
+    const obj: any = {};
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.expiresAtMs !== 0) {
+      obj.expiresAtMs = Math.round(message.expiresAtMs);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<RefreshEnrollmentRequest>, I>>(base?: I): RefreshEnrollmentRequest {
+    return RefreshEnrollmentRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RefreshEnrollmentRequest>, I>>(object: I): RefreshEnrollmentRequest {
+    const message = createBaseRefreshEnrollmentRequest();
+    message.id = object.id ?? "";
+    message.expiresAtMs = object.expiresAtMs ?? 0;
+    return message;
+  },
+};
+
 function createBaseReachRequest(): ReachRequest {
   return { schema: "", position: undefined };
 }
@@ -844,10 +942,10 @@ function createBaseEnrollRequest(): EnrollRequest {
   return {
     method: "",
     token: "",
-    csrPem: "",
-    serverCsrPem: "",
+    csrPem: undefined,
+    serverCsrPem: undefined,
     username: "",
-    password: "",
+    password: undefined,
     name: "",
     peerCertificates: [],
   };
@@ -861,16 +959,16 @@ export const EnrollRequest: MessageFns<EnrollRequest> = {
     if (message.token !== "") {
       writer.uint32(18).string(message.token);
     }
-    if (message.csrPem !== "") {
+    if (message.csrPem !== undefined) {
       writer.uint32(26).string(message.csrPem);
     }
-    if (message.serverCsrPem !== "") {
+    if (message.serverCsrPem !== undefined) {
       writer.uint32(34).string(message.serverCsrPem);
     }
     if (message.username !== "") {
       writer.uint32(42).string(message.username);
     }
-    if (message.password !== "") {
+    if (message.password !== undefined) {
       writer.uint32(50).string(message.password);
     }
     if (message.name !== "") {
@@ -979,14 +1077,14 @@ export const EnrollRequest: MessageFns<EnrollRequest> = {
         ? globalThis.String(object.csrPem)
         : isSet(object.csr_pem)
         ? globalThis.String(object.csr_pem)
-        : "",
+        : undefined,
       serverCsrPem: isSet(object.serverCsrPem)
         ? globalThis.String(object.serverCsrPem)
         : isSet(object.server_csr_pem)
         ? globalThis.String(object.server_csr_pem)
-        : "",
+        : undefined,
       username: isSet(object.username) ? globalThis.String(object.username) : "",
-      password: isSet(object.password) ? globalThis.String(object.password) : "",
+      password: isSet(object.password) ? globalThis.String(object.password) : undefined,
       name: isSet(object.name) ? globalThis.String(object.name) : "",
       peerCertificates: globalThis.Array.isArray(object?.peerCertificates)
         ? object.peerCertificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
@@ -1004,16 +1102,16 @@ export const EnrollRequest: MessageFns<EnrollRequest> = {
     if (message.token !== "") {
       obj.token = message.token;
     }
-    if (message.csrPem !== "") {
+    if (message.csrPem !== undefined) {
       obj.csrPem = message.csrPem;
     }
-    if (message.serverCsrPem !== "") {
+    if (message.serverCsrPem !== undefined) {
       obj.serverCsrPem = message.serverCsrPem;
     }
     if (message.username !== "") {
       obj.username = message.username;
     }
-    if (message.password !== "") {
+    if (message.password !== undefined) {
       obj.password = message.password;
     }
     if (message.name !== "") {
@@ -1032,10 +1130,10 @@ export const EnrollRequest: MessageFns<EnrollRequest> = {
     const message = createBaseEnrollRequest();
     message.method = object.method ?? "";
     message.token = object.token ?? "";
-    message.csrPem = object.csrPem ?? "";
-    message.serverCsrPem = object.serverCsrPem ?? "";
+    message.csrPem = object.csrPem ?? undefined;
+    message.serverCsrPem = object.serverCsrPem ?? undefined;
     message.username = object.username ?? "";
-    message.password = object.password ?? "";
+    message.password = object.password ?? undefined;
     message.name = object.name ?? "";
     message.peerCertificates = object.peerCertificates?.map((e) => e) || [];
     return message;
@@ -1239,6 +1337,17 @@ export const PkiServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
+  /** A new token and a new end. The old token is dead. */
+  refreshEnrollment: {
+    path: "/overlay.pki.v1.PkiService/RefreshEnrollment" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: RefreshEnrollmentRequest): Buffer =>
+      Buffer.from(RefreshEnrollmentRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): RefreshEnrollmentRequest => RefreshEnrollmentRequest.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
   /** Returns when the changes of the position have taken effect here. */
   reach: {
     path: "/overlay.pki.v1.PkiService/Reach" as const,
@@ -1272,6 +1381,8 @@ export interface PkiServiceServer extends UntypedServiceImplementation {
   checkEnrollment: handleUnaryCall<EnrollmentWish, CheckEnrollmentResponse>;
   /** For routers, whose owner asks in the same request: creates, replacing what is outstanding. */
   createEnrollment: handleUnaryCall<EnrollmentWish, Written>;
+  /** A new token and a new end. The old token is dead. */
+  refreshEnrollment: handleUnaryCall<RefreshEnrollmentRequest, Written>;
   /** Returns when the changes of the position have taken effect here. */
   reach: handleUnaryCall<ReachRequest, ReachResponse>;
   enroll: handleUnaryCall<EnrollRequest, EnrollResponse>;
@@ -1341,6 +1452,22 @@ export interface PkiServiceClient extends Client {
   ): ClientUnaryCall;
   createEnrollment(
     request: EnrollmentWish,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** A new token and a new end. The old token is dead. */
+  refreshEnrollment(
+    request: RefreshEnrollmentRequest,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  refreshEnrollment(
+    request: RefreshEnrollmentRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  refreshEnrollment(
+    request: RefreshEnrollmentRequest,
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
