@@ -1,0 +1,14 @@
+/** Callers share one run of `work`, but never one that began before they called. */
+export function coalesced<T>(work: () => Promise<T>): () => Promise<T> {
+  let running: Promise<unknown> = Promise.resolve()
+  let next: Promise<T> | undefined
+  return () => {
+    next ??= running.then(() => {
+      next = undefined
+      const run = work()
+      running = run.catch(() => undefined) // only its callers hear of a failure
+      return run
+    })
+    return next
+  }
+}

@@ -1,0 +1,31 @@
+import { Fault } from '@overlay/rpc'
+
+/** What a failed statement means to the caller, and to the connection that it ran on. */
+export interface Failure {
+  readonly error: unknown
+  readonly connectionIsLost: boolean
+}
+
+/** A database that is away is a 503, a statement that takes too long a timeout; all else is thrown on as it is. */
+export function failureOf(err: unknown): Failure {
+  if (err instanceof Fault || !(err instanceof Error)) return { error: err, connectionIsLost: false }
+  const { code = '' } = err as { code?: string }
+  if (code === '57014') return { error: new Fault('TIMEOUT', undefined, err), connectionIsLost: false }
+  if (err.message === 'Query read timeout')
+    return { error: new Fault('TIMEOUT', undefined, err), connectionIsLost: true }
+  if (away.test(code) || lost.test(err.message) || err.message === STALE_PLAN)
+    return { error: new Fault('UNAVAILABLE', undefined, err), connectionIsLost: true }
+  return { error: err, connectionIsLost: false }
+}
+
+// of the server: connection exceptions, out of resources, shut down, ended by the server, read-only after a
+// failover; of the network: refused, reset, unreachable, no such host
+const away =
+  /^(08...|53...|57P0[1-5]|25P03|25006|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/
+
+/** The driver's own words, which have no code. */
+const lost =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/
+
+/** A migration changed a table under a prepared statement: a new connection prepares it anew. */
+const STALE_PLAN = 'cached plan must not change result type'
