@@ -46,7 +46,7 @@ export function commandReader(maxPayload: number): (chunk: Buffer) => Iterable<C
       } else {
         const end = unread.indexOf(newline)
         if ((end === -1 ? unread.length : end) > longestLine) {
-          throw new ProtocolError('Maximum Control Line Exceeded')
+          throw new ProtocolError('maximum control line exceeded')
         }
         if (end === -1) return
         const line = unread.toString('utf8', 0, end).trim()

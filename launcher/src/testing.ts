@@ -1,11 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { join } from 'node:path'
-import { migrate } from '@overlay/platform/migrate'
-import pg from 'pg'
+import { withClient } from '@overlay/platform/migrate'
+import type pg from 'pg'
 import { startBroker } from './broker.js'
 import { freePort } from './ports.js'
-
-type Service = 'identity' | 'pki' | 'policy' | 'sessions'
+import { prepareAndMigrate, type Service, schemaOf } from './schemas.js'
 
 export interface TestDatabase extends AsyncDisposable {
   /** For who owns all schemas, as launcher and migration job do. */
@@ -51,7 +49,10 @@ async function templateOf(client: pg.Client, server: string, services: Service[]
       const unfinished = `${name}_unfinished`
       await client.query(`drop database if exists ${unfinished} with (force)`)
       await client.query(`create database ${unfinished}`)
-      await migrateAll(at(server, unfinished), wanted)
+      await prepareAndMigrate(
+        at(server, unfinished),
+        wanted.map((service) => schemaOf(service, 'x')),
+      )
       await client.query(`alter database ${unfinished} rename to ${name}`)
     }
   } finally {
@@ -61,37 +62,11 @@ async function templateOf(client: pg.Client, server: string, services: Service[]
 }
 const templateLock = 7_245_190
 
-async function migrateAll(url: string, services: readonly Service[]): Promise<void> {
-  await withClient(url, async (client) => {
-    for (const service of services) {
-      const role = `overlay_${service}`
-      const { rowCount } = await client.query('select from pg_roles where rolname = $1', [role])
-      if (rowCount === 0) await client.query(`create role ${role} login`)
-      await client.query(`create schema ${service}`)
-      await client.query(`grant usage on schema ${service} to ${role}`)
-      await client.query(`alter default privileges in schema ${service}
-        grant select, insert, update, delete on tables to ${role}`)
-    }
-  })
-  for (const service of services) await migrate(url, service, join(services_, service, 'migrations'))
-}
-const services_ = join(import.meta.dirname, '../../services')
-
 function at(server: string, database: string, user?: string): string {
   const url = new URL(server)
   url.pathname = `/${database}`
   if (user) url.username = user
   return url.href
-}
-
-async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url })
-  await client.connect()
-  try {
-    return await work(client)
-  } finally {
-    await client.end()
-  }
 }
 
 export interface TestBus extends AsyncDisposable {

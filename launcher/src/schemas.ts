@@ -1,0 +1,23 @@
+import { join } from 'node:path'
+import { migrate, prepareSchemas, type ServiceSchema } from '@overlay/platform/migrate'
+import { projectRoot } from './project-root.js'
+
+export const services = ['identity', 'pki', 'policy', 'sessions'] as const
+export type Service = (typeof services)[number]
+
+/** Schema and role of a service in a database that is ours alone. */
+export const schemaOf = (service: Service, password: string): ServiceSchema => ({
+  schema: service,
+  role: `overlay_${service}`,
+  password,
+})
+
+/** All that the owner of the database does before the services start. */
+export async function prepareAndMigrate(ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> {
+  await prepareSchemas(ownerUrl, schemas)
+  await Promise.all(
+    schemas.map(({ schema }) =>
+      migrate(ownerUrl, schema, join(projectRoot, 'services', schema, 'migrations')),
+    ),
+  )
+}
