@@ -48,4 +48,5 @@ function checkFormat(name: string, roles: readonly string[]): void {
   }
 }
 
-const wordFor = (kind: string): string => (kind === 'edge-routers' ? 'routers' : (kinds.get(kind)?.plural ?? kind))
+const wordFor = (kind: string): string =>
+  kind === 'edge-routers' ? 'routers' : (kinds.get(kind)?.plural ?? kind)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type BaseRow, type session, scalarsOf, type ValuesOf } from '@overlay/model'
+import { type BaseRow, scalarsOf, type session, type ValuesOf } from '@overlay/model'
 import { combine, type Database, newId } from '@overlay/platform'
 import type { Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -99,7 +99,10 @@ async function insertAll(db: Database, rows: readonly Row[]): Promise<(Made | un
   return rows.map((_, i) => byOrd.get(i))
 }
 
-async function findSession(db: Database, { apiSessionId, serviceId, type }: Wanted): Promise<SessionRow | undefined> {
+async function findSession(
+  db: Database,
+  { apiSessionId, serviceId, type }: Wanted,
+): Promise<SessionRow | undefined> {
   const { rows } = await db.query<SessionRow>(
     sql`
     select id, token, type, api_session_id as "apiSessionId", service_id as "serviceId", identity_id as "identityId",

@@ -26,7 +26,9 @@ export const sessionSeams = (policy: Policy): Seams<typeof session> => ({
 
 /** Members that do not follow from the columns alone. */
 export function wireMembers({ id }: Pick<RowOf<typeof session>, 'id'>): object {
-  return { _links: { 'route-path': { href: `./sessions/${id}/route-path` }, self: { href: `./sessions/${id}` } } }
+  return {
+    _links: { 'route-path': { href: `./sessions/${id}/route-path` }, self: { href: `./sessions/${id}` } },
+  }
 }
 
 async function commonRoutersOf(
@@ -72,7 +74,10 @@ function connection(live: Live | undefined): ShownRouter {
 }
 
 /** wire: connected ones first; null when there is none. */
-export function routerList(ids: readonly string[], shown: ReadonlyMap<string, ShownRouter>): ShownRouter[] | null {
+export function routerList(
+  ids: readonly string[],
+  shown: ReadonlyMap<string, ShownRouter>,
+): ShownRouter[] | null {
   const known = ids.flatMap((id) => shown.get(id) ?? [])
   const sorted = known.sort((a, b) => Number(b.isOnline) - Number(a.isOnline)).slice(0, limit)
   return sorted.length > 0 ? sorted : null

@@ -1,0 +1,64 @@
+import type { Entity } from '@overlay/model'
+import type { Context, Perspective, Selection } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import type { Db } from '../database.js'
+import type { History } from '../history.js'
+import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
+import type { Names, Seams } from './seams.js'
+
+/** Links whose rows only the running service knows. */
+export type Selects = Readonly<
+  Record<string, (id: string, perspective: Perspective | undefined, context: Context) => Promise<Selection>>
+>
+
+export interface Kind {
+  readonly entity: Entity
+  readonly seams: Seams<Entity>
+  readonly selects: Selects
+}
+
+export function kind<E extends Entity>(entity: E, seams: Seams<E> = {}, selects: Selects = {}): Kind {
+  return { entity, seams: seams as unknown as Seams<Entity>, selects }
+}
+
+/** The kinds of one service, on its own schema. */
+export interface Store {
+  readonly history: History
+  readonly kindOf: (name: string) => Kind
+  /** Of every kind: what is not owned here is asked for. */
+  readonly names: Names
+}
+
+/** One row, if the caller sees it. */
+export async function findRow(
+  db: Db,
+  { entity, seams }: Kind,
+  id: string,
+  { caller }: Context,
+  lock = false,
+): Promise<AnyRow | undefined> {
+  const visible = seams.scope?.(caller) ?? sql`true`
+  const { rows } = await db.query(sql`
+    select ${columnsOf(entity)} from ${tableOf(entity)}
+     where id = ${id} and ${visible} ${lock ? sql`for update` : sql``}`)
+  return rows[0] && rowOf(entity, rows[0])
+}
+
+export async function namesIn(
+  db: Db,
+  entity: Entity,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (ids.length === 0) return new Map()
+  const name = 'name' in entity.fields ? sql`name` : sql`id`
+  const { rows } = await db.query<{ id: string; name: string }>(
+    sql`select id, ${name} as name from ${tableOf(entity)} where id = any(${ids})`,
+  )
+  return new Map(rows.map((row) => [row.id, row.name]))
+}
+
+/** A member that every message of this sort has. */
+export function given<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('a required member of the message is missing')
+  return value
+}

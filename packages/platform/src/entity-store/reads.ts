@@ -1,0 +1,139 @@
+import { FilterError, type Query } from '@overlay/model'
+import {
+  type EntityServiceService,
+  Fault,
+  type ListQuery,
+  type Methods,
+  notFound,
+  type Selection,
+} from '@overlay/rpc'
+import sql, { type Sql } from 'sql-template-tag'
+import { findRow, given, type Kind, namesIn, type Store } from './kind.js'
+import { render } from './render.js'
+import { listRows, type Page, queryOf, rowsOf } from './repository.js'
+import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
+import type { Reading } from './seams.js'
+import { roleFilterOf, selectionOf } from './select.js'
+
+type Reads = Pick<Methods<EntityServiceService>, 'list' | 'get' | 'select' | 'view' | 'listAttributes'>
+
+const unlimited = '9223372036854775807' // wire: beyond what a number can hold
+
+/** How rows are listed and shown. */
+export function reads({ history: { db }, kindOf, names }: Store): Reads {
+  const show = async (
+    { entity, seams }: Kind,
+    rows: readonly AnyRow[],
+    reading: Reading,
+  ): Promise<object[]> => {
+    const shown = await render(entity, rows, names, reading.context)
+    const added = await seams.view?.(db, rows, reading)
+    return shown.map((row, i) => (added ? { ...row, ...added[i] } : row))
+  }
+
+  return {
+    async list({ kind, query, within, perspective }, context) {
+      const found = kindOf(kind)
+      const { entity, seams } = found
+      const parsed = parsedQuery(query)
+      const roles = query?.roleFilter ?? []
+      const scope = all([
+        seams.scope?.(context.caller),
+        within && selectionOf(within, entity),
+        roles.length > 0 ? roleFilterOf(roles, query?.roleSemantic ?? '', entity) : undefined,
+      ])
+      const page = await listRows(db, rowsOf(entity), parsed, scope, query?.after ?? nothingRead)
+      const shape = within || roles.length > 0 ? 'linked' : 'list'
+      const rows = page.rows.map((row) => rowOf(entity, row))
+      const shown = await show(found, rows, { context, caller: context.caller, perspective, shape })
+      return { ...pageOf(parsed, page), rows: Buffer.from(JSON.stringify(shown)), contentKey: '' }
+    },
+
+    async get({ ref, perspective }, context) {
+      const { kind, id } = given(ref)
+      const found = kindOf(kind)
+      const row = await findRow(db, found, id, context)
+      if (!row) throw notFound(found.entity.singular, id)
+      const [shown] = await show(found, [row], {
+        context,
+        caller: context.caller,
+        perspective,
+        shape: 'detail',
+      })
+      return { json: Buffer.from(JSON.stringify(shown)) }
+    },
+
+    async select({ from, link, perspective }, context) {
+      const { kind, id } = given(from)
+      const { entity, selects } = kindOf(kind)
+      const known = selects[link]
+      if (known) return known(id, perspective, context)
+      const by = entity.links[link]?.by
+      if (by === undefined) throw new Error(`nobody says which ${link} belong to ${kind}`)
+      const { rows } = await db.query(
+        sql`select ${columnsOf(entity)} from ${tableOf(entity)} where id = ${id}`,
+      )
+      if (!rows[0]) return noRows // wire: an unknown parent has an empty list
+      const row = rowOf(entity, rows[0]) as unknown as Record<string, unknown>
+      const entries = (row[by] ?? []) as string[]
+      if (!entity.fields[by]?.rolesOf) return { ...noRows, ids: entries }
+      return { ...noRows, roles: [{ roles: entries, semantic: String(row.semantic) }] }
+    },
+
+    async view({ kind, ids }) {
+      const found = await namesIn(db, kindOf(kind).entity, ids)
+      const json = ids.map((id) => {
+        const name = found.get(id)
+        return name === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify({ name }))
+      })
+      return { json }
+    },
+
+    async listAttributes({ kind, query }) {
+      const { entity } = kindOf(kind)
+      // wire: only the filter counts; paging and sorting stand in it or nowhere
+      const parsed = parsedQuery({ ...noQuery, filter: query?.filter ?? '', limit: '-1' })
+      const words = sql`(select distinct unnest(role_attributes) as id from ${tableOf(entity)}) as word`
+      const rows = { from: words, columns: sql`id`, symbols: attributeSymbols }
+      const page = await listRows(db, rows, parsed, sql`true`, query?.after ?? nothingRead)
+      const text = JSON.stringify(page.rows.map(({ id }) => id))
+      return { ...pageOf(parsed, page), rows: Buffer.from(text), contentKey: '' }
+    },
+  }
+}
+
+const nothingRead = Buffer.alloc(0)
+const noQuery: ListQuery = {
+  filter: '',
+  sort: '',
+  limit: '',
+  offset: '',
+  roleFilter: [],
+  roleSemantic: '',
+  after: nothingRead,
+}
+const attributeSymbols = new Map([['id', { column: 'id', type: 'string' as const }]])
+
+/** Selects nothing; what it does not say is added to it. */
+export const noRows: Selection = { ids: [], roles: [], symbol: '', value: '' }
+
+const pageOf = (query: Query, { total, next }: Page) => ({
+  total,
+  next,
+  limit: query.limit === null ? unlimited : String(query.limit),
+  offset: query.offset,
+})
+
+function all(conditions: readonly (Sql | undefined)[]): Sql {
+  const set = conditions.filter((condition) => condition !== undefined)
+  return set.reduce((left, right) => sql`${left} and ${right}`, sql`true`)
+}
+
+function parsedQuery(query: ListQuery | undefined): Query {
+  try {
+    return queryOf(query)
+  } catch (err) {
+    if (err instanceof FilterError) throw new Fault(err.code, err.message)
+    throw err
+  }
+}

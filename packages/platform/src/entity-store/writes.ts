@@ -1,0 +1,111 @@
+import type { Entity } from '@overlay/model'
+import {
+  type Context,
+  type EntityServiceService,
+  Fault,
+  type Methods,
+  notFound,
+  type Written,
+} from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { onlyRow, type Tx } from '../database.js'
+import type { History, RowChange } from '../history.js'
+import { createdValues, updatedValues } from './body.js'
+import { checkRoles } from './check.js'
+import { uniqueFault } from './conflict.js'
+import { newId } from './ids.js'
+import { findRow, given, type Store } from './kind.js'
+import { type AnyRow, insertSql, plainOf, rowOf, tableOf, updateSql } from './row.js'
+
+type Writes = Pick<Methods<EntityServiceService>, 'create' | 'update' | 'delete'>
+
+/** How rows are made, changed and removed: each with its audit row, in one transaction. */
+export function writes({ history, kindOf, names }: Store): Writes {
+  return {
+    async create({ kind, json }, context) {
+      const { entity, seams } = kindOf(kind)
+      const { values, tags } = createdValues(entity, bodyIn(json))
+      await checkRoles(entity, values, new Set(Object.keys(entity.fields)), names, context)
+      const id = newId(entity.ids)
+      return written(entity, id, history, context, async (tx, also) => {
+        const derived = await seams.writing?.(tx, { ...values, id }, null, { context, also })
+        const { rows } = await tx.query(insertSql(entity, id, { ...values, ...derived }, tags))
+        return changeOf(entity, id, null, rowOf(entity, onlyRow(rows)))
+      })
+    },
+
+    async update({ ref, json, mask }, context) {
+      const { kind, id } = given(ref)
+      const found = kindOf(kind)
+      const { entity, seams } = found
+      const body = bodyIn(json)
+      return written(entity, id, history, context, async (tx, also) => {
+        const before = await findRow(tx, found, id, context, true)
+        if (!before) throw notFound(entity.singular, id)
+        refuseSystem(entity, before, 'update')
+        const next = updatedValues(entity, before, body, new Set(mask))
+        await checkRoles(entity, next.values, next.names, names, context)
+        const derived = await seams.writing?.(tx, { ...next.values, id }, before, { context, also })
+        const touched = new Set([...next.names, ...Object.keys(derived ?? {})])
+        const values = { ...next.values, ...derived }
+        const { rows } = await tx.query(updateSql(entity, id, values, next.tags, touched))
+        return changeOf(entity, id, before, rowOf(entity, onlyRow(rows)))
+      })
+    },
+
+    async delete({ kind, id }, context) {
+      const found = kindOf(kind)
+      const { entity, seams } = found
+      return written(entity, id, history, context, async (tx, also) => {
+        const before = await findRow(tx, found, id, context, true)
+        if (!before) throw notFound(entity.plural, id) // wire: the plural, here only
+        refuseSystem(entity, before, 'delete')
+        await seams.deleting?.(tx, before, { context, also })
+        await tx.query(sql`delete from ${tableOf(entity)} where id = ${id}`)
+        return changeOf(entity, id, before, null)
+      })
+    },
+  }
+}
+
+const bodyIn = (json: Uint8Array): Record<string, unknown> =>
+  JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
+
+function refuseSystem(entity: Entity, row: AnyRow, verb: 'update' | 'delete'): void {
+  if (!row.isSystem) return
+  const code = verb === 'update' ? 'ENTITY_CAN_NOT_BE_UPDATED' : 'ENTITY_CAN_NOT_BE_DELETED'
+  throw new Fault(code, `cannot ${verb} system ${entity.singular} in a non-system context (id=${row.id})`)
+}
+
+/** What one row's change leaves in the audit and, where somebody follows the kind, in the history. */
+export function changeOf(entity: Entity, id: string, before: AnyRow | null, after: AnyRow | null): RowChange {
+  const told = after && plainOf(entity, after)
+  return {
+    kind: entity.kind,
+    id,
+    before: before && plainOf(entity, before),
+    after: told,
+    ...(entity.followed && { told }),
+  }
+}
+
+type Step = (tx: Tx, also: (change: RowChange) => void) => Promise<RowChange>
+
+async function written(
+  entity: Entity,
+  id: string,
+  history: History,
+  context: Context,
+  step: Step,
+): Promise<Written> {
+  try {
+    const { position } = await history.write(context, async (tx) => {
+      const others: RowChange[] = []
+      const own = await step(tx, (change) => others.push(change))
+      return { result: undefined, changes: [...others, own] }
+    })
+    return { id, position }
+  } catch (err) {
+    throw uniqueFault(entity, err) ?? err
+  }
+}
