@@ -82,6 +82,12 @@ export const metrics = {
     help: 'Messages that were not published because the bus was away',
     registers,
   }),
+  loginRefused: new Counter({
+    name: 'overlay_login_refused_total',
+    help: 'Logins that were refused, by method and reason',
+    labelNames: ['method', 'reason'],
+    registers,
+  }),
   cacheRequests: new Counter({
     name: 'overlay_cache_requests_total',
     help: 'Look-ups in a cache, by result (hit, miss)',

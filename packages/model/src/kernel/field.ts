@@ -11,6 +11,13 @@ interface Options {
   readonly hidden?: true
 }
 
+interface StringOptions extends Options {
+  readonly min?: number
+  readonly max?: number
+  readonly nullable?: true
+  readonly format?: string
+}
+
 type Schema = Field['schema']
 
 function make<T>(schema: Schema, symbol: SymbolType | null, fallback: unknown, o: Options = {}): Field<T> {
@@ -47,7 +54,9 @@ const map = { type: ['object', 'null'], additionalProperties: true }
 const strings = { type: ['array', 'null'], items: { type: 'string' } }
 
 export const field = {
-  string: (o?: Options & { min?: number; max?: number; nullable?: true; format?: string }): Field<string> =>
+  string: <const O extends StringOptions>(
+    o?: O,
+  ): Field<O extends { nullable: true } ? string | null : string> =>
     make(
       {
         type: o?.nullable ? ['string', 'null'] : 'string',
