@@ -54,6 +54,16 @@ export const publicKeyOf = (privateKey: string): Buffer =>
 export const fingerprintOf = (pem: string): string =>
   createHash('sha1').update(new X509Certificate(pem).raw).digest('hex')
 
+export const notBeforeOf = (pem: string): Date => new Date(new X509Certificate(pem).validFrom)
+export const notAfterOf = (pem: string): Date => new Date(new X509Certificate(pem).validTo)
+
+/** Host names and addresses that a certificate stands for, as they were asked for. */
+export function hostsOf(pem: string): readonly string[] {
+  const names =
+    new x509.X509Certificate(pem).getExtension(x509.SubjectAlternativeNameExtension)?.names.items ?? []
+  return names.filter(({ type }) => type === 'dns' || type === 'ip').map(({ value }) => value)
+}
+
 export interface Contents {
   readonly subject: x509.Name
   /** DER of the SubjectPublicKeyInfo. */

@@ -1,0 +1,47 @@
+/** Methods whose enrollments are stored; 'ca' has none. */
+export type Method = 'ott' | 'ottca' | 'updb' | 'erott' | 'trott'
+
+export interface Enrollment {
+  readonly id: string
+  readonly token: string
+  readonly method: Method
+  readonly identityId: string | null
+  readonly edgeRouterId: string | null
+  readonly transitRouterId: string | null
+  readonly caId: string | null
+  readonly username: string | null
+  readonly expiresAt: Date
+  readonly jwt: string
+}
+
+/** Whom it is for. */
+export const subjectOf = ({ identityId, edgeRouterId, transitRouterId }: Enrollment): string =>
+  identityId ?? edgeRouterId ?? transitRouterId ?? ''
+
+/** Why a wish cannot be granted. */
+export interface Objection {
+  readonly field: 'expiresAt' | 'caId' | 'username'
+  readonly reason: string
+  readonly value: unknown
+}
+
+interface Wish {
+  readonly method: string
+  readonly caId: string
+  readonly username: string
+  readonly expiresAtMs: number // 0: as configured
+}
+
+export function objectionTo({ method, caId, username, expiresAtMs }: Wish, now: Date): Objection | undefined {
+  if (expiresAtMs !== 0 && expiresAtMs <= now.getTime())
+    return {
+      field: 'expiresAt',
+      reason: 'expiresAt must be in the future',
+      value: new Date(expiresAtMs).toISOString(),
+    }
+  // no authority of others is known yet, so none is acceptable
+  if (method === 'ottca') return { field: 'caId', reason: 'ca not found', value: caId }
+  if (method === 'updb' && (username.length < 4 || username.length > 100))
+    return { field: 'username', reason: 'username must have 4 to 100 characters', value: username }
+  return undefined
+}

@@ -1,0 +1,9 @@
+import { X509Certificate } from 'node:crypto'
+
+/** The host of the one SPIFFE name of an authority. */
+export function trustDomainOf(pem: string): string {
+  const names = new X509Certificate(pem).subjectAltName ?? ''
+  const [, domain] = /(?:^|, )URI:spiffe:\/\/([^/,]+)/.exec(names) ?? []
+  if (domain === undefined) throw new Error('authority names no trust domain')
+  return domain
+}

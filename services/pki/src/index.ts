@@ -1,0 +1,1 @@
+export { type InitOptions, initPki } from './init.js'

@@ -1,0 +1,51 @@
+import { type Bus, openDatabase, openHistory, splitAddress } from '@overlay/platform'
+import { ownContext } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { ensureKeys } from './store/ensure-keys.js'
+import { readKeyring } from './store/keyring.js'
+
+export interface InitOptions {
+  readonly databaseUrl: string
+  /** Encrypts private keys at rest. */
+  readonly keySecret: string
+  /** Advertised `host:port` of the APIs. */
+  readonly address: string
+  /** Further names under which gateways are reached. */
+  readonly hostNames?: readonly string[]
+  readonly log: Logger
+}
+
+/** Makes keys and certificates that are missing. Any number of processes may call it at once. */
+export async function initPki({
+  databaseUrl,
+  keySecret,
+  address,
+  hostNames = [],
+  log,
+}: InitOptions): Promise<{ readonly caPem: string }> {
+  await using db = openDatabase(databaseUrl, 'pki', { max: 2 })
+  await using history = await openHistory(db, noBus, log)
+  const now = new Date()
+  const hosts = servedHosts(address, hostNames)
+  const made = await ensureKeys(history, ownContext(new AbortController().signal), {
+    secret: keySecret,
+    hosts,
+    now,
+  })
+  if (made) log.info({ hosts }, 'keys and certificates made')
+  return { caPem: (await readKeyring(db, keySecret, now)).bundle.join('') }
+}
+
+/** Names that a gateway's certificate must have. */
+export const servedHosts = (address: string, more: readonly string[] = []): readonly string[] => [
+  ...new Set(['localhost', '127.0.0.1', '::1', splitAddress(address).host, ...more]),
+]
+
+/** Followers find out by themselves: initialising is rare, and mostly done before anybody follows. */
+const noBus: Bus = {
+  publish: () => undefined,
+  subscribe: () => ({ [Symbol.dispose]: () => undefined }),
+  connected: () => false,
+  onChange: () => ({ [Symbol.dispose]: () => undefined }),
+  [Symbol.asyncDispose]: async () => undefined,
+}

@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto'
+import type { Db } from '@overlay/platform'
+import { fingerprintOf, notAfterOf, openSigner, type Signer } from '../domain/signer.js'
+import { trustDomainOf } from '../domain/trust-domain.js'
+import { activeKey, type Key, type KeyRole, readKeys } from './keys.js'
+
+/** What the keys are good for, ready to use. */
+export interface Keyring {
+  readonly signer: Signer
+  /** What stands between a leaf and the root, PEM. */
+  readonly intermediates: string
+  /** What gateways serve; `keyId` is how tokens name it. */
+  readonly server: { readonly privateKey: string; readonly pem: string; readonly keyId: string }
+  /** PEM of every authority that is to be trusted: retired ones until they have run out. */
+  readonly bundle: readonly string[]
+  /** Changes when the bundle does. */
+  readonly bundleId: string
+  readonly trustDomain: string
+  readonly expiry: Readonly<Record<KeyRole, Date>>
+}
+
+export async function readKeyring(db: Db, secret: string, now: Date): Promise<Keyring> {
+  const keys = await readKeys(db, secret)
+  const active = (role: KeyRole): Key => {
+    const key = activeKey(keys, role)
+    if (!key) throw new Error(`there is no active ${role} key: pki init has not run`)
+    return key
+  }
+  const signing = active('signing')
+  const { privateKey, pem } = active('server')
+  const bundle = keys
+    .filter((key) => key.role !== 'server' && notAfterOf(key.pem) > now)
+    .map((key) => key.pem)
+  return {
+    signer: await openSigner(signing),
+    intermediates: signing.pem,
+    server: { privateKey, pem, keyId: fingerprintOf(pem) },
+    bundle,
+    bundleId: createHash('sha256').update(bundle.join('')).digest('hex'),
+    trustDomain: trustDomainOf(active('root').pem),
+    expiry: {
+      root: notAfterOf(active('root').pem),
+      signing: notAfterOf(signing.pem),
+      server: notAfterOf(pem),
+    },
+  }
+}

@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto'
+import { type Db, onlyRow, type RowChange, type Tx } from '@overlay/platform'
+import sql from 'sql-template-tag'
+import { seal, unseal } from '../domain/seal.js'
+import { type Holder, notAfterOf } from '../domain/signer.js'
+
+export type KeyRole = 'root' | 'signing' | 'server'
+
+/** A key, opened. */
+export interface Key extends Holder {
+  readonly id: string
+  readonly role: KeyRole
+  readonly state: 'next' | 'active' | 'retired'
+}
+
+type Row = Omit<Key, 'pem' | 'privateKey'> & { readonly certificate: string; readonly private_key: string }
+
+/** All keys, opened. A secret that does not fit is an error that says so. */
+export async function readKeys(db: Db, secret: string): Promise<readonly Key[]> {
+  const { rows } = await db.query<Row>(
+    sql`select id, role, state, certificate, private_key from key order by role, created_at, id`,
+  )
+  return rows.map(({ certificate, private_key, ...rest }) => ({
+    ...rest,
+    pem: certificate,
+    privateKey: unseal(secret, rest.id, private_key),
+  }))
+}
+
+export const activeKey = (keys: readonly Key[], role: KeyRole): Key | undefined =>
+  keys.find((key) => key.role === role && key.state === 'active')
+
+/** Until the transaction ends, only this one looks after the keys. */
+export async function lockKeys(tx: Tx): Promise<void> {
+  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended('pki keys', 0))`)
+}
+
+export async function addActiveKey(
+  tx: Tx,
+  secret: string,
+  role: KeyRole,
+  { pem, privateKey }: Holder,
+): Promise<RowChange> {
+  const id = randomUUID()
+  const { rows } = await tx.query<Row>(sql`
+    insert into key (id, role, state, certificate, private_key, not_after)
+    values (${id}, ${role}, 'active', ${pem}, ${seal(secret, id, privateKey)}, ${notAfterOf(pem)})
+ returning id, role, state, certificate`)
+  return changeOf(null, onlyRow(rows))
+}
+
+/** A newer certificate over the same key. */
+export async function replaceCertificate(tx: Tx, key: Key, pem: string): Promise<RowChange> {
+  const { rows } = await tx.query<Row>(sql`
+    update key set certificate = ${pem}, not_after = ${notAfterOf(pem)}, updated_at = now()
+     where id = ${key.id}
+ returning id, role, state, certificate`)
+  return changeOf({ id: key.id, role: key.role, state: key.state, certificate: key.pem }, onlyRow(rows))
+}
+
+function changeOf(before: object | null, after: Omit<Row, 'private_key'>): RowChange {
+  return { kind: 'keys', id: after.id, before, after, told: { role: after.role, state: after.state } }
+}
