@@ -1,0 +1,109 @@
+import { testDatabase } from '@overlay/launcher/testing'
+import { edgeRouter } from '@overlay/model'
+import { entityService, kind, openDatabase, openHistory, openLog } from '@overlay/platform'
+import { ownContext } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { expect, test } from 'vitest'
+import { edgeRouterSeams } from '../src/store/edge-router.js'
+
+const quiet = {
+  publish: () => undefined,
+  subscribe: () => ({ [Symbol.dispose]: () => undefined }),
+  onChange: () => ({ [Symbol.dispose]: () => undefined }),
+  connected: () => true,
+}
+const pki = { view: async () => ({ json: [Buffer.from('{"enrollmentToken":"t"}')] }) }
+const context = ownContext(new AbortController().signal)
+
+async function startStore() {
+  const database = await testDatabase('sessions')
+  const db = openDatabase(database.urlOf('sessions'), 'sessions')
+  const history = await openHistory(db, quiet, openLog('sessions', { level: 'silent', format: 'json' }))
+  const routers = entityService(history, [kind(edgeRouter, edgeRouterSeams(pki))], async () => new Map())
+  const ref = (id: string) => ({ kind: 'edge-routers', id })
+  return {
+    db,
+    create: async (body: object) => {
+      const json = Buffer.from(JSON.stringify(body))
+      return (await routers.create({ kind: 'edge-routers', json }, context)).id
+    },
+    update: (id: string, body: object) =>
+      routers.update(
+        { ref: ref(id), json: Buffer.from(JSON.stringify(body)), mask: Object.keys(body) },
+        context,
+      ),
+    get: async (id: string): Promise<Record<string, unknown>> => {
+      const { json } = await routers.get({ ref: ref(id), perspective: undefined }, context)
+      return JSON.parse(json.toString())
+    },
+    remove: (id: string) => routers.delete(ref(id), context),
+    async [Symbol.asyncDispose]() {
+      await history[Symbol.asyncDispose]()
+      await db[Symbol.asyncDispose]()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+test('a router is shown with what was written, what it is without, and its enrollment', async () => {
+  await using store = await startStore()
+  const id = await store.create({
+    name: 'r1',
+    roleAttributes: ['b', 'a', 'b'],
+    cost: 12,
+    appData: { z: 'y' },
+  })
+  expect(await store.get(id)).toMatchObject({
+    id,
+    name: 'r1',
+    roleAttributes: ['a', 'b'],
+    cost: 12,
+    noTraversal: false,
+    appData: { z: 'y' },
+    tags: {},
+    isVerified: false,
+    certPem: null,
+    isOnline: false,
+    enrollmentToken: 't',
+    _links: { self: { href: `./edge-routers/${id}` } },
+  })
+  expect(await store.get(id)).not.toHaveProperty('fingerprint')
+  expect(await store.get(id)).not.toHaveProperty('isEdge')
+})
+
+test('an update writes what its mask names and nothing else', async () => {
+  await using store = await startStore()
+  const id = await store.create({ name: 'r1', roleAttributes: ['a'], cost: 12 })
+  await store.update(id, { cost: 3, roleAttributes: [] })
+  expect(await store.get(id)).toMatchObject({ name: 'r1', cost: 3, roleAttributes: null })
+})
+
+test('a taken name is a field error, on create and on update', async () => {
+  await using store = await startStore()
+  await store.create({ name: 'r1' })
+  const id = await store.create({ name: 'r2' })
+  const refused = { code: 'COULD_NOT_VALIDATE', detail: { field: 'name', value: 'r1' } }
+  await expect(store.create({ name: 'r1' })).rejects.toMatchObject(refused)
+  await expect(store.update(id, { name: 'r1' })).rejects.toMatchObject(refused)
+})
+
+test('attributes may not look like role entries', async () => {
+  await using store = await startStore()
+  for (const word of ['#a', '@a', ''])
+    await expect(store.create({ name: 'r1', roleAttributes: [word] })).rejects.toMatchObject({
+      detail: { field: 'roleAttributes', value: word },
+    })
+})
+
+test('what is gone is not found, and its removal is in the audit', async () => {
+  await using store = await startStore()
+  const id = await store.create({ name: 'r1' })
+  await store.remove(id)
+  await expect(store.get(id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  await expect(store.remove(id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  const { rows } = await store.db.query(sql`select kind, before, after from audit order by id`)
+  expect(rows).toMatchObject([
+    { kind: 'edge-routers', before: null, after: { name: 'r1' } },
+    { kind: 'edge-routers', before: { name: 'r1' }, after: null },
+  ])
+})
