@@ -1,0 +1,66 @@
+import { parseQuery } from '@overlay/model'
+import sql from 'sql-template-tag'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterOf, cursorColumnOf, cursorOf, orderOf, pageOf } from '../src/entity-store/order.js'
+import { openThings, symbols, type Things } from './things.js'
+
+let things: Things
+beforeAll(async () => {
+  things = await openThings()
+})
+afterAll(() => things[Symbol.asyncDispose]())
+
+const sortOf = (text: string) => parseQuery(text, { sort: '', limit: '', offset: '' }).sort
+
+test.each([
+  '',
+  'sort by name',
+  'sort by name desc',
+  'sort by note',
+  'sort by note desc',
+  'sort by weight',
+  'sort by weight desc',
+  'sort by verified',
+  'sort by verified desc, id desc',
+  'sort by seenAt, isSystem desc',
+  'sort by seenAt desc, note, name desc',
+  'sort by verified, seenAt desc, shout desc',
+  'sort by createdAt desc, id',
+  'sort by verified desc, rank desc',
+])('pages behind the last row of the one before are the whole list: %j', async (text) => {
+  const sort = sortOf(text)
+  const order = orderOf(sort, symbols)
+  const whole = await things.query(sql`select id from thing order by ${order}`)
+  for (const limit of [1, 2, 3]) {
+    const seen: unknown[] = []
+    let after = sql`true`
+    for (;;) {
+      const rows = await things.query(sql`
+        select id, ${cursorColumnOf(sort, symbols)} from thing where ${after}
+         order by ${order} ${pageOf({ limit, offset: 0 })}`)
+      seen.push(...rows.map(({ id }) => id))
+      const last = rows.at(-1)
+      if (!last) break
+      after = afterOf(cursorOf(last), sort, symbols)
+    }
+    expect(seen).toEqual(whole.map(({ id }) => id))
+  }
+})
+
+test('a page starts at its offset', async () => {
+  const rows = await things.query(sql`
+    select id from thing order by ${orderOf([], symbols)} ${pageOf({ limit: 2, offset: 1 })}`)
+  expect(rows.map(({ id }) => id)).toEqual(['b', 'c'])
+})
+
+test('the cursor of another order is refused', () => {
+  const cursor = cursorOf({ cursor: ['x', 'a'] })
+  expect(() => afterOf(cursor, [], symbols)).toThrow('the cursor belongs to another order')
+})
+
+test('a sort parameter that names no plain column is a bad sort', () => {
+  for (const symbol of ['nothing', 'words', 'tags.loc'])
+    expect(() => orderOf([{ symbol, descending: false, by: 'parameter' }], symbols)).toThrow(
+      expect.objectContaining({ code: 'INVALID_SORT_IDENTIFIER' }),
+    )
+})
