@@ -1,23 +1,33 @@
 import { apiSession } from './entities/api-session.js'
 import { authPolicy } from './entities/auth-policy.js'
 import { authenticator } from './entities/authenticator.js'
+import { config } from './entities/config.js'
+import { configType } from './entities/config-type.js'
 import { edgeRouter } from './entities/edge-router.js'
+import { edgeRouterPolicy } from './entities/edge-router-policy.js'
 import { enrollment } from './entities/enrollment.js'
 import { identity } from './entities/identity.js'
 import { identityType } from './entities/identity-type.js'
 import { service } from './entities/service.js'
+import { serviceEdgeRouterPolicy } from './entities/service-edge-router-policy.js'
+import { servicePolicy } from './entities/service-policy.js'
 import { session } from './entities/session.js'
 import type { Entity } from './kernel/types.js'
 
 const all: readonly Entity[] = [
   apiSession,
-  authPolicy,
   authenticator,
+  authPolicy,
+  config,
+  configType,
   edgeRouter,
+  edgeRouterPolicy,
   enrollment,
   identity,
   identityType,
   service,
+  serviceEdgeRouterPolicy,
+  servicePolicy,
   session,
 ]
 

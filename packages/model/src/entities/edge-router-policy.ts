@@ -1,0 +1,20 @@
+import { defineEntity } from '../kernel/entity.js'
+import { field } from '../kernel/field.js'
+
+/** Says through which edge routers the identities it selects may connect. */
+export const edgeRouterPolicy = defineEntity({
+  kind: 'edge-router-policies',
+  singular: 'edgeRouterPolicy',
+  owner: 'policy',
+  followed: true,
+  fields: {
+    name: field.string({ write: 'RRO', min: 1, unique: true }),
+    semantic: field.oneOf(['AllOf', 'AnyOf'], { write: 'RRO' }),
+    identityRoles: field.roles('identities'),
+    edgeRouterRoles: field.roles('edge-routers'),
+  },
+  links: {
+    'edge-routers': { to: 'edge-routers', by: 'edgeRouterRoles' },
+    identities: { to: 'identities', by: 'identityRoles' },
+  },
+})

@@ -1,0 +1,20 @@
+import { defineEntity } from '../kernel/entity.js'
+import { field } from '../kernel/field.js'
+
+/** Says which edge routers carry the services it selects. */
+export const serviceEdgeRouterPolicy = defineEntity({
+  kind: 'service-edge-router-policies',
+  singular: 'serviceEdgeRouterPolicy',
+  owner: 'policy',
+  followed: true,
+  fields: {
+    name: field.string({ write: 'RRO', min: 1, unique: true }),
+    semantic: field.oneOf(['AllOf', 'AnyOf'], { write: 'RRO' }),
+    serviceRoles: field.roles('services'),
+    edgeRouterRoles: field.roles('edge-routers'),
+  },
+  links: {
+    'edge-routers': { to: 'edge-routers', by: 'edgeRouterRoles' },
+    services: { to: 'services', by: 'serviceRoles' },
+  },
+})

@@ -1,0 +1,24 @@
+import { defineEntity } from '../kernel/entity.js'
+import { field } from '../kernel/field.js'
+
+/** Grants the identities it selects dial or bind access to the services it selects. */
+export const servicePolicy = defineEntity({
+  kind: 'service-policies',
+  singular: 'servicePolicy',
+  owner: 'policy',
+  followed: true,
+  fields: {
+    name: field.string({ write: 'RRO', min: 1, unique: true }),
+    // wire: filters compare the number; the documents know a third word, which is refused
+    type: field.coded({ Dial: 1, Bind: 2, Invalid: 0 }, { write: 'RRO' }),
+    semantic: field.oneOf(['AllOf', 'AnyOf'], { write: 'RRO' }),
+    identityRoles: field.roles('identities'),
+    serviceRoles: field.roles('services'),
+    postureCheckRoles: field.roles('posture-checks'),
+  },
+  links: {
+    identities: { to: 'identities', by: 'identityRoles' },
+    'posture-checks': { to: 'posture-checks', by: 'postureCheckRoles' },
+    services: { to: 'services', by: 'serviceRoles' },
+  },
+})
