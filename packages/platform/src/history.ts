@@ -102,6 +102,15 @@ export async function openHistory(
       signal.addEventListener('abort', done)
     })
 
+  async function messageAfter({
+    timeline,
+    number,
+  }: Position): Promise<Changes & { readonly upto: Position }> {
+    const changes = leading(await tail.after({ timeline, number }))
+    const upto = { timeline, number: changes.at(-1)?.number ?? number }
+    return { upto, changes, more: upto.number < tail.known().number }
+  }
+
   return {
     db,
 
@@ -125,13 +134,13 @@ export async function openHistory(
 
     async pull(after) {
       await look()
-      return messageOf(after, await tail.after(after))
+      return messageAfter(after)
     },
 
     async *watch(after, signal) {
       let at = after
       while (!signal.aborted) {
-        const message = messageOf(at, await tail.after(at))
+        const message = await messageAfter(at)
         at = message.upto
         if (message.changes.length > 0 || isAlive()) yield message
         if (at.number === tail.known().number) await sleep(SIGN_OF_LIFE_MS, signal)
@@ -150,8 +159,3 @@ export async function openHistory(
 
 const isAway = (err: unknown): boolean =>
   err instanceof Fault && (err.code === 'UNAVAILABLE' || err.code === 'TIMEOUT')
-
-function messageOf(after: Position, found: readonly Change[]): { upto: Position; changes: Change[] } {
-  const changes = leading(found)
-  return { upto: { timeline: after.timeline, number: changes.at(-1)?.number ?? after.number }, changes }
-}

@@ -3,12 +3,16 @@ import type { Change } from '@overlay/rpc'
 const MOST_CHANGES = 500
 const MOST_BYTES = 1024 * 1024
 
-/** As many as fit one message, but at least one. */
+/** What fills one message. */
+export const isFull = (count: number, bytes: number): boolean => count >= MOST_CHANGES || bytes >= MOST_BYTES
+
+/** As many as go into one message. */
 export function leading(changes: readonly Change[]): Change[] {
-  let bytes = 0
-  const end = changes.findIndex(({ json }, index) => {
+  let [count, bytes] = [0, 0]
+  for (const { json } of changes) {
+    count += 1
     bytes += json.length
-    return index === MOST_CHANGES || (index > 0 && bytes > MOST_BYTES)
-  })
-  return changes.slice(0, end === -1 ? changes.length : end)
+    if (isFull(count, bytes)) break
+  }
+  return changes.slice(0, count)
 }

@@ -13,13 +13,13 @@ export interface Tail {
   sync(): Promise<Position>
   /** Takes what this process has just committed. Returns false when something before it is missing. */
   offer(position: Position, changes: readonly Change[]): boolean
-  /** At most 1,000 changes after the position. OUT_OF_RANGE: unknown here, or kept no longer. */
+  /** Changes after the position, in order, not always all of them. OUT_OF_RANGE: unknown here, or kept no longer. */
   after(position: Position): Promise<readonly Change[]>
 }
 
 const MOST_CHANGES = 2000
 const MOST_BYTES = 16 * 1024 * 1024
-const BATCH = 1000
+const BATCH = 500
 
 /** `moved` is called whenever `known` has changed. */
 export async function openTail(db: Database, moved: () => void): Promise<Tail> {

@@ -41,6 +41,8 @@ export interface HeadRequest {
 export interface Changes {
   upto: Position | undefined;
   changes: Change[];
+  /** there are later ones, which did not fit */
+  more: boolean;
 }
 
 export interface Change {
@@ -328,7 +330,7 @@ export const HeadRequest: MessageFns<HeadRequest> = {
 };
 
 function createBaseChanges(): Changes {
-  return { upto: undefined, changes: [] };
+  return { upto: undefined, changes: [], more: false };
 }
 
 export const Changes: MessageFns<Changes> = {
@@ -338,6 +340,9 @@ export const Changes: MessageFns<Changes> = {
     }
     for (const v of message.changes) {
       Change.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.more !== false) {
+      writer.uint32(24).bool(message.more);
     }
     return writer;
   },
@@ -371,6 +376,14 @@ export const Changes: MessageFns<Changes> = {
             message.changes.push(Change.decode(reader, reader.uint32()));
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.more = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -387,6 +400,7 @@ export const Changes: MessageFns<Changes> = {
     return {
       upto: isSet(object.upto) ? Position.fromJSON(object.upto) : undefined,
       changes: globalThis.Array.isArray(object?.changes) ? object.changes.map((e: any) => Change.fromJSON(e)) : [],
+      more: isSet(object.more) ? globalThis.Boolean(object.more) : false,
     };
   },
 
@@ -398,6 +412,9 @@ export const Changes: MessageFns<Changes> = {
     if (message.changes?.length) {
       obj.changes = message.changes.map((e) => Change.toJSON(e));
     }
+    if (message.more !== false) {
+      obj.more = message.more;
+    }
     return obj;
   },
 
@@ -408,6 +425,7 @@ export const Changes: MessageFns<Changes> = {
     const message = createBaseChanges();
     message.upto = (object.upto !== undefined && object.upto !== null) ? Position.fromPartial(object.upto) : undefined;
     message.changes = object.changes?.map((e) => Change.fromPartial(e)) || [];
+    message.more = object.more ?? false;
     return message;
   },
 };
@@ -565,6 +583,16 @@ export const ChangeServiceService = {
     responseSerialize: (value: Changes): Buffer => Buffer.from(Changes.encode(value).finish()),
     responseDeserialize: (value: Buffer): Changes => Changes.decode(value),
   },
+  /** Changes after the position, as of now: read after the call arrived. OUT_OF_RANGE: load anew. */
+  pull: {
+    path: "/overlay.change.v1.ChangeService/Pull" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: WatchRequest): Buffer => Buffer.from(WatchRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): WatchRequest => WatchRequest.decode(value),
+    responseSerialize: (value: Changes): Buffer => Buffer.from(Changes.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Changes => Changes.decode(value),
+  },
   /** All rows of the followed kinds. The first message carries the position taken before the load. */
   load: {
     path: "/overlay.change.v1.ChangeService/Load" as const,
@@ -593,6 +621,8 @@ export interface ChangeServiceServer extends UntypedServiceImplementation {
    * empty when nothing happened. OUT_OF_RANGE: load anew.
    */
   watch: handleServerStreamingCall<WatchRequest, Changes>;
+  /** Changes after the position, as of now: read after the call arrived. OUT_OF_RANGE: load anew. */
+  pull: handleUnaryCall<WatchRequest, Changes>;
   /** All rows of the followed kinds. The first message carries the position taken before the load. */
   load: handleServerStreamingCall<LoadRequest, Changes>;
   /** The position of the last commit, read after the call arrived. */
@@ -606,6 +636,19 @@ export interface ChangeServiceClient extends Client {
    */
   watch(request: WatchRequest, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
   watch(request: WatchRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
+  /** Changes after the position, as of now: read after the call arrived. OUT_OF_RANGE: load anew. */
+  pull(request: WatchRequest, callback: (error: ServiceError | null, response: Changes) => void): ClientUnaryCall;
+  pull(
+    request: WatchRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Changes) => void,
+  ): ClientUnaryCall;
+  pull(
+    request: WatchRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Changes) => void,
+  ): ClientUnaryCall;
   /** All rows of the followed kinds. The first message carries the position taken before the load. */
   load(request: LoadRequest, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
   load(request: LoadRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
