@@ -1,0 +1,60 @@
+import { sessionJson } from '../auth/session.js'
+import type { Sessions } from '../auth/sessions.js'
+import { detail } from '../http/answer.js'
+import type { Ask } from '../http/ask.js'
+import { type Handlers, takes } from '../http/endpoint.js'
+import { sayExpiry } from '../http/frame.js'
+import { ipAddressOf, peerCertificates } from '../http/peer.js'
+import type { Services } from '../http/services.js'
+import { login } from './bodies.js'
+import { apiSessionSchema } from './wire-schemas.js'
+
+/** wire: the word has this case, and one space follows. */
+const BEARER = 'Bearer '
+
+/** Logging in. Both APIs admit everybody who can prove who they are. */
+export const authenticate = ({ identity }: Services, sessions: Sessions): Handlers => ({
+  'POST /authenticate': takes(
+    login,
+    async (ask, _, { username = '', password = '', configTypes = [], envInfo, sdkInfo }) => {
+      const opened = await identity.authenticate(
+        {
+          method: ask.query().get('method') ?? '',
+          username,
+          password,
+          peerCertificates: peerCertificates(ask.incoming),
+          bearerTokens: bearerTokensOf(ask),
+          configTypes: [...configTypes],
+          envInfo: bytesOf(envInfo),
+          sdkInfo: bytesOf(sdkInfo),
+          ipAddress: ipAddressOf(ask.incoming),
+        },
+        ask.context(),
+      )
+      const session = sessions.remember(opened)
+      sayExpiry(ask, session)
+      ask.outgoing.setHeader('zt-session', opened.token)
+      return detail(ask, sessionJson(session))
+    },
+    {
+      query: [
+        {
+          name: 'method',
+          type: 'string',
+          required: true,
+          oneOf: ['password', 'cert', 'ext-jwt'],
+          about: 'How the caller proves who it is.',
+        },
+      ],
+      about: { data: apiSessionSchema },
+    },
+  ),
+})
+
+const bytesOf = (value: object | undefined): Buffer =>
+  value ? Buffer.from(JSON.stringify(value)) : Buffer.alloc(0)
+
+const bearerTokensOf = ({ incoming }: Ask): string[] =>
+  (incoming.headersDistinct.authorization ?? [])
+    .filter((value) => value.startsWith(BEARER))
+    .map((value) => value.slice(BEARER.length))

@@ -1,0 +1,50 @@
+import { kinds } from '@overlay/model'
+import type { Build } from '../about.js'
+import type { OwnWrites } from '../auth/own-writes.js'
+import type { ServiceLists } from '../auth/service-lists.js'
+import type { Handlers } from '../http/endpoint.js'
+import type { MountedApi } from '../http/frame.js'
+import type { Services } from '../http/services.js'
+import { authenticate } from './authenticate.js'
+import { caCertificates } from './cacerts.js'
+import { type Caches, current } from './current.js'
+import { info } from './info.js'
+import { client, management } from './operations.js'
+import { clientServices } from './services.js'
+import { documents, specs } from './specs.js'
+import { uniform } from './uniform.js'
+
+export interface ApisOptions {
+  readonly services: Services
+  readonly caches: Caches & { readonly lists: ServiceLists }
+  readonly own: OwnWrites
+  readonly address: string
+  readonly build: Build
+}
+
+/** Both APIs: their tables, and who answers. */
+export function apisOf({ services, caches, own, address, build }: ApisOptions): readonly MountedApi[] {
+  const docs = documents(address, () => apis)
+  const everywhere: Handlers = {
+    ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services, own))),
+    ...info(address, build),
+    ...caCertificates(services.pki),
+    ...specs(docs, build),
+    ...authenticate(services, caches.sessions),
+    ...current(services, caches, own),
+  }
+  const apis: readonly MountedApi[] = [
+    {
+      api: 'client',
+      operations: client,
+      handlers: { ...everywhere, ...clientServices(services, caches.headers, caches.lists) },
+    },
+    { api: 'management', operations: management, handlers: everywhere },
+  ]
+  return apis.map((mounted) => ({
+    ...mounted,
+    // wire: beside the published operations
+    operations: { ...mounted.operations, 'GET /swagger.json': 'none' },
+    handlers: { ...mounted.handlers, 'GET /swagger.json': (ask) => docs.send(ask, mounted.api) },
+  }))
+}

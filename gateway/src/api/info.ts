@@ -1,0 +1,33 @@
+import { type Build, VERSION } from '../about.js'
+import { ready, sendReady } from '../http/answer.js'
+import type { Handlers } from '../http/endpoint.js'
+import { rootOf } from '../http/paths.js'
+import { protocolsSchema, versionSchema } from './wire-schemas.js'
+
+/** What anybody may know before a login. */
+export function info(address: string, build: Build): Handlers {
+  const v1 = (api: 'client' | 'management') => ({
+    v1: { path: rootOf(api), apiBaseUrls: [`https://${address}${rootOf(api)}`] },
+  })
+  const version = {
+    apiVersions: { edge: v1('client'), 'edge-client': v1('client'), 'edge-management': v1('management') },
+    ...build,
+    capabilities: [], // clients change their way of logging in by it: it names only what works
+    runtimeVersion: `node${process.versions.node}`,
+    version: VERSION,
+  }
+  const told = ready(JSON.stringify({ data: version, meta: {} }))
+  // wire: what any controller of this version could do, whatever this one does
+  const capabilities = ready(JSON.stringify({ data: ['OIDC_AUTH', 'HA_CONTROLLER'], meta: {} }))
+  const protocols = ready(JSON.stringify({ data: { https: { address } }, meta: {} }))
+  const words = { type: 'string' }
+  return {
+    'GET /': { about: { data: versionSchema }, handle: (ask) => sendReady(ask, told) },
+    'GET /version': { about: { data: versionSchema }, handle: (ask) => sendReady(ask, told) },
+    'GET /enumerated-capabilities': {
+      about: { data: { type: 'array', items: words } },
+      handle: (ask) => sendReady(ask, capabilities),
+    },
+    'GET /protocols': { about: { data: protocolsSchema }, handle: (ask) => sendReady(ask, protocols) },
+  }
+}

@@ -1,0 +1,80 @@
+import { Fault } from '@overlay/rpc'
+import { stringify } from 'yaml'
+import type { Build } from '../about.js'
+import { detail, send } from '../http/answer.js'
+import type { Ask } from '../http/ask.js'
+import type { Handlers } from '../http/endpoint.js'
+import type { MountedApi } from '../http/frame.js'
+import { accepts } from '../http/negotiate.js'
+import type { Api } from '../http/paths.js'
+import { openApi2, openApi3 } from '../spec/document.js'
+import { specSchema } from './wire-schemas.js'
+
+/** The documents of both APIs, made when somebody first asks for them. */
+export interface Documents {
+  send(ask: Ask, api: Api, version?: 2 | 3, form?: 'json' | 'yaml'): Response | Promise<Response>
+}
+
+export function documents(address: string, apis: () => readonly MountedApi[]): Documents {
+  const made = new Map<string, string>()
+
+  function text(name: Api, version: 2 | 3, form: 'json' | 'yaml'): string {
+    const key = `${name} ${version} ${form}`
+    let text = made.get(key)
+    if (text === undefined) {
+      const api = apis().find((mounted) => mounted.api === name)
+      if (!api) throw new Error(`no API '${name}'`)
+      const document = version === 2 ? openApi2(api, address) : openApi3(api, address)
+      text =
+        form === 'json' ? JSON.stringify(document) : stringify(document, { aliasDuplicateObjects: false })
+      made.set(key, text)
+    }
+    return text
+  }
+  return {
+    send: (ask, api, version = 2, form = 'json') =>
+      send(ask, 200, text(api, version, form), form === 'json' ? 'application/json' : 'text/yaml'),
+  }
+}
+
+const names: Readonly<Record<string, Api>> = { 'edge-client': 'client', 'edge-management': 'management' }
+
+export function specs(documents: Documents, { buildDate }: Build): Handlers {
+  const time = new Date(`${buildDate.replace(' ', 'T')}Z`).toISOString()
+  const shown = (id: string) => ({
+    id,
+    createdAt: time,
+    updatedAt: time,
+    tags: {},
+    _links: { self: { href: `./specs/${id}` }, spec: { href: `./specs/${id}/spec` } },
+    name: id,
+  })
+  const apiOf = (id: string): Api => {
+    const api = Object.hasOwn(names, id) ? names[id] : undefined
+    if (!api) throw new Fault('NOT_FOUND')
+    return api
+  }
+  return {
+    'GET /specs': {
+      about: { data: { type: 'array', items: specSchema } },
+      // differs: both are listed
+      handle: (ask) => send(ask, 200, JSON.stringify({ data: Object.keys(names).map(shown), meta: {} })),
+    },
+    'GET /specs/{id}': {
+      about: { data: specSchema },
+      handle: (ask, { id }) => {
+        apiOf(id)
+        return detail(ask, JSON.stringify(shown(id)))
+      },
+    },
+    'GET /specs/{id}/spec': {
+      produces: ['text/yaml', 'application/json'],
+      query: [{ name: 'version', type: 'string', oneOf: ['2', '3'], about: 'Of OpenAPI. Without it 2.' }],
+      handle: (ask, { id }) => {
+        const form = accepts(ask.incoming, 'application/json') ? 'json' : 'yaml'
+        const version = ask.query().get('version') === '3' ? 3 : 2
+        return documents.send(ask, apiOf(id), version, form)
+      },
+    },
+  }
+}

@@ -1,0 +1,97 @@
+import { lru } from './lru.js'
+
+/**
+ * Values that others own: loaded when they are missed, one load at a time for each, dropped by tag.
+ * A drop that arrives while a load is under way wins: that load is not kept.
+ */
+export interface Cache<V> {
+  get(key: string): V | undefined
+  /** `version`: who asks with another one does not wait for a load that began before. */
+  load(key: string, version: unknown, fetch: () => Promise<V>): Promise<V>
+  set(key: string, value: V): void
+  grow(key: string, bytes: number): void
+  drop(tag: string): void
+  dropAll(): void
+  readonly size: number
+}
+
+interface Flight<V> {
+  readonly version: unknown
+  readonly dropped: Set<string>
+  all: boolean
+  promise: Promise<V> | undefined
+}
+
+const ATTEMPTS = 3
+
+export function openCache<V>(
+  limits: { readonly maxBytes: number; readonly maxEntries: number },
+  tagsOf: (value: V) => readonly string[],
+  bytesOf: (value: V) => number,
+): Cache<V> {
+  const keysByTag = new Map<string, Set<string>>()
+  const inFlight = new Set<Flight<V>>()
+  const latest = new Map<string, Flight<V>>()
+  const values = lru<V>({
+    ...limits,
+    left(key, value) {
+      for (const tag of tagsOf(value)) {
+        const keys = keysByTag.get(tag)
+        keys?.delete(key)
+        if (keys?.size === 0) keysByTag.delete(tag)
+      }
+    },
+  })
+
+  function set(key: string, value: V): void {
+    values.set(key, value, bytesOf(value))
+    for (const tag of tagsOf(value)) {
+      const keys = keysByTag.get(tag)
+      if (keys) keys.add(key)
+      else keysByTag.set(tag, new Set([key]))
+    }
+  }
+
+  async function run(key: string, flight: Flight<V>, fetch: () => Promise<V>): Promise<V> {
+    inFlight.add(flight)
+    try {
+      for (let attempt = 1; ; attempt++) {
+        flight.dropped.clear()
+        flight.all = false
+        const value = await fetch()
+        const outdated = flight.all || tagsOf(value).some((tag) => flight.dropped.has(tag))
+        if (!outdated) set(key, value)
+        if (!outdated || attempt === ATTEMPTS) return value
+      }
+    } finally {
+      inFlight.delete(flight)
+      if (latest.get(key) === flight) latest.delete(key)
+    }
+  }
+
+  return {
+    get: values.get,
+    set,
+    grow: values.grow,
+    load(key, version, fetch) {
+      const known = latest.get(key)
+      if (known?.promise && known.version === version && !known.all && known.dropped.size === 0)
+        return known.promise
+      const flight: Flight<V> = { version, dropped: new Set(), all: false, promise: undefined }
+      latest.set(key, flight)
+      flight.promise = run(key, flight, fetch)
+      return flight.promise
+    },
+    drop(tag) {
+      for (const flight of inFlight) flight.dropped.add(tag)
+      for (const key of [...(keysByTag.get(tag) ?? [])]) values.delete(key)
+    },
+    dropAll() {
+      for (const flight of inFlight) flight.all = true
+      values.clear()
+    },
+    get size() {
+      return values.size
+    },
+  }
+}

@@ -1,0 +1,76 @@
+import type { Context, Methods, PolicyServiceService, Positions } from '@overlay/rpc'
+import { openCache } from './cache.js'
+import { type Followed, follow, type Log } from './follow.js'
+import { type OwnWrites, reached } from './own-writes.js'
+
+/** What policy says about one identity: when its services last changed, and which view of them it has. */
+export interface PolicyHeader {
+  readonly identityId: string
+  readonly lastChangeAtMs: number
+  readonly contentKey: string
+  readonly positions: Positions
+}
+
+export interface Headers extends AsyncDisposable {
+  of(identityId: string): PolicyHeader | Promise<PolicyHeader>
+  /** Is it still what policy says? */
+  current(header: PolicyHeader): boolean
+  trusted(now: number): boolean
+}
+
+export interface HeadersOptions {
+  readonly policy: Pick<Methods<PolicyServiceService>, 'getHeader' | 'watchHeaders'>
+  readonly own: OwnWrites
+  readonly log: Log
+  readonly context: () => Context
+  readonly streamContext: (signal: AbortSignal) => Context
+  readonly now?: () => number
+}
+
+/** The schemas whose changes move a header. */
+const SCHEMAS = ['identity', 'policy', 'sessions'] as const
+
+export function openHeaders(options: HeadersOptions): Headers {
+  const { policy, own, log, context, streamContext, now = Date.now } = options
+  const cache = openCache<PolicyHeader>(
+    { maxBytes: 32 << 20, maxEntries: 200_000 },
+    ({ identityId }) => [identityId],
+    ({ contentKey }) => contentKey.length + 300,
+  )
+  async function* open(signal: AbortSignal) {
+    let listening = false
+    for await (const message of policy.watchHeaders({}, streamContext(signal))) {
+      if (!listening) cache.dropAll() // what was said before anybody listened is not known
+      listening = true
+      yield message
+    }
+  }
+  const followed: Followed = follow('policy headers', log, open, ({ positions, identityIds, all }) => {
+    if (all) cache.dropAll()
+    for (const id of identityIds) cache.drop(id)
+    return positions
+  })
+
+  function valid(header: PolicyHeader, at: number): boolean {
+    if (!followed.trusted(at)) return false
+    const wanted = own.positions()
+    const heard = followed.positions()
+    return SCHEMAS.every(
+      (schema) => reached(heard[schema], wanted[schema]) || reached(header.positions[schema], wanted[schema]),
+    )
+  }
+  async function load(identityId: string): Promise<PolicyHeader> {
+    const { lastChangeAtMs, contentKey, positions } = await policy.getHeader({ identityId }, context())
+    return { identityId, lastChangeAtMs, contentKey, positions }
+  }
+  return {
+    of(identityId) {
+      const known = cache.get(identityId)
+      if (known && valid(known, now())) return known
+      return cache.load(identityId, own.positions(), () => load(identityId))
+    },
+    current: (header) => cache.get(header.identityId) === header && valid(header, now()),
+    trusted: followed.trusted,
+    [Symbol.asyncDispose]: () => followed[Symbol.asyncDispose](),
+  }
+}

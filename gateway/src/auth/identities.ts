@@ -1,0 +1,98 @@
+import type { Context, Positions } from '@overlay/rpc'
+import { type Ready, ready } from '../http/answer.js'
+import type { Entities } from '../http/services.js'
+import { openCache } from './cache.js'
+import type { Followed } from './follow.js'
+import { type OwnWrites, reached } from './own-writes.js'
+
+/** The answer to "who am I", rendered once for each identity. */
+export interface Identities {
+  self(identityId: string): Self | Promise<Self>
+  drop(tag: string): void
+  dropAll(): void
+  /** The compressed form of an answer has been made: it counts too. */
+  grown(identityId: string, bytes: number): void
+}
+
+export interface Self {
+  readonly answer: Ready
+  readonly tags: readonly string[]
+  readonly loadedAtMs: number
+  readonly positions: Positions
+}
+
+export interface IdentitiesOptions {
+  readonly entities: Entities
+  readonly own: OwnWrites
+  /** By schema, all that the answer is made of. */
+  readonly followed: Readonly<Record<string, () => Followed>>
+  readonly context: () => Context
+  readonly maxBytes?: number
+  readonly now?: () => number
+}
+
+/** Whether the identity is connected to a router right now is in the answer too, and nobody tells when it changes. */
+const MAX_AGE_MS = 30_000
+
+export function openIdentities(options: IdentitiesOptions): Identities {
+  const { entities, own, followed, context, maxBytes = 32 << 20, now = Date.now } = options
+  const sources = Object.entries(followed)
+  const cache = openCache<Self>(
+    { maxBytes, maxEntries: 100_000 },
+    ({ tags }) => tags,
+    ({ answer }) => answer.bytes.length + 500,
+  )
+
+  function valid({ loadedAtMs, positions }: Self, at: number): boolean {
+    if (at - loadedAtMs > MAX_AGE_MS) return false
+    const wanted = own.positions()
+    for (const [schema, source] of sources) {
+      if (!source().trusted(at)) return false
+      const least = wanted[schema]
+      if (!reached(source().positions()[schema], least) && !reached(positions[schema], least)) return false
+    }
+    return true
+  }
+
+  async function load(id: string): Promise<Self> {
+    const positions = own.positions()
+    const loadedAtMs = now()
+    const request = { ref: { kind: 'identities', id }, perspective: undefined }
+    const { json } = await entities.get(request, { ...context(), positions })
+    return { ...rendered(json), loadedAtMs, positions }
+  }
+
+  return {
+    self(identityId) {
+      const known = cache.get(identityId)
+      if (known && valid(known, now())) return known
+      return cache.load(identityId, own.positions(), () => load(identityId))
+    },
+    drop: cache.drop,
+    dropAll: cache.dropAll,
+    grown: cache.grow,
+  }
+}
+
+interface IdentityJson {
+  readonly id: string
+  readonly authenticators?: Readonly<Record<string, { readonly id: string } | null>>
+  readonly enrollment?: Readonly<Record<string, { readonly id: string } | null>>
+}
+
+// wire: the ordinary identity, with other links; `meta` is null here
+const links = { self: { href: './current-identity' }, mfa: { href: './current-identity/mfa' } }
+
+function rendered(json: Buffer): Pick<Self, 'answer' | 'tags'> {
+  const identity = JSON.parse(json.toString()) as IdentityJson
+  const ids = (members: IdentityJson['enrollment']): string[] =>
+    Object.values(members ?? {}).flatMap((member) => (member ? [member.id] : []))
+  return {
+    answer: ready(`{"data":${JSON.stringify({ ...identity, _links: links })},"meta":null}`),
+    tags: [
+      `identities ${identity.id}`,
+      ...ids(identity.authenticators).map((id) => `authenticators ${id}`),
+      ...ids(identity.enrollment).map((id) => `enrollments ${id}`),
+    ],
+  }
+}

@@ -1,0 +1,30 @@
+import type { Position, Positions } from '@overlay/rpc'
+
+/** The last position of each schema that was written through this gateway: what went through it is visible through it. */
+export interface OwnWrites {
+  positions(): Positions
+  note(schema: string, position: Position | undefined): void
+  /** The schema has begun another timeline; positions of the old one mean nothing any more. */
+  restarted(schema: string, timeline: string): void
+}
+
+export function ownWrites(): OwnWrites {
+  let positions: Positions = Object.freeze({})
+  return {
+    positions: () => positions,
+    note(schema, position) {
+      if (!position || reached(positions[schema], position)) return
+      positions = Object.freeze({ ...positions, [schema]: position })
+    },
+    restarted(schema, timeline) {
+      const known = positions[schema]
+      if (!known || known.timeline === timeline) return
+      const { [schema]: _, ...others } = positions
+      positions = Object.freeze(others)
+    },
+  }
+}
+
+/** Is what is known at `at` as new as `wanted`? Of another timeline it never is. */
+export const reached = (at: Position | undefined, wanted: Position | undefined): boolean =>
+  wanted === undefined || (at !== undefined && at.timeline === wanted.timeline && at.number >= wanted.number)

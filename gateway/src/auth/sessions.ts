@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto'
+import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
+import { openCache } from './cache.js'
+import type { Followed, Log } from './follow.js'
+import { type OwnWrites, reached } from './own-writes.js'
+import { type Session, sessionOf } from './session.js'
+
+/** API sessions by token. */
+export interface Sessions {
+  /** At once when it is known; the refusal of an unknown token is thrown. */
+  find(token: string): Session | Promise<Session>
+  /** A session that has just begun here. */
+  remember(session: ApiSession): Session
+  /** Something in `tag` has changed: `api-sessions <id>`, `identities <id>`. */
+  drop(tag: string): void
+  dropAll(): void
+  /** Tells the owner who has been active since the last time. */
+  flush(): Promise<void>
+}
+
+export interface SessionsOptions {
+  readonly identity: Pick<Methods<IdentityServiceService>, 'getApiSession' | 'markActivity'>
+  readonly own: OwnWrites
+  readonly followed: () => Followed
+  readonly log: Log
+  /** For calls that no single request waits for. */
+  readonly context: () => Context
+  readonly maxBytes?: number
+  readonly maxEntries?: number
+  readonly now?: () => number
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+const SCHEMA = 'identity'
+const BATCH = 1000
+
+export function openSessions(options: SessionsOptions): Sessions {
+  const { identity, own, followed, log, context, now = Date.now } = options
+  const { maxBytes = 64 << 20, maxEntries = 200_000 } = options
+  const active = new Set<Session>()
+  const cache = openCache<Session>(
+    { maxBytes, maxEntries },
+    ({ id, identityId }) => [`api-sessions ${id}`, `identities ${identityId}`],
+    ({ json }) => json.length + 800,
+  )
+
+  /** Nothing that could have ended it, through this gateway or another, can have been missed. */
+  function valid(session: Session, at: number): boolean {
+    if (at - session.usedAtMs > session.timeoutSeconds * 1000) return false
+    const source = followed()
+    if (!source.trusted(at)) return false
+    const wanted = own.positions()[SCHEMA]
+    return reached(source.positions()[SCHEMA], wanted) || reached(session.position, wanted)
+  }
+
+  function used(session: Session, at: number): Session {
+    session.usedAtMs = at
+    active.add(session)
+    return session
+  }
+
+  async function mark(batch: readonly Session[]): Promise<void> {
+    const atMs = batch.map(({ usedAtMs }) => usedAtMs)
+    try {
+      const request = { apiSessionIds: batch.map(({ id }) => id), atMs }
+      const { unknownIds } = await identity.markActivity(request, context())
+      batch.forEach((session, i) => {
+        session.storedActivityMs = Math.max(session.storedActivityMs, atMs[i] ?? 0)
+      })
+      for (const id of unknownIds) cache.drop(`api-sessions ${id}`)
+    } catch (err) {
+      for (const session of batch) active.add(session)
+      log.warn({ err, sessions: batch.length }, 'last activity could not be stored, trying again later')
+    }
+  }
+
+  return {
+    find(token) {
+      const key = keyOf(token)
+      const at = now()
+      const session = cache.get(key)
+      if (session && valid(session, at)) return used(session, at)
+      if (!UUID.test(token)) throw new Fault('UNAUTHORIZED')
+      const load = async (): Promise<Session> =>
+        sessionOf(await identity.getApiSession({ token }, context()), now())
+      return cache.load(key, own.positions(), load).then((loaded) => used(loaded, at))
+    },
+    remember(session) {
+      own.note(SCHEMA, session.position)
+      const known = sessionOf(session, now())
+      cache.set(keyOf(session.token), known)
+      return used(known, known.usedAtMs)
+    },
+    drop: cache.drop,
+    dropAll: cache.dropAll,
+    async flush() {
+      const batch = [...active]
+      active.clear()
+      for (let i = 0; i < batch.length; i += BATCH) await mark(batch.slice(i, i + BATCH))
+    },
+  }
+}
+
+/** Tokens are credentials: what is remembered cannot be used as one. */
+const keyOf = (token: string): string => createHash('sha256').update(token).digest('base64')

@@ -1,0 +1,126 @@
+import { Fault, invalid } from '@overlay/rpc'
+import type { Ask } from './ask.js'
+import { hasBody } from './negotiate.js'
+import { check } from './validate.js'
+
+export type JsonSchema = { readonly [keyword: string]: unknown }
+
+/** The body of an operation. `name` is what the documents call it: refusals of an empty body say it. */
+export interface BodySpec<B = unknown> {
+  readonly name: string
+  readonly schema: JsonSchema
+  readonly required: boolean
+  /** Other than JSON: the handler gets the bytes and the type. */
+  readonly consumes?: readonly string[]
+  /** What the handler sees: from the checked value and from what was sent. */
+  readonly read: (checked: unknown, sent: unknown) => B
+}
+
+export interface BodyLimits {
+  readonly maxBytes: number
+  readonly withinMs: number
+}
+
+/** A JSON body that the handler sees as it is. */
+export const json = <B>(name: string, schema: JsonSchema, required = true): BodySpec<B> => ({
+  name,
+  schema,
+  required,
+  read: (checked) => checked as B,
+})
+
+/** A body that is no JSON, or not only. */
+export const raw = (name: string, consumes: readonly string[], required = false): BodySpec<Buffer> => ({
+  name,
+  schema: { type: 'string' },
+  required,
+  consumes,
+  read: (bytes) => bytes as Buffer,
+})
+
+export async function bodyOf(ask: Ask, spec: BodySpec, limits: BodyLimits): Promise<unknown> {
+  const bytes = hasBody(ask.incoming) ? await readAll(ask, limits) : Buffer.alloc(0)
+  const { name, schema, required, consumes, read } = spec
+  if (bytes.length === 0 && required) throw invalid(name, `${name} in body is required`, '')
+  if (consumes) return read(bytes, bytes)
+  const sent = bytes.length === 0 ? undefined : parse(bytes)
+  return read(check(schema, sent), sent)
+}
+
+/** Deeper than anybody writes by hand; much deeper ones exhaust the stack of whoever prints them. */
+const MAX_DEPTH = 200
+const NUL = /(^|[^\\])(\\\\)*\\u0000/
+
+function parse(bytes: Buffer): unknown {
+  const text = bytes.toString()
+  if (depthOf(text) > MAX_DEPTH)
+    throw new Fault('COULD_NOT_PARSE_BODY', `nested deeper than ${MAX_DEPTH} levels`)
+  if (NUL.test(text)) throw new Fault('COULD_NOT_PARSE_BODY', 'NUL characters are not allowed')
+  try {
+    return JSON.parse(text)
+  } catch (err) {
+    if (err instanceof SyntaxError) throw new Fault('COULD_NOT_PARSE_BODY', 'the body is not valid JSON', err)
+    throw err
+  }
+}
+
+function depthOf(text: string): number {
+  let depth = 0
+  let deepest = 0
+  let quoted = false
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i)
+    if (quoted) {
+      if (c === 92) i++
+      else if (c === 34) quoted = false
+    } else if (c === 34) quoted = true
+    else if (c === 91 || c === 123) deepest = Math.max(deepest, ++depth)
+    else if (c === 93 || c === 125) depth--
+  }
+  return deepest
+}
+
+/** As bytes for a service. Half of a surrogate pair, which no stored text can hold, becomes U+FFFD. */
+export function jsonBytes(value: unknown): Buffer {
+  const text = JSON.stringify(value)
+  if (!text.includes('\\ud')) return Buffer.from(text)
+  return Buffer.from(text.replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g, '$1\uFFFD'))
+}
+
+function readAll(ask: Ask, { maxBytes, withinMs }: BodyLimits): Promise<Buffer> {
+  const { incoming } = ask
+  if (Number(incoming.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(ask, maxBytes)
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const timer = setTimeout(
+      () => done(() => reject(cut(ask, `the body did not arrive within ${withinMs / 1000} s`))),
+      withinMs,
+    )
+    const onData = (chunk: Buffer): void => {
+      size += chunk.length
+      if (size > maxBytes) done(() => reject(tooLarge(ask, maxBytes)))
+      else chunks.push(chunk)
+    }
+    const onEnd = (): void =>
+      done(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)))
+    const onBroken = (): void => done(() => reject(cut(ask, 'the body ended early')))
+    function done(settle: () => void): void {
+      clearTimeout(timer)
+      incoming.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken)
+      incoming.on('error', ignore)
+      settle()
+    }
+    incoming.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken)
+  })
+}
+
+const ignore = (): void => undefined
+
+const tooLarge = (ask: Ask, maxBytes: number): Fault => cut(ask, `the body is larger than ${maxBytes} bytes`)
+
+/** The connection cannot be used again: what is left of the body would be taken for the next request. */
+function cut({ outgoing }: Ask, reason: string): Fault {
+  outgoing.setHeader('connection', 'close')
+  return new Fault('COULD_NOT_READ_BODY', reason)
+}

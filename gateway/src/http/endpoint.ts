@@ -1,0 +1,31 @@
+import type { Operation } from '../api/operations.js'
+import type { Ask, Params } from './ask.js'
+import type { BodySpec, JsonSchema } from './body.js'
+import type { Parameter } from './query.js'
+
+export type Answer = Response | Promise<Response>
+export type Handler = (ask: Ask, params: Params) => Answer
+
+/** What one operation takes and gives. The frame checks it before the permission, the served documents tell it. */
+export interface Endpoint {
+  readonly handle: (ask: Ask, params: Params, body: never) => Answer
+  readonly body?: BodySpec
+  readonly query?: readonly Parameter[]
+  /** Other than JSON: then `Accept` is not looked at. */
+  readonly produces?: readonly string[]
+  /** For the served documents. */
+  readonly about?: { readonly status?: 200 | 201 | 202; readonly data?: JsonSchema; readonly page?: true }
+}
+
+/** One collection's part of an API, by operation. */
+export type Handlers = { readonly [O in Operation]?: Handler | Endpoint }
+
+/** An operation with a body; the handler sees it checked. */
+export const takes = <B>(
+  body: BodySpec<B>,
+  handle: (ask: Ask, params: Params, body: B) => Answer,
+  more: Omit<Endpoint, 'handle' | 'body'> = {},
+): Endpoint => ({ ...more, body, handle })
+
+export const asEndpoint = (handler: Handler | Endpoint): Endpoint =>
+  typeof handler === 'function' ? { handle: handler } : handler

@@ -1,0 +1,113 @@
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { type Entity, symbolsOf } from '@overlay/model'
+import type { Context, ListRequest, ListResponse, Perspective, Selection } from '@overlay/rpc'
+import { acceptsGzip, around, send } from './answer.js'
+import type { Ask } from './ask.js'
+
+/** wire: these lists, and no other answers, say the charset. */
+const WITH_CHARSET = new Set(['api-sessions', 'posture-checks', 'posture-check-types'])
+
+export const listTypeOf = ({ kind }: Entity): string =>
+  WITH_CHARSET.has(kind) ? 'application/json; charset=utf-8' : 'application/json'
+
+/** What the client asked for, for the owner of the rows to parse. */
+export function listRequest(
+  ask: Ask,
+  kind: string,
+  within?: Selection,
+  perspective?: Perspective,
+): ListRequest {
+  const query = ask.query()
+  const text = (name: string): string => query.get(name) ?? ''
+  return {
+    kind,
+    query: {
+      filter: text('filter'),
+      sort: text('sort'),
+      limit: text('limit'),
+      offset: text('offset'),
+      roleFilter: query.getAll('roleFilter'),
+      roleSemantic: text('roleSemantic'),
+      after: Buffer.alloc(0),
+    },
+    within,
+    perspective,
+  }
+}
+
+export type List = (request: ListRequest, context: Context) => Promise<ListResponse>
+
+/** One page, or all rows page after page. Nothing is parsed: rows are joined as text. */
+export async function list(
+  ask: Ask,
+  entity: Entity,
+  request: ListRequest,
+  fetch: List,
+  kept?: (page: ListResponse, body: Buffer) => void,
+): Promise<Response> {
+  const first = await fetch(request, ask.context())
+  const end = `],"meta":${metaOf(filterable(entity), first)}}`
+  if (first.next.length > 0) return stream(ask, listTypeOf(entity), end, first, request, fetch)
+  const body = around('{"data":', first.rows, end.slice(1))
+  kept?.(first, body)
+  return send(ask, 200, body, listTypeOf(entity))
+}
+
+const known = new WeakMap<Entity, string>()
+
+function filterable(entity: Entity): string {
+  let names = known.get(entity)
+  if (names === undefined) {
+    names = JSON.stringify([...symbolsOf(entity).keys()])
+    known.set(entity, names)
+  }
+  return names
+}
+
+/** The limit is text: "all" is 9223372036854775807, which no JS number can hold. */
+export const metaOf = (fields: string, { limit, offset, total }: Omit<ListResponse, 'rows'>): string =>
+  `{"filterableFields":${fields},"pagination":{"limit":${limit},"offset":${offset},"totalCount":${total}}}`
+
+function stream(
+  ask: Ask,
+  type: string,
+  end: string,
+  first: ListResponse,
+  request: ListRequest,
+  fetch: List,
+): Response {
+  const { outgoing } = ask
+  async function* parts(): AsyncGenerator<Buffer> {
+    yield Buffer.from('{"data":[')
+    let page = first
+    let separator = ''
+    for (;;) {
+      const rows = page.rows.subarray(1, -1) // without the brackets
+      if (rows.length > 0) {
+        yield Buffer.concat([Buffer.from(separator), rows])
+        separator = ','
+      }
+      if (page.next.length === 0) break
+      page = await fetch(
+        { ...request, query: request.query && { ...request.query, after: page.next } },
+        ask.fresh(),
+      )
+    }
+    yield Buffer.from(end)
+  }
+  const zip = acceptsGzip(ask)
+  outgoing.writeHead(200, {
+    'content-type': type,
+    vary: 'accept-encoding',
+    ...(zip && { 'content-encoding': 'gzip' }),
+  })
+  const sent = zip ? pipeline(parts, createGzip({ level: 1 }), outgoing) : pipeline(parts, outgoing)
+  sent.catch((err: unknown) => {
+    // Too late for a status: what arrived is cut off, and cannot be taken for whole.
+    ask.broken = err
+    outgoing.destroy()
+  })
+  return RESPONSE_ALREADY_SENT
+}

@@ -1,0 +1,54 @@
+import { Fault, invalid } from '@overlay/rpc'
+import type { Ask } from './ask.js'
+
+/** One query parameter that an operation knows. Others are ignored. */
+export interface Parameter {
+  readonly name: string
+  readonly about: string
+  readonly type: 'string' | 'integer' | 'strings'
+  readonly required?: true
+  readonly oneOf?: readonly string[]
+  readonly format?: 'uuid'
+}
+
+export const paging: readonly Parameter[] = [
+  { name: 'limit', type: 'integer', about: 'Rows at most; -1 for all of them. Without it 10.' },
+  { name: 'offset', type: 'integer', about: 'Rows to leave out at the beginning.' },
+  {
+    name: 'filter',
+    type: 'string',
+    about: 'Which rows, in the filter language; may end in sort, skip and limit.',
+  },
+  { name: 'sort', type: 'string', about: 'Up to five symbols, each with asc or desc.' },
+]
+
+export const byRole: readonly Parameter[] = [
+  { name: 'roleFilter', type: 'strings', about: 'Role attributes (#word) or ids (@id) that rows must have.' },
+  { name: 'roleSemantic', type: 'string', about: 'AllOf or AnyOf of the attributes. Without it AllOf.' },
+]
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** wire: a parameter that is there but empty counts as absent. */
+export function checkQuery(ask: Ask, parameters: readonly Parameter[]): void {
+  const query = ask.query()
+  if (query.size > 0) for (const value of query.values()) refuseNul(value)
+  for (const { name, type, required, oneOf, format } of parameters) {
+    const value = query.get(name)
+    if (!value) {
+      if (required) throw invalid(name, `${name} in query is required`, value ?? '')
+      continue
+    }
+    if (type === 'integer' && !/^[+-]?\d{1,18}$/.test(value))
+      throw invalid(name, `${name} in query must be of type int64: "${value}"`, value)
+    if (oneOf && !oneOf.includes(value))
+      throw invalid(name, `${name} in query should be one of [${oneOf.join(' ')}]`, value)
+    if (format === 'uuid' && !UUID.test(value))
+      throw invalid(name, `${name} in query must be of type uuid: "${value}"`, value)
+  }
+}
+
+/** No stored text can hold one. */
+function refuseNul(value: string): void {
+  if (value.includes('\0')) throw new Fault('COULD_NOT_VALIDATE', 'the query must not contain NUL characters')
+}

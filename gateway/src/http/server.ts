@@ -1,0 +1,108 @@
+import { constants } from 'node:crypto'
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import { Fault } from '@overlay/rpc'
+import type { Hono } from 'hono'
+import { failureText } from './answer.js'
+import type { Env } from './frame.js'
+import { requestId } from './ids.js'
+
+export interface ServerKey {
+  readonly keyPem: string
+  readonly chainPem: string
+}
+
+export interface ServerLimits {
+  /** Until all headers have come; a whole request may take `requestMs` longer. */
+  readonly headersMs: number
+  readonly requestMs: number
+  readonly idleMs: number
+  readonly headerBytes: number
+  /** How long running requests may go on after the end has been announced. */
+  readonly drainMs: number
+}
+
+export interface Listening extends AsyncDisposable {
+  readonly port: number
+}
+
+/** TLS ends here: clients may show a certificate, and whoever needs it verifies it. */
+export async function listen(
+  { host, port }: { readonly host: string; readonly port: number },
+  { keyPem, chainPem }: ServerKey,
+  limits: ServerLimits,
+  app: Pick<Hono<Env>, 'fetch'>,
+): Promise<Listening> {
+  const server = createServer({
+    key: keyPem,
+    cert: chainPem,
+    minVersion: 'TLSv1.2',
+    requestCert: true,
+    rejectUnauthorized: false,
+    ALPNProtocols: ['http/1.1'],
+    // A resumed session shows the leaf of the client only, without its intermediates.
+    secureOptions: constants.SSL_OP_NO_TICKET,
+    handshakeTimeout: limits.headersMs,
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.headersMs + limits.requestMs,
+    keepAliveTimeout: limits.idleMs,
+    maxHeaderSize: limits.headerBytes,
+    connectionsCheckingInterval: 1000,
+  })
+  const answer = getRequestListener(app.fetch as Parameters<typeof getRequestListener>[0], {
+    hostname: 'localhost',
+    errorHandler: () =>
+      badRequest(400, new Fault('COULD_NOT_VALIDATE', 'the request target or host is not valid')),
+  })
+  server.on(
+    'request',
+    (incoming: IncomingMessage, outgoing: ServerResponse) => void answer(incoming, outgoing),
+  )
+  server.on('clientError', (err: NodeJS.ErrnoException, socket: Socket) => {
+    if (err.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+    else socket.end(rawAnswer(err.code))
+  })
+  server.listen(port, host)
+  await once(server, 'listening')
+
+  return {
+    port: (server.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, 'close')
+      server.close()
+      server.closeIdleConnections()
+      const cut = setTimeout(() => server.closeAllConnections(), limits.drainMs)
+      await closed
+      clearTimeout(cut)
+    },
+  }
+}
+
+const json = { 'content-type': 'application/json' }
+
+const badRequest = (status: number, fault: Fault): Response =>
+  new Response(failureText(fault, requestId()), { status, headers: json })
+
+/** Requests that the HTTP parser refused have no answer object. */
+function rawAnswer(code: string | undefined): string {
+  const [line, fault] = parserFaults[code ?? ''] ?? malformed
+  const body = failureText(fault, requestId())
+  const head = `HTTP/1.1 ${line}\r\nconnection: close\r\ncontent-type: application/json\r\n`
+  return `${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+}
+
+const malformed = ['400 Bad Request', new Fault('COULD_NOT_VALIDATE', 'the request is malformed')] as const
+
+const parserFaults: Readonly<Record<string, readonly [string, Fault]>> = {
+  HPE_HEADER_OVERFLOW: [
+    '431 Request Header Fields Too Large',
+    new Fault('COULD_NOT_VALIDATE', 'the headers of the request are too large'),
+  ],
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    '408 Request Timeout',
+    new Fault('TIMEOUT', 'the request did not arrive in time'),
+  ],
+}

@@ -1,0 +1,105 @@
+import { Fault, invalid } from '@overlay/rpc'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import formats from 'ajv-formats'
+import type { JsonSchema } from './body.js'
+
+const ajv = new Ajv({ allErrors: true, strict: false, verbose: true, logger: false })
+// The package is CommonJS: its function is the default export of the module, or a member of it.
+;(typeof formats === 'function' ? formats : formats.default)(ajv)
+
+const compiled = new WeakMap<JsonSchema, ValidateFunction>()
+
+/**
+ * The value as its schema describes it, without what the schema does not know.
+ * wire: null counts as absent, and an unknown member is not an error.
+ */
+export function check(schema: JsonSchema, value: unknown): unknown {
+  let validate = compiled.get(schema)
+  if (!validate) {
+    validate = ajv.compile(schema)
+    compiled.set(schema, validate)
+  }
+  const known = tidy(schema, value ?? (schema.type === 'array' ? [] : {}))
+  if (!validate(known)) throw refusalOf(validate.errors ?? [])
+  return known
+}
+
+function tidy(schema: JsonSchema, value: unknown): unknown {
+  const { properties, items } = schema as { properties?: Record<string, JsonSchema>; items?: JsonSchema }
+  if (properties && isObject(value)) {
+    const members = Object.entries(properties).flatMap(([name, member]) => {
+      const given = Object.hasOwn(value, name) ? value[name] : undefined
+      return given === undefined || given === null ? [] : [[name, tidy(member, given)] as const]
+    })
+    return Object.fromEntries(members)
+  }
+  if (items && Array.isArray(value)) return value.map((item) => tidy(items, item))
+  return value
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** wire: a wrong JSON type means that the body cannot be read at all; else the first field by name is told. */
+function refusalOf(errors: readonly ErrorObject[]): Fault {
+  const unreadable = errors.find(({ keyword, params }) => keyword === 'type' || params.format === 'date-time')
+  if (unreadable) {
+    const where = fieldOf(unreadable) || 'the body'
+    const { type, format } = unreadable.params as { type?: string | string[]; format?: string }
+    const wanted =
+      format ??
+      [type ?? []]
+        .flat()
+        .filter((name) => name !== 'null')
+        .join(' or ')
+    return new Fault('COULD_NOT_PARSE_BODY', `${where} cannot be read as ${wanted}`)
+  }
+  const [first] = [...errors].sort((a, b) => (fieldOf(a) < fieldOf(b) ? -1 : fieldOf(a) > fieldOf(b) ? 1 : 0))
+  if (!first) return new Fault('COULD_NOT_VALIDATE')
+  const field = fieldOf(first)
+  return invalid(
+    field,
+    `${field} in body ${reasonOf(first)}`,
+    first.keyword === 'required' ? undefined : first.data,
+  )
+}
+
+/** Nested names have dots, array members their index: `primary.cert`, `0.configId`. */
+function fieldOf({ instancePath, keyword, params }: ErrorObject): string {
+  const parts = instancePath.split('/').slice(1).map(unescapePointer)
+  if (keyword === 'required') parts.push((params as { missingProperty: string }).missingProperty)
+  return parts.join('.')
+}
+
+const unescapePointer = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~')
+
+/** wire: the wording that clients and their users know. */
+function reasonOf({ keyword, params, schema, message }: ErrorObject): string {
+  const { limit, format } = params as { limit?: number; format?: string }
+  switch (keyword) {
+    case 'required':
+      return 'is required'
+    case 'enum':
+      return `should be one of [${(schema as readonly unknown[]).join(' ')}]`
+    case 'minLength':
+      return `should be at least ${limit} chars long`
+    case 'maxLength':
+      return `should be at most ${limit} chars long`
+    case 'minimum':
+      return `should be greater than or equal to ${limit}`
+    case 'maximum':
+      return `should be less than or equal to ${limit}`
+    case 'minItems':
+      return `should have at least ${limit} items`
+    case 'maxItems':
+      return `should have at most ${limit} items`
+    case 'uniqueItems':
+      return "shouldn't contain duplicates"
+    case 'pattern':
+      return `should match '${String(schema)}'`
+    case 'format':
+      return `must be of type ${format}`
+    default:
+      return message ?? 'is not valid'
+  }
+}

@@ -1,0 +1,111 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Service } from '@overlay/model'
+import {
+  guardProcess,
+  openLog,
+  readSettings,
+  registry,
+  serveOps,
+  splitAddress,
+  untilStopped,
+} from '@overlay/platform'
+import {
+  ChangeServiceService,
+  connectPeers,
+  EntityServiceService,
+  Fault,
+  IdentityServiceService,
+  ownContext,
+  PkiServiceService,
+  PolicyServiceService,
+  remote,
+  SessionsServiceService,
+} from '@overlay/rpc'
+import { buildOf } from './about.js'
+import { apisOf } from './api/handlers.js'
+import { openCaches } from './auth/caches.js'
+import { ownWrites } from './auth/own-writes.js'
+import { mount } from './http/frame.js'
+import { instanceId } from './http/ids.js'
+import { observer } from './http/observe.js'
+import { listen, type ServerKey } from './http/server.js'
+import type { Services } from './http/services.js'
+import { gatewaySettings, limits } from './settings.js'
+
+const settings = readSettings(gatewaySettings, process.env)
+const log = openLog('gateway', { level: settings.logLevel, format: settings.logFormat })
+guardProcess(log)
+
+const secret = { secret: settings.peerSecret }
+await using identity = connectPeers(settings.identityPeers, secret)
+await using pki = connectPeers(settings.pkiPeers, secret)
+await using policy = connectPeers(settings.policyPeers, secret)
+await using sessions = connectPeers(settings.sessionsPeers, secret)
+const peers = { identity, pki, policy, sessions }
+
+const each = <T>(make: (owner: Service) => T): ((owner: Service) => T) => {
+  const made = {
+    identity: make('identity'),
+    pki: make('pki'),
+    policy: make('policy'),
+    sessions: make('sessions'),
+  }
+  return (owner) => made[owner]
+}
+const services: Services = {
+  identity: remote(IdentityServiceService, identity),
+  pki: remote(PkiServiceService, pki),
+  policy: remote(PolicyServiceService, policy),
+  sessions: remote(SessionsServiceService, sessions),
+  entitiesOf: each((owner) => remote(EntityServiceService, peers[owner])),
+  changesOf: each((owner) => remote(ChangeServiceService, peers[owner])),
+}
+
+const own = ownWrites()
+await using caches = openCaches(services, own, log)
+let closing = false
+await using _ops = await serveOps(settings.opsListen, {
+  log,
+  metrics: registry,
+  health: () => ({ ready: caches.trusted() && !closing }),
+})
+
+const app = mount(
+  {
+    sessions: caches.sessions,
+    own,
+    instanceId: instanceId(),
+    requestMs: limits.requestMs,
+    body: { maxBytes: limits.bodyBytes, withinMs: limits.bodyMs },
+    seen: observer(log),
+    closing: () => closing,
+  },
+  apisOf({
+    services,
+    caches,
+    own,
+    address: settings.address,
+    build: buildOf(fileURLToPath(import.meta.url)),
+  }),
+)
+await using _server = await listen(splitAddress(settings.listen), await serverKey(), limits, app)
+log.info({ listen: settings.listen, address: settings.address }, 'ready')
+
+await untilStopped()
+closing = true
+
+/** Waits for pki: without its key nobody can be served. */
+async function serverKey(): Promise<ServerKey> {
+  for (let told = false; ; ) {
+    try {
+      const signal = AbortSignal.timeout(limits.requestMs)
+      return await services.pki.getServerCertificate({}, ownContext(signal))
+    } catch (err) {
+      if (!(err instanceof Fault)) throw err
+      if (!told) log.warn({ err }, 'no server certificate yet, waiting for pki')
+      told = true
+      await delay(250)
+    }
+  }
+}
