@@ -34,6 +34,7 @@ export interface History extends AsyncDisposable {
 const SIGN_OF_LIFE_MS = 1000
 const POLL_MS = 5000 // hints say it sooner
 const POLL_WITHOUT_BUS_MS = 1000
+const MAX_KEYS = 100
 
 /** For the owner of a schema. Every replica has its own, in step by hints and by looking. */
 export async function openHistory(
@@ -85,7 +86,7 @@ export async function openHistory(
   function publish({ position, changes }: Appended): void {
     // commits of one replica may come back in another order than they were made: the missing one is on its way
     if (!tail.offer(position, changes)) setImmediate(() => tail.has(position) || poll())
-    bus.publish(subject, position)
+    bus.publish(subject, { ...position, keys: keysOf(changes) })
   }
 
   /** Ends when the head moves, or after the time. */
@@ -156,6 +157,10 @@ export async function openHistory(
     },
   }
 }
+
+/** What has changed, for who listens on the bus alone; a hint, so not more than fits a small message. */
+const keysOf = (changes: readonly Change[]): object[] =>
+  changes.slice(0, MAX_KEYS).map(({ kind, id, json }) => ({ kind, id, deleted: json.length === 0 }))
 
 const isAway = (err: unknown): boolean =>
   err instanceof Fault && (err.code === 'UNAVAILABLE' || err.code === 'TIMEOUT')

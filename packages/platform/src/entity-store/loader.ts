@@ -1,0 +1,24 @@
+import type { Entity } from '@overlay/model'
+import sql from 'sql-template-tag'
+import type { Loaders } from '../change-service.js'
+import type { Db } from '../database.js'
+import { columnsOf, plainOf, rowOf, tableOf } from './row.js'
+
+const atOnce = 1000
+
+/** For followers of these kinds: every row as its changes tell it, in the order of ids. */
+export const loadersOf = (db: Db, kinds: readonly Entity[]): Loaders =>
+  Object.fromEntries(kinds.map((entity) => [entity.kind, () => allRows(db, entity)]))
+
+async function* allRows(db: Db, entity: Entity): AsyncIterable<{ id: string; json: object }> {
+  for (let last = ''; ; ) {
+    const { rows } = await db.query(sql`
+      select ${columnsOf(entity)} from ${tableOf(entity)} where id > ${last} order by id limit ${atOnce}`)
+    for (const stored of rows) {
+      const row = rowOf(entity, stored)
+      yield { id: row.id, json: plainOf(entity, row) }
+    }
+    if (rows.length < atOnce) return
+    last = String(rows.at(-1)?.id)
+  }
+}

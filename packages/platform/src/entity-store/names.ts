@@ -1,0 +1,20 @@
+import { kinds, type Service } from '@overlay/model'
+import type { EntityServiceService, Methods } from '@overlay/rpc'
+import type { Names } from './seams.js'
+
+export type Viewer = Pick<Methods<EntityServiceService>, 'view'>
+
+/** Names that other services know of their kinds. */
+export const namesFrom =
+  (owners: Readonly<Partial<Record<Service, Viewer>>>): Names =>
+  async (kind, ids, context) => {
+    const owner = kinds.get(kind)?.owner
+    const viewer = owner && owners[owner]
+    if (!viewer || ids.length === 0) return new Map()
+    const { json } = await viewer.view({ kind, ids: [...ids] }, context)
+    const named = ids.flatMap((id, i) => {
+      const text = Buffer.from(json[i] ?? '').toString()
+      return text === '' ? [] : [[id, (JSON.parse(text) as { name: string }).name] as const]
+    })
+    return new Map(named)
+  }

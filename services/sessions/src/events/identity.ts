@@ -1,0 +1,30 @@
+import type { Effects } from '@overlay/platform'
+import type { Change } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { type AskPolicy, endLost, endSessions } from './lost-access.js'
+
+const idsOf = (changes: readonly Change[], kind: string, gone: boolean): string[] =>
+  changes.filter((change) => change.kind === kind && (change.json.length === 0) === gone).map(({ id }) => id)
+
+/** A session ends with its API session and its identity, and when the identity loses the service. */
+export const identityEffects = (policy: AskPolicy): Effects => ({
+  kinds: ['identities', 'api-sessions'],
+
+  async apply(tx, changes, upto) {
+    const ended = await endSessions(
+      tx,
+      sql`api_session_id = any(${idsOf(changes, 'api-sessions', true)})
+          or identity_id = any(${idsOf(changes, 'identities', true)})`,
+    )
+    const changed = idsOf(changes, 'identities', false)
+    if (changed.length === 0) return ended
+    const positions = { identity: upto }
+    return [...ended, ...(await endLost(tx, policy, sql`identity_id = any(${changed})`, positions))]
+  },
+
+  async reload(tx, rows, upto) {
+    const live = idsOf(rows, 'api-sessions', false)
+    const ended = await endSessions(tx, sql`api_session_id <> all(${live})`)
+    return [...ended, ...(await endLost(tx, policy, sql`true`, { identity: upto }))]
+  },
+})

@@ -1,0 +1,111 @@
+import { edgeRouter, session } from '@overlay/model'
+import {
+  changeService,
+  entityService,
+  follow,
+  guardProcess,
+  kind,
+  loadersOf,
+  namesFrom,
+  observeCall,
+  openBus,
+  openDatabase,
+  openHistory,
+  openLog,
+  positionFollowed,
+  readSettings,
+  registry,
+  remoteSource,
+  serveOps,
+  untilMigrated,
+  untilStopped,
+} from '@overlay/platform'
+import {
+  ChangeServiceService,
+  type Context,
+  connectPeers,
+  EntityServiceService,
+  host,
+  IdentityServiceService,
+  PkiServiceService,
+  PolicyServiceService,
+  remote,
+  SessionsServiceService,
+  serve,
+} from '@overlay/rpc'
+import { identityEffects } from './events/identity.js'
+import { policyEffects } from './events/policy.js'
+import { sessionCreator } from './rpc/create-session.js'
+import { routers } from './rpc/edge-routers.js'
+import { routerWish, sessionsService } from './rpc/sessions-service.js'
+import { sessionsSettings } from './settings.js'
+import { edgeRouterSeams } from './store/edge-router.js'
+import { sessionSeams } from './store/session.js'
+import { sessionMaker } from './store/session-row.js'
+
+const settings = readSettings(sessionsSettings, process.env)
+const log = openLog('sessions', { level: settings.logLevel, format: settings.logFormat })
+guardProcess(log)
+await untilMigrated(settings.databaseUrl, 'sessions', `${import.meta.dirname}/../migrations`, { log })
+
+const secret = { secret: settings.peerSecret }
+await using bus = await openBus(settings.natsUrl, log)
+await using db = openDatabase(settings.databaseUrl, 'sessions')
+await using history = await openHistory(db, bus, log)
+await using identityPeers = connectPeers(settings.identityPeers, secret)
+await using pkiPeers = connectPeers(settings.pkiPeers, secret)
+await using policyPeers = connectPeers(settings.policyPeers, secret)
+
+const identity = remote(IdentityServiceService, identityPeers)
+const pki = remote(PkiServiceService, pkiPeers)
+const policy = remote(PolicyServiceService, policyPeers)
+const owners = {
+  identity: remote(EntityServiceService, identityPeers),
+  policy: remote(EntityServiceService, policyPeers),
+  pki: remote(EntityServiceService, pkiPeers),
+}
+
+await using _identityFollowed = follow(
+  history,
+  remoteSource('identity', remote(ChangeServiceService, identityPeers)),
+  identityEffects(policy),
+  log,
+)
+await using _policyFollowed = follow(
+  history,
+  remoteSource('policy', remote(ChangeServiceService, policyPeers)),
+  policyEffects(policy),
+  log,
+)
+await using _ops = await serveOps(settings.opsListen, {
+  log,
+  metrics: registry,
+  health: async () => {
+    await history.head()
+    return { ready: true }
+  },
+})
+
+const kinds = [kind(edgeRouter, edgeRouterSeams(owners.pki)), kind(session, sessionSeams(policy))]
+const create = sessionCreator({
+  db,
+  make: sessionMaker(db),
+  policy,
+  identity,
+  followed: (schema) => positionFollowed(db, schema),
+})
+const enroll = async (id: string, context: Context): Promise<void> => {
+  await pki.createEnrollment(routerWish(id), context)
+}
+await using _server = await serve(
+  settings.rpcListen,
+  { log, secret: settings.peerSecret, observe: observeCall },
+  [
+    host(EntityServiceService, routers(entityService(history, kinds, namesFrom(owners)), { enroll })),
+    host(ChangeServiceService, changeService(history, loadersOf(db, [edgeRouter, session]))),
+    host(SessionsServiceService, sessionsService({ history, create, enroll })),
+  ],
+)
+log.info({ listen: settings.rpcListen }, 'ready')
+
+await untilStopped()
