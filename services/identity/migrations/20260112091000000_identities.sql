@@ -85,9 +85,9 @@ create table authenticator (
   tags                   jsonb          not null default '{}',
   is_system              boolean        not null default false,
   created_at             timestamptz(3) not null default now(),
-  updated_at             timestamptz(3) not null default now(),
-  constraint authenticator_is_one_per_method unique (identity_id, method)
+  updated_at             timestamptz(3) not null default now()
 );
+create index authenticator_by_identity on authenticator (identity_id);
 comment on column authenticator.password is 'argon2id hash with its parameters and salt, in the form of the PHC';
 comment on column authenticator.enrollment_id is 'by which it came; a second one from the same enrollment is refused';
 

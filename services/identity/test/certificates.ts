@@ -2,7 +2,7 @@ import 'reflect-metadata'
 import { X509Certificate as NodeCertificate, webcrypto } from 'node:crypto'
 import { BasicConstraintsExtension, cryptoProvider, X509CertificateGenerator } from '@peculiar/x509'
 
-cryptoProvider.set(webcrypto as Crypto)
+cryptoProvider.set(webcrypto)
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const hour = 3_600_000
@@ -33,8 +33,8 @@ export async function certify({ name, issuer, ca = false, pathLength, from, to }
     issuer: issuer ? issuer.certificate.subject : `CN=${name}`,
     notBefore: from ?? new Date(Date.now() - hour),
     notAfter: to ?? new Date(Date.now() + hour),
-    publicKey: keys.publicKey as CryptoKey,
-    signingKey: (issuer ?? { keys }).keys.privateKey as CryptoKey,
+    publicKey: keys.publicKey,
+    signingKey: (issuer ?? { keys }).keys.privateKey,
     signingAlgorithm: algorithm,
     extensions: ca ? [new BasicConstraintsExtension(true, pathLength, true)] : [],
   })

@@ -1,0 +1,31 @@
+import { openLog, readSettings, serviceSettings, setting } from '@overlay/platform'
+import { initIdentity } from './init.js'
+
+const { databaseUrl, logLevel, logFormat } = serviceSettings
+const settings = readSettings(
+  {
+    databaseUrl,
+    logLevel,
+    logFormat,
+    username: setting.text('OVERLAY_ADMIN_USERNAME', 'User name of the first administrator', {
+      default: 'admin',
+    }),
+    password: setting.optional(
+      setting.secret('OVERLAY_ADMIN_PASSWORD', 'Its password; without one it is made and told once', {
+        min: 5,
+      }),
+    ),
+  },
+  process.env,
+)
+const log = openLog('identity', { level: settings.logLevel, format: settings.logFormat })
+const { created, username, password } = await initIdentity({
+  databaseUrl: settings.databaseUrl,
+  username: settings.username,
+  ...(settings.password !== undefined && { password: settings.password }),
+  log,
+})
+// the only time that it is told: whoever runs the command reads it here, the log never has it
+process.stdout.write(
+  `${JSON.stringify({ created, username, ...(password !== undefined && { password }) })}\n`,
+)

@@ -1,0 +1,94 @@
+import type { History } from '@overlay/platform'
+import { type Context, type EntityServiceService, invalid, type Methods, notFound } from '@overlay/rpc'
+import { chainOf } from '../domain/chain.js'
+import { brokenRule, type PasswordRules } from '../domain/passwords.js'
+import { refuseSecond } from '../store/authenticator-rows.js'
+import { personOf, subjectById } from '../store/subjects.js'
+import type { Hashing } from './hashing.js'
+import { onlyCertificate } from './pem.js'
+import type { Trust } from './trust.js'
+
+type Uniform = Pick<Methods<EntityServiceService>, 'create' | 'update'>
+type Body = Readonly<Record<string, unknown>>
+
+export interface Parts {
+  readonly history: History
+  readonly hashing: Hashing
+  readonly trust: Trust
+}
+
+/** By an admin. What is costly (hashing, asking for trust) is done before the transaction of the uniform write. */
+export function authenticatorWrites({ history, hashing, trust }: Parts, uniform: Uniform): Uniform {
+  const passwordProof = async (body: Body, rules: PasswordRules): Promise<object> => {
+    const { username, password } = body as { username: string; password: string }
+    checkRules(username, password, rules)
+    return { username, password: await hashing.hash(password), certPem: null }
+  }
+
+  const certificateProof = async ({ certPem }: Body, context: Context): Promise<object> => {
+    const certificate = onlyCertificate(String(certPem))
+    const begin = new Date(certificate.validFrom)
+    const trusted = await trust.certificates(context)
+    // differs: a field error, not a server error
+    if (!chainOf([certificate], trusted, begin))
+      throw invalid('certPem', 'the certificate does not lead to a trusted authority', '')
+    return { username: null, password: null, certPem: certificate.toString() }
+  }
+
+  return {
+    async create(request, context) {
+      const body = bodyIn(request.json)
+      const { method, identityId } = body as { method: string; identityId: string }
+      refuseMissing(body)
+      const person = await personOf(history.db, identityId)
+      if (!person) throw notFound('identity', identityId)
+      await refuseSecond(history.db, person, method)
+      const proof =
+        method === 'updb'
+          ? await passwordProof(body, person.passwordRules)
+          : await certificateProof(body, context)
+      return uniform.create({ ...request, json: bytesOf({ ...body, ...proof }) }, context)
+    },
+
+    async update(request, context) {
+      const subject = await subjectById(history.db, request.ref?.id ?? '')
+      if (!subject) return uniform.update(request, context) // says that there is none
+      // wire: of a certificate nothing changes, and nobody is told
+      if (subject.method === 'cert')
+        return uniform.update({ ...request, mask: others(request.mask) }, context)
+      const body = bodyIn(request.json) as { username?: string; password?: string }
+      const username = request.mask.includes('username') ? body.username : undefined
+      const password = request.mask.includes('password') ? body.password : undefined
+      checkRules(username, password, subject.passwordRules)
+      const hashed = password === undefined ? {} : { password: await hashing.hash(password) }
+      return uniform.update({ ...request, json: bytesOf({ ...body, ...hashed }) }, context)
+    },
+  }
+}
+
+const others = (mask: readonly string[]): string[] =>
+  mask.filter((name) => name !== 'username' && name !== 'password')
+
+export const bodyIn = (json: Uint8Array): Body => JSON.parse(Buffer.from(json).toString()) as Body
+const bytesOf = (body: Body): Buffer => Buffer.from(JSON.stringify(body))
+
+const proofs: Readonly<Record<string, readonly string[]>> = {
+  updb: ['username', 'password'],
+  cert: ['certPem'],
+}
+
+function refuseMissing(body: Body): void {
+  const members = proofs[String(body.method)]
+  if (!members) throw invalid('method', 'method must be updb or cert', body.method)
+  for (const member of members) if (!body[member]) throw invalid(member, `${member} is required`, '')
+}
+
+/** differs: a password is never sent back. */
+export function checkRules(
+  username: string | undefined,
+  password: string | undefined,
+  rules: PasswordRules,
+): void {
+  const broken = brokenRule(username, password, rules)
+  if (broken) throw invalid(broken.field, broken.reason, broken.field === 'username' ? username : '')
+}

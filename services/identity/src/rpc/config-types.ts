@@ -1,0 +1,45 @@
+import type { Projection } from '@overlay/platform'
+import type { Change, Context } from '@overlay/rpc'
+
+/** Which config types exist, as policy tells it. */
+export interface ConfigTypes {
+  /** wire: ids or names become ids; what nobody knows is dropped; 'all' is all. */
+  idsOf(wanted: readonly string[], context: Context): Promise<string[]>
+}
+
+const everything = 'all'
+
+export interface Names {
+  readonly byId: Map<string, string>
+  apply(changes: readonly Change[]): void
+  reset(): void
+}
+
+export function configTypeNames(): Names {
+  const byId = new Map<string, string>()
+  return {
+    byId,
+    reset: () => byId.clear(),
+    apply(changes) {
+      for (const { id, json } of changes) {
+        if (json.length === 0) byId.delete(id)
+        else byId.set(id, (JSON.parse(Buffer.from(json).toString()) as { name: string }).name)
+      }
+    },
+  }
+}
+
+export function configTypes({ byId }: Names, projection: Projection): ConfigTypes {
+  return {
+    async idsOf(wanted, { positions, signal }) {
+      if (wanted.length === 0) return []
+      if (wanted.includes(everything)) return [everything]
+      if (positions.policy) await projection.reach(positions.policy, signal)
+      const ids = wanted.map((one) => (byId.has(one) ? one : idOf(byId, one)))
+      return [...new Set(ids.filter((id) => id !== undefined))]
+    },
+  }
+}
+
+const idOf = (byId: ReadonlyMap<string, string>, name: string): string | undefined =>
+  [...byId].find(([, known]) => known === name)?.[0]

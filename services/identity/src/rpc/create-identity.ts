@@ -1,0 +1,52 @@
+import { type BaseRow, identity, scalarsOf, type ValuesOf } from '@overlay/model'
+import { checkRoles, createdValues, type History, newId } from '@overlay/platform'
+import type { EntityServiceService, Methods, PkiServiceService, Written } from '@overlay/rpc'
+import { identityCreator } from '../store/create-identities.js'
+import { type Asked, wishFor } from './enrollment-wish.js'
+import { hostingOf, type Services } from './hosting.js'
+
+type Create = Methods<EntityServiceService>['create']
+type Pki = Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'reach'>
+
+/** An identity, and the enrollment that it asks for: refused together, or there together when the answer leaves. */
+export function identityCreation(history: History, pki: Pki, services: Services): Create {
+  const create = identityCreator(history)
+
+  return async ({ json }, context): Promise<Written> => {
+    const body = JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
+    const { values, tags } = valuesOf(body)
+    await checkRoles(identity, values, new Set(['roleAttributes']), noNames, context)
+    const hosting = await hostingOf(services, body, context)
+    const id = newId(identity.ids)
+    const wish = wishFor(id, body.enrollment as Asked | null | undefined)
+    if (wish) await pki.checkEnrollment(wish, context)
+    const position = await create({
+      id,
+      values: { ...values, ...hosting },
+      tags,
+      told: wish ? { enrollmentWanted: wish } : {},
+      context,
+    })
+    if (wish) await pki.reach({ schema: history.db.schema, position }, context)
+    return { id, position }
+  }
+}
+
+const noNames = async (): Promise<ReadonlyMap<string, string>> => new Map()
+
+function valuesOf(body: Record<string, unknown>): {
+  values: ValuesOf<typeof identity>
+  tags: BaseRow['tags']
+} {
+  const { values } = createdValues(identity, body)
+  const given = values as ValuesOf<typeof identity>
+  return {
+    values: {
+      ...given,
+      type: 'Default', // wire: whatever is sent; only routers make identities of another type
+      externalId: given.externalId || null,
+      authPolicyId: given.authPolicyId || 'default',
+    },
+    tags: scalarsOf(body.tags),
+  }
+}

@@ -1,0 +1,51 @@
+import { authenticator, identity } from '@overlay/model'
+import { entityService, type History } from '@overlay/platform'
+import type { EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
+import { authenticatorWrites } from './authenticators.js'
+import { identityCreation } from './create-identity.js'
+import type { Hashing } from './hashing.js'
+import { hostingOf, type Services } from './hosting.js'
+import { apiSessions } from './kinds/api-sessions.js'
+import { authPolicies, identityTypes } from './kinds/auth-policies.js'
+import { authenticators } from './kinds/authenticators.js'
+import { identities } from './kinds/identities.js'
+import type { Others } from './kinds/identity-view.js'
+import type { Trust } from './trust.js'
+
+export interface Parts {
+  readonly history: History
+  readonly hashing: Hashing
+  readonly trust: Trust
+  readonly others: Others
+  readonly services: Services
+  readonly pki: Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'reach'>
+}
+
+type Entities = Methods<EntityServiceService>
+
+/** The uniform operations, and what of them is not uniform: creates that are gathered, passwords that are hashed. */
+export function entities(parts: Parts): Entities {
+  const { history, others, services, pki } = parts
+  const kinds = [identities(others), authenticators, apiSessions, authPolicies, identityTypes]
+  const uniform = entityService(history, kinds, async () => new Map())
+  const createIdentity = identityCreation(history, pki, services)
+  const authenticatorsOf = authenticatorWrites(parts, uniform)
+
+  return {
+    ...uniform,
+
+    create(request, context) {
+      if (request.kind === identity.kind) return createIdentity(request, context)
+      if (request.kind === authenticator.kind) return authenticatorsOf.create(request, context)
+      return uniform.create(request, context)
+    },
+
+    async update(request, context) {
+      if (request.ref?.kind === authenticator.kind) return authenticatorsOf.update(request, context)
+      if (request.ref?.kind !== identity.kind) return uniform.update(request, context)
+      const body = JSON.parse(Buffer.from(request.json).toString()) as Record<string, unknown>
+      const json = Buffer.from(JSON.stringify({ ...body, ...(await hostingOf(services, body, context)) }))
+      return uniform.update({ ...request, json }, context)
+    },
+  }
+}

@@ -1,0 +1,67 @@
+import type { History } from '@overlay/platform'
+import {
+  type EntityServiceService,
+  Fault,
+  type IdentityServiceService,
+  type Methods,
+  type PkiServiceService,
+} from '@overlay/rpc'
+import { authQueriesOf } from '../domain/auth-queries.js'
+import { markActivity, sessionById, sessionByToken } from '../store/api-sessions.js'
+import { disable, enable } from '../store/shut.js'
+import { authenticatorAddition } from './add-authenticator.js'
+import type { ConfigTypes } from './config-types.js'
+import type { Hashing } from './hashing.js'
+import { authenticate } from './login/authenticate.js'
+import { ownAuthenticators } from './own-authenticators.js'
+import { reEnrollment } from './re-enroll.js'
+import { sessionMessage } from './session-message.js'
+import type { Trust } from './trust.js'
+
+export interface Parts {
+  readonly history: History
+  readonly hashing: Hashing
+  readonly trust: Trust
+  readonly configTypes: ConfigTypes
+  readonly pki: Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'reach'>
+  readonly entities: Methods<EntityServiceService>
+  readonly timeoutSeconds: number
+}
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+export function identityService(parts: Parts): Methods<IdentityServiceService> {
+  const { history, hashing, pki, entities, timeoutSeconds } = parts
+  return {
+    authenticate: authenticate(parts),
+
+    async getApiSession({ token }) {
+      const session = uuid.test(token) ? await sessionByToken(history.db, token) : undefined
+      if (!session) throw new Fault('UNAUTHORIZED')
+      return sessionMessage(session, timeoutSeconds)
+    },
+
+    async checkApiSession({ id }) {
+      const session = await sessionById(history.db, id)
+      if (!session || authQueriesOf(session, session.demands).length > 0) throw new Fault('UNAUTHORIZED')
+      return { position: { timeline: session.timeline, number: session.number } }
+    },
+
+    async markActivity({ apiSessionIds, atMs }, { deadline }) {
+      const unknownIds = await history.db.transaction(deadline, (tx) => markActivity(tx, apiSessionIds, atMs))
+      return { unknownIds }
+    },
+
+    async disableIdentity({ id, durationMinutes }, context) {
+      return { id, position: await disable(history, context, id, durationMinutes) }
+    },
+
+    async enableIdentity({ id }, context) {
+      return { id, position: await enable(history, context, id) }
+    },
+
+    addAuthenticator: authenticatorAddition(history, hashing),
+    reEnrollAuthenticator: reEnrollment(history, pki),
+    ...ownAuthenticators(history, hashing, entities),
+  }
+}

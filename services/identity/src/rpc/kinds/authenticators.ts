@@ -1,0 +1,65 @@
+import { X509Certificate } from 'node:crypto'
+import { authenticator, identity, type RowOf, referenceTo } from '@overlay/model'
+import { type Kind, kind, type Tx } from '@overlay/platform'
+import { Fault, notFound } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { fingerprintOf } from '../../domain/chain.js'
+import { endSessions } from '../../store/api-sessions.js'
+import { refuseSecond } from '../../store/authenticator-rows.js'
+import { peopleOf } from './api-sessions.js'
+
+type Row = RowOf<typeof authenticator>
+
+export const authenticators: Kind = kind(authenticator, {
+  scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`identity_id = ${identityId}`),
+
+  async view(db, rows) {
+    const people = await peopleOf(
+      db,
+      rows.map(({ identityId }) => identityId),
+    )
+    return rows.map((row) => {
+      const person = people.get(row.identityId)
+      return { ...proofOf(row), identity: referenceTo(identity, row.identityId, person?.name, person) }
+    })
+  },
+
+  async writing(tx, next, before) {
+    if (before) return {}
+    await mayHaveOneMore(tx, next.identityId, next.method)
+    return next.certPem === null ? {} : { fingerprint: fingerprintOf(new X509Certificate(next.certPem)) }
+  },
+
+  async deleting(tx, { id, identityId }, { also }) {
+    await staysReachable(tx, id, identityId)
+    for (const change of await endSessions(tx, sql`authenticator_id = ${id}`)) also(change)
+  },
+})
+
+/** wire: members of the other method are left out, and so is a false isIssuedByNetwork. */
+function proofOf({ method, username, certPem, fingerprint, isIssuedByNetwork }: Row): object {
+  if (method === 'updb') return { username }
+  return { certPem, fingerprint, ...(isIssuedByNetwork && { isIssuedByNetwork }) }
+}
+
+/** Again, now that nobody else can add one at the same time. */
+async function mayHaveOneMore(tx: Tx, identityId: string, method: string): Promise<void> {
+  const { rows } = await tx.query<{ type: string }>(
+    sql`select type from identity where id = ${identityId} for no key update`,
+  )
+  if (!rows[0]) throw notFound('identity', identityId)
+  await refuseSecond(tx, { identityId, identityType: rows[0].type }, method)
+}
+
+/** differs: the last authenticator of the default admin stays, or nobody might get in again. */
+async function staysReachable(tx: Tx, id: string, identityId: string): Promise<void> {
+  const { rows } = await tx.query<{ isLast: boolean }>(sql`
+    select is_default_admin
+           and not exists (select from authenticator where identity_id = ${identityId} and id <> ${id}) as "isLast"
+      from identity where id = ${identityId} for no key update`)
+  if (rows[0]?.isLast)
+    throw new Fault(
+      'ENTITY_CAN_NOT_BE_DELETED',
+      'the last authenticator of the default admin can not be deleted',
+    )
+}

@@ -1,0 +1,86 @@
+import { X509Certificate } from 'node:crypto'
+import { metrics } from '@overlay/platform'
+import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
+import { openSession } from '../../store/api-sessions.js'
+import { keepInfo } from '../../store/client-info.js'
+import type { Subject } from '../../store/subjects.js'
+import type { ConfigTypes } from '../config-types.js'
+import { sessionMessage } from '../session-message.js'
+import { certificate } from './certificate.js'
+import type { Login, Reason, Step } from './login.js'
+import { password } from './password.js'
+
+/** An external signer vouches. Who may is not kept yet, so nobody's word counts. */
+const externalToken: readonly Step[] = [() => 'no signer']
+
+const methods: Readonly<Record<string, readonly Step[]>> = {
+  password,
+  cert: certificate,
+  'ext-jwt': externalToken,
+}
+
+export type Parts = Pick<Login, 'history' | 'hashing' | 'trust'> & {
+  readonly configTypes: ConfigTypes
+  readonly timeoutSeconds: number
+}
+
+type Authenticate = Methods<IdentityServiceService>['authenticate']
+type Request = Parameters<Authenticate>[0]
+
+/** From what was presented to an open session. Every refusal is the same to who asks. */
+export const authenticate = (parts: Parts): Authenticate =>
+  async function authenticate(request, context): Promise<ApiSession> {
+    const steps = methods[request.method]
+    if (!steps) throw new Fault('INVALID_AUTH_METHOD')
+    const login = begin(parts, request, context)
+    for (const step of steps) {
+      const reason = await step(login)
+      if (reason) throw refused(request.method, reason)
+    }
+    const { subject } = login
+    if (!subject) throw refused(request.method, 'unknown')
+    await keepInfo(parts.history, context, subject.identityId, request.envInfo, request.sdkInfo)
+    const session = await openSession(parts.history.db, {
+      identityId: subject.identityId,
+      authenticatorId: subject.authenticatorId,
+      ipAddress: request.ipAddress,
+      configTypes: await parts.configTypes.idsOf(request.configTypes, context),
+      isMfaRequired: false,
+      isCertExtendable: isExtendable(request.method, subject),
+      certificate: request.method === 'cert' ? login.certificates[0] : undefined,
+    })
+    if (!session) throw refused(request.method, 'gone meanwhile')
+    return sessionMessage(session, parts.timeoutSeconds)
+  }
+
+const begin = ({ history, hashing, trust }: Parts, request: Request, context: Context): Login => ({
+  history,
+  hashing,
+  trust,
+  context,
+  username: request.username,
+  password: request.password,
+  certificates: certificatesOf(request.peerCertificates),
+  now: new Date(),
+})
+
+/** What cannot be read proves nothing: it ends the list, and with it the chain. */
+function certificatesOf(presented: readonly Uint8Array[]): X509Certificate[] {
+  const read: X509Certificate[] = []
+  for (const der of presented) {
+    try {
+      read.push(new X509Certificate(der))
+    } catch {
+      return read
+    }
+  }
+  return read
+}
+
+const isExtendable = (method: string, { isIssuedByNetwork }: Subject): boolean =>
+  method === 'cert' && isIssuedByNetwork
+
+function refused(method: string, reason: Reason): Fault {
+  metrics.loginRefused.inc({ method, reason })
+  return new Fault('INVALID_AUTH')
+}

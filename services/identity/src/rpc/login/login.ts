@@ -1,0 +1,41 @@
+import type { X509Certificate } from 'node:crypto'
+import type { History } from '@overlay/platform'
+import type { Context } from '@overlay/rpc'
+import type { Subject } from '../../store/subjects.js'
+import type { Hashing } from '../hashing.js'
+import type { Trust } from '../trust.js'
+
+/** What was presented, what it is checked with, and what the steps have found out so far. */
+export interface Login {
+  readonly history: History
+  readonly hashing: Hashing
+  readonly trust: Trust
+  readonly context: Context
+  readonly username: string
+  readonly password: string
+  readonly certificates: readonly X509Certificate[] // leaf first
+  readonly now: Date
+  subject?: Subject | undefined
+  passwordMatches?: boolean
+}
+
+/** Why a login was refused. For our metrics only: whoever logs in never hears it. */
+export type Reason =
+  | 'unknown'
+  | 'disabled'
+  | 'method not allowed'
+  | 'wrong password'
+  | 'no certificate'
+  | 'untrusted certificate'
+  | 'certificate out of date'
+  | 'no signer'
+  | 'gone meanwhile'
+
+/** One check. Nothing: go on. */
+export type Step = (login: Login) => Reason | undefined | Promise<Reason | undefined>
+
+/** A check of whoever the steps before have found. */
+export const about =
+  (check: (subject: Subject, login: Login) => Reason | undefined | Promise<Reason | undefined>): Step =>
+  (login) =>
+    login.subject ? check(login.subject, login) : 'unknown'

@@ -1,0 +1,42 @@
+import type { History } from '@overlay/platform'
+import {
+  Fault,
+  type IdentityServiceService,
+  type Methods,
+  notFound,
+  type PkiServiceService,
+} from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { endSessions } from '../store/api-sessions.js'
+import { removeAuthenticators } from '../store/authenticator-rows.js'
+import { changeIdentity } from '../store/identity-rows.js'
+import { subjectById } from '../store/subjects.js'
+import { wish } from './enrollment-wish.js'
+
+type ReEnroll = Methods<IdentityServiceService>['reEnrollAuthenticator']
+type Pki = Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'reach'>
+
+/** The authenticator goes, and an enrollment of the same sort takes its place: both or neither. */
+export const reEnrollment =
+  (history: History, pki: Pki): ReEnroll =>
+  async ({ id, expiresAtMs }, context) => {
+    const subject = await subjectById(history.db, id)
+    if (!subject) throw notFound('authenticator', id) // differs: not a server error
+    if (expiresAtMs <= Date.now())
+      throw new Fault('REFERENCED_ENTITY_NOT_FOUND', 'expiresAt lies in the past')
+    const { identityId, method, username } = subject
+    const wanted =
+      method === 'updb'
+        ? wish({ method, identityId, expiresAtMs, username: username ?? '' })
+        : wish({ method: 'ott', identityId, expiresAtMs })
+    await pki.checkEnrollment(wanted, context)
+    const { position } = await history.write(context, async (tx) => {
+      const change = await changeIdentity(tx, identityId, sql`name = name`, { enrollmentWanted: wanted })
+      const removed = await removeAuthenticators(tx, sql`id = ${id}`)
+      if (!change || removed.length === 0) throw notFound('authenticator', id)
+      const ended = await endSessions(tx, sql`authenticator_id = ${id}`)
+      return { result: undefined, changes: [...ended, ...removed, change] }
+    })
+    await pki.reach({ schema: history.db.schema, position }, context)
+    return { id: wanted.id, position }
+  }

@@ -1,0 +1,40 @@
+import { apiSession, identity, linksOf, referenceTo, timeText } from '@overlay/model'
+import type { ApiSession } from '@overlay/rpc'
+import { authQueriesOf } from '../domain/auth-queries.js'
+import type { Session } from '../store/api-sessions.js'
+
+/** What a gateway keeps of a session. Members that move with each use are not in the JSON: it knows them better. */
+export function sessionMessage(session: Session, timeoutSeconds: number): ApiSession {
+  const { id, identityId, identityName, authPolicyId } = session
+  const authQueries = authQueriesOf(session, session.demands)
+  const wire = {
+    _links: linksOf(apiSession, id),
+    createdAt: timeText(session.createdAt),
+    id,
+    tags: session.tags,
+    authQueries,
+    authenticatorId: session.authenticatorId,
+    configTypes: session.configTypes,
+    identity: referenceTo(identity, identityId, identityName, { authPolicyId }),
+    identityId,
+    ipAddress: session.ipAddress,
+    isCertExtendable: session.isCertExtendable,
+    isMfaComplete: session.isMfaComplete,
+    isMfaRequired: session.isMfaRequired,
+    token: session.token,
+  }
+  return {
+    id,
+    token: session.token,
+    identityId,
+    identityName,
+    isAdmin: session.isAdmin || session.isDefaultAdmin, // wire: a demoted default admin keeps its rights
+    isPartial: authQueries.length > 0,
+    configTypes: session.configTypes,
+    json: Buffer.from(JSON.stringify(wire)),
+    createdAtMs: session.createdAt.getTime(),
+    lastActivityAtMs: session.lastActivityAt.getTime(),
+    timeoutSeconds,
+    position: { timeline: session.timeline, number: session.number },
+  }
+}

@@ -1,0 +1,39 @@
+import { peersSetting, serviceSettings, setting } from '@overlay/platform'
+
+/** Everything that this process reads from its environment. */
+export const identitySettings = {
+  ...serviceSettings,
+  pkiPeers: peersSetting('pki'),
+  policyPeers: peersSetting('policy'),
+  sessionsPeers: peersSetting('sessions'),
+  sessionMinutes: setting.number(
+    'OVERLAY_SESSION_TIMEOUT_MINUTES',
+    'After so long without use an API session ends',
+    { min: 1, max: 525_600, default: 30 },
+  ),
+  hashMemoryKib: setting.number('OVERLAY_PASSWORD_MEMORY_KIB', 'Memory of one password hash (argon2id)', {
+    min: 3072,
+    max: 4_194_304,
+    default: 19_456,
+  }),
+  hashPasses: setting.number('OVERLAY_PASSWORD_PASSES', 'Passes over that memory', {
+    min: 1,
+    max: 100,
+    default: 2,
+  }),
+  hashLanes: setting.number('OVERLAY_PASSWORD_LANES', 'Threads of one password hash', {
+    min: 1,
+    max: 16,
+    default: 1,
+  }),
+  hashesRunning: setting.number('OVERLAY_PASSWORD_RUNNING', 'Password hashes at once, in one process', {
+    min: 1,
+    max: 64,
+    default: 2,
+  }),
+  hashesWaiting: setting.number(
+    'OVERLAY_PASSWORD_WAITING',
+    'Password hashes that may wait; logins beyond are refused with 429',
+    { min: 1, max: 10_000, default: 250 },
+  ),
+}

@@ -1,0 +1,32 @@
+import type { History } from '@overlay/platform'
+import type { Context } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { changeIdentity } from './identity-rows.js'
+
+/** What the client says of itself belongs to the identity: the last login wins, and what it does not say stays. */
+export async function keepInfo(
+  history: History,
+  context: Context,
+  identityId: string,
+  envInfo: Uint8Array,
+  sdkInfo: Uint8Array,
+): Promise<void> {
+  const env = textOf(envInfo)
+  const sdk = textOf(sdkInfo)
+  if (env === null && sdk === null) return
+  const { rows } = await history.db.query(sql`
+    select from identity
+     where id = ${identityId}
+       and (env_info <> coalesce(${env}::jsonb, env_info) or sdk_info <> coalesce(${sdk}::jsonb, sdk_info))`)
+  if (rows.length === 0) return
+  await history.write(context, async (tx) => {
+    const change = await changeIdentity(
+      tx,
+      identityId,
+      sql`env_info = coalesce(${env}::jsonb, env_info), sdk_info = coalesce(${sdk}::jsonb, sdk_info)`,
+    )
+    return { result: undefined, changes: change ? [change] : [] }
+  })
+}
+
+const textOf = (json: Uint8Array): string | null => (json.length > 0 ? Buffer.from(json).toString() : null)

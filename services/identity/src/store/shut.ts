@@ -1,0 +1,59 @@
+import type { History, RowChange, Tx } from '@overlay/platform'
+import { type Context, Fault, notFound, type Position } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { endSessions } from './api-sessions.js'
+import { forgetFailuresOf } from './attempts.js'
+import { changeIdentity } from './identity-rows.js'
+import type { Person } from './subjects.js'
+
+/** Nobody else could open a lock of the default admin that has no end. */
+const defaultAdminMinutes = 15
+
+/** After too many wrong passwords. Attempts begin anew when the lock has lapsed. */
+export async function lockOut(history: History, context: Context, person: Person): Promise<void> {
+  const { identityId, isDefaultAdmin, lockoutMinutes } = person
+  const minutes = isDefaultAdmin ? lockoutMinutes || defaultAdminMinutes : lockoutMinutes
+  await history.write(context, async (tx) => ({
+    result: undefined,
+    changes: await shut(tx, identityId, minutes),
+  }))
+}
+
+/** By an admin. */
+export async function disable(
+  history: History,
+  context: Context,
+  id: string,
+  minutes: number,
+): Promise<Position | undefined> {
+  const { position } = await history.write(context, async (tx) => {
+    const { rows } = await tx.query<{ isDefaultAdmin: boolean }>(
+      sql`select is_default_admin as "isDefaultAdmin" from identity where id = ${id}`,
+    )
+    if (!rows[0]) throw notFound('identity', id)
+    // differs: would shut everybody out
+    if (rows[0].isDefaultAdmin)
+      throw new Fault('ENTITY_CAN_NOT_BE_UPDATED', 'the default admin can not be disabled')
+    return { result: undefined, changes: await shut(tx, id, minutes) }
+  })
+  return position
+}
+
+/** By an admin: opens a lock of either kind. */
+export async function enable(history: History, context: Context, id: string): Promise<Position | undefined> {
+  const { position } = await history.write(context, async (tx) => {
+    const change = await changeIdentity(tx, id, sql`disabled_at = null, disabled_until = null`)
+    if (!change) throw notFound('identity', id)
+    await forgetFailuresOf(tx, id)
+    return { result: undefined, changes: [change] }
+  })
+  return position
+}
+
+async function shut(tx: Tx, id: string, minutes: number): Promise<RowChange[]> {
+  const until = minutes > 0 ? sql`now() + ${minutes}::float8 * interval '1 minute'` : sql`null`
+  const change = await changeIdentity(tx, id, sql`disabled_at = now(), disabled_until = ${until}`)
+  if (!change) return []
+  await forgetFailuresOf(tx, id)
+  return [...(await endSessions(tx, sql`identity_id = ${id}`)), change]
+}

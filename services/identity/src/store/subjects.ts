@@ -1,0 +1,76 @@
+import type { Db } from '@overlay/platform'
+import sql, { type Sql } from 'sql-template-tag'
+import type { Demands } from '../domain/auth-queries.js'
+import type { Shut } from '../domain/disabled.js'
+import type { PasswordRules } from '../domain/passwords.js'
+
+/** An identity with the rules of its auth policy. */
+export interface Person extends Shut {
+  readonly identityId: string
+  readonly identityName: string
+  readonly identityType: string
+  readonly isAdmin: boolean
+  readonly isDefaultAdmin: boolean
+  readonly authPolicyId: string
+  readonly isCertAllowed: boolean
+  readonly areExpiredCertsAllowed: boolean
+  readonly isPasswordAllowed: boolean
+  readonly maxAttempts: number
+  readonly lockoutMinutes: number
+  readonly passwordRules: PasswordRules
+  readonly demands: Demands
+}
+
+/** Whoever an authenticator speaks for. */
+export interface Subject extends Person {
+  readonly authenticatorId: string
+  readonly method: string
+  readonly username: string | null
+  readonly password: string | null
+  readonly certPem: string | null
+  readonly isIssuedByNetwork: boolean
+}
+
+const person = sql`
+  i.id as "identityId", i.name as "identityName", i.type as "identityType", i.is_admin as "isAdmin",
+  i.is_default_admin as "isDefaultAdmin", i.auth_policy_id as "authPolicyId",
+  i.disabled_at as "disabledAt", i.disabled_until as "disabledUntil",
+  p.primary_cert_allowed as "isCertAllowed", p.primary_cert_allow_expired_certs as "areExpiredCertsAllowed",
+  p.primary_updb_allowed as "isPasswordAllowed", p.primary_updb_max_attempts as "maxAttempts",
+  p.primary_updb_lockout_duration_minutes as "lockoutMinutes",
+  json_build_object(
+    'minPasswordLength', p.primary_updb_min_password_length,
+    'requireMixedCase', p.primary_updb_require_mixed_case,
+    'requireNumberChar', p.primary_updb_require_number_char,
+    'requireSpecialChar', p.primary_updb_require_special_char) as "passwordRules",
+  json_build_object(
+    'requireTotp', p.secondary_require_totp,
+    'requireExtJwtSigner', p.secondary_require_ext_jwt_signer) as demands`
+
+const subject = sql`
+  a.id as "authenticatorId", a.method, a.username, a.password, a.cert_pem as "certPem", a.is_issued_by_network as "isIssuedByNetwork"`
+
+export const personOf = async (db: Db, identityId: string): Promise<Person | undefined> =>
+  (
+    await db.query<Person>(sql`
+      select ${person} from identity i join auth_policy p on p.id = i.auth_policy_id where i.id = ${identityId}`)
+  ).rows[0]
+
+export const subjectByUsername = (db: Db, username: string): Promise<Subject | undefined> =>
+  oneSubject(db, sql`a.username = ${username}`)
+
+export const subjectByFingerprint = (db: Db, fingerprint: string): Promise<Subject | undefined> =>
+  oneSubject(db, sql`a.fingerprint = ${fingerprint}`)
+
+export const subjectById = (db: Db, authenticatorId: string): Promise<Subject | undefined> =>
+  oneSubject(db, sql`a.id = ${authenticatorId}`)
+
+async function oneSubject(db: Db, which: Sql): Promise<Subject | undefined> {
+  const { rows } = await db.query<Subject>(sql`
+    select ${subject}, ${person}
+      from authenticator a
+      join identity i on i.id = a.identity_id
+      join auth_policy p on p.id = i.auth_policy_id
+     where ${which}`)
+  return rows[0]
+}

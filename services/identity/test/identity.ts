@@ -1,0 +1,135 @@
+import { testDatabase } from '@overlay/launcher/testing'
+import { type Database, type History, noBus, openDatabase, openHistory } from '@overlay/platform'
+import {
+  type Caller,
+  type Context,
+  type EnrollmentWish,
+  type EntityServiceService,
+  type IdentityServiceService,
+  type Methods,
+  ownContext,
+} from '@overlay/rpc'
+import pino from 'pino'
+import { initIdentity } from '../src/init.js'
+import type { ConfigTypes } from '../src/rpc/config-types.js'
+import { entities } from '../src/rpc/entities.js'
+import { openHashing } from '../src/rpc/hashing.js'
+import { identityService } from '../src/rpc/identity-service.js'
+import { openTrust } from '../src/rpc/trust.js'
+
+/** Cheap on purpose: what is tested is not how long a hash takes. */
+export const hashing = { memoryKib: 3072, passes: 1, lanes: 1, running: 2, waiting: 50 }
+
+const log = pino({ enabled: false })
+
+/** What the other services answer. */
+export interface World {
+  readonly wishes: EnrollmentWish[]
+  readonly services: Set<string>
+  trusted: string[]
+}
+
+export interface Replica extends AsyncDisposable {
+  readonly db: Database
+  readonly history: History
+  readonly entities: Methods<EntityServiceService>
+  readonly identity: Methods<IdentityServiceService>
+}
+
+export interface TestIdentity extends AsyncDisposable {
+  readonly url: string
+  readonly world: World
+  readonly admin: { readonly username: string; readonly password: string }
+  replica(): Promise<Replica>
+}
+
+export const system = (): Context => ownContext(new AbortController().signal)
+
+export const as = (caller: Partial<Caller>): Context => ({
+  ...system(),
+  caller: { identityId: '', apiSessionId: '', isAdmin: false, configTypes: [], ...caller },
+})
+
+/** A fresh schema with its default admin, and any number of replicas of the service over it. */
+export async function testIdentity(): Promise<TestIdentity> {
+  const database = await testDatabase('identity')
+  const url = database.urlOf('identity')
+  const admin = { username: 'admin', password: 'admin-secret' }
+  await initIdentity({ databaseUrl: url, ...admin, hashing, log })
+  const world: World = { wishes: [], services: new Set(), trusted: [] }
+  return {
+    url,
+    world,
+    admin,
+    replica: () => openReplica(url, world),
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
+}
+
+async function openReplica(url: string, world: World): Promise<Replica> {
+  const db = openDatabase(url, 'identity')
+  const history = await openHistory(db, noBus, log)
+  const nothing = { view: async ({ ids }: { ids: string[] }) => ({ json: ids.map(() => Buffer.alloc(0)) }) }
+  const pki = {
+    getTrustBundle: async () => ({ pems: world.trusted, trustDomain: 'test', keyId: '' }),
+    async checkEnrollment(wish: EnrollmentWish) {
+      world.wishes.push(wish)
+      return {}
+    },
+    reach: async () => ({}),
+  }
+  const services = {
+    view: async ({ ids }: { ids: string[] }) => ({
+      json: ids.map((id) => Buffer.from(world.services.has(id) ? '{}' : '')),
+    }),
+  }
+  const configTypes: ConfigTypes = { idsOf: async (wanted) => [...wanted] }
+  const hasher = openHashing(hashing)
+  const trust = openTrust(pki, 0)
+  const own = entities({
+    history,
+    hashing: hasher,
+    trust,
+    pki,
+    services,
+    others: { pki: nothing, sessions: nothing },
+  })
+  return {
+    db,
+    history,
+    entities: own,
+    identity: identityService({
+      history,
+      hashing: hasher,
+      trust,
+      pki,
+      configTypes,
+      entities: own,
+      timeoutSeconds: 1800,
+    }),
+    async [Symbol.asyncDispose]() {
+      await history[Symbol.asyncDispose]()
+      await db[Symbol.asyncDispose]()
+    },
+  }
+}
+
+type AuthenticateRequest = Parameters<Methods<IdentityServiceService>['authenticate']>[0]
+
+export const login = (given: Partial<AuthenticateRequest>): AuthenticateRequest => ({
+  method: 'password',
+  username: '',
+  password: '',
+  peerCertificates: [],
+  bearerTokens: [],
+  configTypes: [],
+  envInfo: Buffer.alloc(0),
+  sdkInfo: Buffer.alloc(0),
+  ipAddress: '127.0.0.1',
+  ...given,
+})
+
+export const bytes = (json: object): Buffer => Buffer.from(JSON.stringify(json))
+
+export const parsed = <T = Record<string, unknown>>(json: Uint8Array): T =>
+  JSON.parse(Buffer.from(json).toString()) as T
