@@ -1,28 +1,21 @@
-import { testDatabase } from '@overlay/launcher/testing'
 import { edgeRouter } from '@overlay/model'
-import { entityService, kind, openDatabase, openHistory, openLog } from '@overlay/platform'
+import { entityService, kind } from '@overlay/platform'
 import { ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { edgeRouterSeams } from '../src/store/edge-router.js'
+import { startStore } from './store.js'
 
-const quiet = {
-  publish: () => undefined,
-  subscribe: () => ({ [Symbol.dispose]: () => undefined }),
-  onChange: () => ({ [Symbol.dispose]: () => undefined }),
-  connected: () => true,
-}
 const pki = { view: async () => ({ json: [Buffer.from('{"enrollmentToken":"t"}')] }) }
 const context = ownContext(new AbortController().signal)
 
-async function startStore() {
-  const database = await testDatabase('sessions')
-  const db = openDatabase(database.urlOf('sessions'), 'sessions')
-  const history = await openHistory(db, quiet, openLog('sessions', { level: 'silent', format: 'json' }))
+async function startRouters() {
+  const store = await startStore()
+  const { history } = store
   const routers = entityService(history, [kind(edgeRouter, edgeRouterSeams(pki))], async () => new Map())
   const ref = (id: string) => ({ kind: 'edge-routers', id })
   return {
-    db,
+    db: history.db,
     create: async (body: object) => {
       const json = Buffer.from(JSON.stringify(body))
       return (await routers.create({ kind: 'edge-routers', json }, context)).id
@@ -37,16 +30,12 @@ async function startStore() {
       return JSON.parse(json.toString())
     },
     remove: (id: string) => routers.delete(ref(id), context),
-    async [Symbol.asyncDispose]() {
-      await history[Symbol.asyncDispose]()
-      await db[Symbol.asyncDispose]()
-      await database[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   }
 }
 
 test('a router is shown with what was written, what it is without, and its enrollment', async () => {
-  await using store = await startStore()
+  await using store = await startRouters()
   const id = await store.create({
     name: 'r1',
     roleAttributes: ['b', 'a', 'b'],
@@ -72,14 +61,14 @@ test('a router is shown with what was written, what it is without, and its enrol
 })
 
 test('an update writes what its mask names and nothing else', async () => {
-  await using store = await startStore()
+  await using store = await startRouters()
   const id = await store.create({ name: 'r1', roleAttributes: ['a'], cost: 12 })
   await store.update(id, { cost: 3, roleAttributes: [] })
   expect(await store.get(id)).toMatchObject({ name: 'r1', cost: 3, roleAttributes: null })
 })
 
 test('a taken name is a field error, on create and on update', async () => {
-  await using store = await startStore()
+  await using store = await startRouters()
   await store.create({ name: 'r1' })
   const id = await store.create({ name: 'r2' })
   const refused = { code: 'COULD_NOT_VALIDATE', detail: { field: 'name', value: 'r1' } }
@@ -88,7 +77,7 @@ test('a taken name is a field error, on create and on update', async () => {
 })
 
 test('attributes may not look like role entries', async () => {
-  await using store = await startStore()
+  await using store = await startRouters()
   for (const word of ['#a', '@a', ''])
     await expect(store.create({ name: 'r1', roleAttributes: [word] })).rejects.toMatchObject({
       detail: { field: 'roleAttributes', value: word },
@@ -96,7 +85,7 @@ test('attributes may not look like role entries', async () => {
 })
 
 test('what is gone is not found, and its removal is in the audit', async () => {
-  await using store = await startStore()
+  await using store = await startRouters()
   const id = await store.create({ name: 'r1' })
   await store.remove(id)
   await expect(store.get(id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
