@@ -1,0 +1,117 @@
+import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
+import sql, { raw } from 'sql-template-tag'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type Database, onlyRow, openDatabase } from '../src/database.js'
+import { until } from './streams.js'
+
+let database: TestDatabase
+let admin: Database
+let db: Database
+beforeAll(async () => {
+  database = await testDatabase('policy')
+  admin = openDatabase(database.ownerUrl, 'policy')
+})
+beforeEach(() => {
+  db = openDatabase(database.urlOf('policy'), 'policy', { max: 2 })
+})
+afterEach(() => db[Symbol.asyncDispose]())
+afterAll(async () => {
+  await admin[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+})
+
+/** Ends the connections of the service, as a restart does. */
+const restart = () =>
+  admin.query(sql`
+    select pg_terminate_backend(pid) from pg_stat_activity
+     where application_name = 'policy' and pid <> pg_backend_pid() and datname = current_database()`)
+const sleeping = async (): Promise<boolean> => {
+  const { rowCount } = await admin.query(sql`
+    select from pg_stat_activity where state = 'active' and query like 'select pg_sleep(%'`)
+  return (rowCount ?? 0) > 0
+}
+const soon = (ms: number) => new Date(Date.now() + ms)
+
+test('a connection that is lost in a call is UNAVAILABLE, and the next call works', async () => {
+  const lost = [
+    db.query(sql`select pg_sleep(60)`),
+    db.transaction(undefined, (tx) => tx.query(sql`select pg_sleep(60)`)),
+  ]
+  const outcome = Promise.allSettled(lost)
+  await until(sleeping)
+  await restart()
+  const unavailable = { status: 'rejected', reason: expect.objectContaining({ code: 'UNAVAILABLE' }) }
+  expect(await outcome).toEqual([unavailable, unavailable])
+  expect((await db.query(sql`select 1 as one`)).rows).toEqual([{ one: 1 }])
+})
+
+test('connections that end while nobody uses them disturb nobody', async () => {
+  await Promise.all([db.query(sql`select 1`), db.query(sql`select 1`)])
+  await restart()
+  const answer = await db.query(sql`select 1 as one`).catch(() => db.query(sql`select 1 as one`))
+  expect(answer.rows).toEqual([{ one: 1 }])
+})
+
+test('a database that is not there is UNAVAILABLE', async () => {
+  await using nowhere = openDatabase('postgres://nobody@127.0.0.1:1/nothing', 'policy')
+  await expect(nowhere.query(sql`select 1`)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  await expect(nowhere.transaction(undefined, async () => 1)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+})
+
+test('a transaction ends at the deadline of its caller', async () => {
+  const late = db.transaction(soon(100), (tx) => tx.query(sql`select pg_sleep(60)`))
+  await expect(late).rejects.toMatchObject({ code: 'TIMEOUT' })
+  const over = db.transaction(soon(-1), async () => 1)
+  await expect(over).rejects.toMatchObject({ code: 'TIMEOUT' })
+  expect((await db.query(sql`select 1 as one`)).rows).toEqual([{ one: 1 }])
+})
+
+test('a transaction that throws leaves nothing, and its connection is fit for the next', async () => {
+  await using one = openDatabase(database.urlOf('policy'), 'policy', { max: 1 })
+  const backend = async () =>
+    onlyRow((await one.query<{ pid: number }>(sql`select pg_backend_pid() as pid`)).rows).pid
+  const before = await backend()
+  const twice = one.transaction(undefined, async (tx) => {
+    await tx.query(sql`insert into followed (schema) values ('x')`)
+    await tx.query(sql`insert into followed (schema) values ('x')`)
+  })
+  await expect(twice).rejects.toMatchObject({ code: '23505' })
+  expect((await one.query(sql`select from followed`)).rowCount).toBe(0)
+  expect(await backend()).toBe(before)
+})
+
+test('nothing can be asked of a transaction that is over', async () => {
+  const tx = await db.transaction(undefined, async (open) => open)
+  await expect(tx.query(sql`select 1`)).rejects.toThrow('the transaction is over')
+})
+
+test('numbers and times arrive as such', async () => {
+  const { rows } = await db.query(sql`
+    select 5::bigint as small, 9007199254740993::bigint as large, '2026-01-02T03:04:05.678Z'::timestamptz as at`)
+  expect(rows).toEqual([{ small: 5, large: '9007199254740993', at: new Date('2026-01-02T03:04:05.678Z') }])
+})
+
+test('a named statement outlives a migration of its table', async () => {
+  await admin.query(sql`create table grown (id int)`)
+  const all = () => db.query(sql`select * from grown`, 'all')
+  await Promise.all([all(), all()])
+  await admin.query(sql`alter table grown add name text`)
+  await until(() =>
+    all().then(
+      ({ fields }) => fields.length === 2,
+      (err: unknown) => {
+        expect(err).toMatchObject({ code: 'UNAVAILABLE' })
+        return false
+      },
+    ),
+  )
+})
+
+test.each([
+  'create table mine (id int)',
+  'alter table change add mine int',
+  'drop table change',
+  'truncate change',
+])('a service cannot change tables: %s', async (statement) => {
+  await expect(db.query(raw(statement))).rejects.toMatchObject({ code: '42501' })
+})

@@ -1,0 +1,228 @@
+import type { Position } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { reap } from '../src/reaper.js'
+import { collect, context, countOf, numbersTo, openStreams, type Streams, told, write } from './streams.js'
+
+let streams: Streams
+beforeAll(async () => {
+  streams = await openStreams()
+})
+afterEach(() => streams.close())
+afterAll(() => streams[Symbol.asyncDispose]())
+
+const stop = () => new AbortController()
+const plus = ({ timeline, number }: Position, count: number): Position => ({
+  timeline,
+  number: number + count,
+})
+
+test('positions are dense, whoever writes, and whatever fails between', async () => {
+  const replicas = [await streams.replica(), await streams.replica()]
+  const writer = async (history: (typeof replicas)[number], name: string) => {
+    const positions = []
+    for (let turn = 0; turn < 10; turn++) {
+      positions.push(await write(history, told(`${name}${turn}`), told(`${name}${turn}b`)))
+      const failing = history.write(context(), async (tx) => {
+        await tx.query(sql`select pg_sleep(0)`)
+        return { result: 0, changes: [told('x', { id: '\u0000' })] } // not for jsonb: the append itself fails
+      })
+      await expect(failing).rejects.toThrow()
+    }
+    return positions
+  }
+  const { number: before = 0 } = (await replicas[0]?.head()) ?? {}
+  const positions = await Promise.all(
+    numbersTo(8).flatMap((n) => replicas.map((history, at) => writer(history, `${at}-${n}-`))),
+  )
+  const numbers = positions.flat().map(({ number }) => number)
+  expect(numbers.sort((a, b) => a - b)).toEqual(numbersTo(160).map((n) => before + 2 * n))
+  const { rows } = await streams.admin.query(
+    sql`select max(number) as last, count(*) from change where number > ${before}`,
+  )
+  expect(rows).toEqual([{ last: before + 320, count: 320 }])
+})
+
+test('a failed write leaves no row, no audit, no change and no gap', async () => {
+  const history = await streams.replica()
+  const before = await history.head()
+  const failing = history.write({ ...context(), requestId: 'failing' }, async (tx) => {
+    await tx.query(sql`insert into followed (schema) values ('left behind')`)
+    throw new Error('second thoughts')
+  })
+  await expect(failing).rejects.toThrow('second thoughts')
+  expect(await write(history, told('a'))).toEqual(plus(before, 1))
+  expect(await countOf(streams.admin, sql`followed`)).toBe(0)
+  expect(await countOf(streams.admin, sql`audit where request_id = 'failing'`)).toBe(0)
+})
+
+test('a write is audited whole; only what is followed becomes a change and takes a position', async () => {
+  const history = await streams.replica()
+  const { number: last } = await history.head()
+  const { position } = await history.write({ ...context(), requestId: 'r1' }, async () => ({
+    result: undefined,
+    changes: [
+      { kind: 'secrets', id: 's', before: null, after: { a: 1 } },
+      { kind: 'identities', id: 'i', before: { b: 1 }, after: { b: 2 }, told: { b: 2, hidden: true } },
+      { kind: 'identities', id: 'j', before: { c: 1 }, after: null, told: null },
+    ],
+  }))
+  expect(position?.number).toBe(last + 2)
+  const audit = await streams.admin.query(
+    sql`select number, request_id, kind, entity_id as id, before, after from audit where request_id = 'r1' order by audit.id`,
+  )
+  expect(audit.rows).toEqual([
+    { number: null, request_id: 'r1', kind: 'secrets', id: 's', before: null, after: { a: 1 } },
+    { number: last + 1, request_id: 'r1', kind: 'identities', id: 'i', before: { b: 1 }, after: { b: 2 } },
+    { number: last + 2, request_id: 'r1', kind: 'identities', id: 'j', before: { c: 1 }, after: null },
+  ])
+  const changes = await streams.admin.query(
+    sql`select number, entity_id as id, entity from change where number > ${last} order by 1`,
+  )
+  expect(changes.rows).toEqual([
+    { number: last + 1, id: 'i', entity: { b: 2, hidden: true } },
+    { number: last + 2, id: 'j', entity: null },
+  ])
+})
+
+test('a write that nobody follows waits for no other writer', async () => {
+  const history = await streams.replica()
+  await streams.admin.transaction(undefined, async (tx) => {
+    await tx.query(sql`select from stream for update`)
+    const { position } = await history.write(context(), async () => ({
+      result: undefined,
+      changes: [{ kind: 'secrets', id: 's', before: null, after: {} }],
+    }))
+    expect(position).toBeUndefined()
+  })
+})
+
+test.each(['with', 'without'])('watch tells every change once and in order, %s hints', async (hints) => {
+  const [one, other] = [await streams.replica(), await streams.replica()]
+  const from = await one.head()
+  if (hints === 'without') streams.bus.stop()
+  const end = plus(from, 200)
+  const watching = [one, other].map((history) => collect(history.watch(from, stop().signal), end))
+  await Promise.all(
+    numbersTo(100).map((n) => write(n % 2 ? one : other, told(`a${n}`), told(`b${n}`, n % 3 ? { n } : null))),
+  )
+  const [seen, alsoSeen] = await Promise.all(watching)
+  expect(seen?.map(({ number }) => number)).toEqual(numbersTo(200).map((n) => from.number + n))
+  const plain = (changes: typeof seen) =>
+    changes?.map(({ id, json, atMs }) => [id, json.length > 0 ? JSON.parse(json.toString()) : null, atMs])
+  expect(plain(alsoSeen)).toEqual(plain(seen))
+})
+
+test('a watcher that reads slowly misses nothing and holds nobody up', async () => {
+  const history = await streams.replica()
+  const from = await history.head()
+  const slow = history.watch(from, stop().signal)[Symbol.asyncIterator]()
+  await slow.next()
+  let last = from
+  for (const block of numbersTo(6))
+    last = await write(history, ...numbersTo(700).map((n) => told(`${block}-${n}`)))
+  const seen = await collect({ [Symbol.asyncIterator]: () => slow }, last)
+  expect(seen.map(({ number }) => number)).toEqual(numbersTo(4200).map((n) => from.number + n))
+})
+
+test('a watch without changes says each second how far it is', async () => {
+  const history = await streams.replica()
+  const position = await write(history, told('a'))
+  const abort = stop()
+  const messages = history.watch(position, abort.signal)[Symbol.asyncIterator]()
+  for (let turn = 0; turn < 2; turn++)
+    expect((await messages.next()).value).toEqual({ upto: position, changes: [], more: false })
+  abort.abort()
+  expect((await messages.next()).done).toBe(true)
+})
+
+test('a watch ends at once when it is aborted', async () => {
+  const history = await streams.replica()
+  const abort = stop()
+  const messages = history.watch(await history.head(), abort.signal)[Symbol.asyncIterator]()
+  await messages.next()
+  const next = messages.next()
+  abort.abort()
+  expect((await next).done).toBe(true)
+})
+
+test('a position of another timeline, ahead of the head, or no longer kept is out of range', async () => {
+  const history = await streams.replica()
+  const last = await write(history, ...numbersTo(10).map((n) => told(`${n}`)))
+  const refused = (after: Position) =>
+    expect(collect(history.watch(after, stop().signal), last)).rejects.toMatchObject({ code: 'OUT_OF_RANGE' })
+  await refused({ ...last, timeline: '00000000-0000-0000-0000-000000000000' })
+  await refused(plus(last, 1))
+  await streams.admin.query(
+    sql`update change set at = now() - interval '25 hours' where number <= ${last.number - 6}`,
+  )
+  expect(await reap(history.db, 24 * 3_600_000)).toBeGreaterThanOrEqual(4)
+  const fresh = await streams.replica() // the other one still has them in memory
+  await expect(collect(fresh.watch(plus(last, -7), stop().signal), last)).rejects.toMatchObject({
+    code: 'OUT_OF_RANGE',
+  })
+  const kept = await collect(fresh.watch(plus(last, -6), stop().signal), last)
+  expect(kept.map(({ number }) => number)).toEqual(numbersTo(last.number, last.number - 5))
+})
+
+test('what is kept stays dense, even when clocks went backwards', async () => {
+  const history = await streams.replica()
+  const { number } = await write(history, ...numbersTo(6).map((n) => told(`${n}`)))
+  await streams.admin.query(sql`delete from change where number <= ${number - 6}`)
+  await streams.admin.query(sql`
+    update change set at = now() - interval '25 hours' where number not in (${number - 3}, ${number})`)
+  expect(await reap(history.db, 24 * 3_600_000)).toBe(2)
+})
+
+test('the head is read after the call', async () => {
+  const [one, other] = [await streams.replica(), await streams.replica()]
+  streams.bus.stop()
+  for (const _ of numbersTo(5)) {
+    const written = await write(one, told('a'))
+    const [head, again] = await Promise.all([other.head(), other.head()])
+    expect([head, again]).toEqual([written, written])
+  }
+})
+
+test('a database that is a copy or a restored backup begins a new timeline', async () => {
+  const before = await write(await streams.replica(), told('a'))
+  await streams.admin.query(sql`update stream set origin = 'another one'`)
+  const restarted = await streams.replica()
+  const head = await restarted.head()
+  expect(head).toEqual({ timeline: expect.not.stringMatching(before.timeline), number: before.number })
+  expect(await (await streams.replica()).head()).toEqual(head) // a restart alone begins none
+})
+
+test('a failover begins a new timeline with the next write, and watchers of the old one hear of it', async () => {
+  const [one, other] = [await streams.replica(), await streams.replica()]
+  const before = await write(one, told('a'))
+  const watching = Promise.allSettled(
+    [one, other].map((history) =>
+      collect(history.watch(before, stop().signal), { ...before, number: Number.POSITIVE_INFINITY }),
+    ),
+  )
+  await streams.admin.query(sql`update stream set wal = '00000000'`)
+  const after = await write(one, told('b'))
+  expect(after).toEqual({ timeline: expect.not.stringMatching(before.timeline), number: before.number + 1 })
+  const refused = { status: 'rejected', reason: expect.objectContaining({ code: 'OUT_OF_RANGE' }) }
+  expect(await watching).toEqual([refused, refused])
+  expect(await write(other, told('c'))).toEqual(plus(after, 1))
+})
+
+test('changes of statements that append by themselves are told too', async () => {
+  const [one, other] = [await streams.replica(), await streams.replica()]
+  const from = await one.head()
+  const watching = [one, other].map((history) => collect(history.watch(from, stop().signal), plus(from, 1)))
+  const { rows } = await one.db.query<Position & { at: Date }>(sql`
+    with head as materialized (select * from advance(1)),
+         changed as (
+         insert into change (number, kind, entity_id, entity, at) select number, 'identities', 'hot', '{}', at from head)
+    select * from head`)
+  for (const { at, ...position } of rows)
+    one.appended(position, [
+      { kind: 'identities', id: 'hot', json: Buffer.from('{}'), atMs: at.getTime(), number: position.number },
+    ])
+  const [seen, alsoSeen] = await Promise.all(watching)
+  expect(seen).toEqual(alsoSeen)
+  expect(seen).toMatchObject([{ id: 'hot', number: from.number + 1 }])
+})

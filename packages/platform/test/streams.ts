@@ -1,0 +1,126 @@
+import { testDatabase } from '@overlay/launcher/testing'
+import { type Changes, type Context, ownContext, type Position } from '@overlay/rpc'
+import pino from 'pino'
+import sql, { type Sql } from 'sql-template-tag'
+import type { Bus } from '../src/bus.js'
+import { type Database, onlyRow, openDatabase } from '../src/database.js'
+import { type History, openHistory, type RowChange } from '../src/history.js'
+
+export const log = pino({ level: 'silent' })
+
+/** One database with the change streams of identity (the owner) and sessions (who follows it). */
+export interface Streams extends AsyncDisposable {
+  readonly bus: TestBus
+  /** Another replica of the owner. */
+  replica(): Promise<History>
+  /** After each test: closes all that it opened. */
+  close(): Promise<void>
+  /** As the owner of all schemas, who may do anything. */
+  readonly admin: Database
+  open(schema: 'identity' | 'sessions'): Database
+}
+
+export async function openStreams(): Promise<Streams> {
+  const database = await testDatabase('identity', 'sessions')
+  const admin = openDatabase(database.ownerUrl, 'identity')
+  const bus = localBus()
+  let opened: AsyncDisposable[] = []
+  const closing = <T extends AsyncDisposable>(one: T): T => {
+    opened.push(one)
+    return one
+  }
+  const open = (schema: 'identity' | 'sessions') => closing(openDatabase(database.urlOf(schema), schema))
+  return {
+    bus,
+    admin,
+    open,
+    replica: async () => closing(await openHistory(open('identity'), bus, log)),
+    async close() {
+      const closed = opened.reverse()
+      opened = []
+      for (const one of closed) await one[Symbol.asyncDispose]()
+      bus.start()
+    },
+    async [Symbol.asyncDispose]() {
+      await admin[Symbol.asyncDispose]()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** The bus of all replicas of a test, in memory. */
+export interface TestBus extends Bus {
+  stop(): void
+  start(): void
+}
+
+export function localBus(): TestBus {
+  const handlers = new Set<{ subject: string; handler: (message: unknown, subject: string) => void }>()
+  const listeners = new Set<(connected: boolean) => void>()
+  let connected = true
+  const change = (to: boolean) => {
+    connected = to
+    for (const listener of listeners) listener(to)
+  }
+  const added = <T>(set: Set<T>, item: T): Disposable => {
+    set.add(item)
+    return { [Symbol.dispose]: () => set.delete(item) }
+  }
+  return {
+    publish(subject, message) {
+      const hears = connected ? [...handlers].filter((handler) => handler.subject === subject) : []
+      setImmediate(() => {
+        for (const { handler } of hears) handler(structuredClone(message), subject)
+      })
+    },
+    subscribe: (subject, handler) => added(handlers, { subject, handler }),
+    connected: () => connected,
+    onChange: (listener) => added(listeners, listener),
+    stop: () => change(false),
+    start: () => change(true),
+    [Symbol.asyncDispose]: async () => undefined,
+  }
+}
+
+export const context = (signal = new AbortController().signal): Context => ownContext(signal)
+
+/** A change that followers hear of. */
+export const told = (id: string, told: object | null = { id }): RowChange => ({
+  kind: 'identities',
+  id,
+  before: null,
+  after: told,
+  told,
+})
+
+export async function write(history: History, ...changes: RowChange[]): Promise<Position> {
+  const { position } = await history.write(context(), async () => ({ result: undefined, changes }))
+  if (!position) throw new Error('nothing was told')
+  return position
+}
+
+/** Reads until the position is there. */
+export async function collect(
+  messages: AsyncIterable<Changes>,
+  until: Position,
+): Promise<readonly Changes['changes'][number][]> {
+  const found = []
+  for await (const { upto, changes } of messages) {
+    found.push(...changes)
+    if ((upto?.number ?? 0) >= until.number) break
+  }
+  return found
+}
+
+export const numbersTo = (last: number, from = 1): readonly number[] =>
+  Array.from({ length: last - from + 1 }, (_, index) => from + index)
+
+/** Waits for what another process of the test brings about. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+export async function countOf(db: Database, from: Sql): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(sql`select count(*) from ${from}`)
+  return onlyRow(rows).count
+}
