@@ -72,10 +72,12 @@ export function mount(frame: Frame, apis: readonly MountedApi[]): Hono<Env> {
     const path = pathOf(incoming.url ?? '/')
     const ask = begin(frame, { api: apiOf(path), operation: '', path }, c)
     allowOrigin(incoming, outgoing)
-    return failure(ask, new Fault('NOT_FOUND', `path ${path} was not found`))
+    return failure(ask, unknownPath(path))
   })
   return app
 }
+
+const unknownPath = (path: string): Fault => new Fault('NOT_FOUND', `path ${path} was not found`)
 
 const targetOf = (request: Request, env: unknown): string =>
   (env as HttpBindings | undefined)?.incoming.url ?? request.url
@@ -133,6 +135,8 @@ function serve(frame: Frame, route: Route, c: HttpContext<Env>): Response | Prom
   const ask = begin(frame, { api: route.api, operation: mounted?.operation ?? '', path: c.req.path }, c)
   allowOrigin(incoming as never, outgoing as never)
   try {
+    // no stored id can hold one
+    if (route.hasParams && ask.path.includes('%00')) throw unknownPath(ask.path)
     if (!mounted)
       throw new Fault('METHOD_NOT_ALLOWED', `method ${method} is not allowed, but [${route.allowed}] are`)
     const params = route.hasParams ? (c.req.param() as Params) : noParams

@@ -5,6 +5,8 @@ const { INVALID_ARGUMENT, UNAUTHENTICATED, FAILED_PRECONDITION, INTERNAL } = sta
 /** Every failure that a client can see. Code, status and text are wire contract. */
 export const faults = {
   COULD_NOT_VALIDATE: [400, INVALID_ARGUMENT, 'The supplied request contains an invalid document'],
+  // differs: too large or too slow is the client's doing, not ours
+  COULD_NOT_READ_BODY: [400, INVALID_ARGUMENT, 'The body of the request could not be read'],
   COULD_NOT_PARSE_BODY: [400, INVALID_ARGUMENT, 'The body of the request could not be parsed'],
   INVALID_FILTER: [400, INVALID_ARGUMENT, 'The filter query supplied is invalid'],
   INVALID_SORT_IDENTIFIER: [400, INVALID_ARGUMENT, 'The sort order supplied is invalid'],
@@ -106,7 +108,6 @@ export const faults = {
     status.RESOURCE_EXHAUSTED,
     'Too many requests are waiting. Please try again later',
   ],
-  COULD_NOT_READ_BODY: [500, INTERNAL, 'The body of the request could not be read'],
   UNHANDLED: [500, INTERNAL, 'An unhandled error occurred'],
   TIMEOUT: [503, status.DEADLINE_EXCEEDED, 'The request timed out'],
   UNAVAILABLE: [503, status.UNAVAILABLE, 'A part of the controller does not answer'],

@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { ADMIN, ALICE } from '../testing/fakes.js'
+import { startGateway, type TestGateway } from '../testing/gateway.js'
+
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway[Symbol.asyncDispose]())
+
+const C = '/edge/client/v1'
+const M = '/edge/management/v1'
+const called = (method: string) => gateway.fakes.called(method)
+const whoami = (token = ALICE) => gateway.ask(`${C}/current-identity`, { token })
+const services = (query = '') => gateway.ask(`${C}/services${query}`, { token: ALICE })
+/** Until what was told has been heard. */
+const heard = async (changed: () => Promise<boolean>) => {
+  while (!(await changed())) await new Promise((resolve) => setImmediate(resolve))
+}
+
+beforeEach(async () => {
+  await whoami()
+  await services()
+})
+
+test('"who am I" is asked once', async () => {
+  const before = called('identity.entities.get')
+  await whoami()
+  await whoami()
+  expect(called('identity.entities.get')).toBe(before)
+})
+
+test.each([
+  ['the identity changes', 'identity', { kind: 'identities', id: 'i-2222', json: Buffer.from('{}') }],
+  [
+    'one of its authenticators does',
+    'identity',
+    { kind: 'authenticators', id: 'a1', json: Buffer.from('{"identityId":"i-2222"}') },
+  ],
+  ['an auth policy does', 'identity', { kind: 'auth-policies', id: 'default' }],
+  [
+    'an enrollment for it is made',
+    'pki',
+    { kind: 'enrollments', id: 'e9', json: Buffer.from('{"identityId":"i-2222"}') },
+  ],
+] as const)('it is asked again when %s', async (_what, schema, change) => {
+  const before = called('identity.entities.get')
+  gateway.fakes.change(schema, [change])
+  await heard(async () => {
+    await whoami()
+    return called('identity.entities.get') > before
+  })
+})
+
+test('an enrollment that is shown is forgotten with its deletion, which names no identity', async () => {
+  const shown = { id: 'i-2222', _links: {}, enrollment: { ott: { id: 'e1', token: 't' } } }
+  gateway.fakes.instead.set('identity.entities.get', async () => ({
+    json: Buffer.from(JSON.stringify(shown)),
+  }))
+  gateway.fakes.change('identity', [{ kind: 'identities', id: 'i-2222' }])
+  await heard(async () => (await whoami()).text.includes('"e1"'))
+  gateway.fakes.instead.delete('identity.entities.get')
+  gateway.fakes.change('pki', [{ kind: 'enrollments', id: 'e1' }])
+  await heard(async () => !(await whoami()).text.includes('"e1"'))
+})
+
+test('a session that was ended elsewhere is refused', async () => {
+  const session = gateway.fakes.sessions.get(ADMIN)
+  await whoami(ADMIN)
+  gateway.fakes.sessions.delete(ADMIN)
+  expect((await whoami(ADMIN)).status).toBe(200) // nobody has said so yet
+  gateway.fakes.change('identity', [{ kind: 'api-sessions', id: 's-1111' }])
+  await heard(async () => (await whoami(ADMIN)).status === 401)
+  if (session) gateway.fakes.sessions.set(ADMIN, session)
+})
+
+test('a logout is over at once', async () => {
+  await whoami(ADMIN)
+  const session = gateway.fakes.sessions.get(ADMIN)
+  gateway.fakes.sessions.delete(ADMIN)
+  const { status, json } = await gateway.ask(`${M}/current-api-session`, { method: 'DELETE', token: ADMIN })
+  expect([status, json]).toEqual([200, { data: {}, meta: {} }])
+  expect((await whoami(ADMIN)).status).toBe(401)
+  if (session) gateway.fakes.sessions.set(ADMIN, session)
+})
+
+test('a list of services is read once for the same view', async () => {
+  const before = called('policy.entities.list')
+  await services()
+  await services()
+  expect(called('policy.entities.list')).toBe(before)
+  await services('?limit=3') // another page is another answer
+  expect(called('policy.entities.list')).toBe(before + 1)
+})
+
+test('identities with the same view share it', async () => {
+  const { sessions } = gateway.fakes
+  const bob = '44444444-4444-4444-8444-444444444444'
+  const alice = sessions.get(ALICE)
+  if (alice) sessions.set(bob, { ...alice, id: 's-bob', identityId: 'i-bob', token: bob })
+  const before = called('policy.entities.list')
+  await gateway.ask(`${C}/services`, { token: bob })
+  expect(called('policy.entities.list')).toBe(before)
+})
+
+test('another view is read anew, as soon as policy says so', async () => {
+  const before = called('policy.entities.list')
+  gateway.fakes.contentKey = 'k2'
+  gateway.fakes.headersChanged(['i-2222'])
+  await heard(async () => {
+    await services()
+    return called('policy.entities.list') > before
+  })
+})
+
+test('a view that changes while its rows are read is not kept under its old name', async () => {
+  gateway.fakes.instead.set('policy.entities.list', async () => {
+    gateway.fakes.headersChanged(['i-2222'])
+    const asked = called('policy.getHeader')
+    await heard(async () => {
+      await gateway.ask(`${C}/current-api-session/service-updates`, { token: ALICE })
+      return called('policy.getHeader') > asked
+    })
+    return {
+      rows: Buffer.from('["outdated"]'),
+      total: 1,
+      limit: '10',
+      offset: 0,
+      next: Buffer.alloc(0),
+      contentKey: 'k',
+    }
+  })
+  expect((await services('?limit=4')).text).toContain('outdated')
+  gateway.fakes.instead.delete('policy.entities.list')
+  expect((await services('?limit=4')).text).not.toContain('outdated')
+})
+
+test('a view without a name is never kept', async () => {
+  gateway.fakes.contentKey = ''
+  gateway.fakes.headersChanged(['i-2222'])
+  const before = called('policy.entities.list')
+  await heard(async () => {
+    await services()
+    await services()
+    return called('policy.entities.list') >= before + 2
+  })
+})
+
+test('calls after a write carry its position', async () => {
+  await gateway.ask(`${M}/services`, {
+    method: 'POST',
+    token: ADMIN,
+    body: { name: 'a', encryptionRequired: true },
+  })
+  await gateway.ask(`${M}/services/x`, { token: ADMIN })
+  expect(gateway.fakes.calls.at(-1)?.context.positions).toEqual({ policy: { timeline: 't1', number: 5 } })
+})

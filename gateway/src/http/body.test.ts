@@ -1,0 +1,115 @@
+import { connect } from 'node:tls'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ADMIN } from '../testing/fakes.js'
+import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { jsonBytes } from './body.js'
+
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await startGateway({ bodyMs: 300, requestMs: 1000 })
+})
+afterAll(() => gateway[Symbol.asyncDispose]())
+
+const path = '/edge/management/v1/services'
+const post = (text: string, headers = {}) =>
+  gateway.ask(path, { method: 'POST', token: ADMIN, text, headers })
+
+test('a body over the limit is refused by its announced length, and the connection ends', async () => {
+  const { status, json, headers } = await post(`{"name":"${'x'.repeat(1 << 20)}"}`)
+  expect([status, json.error?.code, headers.connection]).toEqual([400, 'COULD_NOT_READ_BODY', 'close'])
+})
+
+test('a body over the limit is refused without an announced length too', async () => {
+  const { status, json } = await post(`{"name":"${'x'.repeat(1 << 20)}"}`, { 'transfer-encoding': 'chunked' })
+  expect([status, json.error?.code]).toEqual([400, 'COULD_NOT_READ_BODY'])
+})
+
+test('nothing of a refused body reaches a service', () => {
+  expect(gateway.fakes.called('policy.entities.create')).toBe(0)
+})
+
+test('deep nesting is refused before it is parsed', async () => {
+  const { status, json } = await post(`{"tags":${'['.repeat(100_000)}${']'.repeat(100_000)}}`)
+  expect([status, json.error?.code]).toEqual([400, 'COULD_NOT_PARSE_BODY'])
+})
+
+test('brackets in texts are no nesting', async () => {
+  const { status } = await post(JSON.stringify({ name: `\\"${'['.repeat(300)}`, encryptionRequired: true }))
+  expect(status).toBe(201)
+})
+
+test('a NUL character is refused, its escaped look is not', async () => {
+  expect((await post('{"name":"a\\u0000b","encryptionRequired":true}')).status).toBe(400)
+  expect((await post('{"name":"a\\\\u0000b","encryptionRequired":true}')).status).toBe(201)
+})
+
+test('half of a surrogate pair becomes the replacement character', () => {
+  expect(jsonBytes({ a: '\ud800x', b: '\\ud800', c: '😀' }).toString()).toBe(
+    '{"a":"\ufffdx","b":"\\\\ud800","c":"😀"}',
+  )
+})
+
+/** Everything that the gateway says on a connection on which we write by hand. */
+function raw(text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port: gateway.port, rejectUnauthorized: false }, () =>
+      socket.write(text),
+    )
+    let said = ''
+    socket.on('data', (chunk) => {
+      said += chunk.toString()
+    })
+    socket.on('error', reject)
+    socket.on('close', () => resolve(said))
+  })
+}
+
+test('a body that does not come is cut, with an answer', async () => {
+  const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\nzt-session: ${ADMIN}\r\ncontent-type: application/json\r\n`
+  const said = await raw(`${head}content-length: 10\r\n\r\n{"na`)
+  expect(said).toMatch(/^HTTP\/1.1 400 /)
+  expect(said).toContain('"code":"COULD_NOT_READ_BODY"')
+  expect(said.toLowerCase()).toContain('connection: close')
+})
+
+test('headers over the limit are refused in the envelope', async () => {
+  const said = await raw(`GET /version HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)
+  expect(said).toMatch(/^HTTP\/1.1 431 /)
+  expect(said).toContain('"code":"COULD_NOT_VALIDATE"')
+})
+
+test('what is no HTTP is refused in the envelope', async () => {
+  expect(await raw('hello\r\n\r\n')).toMatch(/^HTTP\/1.1 400 .*"error"/s)
+})
+
+test('a target or host that is no address is refused in the envelope', async () => {
+  const said = await raw('GET /version HTTP/1.1\r\nhost: bad host\r\nconnection: close\r\n\r\n')
+  expect(said).toMatch(/^HTTP\/1.1 400 .*"error"/s)
+})
+
+test('a service that does not answer is a 503 in time, and its call is given up', async () => {
+  let given: AbortSignal | undefined
+  gateway.fakes.instead.set('policy.entities.get', (_request, { signal }) => {
+    given = signal
+    return new Promise(() => undefined)
+  })
+  const { status, json } = await gateway.ask(`${path}/x`, { token: ADMIN })
+  expect([status, json.error?.code, given?.aborted]).toEqual([503, 'TIMEOUT', true])
+})
+
+test('a client that goes away takes its call along', async () => {
+  const given = new Promise<AbortSignal>((resolve) => {
+    gateway.fakes.instead.set('policy.entities.get', (_request, { signal }) => {
+      resolve(signal)
+      return new Promise(() => undefined)
+    })
+  })
+  const socket = connect({ host: '127.0.0.1', port: gateway.port, rejectUnauthorized: false }, () =>
+    socket.write(`GET ${path}/x HTTP/1.1\r\nhost: localhost\r\nzt-session: ${ADMIN}\r\n\r\n`),
+  )
+  const signal = await given
+  const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve))
+  socket.destroy()
+  await aborted
+  gateway.fakes.instead.delete('policy.entities.get')
+})

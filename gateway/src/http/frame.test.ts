@@ -1,0 +1,310 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ADMIN, ALICE, PARTIAL_ADMIN } from '../testing/fakes.js'
+import { startGateway, type TestGateway } from '../testing/gateway.js'
+
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway[Symbol.asyncDispose]())
+
+const M = '/edge/management/v1'
+const C = '/edge/client/v1'
+const outcome = async (...args: Parameters<TestGateway['ask']>) => {
+  const { status, json } = await gateway.ask(...args)
+  return [status, json.error?.code, json.error?.cause?.field ?? json.error?.cause?.message]
+}
+
+test.each([
+  [
+    'an unknown path is 404 for anybody',
+    `${M}/no-such-thing`,
+    {},
+    404,
+    'NOT_FOUND',
+    `path ${M}/no-such-thing was not found`,
+  ],
+  [
+    'a path that is only pending is unknown',
+    `${M}/terminators`,
+    {},
+    404,
+    'NOT_FOUND',
+    `path ${M}/terminators was not found`,
+  ],
+  [
+    'a bare path belongs to the client API',
+    '/no-such-thing',
+    {},
+    404,
+    'NOT_FOUND',
+    `path ${C}/no-such-thing was not found`,
+  ],
+  ['paths below /edge do not', '/edge/foo', {}, 404, 'NOT_FOUND', 'path /edge/foo was not found'],
+  [
+    'a wrong method beats a missing session',
+    `${M}/services`,
+    { method: 'PUT' },
+    405,
+    'METHOD_NOT_ALLOWED',
+    'method PUT is not allowed, but [GET,POST] are',
+  ],
+  [
+    'a missing session beats a bad type',
+    `${M}/services`,
+    { method: 'POST', text: 'x', headers: { 'content-type': 'text/yaml' } },
+    401,
+    'UNAUTHORIZED',
+    'unauthenticated for invalid credentials',
+  ],
+  [
+    'an unknown token has no cause',
+    `${M}/services`,
+    { token: '00000000-0000-4000-8000-000000000000' },
+    401,
+    'UNAUTHORIZED',
+    undefined,
+  ],
+  ['nor has an ill-formed one', `${M}/services`, { token: 'not-a-token' }, 401, 'UNAUTHORIZED', undefined],
+  [
+    'a bad bearer token counts as none',
+    `${M}/services`,
+    { headers: { authorization: 'Bearer x.y.z' } },
+    401,
+    'UNAUTHORIZED',
+    'unauthenticated for invalid credentials',
+  ],
+  [
+    'a bad type beats a bad accept',
+    `${M}/services`,
+    {
+      method: 'POST',
+      token: ALICE,
+      text: 'x',
+      headers: { 'content-type': 'text/yaml', accept: 'text/html' },
+    },
+    400,
+    'COULD_NOT_VALIDATE',
+    'Content-Type',
+  ],
+  [
+    'a bad accept beats a bad query',
+    `${M}/services?limit=x`,
+    { token: ALICE, headers: { accept: 'text/html' } },
+    400,
+    'COULD_NOT_VALIDATE',
+    'Accept',
+  ],
+  [
+    'a bad query beats a missing permission',
+    `${M}/services?limit=x`,
+    { token: ALICE },
+    400,
+    'COULD_NOT_VALIDATE',
+    'limit',
+  ],
+  [
+    'a bad body does too',
+    `${M}/services`,
+    { method: 'POST', token: ALICE, body: {} },
+    400,
+    'COULD_NOT_VALIDATE',
+    'encryptionRequired',
+  ],
+  [
+    'a good body of somebody who may not is 401',
+    `${M}/services`,
+    { method: 'POST', token: ALICE, body: { name: 'a', encryptionRequired: true } },
+    401,
+    'UNAUTHORIZED',
+    undefined,
+  ],
+  [
+    'an admin whose second factor is due may not',
+    `${M}/services`,
+    { token: PARTIAL_ADMIN },
+    401,
+    'UNAUTHORIZED',
+    undefined,
+  ],
+  [
+    'a partial session may ask for itself',
+    `${M}/current-api-session`,
+    { token: PARTIAL_ADMIN },
+    200,
+    undefined,
+    undefined,
+  ],
+  ['but for nothing more', `${M}/current-identity`, { token: PARTIAL_ADMIN }, 401, 'UNAUTHORIZED', undefined],
+  [
+    'an empty body is told by the name of the body',
+    `${M}/services`,
+    { method: 'POST', token: ADMIN },
+    400,
+    'COULD_NOT_VALIDATE',
+    'service',
+  ],
+  [
+    'a null body is an empty object',
+    `${M}/services`,
+    { method: 'POST', token: ADMIN, text: 'null' },
+    400,
+    'COULD_NOT_VALIDATE',
+    'encryptionRequired',
+  ],
+  [
+    'an array is no object',
+    `${M}/services`,
+    { method: 'POST', token: ADMIN, text: '[]' },
+    400,
+    'COULD_NOT_PARSE_BODY',
+    'the body cannot be read as object',
+  ],
+  [
+    'broken JSON cannot be parsed',
+    `${M}/services`,
+    { method: 'POST', token: ADMIN, text: '{"name":"x"' },
+    400,
+    'COULD_NOT_PARSE_BODY',
+    'the body is not valid JSON',
+  ],
+  [
+    'nor can a wrong JSON type',
+    `${M}/services`,
+    { method: 'POST', token: ADMIN, body: { name: 5 } },
+    400,
+    'COULD_NOT_PARSE_BODY',
+    'name cannot be read as string',
+  ],
+  [
+    'a body without a type is a stream of bytes',
+    `${M}/services`,
+    { method: 'POST', token: ADMIN, text: '{}', headers: { 'content-type': '' } },
+    400,
+    'COULD_NOT_VALIDATE',
+    'Content-Type',
+  ],
+  [
+    'the type may have parameters',
+    `${M}/services`,
+    {
+      method: 'POST',
+      token: ADMIN,
+      text: '{}',
+      headers: { 'content-type': 'application/json; charset=utf-8' },
+    },
+    400,
+    'COULD_NOT_VALIDATE',
+    'encryptionRequired',
+  ],
+  [
+    'a login needs a method',
+    `${M}/authenticate`,
+    { method: 'POST', body: {} },
+    400,
+    'COULD_NOT_VALIDATE',
+    'method',
+  ],
+  [
+    'and one that exists',
+    `${M}/authenticate?method=magic`,
+    { method: 'POST', body: {} },
+    400,
+    'COULD_NOT_VALIDATE',
+    'method',
+  ],
+  [
+    'short passwords are refused at the login',
+    `${M}/authenticate?method=password`,
+    { method: 'POST', body: { username: 'admin', password: 'abc' } },
+    400,
+    'COULD_NOT_VALIDATE',
+    'password',
+  ],
+  [
+    'a login ignores a stale session',
+    `${M}/authenticate?method=password`,
+    { method: 'POST', token: 'stale', body: {} },
+    200,
+    undefined,
+    undefined,
+  ],
+  [
+    'a NUL in the query is refused',
+    `${M}/services?filter=%00`,
+    { token: ADMIN },
+    400,
+    'COULD_NOT_VALIDATE',
+    'the query must not contain NUL characters',
+  ],
+  [
+    'a NUL in an id names nothing',
+    `${M}/services/a%00b`,
+    { token: ADMIN },
+    404,
+    'NOT_FOUND',
+    `path ${M}/services/a%00b was not found`,
+  ],
+] as const)('%s', async (_rule, path, sent, status, code, told) => {
+  expect(await outcome(path, sent)).toEqual([status, code, told])
+})
+
+test('HEAD is not allowed', async () => {
+  const { status, body } = await gateway.ask(`${M}/services`, { method: 'HEAD', token: ADMIN })
+  expect([status, body.length]).toEqual([405, 0])
+})
+
+test('every answer names the server and the process', async () => {
+  for (const path of [`${M}/version`, '/no-such-thing', `${M}/services`]) {
+    const { headers } = await gateway.ask(path)
+    expect(headers).toMatchObject({ server: 'ziti-controller/v1.1.13', 'ziti-instance-id': 'cinstance' })
+  }
+})
+
+test('an answer to a valid session says when it ends, an error too', async () => {
+  for (const path of [`${M}/services?limit=1`, `${M}/services/nothing`]) {
+    const { headers } = await gateway.ask(path, { token: ADMIN })
+    expect(headers['expiration-seconds']).toBe('1800')
+    expect(headers['expires-at']).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? \+0000 UTC$/)
+  }
+})
+
+test('an answer without a session does not', async () => {
+  const { headers } = await gateway.ask(`${M}/services`)
+  expect(headers['expires-at']).toBeUndefined()
+  expect(headers['www-authenticate']).toBeUndefined()
+})
+
+test('content types are exact and lengths are told', async () => {
+  const { headers } = await gateway.ask(`${M}/services`, { token: ADMIN })
+  expect(headers['content-type']).toBe('application/json')
+  expect(headers['content-length']).toBeDefined()
+})
+
+test('what fails in a way that nobody expected says nothing, and is logged', async () => {
+  gateway.fakes.instead.set('policy.entities.get', async () => {
+    throw new TypeError('secret detail')
+  })
+  const { status, text, json } = await gateway.ask(`${M}/services/x`, { token: ADMIN })
+  gateway.fakes.instead.delete('policy.entities.get')
+  expect([status, json.error?.code]).toEqual([500, 'UNHANDLED'])
+  expect(text).not.toContain('secret')
+  expect(gateway.seen.at(-1)?.ask.broken).toBeInstanceOf(TypeError)
+})
+
+test('one line is told of each request, with operation and refusal', async () => {
+  await gateway.ask(`${M}/services/x?limit=1`, { token: ALICE })
+  expect(gateway.seen.at(-1)).toMatchObject({
+    operation: 'GET /services/{id}',
+    status: 401,
+    aborted: false,
+    ask: { refusal: 'UNAUTHORIZED', session: { id: 's-2222' } },
+  })
+})
+
+test('the trace of the client goes on', async () => {
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  await gateway.ask(`${M}/services`, { token: ADMIN, headers: { traceparent } })
+  const call = gateway.fakes.calls.findLast(({ method }) => method === 'policy.entities.list')
+  expect(call?.context).toMatchObject({ traceparent, caller: { identityId: 'i-1111', isAdmin: true } })
+})

@@ -1,0 +1,96 @@
+import { gunzipSync } from 'node:zlib'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ADMIN } from '../testing/fakes.js'
+import { startGateway, type TestGateway } from '../testing/gateway.js'
+
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway[Symbol.asyncDispose]())
+
+const list = '/edge/management/v1/services'
+const rows = (...pages: string[]) => gateway.fakes.rows.set('policy services', pages)
+
+test('a page is the rows of their owner, with its paging', async () => {
+  rows('[{"id":"a","n":9223372036854775807}]')
+  const { text, json } = await gateway.ask(`${list}?limit=3`, { token: ADMIN })
+  expect(text).toContain('"data":[{"id":"a","n":9223372036854775807}]') // bytes as they came
+  expect(json.meta).toMatchObject({ pagination: { limit: 3, offset: 0, totalCount: 7 } })
+  expect(json.meta).toHaveProperty('filterableFields')
+})
+
+test('"all" is fetched page after page behind the last row, each with a deadline of its own', async () => {
+  rows('[{"id":"a"},{"id":"b"}]', '[]', '[{"id":"c"}]')
+  const { text, json } = await gateway.ask(`${list}?limit=-1`, { token: ADMIN })
+  expect(json.data).toEqual([{ id: 'a' }, { id: 'b' }, { id: 'c' }])
+  expect(text).toContain('"limit":9223372036854775807,"offset":0,"totalCount":7')
+  const after = gateway.fakes.calls
+    .filter(({ method }) => method === 'policy.entities.list')
+    .slice(-3)
+    .map(({ request }) => (request as { query: { after: Buffer } }).query.after.toString())
+  expect(after).toEqual(['', '1', '2'])
+})
+
+test('pages travel compressed when that is offered', async () => {
+  rows('[{"id":"a"}]', '[{"id":"b"}]')
+  const { body, headers } = await gateway.ask(`${list}?limit=-1`, {
+    token: ADMIN,
+    headers: { 'accept-encoding': 'gzip' },
+  })
+  expect(headers['content-encoding']).toBe('gzip')
+  expect(JSON.parse(gunzipSync(body).toString())).toMatchObject({ data: [{ id: 'a' }, { id: 'b' }] })
+})
+
+test('a list that breaks off cannot be taken for whole', async () => {
+  rows('[{"id":"a"}]', '[{"id":"b"}]')
+  let page = 0
+  gateway.fakes.instead.set('policy.entities.list', async () => {
+    if (page++ > 0) throw new Error('gone')
+    return {
+      rows: Buffer.from('[{"id":"a"}]'),
+      total: 2,
+      limit: '1',
+      offset: 0,
+      next: Buffer.from('1'),
+      contentKey: '',
+    }
+  })
+  await expect(gateway.ask(`${list}?limit=-1`, { token: ADMIN })).rejects.toThrow()
+  gateway.fakes.instead.delete('policy.entities.list')
+})
+
+test('only longer answers are compressed, and only when that is offered', async () => {
+  const offered = { 'accept-encoding': 'gzip, deflate, br' }
+  rows(`[{"id":"${'a'.repeat(2000)}"}]`)
+  const long = await gateway.ask(list, { token: ADMIN, headers: offered })
+  expect(long.headers).toMatchObject({ 'content-encoding': 'gzip', 'content-type': 'application/json' })
+  expect(gunzipSync(long.body).toString()).toContain('aaaa')
+  expect((await gateway.ask(list, { token: ADMIN })).headers['content-encoding']).toBeUndefined()
+  expect((await gateway.ask('/version', { headers: offered })).headers['content-encoding']).toBeUndefined()
+  const refused = await gateway.ask(list, { token: ADMIN, headers: { 'accept-encoding': 'gzip;q=0' } })
+  expect(refused.headers['content-encoding']).toBeUndefined()
+})
+
+test('a linked list asks who knows the link, then the owner of the rows', async () => {
+  gateway.fakes.instead.set('policy.entities.select', async () => ({
+    ids: ['i1'],
+    roles: [],
+    symbol: '',
+    value: '',
+  }))
+  await gateway.ask(`${list}/s1/identities?policyType=dial`, { token: ADMIN })
+  gateway.fakes.instead.delete('policy.entities.select')
+  expect(gateway.fakes.calls.at(-2)).toMatchObject({
+    method: 'policy.entities.select',
+    request: {
+      from: { kind: 'services', id: 's1' },
+      link: 'identities',
+      perspective: { policyType: 'dial' },
+    },
+  })
+  expect(gateway.fakes.calls.at(-1)).toMatchObject({
+    method: 'identity.entities.list',
+    request: { kind: 'identities', within: { ids: ['i1'] } },
+  })
+})

@@ -1,0 +1,87 @@
+import { constants } from 'node:crypto'
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ADMIN } from '../testing/fakes.js'
+import { startGateway, type TestGateway } from '../testing/gateway.js'
+
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway[Symbol.asyncDispose]())
+
+const open = (options: ConnectionOptions = {}, port = gateway.port) =>
+  new Promise<TLSSocket>((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...options }, () =>
+      resolve(socket),
+    )
+    socket.on('error', reject)
+  })
+
+test.each(['TLSv1.2', 'TLSv1.3'] as const)('%s is spoken', async (version) => {
+  const socket = await open({ minVersion: version, maxVersion: version })
+  expect(socket.getProtocol()).toBe(version)
+  socket.destroy()
+})
+
+test('older versions are not', async () => {
+  const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
+  await expect(open(old)).rejects.toThrow()
+})
+
+test('the protocol is HTTP/1.1, and nothing else', async () => {
+  const socket = await open({ ALPNProtocols: ['h2', 'http/1.1'] })
+  expect(socket.alpnProtocol).toBe('http/1.1')
+  socket.destroy()
+  await expect(open({ ALPNProtocols: ['h2'] })).rejects.toThrow()
+})
+
+test.each(['TLSv1.2', 'TLSv1.3'] as const)('no session is resumed with %s', async (version) => {
+  const tls = { minVersion: version, maxVersion: version, secureOptions: constants.SSL_OP_ALL }
+  const first = await open(tls)
+  const session = await new Promise<Buffer | undefined>((resolve) => {
+    first.once('session', resolve)
+    first.once('close', () => resolve(first.getSession()))
+    first.end('GET /version HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+    first.resume()
+  })
+  const second = await open({ ...tls, ...(session && { session }) })
+  expect(second.isSessionReused()).toBe(false)
+  second.destroy()
+})
+
+test('running requests are finished at the end, and their connections closed', async () => {
+  const other = await startGateway()
+  let release: () => void = () => undefined
+  const reached = new Promise<void>((resolve) => {
+    other.fakes.instead.set('policy.entities.get', async () => {
+      resolve()
+      await new Promise<void>((go) => {
+        release = go
+      })
+      return { json: Buffer.from('{}') }
+    })
+  })
+  const running = other.ask('/edge/management/v1/services/x', { token: ADMIN })
+  await reached
+  const ended = other[Symbol.asyncDispose]()
+  await expect(open({}, other.port)).rejects.toThrow()
+  release()
+  expect((await running).status).toBe(200)
+  await ended
+})
+
+test('a request that does not end is cut off when its time is over', async () => {
+  const other = await startGateway({ drainMs: 50 })
+  const reached = new Promise<void>((resolve) => {
+    other.fakes.instead.set('policy.entities.get', () => {
+      resolve()
+      return new Promise(() => undefined)
+    })
+  })
+  const running = other.ask('/edge/management/v1/services/x', { token: ADMIN })
+  const cut = expect(running).rejects.toThrow()
+  await reached
+  await other[Symbol.asyncDispose]()
+  await cut
+})

@@ -1,0 +1,116 @@
+import { authPolicy, type Entity, identity, service } from '@overlay/model'
+import { Fault } from '@overlay/rpc'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { entityBody, schemaOf } from '../api/entity-body.js'
+import { check } from './validate.js'
+
+const thrown = (work: () => unknown): unknown => {
+  try {
+    return work()
+  } catch (err) {
+    if (!(err instanceof Fault)) throw err
+    return [err.code, err.detail]
+  }
+}
+const bodies = new Map(
+  [service, identity, authPolicy].map((entity) => [entity.kind, schemaOf(entity, 'create')]),
+)
+const create = (value: unknown, { kind }: Entity = service) =>
+  thrown(() => check(bodies.get(kind) ?? {}, value))
+const refused = (field: string, reason: string, value?: unknown) => [
+  'COULD_NOT_VALIDATE',
+  { field, reason: `${field} in body ${reason}`, value },
+]
+
+test('a required member that is missing is told, with no value', () => {
+  expect(create({ encryptionRequired: true })).toEqual(refused('name', 'is required'))
+})
+test('null counts as missing', () => {
+  expect(create({ name: null, encryptionRequired: true })).toEqual(refused('name', 'is required'))
+})
+test('of several mistakes the first by name is told', () => {
+  expect(create({ type: 'Nope' }, identity)).toEqual(refused('isAdmin', 'is required'))
+})
+test('a word outside an enumeration is told with the words', () => {
+  expect(create({ name: 'a', isAdmin: false, type: 'Nope' }, identity)).toEqual(
+    refused('type', 'should be one of [Default User Device Service Router]', 'Nope'),
+  )
+})
+test('lengths and bounds are told as the original tells them', () => {
+  expect(create({ name: '', encryptionRequired: true })).toEqual(
+    refused('name', 'should be at least 1 chars long', ''),
+  )
+  expect(create({ name: 'a', isAdmin: false, type: 'User', defaultHostingCost: 70000 }, identity)).toEqual(
+    refused('defaultHostingCost', 'should be less than or equal to 65535', 70000),
+  )
+})
+test('nested members are named with dots', () => {
+  expect(create({ name: 'a', primary: { cert: {} }, secondary: {} }, authPolicy)).toEqual(
+    refused('primary.cert.allowExpiredCerts', 'is required'),
+  )
+  expect(create({ name: 'a', secondary: { requireTotp: true } }, authPolicy)).toEqual(
+    refused('primary', 'is required'),
+  )
+})
+test('a wrong JSON type beats everything else', () => {
+  expect(create({ name: 5 })).toEqual(['COULD_NOT_PARSE_BODY', 'name cannot be read as string'])
+  expect(create({ name: 'a', encryptionRequired: 'yes' })).toEqual([
+    'COULD_NOT_PARSE_BODY',
+    'encryptionRequired cannot be read as boolean',
+  ])
+  expect(create({ name: 'a', encryptionRequired: true, roleAttributes: [1] })).toEqual([
+    'COULD_NOT_PARSE_BODY',
+    'roleAttributes.0 cannot be read as string',
+  ])
+})
+test('members that nobody knows, and those that may not be written, go no further', () => {
+  const body = JSON.parse('{"id":"x","name":"a","encryptionRequired":true,"other":1,"__proto__":{"a":1}}')
+  expect(create(body)).toEqual({ name: 'a', encryptionRequired: true })
+})
+
+const read = (write: 'replace' | 'patch', sent: unknown, entity: Entity = service) => {
+  const { schema, read } = entityBody(entity, write)
+  return thrown(() => {
+    const { json, mask } = read(check(schema, sent), sent)
+    return [JSON.parse(json.toString()), [...mask].sort()]
+  })
+}
+
+test('a replace writes every member that may be replaced, sent or not', () => {
+  expect(read('replace', { name: 'a', encryptionRequired: true })).toEqual([
+    { name: 'a' },
+    ['configs', 'maxIdleTimeMillis', 'name', 'roleAttributes', 'tags', 'terminatorStrategy'],
+  ])
+})
+test('a patch writes what is sent and not null', () => {
+  expect(read('patch', { name: 'a', roleAttributes: [], configs: null })).toEqual([
+    { name: 'a', roleAttributes: [] },
+    ['name', 'roleAttributes'],
+  ])
+})
+test('a patch names nested members one by one', () => {
+  const [, mask] = read('patch', { primary: { updb: { allowed: true } }, tags: { a: 1 } }, authPolicy) as [
+    unknown,
+    string[],
+  ]
+  expect(mask).toEqual(['primary.updb.allowed', 'tags'])
+})
+test('a patch in which nothing is set is refused', () => {
+  for (const nothing of [{}, null, { name: null }])
+    expect(read('patch', nothing)).toEqual(['COULD_NOT_VALIDATE', 'no fields to update'])
+})
+test('a patch of members that nobody knows is not', () => {
+  expect(read('patch', { other: 1, encryptionRequired: false })).toEqual([{}, []])
+})
+test('a map may be emptied', () => {
+  expect(read('patch', { tags: {} })).toEqual([{ tags: {} }, ['tags']])
+})
+
+test('any JSON is accepted or refused, and nothing else happens', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      for (const entity of [service, identity, authPolicy]) expect(() => create(value, entity)).not.toThrow()
+    }),
+  )
+})

@@ -1,0 +1,197 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Service } from '@overlay/model'
+import {
+  type ApiSession,
+  type Change,
+  type Context,
+  Fault,
+  type ListRequest,
+  type Position,
+} from '@overlay/rpc'
+import type { Changes, Entities, Services } from '../http/services.js'
+
+export const ADMIN = '11111111-1111-4111-8111-111111111111'
+export const ALICE = '22222222-2222-4222-8222-222222222222'
+export const PARTIAL_ADMIN = '33333333-3333-4333-8333-333333333333'
+
+/** Services that answer from memory and remember what they were asked. */
+export interface Fakes {
+  readonly services: Services
+  readonly sessions: Map<string, ApiSession>
+  readonly calls: { readonly method: string; readonly request: unknown; readonly context: Context }[]
+  /** Pages of rows that lists answer, by owner and kind. */
+  readonly rows: Map<string, string[]>
+  /** Replaces one method for a test: `identity.getApiSession`, `policy.entities.list`. */
+  readonly instead: Map<string, (request: never, context: Context) => Promise<unknown>>
+  called(method: string): number
+  change(schema: Service, changes: readonly Partial<Change>[]): Position
+  headersChanged(identityIds: readonly string[]): void
+  contentKey: string
+}
+
+export function sessionFor(token: string, more: Partial<ApiSession> = {}): ApiSession {
+  const id = `s-${token.slice(0, 4)}`
+  const identityId = `i-${token.slice(0, 4)}`
+  return {
+    id,
+    token,
+    identityId,
+    identityName: identityId,
+    isAdmin: false,
+    isPartial: false,
+    configTypes: [],
+    json: Buffer.from(JSON.stringify({ id, token, identityId, createdAt: '2026-01-01T00:00:00.000Z' })),
+    createdAtMs: Date.UTC(2026, 0, 1),
+    lastActivityAtMs: Date.UTC(2026, 0, 1),
+    timeoutSeconds: 1800,
+    position: undefined,
+    ...more,
+  }
+}
+
+const at = (number: number): Position => ({ timeline: 't1', number })
+
+export function fakes(): Fakes {
+  const sessions = new Map([
+    [ADMIN, sessionFor(ADMIN, { isAdmin: true })],
+    [ALICE, sessionFor(ALICE)],
+    [PARTIAL_ADMIN, sessionFor(PARTIAL_ADMIN, { isAdmin: true, isPartial: true })],
+  ])
+  const calls: { method: string; request: unknown; context: Context }[] = []
+  const rows = new Map<string, string[]>()
+  const instead: Fakes['instead'] = new Map()
+  const heads = new Map<string, number>()
+  const listeners = new Map<string, (() => void)[]>()
+  const logs = new Map<string, Change[]>()
+
+  const wake = (name: string): void => {
+    for (const listener of listeners.get(name)?.splice(0) ?? []) listener()
+  }
+  const woken = (name: string, signal: AbortSignal): Promise<void> =>
+    new Promise((resolve) => {
+      const waiting = listeners.get(name) ?? []
+      waiting.push(resolve)
+      listeners.set(name, waiting)
+      signal.addEventListener('abort', () => resolve(), { once: true })
+      void delay(500).then(resolve)
+    })
+
+  const watched = <T>(name: string, methods: T): T =>
+    // every method of a fake: noted, and replaceable
+    new Proxy(methods as object, {
+      get: (target, method: string) => (request: unknown, context: Context) => {
+        const full = `${name}.${method}`
+        calls.push({ method: full, request, context })
+        const other = instead.get(full)
+        if (other) return other(request as never, context)
+        const known = (target as Record<string, unknown>)[method]
+        if (typeof known !== 'function') throw new Fault('UNAVAILABLE', `${full} is not there`)
+        return known(request, context)
+      },
+    }) as T
+
+  const entitiesOf = (owner: string): Entities => ({
+    list: async ({ kind, query }: ListRequest) => {
+      const pages = rows.get(`${owner} ${kind}`) ?? ['[]']
+      const page = Number(query?.after.toString() || 0)
+      const next = page + 1 < pages.length ? Buffer.from(String(page + 1)) : Buffer.alloc(0)
+      const limit = query?.limit === '-1' ? '9223372036854775807' : query?.limit || '10'
+      return {
+        rows: Buffer.from(pages[page] ?? '[]'),
+        total: 7,
+        limit,
+        offset: 0,
+        next,
+        contentKey: 'as told',
+      }
+    },
+    get: async ({ ref }) => {
+      if (ref?.id === 'nothing') throw new Fault('NOT_FOUND', `service with id ${ref.id} not found`)
+      return { json: Buffer.from(JSON.stringify({ id: ref?.id, _links: { self: { href: './x' } } })) }
+    },
+    create: async () => ({ id: 'new-id', position: at(5) }),
+    update: async ({ ref }) => ({ id: ref?.id ?? '', position: at(5) }),
+    delete: async ({ id }) => ({ id, position: undefined }),
+    select: async () => ({ ids: [], roles: [], symbol: '', value: '' }),
+    view: async () => ({ json: [] }),
+    listAttributes: async () => ({
+      rows: Buffer.from('["a"]'),
+      total: 1,
+      limit: '9223372036854775807',
+      offset: 0,
+      next: Buffer.alloc(0),
+      contentKey: '',
+    }),
+  })
+
+  const changesOf = (schema: string): Changes => ({
+    head: async () => at(heads.get(schema) ?? 0),
+    load: () => nothing(),
+    pull: async () => ({ upto: at(heads.get(schema) ?? 0), changes: [], more: false }),
+    async *watch({ after }, { signal }) {
+      let sent = after?.number ?? 0
+      while (!signal.aborted) {
+        const changes = (logs.get(schema) ?? []).filter(({ number }) => number > sent)
+        sent = heads.get(schema) ?? 0
+        yield { upto: at(sent), changes, more: false }
+        await woken(schema, signal)
+      }
+    },
+  })
+
+  const told: string[] = []
+  const fake: Fakes = {
+    sessions,
+    calls,
+    rows,
+    instead,
+    contentKey: 'k1',
+    called: (method) => calls.filter((call) => call.method === method).length,
+    change(schema, changes) {
+      const log = logs.get(schema) ?? []
+      logs.set(schema, log)
+      for (const change of changes) {
+        const number = (heads.get(schema) ?? 0) + 1
+        heads.set(schema, number)
+        log.push({ kind: '', id: '', json: Buffer.alloc(0), atMs: 0, number, ...change })
+      }
+      wake(schema)
+      return at(heads.get(schema) ?? 0)
+    },
+    headersChanged(identityIds) {
+      told.push(...identityIds)
+      wake('headers')
+    },
+    services: {
+      identity: watched('identity', {
+        getApiSession: async ({ token }: { token: string }) => {
+          const session = sessions.get(token)
+          if (!session) throw new Fault('UNAUTHORIZED')
+          return session
+        },
+        authenticate: async () => sessionFor(ADMIN, { isAdmin: true }),
+        markActivity: async () => ({ unknownIds: [] }),
+      } as unknown as Services['identity']),
+      pki: watched('pki', {} as Services['pki']),
+      policy: watched('policy', {
+        getHeader: async () => ({
+          lastChangeAtMs: Date.UTC(2026, 1, 2),
+          positions: {},
+          contentKey: fake.contentKey,
+        }),
+        async *watchHeaders(_: object, { signal }: Context) {
+          while (!signal.aborted) {
+            yield { positions: {}, identityIds: told.splice(0), all: false }
+            await woken('headers', signal)
+          }
+        },
+      } as unknown as Services['policy']),
+      sessions: watched('sessions', {} as Services['sessions']),
+      entitiesOf: (owner) => watched(`${owner}.entities`, entitiesOf(owner)),
+      changesOf: (owner) => watched(`${owner}.changes`, changesOf(owner)),
+    },
+  }
+  return fake
+}
+
+async function* nothing(): AsyncGenerator<never> {}

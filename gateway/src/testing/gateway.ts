@@ -1,0 +1,133 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { request as send } from 'node:https'
+import { apisOf } from '../api/handlers.js'
+import { openCaches } from '../auth/caches.js'
+import { ownWrites } from '../auth/own-writes.js'
+import { mount, type Seen } from '../http/frame.js'
+import { listen } from '../http/server.js'
+import { makeCertificate } from './certificates.js'
+import { type Fakes, fakes } from './fakes.js'
+
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+  readonly text: string
+  readonly json: { readonly data?: unknown; readonly meta?: unknown; readonly error?: ErrorJson }
+}
+
+export interface ErrorJson {
+  readonly code: string
+  readonly requestId: string
+  readonly cause?: Readonly<Record<string, unknown>>
+}
+
+export interface Sent {
+  readonly method?: string
+  readonly token?: string
+  readonly headers?: Record<string, string>
+  readonly body?: unknown
+  readonly text?: string
+  readonly tls?: { readonly key: string; readonly cert: string }
+}
+
+export interface TestGateway extends AsyncDisposable {
+  readonly fakes: Fakes
+  readonly port: number
+  readonly seen: Seen[]
+  ask(path: string, sent?: Sent): Promise<Answer>
+}
+
+const server = makeCertificate('localhost')
+
+/** A whole gateway on a free port; the services behind it are fakes. */
+export async function startGateway(
+  limits: { readonly requestMs?: number; readonly bodyMs?: number; readonly drainMs?: number } = {},
+): Promise<TestGateway> {
+  const { requestMs = 10_000, bodyMs = 5000, drainMs = 2000 } = limits
+  const fake = fakes()
+  const own = ownWrites()
+  const caches = openCaches(fake.services, own, { warn: () => undefined })
+  const seen: Seen[] = []
+  let closing = false
+  const app = mount(
+    {
+      sessions: caches.sessions,
+      own,
+      instanceId: 'cinstance',
+      requestMs,
+      body: { maxBytes: 1 << 20, withinMs: bodyMs },
+      seen: (request) => seen.push(request),
+      closing: () => closing,
+    },
+    apisOf({
+      services: fake.services,
+      caches,
+      own,
+      address: 'localhost:1280',
+      build: { revision: 'r', buildDate: '2026-01-01 00:00:00' },
+    }),
+  )
+  const { keyPem, pem } = await server
+  const listening = await listen(
+    { host: '127.0.0.1', port: 0 },
+    { keyPem, chainPem: pem },
+    { headersMs: 2000, requestMs, idleMs: 5000, headerBytes: 16 << 10, drainMs },
+    app,
+  )
+  const { port } = listening
+  return {
+    fakes: fake,
+    port,
+    seen,
+    ask: (path, sent) => ask(port, path, sent),
+    async [Symbol.asyncDispose]() {
+      closing = true
+      await listening[Symbol.asyncDispose]()
+      await caches[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function ask(port: number, path: string, sent: Sent = {}): Promise<Answer> {
+  const { method = 'GET', token, headers = {}, body, text, tls } = sent
+  const content = text ?? (body === undefined ? undefined : JSON.stringify(body))
+  const all = {
+    ...(token && { 'zt-session': token }),
+    ...(content !== undefined && { 'content-type': 'application/json' }),
+    ...headers,
+  }
+  return new Promise((resolve, reject) => {
+    const request = send(
+      {
+        host: '127.0.0.1',
+        port,
+        path,
+        method,
+        headers: all,
+        rejectUnauthorized: false,
+        agent: false,
+        ...tls,
+      },
+      (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('error', reject)
+        response.on('end', () => {
+          const bytes = Buffer.concat(chunks)
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            body: bytes,
+            text: bytes.toString(),
+            get json() {
+              return JSON.parse(bytes.toString()) as Answer['json']
+            },
+          })
+        })
+      },
+    )
+    request.on('error', reject)
+    request.end(content)
+  })
+}
