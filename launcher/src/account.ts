@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 /** Who runs Postgres: ourselves, or nobody when we are root, because Postgres refuses to be root. */
@@ -8,12 +7,17 @@ export interface Account {
   readonly gid?: number
 }
 
-export function postgresAccount(): Account {
+/** @param data directory of a database that may be there already: then its owner goes on with it */
+export async function accountFor(data: string): Promise<Account> {
   if (process.getuid?.() !== 0) return {}
-  const line = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .find((line) => line.startsWith('nobody:'))
-  const [, , uid, gid] = line?.split(':') ?? []
+  const owner = await stat(data).catch(() => undefined)
+  if (owner && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid }
+  const users = await readFile('/etc/passwd', 'utf8')
+  const [, , uid, gid] =
+    users
+      .split('\n')
+      .find((line) => line.startsWith('nobody:'))
+      ?.split(':') ?? []
   return { uid: Number(uid ?? 65534), gid: Number(gid ?? 65534) }
 }
 

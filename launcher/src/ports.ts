@@ -5,6 +5,11 @@ import { createServer } from 'node:net'
 const lowest = 20_000
 const ephemeral = 32_768
 
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
 /** A port of the loopback interface on which nobody listens. */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -13,10 +18,15 @@ export async function freePort(): Promise<number> {
   }
 }
 
-export function isFree(port: number, host = '127.0.0.1'): Promise<boolean> {
+function isFree(port: number): Promise<boolean> {
+  return whyNotFree({ host: '127.0.0.1', port }).then((reason) => reason === undefined)
+}
+
+/** What the system says when one tries to listen there; nothing when one may. */
+export function whyNotFree({ host, port }: Address): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen(port, host, () => server.close(() => resolve(true)))
+    server.once('error', (err) => resolve(err.message))
+    server.listen(port, host, () => server.close(() => resolve(undefined)))
   })
 }

@@ -5,10 +5,10 @@ import { projectRoot } from './project-root.js'
 export const services = ['identity', 'pki', 'policy', 'sessions'] as const
 export type Service = (typeof services)[number]
 
-/** Schema and role of a service in a database that is ours alone. */
-export const schemaOf = (service: Service, password: string): ServiceSchema => ({
+/** Roles belong to the whole cluster, where there may be databases of several installations. */
+export const schemaOf = (service: Service, password: string, database: string): ServiceSchema => ({
   schema: service,
-  role: `overlay_${service}`,
+  role: `${database}_${service}`,
   password,
 })
 

@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { postgresAccount, sharedCache } from './account.js'
+import { accountFor, sharedCache } from './account.js'
 import { freePort } from './ports.js'
 import { startPostgres } from './postgres.js'
 import { findPostgres } from './postgres-binaries.js'
@@ -13,8 +13,8 @@ export async function setup(): Promise<() => Promise<void>> {
     process.env.OVERLAY_TEST_POSTGRES_URL = given
     return async () => undefined
   }
-  const account = postgresAccount()
   const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
+  const account = await accountFor(join(home, 'postgres'))
   await chmod(home, 0o711)
   const postgres = await startPostgres({
     account,

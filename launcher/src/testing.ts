@@ -51,7 +51,7 @@ async function templateOf(client: pg.Client, server: string, services: Service[]
       await client.query(`create database ${unfinished}`)
       await prepareAndMigrate(
         at(server, unfinished),
-        wanted.map((service) => schemaOf(service, 'x')),
+        wanted.map((service) => schemaOf(service, 'x', 'overlay')),
       )
       await client.query(`alter database ${unfinished} rename to ${name}`)
     }

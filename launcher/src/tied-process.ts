@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
+import { basename } from 'node:path'
 import type { Account } from './account.js'
 
 export interface Program {
@@ -14,8 +15,8 @@ export interface Program {
 /** A server of this machine that runs. */
 export interface Running extends AsyncDisposable {
   readonly pid: number
-  /** Settles when it has ended, whoever ended it. */
-  readonly ended: Promise<void>
+  /** Says how it ended, whoever ended it. */
+  readonly ended: Promise<string>
   stop(): Promise<void>
 }
 
@@ -39,9 +40,10 @@ export async function startTied({ path, args, account, readyWords, logFile }: Pr
   if (child.pid === undefined || !errors || !(life && 'end' in life))
     throw new Error('spawned without its pipes')
 
-  const ended = once(child, 'exit').then(() => {
+  const ended = once(child, 'exit').then(([code, signal]) => {
     life.on('error', () => undefined) // the shell may be gone too
     life.end('\n') // nothing to stop any more, and the process id may soon be another's
+    return `${basename(path)} ended with ${signal ?? `code ${code}`}`
   })
   if (logFile) errors.pipe(createWriteStream(logFile, { flags: 'a', mode: 0o600 }))
   let said = ''

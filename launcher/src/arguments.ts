@@ -1,0 +1,28 @@
+import { parseArgs } from 'node:util'
+import { parts, type Scale } from './processes.js'
+
+export const usage = `npm start [-- --scale gateway=2,policy=2]
+
+  --scale PART=N,…   so many processes of a part: ${parts.join(', ')}
+  --help             this text
+
+Settings come from the environment; docs/settings.md lists them.`
+
+const most = 16
+
+export function readArguments(args: readonly string[]): { help: boolean; scale: Scale } {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { scale: { type: 'string', default: '' }, help: { type: 'boolean', default: false } },
+  })
+  const scale = { gateway: 1, identity: 1, pki: 1, policy: 1, sessions: 1 }
+  for (const wish of values.scale.split(',').filter(Boolean)) {
+    const [name, count = ''] = wish.split('=')
+    const part = parts.find((part) => part === name)
+    if (!part || !/^\d+$/.test(count) || Number(count) < 1 || Number(count) > most) {
+      throw new Error(`--scale: '${wish}' is not ${parts.join('|')}=1…${most}`)
+    }
+    scale[part] = Number(count)
+  }
+  return { help: values.help, scale }
+}

@@ -1,0 +1,104 @@
+import { randomBytes } from 'node:crypto'
+import { chmod, link, lstat, mkdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { type Account, isReachable } from './account.js'
+import { commandOf } from './command-of.js'
+import { type Service, services } from './schemas.js'
+
+/** What must stay the same from start to start, and secret. */
+export interface Secrets {
+  readonly id: string // of this home
+  readonly postgresPassword: string
+  readonly peerSecret: string
+  readonly keySecret: string
+  readonly rolePasswords: Readonly<Record<Service, string>>
+}
+
+export interface Home {
+  readonly directory: string
+  readonly secrets: Secrets
+  path(name: string): string
+  /** For the owner of this home only. */
+  write(name: string, text: string): Promise<void>
+  release(): Promise<void>
+}
+
+/** Makes the state directory if it is missing, and keeps other launchers out of it. */
+export async function openHome(directory: string): Promise<Home> {
+  await mkdir(directory, { recursive: true })
+  await chmod(directory, 0o700)
+  const path = (name: string): string => join(directory, name)
+  const lock = path('launcher.pid')
+  await takeLock(lock, directory)
+  const write = async (name: string, text: string): Promise<void> => {
+    await writeFile(path(name), text, { mode: 0o600 })
+    await chmod(path(name), 0o600) // the mode above is for new files only
+  }
+  const known = await readFile(path('secrets.json'), 'utf8').catch((err: NodeJS.ErrnoException) => {
+    if (err.code !== 'ENOENT') throw err
+  })
+  const secrets: Secrets = known === undefined ? newSecrets() : JSON.parse(known)
+  if (known === undefined) await write('secrets.json', `${JSON.stringify(secrets, null, 2)}\n`)
+  return { directory, secrets, path, write, release: () => rm(lock, { force: true }) }
+}
+
+/**
+ * Where the database of a home lies. Root's Postgres runs as nobody: where that account cannot pass through the
+ * directories above the home, a link stands there, and the data lies with the system's.
+ */
+export async function databaseDirectory(home: Home, account: Account): Promise<string> {
+  const own = home.path('postgres')
+  const found = await lstat(own).catch(() => undefined)
+  if (found?.isSymbolicLink()) return readlink(own)
+  if (account.uid === undefined) return own
+  if (found || (await isReachable(dirname(home.directory), account))) {
+    await chmod(home.directory, 0o711) // may be passed through, not read
+    return own
+  }
+  const elsewhere = join('/var/lib/overlay', home.secrets.id)
+  await mkdir(dirname(elsewhere), { recursive: true, mode: 0o755 })
+  await symlink(elsewhere, own)
+  return elsewhere
+}
+
+const secret = (bytes: number): string => randomBytes(bytes).toString('base64url')
+
+const newSecrets = (): Secrets => ({
+  id: secret(9),
+  postgresPassword: secret(24),
+  peerSecret: secret(32),
+  keySecret: secret(32),
+  rolePasswords: Object.fromEntries(services.map((service) => [service, secret(24)])) as Record<
+    Service,
+    string
+  >,
+})
+
+/** A file with our process id. One that a killed launcher left behind counts for nothing. */
+async function takeLock(file: string, directory: string): Promise<void> {
+  const ours = `${file}.${process.pid}`
+  await writeFile(ours, String(process.pid), { mode: 0o600 })
+  try {
+    while (!(await isLinked(ours, file))) {
+      const pid = Number(await readFile(file, 'utf8').catch(() => ''))
+      if (pid !== process.pid && (await commandOf(pid)).includes('node')) {
+        throw new Error(
+          `${directory} is in use by another launcher, process ${pid}: stop it, or set OVERLAY_HOME`,
+        )
+      }
+      await rm(file, { force: true })
+    }
+  } finally {
+    await rm(ours)
+  }
+}
+
+/** Whether the file has got this name too: nobody ever sees it without its content. */
+const isLinked = (file: string, name: string): Promise<boolean> =>
+  link(file, name).then(
+    () => true,
+    (err: NodeJS.ErrnoException) => {
+      if (err.code !== 'EEXIST') throw err
+      return false
+    },
+  )

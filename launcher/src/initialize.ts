@@ -1,0 +1,40 @@
+import { createWriteStream } from 'node:fs'
+import { initIdentity } from '@overlay/identity/init'
+import { initPki } from '@overlay/pki/init'
+import { openLog } from '@overlay/platform'
+import type { Home } from './home.js'
+import type { Service } from './schemas.js'
+import type { LauncherSettings } from './settings.js'
+
+export interface Initialized {
+  readonly caPem: string
+  readonly admin: Admin
+}
+
+export interface Admin {
+  readonly created: boolean
+  readonly username: string
+  readonly password?: string // where it was made just now
+}
+
+/** Lets the owners make what is missing: first keys and certificates, first administrator. */
+export async function initialize(
+  settings: LauncherSettings,
+  home: Home,
+  urlOf: (service: Service) => string,
+): Promise<Initialized> {
+  const { address, adminPassword, adminUsername, logLevel, logFormat } = settings
+  const destination = createWriteStream(home.path('launcher.log'), { flags: 'a', mode: 0o600 })
+  const log = openLog('launcher', { level: logLevel, format: logFormat, destination })
+  const [{ caPem }, admin] = await Promise.all([
+    initPki({ databaseUrl: urlOf('pki'), keySecret: home.secrets.keySecret, address, log }),
+    initIdentity({
+      databaseUrl: urlOf('identity'),
+      username: adminUsername,
+      ...(adminPassword !== undefined && { password: adminPassword }),
+      log,
+    }),
+  ])
+  destination.end()
+  return { caPem, admin }
+}

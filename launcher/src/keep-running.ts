@@ -1,0 +1,57 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Running } from './tied-process.js'
+
+/** Something that is started again whenever it ends before it is asked to. */
+export interface Kept {
+  pid(): number
+  stop(): Promise<void>
+}
+
+const shortestPauseMs = 100
+const longestPauseMs = 5000
+const steadyMs = 10_000 // who has run as long is started again without a longer pause
+
+export function keepRunning(
+  first: Running,
+  start: () => Promise<Running>,
+  say: (line: string) => void,
+): Kept {
+  const stopping = new AbortController()
+  let running = first
+
+  /** How it ended, or why it could not be started. */
+  const restarted = async (): Promise<string> => {
+    try {
+      running = await start()
+    } catch (err) {
+      return (err as Error).message
+    }
+    if (stopping.signal.aborted) await running.stop()
+    return running.ended
+  }
+
+  const watch = async (): Promise<void> => {
+    let pauseMs = shortestPauseMs
+    let since = Date.now()
+    let reason = await first.ended
+    while (!stopping.signal.aborted) {
+      if (Date.now() - since > steadyMs) pauseMs = shortestPauseMs
+      say(`${reason}; starting it again in ${pauseMs / 1000} s`)
+      await pause(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      if (stopping.signal.aborted) return
+      pauseMs = Math.min(pauseMs * 2, longestPauseMs)
+      since = Date.now()
+      reason = await restarted()
+    }
+  }
+  const watching = watch()
+
+  return {
+    pid: () => running.pid,
+    async stop() {
+      stopping.abort()
+      await running.stop()
+      await watching
+    },
+  }
+}

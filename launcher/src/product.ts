@@ -1,0 +1,138 @@
+import { splitAddress } from '@overlay/platform/settings'
+import { startBalancer } from './balancer.js'
+import { type Home, openHome } from './home.js'
+import { type Initialized, initialize } from './initialize.js'
+import { type Kept, keepRunning } from './keep-running.js'
+import { startNode, untilReady } from './node-process.js'
+import { whyNotFree } from './ports.js'
+import { type Instance, planInstances, type Scale } from './processes.js'
+import { prepareAndMigrate, type Service, schemaOf, services } from './schemas.js'
+import { type OwnServer, ownBus, ownPostgres } from './servers.js'
+import type { LauncherSettings } from './settings.js'
+
+export interface Product extends Initialized {
+  /** By the name of the process: 'gateway', 'policy-2'. */
+  readonly processes: ReadonlyMap<string, Kept>
+  stop(): Promise<void>
+}
+
+type Say = (line: string) => void
+
+/** Who stops when. */
+const stages = ['balancer', 'gateway', 'services', 'bus', 'postgres', 'home'] as const
+type Stops = Record<(typeof stages)[number], (() => Promise<unknown>)[]>
+
+/** Starts all that the product needs on this machine, and keeps it running. */
+export async function startProduct(settings: LauncherSettings, scale: Scale, say: Say): Promise<Product> {
+  const stops: Stops = { balancer: [], gateway: [], services: [], bus: [], postgres: [], home: [] }
+  const stop = async (): Promise<void> => {
+    for (const stage of stages) await Promise.all(stops[stage].splice(0).map((stop) => stop()))
+  }
+  try {
+    return { ...(await start(settings, scale, say, stops)), stop }
+  } catch (err) {
+    await stop()
+    throw err
+  }
+}
+
+async function start(
+  settings: LauncherSettings,
+  scale: Scale,
+  say: Say,
+  stops: Stops,
+): Promise<Omit<Product, 'stop'>> {
+  const listen = splitAddress(settings.listen)
+  const inTheWay = await whyNotFree(listen)
+  if (inTheWay) throw new Error(`cannot listen at ${settings.listen} (${inTheWay}): set OVERLAY_ADDRESS`)
+  const home = await openHome(settings.home)
+  stops.home.push(home.release)
+
+  const own = async (stage: 'postgres' | 'bus', starting: Promise<OwnServer>): Promise<string> => {
+    const { url, about, stop } = await starting
+    stops[stage].push(stop)
+    say(about)
+    return url
+  }
+  const [ownerUrl, natsUrl] = await all([
+    settings.databaseUrl ?? own('postgres', ownPostgres(home, say)),
+    settings.natsUrl ?? own('bus', ownBus(say)),
+  ])
+
+  const schemas = rolesIn(ownerUrl, home)
+  await prepareAndMigrate(ownerUrl, Object.values(schemas))
+  say('schemas and roles')
+  const urlOf = (service: Service): string => {
+    const url = new URL(ownerUrl)
+    url.username = encodeURIComponent(schemas[service].role)
+    url.password = encodeURIComponent(schemas[service].password)
+    return url.href
+  }
+  const initialized = await initialize(settings, home, urlOf)
+  say('keys, certificates, administrator')
+
+  const instances = await planInstances({ settings, scale, secrets: home.secrets, natsUrl, urlOf })
+  const processes = await startProcesses(instances, home, say, stops)
+  const gateways = instances.filter(({ part }) => part === 'gateway')
+  if (gateways.length > 1) {
+    const balancer = await startBalancer(
+      listen,
+      gateways.map(({ listen }) => splitAddress(listen)),
+    )
+    stops.balancer.push(async () => balancer[Symbol.asyncDispose]())
+  }
+  return { ...initialized, processes }
+}
+
+function rolesIn(ownerUrl: string, { secrets }: Home): Record<Service, ReturnType<typeof schemaOf>> {
+  const database = decodeURIComponent(new URL(ownerUrl).pathname.slice(1))
+  const roles = services.map((service) => [
+    service,
+    schemaOf(service, secrets.rolePasswords[service], database),
+  ])
+  return Object.fromEntries(roles)
+}
+
+/** All at once: each waits for what it needs. */
+async function startProcesses(
+  instances: readonly Instance[],
+  home: Home,
+  say: Say,
+  stops: Stops,
+): Promise<Map<string, Kept>> {
+  const processes = new Map<string, Kept>()
+  const failed = new AbortController()
+  const startOne = async (instance: Instance): Promise<void> => {
+    const { name, part } = instance
+    const logFile = home.path(`${name}.log`)
+    const start = () => startNode(instance, logFile)
+    const first = await start()
+    const keep = (kept: Kept): void => void processes.set(name, kept)
+    keep({ pid: () => first.pid, stop: first.stop }) // whoever cannot even start is not started again
+    stops[part === 'gateway' ? 'gateway' : 'services'].push(async () => processes.get(name)?.stop())
+    const ended = first.ended.then((how) => {
+      throw new Error(`${how} before it was ready: see ${logFile}`)
+    })
+    await Promise.race([untilReady(instance, failed.signal), ended])
+    ended.catch(() => undefined)
+    keep(keepRunning(first, start, say))
+    say(`${name} is ready`)
+  }
+  await all(
+    instances.map((instance) =>
+      startOne(instance).catch((err: unknown) => {
+        failed.abort(err)
+        throw err
+      }),
+    ),
+  )
+  return processes
+}
+
+/** Like Promise.all, but when one fails the others have come to their end too, and can be stopped. */
+async function all<const T extends readonly unknown[]>(
+  promises: T,
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(promises)
+  return Promise.all(promises)
+}

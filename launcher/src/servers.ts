@@ -1,0 +1,52 @@
+import { withClient } from '@overlay/platform/migrate'
+import { accountFor, sharedCache } from './account.js'
+import { startBroker } from './broker.js'
+import { databaseDirectory, type Home } from './home.js'
+import { keepRunning } from './keep-running.js'
+import { findNatsServer, startNatsServer } from './nats-server.js'
+import { freePort } from './ports.js'
+import { startPostgres } from './postgres.js'
+import { findPostgres } from './postgres-binaries.js'
+
+/** A server that the launcher runs because it was given none. */
+export interface OwnServer {
+  readonly url: string
+  readonly about: string
+  stop(): Promise<void>
+}
+
+/** With a database for the product alone; the URL is its owner's. */
+export async function ownPostgres(home: Home, say: (line: string) => void): Promise<OwnServer> {
+  const account = await accountFor(home.path('postgres'))
+  const directory = await databaseDirectory(home, account)
+  const binaries = await findPostgres(account, sharedCache(home.directory))
+  const port = await freePort()
+  const start = () =>
+    startPostgres({ account, binaries, directory, port, password: home.secrets.postgresPassword })
+  const first = await start()
+  const { stop } = keepRunning(first, start, say)
+  await withClient(first.url, async (client) => {
+    const { rowCount } = await client.query('select from pg_database where datname = $1', [database])
+    if (rowCount === 0) await client.query(`create database ${database}`)
+  })
+  const url = new URL(first.url)
+  url.pathname = database
+  return { url: url.href, about: `Postgres at port ${port}, data in ${directory}`, stop }
+}
+const database = 'overlay'
+
+export async function ownBus(say: (line: string) => void): Promise<OwnServer> {
+  const port = await freePort()
+  const program = await findNatsServer()
+  if (program) {
+    const start = () => startNatsServer(program, port)
+    const first = await start()
+    return {
+      url: first.url,
+      about: `bus at port ${port}: ${program}`,
+      stop: keepRunning(first, start, say).stop,
+    }
+  }
+  const { url, stop } = await startBroker({ port })
+  return { url, about: `bus at port ${port}: built in`, stop }
+}

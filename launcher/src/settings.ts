@@ -1,0 +1,58 @@
+import { networkInterfaces } from 'node:os'
+import { join, resolve } from 'node:path'
+import { processSettings, readSettings, setting, splitAddress, type Values } from '@overlay/platform/settings'
+import { projectRoot } from './project-root.js'
+
+export const launcherSettings = {
+  home: setting.text('OVERLAY_HOME', 'Directory of all state on one machine', { default: '.overlay' }),
+  address: setting.address('OVERLAY_ADDRESS', 'Where clients reach the APIs', { default: 'localhost:1280' }),
+  listen: setting.optional(
+    setting.address(
+      'OVERLAY_LISTEN',
+      'Where the gateway listens; if not set: the port of `OVERLAY_ADDRESS`, on the loopback interface if its host is a loopback name, else on all',
+    ),
+  ),
+  ctrlAddress: setting.address('OVERLAY_CTRL_ADDRESS', 'Where routers reach the control channel', {
+    default: 'localhost:6262',
+  }),
+  adminUsername: setting.text('OVERLAY_ADMIN_USERNAME', 'First administrator; read at the first start only', {
+    default: 'admin',
+  }),
+  adminPassword: setting.optional(
+    setting.secret(
+      'OVERLAY_ADMIN_PASSWORD',
+      'Its password; generated if not set; read at the first start only',
+      { min: 5 },
+    ),
+  ),
+  databaseUrl: setting.optional(
+    setting.url('DATABASE_URL', 'Database, as its owner; if not set the launcher starts one', {
+      schemes: ['postgres', 'postgresql'],
+    }),
+  ),
+  natsUrl: setting.optional(
+    setting.url('NATS_URL', 'Bus for hints between replicas; if not set the launcher starts one', {
+      schemes: ['nats', 'tls'],
+    }),
+  ),
+  logLevel: processSettings.logLevel,
+  logFormat: processSettings.logFormat,
+}
+
+export type LauncherSettings = Omit<Values<typeof launcherSettings>, 'listen'> & { readonly listen: string }
+
+export function readLauncherSettings(env: NodeJS.ProcessEnv): LauncherSettings {
+  const values = readSettings(launcherSettings, env)
+  const home = env.OVERLAY_HOME ? resolve(values.home) : join(projectRoot, values.home)
+  return { ...values, home, listen: values.listen ?? listenFor(values.address) }
+}
+
+function listenFor(address: string): string {
+  const { host, port } = splitAddress(address)
+  if (host === '::1') return `[::1]:${port}`
+  if (/^(localhost|.*\.localhost|127\.[\d.]+)$/i.test(host)) return `127.0.0.1:${port}`
+  const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
+    list?.some(({ family }) => family === 'IPv6'),
+  )
+  return `${hasIpv6 ? '[::]' : '0.0.0.0'}:${port}`
+}

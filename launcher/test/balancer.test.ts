@@ -1,0 +1,62 @@
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { expect, onTestFinished, test } from 'vitest'
+import { startBalancer } from '../src/balancer.js'
+import { type Address, freePort } from '../src/ports.js'
+
+test('gives connections to its targets in turn, whole in both directions', async () => {
+  const balancer = await balancerOf([await echo('a'), await echo('b')])
+  expect([await ask(balancer, '1'), await ask(balancer, '2'), await ask(balancer, '3')]).toEqual([
+    'a1',
+    'b2',
+    'a3',
+  ])
+  const long = 'x'.repeat(1_000_000)
+  expect(await ask(balancer, long)).toHaveLength(long.length + 1)
+})
+
+test('passes over a target that refuses', async () => {
+  const balancer = await balancerOf([await echo('a'), await nowhere()])
+  expect([await ask(balancer, '1'), await ask(balancer, '2'), await ask(balancer, '3')]).toEqual([
+    'a1',
+    'a2',
+    'a3',
+  ])
+})
+
+test('hangs up when every target refuses', async () => {
+  const balancer = await balancerOf([await nowhere(), await nowhere()])
+  expect(await ask(balancer, '1')).toBe('')
+})
+
+const nowhere = async (): Promise<Address> => ({ host: '127.0.0.1', port: await freePort() })
+
+async function balancerOf(targets: readonly Address[]): Promise<Address> {
+  const address = await nowhere()
+  const balancer = await startBalancer(address, targets)
+  onTestFinished(() => balancer[Symbol.asyncDispose]())
+  return address
+}
+
+/** Answers all that was said, after its own name. */
+async function echo(name: string): Promise<Address> {
+  const address = await nowhere()
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    let said = ''
+    socket.on('data', (chunk) => {
+      said += chunk
+    })
+    socket.once('end', () => socket.end(name + said))
+  })
+  server.listen(address.port, address.host)
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return address
+}
+
+async function ask({ host, port }: Address, question: string): Promise<string> {
+  const socket = connect(port, host)
+  socket.end(question)
+  return text(socket).catch(() => '')
+}

@@ -1,0 +1,85 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { withClient } from '@overlay/platform/migrate'
+import { expect, onTestFinished, test } from 'vitest'
+import { accountFor, sharedCache } from '../src/account.js'
+import { commandOf } from '../src/command-of.js'
+import { freePort } from '../src/ports.js'
+import { type PostgresOptions, startPostgres } from '../src/postgres.js'
+import { findPostgres } from '../src/postgres-binaries.js'
+
+test('keeps its rows from start to start, and asks for its password', async () => {
+  const options = { ...(await place()), password: 'sesame' }
+  const first = await startPostgres(options)
+  await withClient(first.url, (client) => client.query('create table kept (n int)'))
+  await first.stop()
+
+  const second = await startPostgres(options)
+  onTestFinished(second.stop)
+  await withClient(second.url, (client) => client.query('select n from kept'))
+  const stranger = second.url.replace('sesame', 'wrong')
+  await expect(withClient(stranger, (client) => client.query('select 1'))).rejects.toThrow('password')
+})
+
+test('starts again after it was killed, though the process id it left now belongs to another program', async () => {
+  const options = await place()
+  const first = await startPostgres(options)
+  process.kill(first.pid, 'SIGKILL')
+  await first.ended
+  const file = join(options.directory, 'data/postmaster.pid')
+  const [, ...rest] = (await readFile(file, 'utf8')).split('\n')
+  const other = spawn('sleep', ['60'], { ...options.account, stdio: 'ignore' })
+  onTestFinished(() => void other.kill())
+  await writeFile(file, [other.pid, ...rest].join('\n'))
+
+  const second = await startPostgres(options)
+  onTestFinished(second.stop)
+  await withClient(second.url, (client) => client.query('select 1'))
+})
+
+test('ends when the launcher is killed, and can be started at once', async () => {
+  const options = await place()
+  const script = `
+    import { startPostgres } from ${JSON.stringify(join(import.meta.dirname, '../src/postgres.ts'))}
+    const postgres = await startPostgres(${JSON.stringify(options)})
+    console.log(postgres.pid)
+    setInterval(() => undefined, 1000)`
+  const launcher = spawn(
+    process.execPath,
+    ['--conditions=source', '--import=tsx', '--input-type=module', '-e', script],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  const [pid] = await once(launcher.stdout, 'data')
+  launcher.kill('SIGKILL')
+
+  const next = await startPostgres(options)
+  onTestFinished(next.stop)
+  expect(await commandOf(Number(pid))).toBe('')
+})
+
+test('says what is wrong when it cannot start', async () => {
+  const options = await place()
+  const first = await startPostgres(options)
+  await first.stop()
+  await writeFile(join(options.directory, 'data/postgresql.conf'), 'no_such_setting = 1\n')
+  await expect(startPostgres(options)).rejects.toThrow('no_such_setting')
+})
+
+async function place(): Promise<PostgresOptions> {
+  const home = await mkdtemp(join(tmpdir(), 'overlay test '))
+  onTestFinished(() => rm(home, { recursive: true }))
+  await chmod(home, 0o711)
+  const directory = join(home, 'postgres')
+  const account = await accountFor(directory)
+  return {
+    account,
+    binaries: await findPostgres(account, sharedCache(home)),
+    directory,
+    port: await freePort(),
+  }
+}

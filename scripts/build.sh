@@ -1,0 +1,18 @@
+#!/bin/sh
+# Bundles every process into <its folder>/dist/main.js. Native packages stay outside: each is found from there.
+set -eu
+cd "$(dirname "$0")/.."
+
+entries=
+for folder in gateway launcher services/identity services/pki services/policy services/sessions; do
+  entries="$entries $folder/dist/main=$folder/src/main.ts"
+done
+
+# Bundled CommonJS modules expect what ES modules do not have.
+banner="import { createRequire } from 'node:module'
+const require = createRequire(import.meta.url), __dirname = import.meta.dirname, __filename = import.meta.filename"
+
+# shellcheck disable=SC2086
+exec node_modules/.bin/esbuild $entries --outdir=. --bundle --platform=node --target=node20 --format=esm \
+  --conditions=source --external:@node-rs/argon2 --external:pg-native \
+  --keep-names --banner:js="$banner" --log-level=warning
