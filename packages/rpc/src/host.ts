@@ -43,7 +43,8 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
     const raw: Record<string, AnyMethod> = {}
     for (const [name, method] of Object.entries<AnyMethod>(definition)) {
       const { path } = method
-      const run: unknown = methods[name as keyof D].bind(methods)
+      const run: unknown = methods[name as keyof D]
+      if (!run) throw new Error(`${path} is not implemented`)
       raw[name] = {
         ...method,
         requestDeserialize: (bytes) => bytes,
@@ -84,11 +85,10 @@ const unary =
   (call, done) => {
     const abort = new AbortController()
     const giveUp = (): void => abort.abort(new Fault('TIMEOUT'))
-    call.on('cancelled', giveUp)
     const left = Math.min(Number(call.getDeadline()) - Date.now(), CALL_LIMIT_MS)
     const inTime = after(left, giveUp)
-    const context = fromMetadata(call.metadata, new Date(Date.now() + left), abort.signal)
-    answer(call.request, context)
+    call.on('cancelled', giveUp)
+    answer(call.request, fromMetadata(call.metadata, new Date(Date.now() + left), abort.signal))
       .then(
         (response) => done(null, response),
         (err: unknown) => done(toStatus(err)),

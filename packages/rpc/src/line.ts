@@ -23,7 +23,7 @@ interface Stream {
 }
 
 /** More would wait for longer than their callers do. */
-const MOST_PENDING = 2000
+const MOST_PENDING = 1000
 
 /** Keeps one stream open while there are calls, and opens another when it ends. */
 export function openLine(client: Client, metadata: () => Metadata): Line {

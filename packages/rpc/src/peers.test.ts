@@ -1,0 +1,104 @@
+import { once } from 'node:events'
+import { describe, expect, test, vi } from 'vitest'
+import { breakable, byStream, context, freePort, peersAt, seen, start, starts, ways } from './test-service.js'
+
+describe.each(ways)('a %s', (_kind, say) => {
+  test('made before the first start of its service waits for it, no longer than its deadline', async () => {
+    const port = await freePort()
+    await using early = peersAt(port)
+    const answer = say(early, 'yes', context())
+    await expect(say(early, 'yes', context(50))).rejects.toMatchObject({ code: 'TIMEOUT' })
+    await using _late = await start(port)
+    expect(await answer).toEqual(['alice', 'a'])
+  })
+  test('fails at once while its service is down, and works again afterwards', async () => {
+    const port = await freePort()
+    await using peers = peersAt(port)
+    {
+      await using _first = await start(port)
+      await say(peers, 'yes', context())
+    }
+    await expect(say(peers, 'yes', context(60_000))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await using _second = await start(port)
+    await vi.waitFor(() => say(peers, 'yes', context()), { timeout: 4000 })
+  })
+  test('fails with all beside it when the connection breaks', async () => {
+    await using server = await start()
+    const between = await breakable(server.port)
+    await using peers = peersAt(between.port)
+    const slow = Array.from({ length: 50 }, () => say(peers, 'slow', context(60_000)))
+    const outcomes = Promise.allSettled(slow)
+    await say(peers, 'yes', context())
+    between.break()
+    for (const outcome of await outcomes)
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'UNAVAILABLE' } })
+  })
+  test('is finished before its server stops', async () => {
+    const server = await start()
+    await using peers = peersAt(server.port)
+    const started = once(starts, 'slow')
+    const running = expect(say(peers, 'slow', context(300))).rejects.toMatchObject({ code: 'TIMEOUT' }) // its own end
+    await started
+    await server[Symbol.asyncDispose]()
+    await running
+  })
+  test('that takes too long does not keep its server from stopping', async () => {
+    const server = await start(0, 'a', { stopMs: 50 })
+    await using peers = peersAt(server.port)
+    const started = once(starts, 'slow')
+    const running = expect(say(peers, 'slow', context(60_000))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await started
+    await server[Symbol.asyncDispose]()
+    await running
+  })
+  test('goes to every replica, and past one that is down', async () => {
+    await using a = await start(0, 'a')
+    const b = await start(0, 'b')
+    await using peers = peersAt(a.port, b.port)
+    const asked = async () => {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => say(peers, 'yes', context())))
+      return [...new Set(answers.map(([, name]) => name))].sort()
+    }
+    await vi.waitFor(async () => expect(await asked()).toEqual(['a', 'b']))
+    await b[Symbol.asyncDispose]()
+    for (let n = 0; n < 10; n++) expect(await asked()).toEqual(['a'])
+  })
+})
+
+describe('the tagged stream', () => {
+  test('is replaced when it is old, without a call that fails', async () => {
+    await using server = await start(0, 'a', { streamAgeMs: 5 })
+    await using peers = peersAt(server.port)
+    const end = Date.now() + 200
+    const ask = async (): Promise<void> => {
+      while (Date.now() < end) await byStream(peers, 'yes', context())
+    }
+    await Promise.all([ask(), ask(), ask()])
+  })
+  test('refuses calls beyond its limit instead of letting them wait', async () => {
+    await using server = await start()
+    await using peers = peersAt(server.port)
+    const abort = new AbortController()
+    const calls = Array.from({ length: 1000 }, () => byStream(peers, 'slow', context(60_000, abort.signal)))
+    const outcomes = Promise.allSettled(calls)
+    await expect(byStream(peers, 'yes', context())).rejects.toMatchObject({
+      code: 'SERVER_TOO_MANY_REQUESTS',
+    })
+    abort.abort()
+    await outcomes
+    expect(await byStream(peers, 'yes', context())).toEqual(['alice', 'a'])
+  }, 20_000)
+  test('ends the calls at the server when its caller is gone', async () => {
+    await using server = await start()
+    const gone = peersAt(server.port)
+    const started = once(starts, 'slow')
+    const call = expect(byStream(gone, 'slow', context(60_000))).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+    })
+    await started
+    await gone[Symbol.asyncDispose]()
+    await call
+    const { signal } = seen.at(-1) ?? context()
+    if (!signal.aborted) await once(signal, 'abort')
+  })
+})
