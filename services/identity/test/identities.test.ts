@@ -1,3 +1,4 @@
+import { identity as identityKind } from '@overlay/model'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
@@ -184,6 +185,20 @@ test('a replace without auth policy falls back to the default one', async () => 
     system(),
   )
   expect(await get(id)).toMatchObject({ authPolicyId: 'default', typeId: 'Default' })
+})
+
+test('nobody becomes a router: a replace is refused, a patch changes nothing', async () => {
+  const { id } = await create({ name: 'no router' })
+  await update(id, { type: 'Router' })
+  expect(await get(id)).toMatchObject({ typeId: 'Default' })
+  const mask = Object.entries(identityKind.fields).flatMap(([name, { write }]) =>
+    write[1] === '-' ? [] : [name],
+  )
+  const json = bytes({ name: 'no router', type: 'Router', isAdmin: false })
+  await expect(one.entities.update({ ref: { kind, id }, json, mask }, system())).rejects.toMatchObject({
+    code: 'COULD_NOT_VALIDATE',
+    detail: { field: 'typeId' },
+  })
 })
 
 test('a name that is taken is refused on update too', async () => {

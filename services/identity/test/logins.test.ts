@@ -1,3 +1,4 @@
+import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bytes, login, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
@@ -141,9 +142,7 @@ test('a lock of the default admin lapses, whatever the policy says', async () =>
   await set(1)
   await expect(enter(one, identity.admin.username, 'wrong-one')).rejects.toMatchObject(refused)
   await set(0)
-  const { rows } = await one.db.query<{ id: string }>(
-    (await import('sql-template-tag')).default`select id from identity where is_default_admin`,
-  )
+  const { rows } = await one.db.query<{ id: string }>(sql`select id from identity where is_default_admin`)
   const id = String(rows[0]?.id)
   expect((await shown(id)).disabledUntil).toBeDefined()
   await one.identity.enableIdentity({ kind: 'identities', id }, system())

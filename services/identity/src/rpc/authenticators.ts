@@ -1,5 +1,5 @@
 import type { History } from '@overlay/platform'
-import { type Context, type EntityServiceService, invalid, type Methods, notFound } from '@overlay/rpc'
+import { type EntityServiceService, invalid, type Methods, notFound } from '@overlay/rpc'
 import { chainOf } from '../domain/chain.js'
 import { brokenRule, type PasswordRules } from '../domain/passwords.js'
 import { refuseSecond } from '../store/authenticator-rows.js'
@@ -25,10 +25,10 @@ export function authenticatorWrites({ history, hashing, trust }: Parts, uniform:
     return { username, password: await hashing.hash(password), certPem: null }
   }
 
-  const certificateProof = async ({ certPem }: Body, context: Context): Promise<object> => {
+  const certificateProof = async ({ certPem }: Body): Promise<object> => {
     const certificate = onlyCertificate(String(certPem))
     const begin = new Date(certificate.validFrom)
-    const trusted = await trust.certificates(context)
+    const trusted = await trust.certificates()
     // differs: a field error, not a server error
     if (!chainOf([certificate], trusted, begin))
       throw invalid('certPem', 'the certificate does not lead to a trusted authority', '')
@@ -44,9 +44,7 @@ export function authenticatorWrites({ history, hashing, trust }: Parts, uniform:
       if (!person) throw notFound('identity', identityId)
       await refuseSecond(history.db, person, method)
       const proof =
-        method === 'updb'
-          ? await passwordProof(body, person.passwordRules)
-          : await certificateProof(body, context)
+        method === 'updb' ? await passwordProof(body, person.passwordRules) : await certificateProof(body)
       return uniform.create({ ...request, json: bytesOf({ ...body, ...proof }) }, context)
     },
 
@@ -56,9 +54,9 @@ export function authenticatorWrites({ history, hashing, trust }: Parts, uniform:
       // wire: of a certificate nothing changes, and nobody is told
       if (subject.method === 'cert')
         return uniform.update({ ...request, mask: others(request.mask) }, context)
-      const body = bodyIn(request.json) as { username?: string; password?: string }
-      const username = request.mask.includes('username') ? body.username : undefined
-      const password = request.mask.includes('password') ? body.password : undefined
+      const body = bodyIn(request.json) as { username?: string | null; password?: string | null }
+      const username = request.mask.includes('username') ? (body.username ?? '') : undefined
+      const password = request.mask.includes('password') ? (body.password ?? '') : undefined
       checkRules(username, password, subject.passwordRules)
       const hashed = password === undefined ? {} : { password: await hashing.hash(password) }
       return uniform.update({ ...request, json: bytesOf({ ...body, ...hashed }) }, context)

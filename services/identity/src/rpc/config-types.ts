@@ -29,12 +29,16 @@ export function configTypeNames(): Names {
   }
 }
 
-export function configTypes({ byId }: Names, projection: Projection): ConfigTypes {
+export function configTypes(
+  { byId }: Names,
+  projection: Pick<Projection, 'position' | 'reach' | 'confirm'>,
+): ConfigTypes {
   return {
     async idsOf(wanted, { positions, signal }) {
       if (wanted.length === 0) return []
       if (wanted.includes(everything)) return [everything]
       if (positions.policy) await projection.reach(positions.policy, signal)
+      else if (!projection.position()) await projection.confirm(signal) // not loaded yet
       const ids = wanted.map((one) => (byId.has(one) ? one : idOf(byId, one)))
       return [...new Set(ids.filter((id) => id !== undefined))]
     },

@@ -1,7 +1,8 @@
 import { authenticator, identity } from '@overlay/model'
 import { entityService, type History } from '@overlay/platform'
-import type { EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
-import { authenticatorWrites } from './authenticators.js'
+import { type EntityServiceService, invalid, type Methods, type PkiServiceService } from '@overlay/rpc'
+import { personOf } from '../store/subjects.js'
+import { authenticatorWrites, bodyIn } from './authenticators.js'
 import { identityCreation } from './create-identity.js'
 import type { Hashing } from './hashing.js'
 import { hostingOf, type Services } from './hosting.js'
@@ -43,9 +44,22 @@ export function entities(parts: Parts): Entities {
     async update(request, context) {
       if (request.ref?.kind === authenticator.kind) return authenticatorsOf.update(request, context)
       if (request.ref?.kind !== identity.kind) return uniform.update(request, context)
-      const body = JSON.parse(Buffer.from(request.json).toString()) as Record<string, unknown>
+      const body = bodyIn(request.json)
+      if (body.type === 'Router' && isReplace(request.mask)) await refuseRouter(history, request.ref.id)
       const json = Buffer.from(JSON.stringify({ ...body, ...(await hostingOf(services, body, context)) }))
       return uniform.update({ ...request, json }, context)
     },
   }
+}
+
+const replaced = Object.entries(identity.fields).flatMap(([name, { write }]) =>
+  write[1] === '-' ? [] : [name],
+)
+const isReplace = (mask: readonly string[]): boolean => replaced.every((name) => mask.includes(name))
+
+/** wire: refused on replace, ignored on patch. */
+async function refuseRouter({ db }: History, id: string): Promise<void> {
+  const person = await personOf(db, id)
+  if (person && person.identityType !== 'Router')
+    throw invalid('typeId', 'an identity can not become that of a router', 'Router')
 }

@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto'
-import { type Context, type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
+import { type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
 
 /** What client certificates must lead to. */
 export interface Trust {
-  certificates(context: Context): Promise<readonly X509Certificate[]>
+  certificates(): Promise<readonly X509Certificate[]>
 }
 
 /** Asks pki, and asks again when the answer is older than `maxAgeMs`. One question at a time, for all who wait. */

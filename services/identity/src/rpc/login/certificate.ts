@@ -6,8 +6,8 @@ import { identityIsEnabled, policyAllows, subjectIsKnown } from './steps.js'
 const certificateIsPresented: Step = ({ certificates }) =>
   certificates.length > 0 ? undefined : 'no certificate'
 
-const chainIsTrusted: Step = async ({ certificates, trust, context, now }) =>
-  chainOf(certificates, await trust.certificates(context), now) ? undefined : 'untrusted certificate'
+const chainIsTrusted: Step = async ({ certificates, trust, now }) =>
+  chainOf(certificates, await trust.certificates(), now) ? undefined : 'untrusted certificate'
 
 const findByFingerprint: Step = async (login) => {
   const [leaf] = login.certificates

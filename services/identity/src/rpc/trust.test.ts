@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { authority } from '../../test/certificates.js'
+import { openTrust } from './trust.js'
+
+test('pki is asked once for all who wait, and again when the answer is old', async () => {
+  const { certificate } = await authority('root')
+  let asked = 0
+  let now = 0
+  const pki = {
+    async getTrustBundle() {
+      asked++
+      return { pems: [certificate.toString()], trustDomain: '', keyId: '' }
+    },
+  }
+  const trust = openTrust(pki, 1000, () => now)
+  const [first, second] = await Promise.all([trust.certificates(), trust.certificates()])
+  expect([first?.length, second, asked]).toEqual([1, first, 1])
+  now = 999
+  await trust.certificates()
+  expect(asked).toBe(1)
+  now = 1000
+  await trust.certificates()
+  expect(asked).toBe(2)
+})
+
+test('while pki is away nobody is trusted by an old answer', async () => {
+  const pki = {
+    async getTrustBundle(): Promise<never> {
+      throw new Error('away')
+    },
+  }
+  const trust = openTrust(pki, 1000)
+  await expect(trust.certificates()).rejects.toThrow('away')
+})
