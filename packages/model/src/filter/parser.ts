@@ -12,12 +12,14 @@ export interface Statement {
 
 const MAX_LENGTH = 65_536
 const MAX_DEPTH = 200
+const MAX_CONDITIONS = 1000 // each is looked at for every row
 
 /** Reads a filter. wire: 'and' and 'or' are equals and lean to the right, 'not' takes all that follows. */
 export function parse(text: string): Statement {
   if (text.length > MAX_LENGTH) throw new FilterError('INVALID_FILTER', 'the filter is too long')
   const tokens = tokensOf(text)
   let next = 0
+  let conditions = 0
 
   const peek = (): Token => tokens[next] as Token // the last one is 'end', and nobody goes past it
   const take = (): Token => tokens[next++] as Token
@@ -108,6 +110,9 @@ export function parse(text: string): Statement {
   }
 
   function primary(depth: number): Filter {
+    conditions += 1
+    if (conditions > MAX_CONDITIONS)
+      throw new FilterError('INVALID_FILTER', 'the filter has too many conditions')
     if (accept('not')) {
       needSpace()
       return { op: 'not', term: expression(depth) }
