@@ -48,33 +48,34 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
   const { promise: loaded, resolve: nowLoaded } = deferred()
 
   let last: Promise<unknown> = Promise.resolve()
-  /** One at a time. After a failure it is unknown where the sink stands. */
-  function withSink(use: () => Promise<Position | undefined>): Promise<void> {
-    const run = last.then(async () => {
-      try {
-        applied = await use()
-      } catch (err) {
-        applied = undefined
-        rewatch.abort(err)
-        throw err
-      }
-    })
+  /** One after the other. */
+  function inTurn(work: () => Promise<void>): Promise<void> {
+    const run = last.then(work)
     last = run.catch(() => undefined)
     return run
+  }
+
+  /** After a failure it is unknown where the sink stands. */
+  async function move(use: () => Promise<Position | undefined>): Promise<void> {
+    try {
+      applied = await use()
+    } catch (err) {
+      applied = undefined
+      rewatch.abort(err)
+      throw err
+    }
   }
 
   /** False: the sink has gone on to another timeline by itself. */
   async function accept({ upto, changes, more }: Changes, askedAt: number): Promise<boolean> {
     if (!upto) throw new Error("message without 'upto'")
-    await withSink(async () => {
-      if (applied?.timeline !== upto.timeline || applied.number >= upto.number) return applied
+    await inTurn(async () => {
+      if (applied?.timeline !== upto.timeline || applied.number >= upto.number) return
       const { number } = applied
       const fresh = changes.filter((change) => change.number > number)
       if (fresh.length !== upto.number - number) throw new Error('changes are missing')
-      return sink.take(
-        fresh.filter(({ kind }) => kinds.has(kind)),
-        upto,
-      )
+      const wanted = fresh.filter(({ kind }) => kinds.has(kind))
+      await move(() => sink.take(wanted, upto))
     })
     if (applied?.timeline !== upto.timeline) return false
     if (!more) heardAt = Math.max(heardAt, askedAt)
@@ -94,7 +95,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     }
     const from = upto
     if (!from || !complete) throw new Error('load ended early')
-    await withSink(() => sink.replace(rows, from, applied))
+    await inTurn(() => move(() => sink.replace(rows, from, applied)))
     outdated = false
     if (same(applied, from)) {
       heardAt = askedAt

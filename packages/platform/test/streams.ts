@@ -11,8 +11,8 @@ export const log = pino({ level: 'silent' })
 /** One database with the change streams of identity (the owner) and sessions (who follows it). */
 export interface Streams extends AsyncDisposable {
   readonly bus: TestBus
-  /** Another replica of the owner. */
-  replica(): Promise<History>
+  /** Another replica, of the owner unless told otherwise. */
+  replica(schema?: 'identity' | 'sessions'): Promise<History>
   /** After each test: closes all that it opened. */
   close(): Promise<void>
   /** As the owner of all schemas, who may do anything. */
@@ -34,7 +34,7 @@ export async function openStreams(): Promise<Streams> {
     bus,
     admin,
     open,
-    replica: async () => closing(await openHistory(open('identity'), bus, log)),
+    replica: async (schema = 'identity') => closing(await openHistory(open(schema), bus, log)),
     async close() {
       const closed = opened.reverse()
       opened = []

@@ -1,0 +1,156 @@
+import type { Change } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Tx } from '../src/database.js'
+import { type Effects, type Following, follow } from '../src/follow.js'
+import type { History } from '../src/history.js'
+import { localSource, type Source } from '../src/source.js'
+import { countOf, log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
+
+let streams: Streams
+let history: History
+let source: Source
+let following: Following[] = []
+beforeAll(async () => {
+  streams = await openStreams()
+  await streams.admin.query(sql`
+    create table sessions.effect (id bigint generated always as identity, number bigint, entity_id text)`)
+})
+beforeEach(async () => {
+  history = await streams.replica()
+  source = localSource(history, { identities: rows })
+})
+afterEach(async () => {
+  for (const one of following) await one[Symbol.asyncDispose]()
+  following = []
+  await streams.close()
+  await streams.admin.query(sql`truncate sessions.effect, sessions.followed`)
+})
+afterAll(() => streams[Symbol.asyncDispose]())
+
+async function* rows() {
+  yield { id: 'there before', json: {} }
+}
+
+/** Notes what it is told, in the transaction that it is told in. */
+const noting = (before: (changes: readonly Change[]) => Promise<void> = async () => undefined): Effects => ({
+  kinds: ['identities'],
+  async apply(tx, changes) {
+    await note(tx, changes)
+    await before(changes)
+    return []
+  },
+  async reload(tx, changes) {
+    await tx.query(sql`delete from effect`)
+    await note(tx, changes)
+    return []
+  },
+})
+const note = async (tx: Tx, changes: readonly Change[]): Promise<void> => {
+  for (const { number, id } of changes)
+    await tx.query(sql`insert into effect (number, entity_id) values (${number}, ${id})`)
+}
+const start = async (effects: Effects): Promise<Following> => {
+  const one = follow(await streams.replica('sessions'), source, effects, log)
+  following.push(one)
+  return one
+}
+const noted = async (): Promise<readonly number[]> => {
+  const { rows } = await streams.admin.query<{ number: number }>(
+    sql`select number from sessions.effect order by id`,
+  )
+  return rows.map(({ number }) => number)
+}
+const soon = () => AbortSignal.timeout(10_000)
+
+test('the first start loads all rows, then every change takes effect once and in order', async () => {
+  const one = await start(noting())
+  await one.reach(await history.head(), soon())
+  expect(await noted()).toEqual([0])
+  const last = await write(history, told('a'), { ...told('b'), kind: 'others' }, told('c', null))
+  await one.reach(last, soon())
+  expect(await noted()).toEqual([0, last.number - 2, last.number])
+})
+
+test('what a crash interrupts is repeated whole, and nothing else', async () => {
+  let crashes = 3
+  const one = await start(
+    noting(async () => {
+      if (crashes-- > 0) throw new Error('crash')
+    }),
+  )
+  const from = await history.head()
+  await one.reach(from, soon())
+  await Promise.all(numbersTo(20).map((n) => write(history, told(`${n}`))))
+  await one.reach({ ...from, number: from.number + 20 }, soon())
+  expect(await noted()).toEqual([0, ...numbersTo(from.number + 20, from.number + 1)])
+})
+
+test('several replicas share the work: each change takes effect once', async () => {
+  const replicas = await Promise.all(numbersTo(3).map(() => start(noting())))
+  const from = await history.head()
+  for (const one of replicas) await one.reach(from, soon())
+  expect(await noted()).toEqual([0])
+  await Promise.all(numbersTo(50).map((n) => write(history, told(`${n}`))))
+  await Promise.all(replicas.map((one) => one.reach({ ...from, number: from.number + 50 }, soon())))
+  expect(await noted()).toEqual([0, ...numbersTo(from.number + 50, from.number + 1)])
+})
+
+test('a restart goes on where it was', async () => {
+  const first = await start(noting())
+  await first.reach(await history.head(), soon())
+  await first[Symbol.asyncDispose]()
+  const last = await write(history, told('meanwhile'))
+  const second = await start(noting())
+  await second.reach(last, soon())
+  expect(await noted()).toEqual([0, last.number])
+})
+
+test('a new timeline is loaded anew, by one replica', async () => {
+  const replicas = await Promise.all(numbersTo(2).map(() => start(noting())))
+  for (const one of replicas) await one.reach(await history.head(), soon())
+  await streams.admin.query(sql`update stream set wal = '00000000'`)
+  const last = await write(history, told('after'))
+  await Promise.all(replicas.map((one) => one.reach(last, soon())))
+  expect((await noted())[0]).toBe(0)
+  const { rows } = await streams.admin.query(sql`select timeline from sessions.followed`)
+  expect(rows).toEqual([{ timeline: last.timeline }])
+  expect(await countOf(streams.admin, sql`sessions.effect where number = 0`)).toBe(1)
+})
+
+test('what the effects change is told by our own history', async () => {
+  const one = await start({
+    ...noting(),
+    apply: async (_tx, changes) => changes.map(({ id }) => ({ ...told(id), kind: 'sessions' })),
+  })
+  const ours = await streams.replica('sessions')
+  const from = await ours.head()
+  await one.reach(await history.head(), soon())
+  await one.reach(await write(history, told('a')), soon())
+  const { changes } = await ours.pull(from)
+  expect(changes).toMatchObject([{ kind: 'sessions', id: 'a' }])
+})
+
+test('who holds the row for share is seen by the effects that come after', async () => {
+  const one = await start(noting())
+  await one.reach(await history.head(), soon())
+  const db = streams.open('sessions')
+  let reached: Promise<void> | undefined
+  await db.transaction(undefined, async (tx) => {
+    await tx.query(sql`select from followed where schema = 'identity' for share`)
+    reached = one.reach(await write(history, told('revoked')), soon())
+    await until(async () => (await countOf(streams.admin, sql`pg_locks where not granted`)) > 0)
+    await note(tx, [{ kind: '', id: 'session', json: Buffer.alloc(0), atMs: 0, number: -1 }])
+  })
+  await reached
+  expect((await noted()).slice(0, 2)).toEqual([0, -1])
+})
+
+test('waiting ends with its signal', async () => {
+  const one = await start(noting())
+  const head = await history.head()
+  const abort = new AbortController()
+  const waiting = one.reach({ ...head, number: head.number + 1000 }, abort.signal)
+  abort.abort()
+  await expect(waiting).rejects.toMatchObject({ code: 'TIMEOUT' })
+})

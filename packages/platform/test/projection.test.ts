@@ -1,0 +1,275 @@
+import type { Change, Changes, Position } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { History } from '../src/history.js'
+import { type Memory, openProjection, type Projection } from '../src/projection.js'
+import { localSource, type Source } from '../src/source.js'
+import { log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
+
+let streams: Streams
+let one: History
+let other: History
+let projections: Projection[] = []
+beforeAll(async () => {
+  streams = await openStreams()
+})
+beforeEach(async () => {
+  rows = ['there before']
+  one = await streams.replica()
+  other = await streams.replica()
+})
+afterEach(async () => {
+  for (const projection of projections) await projection[Symbol.asyncDispose]()
+  projections = []
+  await streams.close()
+})
+afterAll(() => streams[Symbol.asyncDispose]())
+
+let rows: string[]
+const sourceOf = (history: History): Source =>
+  localSource(history, {
+    async *identities() {
+      for (const id of rows) yield { id, json: { id } }
+    },
+  })
+
+/** What it knows, and how often it began anew. */
+interface Known extends Memory {
+  readonly ids: Set<string>
+  readonly applied: Change[]
+  resets: number
+}
+const memory = (): Known => {
+  const known: Known = {
+    kinds: ['identities'],
+    ids: new Set(),
+    applied: [],
+    resets: 0,
+    reset() {
+      known.resets += 1
+      known.ids.clear()
+    },
+    apply(changes) {
+      for (const change of changes) {
+        known.applied.push(change)
+        if (change.json.length > 0) known.ids.add(change.id)
+        else known.ids.delete(change.id)
+      }
+    },
+  }
+  return known
+}
+const open = async (source: Source, known: Memory): Promise<Projection> => {
+  const projection = await openProjection(source, known, { bus: streams.bus, log })
+  projections.push(projection)
+  return projection
+}
+const soon = () => AbortSignal.timeout(10_000)
+const after = ({ timeline, number }: Position, count: number): Position => ({
+  timeline,
+  number: number + count,
+})
+
+/** An owner whose pushes never arrive: all that the projection learns after its load it has asked for. */
+const silent = (source: Source): Source => ({
+  ...source,
+  async *watch(_after, signal) {
+    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+  },
+})
+
+test('it loads the rows, then follows every change once', async () => {
+  const known = memory()
+  const projection = await open(sourceOf(one), known)
+  expect([...known.ids]).toEqual(['there before'])
+  const from = await one.head()
+  await Promise.all(
+    numbersTo(50).map((n) => write(n % 2 ? one : other, told(`${n}`), { ...told('x'), kind: 'others' })),
+  )
+  await projection.reach(after(from, 100), soon())
+  const numbers = known.applied.slice(1).map(({ number }) => number)
+  expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
+  expect(known.ids.size).toBe(51)
+  expect(known.resets).toBe(1)
+})
+
+test('without bus and pushes, a reader that waits for a position gets it, from any replica', async () => {
+  streams.bus.stop()
+  const known = memory()
+  const projection = await open(silent(sourceOf(other)), known)
+  for (const n of numbersTo(5)) {
+    const position = await write(one, told(`${n}`))
+    await projection.reach(position, soon())
+    expect(known.ids.has(`${n}`)).toBe(true)
+  }
+})
+
+test('without bus and pushes, a confirmed reader sees all that was written before', async () => {
+  streams.bus.stop()
+  const known = memory()
+  const projection = await open(silent(sourceOf(other)), known)
+  for (const n of numbersTo(5)) {
+    await write(one, told(`${n}`))
+    await Promise.all([projection.confirm(soon()), projection.confirm(soon())])
+    expect(known.ids.has(`${n}`)).toBe(true)
+  }
+})
+
+test('who joins while the owner is asked is served by the next look, all of them by one', async () => {
+  const source = silent(sourceOf(one))
+  let pulls = 0
+  let release = (): void => undefined
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const known = memory()
+  const projection = await open(
+    {
+      ...source,
+      async pull(position, signal) {
+        const answer = await source.pull(position, signal)
+        if (++pulls === 1) await held
+        return answer
+      },
+    },
+    known,
+  )
+  const first = projection.confirm(soon())
+  await until(() => pulls === 1)
+  const position = await write(one, told('later'))
+  const joined = [projection.reach(position, soon()), projection.confirm(soon()), projection.confirm(soon())]
+  release()
+  await Promise.all([first, ...joined])
+  expect(pulls).toBe(2)
+  expect(known.ids.has('later')).toBe(true)
+})
+
+test('a new timeline is loaded anew, and readers never see half of it', async () => {
+  const known = memory()
+  const seen = new Set<number>()
+  const apply = known.apply
+  known.apply = (changes, upto) => {
+    apply(changes, upto)
+    seen.add(known.ids.size)
+  }
+  rows = numbersTo(1200).map((n) => `${n}`)
+  const projection = await open(sourceOf(one), known)
+  await streams.admin.query(sql`update stream set wal = '00000000'`)
+  rows = numbersTo(1300).map((n) => `${n}`)
+  const position = await write(other, told('1'))
+  await projection.reach(position, soon())
+  expect(known.resets).toBe(2)
+  expect(seen).toEqual(new Set([1200, 1300]))
+  expect(projection.position()?.timeline).toBe(position.timeline)
+})
+
+test('a position of an older timeline is met by the head of the newer', async () => {
+  const known = memory()
+  const projection = await open(silent(sourceOf(one)), known)
+  const old = { timeline: '00000000-0000-0000-0000-000000000000', number: 1_000_000 }
+  await write(other, told('newer'))
+  await projection.reach(old, soon())
+  expect(known.ids.has('newer')).toBe(true)
+})
+
+test('who is too far behind loads anew', async () => {
+  const known = memory()
+  let owner = silent(sourceOf(one))
+  await open(
+    {
+      schema: 'identity',
+      load: (kinds, signal) => owner.load(kinds, signal),
+      watch: (position, signal) => owner.watch(position, signal),
+      pull: (position, signal) => owner.pull(position, signal),
+    },
+    known,
+  )
+  const last = await write(other, ...numbersTo(5).map((n) => told(`${n}`)))
+  await streams.admin.query(sql`delete from change where number <= ${last.number}`)
+  rows.push('kept')
+  owner = sourceOf(await streams.replica()) // the others still have them in memory
+  const [projection] = projections
+  await projection?.reach(await write(other, told('new')), soon())
+  expect(known.ids).toContain('kept')
+  expect(known.resets).toBe(2)
+})
+
+test('what the memory refuses is loaded anew', async () => {
+  const known = memory()
+  const apply = known.apply
+  let refusals = 0
+  known.apply = (changes, upto) => {
+    if (changes.some(({ id }) => id === 'bad') && refusals++ === 0) throw new Error('not understood')
+    apply(changes, upto)
+  }
+  const projection = await open(sourceOf(one), known)
+  rows.push('loaded')
+  await projection.reach(await write(one, told('bad')), soon())
+  expect([refusals, known.resets]).toEqual([1, 2])
+  expect(known.ids).toContain('loaded')
+})
+
+test('a message that repeats or skips changes does no harm', async () => {
+  const source = sourceOf(one)
+  const known = memory()
+  const from = await one.head()
+  let calls = 0
+  const twisted = (message: Changes): Changes => ({ ...message, changes: message.changes.slice(1) })
+  const projection = await open(
+    {
+      ...silent(source),
+      async *watch(position, signal) {
+        for await (const message of source.watch(position, signal)) {
+          yield calls++ === 1 ? twisted(message) : message
+          yield message
+        }
+      },
+    },
+    known,
+  )
+  for (const n of numbersTo(5)) await write(one, told(`${n}`))
+  await projection.reach(after(from, 5), soon())
+  expect(known.applied.slice(1).map(({ number }) => number)).toEqual(
+    numbersTo(from.number + 5, from.number + 1),
+  )
+})
+
+test('it is trusted while its owner says something, and not when it says nothing', async () => {
+  const source = sourceOf(one)
+  const trusting = await open(source, memory())
+  await until(() => trusting.trusted())
+  const quiet = await open(silent(source), memory())
+  await until(() => !quiet.trusted())
+  expect(trusting.trusted()).toBe(true)
+})
+
+test('a wait ends with its signal', async () => {
+  const projection = await open(silent(sourceOf(one)), memory())
+  const head = await one.head()
+  const abort = new AbortController()
+  const waiting = projection.reach(after(head, 1), abort.signal)
+  abort.abort()
+  await expect(waiting).rejects.toMatchObject({ code: 'TIMEOUT' })
+  await expect(projection.confirm(abort.signal)).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+test('in the background it opens before its owner answers, and waits for nobody', async () => {
+  const source = sourceOf(one)
+  let refusals = 0
+  const known = memory()
+  const projection = await openProjection(
+    {
+      ...source,
+      load(kinds, signal) {
+        if (refusals++ === 0) throw new Error('not yet')
+        return source.load(kinds, signal)
+      },
+    },
+    known,
+    { bus: streams.bus, log, loaded: 'background' },
+  )
+  projections.push(projection)
+  expect([projection.position(), projection.trusted()]).toEqual([undefined, false])
+  await projection.confirm(soon())
+  expect([...known.ids]).toEqual(['there before'])
+})
