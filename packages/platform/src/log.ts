@@ -11,19 +11,21 @@ export interface LogOptions {
 /** JSON lines, or text for people. Secrets are redacted by the name of their key, however deep they lie. */
 export function openLog(service: string, { level, format, destination }: LogOptions): Logger {
   // lines are written while the next ones gather; a fatal one, and the exit, write what is left
-  const out = destination ?? pino.destination({ dest: 1, sync: false })
-  return pino(
+  const out = destination ?? pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 100 })
+  const log = pino(
     {
       level,
       base: { service },
       timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: {
-        level: (label) => ({ level: label }),
-        log: redact,
-        bindings: redact,
-      },
+      formatters: { level: (label) => ({ level: label }), log: redact },
       serializers: { err: (err: Error) => redact(pino.stdSerializers.errWithCause(err)) },
     },
     format === 'json' ? out : toText(out),
   )
+  const { child } = log
+  return Object.assign(log, {
+    child(this: Logger, bindings: object, options?: object) {
+      return child.call(this, redact(bindings), options) // pino formats the bindings of the first logger only
+    },
+  })
 }

@@ -1,11 +1,17 @@
 import type { DestinationStream } from 'pino'
 
+interface Failure {
+  readonly stack?: string
+  readonly message?: string
+  readonly cause?: Failure
+}
+
 interface Line {
   readonly time: string
   readonly level: string
   readonly service: string
   readonly msg?: string
-  readonly err?: { readonly stack?: string; readonly message?: string }
+  readonly err?: Failure
   readonly [field: string]: unknown
 }
 
@@ -17,9 +23,12 @@ export const toText = (out: DestinationStream & { flushSync?(): void }): Destina
 
 function textOf({ time, level, service, msg = '', err, ...fields }: Line): string {
   const facts = Object.entries(fields).map(([key, value]) => ` ${key}=${plain(value)}`)
-  const trace = err ? `\n  ${(err.stack ?? err.message ?? '').replaceAll('\n', '\n  ')}` : ''
+  const trace = err ? `\n${stackOf(err)}`.replaceAll('\n', '\n  ') : ''
   return `${time.slice(11, 23)} ${level.padEnd(5)} ${service}: ${msg}${facts.join('')}${trace}\n`
 }
+
+const stackOf = ({ stack, message = '', cause }: Failure): string =>
+  (stack ?? message) + (cause ? `\ncaused by: ${stackOf(cause)}` : '')
 
 const plain = (value: unknown): string =>
   typeof value === 'string' && /^[^\s="]+$/.test(value) ? value : JSON.stringify(value)

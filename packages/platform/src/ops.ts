@@ -1,0 +1,76 @@
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import { registry } from './metrics.js'
+import { splitAddress } from './settings.js'
+
+/** Whether this process can serve, and what it depends on: 'ok', or what is wrong. */
+export interface Health {
+  readonly ready: boolean
+  readonly checks: Readonly<Record<string, string>>
+}
+
+export interface OpsOptions {
+  readonly log: Logger
+  /** Asked on each request; one that throws is not ready. */
+  readonly health: () => Promise<Health> | Health
+  readonly metrics?: Registry
+}
+
+const CHECK_LIMIT_MS = 2000
+
+/** Health and metrics, apart from the APIs. Meant for loopback and for the probes of an orchestrator. */
+export async function serveOps(
+  listen: string,
+  { log, health, metrics = registry }: OpsOptions,
+): Promise<AsyncDisposable & { readonly port: number }> {
+  const answers: Record<string, (res: ServerResponse) => Promise<void>> = {
+    '/healthz/live': async (res) => send(res, 200, 'application/json', '{"live":true}'),
+    '/healthz/ready': async (res) => {
+      const found = await inTime(health).catch((err: unknown): Health => {
+        log.error({ err }, 'health not known')
+        return { ready: false, checks: {} }
+      })
+      send(res, found.ready ? 200 : 503, 'application/json', JSON.stringify(found))
+    },
+    '/metrics': async (res) => send(res, 200, metrics.contentType, await metrics.metrics()),
+  }
+
+  const server = createServer((req, res) => {
+    const answer = req.method === 'GET' ? answers[req.url?.split('?')[0] ?? ''] : undefined
+    if (!answer) return send(res, 404, 'text/plain', 'not found')
+    answer(res).catch((err: unknown) => {
+      log.error({ err, path: req.url }, 'operations request failed')
+      send(res, 500, 'text/plain', 'failed')
+    })
+  })
+  const { host, port } = splitAddress(listen)
+  server.listen(port, host)
+  await once(server, 'listening') // rejects when it cannot listen
+  return {
+    port: (server.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      server.close()
+      server.closeAllConnections()
+      await once(server, 'close')
+    },
+  }
+}
+
+function send(res: ServerResponse, status: number, type: string, body: string): void {
+  res.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) }).end(body)
+}
+
+async function inTime(health: OpsOptions['health']): Promise<Health> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('health checks take too long')), CHECK_LIMIT_MS)
+  })
+  try {
+    return await Promise.race([health(), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+import { readSettings, setting, settingsTable, splitAddress } from './settings.js'
+
+const settings = {
+  listen: setting.address('LISTEN', 'where it listens'),
+  replicas: setting.number('REPLICAS', 'how many', { default: 2, min: 1, max: 9 }),
+  password: setting.secret('PASSWORD', 'first password', { min: 5 }),
+  verbose: setting.flag('VERBOSE', 'say more', { default: false }),
+  format: setting.oneOf('FORMAT', 'of lines', ['json', 'text'], { default: 'json' }),
+  database: setting.url('DATABASE', 'rows', { schemes: ['postgres'] }),
+  name: setting.optional(setting.text('NAME', 'of this one')),
+}
+const good = { LISTEN: '[::1]:80', PASSWORD: 'abcdef', DATABASE: 'postgres://u:geheim@h/d', VERBOSE: 'true' }
+
+test('values are typed, defaults fill what is absent or empty, and nothing can be changed', () => {
+  const read = readSettings(settings, { ...good, FORMAT: '' })
+  expect(read).toEqual({
+    listen: '[::1]:80',
+    replicas: 2,
+    password: 'abcdef',
+    verbose: true,
+    format: 'json',
+    database: good.DATABASE,
+    name: undefined,
+  })
+  expect(Object.isFrozen(read)).toBe(true)
+})
+
+test('all problems are reported at once, secrets without their values', () => {
+  const env = {
+    REPLICAS: '12',
+    PASSWORD: 'geh1',
+    VERBOSE: 'yes',
+    FORMAT: 'xml',
+    DATABASE: 'mysql://u:geheim@h/d',
+  }
+  expect(() => readSettings(settings, env)).toThrow(
+    new Error(
+      [
+        'settings: LISTEN is not set',
+        "REPLICAS must be a whole number from 1 to 9, not '12'",
+        'PASSWORD must have at least 5 characters',
+        "VERBOSE must be true or false, not 'yes'",
+        "FORMAT must be one of json, text, not 'xml'",
+        'DATABASE must be a URL that begins with postgres://',
+      ].join('; '),
+    ),
+  )
+})
+
+describe('an address', () => {
+  test.each([
+    ['127.0.0.1:80', '127.0.0.1', 80],
+    ['localhost:65535', 'localhost', 65535],
+    ['[::1]:0', '::1', 0],
+  ])('%s is read', (text, host, port) => {
+    expect(splitAddress(text)).toEqual({ host, port })
+  })
+  test.each(['localhost', '::1:80', ':80', 'a b:80', 'host:65536', 'host:', 'http://host:80'])(
+    '%s is refused',
+    (text) => {
+      expect(() => splitAddress(text)).toThrow('must be host:port')
+    },
+  )
+  test('a list of them is checked one by one', () => {
+    const peers = { peers: setting.addresses('PEERS', 'replicas') }
+    expect(readSettings(peers, { PEERS: 'a:1, b:2' })).toEqual({ peers: 'a:1, b:2' })
+    expect(() => readSettings(peers, { PEERS: 'a:1,b' })).toThrow('PEERS must be host:port')
+  })
+})
+
+test('the table has one row for a variable that several programs read', () => {
+  const { listen, replicas, name } = settings
+  expect(settingsTable({ gateway: { listen, replicas }, policy: { listen, name } })).toBe(
+    [
+      '| Variable | Default | Meaning | Read by |',
+      '|---|---|---|---|',
+      '| `LISTEN` | (must be set) | where it listens | gateway, policy |',
+      '| `NAME` |  | of this one | policy |',
+      '| `REPLICAS` | `2` | how many | gateway |',
+      '',
+    ].join('\n'),
+  )
+})
