@@ -98,7 +98,7 @@ export async function openHistory(
         signal.removeEventListener('abort', done)
         resolve()
       }
-      const timer = setTimeout(done, ms)
+      const timer = setTimeout(done, signal.aborted ? 0 : ms)
       sleepers.add(done)
       signal.addEventListener('abort', done)
     })
