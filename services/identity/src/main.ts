@@ -10,7 +10,6 @@ import {
   openLog,
   openProjection,
   readSettings,
-  registry,
   remoteSource,
   serveOps,
   untilMigrated,
@@ -79,10 +78,17 @@ const own = entities({
 const timeoutSeconds = settings.sessionMinutes * 60
 await using _ops = await serveOps(settings.opsListen, {
   log,
-  metrics: registry,
   health: async () => {
-    await history.head()
-    return { ready: true }
+    const database = await history.head().then(
+      () => 'ok',
+      () => 'does not answer',
+    )
+    const checks = {
+      database,
+      bus: bus.connected() ? 'ok' : 'away',
+      policy: projection.trusted() ? 'ok' : 'not heard',
+    }
+    return { ready: database === 'ok', checks } // without the others most of what we do goes on
   },
 })
 await using _idle = startEndingIdleSessions(history, timeoutSeconds * 1000, log)

@@ -171,6 +171,23 @@ test('who is disabled stays out, with all sessions, until enabled again', async 
   await enter(two, username, 'right-one')
 })
 
+test('who is disabled while the password is compared gets no session', async () => {
+  const { id, username } = await person('overtaken')
+  const isWaiting = async (): Promise<boolean> => {
+    const { rows } = await one.db.query(sql`
+      select from pg_stat_activity where wait_event_type = 'Lock' and query like '%insert into api_session%'
+         and datname = current_database()`)
+    return rows.length > 0
+  }
+  let entering: Promise<unknown> = Promise.resolve()
+  await two.db.transaction(undefined, async (tx) => {
+    await tx.query(sql`update identity set disabled_at = now() where id = ${id}`)
+    entering = expect(enter(one, username, 'right-one')).rejects.toMatchObject(refused)
+    while (!(await isWaiting()));
+  })
+  await entering
+})
+
 test('a policy that asks for a second factor makes sessions partial, those that are open too', async () => {
   const { id, username } = await person('two factors')
   const { token, isPartial, id: sessionId } = await enter(one, username, 'right-one')

@@ -27,10 +27,22 @@ test.each([
 ])('%s', async (_rule, wanted, expected) => {
   const names = configTypeNames()
   names.apply([change('t1', 'host.v1'), change('t2', 'intercept.v1'), change('t3', 'gone.v1'), change('t3')])
-  const reached: unknown[] = []
-  const projection = {
-    reach: async (position: unknown) => void reached.push(position),
-  } as unknown as Projection
-  const context = ownContext(new AbortController().signal)
-  expect(await configTypes(names, projection).idsOf(wanted, context)).toEqual(expected)
+  expect(await configTypes(names, loaded).idsOf(wanted, context)).toEqual(expected)
+})
+
+test('names wait for the first load', async () => {
+  const names = configTypeNames()
+  const loading = {
+    ...loaded,
+    position: () => undefined,
+    confirm: async () => names.apply([change('t1', 'host.v1')]),
+  }
+  expect(await configTypes(names, loading).idsOf(['host.v1'], context)).toEqual(['t1'])
+})
+
+test('what the caller has written counts', async () => {
+  const names = configTypeNames()
+  const behind = { ...loaded, reach: async () => names.apply([change('t1', 'host.v1')]) }
+  const after = { ...context, positions: { policy: { timeline: 't', number: 2 } } }
+  expect(await configTypes(names, behind).idsOf(['host.v1'], after)).toEqual(['t1'])
 })

@@ -20,7 +20,7 @@ export interface Hashing {
 /** Hashing takes milliseconds of a core and much memory: what does not fit into the queue is refused before it costs. */
 export function openHashing({ memoryKib, passes, lanes, running, waiting }: HashSettings): Hashing {
   const options = { memoryCost: memoryKib, timeCost: passes, parallelism: lanes, outputLen: 32 }
-  const queue = boundedQueue({ running, waiting })
+  const queue = boundedQueue({ name: 'password hashes', running, waiting })
   const nobody = hash(randomUUID(), options)
   nobody.catch(() => undefined) // told to whoever waits for it
   return {

@@ -39,8 +39,10 @@ export function identityCreator(history: History): (one: NewIdentity) => Promise
   })
   return async (one) => {
     const made = await create(one)
-    if (!made) throw await reasonFor(history.db, one)
-    return { timeline: made.timeline, number: made.number }
+    if (made) return { timeline: made.timeline, number: made.number }
+    const refusal = await reasonFor(history.db, one)
+    if (refusal) throw refusal
+    return history.head()
   }
 }
 
@@ -102,14 +104,16 @@ function changesOf(entries: readonly NewIdentity[], made: readonly Made[]): Chan
   })
 }
 
-/** Why the statement left it out. */
-async function reasonFor(db: Db, { values }: NewIdentity): Promise<Fault> {
+/** Why the statement left it out. Nothing: it is there, and only the answer of an earlier try was lost. */
+async function reasonFor(db: Db, { id, values }: NewIdentity): Promise<Fault | undefined> {
   const { name, externalId, authPolicyId } = values
-  const { rows } = await db.query<{ name: boolean; externalId: boolean; policy: boolean }>(sql`
-    select exists (select from identity where name = ${name}) as name,
+  const { rows } = await db.query<Record<'mine' | 'name' | 'externalId' | 'policy', boolean>>(sql`
+    select exists (select from identity where id = ${id}) as mine,
+           exists (select from identity where name = ${name}) as name,
            exists (select from identity where external_id = ${externalId}) as "externalId",
            exists (select from auth_policy where id = ${authPolicyId}) as policy`)
   const [found] = rows
+  if (found?.mine) return undefined
   if (found && !found.policy) return notFound('authPolicy', authPolicyId)
   if (found?.name) return invalid('name', 'name must be unique', name)
   if (found?.externalId) return invalid('externalId', 'externalId must be unique', externalId)
