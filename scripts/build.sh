@@ -9,8 +9,8 @@ for folder in gateway launcher services/identity services/pki services/policy se
 done
 
 # Bundled CommonJS modules expect what ES modules do not have.
-banner="import { createRequire } from 'node:module'
-const require = createRequire(import.meta.url), __dirname = import.meta.dirname, __filename = import.meta.filename"
+banner="import { createRequire as requireFrom } from 'node:module'
+const require = requireFrom(import.meta.url), __dirname = import.meta.dirname, __filename = import.meta.filename"
 
 # shellcheck disable=SC2086
 exec node_modules/.bin/esbuild $entries --outdir=. --bundle --platform=node --target=node20 --format=esm \

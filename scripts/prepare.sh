@@ -10,29 +10,26 @@ export npm_config_loglevel=error npm_config_update_notifier=false npm_config_fun
 # An account without a home has nowhere to keep downloads.
 [ -w "${HOME:-/}" ] || export HOME="$PWD/.home"
 
-# Names, sizes and checksums of all files of some kind, as one number.
-stamp_of() {
-  find "$@" -type d \( -name node_modules -o -name dist -o -name '.*' ! -name . \) -prune -o -type f \
-    \( -name '*.ts' -o -name package.json -o -name pnpm-lock.yaml -o -name build.sh \) -print0 |
-    LC_ALL=C sort -z | xargs -0 cksum | cksum
-}
-
-# With tools: also what only the developers need. Once that is there, it stays.
+# With tools: also what only developers need. Once that is there, it stays.
 prepare_install() {
-  stamp="$(stamp_of pnpm-lock.yaml package.json */package.json */*/package.json) $(node --version)"
-  only=--prod
-  if [ -e node_modules/vitest ] || [ "${1:-}" = with-tools ]; then only=; fi
-  if [ "$stamp" = "$(cat node_modules/.installed 2>/dev/null)" ] && { [ -n "$only" ] || [ -e node_modules/vitest ]; }; then
-    return
-  fi
+  stamp=$(cat pnpm-lock.yaml pnpm-workspace.yaml | cksum)
+  tools=${1:-}
+  [ -e node_modules/vitest ] && tools=with-tools
+  [ "$stamp $tools" = "$(cat node_modules/.installed 2>/dev/null)" ] && return
   echo 'installing'
+  only=--prod
+  [ -n "$tools" ] && only=
   npx --yes pnpm@10.34.9 install --frozen-lockfile --ignore-scripts $only --reporter=append-only \
     --config.confirm-modules-purge=false
-  echo "$stamp" >node_modules/.installed
+  echo "$stamp $tools" >node_modules/.installed
 }
 
 prepare_build() {
-  stamp="$(stamp_of packages services gateway launcher scripts pnpm-lock.yaml)"
+  stamp=$({
+    cat pnpm-lock.yaml scripts/build.sh
+    find packages services gateway launcher -name node_modules -prune -o -path '*/src/*' -type f -print0 |
+      LC_ALL=C sort -z | xargs -0 cksum
+  } | cksum)
   [ "$stamp" = "$(cat launcher/dist/.built 2>/dev/null)" ] && return
   echo 'building'
   sh scripts/build.sh

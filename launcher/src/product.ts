@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { splitAddress } from '@overlay/platform/settings'
 import { startBalancer } from './balancer.js'
 import { type Home, openHome } from './home.js'
@@ -10,9 +11,13 @@ import { prepareAndMigrate, type Service, schemaOf, services } from './schemas.j
 import { type OwnServer, ownBus, ownPostgres } from './servers.js'
 import type { LauncherSettings } from './settings.js'
 
+export { readLauncherSettings } from './settings.js'
+
 export interface Product extends Initialized {
   /** By the name of the process: 'gateway', 'policy-2'. */
   readonly processes: ReadonlyMap<string, Kept>
+  /** `host:port` of each gateway; with several, a balancer listens where clients look for them. */
+  readonly gateways: readonly string[]
   stop(): Promise<void>
 }
 
@@ -69,19 +74,17 @@ async function start(
     return url.href
   }
   const initialized = await initialize(settings, home, urlOf)
+  await keepForOwner(home, initialized)
   say('keys, certificates, administrator')
 
   const instances = await planInstances({ settings, scale, secrets: home.secrets, natsUrl, urlOf })
   const processes = await startProcesses(instances, home, say, stops)
-  const gateways = instances.filter(({ part }) => part === 'gateway')
+  const gateways = instances.filter(({ part }) => part === 'gateway').map(({ listen }) => listen)
   if (gateways.length > 1) {
-    const balancer = await startBalancer(
-      listen,
-      gateways.map(({ listen }) => splitAddress(listen)),
-    )
+    const balancer = await startBalancer(listen, gateways.map(splitAddress))
     stops.balancer.push(async () => balancer[Symbol.asyncDispose]())
   }
-  return { ...initialized, processes }
+  return { ...initialized, processes, gateways }
 }
 
 function rolesIn(ownerUrl: string, { secrets }: Home): Record<Service, ReturnType<typeof schemaOf>> {
@@ -91,6 +94,13 @@ function rolesIn(ownerUrl: string, { secrets }: Home): Record<Service, ReturnTyp
     schemaOf(service, secrets.rolePasswords[service], database),
   ])
   return Object.fromEntries(roles)
+}
+
+/** At once: a password that is told at the end only would be lost when the start fails. */
+async function keepForOwner(home: Home, { admin, caPem }: Initialized): Promise<void> {
+  await home.write('ca.pem', caPem)
+  if (admin.password !== undefined) await home.write('admin-password', `${admin.password}\n`)
+  else if (admin.created) await rm(home.path('admin-password'), { force: true }) // of another database
 }
 
 /** All at once: each waits for what it needs. */
@@ -122,7 +132,7 @@ async function startProcesses(
     instances.map((instance) =>
       startOne(instance).catch((err: unknown) => {
         failed.abort(err)
-        throw err
+        throw failed.signal.reason // of the first; the others only gave up
       }),
     ),
   )

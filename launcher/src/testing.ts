@@ -5,6 +5,8 @@ import { startBroker } from './broker.js'
 import { freePort } from './ports.js'
 import { prepareAndMigrate, type Service, schemaOf } from './schemas.js'
 
+export { freePort }
+
 export interface TestDatabase extends AsyncDisposable {
   /** For who owns all schemas, as launcher and migration job do. */
   readonly ownerUrl: string

@@ -1,17 +1,14 @@
-import { access, rm, writeFile } from 'node:fs/promises'
+import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Initialized } from './initialize.js'
 import type { LauncherSettings } from './settings.js'
 
-/** All that one needs to log in. A generated password is shown once, and kept in a file for its owner. */
+/** All that one needs to log in. A generated password is shown when it is made, and later where it lies. */
 export async function welcome(
   { address, home }: Pick<LauncherSettings, 'address' | 'home'>,
-  { admin, caPem }: Initialized,
+  { admin }: Pick<Initialized, 'admin'>,
 ): Promise<string> {
   const [caFile, passwordFile] = [join(home, 'ca.pem'), join(home, 'admin-password')]
-  await writeFile(caFile, caPem)
-  if (admin.created) await rm(passwordFile, { force: true }) // of another database
-  if (admin.password !== undefined) await writeFile(passwordFile, `${admin.password}\n`, { mode: 0o600 })
   const kept = await access(passwordFile).then(
     () => true,
     () => false,

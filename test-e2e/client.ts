@@ -1,0 +1,71 @@
+import { Agent, request } from 'node:https'
+import { json } from 'node:stream/consumers'
+
+export interface Server {
+  /** One after the other, request by request. */
+  readonly addresses: readonly string[]
+  readonly caPem: string
+}
+
+export interface Certificate {
+  readonly key: string
+  readonly cert: string
+}
+
+export interface Answer {
+  readonly status: number
+  readonly body: {
+    readonly data: unknown
+    readonly meta: Readonly<Record<string, unknown>>
+    readonly error?: { readonly code: string; readonly message: string; readonly cause?: unknown }
+  }
+}
+
+export interface Client extends Disposable {
+  /** The answer, whatever its status. */
+  call(method: string, path: string, body?: unknown): Promise<Answer>
+  /** The `data` of an answer that says success. */
+  ask<T>(method: string, path: string, body?: unknown): Promise<T>
+  /** Sends this token from now on. */
+  use(token: string): void
+}
+
+/** A program that talks to one of the APIs: '/edge/client/v1' or '/edge/management/v1'. */
+export function openClient({ addresses, caPem }: Server, api: string, certificate?: Certificate): Client {
+  const agent = new Agent({ keepAlive: true, ca: caPem, ...certificate })
+  let token: string | undefined
+  let turn = 0
+
+  const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
+    const address = addresses[turn++ % addresses.length]
+    const raw = typeof body === 'string'
+    const headers = {
+      ...(token && { 'zt-session': token }),
+      ...(body !== undefined && { 'content-type': raw ? 'text/plain' : 'application/json' }),
+    }
+    return new Promise((resolve, reject) => {
+      const asked = request(`https://${address}${api}${path}`, { method, agent, headers }, (answer) => {
+        json(answer).then((body) => {
+          resolve({ status: answer.statusCode ?? 0, body: body as Answer['body'] })
+        }, reject)
+      })
+      asked.on('error', reject)
+      asked.end(body === undefined || raw ? body : JSON.stringify(body))
+    })
+  }
+
+  return {
+    call,
+    async ask<T>(method: string, path: string, body?: unknown) {
+      const answer = await call(method, path, body)
+      if (answer.status >= 300) {
+        throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+      }
+      return answer.body.data as T
+    },
+    use(next) {
+      token = next
+    },
+    [Symbol.dispose]: () => agent.destroy(),
+  }
+}

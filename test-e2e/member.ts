@@ -1,0 +1,48 @@
+import 'reflect-metadata'
+import { webcrypto } from 'node:crypto'
+import { PemConverter, Pkcs10CertificateRequestGenerator } from '@peculiar/x509'
+import { type Certificate, type Client, openClient, type Server } from './client.js'
+
+/** A member of the network, logged in by its certificate. */
+export interface Member extends Client {
+  readonly id: string
+  readonly certificate: Certificate
+  /** Names of the services that it sees. */
+  services(): Promise<string[]>
+}
+
+const api = '/edge/client/v1'
+
+/** Redeems a one-time token as the SDKs do, and logs in. */
+export async function enroll(server: Server, id: string, token: string): Promise<Member> {
+  const { csr, key } = await keyAndRequest()
+  using stranger = openClient(server, api)
+  const { cert } = await stranger.ask<{ cert: string }>('POST', `/enroll?method=ott&token=${token}`, csr)
+  return logIn(server, id, { key, cert })
+}
+
+export async function logIn(server: Server, id: string, certificate: Certificate): Promise<Member> {
+  const client = openClient(server, api, certificate)
+  const { token } = await client.ask<{ token: string }>('POST', '/authenticate?method=cert', {})
+  client.use(token)
+  return {
+    ...client,
+    id,
+    certificate,
+    async services() {
+      const services = await client.ask<{ name: string }[]>('GET', '/services?limit=500&sort=name')
+      return services.map(({ name }) => name)
+    },
+  }
+}
+
+async function keyAndRequest(): Promise<{ csr: string; key: string }> {
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const csr = await Pkcs10CertificateRequestGenerator.create(
+    { name: 'CN=member', keys, signingAlgorithm: algorithm },
+    webcrypto,
+  )
+  const key = await webcrypto.subtle.exportKey('pkcs8', keys.privateKey)
+  return { csr: csr.toString('pem'), key: PemConverter.encode(key, 'PRIVATE KEY') }
+}

@@ -1,0 +1,71 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
+import { freePort, type TestBus, testBus, testDatabase } from '@overlay/launcher/testing'
+import { type Admin, logInAsAdmin } from './admin.js'
+
+export interface NetworkOptions {
+  readonly gateways?: number
+  readonly identities?: number
+  readonly pkis?: number
+  readonly policies?: number
+  readonly sessions?: number
+  /** Further settings of the launcher. */
+  readonly env?: NodeJS.ProcessEnv
+}
+
+/** A whole product on free ports with its own database and bus: real processes, real TLS. */
+export interface Network extends AsyncDisposable {
+  /** `host:port` of what clients use: the gateway, or the balancer in front of several. */
+  readonly address: string
+  /** `host:port` of each gateway. */
+  readonly gateways: readonly string[]
+  readonly caPem: string
+  readonly bus: TestBus
+  readonly databaseUrl: string
+  readonly processes: Product['processes']
+  /** Logged in at the address; with several, each request goes to the next of them. */
+  admin(...addresses: string[]): Promise<Admin>
+}
+
+const admin = { username: 'admin', password: 'correct horse' }
+
+export async function startNetwork(options: NetworkOptions = {}): Promise<Network> {
+  const { gateways = 1, identities = 1, pkis = 1, policies = 1, sessions = 1, env = {} } = options
+  const [database, bus, port] = [await testDatabase(), await testBus(), await freePort()]
+  const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
+  const address = `localhost:${port}`
+  const settings = readLauncherSettings({
+    OVERLAY_HOME: home,
+    OVERLAY_ADDRESS: address,
+    OVERLAY_ADMIN_USERNAME: admin.username,
+    OVERLAY_ADMIN_PASSWORD: admin.password,
+    DATABASE_URL: database.ownerUrl,
+    NATS_URL: bus.url,
+    ...env,
+  })
+  const scale = { gateway: gateways, identity: identities, pki: pkis, policy: policies, sessions }
+  const dispose = async (product?: Product): Promise<void> => {
+    await product?.stop()
+    await bus.stop()
+    await database[Symbol.asyncDispose]()
+    await rm(home, { recursive: true })
+  }
+  const product = await startProduct(settings, scale, () => undefined).catch(async (err: unknown) => {
+    await dispose()
+    throw err
+  })
+  const { caPem, processes } = product
+  return {
+    address,
+    gateways: product.gateways,
+    caPem,
+    bus,
+    databaseUrl: database.ownerUrl,
+    processes,
+    admin: (...addresses) =>
+      logInAsAdmin({ addresses: addresses.length > 0 ? addresses : [address], caPem }, admin),
+    [Symbol.asyncDispose]: () => dispose(product),
+  }
+}
