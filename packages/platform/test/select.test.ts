@@ -66,6 +66,12 @@ test.each([
   expect(await found(selectionOf(selection, gadget))).toEqual(expected)
 })
 
+test('a link by a symbol that the kind does not have is our own mistake', () => {
+  expect(() => selectionOf({ ...nothing, symbol: 'nobody', value: 'x' }, gadget)).toThrow(
+    "gadgets: no symbol 'nobody' to select by",
+  )
+})
+
 test('a kind without attributes is selected by id only', () => {
   const selection = { ...nothing, roles: [{ roles: ['#a'], semantic: 'AnyOf' }] }
   expect(selectionOf(selection, part).text).toBe('false')

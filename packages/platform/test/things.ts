@@ -10,6 +10,7 @@ export const symbols = new Map<string, FilterSymbol>([
   ['name', { column: 'name', type: 'string', notNull: true }],
   ['note', { column: 'note', type: 'string' }],
   ['shout', { column: "upper(name) || '!'", type: 'string' }],
+  ['label', { column: 'name collate "und-x-icu"', type: 'string' }],
   ['rank', { column: 'rank', type: 'number', notNull: true }],
   ['weight', { column: 'weight', type: 'number' }],
   ['isSystem', { column: 'is_system', type: 'bool', notNull: true }],

@@ -52,8 +52,10 @@ function withAttributes(attributes: readonly string[], semantic: Semantic, { fie
 }
 
 function withValue(name: string, value: string, entity: Entity): Sql[] {
+  const symbols = symbolsOf(entity)
+  if (!symbols.has(name)) throw new Error(`${entity.kind}: no symbol '${name}' to select by`)
   if (!storable(value)) return []
-  const { at, symbol } = columnOf(name, symbolsOf(entity))
+  const { at, symbol } = columnOf(name, symbols)
   return [symbol.type === 'strings' ? sql`${at} @> array[${value}::text]` : sql`${at} = ${value}::text`]
 }
 
