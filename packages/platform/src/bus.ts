@@ -31,6 +31,7 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
   const subscribers = new Set<Subscriber>()
   const listeners = new Set<(connected: boolean) => void>()
   let nats: NatsConnection | undefined
+  let connected = false
 
   const attach = (connection: NatsConnection, subscriber: Subscriber): void => {
     const { subject, handler } = subscriber
@@ -47,12 +48,12 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
     subscriber.stop = () => subscription.unsubscribe()
   }
 
-  const changed = (connection: NatsConnection | undefined): void => {
-    nats = connection
-    metrics.busConnected.set(connection ? 1 : 0)
+  const changed = (now: boolean): void => {
+    connected = now
+    metrics.busConnected.set(now ? 1 : 0)
     for (const listener of listeners) {
       try {
-        listener(connection !== undefined)
+        listener(now)
       } catch (err) {
         log.error({ err }, 'change of the bus not handled')
       }
@@ -65,15 +66,16 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
     while (!stop.signal.aborted) {
       try {
         const connection = await connect(options)
+        nats = connection
         for (const subscriber of subscribers) attach(connection, subscriber)
         await connection.flush() // a hint that is published from now on reaches us
         if (stop.signal.aborted) return await connection.close()
-        changed(connection)
+        changed(true)
         log.info({ server: connection.getServer() }, 'bus connected')
         pause = PAUSE_MS
         firstDone()
         const err = await connection.closed()
-        changed(undefined)
+        changed(false)
         if (!stop.signal.aborted) log.warn({ err }, 'bus lost')
       } catch (err) {
         log.debug({ err }, 'bus not reached')
@@ -93,7 +95,7 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
   return {
     publish(subject, message) {
       try {
-        if (!nats) throw new Error('bus is away')
+        if (!nats || !connected) throw new Error('bus is away')
         nats.publish(subject, JSON.stringify(message))
       } catch {
         metrics.busDropped.inc() // the reader finds out by itself, later
@@ -110,7 +112,7 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
         },
       }
     },
-    connected: () => nats !== undefined,
+    connected: () => connected,
     onChange(listener) {
       listeners.add(listener)
       return { [Symbol.dispose]: () => void listeners.delete(listener) }

@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { expect, test } from 'vitest'
+
+interface Run {
+  readonly child: ChildProcess
+  /** Waits for a line with this message. */
+  said(message: string): Promise<void>
+  readonly exit: Promise<readonly [code: number | null, signal: string | null]>
+}
+
+function run(task: string, env: NodeJS.ProcessEnv = {}): Run {
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', '--conditions=source', `${import.meta.dirname}/test-process.ts`, task],
+    { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit', 'pipe'] },
+  )
+  let text = ''
+  child.stdout?.on('data', (chunk: Buffer) => {
+    text += chunk.toString()
+  })
+  return {
+    child,
+    async said(message) {
+      while (!text.includes(`"msg":"${message}"`)) await once(child.stdout ?? child, 'data')
+    },
+    exit: once(child, 'close') as Promise<[number | null, string | null]>,
+  }
+}
+
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '%s stops it in order',
+  async (signal) => {
+    const { child, said, exit } = run('wait')
+    await said('ready')
+    child.kill(signal)
+    await said('stopped')
+    expect(await exit).toEqual([0, null])
+  },
+  20_000,
+)
+
+test.each(['throw', 'reject'])(
+  'what nobody catches is logged and ends it: %s',
+  async (task) => {
+    const { said, exit } = run(task)
+    await said('crashed')
+    expect(await exit).toEqual([1, null])
+  },
+  20_000,
+)
+
+test('the end of the pipe of its parent stops it in order', async () => {
+  const { child, said, exit } = run('wait', { OVERLAY_PARENT_PIPE: '1' })
+  await said('ready')
+  child.stdio[3]?.destroy()
+  await said('stopped')
+  expect(await exit).toEqual([0, null])
+}, 20_000)
+
+test('a second signal ends a stop that hangs', async () => {
+  const { child, said, exit } = run('hang')
+  await said('ready')
+  child.kill('SIGTERM')
+  const again = setInterval(() => child.kill('SIGTERM'), 50)
+  await said('crashed')
+  clearInterval(again)
+  expect(await exit).toEqual([1, null])
+}, 20_000)

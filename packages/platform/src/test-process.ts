@@ -1,0 +1,15 @@
+import { openLog } from './log.js'
+import { guardProcess, untilStopped } from './process.js'
+
+// A process as the services are: told on its command line what to do once it is ready.
+const log = openLog('test', { level: 'info', format: 'json' })
+guardProcess(log)
+log.info('ready')
+
+if (process.argv[2] === 'throw') setImmediate(() => JSON.parse('{'))
+if (process.argv[2] === 'reject') Promise.reject(new Error('nobody listens'))
+const alive = setInterval(() => undefined, 1000)
+await untilStopped()
+if (process.argv[2] === 'hang') await new Promise(() => undefined)
+clearInterval(alive)
+log.info('stopped')
