@@ -1,15 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Service } from '@overlay/model'
-import {
-  guardProcess,
-  openLog,
-  readSettings,
-  registry,
-  serveOps,
-  splitAddress,
-  untilStopped,
-} from '@overlay/platform'
+import { guardProcess, openLog, readSettings, serveOps, splitAddress, untilStopped } from '@overlay/platform'
 import {
   ChangeServiceService,
   connectPeers,
@@ -64,11 +56,13 @@ const services: Services = {
 
 const own = ownWrites()
 await using caches = openCaches(services, own, log)
-let closing = false
+let serving = false
 await using _ops = await serveOps(settings.opsListen, {
   log,
-  metrics: registry,
-  health: () => ({ ready: caches.trusted() && !closing }),
+  health: () => {
+    const checks = { ...caches.checks(), serving: serving ? 'ok' : 'no' }
+    return { ready: Object.values(checks).every((said) => said === 'ok'), checks }
+  },
 })
 
 const app = mount(
@@ -79,7 +73,7 @@ const app = mount(
     requestMs: limits.requestMs,
     body: { maxBytes: limits.bodyBytes, withinMs: limits.bodyMs },
     seen: observer(log),
-    closing: () => closing,
+    closing: () => !serving,
   },
   apisOf({
     services,
@@ -90,10 +84,11 @@ const app = mount(
   }),
 )
 await using _server = await listen(splitAddress(settings.listen), await serverKey(), limits, app)
+serving = true
 log.info({ listen: settings.listen, address: settings.address }, 'ready')
 
 await untilStopped()
-closing = true
+serving = false
 
 /** Waits for pki: without its key nobody can be served. */
 async function serverKey(): Promise<ServerKey> {

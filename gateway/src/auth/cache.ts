@@ -1,4 +1,4 @@
-import { lru } from './lru.js'
+import { type Gauged, lru } from './lru.js'
 
 /**
  * Values that others own: loaded when they are missed, one load at a time for each, dropped by tag.
@@ -13,6 +13,7 @@ export interface Cache<V> {
   drop(tag: string): void
   dropAll(): void
   readonly size: number
+  readonly gauged: Gauged
 }
 
 interface Flight<V> {
@@ -93,5 +94,6 @@ export function openCache<V>(
     get size() {
       return values.size
     },
+    gauged: values,
   }
 }

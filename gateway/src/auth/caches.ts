@@ -1,9 +1,11 @@
+import { metrics } from '@overlay/platform'
 import { type Change, type Context, ownContext, traceparentOf } from '@overlay/rpc'
 import { requestId } from '../http/ids.js'
 import type { Services } from '../http/services.js'
 import { type Followed, followChanges, type Log } from './follow.js'
 import { type Headers, openHeaders } from './headers.js'
 import { type Identities, openIdentities } from './identities.js'
+import type { Gauged } from './lru.js'
 import type { OwnWrites } from './own-writes.js'
 import { openServiceLists, type ServiceLists } from './service-lists.js'
 import { openSessions, type Sessions } from './sessions.js'
@@ -14,8 +16,8 @@ export interface GatewayCaches extends AsyncDisposable {
   readonly identities: Identities
   readonly headers: Headers
   readonly lists: ServiceLists
-  /** Every owner has been heard of a moment ago. */
-  trusted(): boolean
+  /** Of each owner 'ok', or that nothing has been heard of it lately. */
+  checks(): Readonly<Record<string, string>>
 }
 
 const FLUSH_MS = 15_000
@@ -57,19 +59,37 @@ export function openCaches(services: Services, own: OwnWrites, log: Log): Gatewa
     restart: identities.dropAll,
     apply: (changes) => forget(changes, identities.drop, identities.dropAll),
   })
-  const flushing = setInterval(() => void sessions.flush(), FLUSH_MS)
+  const lists = openServiceLists()
+  const flushing = setInterval(() => {
+    void sessions.flush()
+    gauge({ sessions, identities, headers, lists })
+  }, FLUSH_MS)
 
   return {
     sessions,
     identities,
     headers,
-    lists: openServiceLists(),
-    trusted: () => [identity, pki, headers].every((source) => source.trusted(Date.now())),
+    lists,
+    checks: () => {
+      const said = (source: Pick<Followed, 'trusted'>): string =>
+        source.trusted(Date.now()) ? 'ok' : 'silent'
+      return { identity: said(identity), pki: said(pki), policy: said(headers) }
+    },
     async [Symbol.asyncDispose]() {
       clearInterval(flushing)
       await sessions.flush()
       await Promise.all([identity, pki, headers].map((source) => source[Symbol.asyncDispose]()))
     },
+  }
+}
+
+/** Counted here and told now and then: a labelled counter costs more than the look-up itself. */
+function gauge(caches: Readonly<Record<string, { readonly gauged: Gauged }>>): void {
+  for (const [cache, { gauged }] of Object.entries(caches)) {
+    const { hits, misses } = gauged.takeCounts()
+    metrics.cacheRequests.inc({ cache, result: 'hit' }, hits)
+    metrics.cacheRequests.inc({ cache, result: 'miss' }, misses)
+    metrics.cacheBytes.set({ cache }, gauged.bytes)
   }
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { metrics } from '@overlay/platform'
 import {
   type Changes as ChangesMessage,
   Fault,
@@ -52,6 +53,7 @@ export function follow<M>(
           if (heard === null) continue
           positions = heard
           heardAtMs = Date.now()
+          metrics.followHeard.set({ schema: name }, heardAtMs / 1000)
           told = false
         }
       } catch (err) {
@@ -102,6 +104,7 @@ export function followChanges(
   return follow(schema, log, open, ({ upto, changes, more }) => {
     if (changes.length > 0) seen.apply(changes)
     at = upto ?? at
+    if (at) metrics.followPosition.set({ schema }, at.number)
     return at && !more ? { [schema]: at } : null
   })
 }

@@ -1,6 +1,7 @@
 import type { Context, Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import { openCache } from './cache.js'
 import { type Followed, follow, type Log } from './follow.js'
+import type { Gauged } from './lru.js'
 import { type OwnWrites, reached } from './own-writes.js'
 
 /** What policy says about one identity: when its services last changed, and which view of them it has. */
@@ -12,6 +13,7 @@ export interface PolicyHeader {
 }
 
 export interface Headers extends AsyncDisposable {
+  readonly gauged: Gauged
   of(identityId: string): PolicyHeader | Promise<PolicyHeader>
   /** Is it still what policy says? */
   current(header: PolicyHeader): boolean
@@ -45,7 +47,7 @@ export function openHeaders(options: HeadersOptions): Headers {
       yield message
     }
   }
-  const followed: Followed = follow('policy headers', log, open, ({ positions, identityIds, all }) => {
+  const followed: Followed = follow('policy', log, open, ({ positions, identityIds, all }) => {
     if (all) cache.dropAll()
     for (const id of identityIds) cache.drop(id)
     return positions
@@ -64,6 +66,7 @@ export function openHeaders(options: HeadersOptions): Headers {
     return { identityId, lastChangeAtMs, contentKey, positions }
   }
   return {
+    gauged: cache.gauged,
     of(identityId) {
       const known = cache.get(identityId)
       if (known && valid(known, now())) return known

@@ -3,10 +3,12 @@ import { type Ready, ready } from '../http/answer.js'
 import type { Entities } from '../http/services.js'
 import { openCache } from './cache.js'
 import type { Followed } from './follow.js'
+import type { Gauged } from './lru.js'
 import { type OwnWrites, reached } from './own-writes.js'
 
 /** The answer to "who am I", rendered once for each identity. */
 export interface Identities {
+  readonly gauged: Gauged
   self(identityId: string): Self | Promise<Self>
   drop(tag: string): void
   dropAll(): void
@@ -63,6 +65,7 @@ export function openIdentities(options: IdentitiesOptions): Identities {
   }
 
   return {
+    gauged: cache.gauged,
     self(identityId) {
       const known = cache.get(identityId)
       if (known && valid(known, now())) return known

@@ -8,12 +8,17 @@ export interface Lru<V> {
   clear(): void
   readonly size: number
   readonly bytes: number
+  /** Look-ups since the last time somebody asked. */
+  takeCounts(): { readonly hits: number; readonly misses: number }
 }
 
 interface Slot<V> {
   readonly value: V
   bytes: number
 }
+
+/** What metrics tell of a cache. */
+export type Gauged = Pick<Lru<unknown>, 'bytes' | 'takeCounts'>
 
 export interface Limits<V> {
   readonly maxBytes: number
@@ -25,6 +30,8 @@ export interface Limits<V> {
 export function lru<V>({ maxBytes, maxEntries = Number.POSITIVE_INFINITY, left }: Limits<V>): Lru<V> {
   const slots = new Map<string, Slot<V>>()
   let bytes = 0
+  let hits = 0
+  let misses = 0
 
   function remove(key: string, slot: Slot<V>): void {
     slots.delete(key)
@@ -40,7 +47,11 @@ export function lru<V>({ maxBytes, maxEntries = Number.POSITIVE_INFINITY, left }
   return {
     get(key) {
       const slot = slots.get(key)
-      if (slot === undefined) return undefined
+      if (slot === undefined) {
+        misses += 1
+        return undefined
+      }
+      hits += 1
       slots.delete(key)
       slots.set(key, slot)
       return slot.value
@@ -72,6 +83,12 @@ export function lru<V>({ maxBytes, maxEntries = Number.POSITIVE_INFINITY, left }
     },
     get bytes() {
       return bytes
+    },
+    takeCounts() {
+      const counts = { hits, misses }
+      hits = 0
+      misses = 0
+      return counts
     },
   }
 }

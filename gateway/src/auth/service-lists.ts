@@ -1,11 +1,12 @@
 import type { ListRequest } from '@overlay/rpc'
 import { type Ready, ready } from '../http/answer.js'
 import type { PolicyHeader } from './headers.js'
-import { lru } from './lru.js'
+import { type Gauged, lru } from './lru.js'
 import type { Session } from './session.js'
 
 /** Ready answers by what they show, not by who asked: one buffer for all identities with the same view. */
 export interface ServiceLists {
+  readonly gauged: Gauged
   /** Null: such a list is not kept. */
   keyOf(header: PolicyHeader, session: Session, request: ListRequest): string | null
   get(key: string | null): Ready | undefined
@@ -16,6 +17,7 @@ export interface ServiceLists {
 export function openServiceLists(maxBytes = 64 << 20): ServiceLists {
   const cache = lru<Ready>({ maxBytes })
   return {
+    gauged: cache,
     keyOf({ contentKey }, { caller, isAdmin }, { query, perspective }) {
       if (contentKey === '' || perspective?.asIdentity) return null
       const { after: _, ...asked } = query ?? {}

@@ -2,11 +2,13 @@ import { createHash } from 'node:crypto'
 import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { openCache } from './cache.js'
 import type { Followed, Log } from './follow.js'
+import type { Gauged } from './lru.js'
 import { type OwnWrites, reached } from './own-writes.js'
 import { type Session, sessionOf } from './session.js'
 
 /** API sessions by token. */
 export interface Sessions {
+  readonly gauged: Gauged
   /** At once when it is known; the refusal of an unknown token is thrown. */
   find(token: string): Session | Promise<Session>
   /** A session that has just begun here. */
@@ -75,6 +77,7 @@ export function openSessions(options: SessionsOptions): Sessions {
   }
 
   return {
+    gauged: cache.gauged,
     find(token) {
       const key = keyOf(token)
       const at = now()

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Service } from '@overlay/model'
 import {
   type ApiSession,
@@ -67,13 +66,17 @@ export function fakes(): Fakes {
   const wake = (name: string): void => {
     for (const listener of listeners.get(name)?.splice(0) ?? []) listener()
   }
+  /** Until something is told, the stream ends, or it is time for a sign of life. */
   const woken = (name: string, signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
-      const waiting = listeners.get(name) ?? []
-      waiting.push(resolve)
-      listeners.set(name, waiting)
-      signal.addEventListener('abort', () => resolve(), { once: true })
-      void delay(500).then(resolve)
+      const go = (): void => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', go)
+        resolve()
+      }
+      const timer = setTimeout(go, 500)
+      signal.addEventListener('abort', go)
+      listeners.set(name, [...(listeners.get(name) ?? []), go])
     })
 
   const watched = <T>(name: string, methods: T): T =>
