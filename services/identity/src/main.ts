@@ -2,6 +2,7 @@ import { apiSession, authenticator, authPolicy, identity } from '@overlay/model'
 import {
   changeService,
   guardProcess,
+  healthOf,
   loadersOf,
   observeCall,
   openBus,
@@ -76,21 +77,7 @@ const own = entities({
   },
 })
 const timeoutSeconds = settings.sessionMinutes * 60
-await using _ops = await serveOps(settings.opsListen, {
-  log,
-  health: async () => {
-    const database = await history.head().then(
-      () => 'ok',
-      () => 'does not answer',
-    )
-    const checks = {
-      database,
-      bus: bus.connected() ? 'ok' : 'away',
-      policy: projection.trusted() ? 'ok' : 'not heard',
-    }
-    return { ready: database === 'ok', checks } // without the others most of what we do goes on
-  },
-})
+await using _ops = await serveOps(settings.opsListen, { log, health: healthOf(history, bus, [projection]) })
 await using _idle = startEndingIdleSessions(history, timeoutSeconds * 1000, log)
 await using _server = await serve(
   settings.rpcListen,

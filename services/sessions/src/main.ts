@@ -4,6 +4,7 @@ import {
   entityService,
   follow,
   guardProcess,
+  healthOf,
   kind,
   loadersOf,
   namesFrom,
@@ -14,7 +15,6 @@ import {
   openLog,
   positionFollowed,
   readSettings,
-  registry,
   remoteSource,
   serveOps,
   untilMigrated,
@@ -77,14 +77,7 @@ await using _policyFollowed = follow(
   policyEffects(policy),
   log,
 )
-await using _ops = await serveOps(settings.opsListen, {
-  log,
-  metrics: registry,
-  health: async () => {
-    await history.head()
-    return { ready: true }
-  },
-})
+await using _ops = await serveOps(settings.opsListen, { log, health: healthOf(history, bus) })
 
 const kinds = [kind(edgeRouter, edgeRouterSeams(owners.pki)), kind(session, sessionSeams(policy))]
 const create = sessionCreator({
