@@ -254,7 +254,7 @@ test('every text is either read or refused', () => {
         expect(err).toBeInstanceOf(FilterError)
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   )
 })
 
