@@ -1,5 +1,5 @@
 import type { Semantic } from '@overlay/model'
-import { type Bitset, emptySet, intersection, union } from './bitset.js'
+import { type Bitset, emptySet, has, intersection, union } from './bitset.js'
 import type { AccessType } from './policies.js'
 import type { Relation } from './relation.js'
 import type { State } from './state.js'
@@ -17,6 +17,11 @@ export interface Linking {
 
 const types: readonly AccessType[] = ['Dial', 'Bind']
 const relationOf = ({ dial, bind }: State, type: AccessType): Relation => (type === 'Dial' ? dial : bind)
+
+export function isAdmin({ identities, admins }: State, identityId: string): boolean {
+  const number = identities.numberOf(identityId)
+  return number !== undefined && has(admins, number)
+}
 
 export function reachOf(state: State, identityId: string, type: AccessType): Bitset {
   const number = state.identities.numberOf(identityId)

@@ -1,0 +1,171 @@
+import {
+  type Bus,
+  type History,
+  type Loaders,
+  localSource,
+  metrics,
+  openProjection,
+  type Projection,
+  type Source,
+} from '@overlay/platform'
+import { Fault, type Positions } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { isSame } from '../domain/bitset.js'
+import type { FedKind } from '../domain/changes.js'
+import { emptyState, type State } from '../domain/state.js'
+import { type FedMemory, fedMemory } from './fed-memory.js'
+import { missedUpdates } from './missed-updates.js'
+import { openUpdates } from './updates.js'
+
+/** Who may reach what, in memory, fed by three streams: this schema's, identity's and sessions'. */
+export interface Engine extends AsyncDisposable {
+  readonly state: State
+  /** Applied so far, of every stream. */
+  positions(): Positions
+  /** Resolves when all of these are applied, of the streams that are followed. TIMEOUT when aborted. */
+  reach(positions: Positions, signal: AbortSignal): Promise<void>
+  /** Resolves when everything is applied that the owners had at the time of the call. TIMEOUT when aborted. */
+  confirm(signal: AbortSignal): Promise<void>
+  /** The same, of the streams that can take access away, unless it was so a moment ago. */
+  vouch(signal: AbortSignal): Promise<void>
+  /** Access is as its owners had it within the last two seconds. */
+  trusted(): boolean
+  /** In milliseconds; 0: nothing has changed. */
+  lastChangeAtMs(identityId: string): number
+  /** By what the rows of a kind are known, by id. */
+  namesOf(kind: FedKind): ReadonlyMap<string, string>
+  /** Told after each message of a stream whose lists or times may have changed. */
+  onChange(listener: (ids: readonly string[] | 'all') => void): Disposable
+}
+
+const ownKinds: readonly FedKind[] = [
+  'services',
+  'configs',
+  'config-types',
+  'service-configs',
+  'service-policies',
+  'edge-router-policies',
+  'service-edge-router-policies',
+]
+const timed = ['policy', 'identity'] // what moves service-updates times
+const WAIT_MS = 2000
+const NAMED = 1000 // more identities than these are not named one by one
+
+export interface Feeds {
+  readonly history: History
+  readonly loaders: Loaders
+  readonly identity: Source
+  readonly sessions: Source
+  readonly databaseUrl: string
+  readonly bus: Bus
+  readonly log: Logger
+}
+
+/** Returns before the other services' rows are loaded, so that no start waits in a circle. */
+export async function startEngine({
+  history,
+  loaders,
+  identity,
+  sessions,
+  databaseUrl,
+  bus,
+  log,
+}: Feeds): Promise<Engine> {
+  const state = emptyState()
+  const listeners = new Set<(ids: readonly string[] | 'all') => void>()
+  const tell = (ids: readonly string[] | 'all'): void => {
+    for (const listener of listeners) listener(ids)
+  }
+  const updates = await openUpdates(history.db, databaseUrl, bus, log, {
+    missed: (from, upto) => missedUpdates(identity, from, upto),
+    differ: tell,
+  })
+
+  const places: Record<string, { timeline: string; number: number }> = {}
+  const isBegun = (): boolean => timed.every((schema) => places[schema])
+  const viewed = new Set<string>()
+
+  const memoryOf = (schema: string, kinds: readonly FedKind[]): FedMemory =>
+    fedMemory(state, kinds, {
+      followed(effect, { kind, id, json, atMs, number }, upto) {
+        if (kind === 'identities' && json.length === 0) updates.forget(id)
+        if (!isBegun()) return
+        for (const one of state.identities.idsOf(effect.viewed)) viewed.add(one)
+        const ids = state.identities.idsOf(effect.updated)
+        if (ids.length === 0) return
+        const isEverybody = ids.length > NAMED && isSame(effect.updated, state.identities.present)
+        updates.note({
+          schema,
+          place: { timeline: upto.timeline, number: number || upto.number }, // rows of a load have no number
+          atMs: atMs || Date.now(),
+          ids: isEverybody ? 'all' : ids,
+        })
+      },
+      applied(upto) {
+        const hadBegun = isBegun()
+        places[schema] = { timeline: upto.timeline, number: upto.number }
+        const { policy, identity: identities } = places
+        if (policy && identities) {
+          if (hadBegun) updates.moved({ policy, identity: identities })
+          else updates.begin({ policy, identity: identities })
+        }
+        tell(hadBegun && viewed.size <= NAMED ? [...viewed] : 'all')
+        viewed.clear()
+      },
+    })
+
+  const own = memoryOf('policy', ownKinds)
+  const identities = memoryOf('identity', ['identities'])
+  const routers = memoryOf('sessions', ['edge-routers'])
+  const names = new Map([own, identities, routers].flatMap((memory) => [...memory.names]))
+  const options = { bus, log, loaded: 'background' } as const
+  const projections: readonly Projection[] = [
+    await openProjection(localSource(history, loaders), own, options),
+    await openProjection(identity, identities, options),
+    await openProjection(sessions, routers, options),
+  ]
+  const bySchema = new Map(projections.map((projection) => [projection.schema, projection]))
+
+  const confirm = async (schemas: readonly string[], signal: AbortSignal): Promise<void> => {
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)])
+    await Promise.all(schemas.map((schema) => bySchema.get(schema)?.confirm(limited)))
+  }
+  const trusted = (): boolean => timed.every((schema) => bySchema.get(schema)?.trusted())
+
+  return {
+    state,
+    positions: () => ({ ...places }),
+    async reach(positions, signal) {
+      const missing = Object.entries(positions).filter(([schema, { timeline, number }]) => {
+        const place = places[schema]
+        return bySchema.has(schema) && !(place?.timeline === timeline && place.number >= number)
+      })
+      if (missing.length === 0) return
+      const limited = AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)])
+      await Promise.all(missing.map(([schema, position]) => bySchema.get(schema)?.reach(position, limited)))
+    },
+    confirm: (signal) => confirm([...bySchema.keys()], signal),
+    vouch: async (signal) => (trusted() ? undefined : confirm(timed, signal)),
+    trusted,
+    lastChangeAtMs: updates.of,
+    namesOf: (kind) => names.get(kind) ?? new Map(),
+    onChange(listener) {
+      listeners.add(listener)
+      return { [Symbol.dispose]: () => void listeners.delete(listener) }
+    },
+    async [Symbol.asyncDispose]() {
+      for (const projection of projections) await projection[Symbol.asyncDispose]()
+      await updates[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** For lists: when the wait is over in vain they answer from what there is. */
+export async function orWhatThereIs(wait: Promise<void>): Promise<void> {
+  try {
+    await wait
+  } catch (err) {
+    if (!(err instanceof Fault) || err.code !== 'TIMEOUT') throw err
+    metrics.waitExpired.inc({ schema: 'policy' })
+  }
+}

@@ -1,0 +1,125 @@
+import { type Bus, coalesced, type Db } from '@overlay/platform'
+import type { Logger } from 'pino'
+import { type Noted, type Places, type Stored, updateTimes } from '../domain/update-times.js'
+import { openExclusive } from '../store/exclusive.js'
+import { readUpdates, writeUpdates } from '../store/service-updates.js'
+
+/** Service-updates times: equal in every replica, kept over restarts, known at once where the change is. */
+export interface Updates extends AsyncDisposable {
+  /** In milliseconds; 0: nothing has changed for this identity. */
+  of(identityId: string): number
+  /** All streams are loaded up to here; what follows is noted. */
+  begin(places: Places): void
+  note(noted: Noted): void
+  /** Everything up to here is noted. */
+  moved(places: Places): void
+  forget(identityId: string): void
+}
+
+export interface Watcher {
+  /** What may have moved times after `from`, while nobody noted it. */
+  missed(from: Places, upto: Places): Promise<readonly Noted[]>
+  /** These times are now others than were said before. */
+  differ(ids: readonly string[] | 'all'): void
+}
+
+const SUBJECT = 'overlay.policy.service-updates'
+const TICK_MS = 1000
+
+/** One replica stores, the one that holds the lock; the others read what it stores, by hints and by looking. */
+export async function openUpdates(
+  db: Db,
+  url: string,
+  bus: Bus,
+  log: Logger,
+  { missed, differ }: Watcher,
+): Promise<Updates> {
+  const times = updateTimes()
+  const lock = openExclusive(url, 'policy', 'service-updates')
+  let begun: Places | undefined
+  let applied: Places = {}
+  let gone: string[] = []
+  let isComplete = false // of this tenure: what nobody noted has been made up for
+  let wroteAt = Number.NEGATIVE_INFINITY
+  let failing = false
+
+  const take = (stored: Stored): void => {
+    const ids = times.confirm(stored)
+    if (ids === 'all' || ids.length > 0) differ(ids)
+  }
+
+  async function store(): Promise<void> {
+    const [draft, covered, leaving] = [times.draft(), applied, gone]
+    const mayWait = performance.now() - wroteAt < TICK_MS || isSame(covered, times.covered())
+    if (draft.isEmpty && leaving.length === 0 && mayWait) return
+    const batch = await writeUpdates(lock, { ...draft, covered }, leaving)
+    wroteAt = performance.now()
+    gone = gone.slice(leaving.length)
+    take({ ...draft, batch, covered })
+    bus.publish(SUBJECT, { batch })
+  }
+
+  async function look(): Promise<void> {
+    const isHolder = begun !== undefined && (lock.isHeld() || (await lock.attempt()))
+    if (!isHolder || !isComplete) take(await readUpdates(db, times.batch()))
+    if (!isHolder || !begun) {
+      isComplete = false
+      gone = []
+      return
+    }
+    if (!isComplete) for (const one of await missed(times.covered(), begun)) times.note(one)
+    isComplete = true
+    await store()
+  }
+  const turn = coalesced(() =>
+    look().then(
+      () => {
+        failing = false
+      },
+      (err: unknown) => {
+        if (!failing) log.warn({ err }, 'service-updates times not stored')
+        failing = true
+        isComplete &&= lock.isHeld()
+      },
+    ),
+  )
+
+  times.confirm(await readUpdates(db, 0))
+  const ticking = setInterval(turn, TICK_MS)
+  const hints = bus.subscribe(SUBJECT, (hint) => {
+    if ((hint as { batch: number }).batch > times.batch() && !lock.isHeld()) turn()
+  })
+
+  return {
+    of: times.of,
+    begin(places) {
+      begun = places
+      applied = places
+      turn()
+    },
+    note: times.note,
+    moved(places) {
+      for (const [schema, place] of Object.entries(places)) {
+        if (applied[schema]?.timeline !== place.timeline) times.rebase(schema, place)
+      }
+      applied = places
+      if (lock.isHeld() && !times.draft().isEmpty) turn()
+    },
+    forget(identityId) {
+      times.forget(identityId)
+      gone.push(identityId)
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(ticking)
+      hints[Symbol.dispose]()
+      wroteAt = Number.NEGATIVE_INFINITY
+      await turn()
+      await lock[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const isSame = (a: Places, b: Places): boolean =>
+  ['policy', 'identity'].every(
+    (schema) => a[schema]?.timeline === b[schema]?.timeline && a[schema]?.number === b[schema]?.number,
+  )

@@ -1,0 +1,53 @@
+import { type Context, type EntityServiceService, Fault, type Methods, type Perspective } from '@overlay/rpc'
+import { contentKey } from '../domain/content.js'
+import { isAdmin } from '../domain/queries.js'
+import { type Engine, orWhatThereIs } from '../events/engine.js'
+import { selects } from './selects.js'
+
+/** The uniform operations, where the engine has a say: who sees which services, and what policies link. */
+export function entities(
+  inner: Methods<EntityServiceService>,
+  engine: Engine,
+): Methods<EntityServiceService> {
+  const { state } = engine
+
+  /** Clients see what went through their gateway; admins see what the owners had when they asked. */
+  const current = ({ caller, positions, signal }: Context): Promise<void> =>
+    orWhatThereIs(caller.isAdmin ? engine.confirm(signal) : engine.reach(positions, signal))
+
+  const seenBy = (perspective: Perspective | undefined, context: Context): Context => {
+    const wanted = perspective?.asIdentity
+    if (!wanted) return context
+    const names = engine.namesOf('identities')
+    const identityId = names.has(wanted) ? wanted : [...names].find(([, name]) => name === wanted)?.[0]
+    if (identityId === undefined) throw new Fault('NOT_FOUND', `identity with id or name ${wanted} not found`)
+    const caller = { ...context.caller, identityId, isAdmin: isAdmin(state, identityId) }
+    return { ...context, caller }
+  }
+
+  return {
+    ...inner,
+
+    async list(request, context) {
+      if (request.kind !== 'services') return inner.list(request, context)
+      await current(context)
+      const seen = seenBy(request.perspective, context)
+      const page = await inner.list(request, seen)
+      return request.within ? page : { ...page, contentKey: contentKey(state, seen.caller) }
+    },
+
+    async get(request, context) {
+      if (request.ref?.kind !== 'services') return inner.get(request, context)
+      await current(context)
+      return inner.get(request, seenBy(request.perspective, context))
+    },
+
+    async select(request, context) {
+      const { from, link, perspective } = request
+      const select = from && selects[from.kind]?.[link]
+      if (!select) return inner.select(request, context)
+      await current(context)
+      return select(state, from.id, perspective)
+    },
+  }
+}

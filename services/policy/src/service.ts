@@ -1,0 +1,93 @@
+import {
+  config,
+  configType,
+  edgeRouterPolicy,
+  service,
+  serviceEdgeRouterPolicy,
+  servicePolicy,
+} from '@overlay/model'
+import {
+  type Bus,
+  changeService,
+  entityService,
+  follow,
+  type History,
+  kind,
+  loadersOf,
+  namesFrom,
+  type Source,
+  type Viewer,
+} from '@overlay/platform'
+import type {
+  ChangeServiceService,
+  EntityServiceService,
+  Methods,
+  PolicyServiceService,
+  SessionsServiceService,
+} from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { type Engine, startEngine } from './events/engine.js'
+import { identityEffects, routerEffects } from './events/removed-entities.js'
+import { entities } from './rpc/entities.js'
+import { policyService } from './rpc/policy-service.js'
+import { configSeams } from './store/config.js'
+import { configTypeSeams } from './store/config-type.js'
+import { edgeRouterPolicySeams, servicePolicySeams } from './store/policies.js'
+import { serviceSeams } from './store/service.js'
+import { allServiceConfigs } from './store/service-config.js'
+
+export interface ServiceOptions {
+  readonly history: History
+  readonly databaseUrl: string
+  readonly bus: Bus
+  readonly log: Logger
+  readonly sources: { readonly identity: Source; readonly sessions: Source }
+  readonly viewers: { readonly identity: Viewer; readonly sessions: Viewer }
+  readonly routers: Pick<Methods<SessionsServiceService>, 'describeRouters'>
+}
+
+export interface Service extends AsyncDisposable {
+  readonly engine: Engine
+  readonly entities: Methods<EntityServiceService>
+  readonly changes: Methods<ChangeServiceService>
+  readonly policy: Methods<PolicyServiceService>
+}
+
+/** All of the service but its connections. It serves before it has loaded from others. */
+export async function openService(options: ServiceOptions): Promise<Service> {
+  const { history, log, sources, viewers } = options
+  const loaders = {
+    ...loadersOf(history.db, [
+      config,
+      configType,
+      edgeRouterPolicy,
+      service,
+      serviceEdgeRouterPolicy,
+      servicePolicy,
+    ]),
+    'service-configs': () => allServiceConfigs(history.db),
+  }
+  const engine = await startEngine({ ...options, ...sources, loaders })
+  const followed = [
+    follow(history, sources.identity, identityEffects, log),
+    follow(history, sources.sessions, routerEffects, log),
+  ]
+  const kinds = [
+    kind(config, configSeams),
+    kind(configType, configTypeSeams),
+    kind(edgeRouterPolicy, edgeRouterPolicySeams),
+    kind(service, serviceSeams(engine.state)),
+    kind(serviceEdgeRouterPolicy),
+    kind(servicePolicy, servicePolicySeams),
+  ]
+  return {
+    engine,
+    entities: entities(entityService(history, kinds, namesFrom(viewers)), engine),
+    changes: changeService(history, loaders),
+    policy: policyService(engine, options.routers),
+    async [Symbol.asyncDispose]() {
+      for (const one of followed) await one[Symbol.asyncDispose]()
+      await engine[Symbol.asyncDispose]()
+    },
+  }
+}

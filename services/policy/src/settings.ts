@@ -1,0 +1,8 @@
+import { peersSetting, serviceSettings } from '@overlay/platform'
+
+/** Everything that this process reads from its environment. */
+export const policySettings = {
+  ...serviceSettings,
+  identityPeers: peersSetting('identity'),
+  sessionsPeers: peersSetting('sessions'),
+}

@@ -1,0 +1,32 @@
+import { type Entity, edgeRouterPolicy, serviceEdgeRouterPolicy, servicePolicy, snake } from '@overlay/model'
+import { changeOf, columnsOf, type RowChange, rowOf, type Tx, tableOf } from '@overlay/platform'
+import sql, { raw } from 'sql-template-tag'
+
+const policies: readonly Entity[] = [servicePolicy, edgeRouterPolicy, serviceEdgeRouterPolicy]
+
+/**
+ * An entity is gone: no policy names it any more. wire: this is no update of the policies, their time of it stays,
+ * and system policies lose it too.
+ */
+export async function dropRole(tx: Tx, kind: string, id: string): Promise<RowChange[]> {
+  const role = `@${id}`
+  const changes: RowChange[] = []
+  for (const policy of policies) {
+    const lists = Object.entries(policy.fields).filter(([, { rolesOf }]) => rolesOf === kind)
+    for (const [name] of lists) {
+      const column = snake(name)
+      const { rows } = await tx.query(
+        sql`select ${columnsOf(policy)} from ${tableOf(policy)}
+             where ${raw(column)} @> array[${role}]::text[] order by id for update`,
+      )
+      for (const row of rows) {
+        const left = (row[column] as string[]).filter((entry) => entry !== role)
+        await tx.query(
+          sql`update ${tableOf(policy)} set ${raw(column)} = ${left}::text[] where id = ${row.id}`,
+        )
+        changes.push(changeOf(policy, row.id, rowOf(policy, row), rowOf(policy, { ...row, [column]: left })))
+      }
+    }
+  }
+  return changes
+}

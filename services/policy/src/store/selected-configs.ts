@@ -1,0 +1,42 @@
+import type { RowOf, service } from '@overlay/model'
+import type { Db } from '@overlay/platform'
+import sql from 'sql-template-tag'
+
+type Configs = Readonly<Record<string, unknown>>
+
+/**
+ * The configs of these services by the names of their types, of the wanted types only: ids or names, or 'all'. The
+ * identity's own config stands in place of the service's of the same type.
+ */
+export async function configsFor(
+  db: Db,
+  services: readonly RowOf<typeof service>[],
+  identityId: string,
+  wanted: readonly string[],
+): Promise<ReadonlyMap<string, Configs>> {
+  if (wanted.length === 0 || services.length === 0) return new Map()
+  const ids = services.map(({ id }) => id)
+  const { rows } = await db.query<{ service_id: string; type: string; data: unknown }>(
+    sql`
+    with candidate as (
+         select s.id as service_id, c.id as config_id, c.config_type_id, 1 as place
+           from service s join config c on c.id = any(s.configs)
+          where s.id = any(${ids})
+          union all
+         select service_id, config_id, config_type_id, 0
+           from service_config where identity_id = ${identityId} and service_id = any(${ids}))
+    select distinct on (service_id, config_type_id) service_id, t.name as type, c.data
+      from candidate
+      join config c on c.id = config_id
+      join config_type t on t.id = candidate.config_type_id
+     where ${wanted.includes('all')} or t.id = any(${wanted}) or t.name = any(${wanted})
+     order by service_id, config_type_id, place`,
+    'configs-of-services',
+  )
+  const configs = new Map<string, Record<string, unknown>>()
+  for (const { service_id, type, data } of rows) {
+    const known = configs.get(service_id) ?? {}
+    configs.set(service_id, Object.assign(known, { [type]: data }))
+  }
+  return configs
+}

@@ -1,0 +1,74 @@
+import { type Db, onlyRow } from '@overlay/platform'
+import sql from 'sql-template-tag'
+import type { Stored } from '../domain/update-times.js'
+import type { Exclusive } from './exclusive.js'
+
+interface Row {
+  readonly batch: number
+  readonly everybody: Date | null
+  readonly policy_timeline: string | null
+  readonly policy_number: number
+  readonly identity_timeline: string | null
+  readonly identity_number: number
+  readonly id: string | null
+  readonly at: Date
+}
+
+/** Everything stored after this batch; after 0: everything. */
+export async function readUpdates(db: Db, batch: number): Promise<Stored> {
+  const { rows } = await db.query<Row & Record<string, unknown>>(
+    sql`
+    select head.batch, everybody_at as everybody,
+           policy_timeline, policy_number, identity_timeline, identity_number,
+           identity_id as id, changed_at as at
+      from service_update_head as head left join service_update as row on row.batch > ${batch}`,
+    'read-service-updates',
+  )
+  const [head] = rows
+  if (!head) throw new Error('service_update_head has no row')
+  if (head.batch < batch) return readUpdates(db, 0) // another database: a restored one
+  return {
+    batch: head.batch,
+    everybodyAtMs: head.everybody?.getTime() ?? 0,
+    covered: {
+      ...(head.policy_timeline && {
+        policy: { timeline: head.policy_timeline, number: head.policy_number },
+      }),
+      ...(head.identity_timeline && {
+        identity: { timeline: head.identity_timeline, number: head.identity_number },
+      }),
+    },
+    rows: rows.flatMap(({ id, at }) => (id === null ? [] : [{ id, atMs: at.getTime() }])),
+  }
+}
+
+const CHUNK = 5000
+
+/** The rows first, and then that everything up to `covered` is in them. Answers the batch. */
+export async function writeUpdates(
+  exclusive: Exclusive,
+  { everybodyAtMs, covered, rows }: Omit<Stored, 'batch'>,
+  gone: readonly string[],
+): Promise<number> {
+  for (let from = 0; from < rows.length; from += CHUNK) {
+    const chunk = rows.slice(from, from + CHUNK)
+    await exclusive.query(sql`
+      with head as (update service_update_head set batch = batch + 1 returning batch)
+      insert into service_update (identity_id, changed_at, batch)
+      select id, to_timestamp(ms / 1000.0), batch
+        from head, unnest(${chunk.map(({ id }) => id)}::text[], ${chunk.map(({ atMs }) => atMs)}::float8[])
+             as list (id, ms)
+          on conflict (identity_id) do update set changed_at = excluded.changed_at, batch = excluded.batch`)
+  }
+  if (gone.length > 0)
+    await exclusive.query(sql`delete from service_update where identity_id = any(${gone}::text[])`)
+  const { policy, identity } = covered
+  const { rows: heads } = await exclusive.query<{ batch: number }>(sql`
+    update service_update_head
+       set batch = batch + 1,
+           everybody_at = to_timestamp(nullif(${everybodyAtMs}::float8, 0) / 1000.0),
+           policy_timeline = ${policy?.timeline}, policy_number = ${policy?.number},
+           identity_timeline = ${identity?.timeline}, identity_number = ${identity?.number}
+ returning batch::float8 as batch`)
+  return onlyRow(heads).batch
+}

@@ -1,0 +1,165 @@
+import { testBus, testDatabase } from '@overlay/launcher/testing'
+import {
+  type History,
+  localSource,
+  openBus,
+  openDatabase,
+  openHistory,
+  type RowChange,
+  type Source,
+  type Viewer,
+} from '@overlay/platform'
+import { type Caller, type Context, ownContext, type Position, type Selection } from '@overlay/rpc'
+import pino from 'pino'
+import { openService, type Service } from '../src/service.js'
+
+export const log = pino({ level: 'silent' })
+
+type Row = Readonly<Record<string, unknown>>
+
+/** Another service, as far as policy follows it: its history is real, its rows are a map. */
+export interface Owner {
+  readonly source: Source
+  readonly viewer: Viewer
+  put(id: string, row: Row): Promise<Position>
+  remove(id: string): Promise<Position>
+}
+
+export interface Replica extends Service {
+  /** Creates and answers the id. */
+  create(kind: string, row: Row, context?: Context): Promise<string>
+  update(kind: string, id: string, row: Row, context?: Context): Promise<Position | undefined>
+  remove(kind: string, id: string, context?: Context): Promise<Position | undefined>
+  get(kind: string, id: string, context?: Context): Promise<Row>
+  list(kind: string, options?: ListOptions): Promise<Row[]>
+}
+
+interface ListOptions {
+  readonly context?: Context
+  readonly filter?: string
+  readonly within?: Selection
+  readonly configTypes?: string[]
+  readonly asIdentity?: string
+}
+
+export interface Network extends AsyncDisposable {
+  readonly identity: Owner
+  readonly sessions: Owner
+  readonly bus: Awaited<ReturnType<typeof testBus>>
+  replica(): Promise<Replica>
+}
+
+export const as = (caller: Partial<Caller>): Context => ({
+  ...ownContext(AbortSignal.timeout(10_000)),
+  caller: { identityId: '', apiSessionId: '', isAdmin: false, configTypes: [], ...caller },
+})
+export const admin = as({ isAdmin: true })
+
+/** Policy with what it depends on, and any number of replicas of it. */
+export async function openNetwork(): Promise<Network> {
+  const closing: AsyncDisposable[] = []
+  const keep = <T extends AsyncDisposable>(one: T): T => {
+    closing.push(one)
+    return one
+  }
+  const database = keep(await testDatabase('identity', 'policy', 'sessions'))
+  const broker = keep(await testBus())
+  const bus = () => openBus(broker.url, log)
+
+  const owner = async (schema: 'identity' | 'sessions', kind: string): Promise<Owner> => {
+    const db = keep(openDatabase(database.urlOf(schema), schema))
+    return ownerOf(keep(await openHistory(db, keep(await bus()), log)), kind)
+  }
+  const identity = await owner('identity', 'identities')
+  const sessions = await owner('sessions', 'edge-routers')
+  return {
+    identity,
+    sessions,
+    bus: broker,
+    async replica() {
+      const databaseUrl = database.urlOf('policy')
+      const [own, db] = [keep(await bus()), keep(openDatabase(databaseUrl, 'policy'))]
+      const history = keep(await openHistory(db, own, log))
+      const service = await openService({
+        history,
+        databaseUrl,
+        bus: own,
+        log,
+        sources: { identity: identity.source, sessions: sessions.source },
+        viewers: { identity: identity.viewer, sessions: sessions.viewer },
+        routers: {
+          describeRouters: async ({ ids }) => ({ json: ids.map(() => Buffer.from('{"isOnline":true}')) }),
+        },
+      })
+      return keep(replicaOf(service))
+    },
+    async [Symbol.asyncDispose]() {
+      for (const one of closing.reverse()) await one[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function ownerOf(history: History, kind: string): Owner {
+  const rows = new Map<string, Row>()
+  const write = async (id: string, told: Row | null): Promise<Position> => {
+    if (told) rows.set(id, told)
+    else rows.delete(id)
+    const change: RowChange = { kind, id, before: null, after: told, told }
+    const { position } = await history.write(admin, async () => ({ result: undefined, changes: [change] }))
+    if (!position) throw new Error('nothing was told')
+    return position
+  }
+  return {
+    source: localSource(history, {
+      async *[kind]() {
+        for (const [id, json] of rows) yield { id, json }
+      },
+    }),
+    viewer: {
+      view: async ({ ids }) => ({ json: ids.map((id) => Buffer.from(JSON.stringify(rows.get(id)) ?? '')) }),
+    },
+    put: (id, row) => write(id, { id, name: `name-${id}`, roleAttributes: null, ...row }),
+    remove: (id) => write(id, null),
+  }
+}
+
+const bytes = (row: Row): Buffer => Buffer.from(JSON.stringify(row))
+const read = (json: Uint8Array): unknown => JSON.parse(Buffer.from(json).toString())
+
+function replicaOf(service: Service): Replica {
+  const { entities } = service
+  let isOpen = true
+  return {
+    ...service,
+    create: async (kind, row, context = admin) =>
+      (await entities.create({ kind, json: bytes(row) }, context)).id,
+    update: async (kind, id, row, context = admin) =>
+      (await entities.update({ ref: { kind, id }, json: bytes(row), mask: Object.keys(row) }, context))
+        .position,
+    remove: async (kind, id, context = admin) => (await entities.delete({ kind, id }, context)).position,
+    get: async (kind, id, context = admin) =>
+      read((await entities.get({ ref: { kind, id }, perspective: undefined }, context)).json) as Row,
+    async list(kind, { context = admin, filter = '', within, configTypes, asIdentity = '' } = {}) {
+      const query = {
+        filter,
+        sort: '',
+        limit: '',
+        offset: '',
+        roleFilter: [],
+        roleSemantic: '',
+        after: Buffer.alloc(0),
+      }
+      const perspective = {
+        asIdentity,
+        configTypes: configTypes ?? [],
+        hasConfigTypes: configTypes !== undefined,
+        policyType: '',
+      }
+      return read((await entities.list({ kind, query, within, perspective }, context)).rows) as Row[]
+    },
+    async [Symbol.asyncDispose]() {
+      if (isOpen) await service[Symbol.asyncDispose]()
+      isOpen = false
+    },
+  }
+}
