@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openLimit } from './limit.js'
+import { metrics } from './metrics.js'
 import type { Source } from './source.js'
 import { openWaiting } from './waiting.js'
 
@@ -66,6 +67,12 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     }
   }
 
+  function hear(at: number): void {
+    heardAt = at
+    metrics.followHeard.setToCurrentTime({ schema })
+    if (applied) metrics.followPosition.set({ schema }, applied.number)
+  }
+
   /** False: the sink has gone on to another timeline by itself. */
   async function accept({ upto, changes, more }: Changes, askedAt: number): Promise<boolean> {
     if (!upto) throw new Error("message without 'upto'")
@@ -76,9 +83,11 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
       if (fresh.length !== upto.number - number) throw new Error('changes are missing')
       const wanted = fresh.filter(({ kind }) => kinds.has(kind))
       await move(() => sink.take(wanted, upto))
+      for (const { atMs } of wanted)
+        metrics.followLag.observe({ schema }, Math.max(0, Date.now() - atMs) / 1000)
     })
     if (applied?.timeline !== upto.timeline) return false
-    if (!more) heardAt = Math.max(heardAt, askedAt)
+    if (!more) hear(Math.max(heardAt, askedAt))
     waiting.settle()
     return true
   }
@@ -98,7 +107,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     await inTurn(() => move(() => sink.replace(rows, from, applied)))
     outdated = false
     if (same(applied, from)) {
-      heardAt = askedAt
+      hear(askedAt)
       waiting.end(turn)
     }
     nowLoaded()

@@ -1,5 +1,15 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
+/** A pool of database connections, as `pg` counts them. */
+interface Pool {
+  readonly totalCount: number
+  readonly idleCount: number
+  readonly waitingCount: number
+}
+
+/** Looked at when metrics are asked for. */
+export const pools = new Set<Pool>()
+
 /** All metrics of this process. A process is one service, so nobody has to hand it around. */
 export const registry = new Registry()
 collectDefaultMetrics({ register: registry })
@@ -28,6 +38,22 @@ export const metrics = {
     help: 'Database connections: busy, idle, and callers waiting for one',
     labelNames: ['state'],
     registers,
+    collect() {
+      const sum = (count: (pool: Pool) => number): number =>
+        [...pools].reduce((n, pool) => n + count(pool), 0)
+      this.set(
+        { state: 'busy' },
+        sum(({ totalCount, idleCount }) => totalCount - idleCount),
+      )
+      this.set(
+        { state: 'idle' },
+        sum(({ idleCount }) => idleCount),
+      )
+      this.set(
+        { state: 'waiting' },
+        sum(({ waitingCount }) => waitingCount),
+      )
+    },
   }),
   queueTasks: new Gauge({
     name: 'overlay_queue_tasks',
@@ -86,6 +112,12 @@ export const metrics = {
     name: 'overlay_login_refused_total',
     help: 'Logins that were refused, by method and reason',
     labelNames: ['method', 'reason'],
+    registers,
+  }),
+  certificateExpiry: new Gauge({
+    name: 'overlay_certificate_expiry_timestamp_seconds',
+    help: 'When the active certificate of a role (root, signing, server) runs out',
+    labelNames: ['role'],
     registers,
   }),
   cacheRequests: new Counter({

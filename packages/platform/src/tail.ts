@@ -2,6 +2,7 @@ import { type Change, Fault, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { coalesced } from './coalesced.js'
 import { type Database, onlyRow } from './database.js'
+import { metrics } from './metrics.js'
 
 /** The end of a schema's history, in memory. */
 export interface Tail {
@@ -31,12 +32,18 @@ export async function openTail(db: Database, moved: () => void): Promise<Tail> {
   const has = ({ timeline, number }: Position): boolean =>
     timeline === known.timeline && number <= known.number
 
+  function know(at: Position): void {
+    known = at
+    metrics.streamPosition.set({ schema: db.schema }, at.number)
+  }
+  know(known)
+
   function extend(changes: readonly Change[]): void {
     for (const change of changes) {
       recent.push(change)
       bytes += change.json.length
     }
-    known = { timeline: known.timeline, number: known.number + changes.length }
+    know({ timeline: known.timeline, number: known.number + changes.length })
     while (recent.length > MOST_CHANGES || (bytes > MOST_BYTES && recent.length > 1)) {
       recent = recent.slice(recent.length >> 1)
       bytes = recent.reduce((sum, { json }) => sum + json.length, 0)
@@ -44,7 +51,7 @@ export async function openTail(db: Database, moved: () => void): Promise<Tail> {
   }
 
   function restart(at: Position): void {
-    known = at
+    know(at)
     recent = []
     bytes = 0
     early.clear()
