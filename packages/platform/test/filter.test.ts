@@ -316,7 +316,9 @@ test('every filter that is not refused runs', async () => {
     { weight: 3, arbitrary: symbol },
     fc.tuple(fc.constantFrom('anyOf', 'allOf', 'count'), symbol).map(([of, set]) => `${of}(${set})`),
   )
-  const text = fc.string({ unit: 'binary' }).map((value) => `"${value.replace(/[\\"\0]/g, '\\$&')}"`)
+  const text = fc
+    .uint16Array({ maxLength: 5 })
+    .map((units) => `"${String.fromCharCode(...units).replace(/[\\"\0]/g, '\\$&')}"`)
   const number = fc.oneof(
     fc.constantFrom(
       '0',
@@ -379,9 +381,9 @@ test('every filter that is not refused runs', async () => {
         if (!(err instanceof FilterError || err instanceof Fault)) throw err
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 1_000 },
   )
-  expect(ran).toBeGreaterThan(30)
+  expect(ran).toBeGreaterThan(100)
 })
 
 test('a filter of the greatest length runs', async () => {
