@@ -1,6 +1,7 @@
-import { type Bus, openDatabase, openHistory, splitAddress } from '@overlay/platform'
+import { noBus, openDatabase, openHistory, splitAddress } from '@overlay/platform'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { servedHosts } from './domain/hosts.js'
 import { ensureKeys } from './store/ensure-keys.js'
 import { readKeyring } from './store/keyring.js'
 
@@ -26,7 +27,7 @@ export async function initPki({
   await using db = openDatabase(databaseUrl, 'pki', { max: 2 })
   await using history = await openHistory(db, noBus, log)
   const now = new Date()
-  const hosts = servedHosts(address, hostNames)
+  const hosts = servedHosts(splitAddress(address).host, hostNames)
   const made = await ensureKeys(history, ownContext(new AbortController().signal), {
     secret: keySecret,
     hosts,
@@ -34,18 +35,4 @@ export async function initPki({
   })
   if (made) log.info({ hosts }, 'keys and certificates made')
   return { caPem: (await readKeyring(db, keySecret, now)).bundle.join('') }
-}
-
-/** Names that a gateway's certificate must have. */
-export const servedHosts = (address: string, more: readonly string[] = []): readonly string[] => [
-  ...new Set(['localhost', '127.0.0.1', '::1', splitAddress(address).host, ...more]),
-]
-
-/** Followers find out by themselves: initialising is rare, and mostly done before anybody follows. */
-const noBus: Bus = {
-  publish: () => undefined,
-  subscribe: () => ({ [Symbol.dispose]: () => undefined }),
-  connected: () => false,
-  onChange: () => ({ [Symbol.dispose]: () => undefined }),
-  [Symbol.asyncDispose]: async () => undefined,
 }

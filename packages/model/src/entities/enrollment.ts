@@ -16,7 +16,7 @@ export const enrollment = defineEntity({
     expiresAt: field.datetime({ write: 'R--', filter: false }),
     token: field.string({ write: '---', secret: true }),
     jwt: field.string({ write: '---', filter: false, secret: true }),
-    identityId: field.string({ hidden: true, write: 'R--', symbolName: 'identity' }),
+    identityId: field.string({ fallback: null, hidden: true, write: 'R--', symbolName: 'identity' }),
     edgeRouterId: field.string({ ...hidden, write: '---', symbolName: 'edgeRouter' }),
     transitRouterId: field.string({ ...hidden, write: '---', symbolName: 'transitRouter' }),
     caId: field.string({ ...hidden, write: 'O--' }),

@@ -104,16 +104,24 @@ test('an enrollment token is verified with the key that signed it', () => {
   const privateKey = newKey()
   const token = 'a83d5a3c-7b3d-4d1c-9d0e-2f5e7f0c1b2a'
   const expiresAt = new Date('2031-01-01T00:00:00.500Z')
-  const issuer = 'https://localhost:1280'
+  const nobody = { edgeRouterId: null, transitRouterId: null, caId: null, username: null }
   const jwt = enrollmentJwt(
-    { privateKey, keyId: 'abc' },
-    { issuer, subject: 'i1', token, method: 'ott', expiresAt },
+    { address: 'localhost:1280', privateKey, keyId: 'abc' },
+    { ...nobody, id: 'e1', identityId: 'i1', token, method: 'ott', expiresAt },
   )
   const [header = '', claims = '', signature = ''] = jwt.split('.')
   const decoded = [header, claims].map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()))
   expect(decoded).toEqual([
     { alg: 'ES256', kid: 'abc', typ: 'JWT' },
-    { iss: issuer, sub: 'i1', aud: [''], exp: 1924992000, jti: token, em: 'ott', ctrls: null },
+    {
+      iss: 'https://localhost:1280',
+      sub: 'i1',
+      aud: [''],
+      exp: 1924992000,
+      jti: token,
+      em: 'ott',
+      ctrls: null,
+    },
   ])
   const key = createPublicKey(privateKey)
   const signed = Buffer.from(`${header}.${claims}`)

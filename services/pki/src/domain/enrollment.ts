@@ -15,15 +15,8 @@ export interface Enrollment {
 }
 
 /** Whom it is for. */
-export const subjectOf = ({ identityId, edgeRouterId, transitRouterId }: Enrollment): string =>
+export const subjectOf = ({ identityId, edgeRouterId, transitRouterId }: Omit<Enrollment, 'jwt'>): string =>
   identityId ?? edgeRouterId ?? transitRouterId ?? ''
-
-/** Why a wish cannot be granted. */
-export interface Objection {
-  readonly field: 'expiresAt' | 'caId' | 'username'
-  readonly reason: string
-  readonly value: unknown
-}
 
 interface Wish {
   readonly method: string
@@ -32,14 +25,19 @@ interface Wish {
   readonly expiresAtMs: number // 0: as configured
 }
 
+/** Why a wish cannot be granted: which member, and what is wrong with it. */
+export interface Objection {
+  readonly field: 'expiresAt' | 'caId' | 'username'
+  readonly reason: string
+  readonly value: string
+}
+
 export function objectionTo({ method, caId, username, expiresAtMs }: Wish, now: Date): Objection | undefined {
-  if (expiresAtMs !== 0 && expiresAtMs <= now.getTime())
-    return {
-      field: 'expiresAt',
-      reason: 'expiresAt must be in the future',
-      value: new Date(expiresAtMs).toISOString(),
-    }
-  // no authority of others is known yet, so none is acceptable
+  if (expiresAtMs !== 0 && expiresAtMs <= now.getTime()) {
+    const value = new Date(expiresAtMs).toISOString()
+    return { field: 'expiresAt', reason: 'expiresAt must be in the future', value }
+  }
+  // no authority but our own is known, and that one is not for enrollments of this method
   if (method === 'ottca') return { field: 'caId', reason: 'ca not found', value: caId }
   if (method === 'updb' && (username.length < 4 || username.length > 100))
     return { field: 'username', reason: 'username must have 4 to 100 characters', value: username }

@@ -1,26 +1,25 @@
 import { sign } from 'node:crypto'
+import { type Enrollment, subjectOf } from './enrollment.js'
 
-export interface EnrollmentClaims {
-  readonly issuer: string // 'https://host:port'
-  readonly subject: string
-  readonly token: string
-  readonly method: string
-  readonly expiresAt: Date
+/** How tokens are signed, and where they lead. */
+export interface Issuer {
+  /** Advertised `host:port`: clients go there, and meet the certificate that verifies the token. */
+  readonly address: string
+  readonly privateKey: string
+  /** How the wire names that certificate. */
+  readonly keyId: string
 }
 
-/** What a client redeems. It is verified with the certificate that the issuer's address presents. */
-export function enrollmentJwt(
-  { privateKey, keyId }: { readonly privateKey: string; readonly keyId: string },
-  { issuer, subject, token, method, expiresAt }: EnrollmentClaims,
-): string {
+/** What a client redeems. */
+export function enrollmentJwt({ address, privateKey, keyId }: Issuer, of: Omit<Enrollment, 'jwt'>): string {
   const header = { alg: 'ES256', kid: keyId, typ: 'JWT' }
   const claims = {
-    iss: issuer,
-    sub: subject,
+    iss: `https://${address}`,
+    sub: subjectOf(of),
     aud: [''], // wire: one empty string
-    exp: Math.floor(expiresAt.getTime() / 1000),
-    jti: token,
-    em: method,
+    exp: Math.floor(of.expiresAt.getTime() / 1000),
+    jti: of.token,
+    em: of.method,
     ctrls: null,
   }
   const input = [header, claims]

@@ -1,89 +1,53 @@
-import type { Db, RowChange, Tx } from '@overlay/platform'
+import { enrollment, type RowOf } from '@overlay/model'
+import { type AnyRow, changeOf, columnsOf, type Db, type RowChange, rowOf, type Tx } from '@overlay/platform'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { Enrollment, Method } from '../domain/enrollment.js'
 
-interface Row {
-  readonly id: string
-  readonly token: string
+/** As stored: all methods, and always with an end. */
+export type StoredEnrollment = RowOf<typeof enrollment> & {
   readonly method: Method
-  readonly identity_id: string | null
-  readonly edge_router_id: string | null
-  readonly transit_router_id: string | null
-  readonly ca_id: string | null
-  readonly username: string | null
-  readonly expires_at: Date
-  readonly jwt: string
-  readonly created_at: Date
+  readonly expiresAt: Date
 }
 
-export interface StoredEnrollment extends Enrollment {
-  readonly createdAt: Date
+const columns = columnsOf(enrollment)
+const storedOf = (row: Parameters<typeof rowOf>[1]) => rowOf(enrollment, row) as unknown as StoredEnrollment
+const change = (id: string, before: StoredEnrollment | null, after: StoredEnrollment | null): RowChange =>
+  changeOf(enrollment, id, before as AnyRow | null, after as AnyRow | null)
+
+async function findWhere(db: Db, which: Sql): Promise<readonly StoredEnrollment[]> {
+  const { rows } = await db.query(sql`select ${columns} from enrollment where ${which}`)
+  return rows.map(storedOf)
 }
 
-const columns = raw(
-  'id, token, method, identity_id, edge_router_id, transit_router_id, ca_id, username, expires_at, jwt, created_at',
-)
-
-const stored = (row: Row): StoredEnrollment => ({
-  id: row.id,
-  token: row.token,
-  method: row.method,
-  identityId: row.identity_id,
-  edgeRouterId: row.edge_router_id,
-  transitRouterId: row.transit_router_id,
-  caId: row.ca_id,
-  username: row.username,
-  expiresAt: row.expires_at,
-  jwt: row.jwt,
-  createdAt: row.created_at,
-})
-
-/** As audit and followers see it: without token and JWT. */
-const shown = ({ token, jwt, ...rest }: StoredEnrollment) => rest
-
-const changeOf = (before: StoredEnrollment | null, after: StoredEnrollment | null): RowChange => {
-  const { id } = (after ?? before) as StoredEnrollment
-  const told = after && {
-    identityId: after.identityId,
-    edgeRouterId: after.edgeRouterId,
-    method: after.method,
-  }
-  return { kind: 'enrollments', id, before: before && shown(before), after: after && shown(after), told }
-}
-
-export async function findByToken(db: Db, token: string): Promise<StoredEnrollment | undefined> {
-  const { rows } = await db.query<Row>(sql`select ${columns} from enrollment where token = ${token}`)
-  return rows[0] && stored(rows[0])
-}
+export const findByToken = async (db: Db, token: string): Promise<StoredEnrollment | undefined> =>
+  (await findWhere(db, sql`token = ${token}`))[0]
 
 /** Of many entities at once: identities, or routers. */
-export async function findOf(
+export const findOf = (
   db: Db,
   owner: 'identity_id' | 'edge_router_id' | 'transit_router_id',
   ids: readonly string[],
-): Promise<readonly StoredEnrollment[]> {
-  const { rows } = await db.query<Row>(
-    sql`select ${columns} from enrollment where ${raw(owner)} = any(${ids}) order by id`,
-  )
-  return rows.map(stored)
-}
+): Promise<readonly StoredEnrollment[]> => findWhere(db, sql`${raw(owner)} = any(${ids})`)
 
-/** Stores those that are neither there nor ended, and of whose method nothing is outstanding. */
+export const isOutstanding = async (db: Db, identityId: string, method: string): Promise<boolean> =>
+  (await findWhere(db, sql`identity_id = ${identityId} and method = ${method}`)).length > 0
+
+/** Stores it, unless it is there or has ended, or one of its method is outstanding. */
 export async function insertEnrollment(tx: Tx, made: Enrollment): Promise<readonly RowChange[]> {
-  const { rows } = await tx.query<Row>(sql`
+  const { rows } = await tx.query(sql`
     insert into enrollment
            (id, token, method, identity_id, edge_router_id, transit_router_id, ca_id, username, expires_at, jwt)
-    select ${made.id}, ${made.token}, ${made.method}, ${made.identityId}, ${made.edgeRouterId}, ${made.transitRouterId},
-           ${made.caId}, ${made.username}, ${made.expiresAt}::timestamptz, ${made.jwt}
+    select ${made.id}, ${made.token}, ${made.method}, ${made.identityId}, ${made.edgeRouterId},
+           ${made.transitRouterId}, ${made.caId}, ${made.username}, ${made.expiresAt}::timestamptz, ${made.jwt}
      where not exists (select from ended_enrollment where id = ${made.id})
         on conflict do nothing
  returning ${columns}`)
-  return rows.map((row) => changeOf(null, stored(row)))
+  return rows.map((row) => change(made.id, null, storedOf(row)))
 }
 
 /** Deletes, and remembers those of identities. */
 async function end(tx: Tx, which: Sql): Promise<readonly RowChange[]> {
-  const { rows } = await tx.query<Row>(sql`
+  const { rows } = await tx.query(sql`
     with gone as (
          delete from enrollment where ${which} returning ${columns}),
          ended as (
@@ -91,40 +55,60 @@ async function end(tx: Tx, which: Sql): Promise<readonly RowChange[]> {
          select id, identity_id from gone where identity_id is not null
              on conflict do nothing)
   select ${columns} from gone`)
-  return rows.map((row) => changeOf(stored(row), null))
+  return rows.map((row) => change(String(row.id), storedOf(row), null))
 }
 
-export const endEnrollments = (tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> =>
-  end(tx, sql`id = any(${ids})`)
+/** For who deletes the row itself. */
+export async function rememberEnded(tx: Tx, id: string, identityId: string): Promise<void> {
+  await tx.query(sql`
+    insert into ended_enrollment (id, identity_id) values (${id}, ${identityId}) on conflict do nothing`)
+}
 
-export const endOfRouters = (tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> =>
-  end(tx, sql`edge_router_id = any(${ids}) or transit_router_id = any(${ids})`)
+export const endEnrollment = (tx: Tx, id: string): Promise<readonly RowChange[]> => end(tx, sql`id = ${id}`)
 
-/** The identities are gone: nobody will tell of their enrollments again. */
-export async function endOfIdentities(tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> {
-  const changes = await end(tx, sql`identity_id = any(${ids})`)
-  await tx.query(sql`delete from ended_enrollment where identity_id = any(${ids})`)
+/** Those that were made before; all, when no time is given. */
+export const endOfRouter = (tx: Tx, id: string, before?: Date): Promise<readonly RowChange[]> =>
+  end(
+    tx,
+    sql`(edge_router_id = ${id} or transit_router_id = ${id}) and ${before ? sql`created_at < ${before}` : sql`true`}`,
+  )
+
+/** The identity is gone: nobody will tell of its enrollments again. */
+export async function endOfIdentity(tx: Tx, id: string): Promise<readonly RowChange[]> {
+  const changes = await end(tx, sql`identity_id = ${id}`)
+  await tx.query(sql`delete from ended_enrollment where identity_id = ${id}`)
   return changes
 }
 
-/** A new token and a new end. */
+/** Of identities that are not among these, as far as they were made before. */
+export const endOfAllBut = (
+  tx: Tx,
+  identityIds: readonly string[],
+  before: Date,
+): Promise<readonly RowChange[]> =>
+  end(tx, sql`identity_id <> all(${identityIds}) and created_at < ${before}`)
+
+/** Another token and another end. */
 export async function renewEnrollment(
   tx: Tx,
-  before: StoredEnrollment,
-  { token, jwt, expiresAt }: Pick<Enrollment, 'token' | 'jwt' | 'expiresAt'>,
+  id: string,
+  renew: (known: StoredEnrollment) => Promise<Enrollment>,
 ): Promise<readonly RowChange[]> {
-  const { rows } = await tx.query<Row>(sql`
+  const [before] = await findWhere(tx, sql`id = ${id} for update`)
+  if (!before) return []
+  const { token, jwt, expiresAt } = await renew(before)
+  const { rows } = await tx.query(sql`
     update enrollment
        set token = ${token}, jwt = ${jwt}, expires_at = ${expiresAt}, claimed_until = null, claim_hash = null,
            updated_at = clock_timestamp()
-     where id = ${before.id}
+     where id = ${id}
  returning ${columns}`)
-  return rows.map((row) => changeOf(before, stored(row)))
+  return rows.map((row) => change(id, before, storedOf(row)))
 }
 
 const CLAIM_SECONDS = 15
 
-/** While somebody's claim lives everybody else is refused; when it has run out anybody with the token may claim anew. */
+/** While a claim lives everybody else is refused; when it has run out anybody with the token may claim anew. */
 export async function claim(db: Db, { id, token }: Enrollment, hash: string): Promise<boolean> {
   const { rows } = await db.query(sql`
     update enrollment

@@ -58,6 +58,14 @@ export async function replaceCertificate(tx: Tx, key: Key, pem: string): Promise
   return changeOf({ id: key.id, role: key.role, state: key.state, certificate: key.pem }, onlyRow(rows))
 }
 
+/** Everything, for who follows. */
+export async function* allKeysTold(db: Db): AsyncIterable<{ readonly id: string; readonly json: object }> {
+  const { rows } = await db.query<Pick<Key, 'id' | 'role' | 'state'>>(
+    sql`select id, role, state from key order by id`,
+  )
+  for (const { id, role, state } of rows) yield { id, json: { role, state } }
+}
+
 function changeOf(before: object | null, after: Omit<Row, 'private_key'>): RowChange {
   return { kind: 'keys', id: after.id, before, after, told: { role: after.role, state: after.state } }
 }

@@ -1,0 +1,40 @@
+import { type History, splitAddress } from '@overlay/platform'
+import { ownContext } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { servedHosts } from '../domain/hosts.js'
+import { ensureKeys } from '../store/ensure-keys.js'
+
+const EVERY_MS = 3_600_000
+
+export interface RenewingOptions {
+  readonly history: History
+  readonly keySecret: string
+  readonly address: string
+  readonly log: Logger
+}
+
+/** Looks at the server certificate now and then, in every replica: the first that finds it old makes the next one. */
+export function startRenewing({ history, keySecret, address, log }: RenewingOptions): AsyncDisposable {
+  const stop = new AbortController()
+  const wanted = { secret: keySecret, hosts: servedHosts(splitAddress(address).host) }
+  let running: Promise<unknown> = Promise.resolve()
+  const look = async (): Promise<void> => {
+    try {
+      const made = await ensureKeys(history, ownContext(stop.signal), { ...wanted, now: new Date() })
+      if (made) log.info('server certificate renewed')
+    } catch (err) {
+      log.error({ err }, 'server certificate not looked at') // the next look comes in time: it is renewed months early
+    }
+  }
+  const timer = setInterval(() => {
+    running = look()
+  }, EVERY_MS)
+  running = look()
+  return {
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      stop.abort()
+      await running
+    },
+  }
+}

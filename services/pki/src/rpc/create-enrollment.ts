@@ -1,0 +1,117 @@
+import type { History, Names } from '@overlay/platform'
+import { type Context, type EnrollmentWish, Fault, invalid, notFound, type Written } from '@overlay/rpc'
+import { type Objection, objectionTo } from '../domain/enrollment.js'
+import { endOfRouter, insertEnrollment, isOutstanding, renewEnrollment } from '../store/enrollments.js'
+import type { Grants } from '../store/grants.js'
+
+export interface Creating {
+  readonly history: History
+  readonly grants: Grants
+  readonly names: Names
+  readonly now: () => Date
+}
+
+interface Body {
+  readonly method: string
+  readonly identityId: string
+  readonly expiresAt: string
+  readonly caId?: string | null
+  readonly username?: string | null
+}
+
+const empty: EnrollmentWish = {
+  id: '',
+  token: '',
+  method: '',
+  identityId: '',
+  edgeRouterId: '',
+  transitRouterId: '',
+  caId: '',
+  username: '',
+  expiresAtMs: 0,
+}
+
+/** An admin gives an identity another way in. */
+export async function createForIdentity(creating: Creating, body: Body, context: Context): Promise<Written> {
+  const { method, identityId } = body
+  const known = await creating.names('identities', [identityId], context)
+  if (!known.has(identityId))
+    throw notReferable({ field: 'identityId', reason: 'identity not found', value: identityId })
+  const wish = {
+    ...empty,
+    method,
+    identityId,
+    caId: body.caId ?? '',
+    username: body.username ?? '',
+    expiresAtMs: timeOf(body.expiresAt),
+  }
+  const objection = objectionTo(wish, creating.now())
+  if (objection)
+    throw objection.field === 'username' && wish.username ? refused(objection) : notReferable(objection)
+  return store(creating, wish, context)
+}
+
+/** Refuses what could not be granted later. */
+export async function check({ history, now }: Creating, wish: EnrollmentWish): Promise<void> {
+  const objection = objectionTo(wish, now())
+  if (objection?.field === 'caId') throw new Fault('NOT_FOUND', objection)
+  if (objection) throw refused(objection)
+  if (await isOutstanding(history.db, wish.identityId, wish.method)) throw exists(wish.method)
+}
+
+/** differs: another token, as the documents say; the one before is void. */
+export async function refresh(
+  { history, grants, now }: Creating,
+  id: string,
+  expiresAtMs: number,
+  context: Context,
+): Promise<Written> {
+  if (expiresAtMs <= now().getTime())
+    throw invalid('expiresAt', 'expiresAt must be in the future', new Date(expiresAtMs).toISOString())
+  const { position } = await history.write(context, async (tx) => {
+    const changes = await renewEnrollment(tx, id, (known) => {
+      // differs: not a crash
+      if (!known.identityId) throw invalid('id', 'a router is enrolled anew instead', id)
+      return grants.remade(known, new Date(expiresAtMs))
+    })
+    if (changes.length === 0) throw notFound('enrollment', id)
+    return { result: id, changes }
+  })
+  return { id, position }
+}
+
+/** What is outstanding of a router is void; its owner asks in the course of its own request. */
+export async function store(
+  { history, grants }: Creating,
+  wish: EnrollmentWish,
+  context: Context,
+): Promise<Written> {
+  const made = await grants.made(wish)
+  const router = wish.edgeRouterId || wish.transitRouterId
+  const { position } = await history.write(context, async (tx) => {
+    const ended = router ? await endOfRouter(tx, router) : []
+    const inserted = await insertEnrollment(tx, made)
+    if (inserted.length === 0) throw exists(wish.method)
+    return { result: made.id, changes: [...ended, ...inserted] }
+  })
+  return { id: made.id, position }
+}
+
+function timeOf(text: string): number {
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) throw invalid('expiresAt', 'expiresAt must be a date and time', text)
+  return Math.max(time, 1) // 0 would mean: as configured
+}
+
+const exists = (method: string): Fault =>
+  new Fault('ENROLLMENT_EXISTS', {
+    field: 'method',
+    reason: 'an enrollment of this method is outstanding already',
+    value: method,
+  })
+
+const refused = ({ field, reason, value }: Objection): Fault => invalid(field, reason, value)
+
+/** wire: one text, not a field error. */
+const notReferable = ({ field, reason, value }: { readonly [K in keyof Objection]: string }): Fault =>
+  new Fault('REFERENCED_ENTITY_NOT_FOUND', `the value '${value}' for '${field}' is invalid: ${reason}`)

@@ -1,0 +1,78 @@
+import type { History, Queue } from '@overlay/platform'
+import { type Context, type EnrollRequest, type EnrollResponse, Fault, faults } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { claim, endEnrollment, findByToken, release, type StoredEnrollment } from '../../store/enrollments.js'
+import type { Keyring } from '../../store/keyring.js'
+import { ott, updb } from './identity-methods.js'
+import type { Issued, Method, Offer, Owners } from './offer.js'
+import { erott, trott } from './router-methods.js'
+
+export interface Enrolling {
+  readonly history: History
+  readonly owners: Owners
+  keyring(): Promise<Keyring>
+  /** For checking and signing, which take milliseconds of a core. */
+  readonly queued: Queue
+  readonly now: () => Date
+  readonly log: Logger
+}
+
+/** Makes a token into an identity or a router. The order of the steps is the order of the checks. */
+export function enroller(
+  enrolling: Enrolling,
+): (request: EnrollRequest, context: Context) => Promise<EnrollResponse> {
+  const { history, owners } = enrolling
+  const methods: Partial<Record<string, Method>> = {
+    ott: ott(owners),
+    updb: updb(owners),
+    erott: erott(owners),
+    trott: trott(owners),
+  }
+
+  return async (request, context) => {
+    if (request.method === 'ca') throw new Fault('ENROLLMENT_NO_VALID_CAS') // there is none
+    // wire: any other method is ignored, the enrollment's own decides
+    const enrollment = await findByToken(history.db, request.token)
+    if (!enrollment) throw new Fault('INVALID_ENROLLMENT_TOKEN')
+    // differs: for every method, not only for routers
+    if (enrollment.expiresAt <= enrolling.now()) throw new Fault('ENROLLMENT_EXPIRED')
+    const read = methods[enrollment.method]
+    if (!read) throw new Fault('INVALID_ENROLLMENT_TOKEN')
+
+    const offer = await enrolling.queued(() => read(request, enrollment), context.signal)
+    if (!(await claim(history.db, enrollment, offer.hash))) throw new Fault('INVALID_ENROLLMENT_TOKEN')
+    const { issued, isFirst } = await redeem(enrolling, enrollment, offer, context)
+    await end(enrolling, enrollment, context)
+    if (!isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
+    return { method: enrollment.method, ...issued }
+  }
+}
+
+async function redeem(
+  { history, keyring, queued }: Enrolling,
+  enrollment: StoredEnrollment,
+  offer: Offer,
+  context: Context,
+): Promise<{ readonly issued: Issued; readonly isFirst: boolean }> {
+  try {
+    const issued = await queued(async () => offer.issue(await keyring()), context.signal)
+    return { issued, isFirst: await offer.admit(issued, context) }
+  } catch (err) {
+    // refused: nothing came of it. Whatever else it was, the owner may have heard: the claim runs out by itself
+    if (isRefusal(err)) await release(history.db, enrollment, offer.hash)
+    if (err instanceof Fault && err.code === 'NOT_FOUND')
+      throw new Fault('INVALID_ENROLLMENT_TOKEN', undefined, err)
+    throw err
+  }
+}
+
+const isRefusal = (err: unknown): boolean => err instanceof Fault && faults[err.code][0] < 500
+
+/** The owner has it: should this fail, its change row leads to the same end. */
+async function end({ history, log }: Enrolling, { id }: StoredEnrollment, context: Context): Promise<void> {
+  try {
+    await history.write(context, async (tx) => ({ result: id, changes: await endEnrollment(tx, id) }))
+  } catch (err) {
+    log.warn({ err, enrollmentId: id, requestId: context.requestId }, 'redeemed enrollment not deleted yet')
+  }
+}

@@ -1,0 +1,47 @@
+import { invalid } from '@overlay/rpc'
+import { issueLeaf } from '../../domain/certificate.js'
+import { csrOf, hashOf, type Method, nothingIssued, type Owners } from './offer.js'
+
+const nobody = { certPem: '', isIssuedByNetwork: false, username: '', password: '' }
+
+/** A certificate for the key of the request. */
+export const ott =
+  ({ identity }: Owners): Method =>
+  async ({ csrPem = '' }, { id, identityId }) => {
+    const csr = await csrOf(csrPem)
+    return {
+      hash: hashOf(csr.publicKey),
+      async issue({ signer, intermediates }) {
+        // wire: the names that the request asks for are not for identities
+        const certPem = await issueLeaf(signer, { ...csr, altNames: [], role: 'client', now: new Date() })
+        return { ...nothingIssued, certPem, chainPem: certPem + intermediates }
+      },
+      async admit({ certPem }, context) {
+        const redeemed = { identityId: identityId ?? '', enrollmentId: id, certPem, isIssuedByNetwork: true }
+        return (await identity.addAuthenticator({ ...nobody, ...redeemed }, context)).created
+      },
+    }
+  }
+
+/** A password for the user name that was chosen with the enrollment. */
+export const updb =
+  ({ identity }: Owners): Method =>
+  async ({ password }, { id, identityId, username }) => {
+    // differs: a password of the wrong length is refused here, not at every later login
+    if (password === undefined) throw invalid('password', 'password is required')
+    if (password.length < 5) throw invalid('password', 'password must have at least 5 characters')
+    if (password.length > 100) throw invalid('password', 'password must have at most 100 characters')
+    return {
+      hash: hashOf(username ?? ''),
+      issue: async () => nothingIssued,
+      async admit(_, context) {
+        const redeemed = {
+          identityId: identityId ?? '',
+          enrollmentId: id,
+          username: username ?? '',
+          password,
+        }
+        return (await identity.addAuthenticator({ ...nobody, ...redeemed }, context)).created
+      },
+    }
+  }

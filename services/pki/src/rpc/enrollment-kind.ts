@@ -1,0 +1,58 @@
+import { enrollment, kinds, type RowOf, referenceTo } from '@overlay/model'
+import { type Kind, kind, type Names } from '@overlay/platform'
+import type { Context } from '@overlay/rpc'
+import { rememberEnded } from '../store/enrollments.js'
+
+type Row = RowOf<typeof enrollment>
+type SubjectKind = 'identities' | 'edge-routers' | 'transit-routers'
+
+export const enrollments = (names: Names): Kind =>
+  kind(enrollment, {
+    async view(_, rows, { context }) {
+      const nameOf = await subjectNames(names, rows, context)
+      return rows.map(({ token, jwt, caId, identityId, edgeRouterId, transitRouterId }) => ({
+        token,
+        jwt,
+        // wire: members that it does not have are left out
+        ...(caId && { caId }),
+        ...(identityId && { identityId, identity: reference('identities', identityId, nameOf) }),
+        ...(edgeRouterId && { edgeRouterId, edgeRouter: reference('edge-routers', edgeRouterId, nameOf) }),
+        ...(transitRouterId && {
+          transitRouterId,
+          transitRouter: reference('transit-routers', transitRouterId, nameOf),
+        }),
+      }))
+    },
+
+    async deleting(tx, { id, identityId }) {
+      if (identityId) await rememberEnded(tx, id, identityId)
+    },
+  })
+
+type NameOf = (kindName: SubjectKind, id: string) => string | undefined
+
+async function subjectNames(names: Names, rows: readonly Row[], context: Context): Promise<NameOf> {
+  const ask = (kindName: SubjectKind, ids: readonly (string | null)[]) =>
+    names(kindName, [...new Set(ids.filter((id) => id !== null))], context)
+  const [identities, edgeRouters, transitRouters] = await Promise.all([
+    ask(
+      'identities',
+      rows.map(({ identityId }) => identityId),
+    ),
+    ask(
+      'edge-routers',
+      rows.map(({ edgeRouterId }) => edgeRouterId),
+    ),
+    ask(
+      'transit-routers',
+      rows.map(({ transitRouterId }) => transitRouterId),
+    ),
+  ])
+  const known = { identities, 'edge-routers': edgeRouters, 'transit-routers': transitRouters }
+  return (kindName, id) => known[kindName].get(id)
+}
+
+function reference(kindName: SubjectKind, id: string, nameOf: NameOf): object | undefined {
+  const target = kinds.get(kindName)
+  return target && referenceTo(target, id, nameOf(kindName, id))
+}

@@ -1,0 +1,38 @@
+import { timeText } from '@overlay/model'
+import type { Db } from '@overlay/platform'
+import { findOf, type StoredEnrollment } from '../store/enrollments.js'
+
+/** What enrollments add to the members of others' kinds, a page at once. */
+type View = (db: Db, ids: readonly string[]) => Promise<readonly object[]>
+
+const identities: View = async (db, ids) => {
+  const found = await findOf(db, 'identity_id', ids)
+  const members = (id: string) => found.filter(({ identityId }) => identityId === id).map(memberOf)
+  return ids.map((id) => ({ enrollment: Object.fromEntries(members(id)) }))
+}
+
+const memberOf = ({ method, id, token, jwt, expiresAt }: StoredEnrollment): [string, object] => [
+  method,
+  { id, token, jwt, expiresAt: timeText(expiresAt) },
+]
+
+const routers =
+  (owner: 'edge_router_id' | 'transit_router_id'): View =>
+  async (db, ids) => {
+    const found = await findOf(db, owner, ids)
+    return ids.map((id) => {
+      const one = found.find(({ edgeRouterId, transitRouterId }) => id === (edgeRouterId ?? transitRouterId))
+      return {
+        enrollmentToken: one?.token ?? null,
+        enrollmentJwt: one?.jwt ?? null,
+        enrollmentCreatedAt: one ? timeText(one.createdAt) : null, // differs: when it was made, not the year 1
+        enrollmentExpiresAt: one ? timeText(one.expiresAt) : null,
+      }
+    })
+  }
+
+export const views: Readonly<Record<string, View>> = {
+  identities,
+  'edge-routers': routers('edge_router_id'),
+  'transit-routers': routers('transit_router_id'),
+}

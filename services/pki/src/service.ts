@@ -1,0 +1,82 @@
+import { enrollment } from '@overlay/model'
+import {
+  type Bus,
+  boundedQueue,
+  changeService,
+  follow,
+  type History,
+  loadersOf,
+  namesFrom,
+  type Source,
+  type Viewer,
+} from '@overlay/platform'
+import type { ChangeServiceService, EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { identityEffects, sessionsEffects } from './events/effects.js'
+import { startRenewing } from './events/renewing.js'
+import { enroller } from './rpc/enroll/enroll.js'
+import type { Owners } from './rpc/enroll/offer.js'
+import { entities } from './rpc/entities.js'
+import { pkiService } from './rpc/pki-service.js'
+import { openGrants } from './store/grants.js'
+import { openKeys } from './store/keyring-cache.js'
+import { allKeysTold } from './store/keys.js'
+
+export interface ServiceOptions {
+  readonly history: History
+  readonly bus: Bus
+  readonly log: Logger
+  readonly keySecret: string
+  readonly address: string
+  readonly identityMinutes: number
+  readonly routerMinutes: number
+  readonly enrollmentsRunning: number
+  readonly enrollmentsWaiting: number
+  readonly owners: Owners
+  readonly viewers: { readonly identity: Viewer; readonly sessions: Viewer }
+  readonly sources: { readonly identity: Source; readonly sessions: Source }
+  readonly now?: () => Date
+}
+
+export interface Service extends AsyncDisposable {
+  readonly entities: Methods<EntityServiceService>
+  readonly changes: Methods<ChangeServiceService>
+  readonly pki: Methods<PkiServiceService>
+}
+
+/** All of the service but its connections. It serves before it has loaded from others. */
+export async function openService(options: ServiceOptions): Promise<Service> {
+  const { history, bus, log, keySecret, owners, sources, now = () => new Date() } = options
+  const keys = await openKeys(history, keySecret, bus, log)
+  const { keyring } = keys
+  await keyring() // a secret that does not fit, or keys that are missing, stop the start
+
+  const grants = openGrants({ ...options, now, keyring })
+  const followed = {
+    identity: follow(history, sources.identity, identityEffects(grants), log),
+    sessions: follow(history, sources.sessions, sessionsEffects(), log),
+  }
+  const renewing = startRenewing(options)
+  const creating = { history, grants, names: namesFrom(options.viewers), now }
+  const queued = boundedQueue({
+    name: 'signing',
+    running: options.enrollmentsRunning,
+    waiting: options.enrollmentsWaiting,
+  })
+  const enroll = enroller({ history, owners, keyring, queued, now, log })
+  return {
+    entities: entities(creating),
+    changes: changeService(history, {
+      ...loadersOf(history.db, [enrollment]),
+      keys: () => allKeysTold(history.db),
+    }),
+    pki: pkiService({ ...creating, keyring, followed, enroll }),
+
+    async [Symbol.asyncDispose]() {
+      await renewing[Symbol.asyncDispose]()
+      await followed.sessions[Symbol.asyncDispose]()
+      await followed.identity[Symbol.asyncDispose]()
+      await keys[Symbol.asyncDispose]()
+    },
+  }
+}

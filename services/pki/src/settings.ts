@@ -1,0 +1,52 @@
+import { peersSetting, serviceSettings, setting } from '@overlay/platform'
+
+const minutes = { min: 5, max: 525_600, default: 180 }
+
+/** What making the first keys needs. */
+export const initSettings = {
+  databaseUrl: serviceSettings.databaseUrl,
+  logLevel: serviceSettings.logLevel,
+  logFormat: serviceSettings.logFormat,
+  address: setting.address('OVERLAY_ADDRESS', 'Where clients reach the APIs, as host:port', {
+    default: 'localhost:1280',
+  }),
+  keySecret: setting.secret(
+    'OVERLAY_KEY_SECRET',
+    'Encrypts private keys in the database; without it they are lost',
+    {
+      min: 32,
+    },
+  ),
+}
+
+/** Everything that this process reads from its environment. */
+export const pkiSettings = {
+  ...serviceSettings,
+  ...initSettings,
+  identityPeers: peersSetting('identity'),
+  sessionsPeers: peersSetting('sessions'),
+  identityMinutes: setting.number(
+    'OVERLAY_ENROLLMENT_MINUTES',
+    'How long the enrollment of an identity lasts, unless it says so itself',
+    minutes,
+  ),
+  routerMinutes: setting.number(
+    'OVERLAY_ROUTER_ENROLLMENT_MINUTES',
+    'How long the enrollment of a router lasts',
+    minutes,
+  ),
+  enrollmentsRunning: setting.number(
+    'OVERLAY_ENROLLMENTS_RUNNING',
+    'Certificates signed at once, in one process',
+    {
+      min: 1,
+      max: 64,
+      default: 4,
+    },
+  ),
+  enrollmentsWaiting: setting.number(
+    'OVERLAY_ENROLLMENTS_WAITING',
+    'Enrollments that may wait; those beyond are refused with 429',
+    { min: 1, max: 10_000, default: 250 },
+  ),
+}

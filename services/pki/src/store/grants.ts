@@ -1,0 +1,47 @@
+import { randomUUID } from 'node:crypto'
+import { newId } from '@overlay/platform'
+import type { EnrollmentWish } from '@overlay/rpc'
+import type { Enrollment, Method } from '../domain/enrollment.js'
+import { enrollmentJwt } from '../domain/jwt.js'
+import type { Keyring } from './keyring.js'
+
+/** How enrollments are made out of wishes. */
+export interface Grants {
+  /** The enrollment that the wish becomes; nothing is stored. */
+  made(wish: EnrollmentWish): Promise<Enrollment>
+  /** Another token and another end for the same enrollment. */
+  remade(known: Enrollment, expiresAt: Date): Promise<Enrollment>
+}
+
+export interface GrantOptions {
+  /** Advertised `host:port` of the APIs. */
+  readonly address: string
+  readonly identityMinutes: number
+  readonly routerMinutes: number
+  readonly now: () => Date
+  keyring(): Promise<Keyring>
+}
+
+export function openGrants({ address, identityMinutes, routerMinutes, now, keyring }: GrantOptions): Grants {
+  const signed = async (made: Omit<Enrollment, 'jwt'>): Promise<Enrollment> => {
+    const { privateKey, keyId } = (await keyring()).server
+    return { ...made, jwt: enrollmentJwt({ address, privateKey, keyId }, made) }
+  }
+  return {
+    made(wish) {
+      const minutes = wish.identityId ? identityMinutes : routerMinutes
+      return signed({
+        id: wish.id || newId('short'),
+        token: wish.token || randomUUID(),
+        method: wish.method as Method,
+        identityId: wish.identityId || null,
+        edgeRouterId: wish.edgeRouterId || null,
+        transitRouterId: wish.transitRouterId || null,
+        caId: wish.caId || null,
+        username: wish.username || null,
+        expiresAt: new Date(wish.expiresAtMs || now().getTime() + minutes * 60_000),
+      })
+    },
+    remade: (known, expiresAt) => signed({ ...known, token: randomUUID(), expiresAt }),
+  }
+}

@@ -1,0 +1,43 @@
+import { type Bus, type History, localSource, metrics, openProjection } from '@overlay/platform'
+import type { Logger } from 'pino'
+import { type Keyring, readKeyring } from './keyring.js'
+import { allKeysTold } from './keys.js'
+
+export interface Keys extends AsyncDisposable {
+  /** Opened once, and again when any replica has changed a key. */
+  keyring(): Promise<Keyring>
+}
+
+export async function openKeys(history: History, secret: string, bus: Bus, log: Logger): Promise<Keys> {
+  let known: Promise<Keyring> | undefined
+  const forget = (): void => {
+    known = undefined
+  }
+  const read = async (): Promise<Keyring> => {
+    try {
+      const keyring = await readKeyring(history.db, secret, new Date())
+      for (const [role, expiry] of Object.entries(keyring.expiry))
+        metrics.certificateExpiry.set({ role }, expiry.getTime() / 1000)
+      return keyring
+    } catch (err) {
+      forget() // who asks next reads again
+      throw err
+    }
+  }
+  const memory = {
+    kinds: ['keys'],
+    reset: forget,
+    apply: (changes: readonly unknown[]) => {
+      if (changes.length > 0) forget()
+    },
+  }
+  const source = localSource(history, { keys: () => allKeysTold(history.db) })
+  const projection = await openProjection(source, memory, { bus, log })
+  return {
+    keyring() {
+      known ??= read()
+      return known
+    },
+    [Symbol.asyncDispose]: () => projection[Symbol.asyncDispose](),
+  }
+}

@@ -1,0 +1,178 @@
+import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
+import { Fault } from '@overlay/rpc'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fingerprintOf } from '../src/domain/signer.js'
+import { context, faultOf, noWish, type Pki, startPki } from './network.js'
+import { newCsr, newKey, verifies } from './openssl.js'
+
+let pki: Pki
+beforeAll(async () => {
+  pki = await startPki()
+})
+afterAll(() => pki[Symbol.asyncDispose]())
+
+const addedFor = ({ id }: { readonly id: string }) =>
+  pki.added.filter(({ enrollmentId }) => enrollmentId === id)
+
+/** An edge or transit router that has to enroll; answers with its token. */
+async function router(method: 'erott' | 'trott', routerId = randomUUID()) {
+  const wish = { ...noWish, method, [method === 'erott' ? 'edgeRouterId' : 'transitRouterId']: routerId }
+  const { id } = await pki.pki.createEnrollment(wish, context)
+  const found = (await pki.outstanding()).find((row) => row.id === id)
+  return { id, routerId, token: String(found?.token) }
+}
+
+test('an identity redeems its token for a certificate of its key, once', async () => {
+  const key = newKey('RSA-2048')
+  const wish = await pki.wish({ method: 'ott' })
+  const { id, token, identityId } = wish
+  const csrPem = newCsr('/C=US/CN=any name', { key, more: ['-addext', 'subjectAltName=DNS:x.example'] })
+
+  const { method, certPem, chainPem } = await pki.enroll({ token, csrPem })
+  const { pems } = await pki.pki.getTrustBundle({}, context)
+  expect(method).toBe('ott')
+  expect(verifies(chainPem, pems[0] ?? '', 'sslclient')).toBe('chain: OK')
+  expect(chainPem.startsWith(certPem) && certPem.endsWith('\n')).toBe(true)
+  const certificate = new X509Certificate(certPem)
+  expect(certificate.checkPrivateKey(createPrivateKey(key))).toBe(true)
+  expect([certificate.subject, certificate.subjectAltName]).toEqual(['C=US\nCN=any name', undefined])
+  expect(addedFor(wish)).toEqual([
+    { identityId, enrollmentId: id, certPem, isIssuedByNetwork: true, username: '', password: '' },
+  ])
+
+  expect(await pki.outstanding()).not.toContainEqual(expect.objectContaining({ id }))
+  expect(await faultOf(pki.enroll({ token, csrPem }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
+})
+
+test('of four requests at once with one token, one wins', async () => {
+  const wish = await pki.wish({})
+  const { token } = wish
+  const requests = Array.from({ length: 4 }, () => pki.enroll({ token, csrPem: newCsr() }))
+  const results = await Promise.allSettled(requests)
+  const reasons = results.flatMap((result) => (result.status === 'rejected' ? [result.reason.code] : []))
+  expect(reasons).toEqual(Array(3).fill('INVALID_ENROLLMENT_TOKEN'))
+  expect(addedFor(wish).length).toBe(1)
+})
+
+test.each([
+  ['nothing', {}, 'csrPem must not be null or empty'],
+  ['no PEM', { csrPem: 'not a csr' }, 'could not decode csrPem as PEM'],
+  ['two requests', { csrPem: newCsr() + newCsr() }, 'unexpected PEM blocks at end of CSR'],
+])('%s: the token stays as it was', async (_what, request, cause) => {
+  const { token } = await pki.wish({})
+  expect(await faultOf(pki.enroll({ token, ...request }))).toEqual(['COULD_NOT_PROCESS_CSR', cause])
+  expect((await pki.enroll({ token, csrPem: newCsr() })).method).toBe('ott')
+})
+
+test('a token that nobody knows, and the method of authorities that do not exist, are refused', async () => {
+  expect(await faultOf(pki.enroll({ token: randomUUID() }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
+  expect(await faultOf(pki.enroll({ token: '' }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
+  expect(await faultOf(pki.enroll({ method: 'ca' }))).toEqual(['ENROLLMENT_NO_VALID_CAS'])
+})
+
+test('past its end a token is refused, whatever its method', async () => {
+  let now = new Date()
+  await using pki = await startPki({ now: () => now })
+  const ott = await pki.wish({})
+  const updb = await pki.wish({ method: 'updb', username: 'alice' })
+  now = new Date(now.getTime() + 180 * 60_000 + 1)
+  expect(await faultOf(pki.enroll({ token: ott.token, csrPem: newCsr() }))).toEqual(['ENROLLMENT_EXPIRED'])
+  expect(await faultOf(pki.enroll({ token: updb.token, password: 'secret' }))).toEqual(['ENROLLMENT_EXPIRED'])
+})
+
+test('a user name gets its password; one of the wrong length leaves the token as it was', async () => {
+  const wish = await pki.wish({ method: 'updb', username: 'alice' })
+  const { id, token, identityId } = wish
+  for (const password of [undefined, 'four', 'x'.repeat(101)])
+    expect((await faultOf(pki.enroll({ token, ...(password !== undefined && { password }) })))[0]).toBe(
+      'COULD_NOT_VALIDATE',
+    )
+  expect(await pki.enroll({ token, username: 'mallory', password: 'secret' })).toEqual({
+    method: 'updb',
+    certPem: '',
+    chainPem: '',
+    serverChainPem: '',
+    caPem: '',
+  })
+  const nothing = { certPem: '', isIssuedByNetwork: false }
+  expect(addedFor(wish)).toEqual([
+    { ...nothing, identityId, enrollmentId: id, username: 'alice', password: 'secret' },
+  ])
+})
+
+test.each(['an edge', 'a transit'] as const)(
+  '%s router redeems its token for two certificates',
+  async (kind) => {
+    const { id, routerId, token } = await router(kind === 'an edge' ? 'erott' : 'trott')
+    const names = ['-addext', 'subjectAltName=DNS:r.example,IP:127.0.0.1']
+    const csrPem = newCsr(kind === 'an edge' ? `/O=o/CN=${routerId}` : '/O=o/CN=someone')
+
+    const answer = await pki.enroll({ token, csrPem, serverCsrPem: newCsr('/CN=s', { more: names }) })
+    const { pems } = await pki.pki.getTrustBundle({}, context)
+    expect(verifies(answer.chainPem, pems[0] ?? '', 'sslclient')).toBe('chain: OK')
+    expect(verifies(answer.serverChainPem, pems[0] ?? '', 'sslserver')).toBe('chain: OK')
+    expect(answer.caPem).toBe(pems.join(''))
+    expect(new X509Certificate(answer.certPem).subject).toBe(`O=o\nCN=${routerId}`)
+    expect(new X509Certificate(answer.serverChainPem).subjectAltName).toBe(
+      'DNS:r.example, IP Address:127.0.0.1',
+    )
+    const { certPem } = answer
+    const fingerprint = fingerprintOf(certPem)
+    expect(pki.admitted.filter(({ enrollmentId }) => enrollmentId === id)).toEqual([
+      { routerId, enrollmentId: id, certPem, fingerprint },
+    ])
+    expect(await pki.outstanding()).not.toContainEqual(expect.objectContaining({ id }))
+  },
+)
+
+test.each([
+  ['no request', {}, ['MISSING_OR_INVALID_CSR', 'invalid server CSR']],
+  ['none for the server', { csrPem: newCsr('/CN=r1') }, ['MISSING_OR_INVALID_CSR', 'invalid server CSR']],
+  ['none for the client', { serverCsrPem: newCsr() }, ['MISSING_OR_INVALID_CSR', 'invalid client CSR']],
+  ['empty ones', { csrPem: '', serverCsrPem: '' }, ['COULD_NOT_PROCESS_CSR', 'invalid server CSR']],
+  ['a broken one', { csrPem: 'x', serverCsrPem: newCsr() }, ['COULD_NOT_PROCESS_CSR', 'invalid client CSR']],
+  [
+    'another name',
+    { csrPem: newCsr('/CN=r2'), serverCsrPem: newCsr() },
+    ['COULD_NOT_PROCESS_CSR', 'invalid client CSR'],
+  ],
+])('an edge router that sends %s is refused, and its token stays', async (_what, request, fault) => {
+  const { routerId, token } = await router('erott')
+  expect(await faultOf(pki.enroll({ token, ...request }))).toEqual(fault)
+  await pki.enroll({ token, csrPem: newCsr(`/CN=${routerId}`), serverCsrPem: newCsr() })
+})
+
+test('what the owner refuses leaves the token for the next try at once', async () => {
+  const refusals = [new Fault('COULD_NOT_VALIDATE', 'taken'), new Fault('NOT_FOUND')]
+  const addAuthenticator = async () => {
+    throw refusals.shift()
+  }
+  const owners = { identity: { addAuthenticator }, sessions: { admitRouter: addAuthenticator } }
+  await using pki = await startPki({ owners })
+  const { token } = await pki.wish({ method: 'updb', username: 'alice' })
+  expect(await faultOf(pki.enroll({ token, password: 'secret' }))).toEqual(['COULD_NOT_VALIDATE', 'taken'])
+  // the identity is gone: its token is one of nobody
+  expect(await faultOf(pki.enroll({ token, password: 'secret' }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
+})
+
+test('while it is unknown whether the owner has it, nobody else may redeem the token', async () => {
+  const addAuthenticator = async () => {
+    throw new Fault('TIMEOUT')
+  }
+  const owners = { identity: { addAuthenticator }, sessions: { admitRouter: addAuthenticator } }
+  await using pki = await startPki({ owners })
+  const { token } = await pki.wish({})
+  const request = { token, csrPem: newCsr() }
+  expect(await faultOf(pki.enroll(request))).toEqual(['TIMEOUT'])
+  expect(await faultOf(pki.enroll(request))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
+})
+
+test('a full queue refuses before anything is signed', async () => {
+  await using pki = await startPki({ enrollmentsRunning: 1, enrollmentsWaiting: 1 })
+  const { token } = await pki.wish({})
+  const csrPem = newCsr()
+  const calls = await Promise.allSettled(Array.from({ length: 8 }, () => pki.enroll({ token, csrPem })))
+  const codes = calls.map((call) => (call.status === 'rejected' ? call.reason.code : 'OK'))
+  expect(codes).toContain('SERVER_TOO_MANY_REQUESTS')
+  expect(pki.added.length).toBeLessThanOrEqual(1)
+})

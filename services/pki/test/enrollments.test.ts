@@ -1,0 +1,215 @@
+import { createPublicKey, randomUUID, verify, X509Certificate } from 'node:crypto'
+import sql from 'sql-template-tag'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { context, faultOf, noWish, type Pki, startPki } from './network.js'
+import { newCsr } from './openssl.js'
+
+let pki: Pki
+beforeAll(async () => {
+  pki = await startPki()
+})
+afterAll(() => pki[Symbol.asyncDispose]())
+
+const rowOf = async (id: string) => (await pki.outstanding()).find((row) => row.id === id)
+const viewOf = async (kind: string, id: string) => {
+  const { json } = await pki.entities.view({ kind, ids: [id] }, context)
+  return JSON.parse(Buffer.from(json[0] ?? '').toString())
+}
+const create = (body: object) =>
+  pki.entities.create({ kind: 'enrollments', json: Buffer.from(JSON.stringify(body)) }, context)
+const known = () => {
+  const id = randomUUID()
+  pki.names.set(id, 'alice')
+  return id
+}
+const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
+
+test('an identity that wants an enrollment has it when its position is reached, once', async () => {
+  const before = Date.now()
+  const wish = await pki.wish({})
+  const { id, token, identityId } = wish
+  await pki.tell('identity', 'identities', identityId, { name: 'bob', enrollmentWanted: wish })
+
+  const { enrollment } = await viewOf('identities', identityId)
+  expect(enrollment).toEqual({ ott: { id, token, jwt: expect.any(String), expiresAt: expect.any(String) } })
+  const minutes = (Date.parse(enrollment.ott.expiresAt) - before) / 60_000
+  expect(Math.round(minutes)).toBe(180)
+})
+
+test('its token is signed by the key that gateways serve, and names their address', async () => {
+  const { identityId, token } = await pki.wish({})
+  const { jwt, expiresAt } = (await viewOf('identities', identityId)).enrollment.ott
+  const [header, claims, signature] = jwt.split('.') as [string, string, string]
+  const { chainPem, fingerprint } = await pki.pki.getServerCertificate({}, context)
+  const key = createPublicKey(new X509Certificate(chainPem).publicKey.export({ type: 'spki', format: 'pem' }))
+  const signed = Buffer.from(`${header}.${claims}`)
+  const proof = Buffer.from(signature, 'base64url')
+  expect(verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, proof)).toBe(true)
+  expect(JSON.parse(Buffer.from(header, 'base64url').toString()).kid).toBe(fingerprint)
+  expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toEqual({
+    iss: 'https://api.example:1280',
+    sub: identityId,
+    aud: [''],
+    exp: Math.floor(Date.parse(expiresAt) / 1000),
+    jti: token,
+    em: 'ott',
+    ctrls: null,
+  })
+})
+
+test('enrollments show the one that they are for, and nothing that they do not have', async () => {
+  const { id, token, identityId } = await pki.wish({})
+  pki.names.set(identityId, 'carol')
+  expect(await rowOf(id)).toEqual({
+    _links: { self: { href: `./enrollments/${id}` } },
+    createdAt: expect.any(String),
+    expiresAt: expect.any(String),
+    id,
+    identity: expect.objectContaining({ entity: 'identities', id: identityId, name: 'carol' }),
+    identityId,
+    jwt: expect.any(String),
+    method: 'ott',
+    tags: {},
+    token,
+    updatedAt: expect.any(String),
+  })
+})
+
+test('what followers and the audit get holds neither token nor JWT', async () => {
+  const { id, token } = await pki.wish({})
+  await pki.enroll({ token, csrPem: newCsr() })
+  const { rows } = await pki.history.db.query<{ text: string }>(sql`
+    select row_to_json(change)::text as text from change where entity_id = ${id}
+     union all select row_to_json(audit)::text from audit where entity_id = ${id}`)
+  expect(rows.length).toBe(4)
+  expect(JSON.stringify(rows)).not.toMatch(new RegExp(`${token}|eyJ`))
+})
+
+test('a crash after the owner has added the authenticator leads to the same end', async () => {
+  const redeemed = await pki.wish({})
+  await pki.tell('identity', 'authenticators', randomUUID(), { enrollmentId: redeemed.id })
+  expect(await rowOf(redeemed.id)).toBeUndefined()
+  expect(await faultOf(pki.enroll({ token: redeemed.token, csrPem: newCsr() }))).toEqual([
+    'INVALID_ENROLLMENT_TOKEN',
+  ])
+})
+
+test('a token whose claim has run out may be claimed anew, but what the owner has it keeps', async () => {
+  const { id, token } = await pki.wish({})
+  await pki.history.db.query(sql`
+    update enrollment set claimed_until = now() - interval '1 s', claim_hash = 'of another' where id = ${id}`)
+  pki.added.push({
+    identityId: '',
+    enrollmentId: id,
+    certPem: 'first',
+    isIssuedByNetwork: true,
+    username: '',
+    password: '',
+  })
+  expect(await faultOf(pki.enroll({ token, csrPem: newCsr() }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
+  expect(await rowOf(id)).toBeUndefined()
+})
+
+test('a wish that is told again after its enrollment ended is not granted again', async () => {
+  const wish = await pki.wish({})
+  await pki.entities.delete({ kind: 'enrollments', id: wish.id }, context)
+  await pki.tell('identity', 'identities', wish.identityId, { enrollmentWanted: wish })
+  expect(await rowOf(wish.id)).toBeUndefined()
+})
+
+test('enrollments go with their identity or router', async () => {
+  const { id, identityId } = await pki.wish({})
+  await pki.tell('identity', 'identities', identityId, null)
+  const router = await pki.pki.createEnrollment({ ...noWish, method: 'erott', edgeRouterId: 'gone' }, context)
+  await pki.tell('sessions', 'edge-routers', 'gone', null)
+  expect([await rowOf(id), await rowOf(router.id)]).toEqual([undefined, undefined])
+  const { rows } = await pki.history.db.query(
+    sql`select from ended_enrollment where identity_id = ${identityId}`,
+  )
+  expect(rows).toEqual([])
+})
+
+test('a router has one enrollment, the latest; having enrolled it has none', async () => {
+  const wish = { ...noWish, method: 'erott', edgeRouterId: randomUUID() }
+  const first = await pki.pki.createEnrollment(wish, context)
+  const second = await pki.pki.createEnrollment(wish, context)
+  expect([await rowOf(first.id), (await rowOf(second.id))?.edgeRouterId]).toEqual([
+    undefined,
+    wish.edgeRouterId,
+  ])
+  const { token, jwt, createdAt, expiresAt } = (await rowOf(second.id)) ?? {}
+  expect(await viewOf('edge-routers', wish.edgeRouterId)).toEqual({
+    enrollmentToken: token,
+    enrollmentJwt: jwt,
+    enrollmentCreatedAt: createdAt,
+    enrollmentExpiresAt: expiresAt,
+  })
+  await pki.tell('sessions', 'edge-routers', wish.edgeRouterId, { isVerified: true })
+  expect(Object.values(await viewOf('edge-routers', wish.edgeRouterId))).toEqual([null, null, null, null])
+})
+
+test('an admin gives an identity another enrollment, one of each method', async () => {
+  const identityId = known()
+  const expiresAt = inAnHour()
+  const { id } = await create({ method: 'ott', identityId, expiresAt })
+  expect(await rowOf(id)).toMatchObject({ method: 'ott', identityId, expiresAt })
+  expect(await faultOf(create({ method: 'ott', identityId, expiresAt }))).toEqual([
+    'ENROLLMENT_EXISTS',
+    expect.objectContaining({ field: 'method', value: 'ott' }),
+  ])
+  await create({ method: 'updb', identityId, expiresAt, username: 'alice' })
+})
+
+test.each([
+  ['an unknown identity', { identityId: 'nobody' }, 'identity not found'],
+  ['a past end', { expiresAt: '2001-01-01T00:00:00Z' }, 'expiresAt must be in the future'],
+  ['an unknown authority', { method: 'ottca', caId: 'nothing' }, 'ca not found'],
+  ['no user name', { method: 'updb' }, 'username must have 4 to 100 characters'],
+])('an enrollment with %s is refused', async (_what, more, reason) => {
+  const body = { method: 'ott', identityId: known(), expiresAt: inAnHour(), ...more }
+  expect(await faultOf(create(body))).toEqual([
+    'REFERENCED_ENTITY_NOT_FOUND',
+    expect.stringContaining(`is invalid: ${reason}`),
+  ])
+})
+
+test('what could not be granted is refused before it is asked for', async () => {
+  const check = (more: object) =>
+    faultOf(pki.pki.checkEnrollment({ ...noWish, identityId: 'i', ...more }, context))
+  expect(await check({ method: 'ottca', caId: 'nothing' })).toEqual([
+    'NOT_FOUND',
+    { field: 'caId', reason: 'ca not found', value: 'nothing' },
+  ])
+  expect(await check({ method: 'updb', username: 'abc' })).toEqual([
+    'COULD_NOT_VALIDATE',
+    expect.objectContaining({ field: 'username' }),
+  ])
+  const { identityId } = await pki.wish({})
+  expect((await check({ identityId }))[0]).toBe('ENROLLMENT_EXISTS')
+  expect(await pki.pki.checkEnrollment({ ...noWish, identityId: 'i' }, context)).toEqual({})
+})
+
+test('a refreshed enrollment has another token and end, and the old token is dead', async () => {
+  const { id, token, identityId } = await pki.wish({})
+  const expiresAtMs = Date.parse('2098-01-01T00:00:00Z')
+  await pki.pki.refreshEnrollment({ id, expiresAtMs }, context)
+  const { ott } = (await viewOf('identities', identityId)).enrollment
+  expect(ott).toMatchObject({ id, expiresAt: '2098-01-01T00:00:00.000Z' })
+  expect(ott.token).not.toBe(token)
+  expect(await faultOf(pki.enroll({ token, csrPem: newCsr() }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
+  expect((await pki.enroll({ token: ott.token, csrPem: newCsr() })).method).toBe('ott')
+})
+
+test('a refresh into the past, of nothing, or of a router is refused', async () => {
+  const expiresAtMs = Date.now() + 60_000
+  const { id } = await pki.wish({})
+  const router = await pki.pki.createEnrollment(
+    { ...noWish, method: 'erott', edgeRouterId: randomUUID() },
+    context,
+  )
+  const refresh = async (one: string, at = expiresAtMs) =>
+    (await faultOf(pki.pki.refreshEnrollment({ id: one, expiresAtMs: at }, context)))[0]
+  expect(await refresh(id, 1)).toBe('COULD_NOT_VALIDATE')
+  expect(await refresh('nothing')).toBe('NOT_FOUND')
+  expect(await refresh(router.id)).toBe('COULD_NOT_VALIDATE')
+})

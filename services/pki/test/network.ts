@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto'
+import { testDatabase } from '@overlay/launcher/testing'
+import { localSource, noBus, openDatabase, openHistory, type RowChange } from '@overlay/platform'
+import { type Context, type EnrollmentWish, type EnrollRequest, Fault, ownContext } from '@overlay/rpc'
+import pino from 'pino'
+import { initPki } from '../src/init.js'
+import type { Owners } from '../src/rpc/enroll/offer.js'
+import { openService, type ServiceOptions } from '../src/service.js'
+
+const log = pino({ level: 'silent' })
+const keySecret = 'a key secret of at least 32 characters'
+const address = 'api.example:1280'
+export const context: Context = ownContext(new AbortController().signal)
+
+type Added = Parameters<Owners['identity']['addAuthenticator']>[0]
+type Admitted = Parameters<Owners['sessions']['admitRouter']>[0]
+
+/** A pki of its own, beside owners that keep what they are told and have a real history. */
+export async function startPki(more: Partial<ServiceOptions> = {}) {
+  const database = await testDatabase('identity', 'pki', 'sessions')
+  const [pki, identity, sessions] = (['pki', 'identity', 'sessions'] as const).map((schema) =>
+    openDatabase(database.urlOf(schema), schema, { max: 8 }),
+  )
+  if (!pki || !identity || !sessions) throw new Error('three databases were opened')
+  await initPki({ databaseUrl: database.urlOf('pki'), keySecret, address, log })
+  const history = await openHistory(pki, noBus, log)
+  const owners = {
+    identity: await openHistory(identity, noBus, log),
+    sessions: await openHistory(sessions, noBus, log),
+  }
+
+  const added: Added[] = []
+  const admitted: Admitted[] = []
+  const names = new Map<string, string>()
+  const told = new Map<string, { readonly kind: string; readonly json: object }>()
+  const rowsOf = (kind: string) =>
+    async function* () {
+      for (const [id, row] of told) if (row.kind === kind) yield { id, json: row.json }
+    }
+
+  const service = await openService({
+    history,
+    bus: noBus,
+    log,
+    keySecret,
+    address,
+    identityMinutes: 180,
+    routerMinutes: 60,
+    enrollmentsRunning: 2,
+    enrollmentsWaiting: 100,
+    owners: {
+      identity: {
+        async addAuthenticator(request) {
+          const created = !added.some(({ enrollmentId }) => enrollmentId === request.enrollmentId)
+          if (created) added.push(request)
+          return { authenticatorId: request.enrollmentId, created, position: undefined }
+        },
+      },
+      sessions: {
+        async admitRouter(request) {
+          admitted.push(request)
+          return { id: request.routerId, position: undefined }
+        },
+      },
+    },
+    viewers: {
+      identity: viewerOf(names),
+      sessions: viewerOf(names),
+    },
+    sources: {
+      identity: localSource(owners.identity, {
+        identities: rowsOf('identities'),
+        authenticators: rowsOf('authenticators'),
+      }),
+      sessions: localSource(owners.sessions, { 'edge-routers': rowsOf('edge-routers') }),
+    },
+    ...more,
+  })
+
+  /** A change of another service, with all that follows from it here. */
+  const tell = async (schema: 'identity' | 'sessions', kind: string, id: string, json: object | null) => {
+    const change: RowChange = { kind, id, before: null, after: json, told: json }
+    if (json) told.set(id, { kind, json })
+    else told.delete(id)
+    const { position } = await owners[schema].write(context, async () => ({ result: id, changes: [change] }))
+    await service.pki.reach({ schema, position }, context)
+  }
+
+  return {
+    ...service,
+    history,
+    owners,
+    added,
+    admitted,
+    names,
+    tell,
+    /** An identity with this enrollment; answers with the token. */
+    async wish(given: Partial<EnrollmentWish>) {
+      const wanted = { ...noWish, id: randomUUID(), token: randomUUID(), identityId: randomUUID(), ...given }
+      await tell('identity', 'identities', wanted.identityId, { name: 'alice', enrollmentWanted: wanted })
+      return wanted
+    },
+    enroll: (request: Partial<EnrollRequest>) => service.pki.enroll({ ...noRequest, ...request }, context),
+    async outstanding(): Promise<readonly Row[]> {
+      const { rows } = await service.entities.list(listRequest, context)
+      return JSON.parse(Buffer.from(rows).toString()) as Row[]
+    },
+    async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]()
+      for (const one of [history, owners.identity, owners.sessions]) {
+        await one[Symbol.asyncDispose]()
+        await one.db[Symbol.asyncDispose]()
+      }
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export type Pki = Awaited<ReturnType<typeof startPki>>
+export type Row = Readonly<Record<string, unknown>>
+
+const viewerOf = (names: ReadonlyMap<string, string>) => ({
+  view: async ({ ids }: { readonly ids: readonly string[] }) => ({
+    json: ids.map((id) => {
+      const name = names.get(id)
+      return name ? Buffer.from(JSON.stringify({ name })) : Buffer.alloc(0)
+    }),
+  }),
+})
+
+export const noWish: EnrollmentWish = {
+  id: '',
+  token: '',
+  method: 'ott',
+  identityId: '',
+  edgeRouterId: '',
+  transitRouterId: '',
+  caId: '',
+  username: '',
+  expiresAtMs: 0,
+}
+
+const noRequest: EnrollRequest = { method: '', token: '', username: '', name: '', peerCertificates: [] }
+
+const listRequest = {
+  kind: 'enrollments',
+  query: {
+    filter: '',
+    sort: '',
+    limit: '-1',
+    offset: '',
+    roleFilter: [],
+    roleSemantic: '',
+    after: Buffer.alloc(0),
+  },
+  within: undefined,
+  perspective: undefined,
+}
+
+/** The fault that a call ends with, as a client sees it. */
+export async function faultOf(call: Promise<unknown>): Promise<readonly unknown[]> {
+  const err = await call.then(
+    () => undefined,
+    (failure: unknown) => failure,
+  )
+  if (!(err instanceof Fault)) throw err ?? new Error('it did not fail')
+  return err.detail === undefined ? [err.code] : [err.code, err.detail]
+}
