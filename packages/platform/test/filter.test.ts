@@ -383,7 +383,7 @@ test('every filter that is not refused runs', async () => {
     }),
     { numRuns: 1_000 },
   )
-  expect(ran).toBeGreaterThan(100)
+  expect(ran).toBeGreaterThan(50)
 })
 
 test('a filter of the greatest length runs', async () => {
