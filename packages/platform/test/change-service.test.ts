@@ -1,0 +1,102 @@
+import { ChangeServiceService, connectPeers, host, remote, serve } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { changeService } from '../src/change-service.js'
+import type { History } from '../src/history.js'
+import { openProjection } from '../src/projection.js'
+import { remoteSource } from '../src/source.js'
+import { log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
+
+let streams: Streams
+beforeAll(async () => {
+  streams = await openStreams()
+})
+afterEach(() => streams.close())
+afterAll(() => streams[Symbol.asyncDispose]())
+
+const secret = 'of all services, thirty-two characters'
+const rows = numbersTo(1201).map((n) => ({ id: `row ${n}`, json: { text: 'x'.repeat(2000) } }))
+const serving = (history: History) =>
+  serve('127.0.0.1:0', { log, secret }, [
+    host(
+      ChangeServiceService,
+      changeService(history, {
+        async *identities() {
+          yield* rows
+        },
+      }),
+    ),
+  ])
+const soon = () => AbortSignal.timeout(10_000)
+
+/** Two replicas of the owner, and who follows them over the network. */
+async function network() {
+  const histories = [await streams.replica(), await streams.replica()] as const
+  const servers = [await serving(histories[0]), await serving(histories[1])] as const
+  const peers = connectPeers(servers.map(({ port }) => `127.0.0.1:${port}`).join(), { secret })
+  const ids = new Set<string>()
+  const projection = await openProjection(
+    remoteSource('identity', remote(ChangeServiceService, peers)),
+    {
+      kinds: ['identities'],
+      reset: () => ids.clear(),
+      apply(changes) {
+        for (const { id } of changes) ids.add(id)
+      },
+    },
+    { bus: streams.bus, log },
+  )
+  return {
+    histories,
+    servers,
+    projection,
+    ids,
+    async [Symbol.asyncDispose]() {
+      await projection[Symbol.asyncDispose]()
+      await peers[Symbol.asyncDispose]()
+      for (const server of servers) await server[Symbol.asyncDispose]()
+    },
+  }
+}
+
+test('what is too large for one message arrives in several', async () => {
+  await using net = await network()
+  expect(net.ids.size).toBe(rows.length)
+  const [one] = net.histories
+  const position = await write(one, ...rows.map(({ id, json }) => told(`changed ${id}`, json)))
+  await net.projection.reach(position, soon())
+  expect(net.ids.size).toBe(2 * rows.length)
+})
+
+test('a replica of the owner that ends leaves its followers to the others', async () => {
+  await using net = await network()
+  const [one, other] = net.histories
+  await net.servers[0][Symbol.asyncDispose]()
+  await net.projection.reach(await write(one, told('a')), soon())
+  await until(() => net.projection.trusted())
+  await write(other, told('b'))
+  await net.projection.confirm(soon())
+  expect([net.ids.has('a'), net.ids.has('b')]).toEqual([true, true])
+})
+
+test('an owner on a new timeline is loaded anew', async () => {
+  await using net = await network()
+  await streams.admin.query(sql`update stream set wal = '00000000'`)
+  const position = await write(net.histories[0], told('after'))
+  await net.projection.reach(position, soon())
+  expect(net.projection.position()).toEqual(position)
+})
+
+test('after its database was away, an owner goes on, and its followers with it', async () => {
+  await using net = await network()
+  await streams.admin.query(sql`
+    select pg_terminate_backend(pid) from pg_stat_activity
+     where application_name = 'identity' and usename <> current_user and datname = current_database()`)
+  let position = await write(net.histories[0], told('again')).catch(() => undefined)
+  await until(async () => {
+    position ??= await write(net.histories[0], told('again')).catch(() => undefined)
+    return position !== undefined
+  })
+  if (position) await net.projection.reach(position, soon())
+  await until(() => net.ids.has('again') && net.projection.trusted())
+})
