@@ -7,6 +7,7 @@ entries=
 for folder in gateway launcher services/identity services/pki services/policy services/sessions; do
   entries="$entries $folder/dist/main=$folder/src/main.ts"
 done
+entries="$entries services/identity/dist/identity-init=services/identity/src/identity-init.ts"
 
 # Bundled CommonJS modules expect what ES modules do not have.
 banner="import { createRequire as requireFrom } from 'node:module'

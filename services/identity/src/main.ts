@@ -47,7 +47,6 @@ await using db = openDatabase(settings.databaseUrl, 'identity')
 await using history = await openHistory(db, bus, log)
 await using pkiPeers = connectPeers(settings.pkiPeers, secret)
 await using policyPeers = connectPeers(settings.policyPeers, secret)
-await using sessionsPeers = connectPeers(settings.sessionsPeers, secret)
 
 const pki = remote(PkiServiceService, pkiPeers)
 const hashing = openHashing({
@@ -71,10 +70,7 @@ const own = entities({
   trust,
   pki,
   services: remote(EntityServiceService, policyPeers),
-  others: {
-    pki: remote(EntityServiceService, pkiPeers),
-    sessions: remote(EntityServiceService, sessionsPeers),
-  },
+  enrollments: remote(EntityServiceService, pkiPeers),
 })
 const timeoutSeconds = settings.sessionMinutes * 60
 await using _ops = await serveOps(settings.opsListen, { log, health: healthOf(history, bus, [projection]) })

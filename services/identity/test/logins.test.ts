@@ -187,7 +187,7 @@ test('who is disabled while the password is compared gets no session', async () 
       isOver = true
     })
     entered.catch(() => undefined) // looked at below
-    while (!isOver && !(await isWaiting())) continue
+    while (!isOver && !(await isWaiting()));
   })
   await expect(entered).rejects.toMatchObject(refused)
 })

@@ -1,24 +1,23 @@
 import { authenticator, identity } from '@overlay/model'
-import { entityService, type History } from '@overlay/platform'
+import { entityService, type History, type Viewer } from '@overlay/platform'
 import { type EntityServiceService, invalid, type Methods, type PkiServiceService } from '@overlay/rpc'
 import { personOf } from '../store/subjects.js'
 import { authenticatorWrites, bodyIn } from './authenticators.js'
 import { identityCreation } from './create-identity.js'
 import type { Hashing } from './hashing.js'
-import { hostingOf, type Services } from './hosting.js'
+import { hostingOf } from './hosting.js'
 import { apiSessions } from './kinds/api-sessions.js'
 import { authPolicies, identityTypes } from './kinds/auth-policies.js'
 import { authenticators } from './kinds/authenticators.js'
 import { identities } from './kinds/identities.js'
-import type { Others } from './kinds/identity-view.js'
 import type { Trust } from './trust.js'
 
 export interface Parts {
   readonly history: History
   readonly hashing: Hashing
   readonly trust: Trust
-  readonly others: Others
-  readonly services: Services
+  readonly enrollments: Viewer
+  readonly services: Viewer
   readonly pki: Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'reach'>
 }
 
@@ -26,8 +25,8 @@ type Entities = Methods<EntityServiceService>
 
 /** The uniform operations, and what of them is not uniform: creates that are gathered, passwords that are hashed. */
 export function entities(parts: Parts): Entities {
-  const { history, others, services, pki } = parts
-  const kinds = [identities(others), authenticators, apiSessions, authPolicies, identityTypes]
+  const { history, enrollments, services, pki } = parts
+  const kinds = [identities(enrollments), authenticators, apiSessions, authPolicies, identityTypes]
   const uniform = entityService(history, kinds, async () => new Map())
   const createIdentity = identityCreation(history, pki, services)
   const authenticatorsOf = authenticatorWrites(parts, uniform)

@@ -1,7 +1,5 @@
-import { type Context, type EntityServiceService, type Methods, notFound } from '@overlay/rpc'
-
-/** Whoever knows which services exist. */
-export type Services = Pick<Methods<EntityServiceService>, 'view'>
+import type { Viewer } from '@overlay/platform'
+import { type Context, notFound } from '@overlay/rpc'
 
 export interface Hosting {
   readonly serviceHostingCosts: Readonly<Record<string, number>>
@@ -12,7 +10,7 @@ const precedences = new Set(['default', 'required', 'failed'])
 
 /** What the identity costs as a host, by service. Services that do not exist are refused. */
 export async function hostingOf(
-  services: Services,
+  services: Viewer,
   body: Readonly<Record<string, unknown>>,
   context: Context,
 ): Promise<Hosting> {

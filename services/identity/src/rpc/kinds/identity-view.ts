@@ -1,17 +1,9 @@
 import { authPolicy, identity, identityType, type RowOf, referenceTo, timeText } from '@overlay/model'
-import type { Db, Reading } from '@overlay/platform'
-import type { EntityServiceService, Methods } from '@overlay/rpc'
+import type { Db, Reading, Viewer } from '@overlay/platform'
 import sql from 'sql-template-tag'
 import { isDisabled } from '../../domain/disabled.js'
 
 type Row = RowOf<typeof identity>
-type Viewer = Pick<Methods<EntityServiceService>, 'view'>
-
-/** Who knows the members that are not ours. */
-export interface Others {
-  readonly pki: Viewer
-  readonly sessions: Viewer
-}
 
 interface Shown {
   readonly id: string
@@ -20,23 +12,17 @@ interface Shown {
   readonly authenticators: readonly { id: string; method: string; username: string; fingerprint: string }[]
 }
 
-/** What an identity shows beside its columns, a page at once. Without pki or sessions there is no answer. */
+/** What an identity shows beside its columns, a page at once. Without pki, which knows enrollments, there is no answer. */
 export const identityView =
-  ({ pki, sessions }: Others) =>
+  (pki: Viewer) =>
   async (db: Db, rows: readonly Row[], { context }: Reading): Promise<object[]> => {
     const ids = rows.map(({ id }) => id)
-    const request = { kind: identity.kind, ids }
-    const [own, enrollments, connections] = await Promise.all([
+    const [own, enrollments] = await Promise.all([
       shownOf(db, ids),
-      pki.view(request, context),
-      sessions.view(request, context),
+      pki.view({ kind: identity.kind, ids }, context),
     ])
     const now = new Date()
-    return rows.map((row, i) => ({
-      ...membersOf(row, own.get(row.id), now),
-      ...parsed(enrollments.json[i]),
-      ...parsed(connections.json[i]),
-    }))
+    return rows.map((row, i) => ({ ...membersOf(row, own.get(row.id), now), ...parsed(enrollments.json[i]) }))
   }
 
 const parsed = (json: Uint8Array | undefined): object =>
@@ -53,7 +39,7 @@ function membersOf(row: Row, own: Shown | undefined, now: Date): object {
     ...(disabledUntil && { disabledUntil: timeText(disabledUntil) }),
     isMfaEnabled: false, // nobody can enroll yet
     hasApiSession: own?.hasApiSession ?? false,
-    hasEdgeRouterConnection: false,
+    hasEdgeRouterConnection: false, // routers do not tell yet whom they serve
     authenticators: Object.fromEntries(
       (own?.authenticators ?? []).map(({ id, method, username, fingerprint }) => [
         method,
