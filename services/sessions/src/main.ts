@@ -38,6 +38,7 @@ import { policyEffects } from './events/policy.js'
 import { sessionCreator } from './rpc/create-session.js'
 import { routers } from './rpc/edge-routers.js'
 import { routerWish, sessionsService } from './rpc/sessions-service.js'
+import { viewsOf } from './rpc/views.js'
 import { sessionsSettings } from './settings.js'
 import { edgeRouterSeams } from './store/edge-router.js'
 import { sessionSeams } from './store/session.js'
@@ -80,6 +81,7 @@ await using _policyFollowed = follow(
 await using _ops = await serveOps(settings.opsListen, { log, health: healthOf(history, bus) })
 
 const kinds = [kind(edgeRouter, edgeRouterSeams(owners.pki)), kind(session, sessionSeams(policy))]
+const uniform = entityService(history, kinds, namesFrom(owners))
 const create = sessionCreator({
   db,
   make: sessionMaker(db),
@@ -94,7 +96,7 @@ await using _server = await serve(
   settings.rpcListen,
   { log, secret: settings.peerSecret, observe: observeCall },
   [
-    host(EntityServiceService, routers(entityService(history, kinds, namesFrom(owners)), { enroll })),
+    host(EntityServiceService, { ...routers(uniform, { enroll }), view: viewsOf(db, uniform.view) }),
     host(ChangeServiceService, changeService(history, loadersOf(db, [edgeRouter, session]))),
     host(SessionsServiceService, sessionsService({ history, create, enroll })),
   ],
