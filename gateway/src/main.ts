@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Service } from '@overlay/model'
 import { guardProcess, openLog, readSettings, serveOps, splitAddress, untilStopped } from '@overlay/platform'
@@ -6,9 +5,7 @@ import {
   ChangeServiceService,
   connectPeers,
   EntityServiceService,
-  Fault,
   IdentityServiceService,
-  ownContext,
   PkiServiceService,
   PolicyServiceService,
   remote,
@@ -21,7 +18,8 @@ import { ownWrites } from './auth/own-writes.js'
 import { mount } from './http/frame.js'
 import { instanceId } from './http/ids.js'
 import { observer } from './http/observe.js'
-import { listen, type ServerKey } from './http/server.js'
+import { listen } from './http/server.js'
+import { renewed, serverKey } from './http/server-key.js'
 import type { Services } from './http/services.js'
 import { gatewaySettings, limits } from './settings.js'
 
@@ -83,24 +81,11 @@ const app = mount(
     build: buildOf(fileURLToPath(import.meta.url)),
   }),
 )
-await using _server = await listen(splitAddress(settings.listen), await serverKey(), limits, app)
+const key = await serverKey(services.pki, log)
+await using server = await listen(splitAddress(settings.listen), key, limits, app)
+using _renewing = renewed(services.pki, log, key, server.renew)
 serving = true
 log.info({ listen: settings.listen, address: settings.address }, 'ready')
 
 await untilStopped()
 serving = false
-
-/** Waits for pki: without its key nobody can be served. */
-async function serverKey(): Promise<ServerKey> {
-  for (let told = false; ; ) {
-    try {
-      const signal = AbortSignal.timeout(limits.requestMs)
-      return await services.pki.getServerCertificate({}, ownContext(signal))
-    } catch (err) {
-      if (!(err instanceof Fault)) throw err
-      if (!told) log.warn({ err }, 'no server certificate yet, waiting for pki')
-      told = true
-      await delay(250)
-    }
-  }
-}

@@ -14,8 +14,12 @@ export function caCertificates(pki: Pick<Methods<PkiServiceService>, 'getTrustBu
       produces: [headers['content-type']],
       handle: async (ask) => {
         if (!kept || kept.untilMs < Date.now()) {
-          const { pems } = await pki.getTrustBundle({}, ask.context())
-          kept = { text: linesOf(certificateBag(pems)), untilMs: Date.now() + FRESH_MS }
+          try {
+            const { pems } = await pki.getTrustBundle({}, ask.context())
+            kept = { text: linesOf(certificateBag(pems)), untilMs: Date.now() + FRESH_MS }
+          } catch (err) {
+            if (!kept) throw err // else the last one will do: certificates outlive an outage
+          }
         }
         return new Response(kept.text, { status: 200, headers })
       },

@@ -85,13 +85,15 @@ export function followChanges(
   seen: { apply(changes: ChangesMessage['changes']): void; restart(): void },
 ): Followed {
   let at: Position | undefined
+  let timeline: string | undefined
 
   async function* open(signal: AbortSignal): AsyncGenerator<ChangesMessage> {
     const context = ownContext(signal)
     if (!at) {
       at = await owner.head({}, context)
       seen.restart()
-      own.restarted(schema, at.timeline)
+      if (timeline !== undefined && timeline !== at.timeline) own.ended(schema, timeline)
+      timeline = at.timeline
       yield { upto: at, changes: [], more: false }
     }
     try {

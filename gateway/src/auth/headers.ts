@@ -50,6 +50,8 @@ export function openHeaders(options: HeadersOptions): Headers {
   const followed: Followed = follow('policy', log, open, ({ positions, identityIds, all }) => {
     if (all) cache.dropAll()
     for (const id of identityIds) cache.drop(id)
+    for (const [schema, { timeline }] of Object.entries(followed.positions()))
+      if (positions[schema] && positions[schema].timeline !== timeline) own.ended(schema, timeline)
     return positions
   })
 

@@ -4,8 +4,8 @@ import type { Position, Positions } from '@overlay/rpc'
 export interface OwnWrites {
   positions(): Positions
   note(schema: string, position: Position | undefined): void
-  /** The schema has begun another timeline; positions of the old one mean nothing any more. */
-  restarted(schema: string, timeline: string): void
+  /** The schema has left this timeline: its positions mean nothing any more. */
+  ended(schema: string, timeline: string): void
 }
 
 export function ownWrites(): OwnWrites {
@@ -16,9 +16,8 @@ export function ownWrites(): OwnWrites {
       if (!position || reached(positions[schema], position)) return
       positions = Object.freeze({ ...positions, [schema]: position })
     },
-    restarted(schema, timeline) {
-      const known = positions[schema]
-      if (!known || known.timeline === timeline) return
+    ended(schema, timeline) {
+      if (positions[schema]?.timeline !== timeline) return
       const { [schema]: _, ...others } = positions
       positions = Object.freeze(others)
     },

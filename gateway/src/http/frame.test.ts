@@ -230,6 +230,22 @@ test.each([
     undefined,
   ],
   [
+    'a limit may be as large as the wire allows',
+    `${M}/services?limit=9223372036854775807`,
+    { token: ADMIN },
+    200,
+    undefined,
+    undefined,
+  ],
+  [
+    'but no larger',
+    `${M}/services?limit=9223372036854775808`,
+    { token: ADMIN },
+    400,
+    'COULD_NOT_VALIDATE',
+    'limit',
+  ],
+  [
     'a NUL in the query is refused',
     `${M}/services?filter=%00`,
     { token: ADMIN },

@@ -6,6 +6,9 @@ export interface RequestLog {
   error(facts: object, message: string): void
 }
 
+/** Of paths that nobody has: they may be anything. */
+const LONGEST_PATH = 100
+
 /** One line and one measurement for each request, when its answer has gone. */
 export const observer =
   (log: RequestLog) =>
@@ -15,7 +18,7 @@ export const observer =
     const facts = {
       api,
       operation: operation || undefined,
-      method: operation ? undefined : ask.incoming.method,
+      ...(operation === '' && { method: ask.incoming.method, path: ask.path.slice(0, LONGEST_PATH) }),
       status,
       durationMs: Math.round(seconds * 1e5) / 100,
       requestId,

@@ -39,7 +39,7 @@ export function checkQuery(ask: Ask, parameters: readonly Parameter[]): void {
       if (required) throw invalid(name, `${name} in query is required`, value ?? '')
       continue
     }
-    if (type === 'integer' && !/^[+-]?\d{1,18}$/.test(value))
+    if (type === 'integer' && !isInt64(value))
       throw invalid(name, `${name} in query must be of type int64: "${value}"`, value)
     if (oneOf && !oneOf.includes(value))
       throw invalid(name, `${name} in query should be one of [${oneOf.join(' ')}]`, value)
@@ -47,6 +47,10 @@ export function checkQuery(ask: Ask, parameters: readonly Parameter[]): void {
       throw invalid(name, `${name} in query must be of type uuid: "${value}"`, value)
   }
 }
+
+const isInt64 = (text: string): boolean =>
+  /^[+-]?\d{1,19}$/.test(text) &&
+  BigInt.asIntN(64, BigInt(text.replace('+', ''))) === BigInt(text.replace('+', ''))
 
 /** No stored text can hold one. */
 function refuseNul(value: string): void {

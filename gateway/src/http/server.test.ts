@@ -1,6 +1,7 @@
 import { constants } from 'node:crypto'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { makeCertificate } from '../testing/certificates.js'
 import { ADMIN } from '../testing/fakes.js'
 import { startGateway, type TestGateway } from '../testing/gateway.js'
 
@@ -48,6 +49,18 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)('no session is resumed with %s', asyn
   const second = await open({ ...tls, ...(session && { session }) })
   expect(second.isSessionReused()).toBe(false)
   second.destroy()
+})
+
+test('another certificate is shown to new connections, while open ones go on', async () => {
+  const before = await open()
+  const { keyPem, pem } = await makeCertificate('renewed')
+  gateway.renew({ keyPem, chainPem: pem })
+  const after = await open()
+  expect([before, after].map((socket) => socket.getPeerCertificate().subject.CN)).toEqual([
+    'localhost',
+    'renewed',
+  ])
+  for (const socket of [before, after]) socket.destroy()
 })
 
 test('running requests are finished at the end, and their connections closed', async () => {

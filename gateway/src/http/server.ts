@@ -27,6 +27,8 @@ export interface ServerLimits {
 
 export interface Listening extends AsyncDisposable {
   readonly port: number
+  /** New connections see this certificate; those that are open stay. */
+  renew(key: ServerKey): void
 }
 
 /** TLS ends here: clients may show a certificate, and whoever needs it verifies it. */
@@ -36,15 +38,15 @@ export async function listen(
   limits: ServerLimits,
   app: Pick<Hono<Env>, 'fetch'>,
 ): Promise<Listening> {
+  // A resumed session shows the leaf of the client only, without its intermediates.
+  const secure = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET } as const
   const server = createServer({
+    ...secure,
     key: keyPem,
     cert: chainPem,
-    minVersion: 'TLSv1.2',
     requestCert: true,
     rejectUnauthorized: false,
     ALPNProtocols: ['http/1.1'],
-    // A resumed session shows the leaf of the client only, without its intermediates.
-    secureOptions: constants.SSL_OP_NO_TICKET,
     handshakeTimeout: limits.headersMs,
     headersTimeout: limits.headersMs,
     requestTimeout: limits.headersMs + limits.requestMs,
@@ -70,6 +72,7 @@ export async function listen(
 
   return {
     port: (server.address() as AddressInfo).port,
+    renew: (key) => server.setSecureContext({ ...secure, key: key.keyPem, cert: key.chainPem }),
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close')
       server.close()

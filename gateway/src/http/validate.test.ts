@@ -64,6 +64,12 @@ test('a wrong JSON type beats everything else', () => {
     'roleAttributes.0 cannot be read as string',
   ])
 })
+test('a whole number that no column can hold is not readable', () => {
+  expect(create({ name: 'a', encryptionRequired: true, maxIdleTimeMillis: 1e300 })).toEqual([
+    'COULD_NOT_PARSE_BODY',
+    'a number is out of range',
+  ])
+})
 test('members that nobody knows, and those that may not be written, go no further', () => {
   const body = JSON.parse('{"id":"x","name":"a","encryptionRequired":true,"other":1,"__proto__":{"a":1}}')
   expect(create(body)).toEqual({ name: 'a', encryptionRequired: true })

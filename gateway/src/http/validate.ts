@@ -26,6 +26,8 @@ export function check(schema: JsonSchema, value: unknown): unknown {
 
 function tidy(schema: JsonSchema, value: unknown): unknown {
   const { properties, items } = schema as { properties?: Record<string, JsonSchema>; items?: JsonSchema }
+  if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) && isWhole(schema))
+    throw new Fault('COULD_NOT_PARSE_BODY', 'a number is out of range')
   if (properties && isObject(value)) {
     const members = Object.entries(properties).flatMap(([name, member]) => {
       const given = Object.hasOwn(value, name) ? value[name] : undefined
@@ -36,6 +38,8 @@ function tidy(schema: JsonSchema, value: unknown): unknown {
   if (items && Array.isArray(value)) return value.map((item) => tidy(items, item))
   return value
 }
+
+const isWhole = ({ type }: JsonSchema): boolean => [type].flat().includes('integer')
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -4,7 +4,7 @@ import { apisOf } from '../api/handlers.js'
 import { openCaches } from '../auth/caches.js'
 import { ownWrites } from '../auth/own-writes.js'
 import { mount, type Seen } from '../http/frame.js'
-import { listen } from '../http/server.js'
+import { type Listening, listen } from '../http/server.js'
 import { makeCertificate } from './certificates.js'
 import { type Fakes, fakes } from './fakes.js'
 
@@ -35,6 +35,7 @@ export interface TestGateway extends AsyncDisposable {
   readonly fakes: Fakes
   readonly port: number
   readonly seen: Seen[]
+  renew: Listening['renew']
   ask(path: string, sent?: Sent): Promise<Answer>
 }
 
@@ -80,6 +81,7 @@ export async function startGateway(
     fakes: fake,
     port,
     seen,
+    renew: listening.renew,
     ask: (path, sent) => ask(port, path, sent),
     async [Symbol.asyncDispose]() {
       closing = true

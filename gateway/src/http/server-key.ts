@@ -1,0 +1,48 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Fault, type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
+import type { ServerKey } from './server.js'
+
+type Pki = Pick<Methods<PkiServiceService>, 'getServerCertificate'>
+
+interface Log {
+  info(facts: object, message: string): void
+  warn(facts: object, message: string): void
+}
+
+const LIMIT_MS = 10_000
+const PAUSE_MS = 250
+const RENEW_MS = 60_000
+
+/** Waits for pki: without its key nobody can be served. */
+export async function serverKey(pki: Pki, log: Log): Promise<ServerKey> {
+  for (let told = false; ; told = true) {
+    try {
+      return await ask(pki)
+    } catch (err) {
+      if (!(err instanceof Fault)) throw err
+      if (!told) log.warn({ err }, 'no server certificate yet, waiting for pki')
+      await delay(PAUSE_MS)
+    }
+  }
+}
+
+/** Looks now and then whether pki has another certificate: they end, and keys are changed. */
+export function renewed(pki: Pki, log: Log, first: ServerKey, renew: (key: ServerKey) => void): Disposable {
+  let current = first
+  const look = async (): Promise<void> => {
+    try {
+      const key = await ask(pki)
+      if (key.chainPem === current.chainPem) return
+      renew(key)
+      current = key
+      log.info({}, 'server certificate renewed')
+    } catch (err) {
+      log.warn({ err }, 'server certificate could not be looked up, going on with the last one')
+    }
+  }
+  const timer = setInterval(() => void look(), RENEW_MS)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+const ask = (pki: Pki): Promise<ServerKey> =>
+  pki.getServerCertificate({}, ownContext(AbortSignal.timeout(LIMIT_MS)))
