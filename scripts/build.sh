@@ -8,6 +8,7 @@ for folder in gateway launcher services/identity services/pki services/policy se
   entries="$entries $folder/dist/main=$folder/src/main.ts"
 done
 entries="$entries services/identity/dist/identity-init=services/identity/src/identity-init.ts"
+entries="$entries services/pki/dist/pki-init=services/pki/src/pki-init.ts"
 
 # Bundled CommonJS modules expect what ES modules do not have.
 banner="import { createRequire as requireFrom } from 'node:module'

@@ -23,58 +23,47 @@ import {
   SessionsServiceService,
   serve,
 } from '@overlay/rpc'
-import { initPki } from './init.js'
 import { openService } from './service.js'
-import { initSettings, pkiSettings } from './settings.js'
+import { pkiSettings } from './settings.js'
 
-/** The command `init` makes the first keys and ends; without it the service runs. */
-await (process.argv[2] === 'init' ? init() : run())
+const settings = readSettings(pkiSettings, process.env)
+const log = openLog('pki', { level: settings.logLevel, format: settings.logFormat })
+guardProcess(log)
+await untilMigrated(settings.databaseUrl, 'pki', `${import.meta.dirname}/../migrations`, { log })
 
-async function init(): Promise<void> {
-  const { logLevel: level, logFormat: format, ...settings } = readSettings(initSettings, process.env)
-  await initPki({ ...settings, log: openLog('pki', { level, format }) })
-}
-
-async function run(): Promise<void> {
-  const settings = readSettings(pkiSettings, process.env)
-  const log = openLog('pki', { level: settings.logLevel, format: settings.logFormat })
-  guardProcess(log)
-  await untilMigrated(settings.databaseUrl, 'pki', `${import.meta.dirname}/../migrations`, { log })
-
-  const secret = { secret: settings.peerSecret }
-  await using bus = await openBus(settings.natsUrl, log)
-  await using db = openDatabase(settings.databaseUrl, 'pki')
-  await using history = await openHistory(db, bus, log)
-  await using identityPeers = connectPeers(settings.identityPeers, secret)
-  await using sessionsPeers = connectPeers(settings.sessionsPeers, secret)
-  await using service = await openService({
-    ...settings,
-    history,
-    bus,
-    log,
-    owners: {
-      identity: remote(IdentityServiceService, identityPeers),
-      sessions: remote(SessionsServiceService, sessionsPeers),
-    },
-    viewers: {
-      identity: remote(EntityServiceService, identityPeers),
-      sessions: remote(EntityServiceService, sessionsPeers),
-    },
-    sources: {
-      identity: remoteSource('identity', remote(ChangeServiceService, identityPeers)),
-      sessions: remoteSource('sessions', remote(ChangeServiceService, sessionsPeers)),
-    },
-  })
-  await using _ops = await serveOps(settings.opsListen, { log, health: healthOf(history, bus) })
-  await using _server = await serve(
-    settings.rpcListen,
-    { log, secret: settings.peerSecret, observe: observeCall },
-    [
-      host(EntityServiceService, service.entities),
-      host(ChangeServiceService, service.changes),
-      host(PkiServiceService, service.pki),
-    ],
-  )
-  log.info({ listen: settings.rpcListen }, 'ready')
-  await untilStopped()
-}
+const secret = { secret: settings.peerSecret }
+await using bus = await openBus(settings.natsUrl, log)
+await using db = openDatabase(settings.databaseUrl, 'pki')
+await using history = await openHistory(db, bus, log)
+await using identityPeers = connectPeers(settings.identityPeers, secret)
+await using sessionsPeers = connectPeers(settings.sessionsPeers, secret)
+await using service = await openService({
+  ...settings,
+  history,
+  bus,
+  log,
+  owners: {
+    identity: remote(IdentityServiceService, identityPeers),
+    sessions: remote(SessionsServiceService, sessionsPeers),
+  },
+  viewers: {
+    identity: remote(EntityServiceService, identityPeers),
+    sessions: remote(EntityServiceService, sessionsPeers),
+  },
+  sources: {
+    identity: remoteSource('identity', remote(ChangeServiceService, identityPeers)),
+    sessions: remoteSource('sessions', remote(ChangeServiceService, sessionsPeers)),
+  },
+})
+await using _ops = await serveOps(settings.opsListen, { log, health: healthOf(history, bus) })
+await using _server = await serve(
+  settings.rpcListen,
+  { log, secret: settings.peerSecret, observe: observeCall },
+  [
+    host(EntityServiceService, service.entities),
+    host(ChangeServiceService, service.changes),
+    host(PkiServiceService, service.pki),
+  ],
+)
+log.info({ listen: settings.rpcListen }, 'ready')
+await untilStopped()

@@ -1,1 +1,0 @@
-export { type InitOptions, initPki } from './init.js'

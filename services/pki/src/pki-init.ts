@@ -1,0 +1,7 @@
+import { openLog, readSettings } from '@overlay/platform'
+import { initPki } from './init.js'
+import { initSettings } from './settings.js'
+
+const { logLevel: level, logFormat: format, ...settings } = readSettings(initSettings, process.env)
+const { caPem } = await initPki({ ...settings, log: openLog('pki', { level, format }) })
+process.stdout.write(`${JSON.stringify({ caPem })}\n`)
