@@ -1,0 +1,1 @@
+export { gatewaySettings } from './settings.js'
