@@ -47,6 +47,7 @@ await using db = openDatabase(settings.databaseUrl, 'identity')
 await using history = await openHistory(db, bus, log)
 await using pkiPeers = connectPeers(settings.pkiPeers, secret)
 await using policyPeers = connectPeers(settings.policyPeers, secret)
+await using sessionsPeers = connectPeers(settings.sessionsPeers, secret)
 
 const pki = remote(PkiServiceService, pkiPeers)
 const hashing = openHashing({
@@ -70,7 +71,10 @@ const own = entities({
   trust,
   pki,
   services: remote(EntityServiceService, policyPeers),
-  enrollments: remote(EntityServiceService, pkiPeers),
+  others: {
+    pki: remote(EntityServiceService, pkiPeers),
+    sessions: remote(EntityServiceService, sessionsPeers),
+  },
 })
 const timeoutSeconds = settings.sessionMinutes * 60
 await using _ops = await serveOps(settings.opsListen, { log, health: healthOf(history, bus, [projection]) })

@@ -5,6 +5,7 @@ export const identitySettings = {
   ...serviceSettings,
   pkiPeers: peersSetting('pki'),
   policyPeers: peersSetting('policy'),
+  sessionsPeers: peersSetting('sessions'),
   sessionMinutes: setting.number(
     'OVERLAY_SESSION_TIMEOUT_MINUTES',
     'After so long without use an API session ends',

@@ -92,7 +92,7 @@ async function openReplica(url: string, world: World): Promise<Replica> {
     trust,
     pki,
     services,
-    enrollments: nothing,
+    others: { pki: nothing, sessions: nothing },
   })
   return {
     db,

@@ -10,13 +10,14 @@ import { apiSessions } from './kinds/api-sessions.js'
 import { authPolicies, identityTypes } from './kinds/auth-policies.js'
 import { authenticators } from './kinds/authenticators.js'
 import { identities } from './kinds/identities.js'
+import type { Others } from './kinds/identity-view.js'
 import type { Trust } from './trust.js'
 
 export interface Parts {
   readonly history: History
   readonly hashing: Hashing
   readonly trust: Trust
-  readonly enrollments: Viewer
+  readonly others: Others
   readonly services: Viewer
   readonly pki: Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'reach'>
 }
@@ -25,8 +26,8 @@ type Entities = Methods<EntityServiceService>
 
 /** The uniform operations, and what of them is not uniform: creates that are gathered, passwords that are hashed. */
 export function entities(parts: Parts): Entities {
-  const { history, enrollments, services, pki } = parts
-  const kinds = [identities(enrollments), authenticators, apiSessions, authPolicies, identityTypes]
+  const { history, others, services, pki } = parts
+  const kinds = [identities(others), authenticators, apiSessions, authPolicies, identityTypes]
   const uniform = entityService(history, kinds, async () => new Map())
   const createIdentity = identityCreation(history, pki, services)
   const authenticatorsOf = authenticatorWrites(parts, uniform)

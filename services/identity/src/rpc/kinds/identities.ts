@@ -1,20 +1,20 @@
 import { identity } from '@overlay/model'
-import { type Kind, kind, type Tx, type Viewer } from '@overlay/platform'
+import { type Kind, kind, type Tx } from '@overlay/platform'
 import { Fault, invalid, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions } from '../../store/api-sessions.js'
 import { removeAuthenticators } from '../../store/authenticator-rows.js'
-import { identityView } from './identity-view.js'
+import { identityView, type Others } from './identity-view.js'
 
 /** What the original knows as the identity of a tunneling router. It comes and goes with the router. */
 const routerType = 'Router'
 
-export const identities = (pki: Viewer): Kind =>
+export const identities = (others: Others): Kind =>
   kind(identity, {
     // an admin sees all, everybody else itself
     scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`id = ${identityId}`),
 
-    view: identityView(pki),
+    view: identityView(others),
 
     // creates do not come here: they are gathered
     async writing(tx, next, before) {

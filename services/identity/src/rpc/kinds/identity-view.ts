@@ -12,17 +12,29 @@ interface Shown {
   readonly authenticators: readonly { id: string; method: string; username: string; fingerprint: string }[]
 }
 
-/** What an identity shows beside its columns, a page at once. Without pki, which knows enrollments, there is no answer. */
+/** Who knows the members that are not ours: enrollments, and connections to routers. */
+export interface Others {
+  readonly pki: Viewer
+  readonly sessions: Viewer
+}
+
+/** What an identity shows beside its columns, a page at once. Without the others there is no answer. */
 export const identityView =
-  (pki: Viewer) =>
+  ({ pki, sessions }: Others) =>
   async (db: Db, rows: readonly Row[], { context }: Reading): Promise<object[]> => {
     const ids = rows.map(({ id }) => id)
-    const [own, enrollments] = await Promise.all([
+    const request = { kind: identity.kind, ids }
+    const [own, enrollments, connections] = await Promise.all([
       shownOf(db, ids),
-      pki.view({ kind: identity.kind, ids }, context),
+      pki.view(request, context),
+      sessions.view(request, context),
     ])
     const now = new Date()
-    return rows.map((row, i) => ({ ...membersOf(row, own.get(row.id), now), ...parsed(enrollments.json[i]) }))
+    return rows.map((row, i) => ({
+      ...membersOf(row, own.get(row.id), now),
+      ...parsed(enrollments.json[i]),
+      ...parsed(connections.json[i]),
+    }))
   }
 
 const parsed = (json: Uint8Array | undefined): object =>
@@ -39,7 +51,7 @@ function membersOf(row: Row, own: Shown | undefined, now: Date): object {
     ...(disabledUntil && { disabledUntil: timeText(disabledUntil) }),
     isMfaEnabled: false, // nobody can enroll yet
     hasApiSession: own?.hasApiSession ?? false,
-    hasEdgeRouterConnection: false, // routers do not tell yet whom they serve
+    hasEdgeRouterConnection: false,
     authenticators: Object.fromEntries(
       (own?.authenticators ?? []).map(({ id, method, username, fingerprint }) => [
         method,
