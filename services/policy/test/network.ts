@@ -46,7 +46,7 @@ export interface Network extends AsyncDisposable {
   readonly identity: Owner
   readonly sessions: Owner
   readonly bus: Awaited<ReturnType<typeof testBus>>
-  replica(): Promise<Replica>
+  replica(sources?: { readonly identity?: Source }): Promise<Replica>
 }
 
 export const as = (caller: Partial<Caller>): Context => ({
@@ -76,7 +76,7 @@ export async function openNetwork(): Promise<Network> {
     identity,
     sessions,
     bus: broker,
-    async replica() {
+    async replica(sources = {}) {
       const databaseUrl = database.urlOf('policy')
       const [own, db] = [keep(await bus()), keep(openDatabase(databaseUrl, 'policy'))]
       const history = keep(await openHistory(db, own, log))
@@ -85,7 +85,7 @@ export async function openNetwork(): Promise<Network> {
         databaseUrl,
         bus: own,
         log,
-        sources: { identity: identity.source, sessions: sessions.source },
+        sources: { identity: identity.source, sessions: sessions.source, ...sources },
         viewers: { identity: identity.viewer, sessions: sessions.viewer },
         routers: {
           describeRouters: async ({ ids }) => ({ json: ids.map(() => Buffer.from('{"isOnline":true}')) }),

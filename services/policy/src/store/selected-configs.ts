@@ -25,12 +25,12 @@ export async function configsFor(
           union all
          select service_id, config_id, config_type_id, 0
            from service_config where identity_id = ${identityId} and service_id = any(${ids}))
-    select distinct on (service_id, config_type_id) service_id, t.name as type, c.data
+    select distinct on (service_id, t.id) service_id, t.name as type, c.data
       from candidate
       join config c on c.id = config_id
       join config_type t on t.id = candidate.config_type_id
      where ${wanted.includes('all')} or t.id = any(${wanted}) or t.name = any(${wanted})
-     order by service_id, config_type_id, place`,
+     order by service_id, t.id, place`,
     'configs-of-services',
   )
   const configs = new Map<string, Record<string, unknown>>()

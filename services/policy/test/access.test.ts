@@ -1,0 +1,161 @@
+import { Access, type Position, type Positions } from '@overlay/rpc'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { admin, as, type Network, openNetwork, type Replica } from './network.js'
+
+let network: Network
+let policy: Replica
+beforeAll(async () => {
+  network = await openNetwork()
+  policy = await network.replica()
+})
+afterAll(() => network[Symbol.asyncDispose]())
+
+const at = (positions: Positions) => ({ ...as({}), positions })
+const authorize = (
+  identityId: string,
+  serviceId: string,
+  { context = admin, access = Access.ACCESS_DIAL, isAdmin = false } = {},
+) => policy.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '' }, context)
+const whole = () => policy.engine.confirm(AbortSignal.timeout(5000))
+
+let made = 0
+/** Alice may dial the wiki through one router. */
+async function wiki() {
+  const n = ++made
+  const [alice, router, staff, front] = [`alice${n}`, `router${n}`, `staff${n}`, `front${n}`]
+  await network.identity.put(alice, { isAdmin: false, roleAttributes: [staff] })
+  await network.sessions.put(router, { roleAttributes: [front] })
+  const service = await policy.create('services', { name: `wiki${n}`, encryptionRequired: true })
+  const named = { name: `policy${n}`, semantic: 'AllOf' }
+  const serviceRoles = [`@${service}`]
+  const identityRoles = [`#${staff}`]
+  const edgeRouterRoles = [`#${front}`]
+  const dial = await policy.create('service-policies', {
+    ...named,
+    type: 'Dial',
+    identityRoles,
+    serviceRoles,
+  })
+  await policy.create('service-edge-router-policies', { ...named, serviceRoles, edgeRouterRoles })
+  const routing = await policy.create('edge-router-policies', { ...named, identityRoles, edgeRouterRoles })
+  await whole()
+  return { alice, router, service, dial, routing, identityRoles, edgeRouterRoles, staff }
+}
+
+test('who may dial gets the routers, the name and the positions that this was decided at', async () => {
+  const { alice, router, service } = await wiki()
+  const allowed = await authorize(alice, service)
+  expect(allowed).toMatchObject({ routerIds: [router], policyIds: [] })
+  expect(allowed.serviceName).toMatch(/^wiki/)
+  expect(Object.keys(allowed.positions).sort()).toEqual(['identity', 'policy', 'sessions'])
+})
+
+test('the checks come in order: seen, permitted, reachable', async () => {
+  const { alice, service, routing } = await wiki()
+  const unknown = { code: 'NOT_FOUND', detail: 'service with id nothing not found' }
+  await expect(authorize(alice, 'nothing')).rejects.toMatchObject(unknown)
+  await expect(authorize(alice, 'nothing', { isAdmin: true })).rejects.toMatchObject(unknown)
+  await expect(authorize('bob', service)).rejects.toMatchObject({
+    detail: `service with id ${service} not found`,
+  })
+  const refused = {
+    code: 'COULD_NOT_VALIDATE',
+    detail: { field: 'ServiceId', reason: 'service not found', value: service },
+  }
+  await expect(authorize('bob', service, { isAdmin: true })).rejects.toMatchObject(refused)
+  await expect(authorize(alice, service, { access: Access.ACCESS_BIND })).rejects.toMatchObject(refused)
+  await policy.update('edge-router-policies', routing, { edgeRouterRoles: ['#elsewhere'] })
+  await whole()
+  await expect(authorize(alice, service)).rejects.toMatchObject({ code: 'NO_EDGE_ROUTERS_AVAILABLE' })
+})
+
+test('an authorization knows what the caller has written, wherever that was', async () => {
+  const { service, router, staff } = await wiki()
+  const write = (roleAttributes: string[]): Promise<Position> =>
+    network.identity.put('bob', { isAdmin: false, roleAttributes })
+  const context = at({ identity: await write([staff]) })
+  expect(await authorize('bob', service, { context })).toMatchObject({ routerIds: [router] })
+  const later = at({ identity: await write([]) })
+  await expect(authorize('bob', service, { context: later })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+})
+
+test('an authorization that waits for what does not come is a 503', async () => {
+  const { alice, service } = await wiki()
+  const { identity } = policy.engine.positions()
+  const context = at({ identity: { timeline: identity?.timeline ?? '', number: 1_000_000 } })
+  await expect(authorize(alice, service, { context })).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+test('lost accesses are named, also of what exists no more; an admin keeps its own', async () => {
+  const { alice, service, dial, staff } = await wiki()
+  await network.identity.put('root', { isAdmin: true, roleAttributes: [staff] })
+  await whole()
+  const held = [
+    { identityId: alice, serviceId: service, access: Access.ACCESS_DIAL },
+    { identityId: alice, serviceId: service, access: Access.ACCESS_BIND },
+    { identityId: 'gone', serviceId: service, access: Access.ACCESS_DIAL },
+    { identityId: 'root', serviceId: service, access: Access.ACCESS_DIAL },
+    { identityId: 'root', serviceId: 'gone', access: Access.ACCESS_DIAL },
+  ]
+  expect((await policy.policy.findLost({ held }, as({}))).lost).toEqual([false, true, true, false, true])
+  const position = await policy.update('service-policies', dial, { identityRoles: [] })
+  const after = await policy.policy.findLost({ held }, at(position ? { policy: position } : {}))
+  expect(after.lost).toEqual([true, true, true, false, true])
+})
+
+test('advice names what is there and leaves out what is not', async () => {
+  const { alice, router, service, routing } = await wiki()
+  const advice = async (identityId: string, serviceId = service) =>
+    JSON.parse(
+      Buffer.from((await policy.policy.getPolicyAdvice({ identityId, serviceId }, admin)).json).toString(),
+    )
+  const found = await advice(alice)
+  expect(found).toMatchObject({
+    identityId: alice,
+    identity: { entity: 'identities', id: alice, name: `name-${alice}` },
+    serviceId: service,
+    service: { entity: 'services', id: service },
+    isDialAllowed: true,
+    identityRouterCount: 1,
+    serviceRouterCount: 1,
+    commonRouters: [{ entity: 'edge-routers', id: router, name: `name-${router}`, isOnline: true }],
+  })
+  expect(found).not.toHaveProperty('isBindAllowed')
+  await policy.remove('edge-router-policies', routing)
+  const without = await advice(alice)
+  expect(without.commonRouters).toBeNull()
+  expect(without).not.toHaveProperty('identityRouterCount')
+  await expect(advice('nobody')).rejects.toMatchObject({ detail: 'identity with id nobody not found' })
+  await expect(advice(alice, 'none')).rejects.toMatchObject({ detail: 'service with id none not found' })
+})
+
+test('what policies link an entity with is told as roles', async () => {
+  const { alice, router, service, identityRoles, edgeRouterRoles } = await wiki()
+  const linked = async (kind: string, id: string, link: string, policyType = '') => {
+    const perspective = { asIdentity: '', configTypes: [], hasConfigTypes: false, policyType }
+    return policy.entities.select({ from: { kind, id }, link, perspective }, admin)
+  }
+  const only = (roles: string[]) => ({ ids: [], symbol: '', roles: [{ roles, semantic: 'AllOf' }] })
+  expect(await linked('services', service, 'identities')).toMatchObject(only(identityRoles))
+  expect(await linked('services', service, 'identities', 'dial')).toMatchObject(only(identityRoles))
+  expect(await linked('services', service, 'identities', 'bind')).toMatchObject({ ids: [], roles: [] })
+  expect(await linked('identities', alice, 'services')).toMatchObject(only([`@${service}`]))
+  expect(await linked('identities', alice, 'edge-routers')).toMatchObject(only(edgeRouterRoles))
+  expect(await linked('services', service, 'edge-routers')).toMatchObject(only(edgeRouterRoles))
+  expect(await linked('edge-routers', router, 'identities')).toMatchObject(only(identityRoles))
+  expect(await linked('edge-routers', router, 'services')).toMatchObject(only([`@${service}`]))
+})
+
+test('the policies of an entity are told by their ids; of one that nobody knows there are none', async () => {
+  const { alice, service, dial } = await wiki()
+  const policies = async (kind: string, id: string) =>
+    (
+      await policy.entities.select(
+        { from: { kind, id }, link: 'service-policies', perspective: undefined },
+        admin,
+      )
+    ).ids
+  expect(await policies('services', service)).toEqual([dial])
+  expect(await policies('identities', alice)).toEqual([dial])
+  expect(await policies('services', 'nothing')).toEqual([])
+})

@@ -1,0 +1,154 @@
+import type { Positions } from '@overlay/rpc'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { as, type Network, openNetwork, type Replica } from './network.js'
+
+let network: Network
+beforeEach(async () => {
+  network = await openNetwork()
+})
+afterEach(() => network[Symbol.asyncDispose]())
+
+const header = (replica: Replica, identityId: string, positions: Positions = {}) =>
+  replica.policy.getHeader({ identityId }, { ...as({}), positions })
+const timeOf = async (...args: Parameters<typeof header>) => (await header(...args)).lastChangeAtMs
+const whole = (replica: Replica) => replica.engine.confirm(AbortSignal.timeout(5000))
+
+/** Alice and bob may dial the wiki. */
+async function wiki(replica: Replica) {
+  await network.identity.put('alice', { isAdmin: false, roleAttributes: ['staff'] })
+  await network.identity.put('bob', { isAdmin: false, roleAttributes: ['staff'] })
+  await network.identity.put('eve', { isAdmin: false })
+  const service = await replica.create('services', { name: 'wiki', encryptionRequired: true })
+  const policy = await replica.create('service-policies', {
+    name: 'staff',
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: ['#staff'],
+    serviceRoles: [`@${service}`],
+  })
+  await whole(replica)
+  return { service, policy }
+}
+
+test('the time moves at once for those whom a change concerns, to the time of the change', async () => {
+  const replica = await network.replica()
+  const { service } = await wiki(replica)
+  const before = await Promise.all(['alice', 'eve'].map((id) => timeOf(replica, id)))
+  const position = await replica.update('services', service, { tags: { a: 1 } })
+  const positions: Positions = position ? { policy: position } : {}
+  const after = await Promise.all(['alice', 'eve'].map((id) => timeOf(replica, id, positions)))
+  expect(after[0]).toBeGreaterThan(before[0] ?? 0)
+  expect(after[1]).toBe(before[1])
+})
+
+test('every replica says the same time, whichever of them is told of the change', async () => {
+  const [one, other] = [await network.replica(), await network.replica()]
+  const { service } = await wiki(one)
+  await whole(other)
+  for (const replica of [one, other, one]) {
+    const position = await replica.update('services', service, { tags: { a: Math.random() } })
+    const positions: Positions = position ? { policy: position } : {}
+    await Promise.all([one, other].map((each) => each.engine.reach(positions, AbortSignal.timeout(5000))))
+    await expect.poll(async () => (await timeOf(one, 'alice')) - (await timeOf(other, 'alice'))).toBe(0)
+  }
+})
+
+test('the time is the same after a restart, also where other things have changed meanwhile', async () => {
+  const first = await network.replica()
+  await wiki(first)
+  const before = await timeOf(first, 'alice')
+  expect(before).toBeGreaterThan(0)
+  await first[Symbol.asyncDispose]()
+  await network.identity.put('carol', { isAdmin: false })
+
+  const second = await network.replica()
+  await whole(second)
+  expect(await timeOf(second, 'alice')).toBe(before)
+})
+
+test('an identity that changed while no replica ran has another time afterwards', async () => {
+  const first = await network.replica()
+  await wiki(first)
+  const [alice, bob] = [await timeOf(first, 'alice'), await timeOf(first, 'bob')]
+  await first[Symbol.asyncDispose]()
+  await network.identity.put('alice', { isAdmin: false, roleAttributes: [] })
+
+  const second = await network.replica()
+  await expect.poll(() => timeOf(second, 'alice')).toBeGreaterThan(alice)
+  expect(await timeOf(second, 'bob')).toBe(bob)
+})
+
+test('when the replica that stores goes, another goes on', async () => {
+  const first = await network.replica()
+  const { service } = await wiki(first)
+  const second = await network.replica()
+  await whole(second)
+  const before = await timeOf(second, 'alice')
+  await first[Symbol.asyncDispose]()
+  const position = await second.update('services', service, { tags: { a: 2 } })
+  const after = await timeOf(second, 'alice', position ? { policy: position } : {})
+  expect(after).toBeGreaterThan(before)
+  await second[Symbol.asyncDispose]()
+
+  const third = await network.replica()
+  await whole(third)
+  expect(await timeOf(third, 'alice')).toBe(after)
+})
+
+test('equal views have equal keys, in every replica; what a list shows changes them', async () => {
+  const [one, other] = [await network.replica(), await network.replica()]
+  const { service } = await wiki(one)
+  await whole(other)
+  const key = async (replica: Replica, id: string) => (await header(replica, id)).contentKey
+  const shared = await key(one, 'alice')
+  expect([await key(other, 'alice'), await key(one, 'bob'), await key(other, 'bob')]).toEqual([
+    shared,
+    shared,
+    shared,
+  ])
+  expect(await key(one, 'eve')).not.toBe(shared)
+  await one.update('services', service, { maxIdleTimeMillis: 7 })
+  await whole(one)
+  expect(await key(one, 'alice')).not.toBe(shared)
+})
+
+test('whoever watches hears whose headers have changed, and each second that there is nothing new', async () => {
+  const replica = await network.replica()
+  const { service } = await wiki(replica)
+  const stop = new AbortController()
+  const heard = new Set<string>()
+  let silent = 0
+  const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(8000)])
+  for await (const { identityIds, all, positions } of replica.policy.watchHeaders(
+    {},
+    {
+      ...as({}),
+      signal,
+    },
+  )) {
+    expect(all).toBe(false)
+    if (heard.size === 0 && silent === 0) void replica.update('services', service, { tags: { b: 1 } })
+    for (const id of identityIds) heard.add(id)
+    if (identityIds.length === 0) silent += 1
+    expect(positions.identity?.number).toBeGreaterThan(0)
+    if (heard.size === 2 && silent > 1) stop.abort()
+  }
+  expect([...heard].sort()).toEqual(['alice', 'bob'])
+})
+
+test('a service serves its own rows before the others are there', async () => {
+  const missing = {
+    schema: 'identity',
+    load: () => {
+      throw new Error('away')
+    },
+    watch: () => {
+      throw new Error('away')
+    },
+    pull: () => Promise.reject(new Error('away')),
+  }
+  const replica = await network.replica({ identity: missing })
+  const id = await replica.create('services', { name: 'early', encryptionRequired: true })
+  expect(await replica.list('config-types', {})).toHaveLength(5)
+  expect(await replica.get('services', id)).toMatchObject({ id })
+})
