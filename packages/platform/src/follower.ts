@@ -163,7 +163,8 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     }
   }
   function pull(): void {
-    if (waiting.any()) pulling ??= pullWhileWanted()
+    // only with something to do: it would be over before it is noted that it runs
+    if (waiting.any() && applied && !outdated && !stop.signal.aborted) pulling ??= pullWhileWanted()
   }
 
   /** False: it helped not everybody who waited for it. */
