@@ -2,7 +2,7 @@ import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import sql, { raw } from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Database, onlyRow, openDatabase } from '../src/database.js'
-import { until } from './streams.js'
+import { countOf, until } from './streams.js'
 
 let database: TestDatabase
 let admin: Database
@@ -25,11 +25,12 @@ const restart = () =>
   admin.query(sql`
     select pg_terminate_backend(pid) from pg_stat_activity
      where application_name = 'policy' and pid <> pg_backend_pid() and datname = current_database()`)
-const sleeping = async (): Promise<boolean> => {
-  const { rowCount } = await admin.query(sql`
-    select from pg_stat_activity where state = 'active' and query like 'select pg_sleep(%'`)
-  return (rowCount ?? 0) > 0
-}
+const sleepers = (): Promise<number> =>
+  countOf(
+    admin,
+    sql`pg_stat_activity
+     where state = 'active' and query like 'select pg_sleep(%' and datname = current_database()`,
+  )
 const soon = (ms: number) => new Date(Date.now() + ms)
 
 test('a connection that is lost in a call is UNAVAILABLE, and the next call works', async () => {
@@ -38,7 +39,7 @@ test('a connection that is lost in a call is UNAVAILABLE, and the next call work
     db.transaction(undefined, (tx) => tx.query(sql`select pg_sleep(60)`)),
   ]
   const outcome = Promise.allSettled(lost)
-  await until(sleeping)
+  await until(async () => (await sleepers()) === lost.length)
   await restart()
   const unavailable = { status: 'rejected', reason: expect.objectContaining({ code: 'UNAVAILABLE' }) }
   expect(await outcome).toEqual([unavailable, unavailable])
