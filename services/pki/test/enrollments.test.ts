@@ -189,6 +189,28 @@ test('what could not be granted is refused before it is asked for', async () => 
   expect(await pki.pki.checkEnrollment({ ...noWish, identityId: 'i' }, context)).toEqual({})
 })
 
+test('nothing is promised before changes of identities are followed', async () => {
+  const unreachable = {
+    schema: 'identity',
+    load: () => never(),
+    watch: () => never(),
+    pull: () => Promise.reject(new Error('away')),
+  }
+  await using late = await startPki({ sources: { ...pki.sources, identity: unreachable } })
+  const abort = new AbortController()
+  const promised = late.pki.checkEnrollment(
+    { ...noWish, identityId: 'i' },
+    { ...context, signal: abort.signal },
+  )
+  abort.abort()
+  expect(await faultOf(promised)).toEqual(['TIMEOUT'])
+})
+
+// biome-ignore lint/correctness/useYield: it fails before
+async function* never(): AsyncGenerator<never> {
+  throw new Error('away')
+}
+
 test('a refreshed enrollment has another token and end, and the old token is dead', async () => {
   const { id, token, identityId } = await pki.wish({})
   const expiresAtMs = Date.parse('2098-01-01T00:00:00Z')

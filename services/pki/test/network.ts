@@ -38,6 +38,13 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
       for (const [id, row] of told) if (row.kind === kind) yield { id, json: row.json }
     }
 
+  const sources = {
+    identity: localSource(owners.identity, {
+      identities: rowsOf('identities'),
+      authenticators: rowsOf('authenticators'),
+    }),
+    sessions: localSource(owners.sessions, { 'edge-routers': rowsOf('edge-routers') }),
+  }
   const service = await openService({
     history,
     bus: noBus,
@@ -67,13 +74,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
       identity: viewerOf(names),
       sessions: viewerOf(names),
     },
-    sources: {
-      identity: localSource(owners.identity, {
-        identities: rowsOf('identities'),
-        authenticators: rowsOf('authenticators'),
-      }),
-      sessions: localSource(owners.sessions, { 'edge-routers': rowsOf('edge-routers') }),
-    },
+    sources,
     ...more,
   })
 
@@ -89,7 +90,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
   return {
     ...service,
     history,
-    owners,
+    sources,
     added,
     admitted,
     names,

@@ -101,12 +101,12 @@ test('what gateways serve is good for servers and clients, under all its names',
 })
 
 test('an enrollment token is verified with the key that signed it', () => {
-  const privateKey = newKey()
+  const privateKey = createPrivateKey(newKey())
   const token = 'a83d5a3c-7b3d-4d1c-9d0e-2f5e7f0c1b2a'
   const expiresAt = new Date('2031-01-01T00:00:00.500Z')
   const nobody = { edgeRouterId: null, transitRouterId: null, caId: null, username: null }
   const jwt = enrollmentJwt(
-    { address: 'localhost:1280', privateKey, keyId: 'abc' },
+    { address: 'localhost:1280', key: privateKey, keyId: 'abc' },
     { ...nobody, id: 'e1', identityId: 'i1', token, method: 'ott', expiresAt },
   )
   const [header = '', claims = '', signature = ''] = jwt.split('.')

@@ -5,37 +5,54 @@ import { type Creating, check, refresh, store } from './create-enrollment.js'
 
 export interface Serving extends Creating {
   keyring(): Promise<Keyring>
-  /** By schema: whose changes have effects here. */
-  readonly followed: Readonly<Record<string, Pick<Following, 'reach'>>>
+  /** Whose changes have effects here. */
+  readonly followed: Readonly<Record<'identity' | 'sessions', Pick<Following, 'reach'>>>
   enroll(request: EnrollRequest, context: Context): Promise<EnrollResponse>
 }
 
-export const pkiService = (serving: Serving): Methods<PkiServiceService> => ({
-  async getServerCertificate() {
-    const { server, intermediates } = await serving.keyring()
-    return { keyPem: server.privateKey, chainPem: server.pem + intermediates, fingerprint: server.keyId }
-  },
+export function pkiService(serving: Serving): Methods<PkiServiceService> {
+  const { followed, keyring } = serving
+  const untilFollowing = firstLook(followed.identity)
 
-  async getTrustBundle() {
-    const { bundle, trustDomain, bundleId } = await serving.keyring()
-    return { pems: [...bundle], trustDomain, keyId: bundleId }
-  },
+  return {
+    async getServerCertificate() {
+      const { server, intermediates } = await keyring()
+      return { keyPem: server.privateKey, chainPem: server.pem + intermediates, fingerprint: server.keyId }
+    },
 
-  async checkEnrollment(wish) {
-    await check(serving, wish)
-    return {}
-  },
+    async getTrustBundle() {
+      const { bundle, trustDomain, bundleId } = await keyring()
+      return { pems: [...bundle], trustDomain, keyId: bundleId }
+    },
 
-  createEnrollment: (wish, context) => store(serving, wish, context),
+    async checkEnrollment(wish, { signal }) {
+      await untilFollowing(signal)
+      await check(serving, wish)
+      return {}
+    },
 
-  refreshEnrollment: ({ id, expiresAtMs }, context) => refresh(serving, id, expiresAtMs, context),
+    createEnrollment: (wish, context) => store(serving, wish, context),
 
-  async reach({ schema, position }, { signal }) {
-    const following = serving.followed[schema]
-    if (!following) throw new Error(`schema '${schema}' is not followed here`)
-    if (position) await following.reach(position, signal)
-    return {}
-  },
+    refreshEnrollment: ({ id, expiresAtMs }, context) => refresh(serving, id, expiresAtMs, context),
 
-  enroll: (request, context) => serving.enroll(request, context),
-})
+    async reach({ schema, position }, { signal }) {
+      if (schema !== 'identity' && schema !== 'sessions')
+        throw new Error(`schema '${schema}' is not followed here`)
+      if (position) await followed[schema].reach(position, signal)
+      return {}
+    },
+
+    enroll: serving.enroll,
+  }
+}
+
+/** Wishes travel in changes: nobody may make one before this replica has begun to follow them. */
+function firstLook(following: Pick<Following, 'reach'>): (signal: AbortSignal) => Promise<void> {
+  const anywhere = { timeline: '', number: 0 } // of no timeline: met by the first look at the owner
+  let isFollowing = false
+  return async (signal) => {
+    if (isFollowing) return
+    await following.reach(anywhere, signal)
+    isFollowing = true
+  }
+}

@@ -24,8 +24,8 @@ export interface GrantOptions {
 
 export function openGrants({ address, identityMinutes, routerMinutes, now, keyring }: GrantOptions): Grants {
   const signed = async (made: Omit<Enrollment, 'jwt'>): Promise<Enrollment> => {
-    const { privateKey, keyId } = (await keyring()).server
-    return { ...made, jwt: enrollmentJwt({ address, privateKey, keyId }, made) }
+    const { key, keyId } = (await keyring()).server
+    return { ...made, jwt: enrollmentJwt({ address, key, keyId }, made) }
   }
   return {
     made(wish) {

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
+import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Db } from '@overlay/platform'
-import { fingerprintOf, notAfterOf, openSigner, type Signer } from '../domain/signer.js'
+import { fingerprintOf, type Holder, notAfterOf, openSigner, type Signer } from '../domain/signer.js'
 import { trustDomainOf } from '../domain/trust-domain.js'
 import { activeKey, type Key, type KeyRole, readKeys } from './keys.js'
 
@@ -10,7 +10,7 @@ export interface Keyring {
   /** What stands between a leaf and the root, PEM. */
   readonly intermediates: string
   /** What gateways serve; `keyId` is how tokens name it. */
-  readonly server: { readonly privateKey: string; readonly pem: string; readonly keyId: string }
+  readonly server: Holder & { readonly key: KeyObject; readonly keyId: string }
   /** PEM of every authority that is to be trusted: retired ones until they have run out. */
   readonly bundle: readonly string[]
   /** Changes when the bundle does. */
@@ -34,7 +34,7 @@ export async function readKeyring(db: Db, secret: string, now: Date): Promise<Ke
   return {
     signer: await openSigner(signing),
     intermediates: signing.pem,
-    server: { privateKey, pem, keyId: fingerprintOf(pem) },
+    server: { privateKey, pem, key: createPrivateKey(privateKey), keyId: fingerprintOf(pem) },
     bundle,
     bundleId: createHash('sha256').update(bundle.join('')).digest('hex'),
     trustDomain: trustDomainOf(active('root').pem),
