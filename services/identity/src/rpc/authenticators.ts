@@ -77,7 +77,7 @@ const proofs: Readonly<Record<string, readonly string[]>> = {
 
 function refuseMissing(body: Body): void {
   const members = proofs[String(body.method)]
-  if (!members) throw invalid('method', 'method must be updb or cert', body.method)
+  if (!members) throw invalid('method', 'method must be updb or cert')
   for (const member of members) if (!body[member]) throw invalid(member, `${member} is required`, '')
 }
 

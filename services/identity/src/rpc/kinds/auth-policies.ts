@@ -4,6 +4,7 @@ import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 
 const shortestPassword = 5
+const mostNamed = 10
 
 export const authPolicies: Kind = kind(authPolicy, {
   async view(_db, rows) {
@@ -32,11 +33,13 @@ export const authPolicies: Kind = kind(authPolicy, {
   },
 
   async deleting(tx, { id }) {
-    const { rows } = await tx.query(sql`select from identity where auth_policy_id = ${id} limit 1`)
+    const { rows } = await tx.query<{ id: string }>(sql`
+      select id from identity where auth_policy_id = ${id} order by id limit ${mostNamed}`)
     // the default one stays, though nobody may have it: identities fall back to it
     if (rows.length > 0 || id === 'default') {
-      const reason = `the auth policy is referenced by identities`
-      throw new Fault('CAN_NOT_DELETE_REFERENCED_ENTITY', { field: 'authPolicyId', reason, value: id })
+      const reason = 'the auth policy is referenced by identities'
+      const value = rows.map((row) => row.id)
+      throw new Fault('CAN_NOT_DELETE_REFERENCED_ENTITY', { field: 'authPolicyId', reason, value })
     }
   },
 })
