@@ -8,9 +8,14 @@ import type { Services } from '../http/services.js'
 import { authenticate } from './authenticate.js'
 import { caCertificates } from './cacerts.js'
 import { type Caches, current } from './current.js'
+import { enroll } from './enroll.js'
+import { enrollments } from './enrollments.js'
+import { identities } from './identities.js'
 import { info } from './info.js'
 import { client, management } from './operations.js'
+import { ownAuthenticators } from './own-authenticators.js'
 import { clientServices } from './services.js'
+import { sessions } from './sessions.js'
 import { documents, specs } from './specs.js'
 import { uniform } from './uniform.js'
 
@@ -32,6 +37,11 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
     ...specs(docs, build),
     ...authenticate(services, caches.sessions),
     ...current(services, caches, own),
+    ...enroll(services),
+    ...enrollments(services, own),
+    ...identities(services, own),
+    ...ownAuthenticators(services, own),
+    ...sessions(services),
   }
   const apis: readonly MountedApi[] = [
     {

@@ -1,7 +1,7 @@
 import { service } from '@overlay/model'
 import type { Headers, PolicyHeader } from '../auth/headers.js'
 import type { ServiceLists } from '../auth/service-lists.js'
-import { sendReady } from '../http/answer.js'
+import { detail, sendReady } from '../http/answer.js'
 import type { Ask } from '../http/ask.js'
 import type { Handlers } from '../http/endpoint.js'
 import { list, listRequest } from '../http/list.js'
@@ -19,7 +19,7 @@ const configTypes: Parameter = {
 
 /** A client's list of services: identities that see the same share one answer. */
 export function clientServices(services: Services, headers: Headers, lists: ServiceLists): Handlers {
-  const { list: fetch } = services.entitiesOf('policy')
+  const { list: fetch, get } = services.entitiesOf('policy')
 
   function answer(ask: Ask, header: PolicyHeader): Response | Promise<Response> {
     const request = listRequest(ask, 'services', undefined, perspectiveOf(ask))
@@ -32,6 +32,14 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
     })
   }
   return {
+    'GET /services/{id}/edge-routers': async (ask, { id }) => {
+      const { identityId } = sessionOf(ask)
+      await get({ ref: { kind: 'services', id }, perspective: undefined }, ask.context()) // 404 where it is not visible
+      const pairs = [{ identityId, serviceId: id }]
+      const { routers } = await services.policy.getCommonRouters({ pairs }, ask.context())
+      const { json } = await services.sessions.describeRouters({ ids: routers[0]?.ids ?? [] }, ask.context())
+      return detail(ask, JSON.stringify({ edgeRouters: shownRouters(json) }))
+    },
     'GET /services': {
       query: [...paging, ...byRole, configTypes],
       about: { data: listedSchemaOf(service), page: true },
@@ -41,4 +49,21 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
       },
     },
   }
+}
+
+interface ShownRouter {
+  readonly isOnline: boolean
+}
+
+const MOST_ROUTERS = 25
+
+/** wire: an object with one list, connected ones first; null when there is none. */
+function shownRouters(json: readonly Uint8Array[]): readonly ShownRouter[] | null {
+  const known = json.filter(({ length }) => length > 0)
+  const routers = known.map((bytes) => {
+    const { urls: _, ...shown } = JSON.parse(Buffer.from(bytes).toString()) as ShownRouter & { urls: unknown }
+    return shown
+  })
+  const sorted = routers.sort((a, b) => Number(b.isOnline) - Number(a.isOnline)).slice(0, MOST_ROUTERS)
+  return sorted.length > 0 ? sorted : null
 }

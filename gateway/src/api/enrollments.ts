@@ -1,0 +1,38 @@
+import type { OwnWrites } from '../auth/own-writes.js'
+import { created, empty, send } from '../http/answer.js'
+import { json } from '../http/body.js'
+import { type Handlers, takes } from '../http/endpoint.js'
+import type { Services } from '../http/services.js'
+
+const until = (name: string) =>
+  json<{ readonly expiresAt: string }>(name, {
+    title: name,
+    type: 'object',
+    properties: { expiresAt: { type: 'string', format: 'date-time' } },
+    required: ['expiresAt'],
+  })
+
+const msOf = ({ expiresAt }: { readonly expiresAt: string }): number => new Date(expiresAt).getTime()
+
+/** New tokens for what is to enroll, or to enroll again. */
+export const enrollments = ({ identity, pki, sessions }: Services, own: OwnWrites): Handlers => ({
+  // differs: the answer names the enrollment, whose token is another one now
+  'POST /enrollments/{id}/refresh': takes(until('refresh'), async (ask, { id }, body) => {
+    const written = await pki.refreshEnrollment({ id, expiresAtMs: msOf(body) }, ask.context())
+    own.note('pki', written.position)
+    const links = { self: { href: `./enrollments/${id}` } }
+    return send(ask, 200, JSON.stringify({ data: { _links: links, id }, meta: {} }))
+  }),
+
+  'POST /authenticators/{id}/re-enroll': takes(until('reEnroll'), async (ask, { id }, body) => {
+    const written = await identity.reEnrollAuthenticator({ id, expiresAtMs: msOf(body) }, ask.context())
+    own.note('identity', written.position)
+    return created(ask, 'enrollments', written.id)
+  }),
+
+  'POST /edge-routers/{id}/re-enroll': async (ask, { id }) => {
+    const { position } = await sessions.reEnrollEdgeRouter({ kind: 'edge-routers', id }, ask.context())
+    own.note('sessions', position)
+    return empty(ask)
+  },
+})

@@ -1,0 +1,69 @@
+import { authenticator } from '@overlay/model'
+import type { OwnWrites } from '../auth/own-writes.js'
+import { detail, empty } from '../http/answer.js'
+import type { Ask } from '../http/ask.js'
+import { json, jsonBytes } from '../http/body.js'
+import { type Handlers, takes } from '../http/endpoint.js'
+import { list, listRequest } from '../http/list.js'
+import { paging } from '../http/query.js'
+import type { Services } from '../http/services.js'
+import { listedSchemaOf } from './entity-schema.js'
+
+const text = (minLength: number, type: unknown) => ({ type, minLength, maxLength: 100 })
+
+const credentials = (name: string, type: unknown, required: readonly string[]) =>
+  json<Readonly<Record<string, unknown>>>(name, {
+    title: name,
+    type: 'object',
+    properties: {
+      currentPassword: text(5, 'string'),
+      password: text(5, type),
+      tags: { type: ['object', 'null'], additionalProperties: true },
+      username: text(4, type),
+    },
+    required,
+  })
+
+const replacing = credentials('authenticator', 'string', ['currentPassword', 'password', 'username'])
+const patching = credentials('authenticator', ['string', 'null'], ['currentPassword'])
+
+/** What callers may do with their own ways of logging in, whoever they are. */
+export function ownAuthenticators({ identity }: Services, own: OwnWrites): Handlers {
+  const update = async (
+    ask: Ask,
+    id: string,
+    body: Readonly<Record<string, unknown>>,
+    names: readonly string[],
+  ): Promise<Response> => {
+    const mask = names.filter((name) => name !== 'currentPassword')
+    const request = { ref: { kind: 'authenticators', id }, json: jsonBytes(body), mask }
+    const { position } = await identity.updateOwnAuthenticator(request, ask.context())
+    own.note('identity', position)
+    return empty(ask)
+  }
+  const about = { data: listedSchemaOf(authenticator) }
+  return {
+    'GET /current-identity/authenticators': {
+      query: paging,
+      about: { ...about, page: true },
+      handle: (ask) =>
+        list(ask, authenticator, listRequest(ask, 'authenticators'), identity.listOwnAuthenticators),
+    },
+    'GET /current-identity/authenticators/{id}': {
+      about,
+      handle: async (ask, { id }) =>
+        detail(ask, (await identity.getOwnAuthenticator({ kind: 'authenticators', id }, ask.context())).json),
+    },
+    'PUT /current-identity/authenticators/{id}': takes(replacing, (ask, { id }, body) =>
+      update(ask, id, body, ['username', 'password', 'tags']),
+    ),
+    'PATCH /current-identity/authenticators/{id}': takes(patching, (ask, { id }, body) =>
+      update(
+        ask,
+        id,
+        body,
+        Object.keys(body).filter((name) => body[name] !== null),
+      ),
+    ),
+  }
+}
