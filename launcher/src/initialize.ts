@@ -1,4 +1,5 @@
 import { createWriteStream } from 'node:fs'
+import { hostname } from 'node:os'
 import { initIdentity } from '@overlay/identity/init'
 import { initPki } from '@overlay/pki/init'
 import { openLog } from '@overlay/platform'
@@ -27,7 +28,13 @@ export async function initialize(
   const destination = createWriteStream(home.path('launcher.log'), { flags: 'a', mode: 0o600 })
   const log = openLog('launcher', { level: logLevel, format: logFormat, destination })
   const [{ caPem }, admin] = await Promise.all([
-    initPki({ databaseUrl: urlOf('pki'), keySecret: home.secrets.keySecret, address, log }),
+    initPki({
+      databaseUrl: urlOf('pki'),
+      keySecret: home.secrets.keySecret,
+      address,
+      hostNames: [hostname()],
+      log,
+    }),
     initIdentity({
       databaseUrl: urlOf('identity'),
       username: adminUsername,
