@@ -1,6 +1,7 @@
 import { createPublicKey, randomUUID, verify, X509Certificate } from 'node:crypto'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { identityEffects } from '../src/events/effects.js'
 import { context, faultOf, noWish, type Pki, startPki } from './network.js'
 import { newCsr } from './openssl.js'
 
@@ -108,6 +109,32 @@ test('a token whose claim has run out may be claimed anew, but what the owner ha
   })
   expect(await faultOf(pki.enroll({ token, csrPem: newCsr() }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
   expect(await rowOf(id)).toBeUndefined()
+})
+
+test('a load ends what its rows know nothing of, or know to be redeemed', async () => {
+  const [gone, redeemed, living] = [await pki.wish({}), await pki.wish({}), await pki.wish({})]
+  await pki.history.db.query(sql`update enrollment set created_at = now() - interval '2 hours'`)
+  const row = (kind: string, id: string, json: object) => ({
+    kind,
+    id,
+    json: Buffer.from(JSON.stringify(json)),
+    atMs: 0,
+    number: 0,
+  })
+  const grants = {
+    made: () => Promise.reject(new Error('no wish')),
+    remade: () => Promise.reject(new Error()),
+  }
+  const rows = [
+    row('identities', redeemed.identityId, {}),
+    row('identities', living.identityId, {}),
+    row('authenticators', 'a1', { enrollmentId: redeemed.id }),
+  ]
+  const { reload } = identityEffects(grants)
+  const upto = { timeline: '', number: 0 }
+  await pki.history.db.transaction(undefined, (tx) => reload(tx, rows, upto))
+  expect([await rowOf(gone.id), await rowOf(redeemed.id)]).toEqual([undefined, undefined])
+  expect((await rowOf(living.id))?.id).toBe(living.id)
 })
 
 test('a wish that is told again after its enrollment ended is not granted again', async () => {

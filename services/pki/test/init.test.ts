@@ -1,10 +1,13 @@
 import { X509Certificate } from 'node:crypto'
 import { testDatabase } from '@overlay/launcher/testing'
-import { openDatabase } from '@overlay/platform'
+import { noBus, openDatabase, openHistory } from '@overlay/platform'
+import { ownContext } from '@overlay/rpc'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
+import { hostsOf, notAfterOf } from '../src/domain/signer.js'
 import { type InitOptions, initPki } from '../src/init.js'
+import { ensureKeys } from '../src/store/ensure-keys.js'
 import { readKeyring } from '../src/store/keyring.js'
 import { verifies } from './openssl.js'
 
@@ -64,6 +67,25 @@ test('another address gives another certificate over the same key, which keeps t
   expect(certificate.checkIP('192.0.2.1')).toBe('192.0.2.1')
   const { rows } = await net.db.query(sql`select kind, entity from change order by number desc limit 1`)
   expect(rows).toEqual([{ kind: 'keys', entity: { role: 'server', state: 'active' } }])
+})
+
+test('a server certificate is renewed over the same key when a third of its life is left', async () => {
+  await using net = await network()
+  await net.init()
+  const before = await net.keyring()
+  await using history = await openHistory(net.db, noBus, log)
+  const context = ownContext(new AbortController().signal)
+  const inDays = (days: number) => ({
+    secret: keySecret,
+    hosts: [],
+    now: new Date(Date.now() + days * 86_400_000),
+  })
+  expect(await ensureKeys(history, context, inDays(240))).toBe(false)
+  expect(await ensureKeys(history, context, inDays(250))).toBe(true)
+  const after = await net.keyring()
+  expect(after.server.privateKey).toBe(before.server.privateKey)
+  expect(notAfterOf(after.server.pem).getTime()).toBeGreaterThan(notAfterOf(before.server.pem).getTime())
+  expect(hostsOf(after.server.pem)).toEqual(hostsOf(before.server.pem))
 })
 
 test('another key secret is refused, and says so', async () => {
