@@ -1,9 +1,12 @@
 import type { handleBidiStreamingCall } from '@grpc/grpc-js'
+import { bytesOf } from './bytes.js'
 import { contextFromMessage } from './context.js'
 import { asFault, Fault, faultToMessage } from './fault.js'
 import { Answer, type Call, CallContext } from './gen/overlay/stream/v1/stream.js'
 import type { Answering } from './host.js'
 import { after, CALL_LIMIT_MS, whenAborted } from './limits.js'
+
+const NOTHING = Buffer.alloc(0)
 
 /**
  * Many calls over one stream, told apart by their tags. It asks its caller to go on with another stream when it
@@ -22,7 +25,7 @@ export const calls =
       if (ended && running.size === 0) stream.end()
     }
     const reply = (tag: number, answer: Partial<Answer>): void => {
-      stream.write(Buffer.from(Answer.encode(Answer.fromPartial({ tag, ...answer })).finish()))
+      stream.write(bytesOf(Answer.encode({ tag, response: NOTHING, fault: undefined, ...answer })))
     }
     const drain = (): void => reply(0, {})
     const notStopped = whenAborted(stopping, drain)

@@ -1,4 +1,5 @@
 import type { Client, ClientDuplexStream, Metadata, ServiceError } from '@grpc/grpc-js'
+import { bytesOf } from './bytes.js'
 import { type Context, contextToMessage } from './context.js'
 import { Fault, faultFromMessage, toFault } from './fault.js'
 import { type Answer, Call, CallServiceService } from './gen/overlay/stream/v1/stream.js'
@@ -27,25 +28,25 @@ const MOST_PENDING = 1000
 
 /** Keeps one stream open while there are calls, and opens another when it ends. */
 export function openLine(client: Client, metadata: () => Metadata): Line {
+  const streams = new Set<Stream>() // besides the current one those that are only answered to the end
   let current: Stream | undefined
   let pendingCalls = 0
   let lastTag = 0
 
   function open(): Stream {
     const { path, responseDeserialize } = CallServiceService.calls
-    const wire = client.makeBidiStreamRequest(path, (bytes: Buffer) => bytes, responseDeserialize, metadata())
+    const wire = client.makeBidiStreamRequest(path, asItIs, responseDeserialize, metadata())
     const stream: Stream = { wire, pending: new Map() }
-    const leave = (): void => {
-      if (current === stream) current = undefined
-    }
+    streams.add(stream)
     const fail = (fault: Fault): void => {
-      leave()
+      streams.delete(stream)
+      if (current === stream) current = undefined
       for (const { reject } of [...stream.pending.values()]) reject(fault)
     }
     wire.on('data', ({ tag, response, fault }: Answer) => {
       if (tag === 0) {
-        leave() // what is pending here is still answered
-        wire.end()
+        if (current === stream) current = undefined
+        endIfIdle(stream)
       } else if (fault) stream.pending.get(tag)?.reject(faultFromMessage(fault))
       else stream.pending.get(tag)?.resolve(response)
     })
@@ -54,35 +55,35 @@ export function openLine(client: Client, metadata: () => Metadata): Line {
     return stream
   }
 
+  function endIfIdle(stream: Stream): void {
+    if (stream !== current && stream.pending.size === 0) stream.wire.end()
+  }
+
   function call(method: string, request: Buffer, context: Context): Promise<Buffer> {
     const { deadline, signal } = context
     if (pendingCalls >= MOST_PENDING) throw new Fault('SERVER_TOO_MANY_REQUESTS')
     const timeoutMs = Math.max(1, deadline ? deadline.getTime() - Date.now() : CALL_LIMIT_MS)
     lastTag = (lastTag % 0xffff_ffff) + 1
     const tag = lastTag
-    const bytes = Call.encode({
-      tag,
-      method,
-      request,
-      context: contextToMessage(context),
-      timeoutMs,
-    }).finish()
+    const message = { tag, method, request, context: contextToMessage(context), timeoutMs }
+    const bytes = bytesOf(Call.encode(message))
 
     current ??= open()
-    const { wire, pending } = current
+    const stream = current
     return new Promise((resolve, reject) => {
       const settle = (): void => {
-        pending.delete(tag)
+        stream.pending.delete(tag)
         pendingCalls--
         inTime()
         wanted()
+        endIfIdle(stream)
       }
       const giveUp = (fault: Fault): void => {
+        stream.wire.write(bytesOf(Call.encode(Call.fromPartial({ tag }))))
         settle()
         reject(fault)
-        if (wire.writable) wire.write(Buffer.from(Call.encode(Call.fromPartial({ tag })).finish()))
       }
-      pending.set(tag, {
+      stream.pending.set(tag, {
         resolve(response) {
           settle()
           resolve(response)
@@ -95,17 +96,21 @@ export function openLine(client: Client, metadata: () => Metadata): Line {
       pendingCalls++
       const inTime = after(timeoutMs, () => giveUp(new Fault('TIMEOUT')))
       const wanted = whenAborted(signal, () => giveUp(abortedBy(signal)))
-      wire.write(Buffer.from(bytes))
+      stream.wire.write(bytes)
     })
   }
 
   return {
     call,
     pending: () => pendingCalls,
-    close: () => current?.wire.cancel(),
+    close() {
+      for (const { wire } of streams) wire.cancel()
+    },
   }
 }
 
 /** What a caller gets whose own signal ended the call. */
 export const abortedBy = ({ reason }: AbortSignal): Fault =>
   reason instanceof Fault ? reason : new Fault('UNAVAILABLE', undefined, reason)
+
+const asItIs = (bytes: Buffer): Buffer => bytes

@@ -65,6 +65,24 @@ describe.each(ways)('a %s', (_kind, say) => {
   })
 })
 
+test('a connection that is replaced because it is old breaks nothing that runs', async () => {
+  await using server = await start(0, 'a', { connectionAgeMs: 50 })
+  await using peers = peersAt(server.port)
+  const abort = new AbortController()
+  const slow = ways.map(([, say]) => say(peers, 'slow', context(60_000, abort.signal)))
+  const settled = vi.fn()
+  const outcomes = Promise.allSettled(slow.map((call) => call.finally(settled)))
+  const end = Date.now() + 400
+  await Promise.all(
+    ways.map(async ([, say]) => {
+      while (Date.now() < end) await say(peers, 'yes', context())
+    }),
+  )
+  expect(settled).not.toHaveBeenCalled()
+  abort.abort()
+  await outcomes
+})
+
 describe('the tagged stream', () => {
   test('is replaced when it is old, without a call that fails', async () => {
     await using server = await start(0, 'a', { streamAgeMs: 5 })

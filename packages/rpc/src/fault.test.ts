@@ -1,0 +1,62 @@
+import { Metadata, type ServiceError, status } from '@grpc/grpc-js'
+import { describe, expect, test } from 'vitest'
+import { Fault, type FaultCode, faults, goText, invalid, notFound, toFault, toStatus } from './fault.js'
+
+/** As it arrives at a client. */
+const sent = (err: unknown): Fault => toFault(toStatus(err) as ServiceError)
+const broken = (code: status, details = ''): ServiceError =>
+  Object.assign(new Error(details), { code, details, metadata: new Metadata() })
+
+test.each(Object.keys(faults) as FaultCode[])('%s arrives with its code, status and text', (code) => {
+  const arrived = sent(new Fault(code))
+  expect(arrived).toMatchObject({ code, message: faults[code][2], detail: undefined, data: undefined })
+  expect(toStatus(arrived).code).toBe(faults[code][1])
+})
+
+test('a cause arrives whole', () => {
+  expect(sent(invalid('name', 'is too long', ['a', 1]))).toMatchObject({
+    code: 'COULD_NOT_VALIDATE',
+    detail: { field: 'name', reason: 'is too long', value: '[a 1]' },
+  })
+  expect(sent(notFound('service', 'x1'))).toMatchObject({
+    code: 'NOT_FOUND',
+    detail: 'service with id x1 not found',
+  })
+  const data = { policy: [{ id: 'c', isPassing: false, typeId: 'MFA' }] }
+  expect(sent(new Fault('INVALID_POSTURE', 'no check passed', undefined, data))).toMatchObject({
+    detail: 'no check passed',
+    data,
+  })
+})
+
+test('what is not a fault says nothing to anybody', () => {
+  const arrived = sent(new Error('select * from secret'))
+  expect(arrived).toMatchObject({ code: 'UNHANDLED', detail: undefined })
+  expect(JSON.stringify(toStatus(new Error('select * from secret')))).not.toContain('secret')
+})
+
+describe('without a fault', () => {
+  test.each<[string, ServiceError, FaultCode]>([
+    ['a service that is away', broken(status.UNAVAILABLE), 'UNAVAILABLE'],
+    ['a service that stops', broken(status.CANCELLED), 'UNAVAILABLE'],
+    ['a stream that is torn', broken(status.INTERNAL, 'Received RST_STREAM with code 2'), 'UNAVAILABLE'],
+    ['a service that is late', broken(status.DEADLINE_EXCEEDED), 'TIMEOUT'],
+    ['a call of a stranger', broken(status.UNAUTHENTICATED, 'not a peer'), 'UNHANDLED'],
+    ['a message that is too large', broken(status.RESOURCE_EXHAUSTED), 'UNHANDLED'],
+  ])('%s', (_what, err, code) => {
+    expect(toFault(err)).toMatchObject({ code, cause: err })
+  })
+})
+
+test.each<[unknown, string]>([
+  [undefined, '<nil>'],
+  [null, '<nil>'],
+  ['text', 'text'],
+  [true, 'true'],
+  [1.5, '1.5'],
+  [[], '[]'],
+  [['a', ['b', null]], '[a [b <nil>]]'],
+  [{ b: 1, a: { c: [] } }, 'map[a:map[c:[]] b:1]'],
+])('Go prints %j as %s', (value, text) => {
+  expect(goText(value)).toBe(text)
+})
