@@ -8,7 +8,7 @@ fi
 
 export npm_config_loglevel=error npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
 # An account without a home has nowhere to keep downloads.
-[ -w "${HOME:-/}" ] || export HOME="$PWD/.home"
+[ -w "${HOME:-/}" ] || export HOME="$PWD/.home" npm_config_cache="$PWD/.home/.npm"
 
 # With tools: also what only developers need. Once that is there, it stays.
 prepare_install() {

@@ -40,6 +40,7 @@ export function openClient({ addresses, caPem }: Server, api: string, certificat
     const address = addresses[turn++ % addresses.length]
     const raw = typeof body === 'string'
     const headers = {
+      accept: 'application/json',
       ...(token && { 'zt-session': token }),
       ...(body !== undefined && { 'content-type': raw ? 'text/plain' : 'application/json' }),
     }

@@ -56,7 +56,8 @@ export async function databaseDirectory(home: Home, account: Account): Promise<s
     return own
   }
   const elsewhere = join('/var/lib/overlay', home.secrets.id)
-  await mkdir(dirname(elsewhere), { recursive: true, mode: 0o755 })
+  await mkdir(dirname(elsewhere), { recursive: true })
+  await chmod(dirname(elsewhere), 0o755)
   await symlink(elsewhere, own)
   return elsewhere
 }

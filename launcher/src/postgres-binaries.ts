@@ -5,14 +5,20 @@ import { basename, dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { type Account, isReachable } from './account.js'
 
+export interface Binaries {
+  readonly directory: string
+  readonly version: string
+}
+
 /**
- * Directory of the first Postgres that `account` can run: the embedded package, else one of the system.
+ * The first Postgres that `account` can run: the embedded package, else one of the system.
  * @param cache where the embedded one is copied to when `account` cannot use it where it was installed
  */
-export async function findPostgres(account: Account, cache: string): Promise<string> {
+export async function findPostgres(account: Account, cache: string): Promise<Binaries> {
   const unusable: string[] = []
   for await (const directory of candidates(account, cache)) {
-    if (await runs(directory, account)) return directory
+    const version = await versionOf(directory, account)
+    if (version !== undefined) return { directory, version }
     unusable.push(directory)
   }
   throw new Error(
@@ -45,13 +51,13 @@ const versioned = [
   ['/opt/homebrew/opt', /^postgresql@(\d+)$/, 'bin'],
 ] as const
 
-/** False where there is none, or one for another C library, or out of reach. */
-const runs = (directory: string, account: Account): Promise<boolean> =>
+/** Nothing where there is none, or one for another C library, or out of reach. */
+const versionOf = (directory: string, account: Account): Promise<string | undefined> =>
   access(join(directory, 'initdb'))
     .then(() => promisify(execFile)(join(directory, 'postgres'), ['--version'], { ...account, cwd: '/' }))
     .then(
-      () => true,
-      () => false,
+      ({ stdout }) => /\d[\d.]*/.exec(stdout)?.[0],
+      () => undefined,
     )
 
 /** The folder `native` of the platform's package, when it is installed. */
@@ -80,6 +86,7 @@ async function usable(native: string, account: Account, cache: string): Promise<
   if (await exists(copy)) return copy
   const unfinished = `${copy}.${process.pid}`
   await mkdir(cache, { recursive: true })
+  await chmod(cache, 0o755)
   await cp(native, unfinished, { recursive: true, verbatimSymlinks: true })
   await link(unfinished)
   await openForReading(unfinished)

@@ -22,7 +22,13 @@ export async function ownPostgres(home: Home, say: (line: string) => void): Prom
   const binaries = await findPostgres(account, sharedCache(home.directory))
   const port = await freePort()
   const start = () =>
-    startPostgres({ account, binaries, directory, port, password: home.secrets.postgresPassword })
+    startPostgres({
+      account,
+      binaries: binaries.directory,
+      directory,
+      port,
+      password: home.secrets.postgresPassword,
+    })
   const first = await start()
   const { stop } = keepRunning(first, start, say)
   await withClient(first.url, async (client) => {
@@ -31,7 +37,7 @@ export async function ownPostgres(home: Home, say: (line: string) => void): Prom
   })
   const url = new URL(first.url)
   url.pathname = database
-  return { url: url.href, about: `Postgres at port ${port}, data in ${directory}`, stop }
+  return { url: url.href, about: `Postgres ${binaries.version} at port ${port}, data in ${directory}`, stop }
 }
 const database = 'overlay'
 

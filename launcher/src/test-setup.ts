@@ -18,7 +18,7 @@ export async function setup(): Promise<() => Promise<void>> {
   await chmod(home, 0o711)
   const postgres = await startPostgres({
     account,
-    binaries: given ?? (await findPostgres(account, sharedCache(home))),
+    binaries: given ?? (await findPostgres(account, sharedCache(home))).directory,
     directory: join(home, 'postgres'),
     port: await freePort(),
   })

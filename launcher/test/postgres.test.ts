@@ -76,9 +76,10 @@ async function place(): Promise<PostgresOptions> {
   await chmod(home, 0o711)
   const directory = join(home, 'postgres')
   const account = await accountFor(directory)
+  const binaries = await findPostgres(account, sharedCache(home))
   return {
     account,
-    binaries: await findPostgres(account, sharedCache(home)),
+    binaries: binaries.directory,
     directory,
     port: await freePort(),
   }

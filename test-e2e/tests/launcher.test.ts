@@ -1,0 +1,92 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { freePort } from '@overlay/launcher/testing'
+import { expect, onTestFinished, test } from 'vitest'
+import { logInAsAdmin } from '../admin.js'
+
+const root = join(import.meta.dirname, '../..')
+
+test('a start makes all that is needed, a later one finds it, and nothing outlives its launcher', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'overlay test '))
+  onTestFinished(() => rm(home, { recursive: true }))
+  const address = `localhost:${await freePort()}`
+
+  const first = launch(home, address)
+  const said = await untilSaid(first, /ziti edge login/)
+  const password = /^ {2}password +(\S+)$/m.exec(said)?.[1] ?? ''
+  expect(said).toContain(`ziti edge login ${address} -u admin -p ${password} --ca '${join(home, 'ca.pem')}'`)
+  expect(await readFile(join(home, 'admin-password'), 'utf8')).toBe(`${password}\n`)
+  expect((await stat(join(home, 'admin-password'))).mode & 0o777).toBe(0o600)
+
+  const server = { addresses: [address], caPem: await readFile(join(home, 'ca.pem'), 'utf8') }
+  const credentials = { username: 'admin', password }
+  const admin = await logInAsAdmin(server, credentials)
+  const id = await admin.create('services', { name: 'kept', encryptionRequired: true })
+
+  const second = launch(home, `localhost:${await freePort()}`)
+  expect(await untilSaid(second, /cannot start/)).toContain(`${home} is in use by another launcher`)
+
+  const children = await childrenOf(first)
+  expect(children).toHaveLength(6) // Postgres and five processes of ours
+  first.kill('SIGKILL')
+  await expect.poll(() => children.filter(isAlive), { timeout: 20_000 }).toEqual([])
+
+  const third = launch(home, address)
+  expect(await untilSaid(third, /ziti edge login/)).toContain(`in ${join(home, 'admin-password')}`)
+  const again = await logInAsAdmin(server, credentials)
+  expect(await again.ask('GET', `/services/${id}`)).toMatchObject({ name: 'kept' })
+
+  const last = await childrenOf(third)
+  third.kill('SIGINT')
+  expect(await once(third, 'exit')).toEqual([0, null])
+  expect(last.filter(isAlive)).toEqual([])
+})
+
+test('every wrong setting is told at once', async () => {
+  const env = { OVERLAY_ADDRESS: 'nowhere', OVERLAY_LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://host' }
+  const said = await untilSaid(launch('/nonexistent', 'nowhere', env), /cannot start/)
+  for (const name of Object.keys(env)) expect(said).toContain(name)
+})
+
+function launch(home: string, address: string, env: NodeJS.ProcessEnv = {}): ChildProcess {
+  const launcher = spawn(process.execPath, ['launcher/dist/main.js'], {
+    cwd: root,
+    env: { ...process.env, OVERLAY_HOME: home, OVERLAY_ADDRESS: address, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  onTestFinished(() => void launcher.kill('SIGKILL'))
+  return launcher
+}
+
+/** All that it has said up to a line. */
+async function untilSaid({ stdout, stderr }: ChildProcess, line: RegExp): Promise<string> {
+  const said: string[] = []
+  return new Promise((resolve, reject) => {
+    for (const input of [stdout, stderr]) {
+      if (!input) continue
+      const lines = createInterface({ input })
+      lines.on('line', (text) => {
+        said.push(text)
+        if (line.test(text)) resolve(said.join('\n'))
+      })
+      lines.once('close', () => reject(new Error(`ended without ${line}: ${said.join('\n')}`)))
+    }
+  })
+}
+
+const childrenOf = async ({ pid }: ChildProcess): Promise<number[]> => {
+  const list = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return list.trim().split(' ').map(Number)
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
