@@ -1,0 +1,120 @@
+import { Agent, request as httpsRequest } from 'node:https'
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
+import { createSecureContext } from 'node:tls'
+import autocannon from 'autocannon'
+import type { Certificate } from './seed.js'
+
+export interface Request {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** What a scenario sends. */
+export type Load =
+  /** These in turn, over and over. */
+  | { readonly requests: readonly Request[] }
+  /** Another one each time. */
+  | { readonly next: () => Request }
+  /** One by one over a new connection, with the next of these certificates. */
+  | { readonly request: Request; readonly certificates: readonly Certificate[] }
+
+export interface Answers {
+  readonly latency: RecordableHistogram // microseconds
+  /** Answers that do not say success, by status, and broken connections as 0. */
+  readonly failures: ReadonlyMap<number, number>
+}
+
+export interface Limits {
+  readonly url: string
+  readonly concurrency: number
+  readonly seconds: number
+  /** Where the load runs out: so many requests, whatever time they take. */
+  readonly amount: number | undefined
+}
+
+/** Sends requests, each as soon as the one before it on its connection is answered. */
+export function drive(load: Load, limits: Limits): Promise<Answers> {
+  return 'certificates' in load ? driveAnew(load, limits) : driveKept(load, limits)
+}
+
+type Kept = Exclude<Load, { certificates: unknown }>
+
+async function driveKept(load: Kept, { url, concurrency, seconds, amount }: Limits): Promise<Answers> {
+  const { latency, failures, answered } = counting()
+  const options: autocannon.Options = {
+    url,
+    connections: concurrency,
+    timeout: 60,
+    sampleInt: 100, // it looks only then whether it has come to its end
+    ...(amount === undefined ? { duration: seconds } : { amount }),
+    ...('requests' in load ? inTurn(load.requests) : { requests: [made(load.next)] }),
+  }
+  const { errors } = await new Promise<autocannon.Result>((resolve, reject) => {
+    const running = autocannon(options, (err, result) => (err ? reject(err) : resolve(result)))
+    running.on('response', (_, status, __, ms) => answered(status, ms))
+  })
+  if (errors > 0) failures.set(0, errors)
+  return { latency, failures }
+}
+
+/** Each connection begins at another place, so that neighbours do not ask for the same. */
+function inTurn(requests: readonly Request[]): Partial<autocannon.Options> {
+  let connections = 0
+  return {
+    setupClient(client) {
+      const from = (connections++ * 37) % requests.length
+      const turned = [...requests.slice(from), ...requests.slice(0, from)]
+      client.setRequests(turned.map(({ headers, ...rest }) => ({ ...rest, headers: { ...headers } })))
+    },
+  }
+}
+
+const made = (next: () => Request): autocannon.Request => ({
+  setupRequest: (request) => Object.assign(request, next()),
+})
+
+type Anew = Extract<Load, { certificates: unknown }>
+
+/** Ourselves: autocannon does not count an answer after which it connects anew. */
+async function driveAnew({ request, certificates }: Anew, limits: Limits): Promise<Answers> {
+  const { url, concurrency, seconds } = limits
+  const contexts = certificates.map((certificate) => createSecureContext(certificate))
+  const { latency, failures, answered } = counting()
+  const end = performance.now() + seconds * 1000
+  let turn = 0
+  const one = (): Promise<number> =>
+    new Promise((resolve) => {
+      const { method, path, headers = {}, body } = request
+      const secureContext = contexts[turn++ % contexts.length]
+      const asked = httpsRequest(`${url}${path}`, {
+        method,
+        headers: { ...headers, connection: 'close' },
+        agent: new Agent({ maxCachedSessions: 0, rejectUnauthorized: false, secureContext }),
+      })
+      asked.on('response', (answer) => {
+        answer.on('end', () => resolve(answer.statusCode ?? 0)).resume()
+      })
+      asked.on('error', () => resolve(0))
+      asked.end(body)
+    })
+  const worker = async (): Promise<void> => {
+    while (performance.now() < end) {
+      const started = performance.now()
+      answered(await one(), performance.now() - started)
+    }
+  }
+  await Promise.all(Array.from({ length: concurrency }, worker))
+  return { latency, failures }
+}
+
+function counting() {
+  const latency = createHistogram()
+  const failures = new Map<number, number>()
+  const answered = (status: number, ms: number): void => {
+    if (status >= 200 && status < 300) latency.record(Math.max(1, Math.round(ms * 1000)))
+    else failures.set(status, (failures.get(status) ?? 0) + 1)
+  }
+  return { latency, failures, answered }
+}

@@ -1,0 +1,75 @@
+import { type Answers, drive, type Limits, type Load } from './load.js'
+import { between, machineMs, ownMs, sumOf, type Times, timesOf } from './processor-time.js'
+
+/** One scenario, measured once. */
+export interface Round {
+  readonly scenario: string
+  readonly answered: number
+  readonly failures: Readonly<Record<string, number>>
+  readonly perSecond: number
+  readonly p50Ms: number
+  readonly p95Ms: number
+  readonly p99Ms: number
+  /** CPU of all processes for one request; absent where their ids are not known. */
+  readonly cpuMs: number | undefined
+  readonly cpuMsByPart: Readonly<Record<string, number>>
+  readonly driverMs: number
+  /** Processors that neither the controller nor this program used, on average. */
+  readonly otherCores: number
+}
+
+export interface Measured {
+  readonly url: string
+  readonly pids: readonly number[]
+  readonly concurrency: number
+  readonly seconds: number
+}
+
+/** @param pool how many requests a round may use up, where a scenario has only so many */
+export async function measure(
+  scenario: string,
+  load: Load,
+  { url, pids, concurrency, seconds }: Measured,
+  pool: number | undefined,
+): Promise<Round> {
+  const limits = (part: number): Limits => ({
+    url,
+    concurrency,
+    seconds: seconds * part,
+    amount: pool === undefined ? undefined : Math.floor((pool * part) / (1 + warmUp)),
+  })
+  await drive(load, limits(warmUp))
+  const [times, machine, own, started] = [timesOf(pids), machineMs(), ownMs(), performance.now()]
+  const answers = await drive(load, limits(1))
+  const wallMs = performance.now() - started
+  const used = between(times, timesOf(pids))
+  const [driver, all] = [ownMs() - own, machineMs() - machine]
+  return {
+    ...rates(answers, wallMs, used, driver),
+    scenario,
+    otherCores: Math.max(0, all - sumOf(used) - driver) / wallMs,
+  }
+}
+const warmUp = 1 / 3
+
+function rates(
+  { latency, failures }: Answers,
+  wallMs: number,
+  used: Times,
+  driver: number,
+): Omit<Round, 'scenario' | 'otherCores'> {
+  const failed = [...failures.values()].reduce((sum, count) => sum + count, 0)
+  const requests = Math.max(1, latency.count + failed)
+  const percentile = (of: number): number => (latency.count === 0 ? 0 : latency.percentile(of) / 1000)
+  return {
+    answered: latency.count,
+    failures: Object.fromEntries(failures),
+    perSecond: (latency.count * 1000) / wallMs,
+    p50Ms: percentile(50),
+    p95Ms: percentile(95),
+    p99Ms: percentile(99),
+    cpuMs: used.size === 0 ? undefined : sumOf(used) / requests,
+    cpuMsByPart: Object.fromEntries([...used].map(([part, ms]) => [part, ms / requests])),
+    driverMs: driver / requests,
+  }
+}

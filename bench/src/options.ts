@@ -1,0 +1,82 @@
+import { parseArgs } from 'node:util'
+import { type Topology, topologyOf } from './topology.js'
+
+export const usage = `npm run bench [-- OPTIONS]
+
+Without --url it starts the product in a directory of its own and stops it at the end.
+
+  --scale N          size: N times 1,000 identities, 100 services, 50 policies, 5 routers (default 1)
+  --only A,B,…       scenarios, by their names (default: all)
+  --concurrency N    requests under way at once (default 8)
+  --seconds N        how long each scenario is measured (default 5), after a third of it to warm up
+  --repeat N         rounds; the one with the median of CPU counts (default 3)
+  --keep FILE        what was seeded: written after seeding, read when it is there
+  --json FILE        appends one line per round
+  --url URL          a controller that runs already, ours or another of the same API
+  --user, --password its administrator
+  --pid N,…          its processes, of which all descendants count too
+  --help             this text`
+
+export interface Options {
+  readonly help: boolean
+  readonly topology: Topology
+  readonly only: readonly string[]
+  readonly concurrency: number
+  readonly seconds: number
+  readonly repeat: number
+  readonly keep: string | undefined
+  readonly json: string | undefined
+  readonly running: Running | undefined
+}
+
+/** A controller that somebody else has started. */
+export interface Running {
+  readonly url: string
+  readonly username: string
+  readonly password: string
+  readonly pids: readonly number[]
+}
+
+export function readOptions(args: readonly string[]): Options {
+  const text = (fallback?: string) => ({ type: 'string' as const, ...(fallback && { default: fallback }) })
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      scale: text('1'),
+      only: text(),
+      concurrency: text('8'),
+      seconds: text('5'),
+      repeat: text('3'),
+      keep: text(),
+      json: text(),
+      url: text(),
+      user: text('admin'),
+      password: text('admin'),
+      pid: text(),
+      help: { type: 'boolean', default: false },
+    },
+  })
+  const { url, user, password } = values
+  const pids = listOf(values.pid).map((pid) => number('pid', pid))
+  return {
+    help: values.help,
+    topology: topologyOf(number('scale', values.scale)),
+    only: listOf(values.only),
+    concurrency: number('concurrency', values.concurrency),
+    seconds: number('seconds', values.seconds),
+    repeat: number('repeat', values.repeat),
+    keep: values.keep,
+    json: values.json,
+    running: url
+      ? { url: url.replace(/\/+$/, ''), username: user ?? '', password: password ?? '', pids }
+      : undefined,
+  }
+}
+
+const listOf = (text: string | undefined): string[] => (text ?? '').split(',').filter(Boolean)
+
+function number(name: string, text: string | undefined): number {
+  const value = Number(text)
+  if (!(value > 0)) throw new Error(`--${name}: '${text}' is not a number above 0`)
+  return value
+}

@@ -1,0 +1,78 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** CPU milliseconds since their start, by part of the product: 'gateway', 'postgres', … */
+export type Times = ReadonlyMap<string, number>
+
+const msPerTick = 10 // Linux tells these times in hundredths of a second, whatever its clock
+
+interface Stat {
+  readonly parent: number
+  readonly ms: number // with the children that have ended
+}
+
+/** Of these processes and all their descendants: a Postgres has one for each connection. */
+export function timesOf(pids: readonly number[]): Times {
+  const stats = new Map<number, Stat>()
+  for (const name of readdirSync('/proc')) {
+    const stat = /^\d+$/.test(name) ? statOf(name) : undefined
+    if (stat) stats.set(Number(name), stat)
+  }
+  const counts = (pid: number): boolean => {
+    for (let at = pid; at > 1; at = stats.get(at)?.parent ?? 0) if (pids.includes(at)) return true
+    return false
+  }
+  const times = new Map<string, number>()
+  for (const [pid, { ms }] of stats) {
+    if (!counts(pid)) continue
+    const part = partOf(pid)
+    times.set(part, (times.get(part) ?? 0) + ms)
+  }
+  return times
+}
+
+export const sumOf = (times: Times): number => [...times.values()].reduce((sum, ms) => sum + ms, 0)
+
+export const between = (from: Times, to: Times): Times =>
+  new Map([...to].map(([part, ms]) => [part, ms - (from.get(part) ?? 0)]))
+
+/** What all processors of the machine have worked. */
+export function machineMs(): number {
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] =
+    readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]?.split(/\s+/).slice(1).map(Number) ?? []
+  return (user + nice + system + irq + softirq + steal) * msPerTick
+}
+
+export function ownMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
+const readProc = (path: string): string | undefined => {
+  try {
+    return readFileSync(`/proc/${path}`, 'utf8')
+  } catch {
+    return undefined // it has ended meanwhile
+  }
+}
+
+function statOf(pid: string): Stat | undefined {
+  const text = readProc(`${pid}/stat`)
+  if (text === undefined) return undefined
+  // the name before it, in parentheses, may hold anything
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  const [user, system, endedUser, endedSystem] = fields.slice(11, 15).map(Number)
+  const ticks = (user ?? 0) + (system ?? 0) + (endedUser ?? 0) + (endedSystem ?? 0)
+  return { parent: Number(fields[1]), ms: ticks * msPerTick }
+}
+
+const partNames = new Map<number, string>()
+
+function partOf(pid: number): string {
+  const known = partNames.get(pid)
+  if (known) return known
+  const command = readProc(`${pid}/cmdline`) ?? ''
+  const [, ours] = /(\w+)\/dist\/main\.js/.exec(command) ?? []
+  const name = ours ?? readProc(`${pid}/comm`)?.trim() ?? 'ended'
+  partNames.set(pid, name)
+  return name
+}

@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { freePort } from '@overlay/launcher/testing'
+import type { Running } from './options.js'
+
+export interface Product extends Running, AsyncDisposable {}
+
+const root = join(import.meta.dirname, '../..')
+const patienceMs = 120_000
+
+/** As in the original, so that logins can be compared: argon2id, one pass, 3 MiB, four lanes. */
+const hashing = {
+  OVERLAY_PASSWORD_MEMORY_KIB: '3072',
+  OVERLAY_PASSWORD_PASSES: '1',
+  OVERLAY_PASSWORD_LANES: '4',
+}
+
+/** Starts the product as a user would, in a home of its own. */
+export async function startProduct(): Promise<Product> {
+  const home = await mkdtemp(join(tmpdir(), 'overlay-bench-'))
+  const address = `localhost:${await freePort()}`
+  const env = {
+    ...process.env,
+    ...hashing,
+    OVERLAY_HOME: home,
+    OVERLAY_ADDRESS: address,
+    OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,
+  }
+  const child = spawn(process.execPath, ['launcher/dist/main.js'], {
+    cwd: root,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = once(child, 'exit')
+  const dispose = async (): Promise<void> => {
+    child.kill('SIGTERM')
+    await ended
+    await rm(home, { recursive: true })
+  }
+  try {
+    const late = pause(patienceMs, 'is not ready in time', { ref: false })
+    const failed = await Promise.race([saysReady(child.stdout), ended.then(() => 'does not start'), late])
+    if (failed || child.pid === undefined) throw new Error(`the product ${failed}`)
+    const password = (await readFile(join(home, 'admin-password'), 'utf8')).trim()
+    return {
+      url: `https://${address}`,
+      username: 'admin',
+      password,
+      pids: [child.pid],
+      [Symbol.asyncDispose]: dispose,
+    }
+  } catch (err) {
+    await dispose()
+    throw err
+  }
+}
+
+async function saysReady(output: NodeJS.ReadableStream): Promise<undefined> {
+  let said = ''
+  await new Promise<void>((resolve) => {
+    output.on('data', (chunk) => {
+      said += chunk
+      if (said.includes('\nready at ')) resolve()
+    })
+  })
+}

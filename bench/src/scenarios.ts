@@ -1,0 +1,171 @@
+import { type Api, clientRoot, forEach, logIn, managementRoot, openApi } from './api.js'
+import { keyAndRequest } from './certificate-request.js'
+import type { Load, Request } from './load.js'
+import { newIdentity, type Seeded, tokenOf } from './seed.js'
+import { names, password } from './topology.js'
+
+export interface Scenario {
+  readonly name: string
+  /** CPU milliseconds of all processes for one request at concurrency 8. */
+  readonly goalMs?: number
+  /** How many requests a round may use up; absent: as many as it likes. */
+  readonly pool?: number
+  /** Makes what the requests need; not measured. Called before each round. */
+  prepare(bench: Bench): Promise<Load> | Load
+}
+
+/** A seeded controller, and who is logged in there. */
+export interface Bench {
+  readonly url: string
+  readonly admin: Api
+  readonly adminToken: string
+  readonly seeded: Seeded
+  /** Different in each run, so that names do not meet those of an earlier one. */
+  readonly run: string
+  /** Tokens of identities, logged in once for all rounds. */
+  tokens(): Promise<readonly string[]>
+}
+
+const loggedIn = 200
+const pairsOfRound = 2400
+const enrollmentsOfRound = 240
+
+export function openBench(url: string, admin: Api, adminToken: string, seeded: Seeded): Bench {
+  let tokens: Promise<string[]> | undefined
+  return {
+    url,
+    admin,
+    adminToken,
+    seeded,
+    run: Date.now().toString(36),
+    tokens() {
+      tokens ??= logInMany(url, seeded)
+      return tokens
+    },
+  }
+}
+
+const asIdentity =
+  (path: string): Scenario['prepare'] =>
+  async (bench) => ({
+    requests: (await bench.tokens()).map((token) => get(`${clientRoot}${path}`, token)),
+  })
+
+export const scenarios: readonly Scenario[] = [
+  { name: 'version', goalMs: 0.05, prepare: () => ({ requests: [get(`${clientRoot}/version`)] }) },
+  { name: 'service-updates', goalMs: 0.06, prepare: asIdentity('/current-api-session/service-updates') },
+  { name: 'whoami', goalMs: 0.07, prepare: asIdentity('/current-identity') },
+  { name: 'list-services', goalMs: 0.15, prepare: asIdentity('/services?limit=100') },
+  { name: 'session-create', goalMs: 1, pool: pairsOfRound, prepare: newSessions() },
+  { name: 'create-identity', goalMs: 1.5, prepare: newIdentities('plain', {}) },
+  { name: 'create-identity-ott', goalMs: 2.5, prepare: newIdentities('ott', { enrollment: { ott: true } }) },
+  { name: 'login-password', goalMs: 6, prepare: passwordLogins },
+  { name: 'login-certificate', prepare: certificateLogins },
+  { name: 'enroll-ott', pool: enrollmentsOfRound, prepare: enrollments },
+]
+
+const get = (path: string, token?: string): Request => ({
+  method: 'GET',
+  path,
+  headers: { accept: 'application/json', ...(token && { 'zt-session': token }) },
+})
+
+const post = (path: string, body: object, token?: string): Request => ({
+  method: 'POST',
+  path,
+  headers: {
+    accept: 'application/json',
+    'content-type': 'application/json',
+    ...(token && { 'zt-session': token }),
+  },
+  body: JSON.stringify(body),
+})
+
+const client = { envInfo: { os: 'linux', arch: 'amd64' }, sdkInfo: { type: 'bench', version: '1' } }
+
+async function logInMany(url: string, { topology }: Seeded): Promise<string[]> {
+  using stranger = openApi(url, clientRoot, 4)
+  const count = Math.min(loggedIn, topology.withPassword)
+  const step = Math.floor(topology.withPassword / count)
+  return forEach(count, 4, (at) =>
+    logIn(stranger, names.username(at * step), password, { ...client, configTypes: ['intercept.v1'] }),
+  )
+}
+
+/** Each pair of API session and service once: the second time the session is there already. */
+function newSessions(): Scenario['prepare'] {
+  let pairs: Request[] | undefined
+  let used = 0
+  return async (bench) => {
+    pairs ??= await pairsOf(bench)
+    const { length } = pairs
+    const all = pairs
+    return {
+      next() {
+        const pair = all[used++ % length]
+        if (!pair) throw new Error('no identity may dial a service')
+        return pair
+      },
+    }
+  }
+}
+
+async function pairsOf({ url, tokens }: Bench): Promise<Request[]> {
+  const of = await forEach((await tokens()).length, 4, async (at) => {
+    const token = (await tokens())[at] ?? ''
+    using api = openApi(url, clientRoot, 1)
+    api.use(token)
+    const services = await api.ask<{ id: string }[]>('GET', '/services?limit=100')
+    return services.map(({ id }) => post(`${clientRoot}/sessions`, { serviceId: id, type: 'Dial' }, token))
+  })
+  const most = Math.max(...of.map(({ length }) => length))
+  return Array.from({ length: most }, (_, at) => of.flatMap((pairs) => pairs[at] ?? [])).flat()
+}
+
+function newIdentities(kind: string, more: object): Scenario['prepare'] {
+  let made = 0
+  return ({ run, adminToken, seeded: { topology } }) => ({
+    next() {
+      made += 1
+      const identity = newIdentity(`bench-${kind}-${run}-${made}`, made, topology)
+      return post(`${managementRoot}/identities`, { ...identity, ...more }, adminToken)
+    },
+  })
+}
+
+function passwordLogins({ seeded: { topology } }: Bench): Load {
+  const path = `${clientRoot}/authenticate?method=password`
+  const body = (at: number) => ({ username: names.username(at), password, ...client })
+  return {
+    requests: Array.from({ length: Math.min(500, topology.withPassword) }, (_, at) => post(path, body(at))),
+  }
+}
+
+function certificateLogins({ seeded: { certificates } }: Bench): Load {
+  return { request: post(`${clientRoot}/authenticate?method=cert`, client), certificates }
+}
+
+async function enrollments({ admin, run, seeded: { topology } }: Bench): Promise<Load> {
+  const round = Date.now().toString(36)
+  const waiting = await forEach(enrollmentsOfRound, 4, async (at): Promise<Request> => {
+    const identity = newIdentity(`bench-enroll-${run}-${round}-${at}`, at, topology)
+    const { id } = await admin.ask<{ id: string }>('POST', '/identities', {
+      ...identity,
+      enrollment: { ott: true },
+    })
+    const [token, { csr }] = await Promise.all([tokenOf(admin, id), keyAndRequest()])
+    return {
+      method: 'POST',
+      path: `${clientRoot}/enroll?method=ott&token=${token}`,
+      headers: { accept: 'application/json', 'content-type': 'text/plain' },
+      body: csr,
+    }
+  })
+  return {
+    next() {
+      const request = waiting.pop()
+      if (!request) throw new Error('all enrollments are used up')
+      return request
+    },
+  }
+}

@@ -1,0 +1,147 @@
+import { existsSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { type Api, clientRoot, forEach, openApi } from './api.js'
+import { keyAndRequest } from './certificate-request.js'
+import { attributes, everything, names, password, roles, type Topology } from './topology.js'
+
+export interface Certificate {
+  readonly key: string
+  readonly cert: string
+}
+
+/** What the scenarios need to know of a seeded controller. */
+export interface Seeded {
+  readonly topology: Topology
+  readonly certificates: readonly Certificate[]
+}
+
+const atOnce = 4
+
+/** Fills a controller through its API, or takes it from the file that told of an earlier time. */
+export async function seed(
+  url: string,
+  admin: Api,
+  topology: Topology,
+  file: string | undefined,
+  say: (line: string) => void,
+): Promise<Seeded> {
+  if (file && existsSync(file)) return JSON.parse(await readFile(file, 'utf8')) as Seeded
+  const phase = async <T>(name: string, count: number, work: (at: number) => Promise<T>): Promise<T[]> => {
+    const started = performance.now()
+    const made = await forEach(count, atOnce, work)
+    say(`${count} ${name} in ${((performance.now() - started) / 1000).toFixed(1)} s`)
+    return made
+  }
+  const create = async (kind: string, body: object): Promise<string> =>
+    (await admin.ask<{ id: string }>('POST', `/${kind}`, body)).id
+
+  const configs = await seedConfigs(admin, topology, phase, create)
+  await phase('routers', topology.routers, (at) =>
+    create('edge-routers', {
+      name: names.router(at),
+      roleAttributes: [everything],
+      isTunnelerEnabled: false,
+    }),
+  )
+  await phase('services', topology.services, (at) =>
+    create('services', {
+      name: names.service(at),
+      encryptionRequired: true,
+      roleAttributes: attributes.service(at, topology),
+      configs: configs.slice(2 * at, 2 * at + 2),
+      terminatorStrategy: 'smartrouting',
+    }),
+  )
+  const all = [`#${everything}`]
+  const policy = { name: 'bench-all', semantic: 'AnyOf', edgeRouterRoles: all }
+  await create('edge-router-policies', { ...policy, identityRoles: all })
+  await create('service-edge-router-policies', { ...policy, serviceRoles: all })
+  await phase('service policies', topology.policies, (at) =>
+    create('service-policies', {
+      name: names.policy(at),
+      type: 'Dial',
+      semantic: 'AnyOf',
+      identityRoles: roles.identities(at, topology),
+      serviceRoles: roles.services(at),
+      postureCheckRoles: [],
+    }),
+  )
+  const identities = await phase('identities', topology.identities, (at) =>
+    create('identities', newIdentity(names.identity(at), at, topology)),
+  )
+  await phase('passwords', topology.withPassword, (at) =>
+    create('authenticators', {
+      method: 'updb',
+      identityId: identities[at],
+      username: names.username(at),
+      password,
+    }),
+  )
+  using stranger = openApi(url, clientRoot, atOnce)
+  const certificates = await phase('certificates', topology.withCertificate, async (at) => {
+    const identityId = identities[topology.identities - 1 - at] ?? ''
+    await create('enrollments', { method: 'ott', identityId, expiresAt: inAnHour() })
+    return enroll(stranger, await tokenOf(admin, identityId))
+  })
+  const seeded = { topology, certificates }
+  if (file) await writeFile(file, JSON.stringify(seeded), { mode: 0o600 })
+  return seeded
+}
+
+export const newIdentity = (name: string, at: number, topology: Topology) => ({
+  name,
+  type: 'Device',
+  isAdmin: false,
+  roleAttributes: attributes.identity(at, topology),
+})
+
+/** Of the enrollment that the identity has not redeemed yet. */
+export async function tokenOf(admin: Api, identityId: string): Promise<string> {
+  const { enrollment } = await admin.ask<{ enrollment: { ott: { token: string } } }>(
+    'GET',
+    `/identities/${identityId}`,
+  )
+  return enrollment.ott.token
+}
+
+async function enroll(stranger: Api, token: string): Promise<Certificate> {
+  const { csr, key } = await keyAndRequest()
+  const { cert } = await stranger.ask<{ cert: string }>('POST', `/enroll?method=ott&token=${token}`, csr)
+  return { key, cert }
+}
+
+const inAnHour = (): string => new Date(Date.now() + 3_600_000).toISOString()
+
+/** Two for each service: what a client intercepts and what a host connects to. */
+async function seedConfigs(
+  admin: Api,
+  { services }: Topology,
+  phase: (name: string, count: number, work: (at: number) => Promise<string>) => Promise<string[]>,
+  create: (kind: string, body: object) => Promise<string>,
+): Promise<string[]> {
+  const typeOf = async (name: string): Promise<string> => {
+    const filter = encodeURIComponent(`name="${name}"`)
+    const [type] = await admin.ask<{ id: string }[]>('GET', `/config-types?filter=${filter}`)
+    if (!type) throw new Error(`there is no config type ${name}`)
+    return type.id
+  }
+  const [intercept, host] = [await typeOf('intercept.v1'), await typeOf('host.v1')]
+  return phase('configs', 2 * services, (at) => {
+    const name = names.service(Math.floor(at / 2))
+    return at % 2 === 0
+      ? create('configs', {
+          name: `${name}-intercept`,
+          configTypeId: intercept,
+          data: {
+            protocols: ['tcp'],
+            addresses: [`${name}.bench.internal`],
+            portRanges: [{ low: 443, high: 443 }],
+          },
+        })
+      : create('configs', {
+          name: `${name}-host`,
+          configTypeId: host,
+          data: { protocol: 'tcp', address: '10.0.0.1', port: 443 },
+        })
+  })
+}
