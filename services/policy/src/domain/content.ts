@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
+import { has } from './bitset.js'
 import { policiesAreShown } from './effect.js'
-import { checksOf, linkingPolicies, permissionsOf, type Viewer, visibleIds } from './queries.js'
+import { checksOf, linkingPolicies, reachOf, type Viewer, visibleIds } from './queries.js'
 import type { State } from './state.js'
 
 /** Viewers with equal keys see equal lists of services, in any replica. */
@@ -8,8 +9,10 @@ export function contentKey(state: State, viewer: Viewer): string {
   const hash = createHash('sha256')
   const { identityId } = viewer
   const visible = visibleIds(state, viewer)
+  const [dial, bind] = [reachOf(state, identityId, 'Dial'), reachOf(state, identityId, 'Bind')]
   for (const id of visible) {
-    hash.update(JSON.stringify([id, contentOf(state, id), permissionsOf(state, identityId, id)]))
+    const number = state.services.numberOf(id) ?? -1
+    hash.update(`${has(dial, number)} ${has(bind, number)} ${shownOf(state, id)}`)
     if (policiesAreShown(state)) hash.update(JSON.stringify(policiesOf(state, identityId, id)))
   }
   const listed = new Set(visible)
@@ -20,9 +23,14 @@ export function contentKey(state: State, viewer: Viewer): string {
   return hash.update(overrides.join()).digest('base64url')
 }
 
-function contentOf(state: State, serviceId: string): unknown {
+function shownOf(state: State, serviceId: string): string {
+  const known = state.shown.get(serviceId)
+  if (known !== undefined) return known
   const content = state.contents.get(serviceId)
-  return [content?.revision, content?.configIds.map((id) => [id, configOf(state, id)])]
+  const configs = content?.configIds.map((id) => [id, configOf(state, id)])
+  const text = JSON.stringify([serviceId, content?.revision, configs])
+  state.shown.set(serviceId, text)
+  return text
 }
 
 function configOf({ configs, typeNames }: State, id: string): unknown {

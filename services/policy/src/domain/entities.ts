@@ -45,12 +45,15 @@ export function putIdentity(state: State, { id, attributes, isAdmin }: Identity)
   else remove(state.admins, number)
   if (!isNew && changed.length === 0) return effect(emptySet(), turned ? self : emptySet())
 
-  const before = accesses(state).map(({ reach }) => (isNew ? emptySet() : reach(number)))
+  const before = isNew ? [] : accesses(state).map(({ reach }) => reach(number))
   const flips = accesses(state).map(({ left }) => left.entityPlaced(number, changed, isNew))
   state.identityRouters.left.entityPlaced(number, changed, isNew)
   const flipped = flips.includes(true)
-  const isUpdated =
-    flipped && accesses(state).some(({ reach }, at) => !isSame(before[at] ?? self, reach(number)))
+  const differs = ({ reach, reachesAny }: Relation, at: number): boolean => {
+    const had = before[at]
+    return had ? !isSame(had, reach(number)) : reachesAny(number)
+  }
+  const isUpdated = flipped && accesses(state).some(differs)
   const isViewed = isNew || turned || (flipped && policiesAreShown(state))
   return effect(isUpdated ? self : emptySet(), isViewed ? self : emptySet())
 }
@@ -75,6 +78,7 @@ export function putService(state: State, { id, attributes, configIds, revision }
   for (const config of state.contents.get(id)?.configIds ?? []) takeFrom(state.configServices, config, id)
   for (const config of configIds) addTo(state.configServices, config, id)
   state.contents.set(id, { revision, configIds })
+  state.shown.delete(id)
   return servicesChanged(state, union(before, audienceOf(state, setOf([number]))))
 }
 
@@ -87,6 +91,7 @@ export function removeService(state: State, id: string): Effect {
   state.services.remove(number)
   for (const config of state.contents.get(id)?.configIds ?? []) takeFrom(state.configServices, config, id)
   state.contents.delete(id)
+  state.shown.delete(id)
   return servicesChanged(state, before)
 }
 

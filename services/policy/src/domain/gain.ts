@@ -6,8 +6,8 @@ import {
   emptySet,
   forEach,
   intersection,
+  isCovered,
   isEmpty,
-  isSubset,
 } from './bitset.js'
 import type { Relation } from './relation.js'
 
@@ -31,9 +31,8 @@ export function regranted(relation: Relation, policyId: string, before: Links, a
   const consider = (lefts: Bitset, rights: Bitset): void => {
     const rest = withoutOpen(relation, policyId, rights)
     if (isEmpty(rest)) return
-    const covers = new Map<string, boolean>()
     forEach(lefts, (left) => {
-      if (!isCovered(relation, policyId, left, rest, covers)) add(result, left)
+      if (!isGranted(relation, policyId, left, rest)) add(result, left)
     })
   }
   consider(difference(before.left, after.left), before.right)
@@ -51,25 +50,11 @@ function withoutOpen({ left, right }: Relation, except: string, rights: Bitset):
   return rest
 }
 
-/** True when the entity's other policies link it with all of these. */
-function isCovered(
-  { left, right }: Relation,
-  except: string,
-  number: number,
-  rights: Bitset,
-  covers: Map<string, boolean>,
-): boolean {
-  const others = left.selecting(number).filter(({ policyId }) => policyId !== except)
-  for (const { policyId } of others) {
-    let whole = covers.get(policyId) // entities share policies: each is compared once
-    if (whole === undefined) {
-      whole = isSubset(rights, right.membersOf(policyId))
-      covers.set(policyId, whole)
-    }
-    if (whole) return true
+/** True when the entity's other policies, alone or together, link it with all of these. */
+function isGranted({ left, right }: Relation, except: string, number: number, rights: Bitset): boolean {
+  const others: Bitset[] = []
+  for (const { policyId } of left.selecting(number)) {
+    if (policyId !== except) others.push(right.membersOf(policyId))
   }
-  if (others.length < 2) return false
-  let rest = rights
-  for (const { policyId } of others) rest = difference(rest, right.membersOf(policyId))
-  return isEmpty(rest)
+  return others.length > 0 && isCovered(rights, others)
 }

@@ -54,7 +54,7 @@ export const permissionsOf = (state: State, identityId: string, serviceId: strin
 export function linkingPolicies(state: State, identityId: string, serviceId: string): Linking[] {
   return types.flatMap((type) => {
     const linking = pair(state, identityId, serviceId, relationOf(state, type).linking) ?? []
-    return [...linking].map((policyId) => ({ policyId, type }))
+    return linking.map((policyId) => ({ policyId, type }))
   })
 }
 

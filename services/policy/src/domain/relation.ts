@@ -1,5 +1,5 @@
 import type { Semantic } from '@overlay/model'
-import { addAll, type Bitset, emptySet } from './bitset.js'
+import { addAll, type Bitset, emptySet, isEmpty } from './bitset.js'
 import type { Population } from './population.js'
 import { type RoleIndex, roleIndex, type Selector } from './role-index.js'
 
@@ -12,10 +12,11 @@ export interface Relation {
   remove(policyId: string): void
   /** The right entities that a left one is linked with, by all policies together. */
   reach(left: number): Bitset
+  reachesAny(left: number): boolean
   reached(right: number): Bitset
   linked(left: number, right: number): boolean
   /** The policies that link the two. */
-  linking(left: number, right: number): Iterable<string>
+  linking(left: number, right: number): readonly string[]
 }
 
 export function relation(lefts: Population, rights: Population): Relation {
@@ -29,12 +30,18 @@ export function relation(lefts: Population, rights: Population): Relation {
     return result
   }
 
-  /** Walks the shorter of the two lists of policies. */
-  function* linking(l: number, r: number): Iterable<string> {
+  /** The policies that link the two, until `visit` has seen enough. Walks the shorter of the two lists. */
+  const walk = (l: number, r: number, visit: (policyId: string) => boolean): boolean => {
     const ofLeft = left.open.size + left.selecting(l).length
     const ofRight = right.open.size + right.selecting(r).length
-    const [near, number, far, other] = ofLeft <= ofRight ? [left, l, right, r] : [right, r, left, l]
-    for (const { policyId } of candidates(near, number)) if (far.selects(policyId, other)) yield policyId
+    const isNearLeft = ofLeft <= ofRight
+    const [near, far] = isNearLeft ? [left, right] : [right, left]
+    const [number, other] = isNearLeft ? [l, r] : [r, l]
+    for (const { policyId } of near.selecting(number)) {
+      if (far.selects(policyId, other) && visit(policyId)) return true
+    }
+    for (const { policyId } of near.open) if (far.selects(policyId, other) && visit(policyId)) return true
+    return false
   }
 
   return {
@@ -50,16 +57,19 @@ export function relation(lefts: Population, rights: Population): Relation {
       right.remove(policyId)
     },
     reach: (l) => across(left, right, l),
-    reached: (r) => across(right, left, r),
-    linking,
-    linked(l, r) {
-      for (const _ of linking(l, r)) return true
-      return false
+    reachesAny(l) {
+      const some = ({ policyId }: Selector): boolean => !isEmpty(right.membersOf(policyId))
+      return left.selecting(l).some(some) || [...left.open].some(some)
     },
+    reached: (r) => across(right, left, r),
+    linking(l, r) {
+      const policyIds: string[] = []
+      walk(l, r, (policyId) => {
+        policyIds.push(policyId)
+        return false
+      })
+      return policyIds
+    },
+    linked: (l, r) => walk(l, r, () => true),
   }
-}
-
-function* candidates(index: RoleIndex, number: number): Iterable<Selector> {
-  yield* index.open
-  yield* index.selecting(number)
 }

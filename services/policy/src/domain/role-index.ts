@@ -98,19 +98,19 @@ export function roleIndex(population: Population): RoleIndex {
     entityPlaced(number, changed, isNew) {
       const id = population.idOf(number)
       const entity = { id, attributes: new Set(population.attributesOf(number)) }
-      const candidates = new Set(changed.flatMap((attribute) => [...(byAttribute.get(attribute) ?? [])]))
-      if (isNew) for (const selector of byId.get(id) ?? []) candidates.add(selector)
       let flipped = isNew && open.size > 0
-      for (const selector of candidates) {
+      const look = (selector: Selector): void => {
         const { roles, semantic, members } = selector
         const selected = !roles.all && selects(roles, semantic, entity)
-        if (selected === has(members, number)) continue
+        if (selected === has(members, number)) return // nothing new, or looked at before
         flipped = true
         if (selected) add(members, number)
         else remove(members, number)
         if (selected) link(number, selector)
         else unlink(number, selector)
       }
+      for (const attribute of changed) byAttribute.get(attribute)?.forEach(look)
+      if (isNew) byId.get(id)?.forEach(look)
       return flipped
     },
     entityLeaves(number) {

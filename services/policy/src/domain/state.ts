@@ -37,6 +37,8 @@ export interface State {
   readonly serviceRouters: Relation
   readonly admins: Bitset
   readonly contents: Map<string, ServiceContent>
+  /** What a list shows of a service, as text. Emptied where that may have changed, filled where it is read. */
+  readonly shown: Map<string, string>
   readonly checkRevisions: Map<string, string>
   readonly configs: Map<string, ConfigContent>
   readonly typeNames: Map<string, string>
@@ -63,6 +65,7 @@ export function emptyState(): State {
     serviceRouters: relation(services, routers),
     admins: emptySet(),
     contents: new Map(),
+    shown: new Map(),
     checkRevisions: new Map(),
     configs: new Map(),
     typeNames: new Map(),
