@@ -7,9 +7,16 @@ export interface FilterSymbol {
   readonly notNull?: true
 }
 
+const columns = new Map<string, string>() // every row of every page asks; only definitions do
+
 /** A member's name as its column: 'primary.updb.maxAttempts' is primary_updb_max_attempts. */
-export const snake = (name: string): string =>
-  name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`).replaceAll('.', '_')
+export function snake(name: string): string {
+  const known = columns.get(name)
+  if (known !== undefined) return known
+  const column = name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`).replaceAll('.', '_')
+  columns.set(name, column)
+  return column
+}
 
 const cache = new WeakMap<Entity, ReadonlyMap<string, FilterSymbol>>()
 
