@@ -18,9 +18,11 @@ test('pki is asked once for all who wait, and again when the answer is old', asy
   now = 999
   await trust.certificates()
   expect(asked).toBe(1)
-  now = 1000
-  await trust.certificates()
+  await trust.certificates(500)
   expect(asked).toBe(2)
+  now = 1999
+  await trust.certificates()
+  expect(asked).toBe(3)
 })
 
 test('while pki is away nobody is trusted by an old answer', async () => {

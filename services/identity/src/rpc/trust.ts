@@ -3,13 +3,14 @@ import { type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
 
 /** What client certificates must lead to. */
 export interface Trust {
-  certificates(): Promise<readonly X509Certificate[]>
+  /** Not older than `maxAgeMs`, or than is usual. */
+  certificates(maxAgeMs?: number): Promise<readonly X509Certificate[]>
 }
 
-/** Asks pki, and asks again when the answer is older than `maxAgeMs`. One question at a time, for all who wait. */
+/** Asks pki, and asks again when the answer is too old. One question at a time, for all who wait. */
 export function openTrust(
   pki: Pick<Methods<PkiServiceService>, 'getTrustBundle'>,
-  maxAgeMs: number,
+  usualAgeMs: number,
   now: () => number = Date.now,
 ): Trust {
   let known: { readonly certificates: readonly X509Certificate[]; readonly at: number } | undefined
@@ -23,7 +24,7 @@ export function openTrust(
     return certificates
   }
   return {
-    async certificates() {
+    async certificates(maxAgeMs = usualAgeMs) {
       if (known && now() - known.at < maxAgeMs) return known.certificates
       asking ??= ask().finally(() => {
         asking = undefined
