@@ -26,8 +26,9 @@ import type {
   SessionsServiceService,
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { type Engine, startEngine } from './events/engine.js'
-import { identityEffects, routerEffects } from './events/removed-entities.js'
+import { current, type Engine, startEngine } from './events/engine.js'
+import { identityEffects } from './events/removed-entities.js'
+import { routerEffects } from './events/routers.js'
 import { entities } from './rpc/entities.js'
 import { policyService } from './rpc/policy-service.js'
 import { configSeams } from './store/config.js'
@@ -68,25 +69,28 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     'service-configs': () => allServiceConfigs(history.db),
   }
   const engine = await startEngine({ ...options, ...sources, loaders })
-  const followed = [
-    follow(history, sources.identity, identityEffects, log),
-    follow(history, sources.sessions, routerEffects, log),
-  ]
+  const followed = {
+    identity: follow(history, sources.identity, identityEffects, log),
+    sessions: follow(history, sources.sessions, routerEffects, log),
+  }
   const kinds = [
     kind(config, configSeams),
     kind(configType, configTypeSeams),
     kind(edgeRouterPolicy, edgeRouterPolicySeams),
     kind(service, serviceSeams(engine.state)),
     kind(serviceEdgeRouterPolicy),
-    kind(servicePolicy, servicePolicySeams),
+    kind(
+      servicePolicy,
+      servicePolicySeams(engine.state, (context) => current(engine, context)),
+    ),
   ]
   return {
     engine,
     entities: entities(entityService(history, kinds, namesFrom(viewers)), engine),
-    changes: changeService(history, loaders),
+    changes: changeService(history, loaders, followed),
     policy: policyService(engine, options.routers),
     async [Symbol.asyncDispose]() {
-      for (const one of followed) await one[Symbol.asyncDispose]()
+      for (const one of Object.values(followed)) await one[Symbol.asyncDispose]()
       await engine[Symbol.asyncDispose]()
     },
   }

@@ -159,3 +159,11 @@ test('the policies of an entity are told by their ids; of one that nobody knows 
   expect(await policies('identities', alice)).toEqual([dial])
   expect(await policies('services', 'nothing')).toEqual([])
 })
+
+test('policies are found by what they select', async () => {
+  const { alice, service, dial } = await wiki()
+  const found = async (filter: string) =>
+    (await policy.list('service-policies', { filter })).map(({ id }) => id)
+  expect(await found(`anyOf(identities) = "${alice}" and anyOf(services) = "${service}"`)).toEqual([dial])
+  expect(await found(`anyOf(services) = "${service}" and type = 2`)).toEqual([])
+})

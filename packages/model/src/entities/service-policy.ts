@@ -16,6 +16,11 @@ export const servicePolicy = defineEntity({
     serviceRoles: field.roles('services'),
     postureCheckRoles: field.roles('posture-checks'),
   },
+  // Sets that only the engine of the owner knows: it replaces what a filter says about them.
+  computed: {
+    identities: { column: "'{}'::text[]", type: 'strings' },
+    services: { column: "'{}'::text[]", type: 'strings' },
+  },
   links: {
     identities: { to: 'identities', by: 'identityRoles' },
     'posture-checks': { to: 'posture-checks', by: 'postureCheckRoles' },

@@ -35,7 +35,8 @@ export function reads({ history: { db }, kindOf, names }: Store): Reads {
     async list({ kind, query, within, perspective }, context) {
       const found = kindOf(kind)
       const { entity, seams } = found
-      const parsed = parsedQuery(query)
+      const asked = parsedQuery(query)
+      const parsed = seams.filter ? { ...asked, where: await seams.filter(asked.where, context) } : asked
       const roles = query?.roleFilter ?? []
       const scope = all([
         seams.scope?.(context.caller),

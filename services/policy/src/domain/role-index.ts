@@ -17,6 +17,7 @@ export interface Selector {
 export interface RoleIndex {
   readonly population: Population
   get(policyId: string): Selector | undefined
+  policyIds(): Iterable<string>
   /** Sets the policy's list. Costs what it selects anew or no longer. */
   put(policyId: string, list: readonly string[], semantic: Semantic): void
   remove(policyId: string): void
@@ -70,6 +71,7 @@ export function roleIndex(population: Population): RoleIndex {
     population,
     open,
     get: (policyId) => selectors.get(policyId),
+    policyIds: () => selectors.keys(),
     selecting: (number) => reverse[number] ?? [],
     membersOf(policyId) {
       const selector = selectors.get(policyId)

@@ -8,7 +8,7 @@ import {
   type Projection,
   type Source,
 } from '@overlay/platform'
-import { Fault, type Positions } from '@overlay/rpc'
+import { type Context, Fault, type Positions } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { isSame } from '../domain/bitset.js'
 import type { FedKind } from '../domain/changes.js'
@@ -169,3 +169,7 @@ export async function orWhatThereIs(wait: Promise<void>): Promise<void> {
     metrics.waitExpired.inc({ schema: 'policy' })
   }
 }
+
+/** For lists. Clients see what went through their gateway; admins see what the owners had when they asked. */
+export const current = (engine: Engine, { caller, positions, signal }: Context): Promise<void> =>
+  orWhatThereIs(caller.isAdmin ? engine.confirm(signal) : engine.reach(positions, signal))

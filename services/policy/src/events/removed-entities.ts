@@ -16,22 +16,15 @@ export const identityEffects: Effects = {
   reload: nothing,
 }
 
-/** A router that is gone is named by no policy. */
-export const routerEffects: Effects = {
-  kinds: ['edge-routers'],
-  apply: (tx, changes) => dropAll(tx, 'edge-routers', goneIn(changes)),
-  reload: nothing,
-}
-
 /** Ids are not given twice, so a name that is left over selects nobody; one that is too new to be loaded must stay. */
 async function nothing(): Promise<RowChange[]> {
   return []
 }
 
-const goneIn = (changes: readonly Change[]): string[] =>
+export const goneIn = (changes: readonly Change[]): string[] =>
   changes.filter(({ json }) => json.length === 0).map(({ id }) => id)
 
-async function dropAll(tx: Tx, kind: string, ids: readonly string[]): Promise<RowChange[]> {
+export async function dropAll(tx: Tx, kind: string, ids: readonly string[]): Promise<RowChange[]> {
   const changes: RowChange[] = []
   for (const id of ids) changes.push(...(await dropRole(tx, kind, id)))
   return changes

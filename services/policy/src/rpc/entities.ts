@@ -1,7 +1,7 @@
 import { type Context, type EntityServiceService, Fault, type Methods, type Perspective } from '@overlay/rpc'
 import { contentKey } from '../domain/content.js'
 import { isAdmin } from '../domain/queries.js'
-import { type Engine, orWhatThereIs } from '../events/engine.js'
+import { current, type Engine } from '../events/engine.js'
 import { selects } from './selects.js'
 
 /** The uniform operations, where the engine has a say: who sees which services, and what policies link. */
@@ -10,10 +10,6 @@ export function entities(
   engine: Engine,
 ): Methods<EntityServiceService> {
   const { state } = engine
-
-  /** Clients see what went through their gateway; admins see what the owners had when they asked. */
-  const current = ({ caller, positions, signal }: Context): Promise<void> =>
-    orWhatThereIs(caller.isAdmin ? engine.confirm(signal) : engine.reach(positions, signal))
 
   const seenBy = (perspective: Perspective | undefined, context: Context): Context => {
     const wanted = perspective?.asIdentity
@@ -30,7 +26,7 @@ export function entities(
 
     async list(request, context) {
       if (request.kind !== 'services') return inner.list(request, context)
-      await current(context)
+      await current(engine, context)
       const seen = seenBy(request.perspective, context)
       const page = await inner.list(request, seen)
       return request.within ? page : { ...page, contentKey: contentKey(state, seen.caller) }
@@ -38,7 +34,7 @@ export function entities(
 
     async get(request, context) {
       if (request.ref?.kind !== 'services') return inner.get(request, context)
-      await current(context)
+      await current(engine, context)
       return inner.get(request, seenBy(request.perspective, context))
     },
 
@@ -46,7 +42,7 @@ export function entities(
       const { from, link, perspective } = request
       const select = from && selects[from.kind]?.[link]
       if (!select) return inner.select(request, context)
-      await current(context)
+      await current(engine, context)
       return select(state, from.id, perspective)
     },
   }

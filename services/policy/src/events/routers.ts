@@ -1,0 +1,48 @@
+import { edgeRouterPolicy } from '@overlay/model'
+import { changeOf, columnsOf, type Effects, type RowChange, rowOf, type Tx } from '@overlay/platform'
+import type { Change } from '@overlay/rpc'
+import sql, { type Sql } from 'sql-template-tag'
+import { dropAll, goneIn } from './removed-entities.js'
+
+/** A tunneling router reaches itself by a policy of its own; a router that is gone is named by no policy. */
+export const routerEffects: Effects = {
+  kinds: ['edge-routers'],
+
+  async apply(tx, changes) {
+    const own: RowChange[] = []
+    for (const { id, json } of changes)
+      own.push(...(isTunneler(json) ? await keep(tx, id) : await remove(tx, sql`id = ${id}`)))
+    return [...own, ...(await dropAll(tx, 'edge-routers', goneIn(changes)))]
+  },
+
+  // roles that are left over select nobody: ids are not given twice
+  async reload(tx, rows) {
+    const tunnelers = rows.filter(({ json }) => isTunneler(json)).map(({ id }) => id)
+    const own = await remove(tx, sql`id <> all(${tunnelers})`)
+    for (const id of tunnelers) own.push(...(await keep(tx, id)))
+    return own
+  },
+}
+
+const isTunneler = (json: Change['json']): boolean =>
+  json.length > 0 &&
+  (JSON.parse(Buffer.from(json).toString()) as { readonly isTunnelerEnabled: boolean }).isTunnelerEnabled
+
+const columns = columnsOf(edgeRouterPolicy)
+
+/** wire: it has the id of the router. */
+async function keep(tx: Tx, id: string): Promise<RowChange[]> {
+  const roles = [`@${id}`]
+  const { rows } = await tx.query(sql`
+    insert into edge_router_policy (id, name, semantic, identity_roles, edge_router_roles, is_system)
+    values (${id}, ${`edge-router-${id}-system`}, 'AnyOf', ${roles}, ${roles}, true)
+        on conflict do nothing
+ returning ${columns}`)
+  return rows.map((row) => changeOf(edgeRouterPolicy, id, null, rowOf(edgeRouterPolicy, row)))
+}
+
+async function remove(tx: Tx, which: Sql): Promise<RowChange[]> {
+  const { rows } = await tx.query(sql`
+    delete from edge_router_policy where is_system and ${which} returning ${columns}`)
+  return rows.map((row) => changeOf(edgeRouterPolicy, String(row.id), rowOf(edgeRouterPolicy, row), null))
+}
