@@ -131,6 +131,7 @@ export function fakes(): Fakes {
     head: async () => at(heads.get(schema) ?? 0),
     load: () => nothing(),
     pull: async () => ({ upto: at(heads.get(schema) ?? 0), changes: [], more: false }),
+    reach: async () => ({}),
     async *watch({ after }, { signal }) {
       let sent = after?.number ?? 0
       while (!signal.aborted) {

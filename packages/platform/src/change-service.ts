@@ -1,4 +1,5 @@
 import { type Change, type ChangeServiceService, type Changes, Fault, type Methods } from '@overlay/rpc'
+import type { Following } from './follow.js'
 import type { History } from './history.js'
 import { isFull } from './message.js'
 
@@ -7,8 +8,12 @@ export type Loaders = Readonly<
   Record<string, () => AsyncIterable<{ readonly id: string; readonly json: object }>>
 >
 
-/** What a service tells the others about its rows. */
-export const changeService = (history: History, loaders: Loaders): Methods<ChangeServiceService> => ({
+/** What a service tells the others about its rows, and about what theirs have done to it. */
+export const changeService = (
+  history: History,
+  loaders: Loaders,
+  followed: Readonly<Record<string, Pick<Following, 'reach'>>> = {},
+): Methods<ChangeServiceService> => ({
   async *watch({ after }, { signal }) {
     yield* history.watch(after ?? unknown(), signal)
   },
@@ -16,6 +21,13 @@ export const changeService = (history: History, loaders: Loaders): Methods<Chang
   pull: async ({ after }) => history.pull(after ?? unknown()),
 
   head: () => history.head(),
+
+  async reach({ schema, position }, { signal }) {
+    const following = followed[schema]
+    if (!following) throw new Error(`schema '${schema}' is not followed here`)
+    if (position) await following.reach(position, signal)
+    return {}
+  },
 
   async *load({ kinds }, { signal }) {
     const upto = await history.head()

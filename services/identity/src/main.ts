@@ -1,6 +1,7 @@
 import { apiSession, authenticator, authPolicy, identity } from '@overlay/model'
 import {
   changeService,
+  follow,
   guardProcess,
   healthOf,
   loadersOf,
@@ -27,6 +28,7 @@ import {
   serve,
 } from '@overlay/rpc'
 import { startEndingIdleSessions } from './events/idle-sessions.js'
+import { routerEffects } from './events/routers.js'
 import { configTypeNames, configTypes } from './rpc/config-types.js'
 import { entities } from './rpc/entities.js'
 import { openHashing } from './rpc/hashing.js'
@@ -49,7 +51,10 @@ await using pkiPeers = connectPeers(settings.pkiPeers, secret)
 await using policyPeers = connectPeers(settings.policyPeers, secret)
 await using sessionsPeers = connectPeers(settings.sessionsPeers, secret)
 
-const pki = remote(PkiServiceService, pkiPeers)
+const pki = {
+  ...remote(PkiServiceService, pkiPeers),
+  reach: remote(ChangeServiceService, pkiPeers).reach,
+}
 const hashing = openHashing({
   memoryKib: settings.hashMemoryKib,
   passes: settings.hashPasses,
@@ -78,6 +83,12 @@ const own = entities({
 })
 const timeoutSeconds = settings.sessionMinutes * 60
 await using _ops = await serveOps(settings.opsListen, { log, health: healthOf(history, bus, [projection]) })
+await using routersFollowed = follow(
+  history,
+  remoteSource('sessions', remote(ChangeServiceService, sessionsPeers)),
+  routerEffects,
+  log,
+)
 await using _idle = startEndingIdleSessions(history, timeoutSeconds * 1000, log)
 await using _server = await serve(
   settings.rpcListen,
@@ -86,7 +97,9 @@ await using _server = await serve(
     host(EntityServiceService, own),
     host(
       ChangeServiceService,
-      changeService(history, loadersOf(db, [identity, authenticator, authPolicy, apiSession])),
+      changeService(history, loadersOf(db, [identity, authenticator, authPolicy, apiSession]), {
+        sessions: routersFollowed,
+      }),
     ),
     host(
       IdentityServiceService,

@@ -26,9 +26,9 @@ create table enrollment (
 comment on column enrollment.claimed_until is 'somebody is redeeming it; when that time has passed anybody with the token may try again';
 comment on column enrollment.claim_hash is 'of what is being redeemed: the public key, the user name';
 
--- Enrollments that were redeemed or deleted, while their identity lives: a wish that is told twice is not granted twice.
+-- Enrollments that were redeemed or deleted, while who was to enroll lives: a wish that is told twice is not granted twice.
 create table ended_enrollment (
-  id          text collate "C" primary key,
-  identity_id text collate "C" not null
+  id       text collate "C" primary key,
+  owner_id text collate "C" not null
 );
-create index ended_enrollment_identity_id on ended_enrollment (identity_id);
+create index ended_enrollment_owner_id on ended_enrollment (owner_id);

@@ -54,7 +54,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const grants = openGrants({ ...options, now, keyring })
   const followed = {
     identity: follow(history, sources.identity, identityEffects(grants), log),
-    sessions: follow(history, sources.sessions, sessionsEffects(), log),
+    sessions: follow(history, sources.sessions, sessionsEffects(grants), log),
   }
   const renewing = startRenewing(options)
   const creating = { history, grants, names: namesFrom(options.viewers), now }
@@ -66,11 +66,12 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const enroll = enroller({ history, owners, keyring, queued, now, log })
   return {
     entities: entities(creating),
-    changes: changeService(history, {
-      ...loadersOf(history.db, [enrollment]),
-      keys: () => allKeysTold(history.db),
-    }),
-    pki: pkiService({ ...creating, keyring, followed, enroll }),
+    changes: changeService(
+      history,
+      { ...loadersOf(history.db, [enrollment]), keys: () => allKeysTold(history.db) },
+      followed,
+    ),
+    pki: pkiService({ ...creating, keyring, identityFollowed: followed.identity, enroll }),
 
     async [Symbol.asyncDispose]() {
       await renewing[Symbol.asyncDispose]()

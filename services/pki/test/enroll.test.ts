@@ -2,7 +2,7 @@ import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
 import { Fault } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fingerprintOf } from '../src/domain/signer.js'
-import { context, faultOf, noWish, type Pki, startPki } from './network.js'
+import { context, faultOf, type Pki, startPki } from './network.js'
 import { newCsr, newKey, verifies } from './openssl.js'
 
 let pki: Pki
@@ -14,13 +14,7 @@ afterAll(() => pki[Symbol.asyncDispose]())
 const addedFor = ({ id }: { readonly id: string }) =>
   pki.added.filter(({ enrollmentId }) => enrollmentId === id)
 
-/** An edge or transit router that has to enroll; answers with its token. */
-async function router(method: 'erott' | 'trott', routerId = randomUUID()) {
-  const wish = { ...noWish, method, [method === 'erott' ? 'edgeRouterId' : 'transitRouterId']: routerId }
-  const { id } = await pki.pki.createEnrollment(wish, context)
-  const found = (await pki.outstanding()).find((row) => row.id === id)
-  return { id, routerId, token: String(found?.token) }
-}
+const router = (method: 'erott' | 'trott', routerId?: string) => pki.routerWish(method, routerId)
 
 test('an identity redeems its token for a certificate of its key, once', async () => {
   const key = newKey('RSA-2048')

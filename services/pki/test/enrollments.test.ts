@@ -147,32 +147,32 @@ test('a wish that is told again after its enrollment ended is not granted again'
 test('enrollments go with their identity or router', async () => {
   const { id, identityId } = await pki.wish({})
   await pki.tell('identity', 'identities', identityId, null)
-  const router = await pki.pki.createEnrollment({ ...noWish, method: 'erott', edgeRouterId: 'gone' }, context)
+  const router = await pki.routerWish('erott', 'gone')
   await pki.tell('sessions', 'edge-routers', 'gone', null)
   expect([await rowOf(id), await rowOf(router.id)]).toEqual([undefined, undefined])
   const { rows } = await pki.history.db.query(
-    sql`select from ended_enrollment where identity_id = ${identityId}`,
+    sql`select from ended_enrollment where owner_id = ${identityId}`,
   )
   expect(rows).toEqual([])
 })
 
 test('a router has one enrollment, the latest; having enrolled it has none', async () => {
-  const wish = { ...noWish, method: 'erott', edgeRouterId: randomUUID() }
-  const first = await pki.pki.createEnrollment(wish, context)
-  const second = await pki.pki.createEnrollment(wish, context)
+  const first = await pki.routerWish('erott')
+  const wish = await pki.routerWish('erott', first.routerId)
+  const second = wish
   expect([await rowOf(first.id), (await rowOf(second.id))?.edgeRouterId]).toEqual([
     undefined,
-    wish.edgeRouterId,
+    wish.routerId,
   ])
   const { token, jwt, createdAt, expiresAt } = (await rowOf(second.id)) ?? {}
-  expect(await viewOf('edge-routers', wish.edgeRouterId)).toEqual({
+  expect(await viewOf('edge-routers', wish.routerId)).toEqual({
     enrollmentToken: token,
     enrollmentJwt: jwt,
     enrollmentCreatedAt: createdAt,
     enrollmentExpiresAt: expiresAt,
   })
-  await pki.tell('sessions', 'edge-routers', wish.edgeRouterId, { isVerified: true })
-  expect(Object.values(await viewOf('edge-routers', wish.edgeRouterId))).toEqual([null, null, null, null])
+  await pki.tell('sessions', 'edge-routers', wish.routerId, { isVerified: true })
+  expect(Object.values(await viewOf('edge-routers', wish.routerId))).toEqual([null, null, null, null])
 })
 
 test('an admin gives an identity another enrollment, one of each method', async () => {
@@ -252,10 +252,7 @@ test('a refreshed enrollment has another token and end, and the old token is dea
 test('a refresh into the past, of nothing, or of a router is refused', async () => {
   const expiresAtMs = Date.now() + 60_000
   const { id } = await pki.wish({})
-  const router = await pki.pki.createEnrollment(
-    { ...noWish, method: 'erott', edgeRouterId: randomUUID() },
-    context,
-  )
+  const router = await pki.routerWish('erott')
   const refresh = async (one: string, at = expiresAtMs) =>
     (await faultOf(pki.pki.refreshEnrollment({ id: one, expiresAtMs: at }, context)))[0]
   expect(await refresh(id, 1)).toBe('COULD_NOT_VALIDATE')

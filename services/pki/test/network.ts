@@ -84,7 +84,12 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     if (json) told.set(id, { kind, json })
     else told.delete(id)
     const { position } = await owners[schema].write(context, async () => ({ result: id, changes: [change] }))
-    await service.pki.reach({ schema, position }, context)
+    await service.changes.reach({ schema, position }, context)
+  }
+
+  const outstanding = async (): Promise<readonly Row[]> => {
+    const { rows } = await service.entities.list(listRequest, context)
+    return JSON.parse(Buffer.from(rows).toString()) as Row[]
   }
 
   return {
@@ -101,11 +106,15 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
       await tell('identity', 'identities', wanted.identityId, { name: 'alice', enrollmentWanted: wanted })
       return wanted
     },
-    enroll: (request: Partial<EnrollRequest>) => service.pki.enroll({ ...noRequest, ...request }, context),
-    async outstanding(): Promise<readonly Row[]> {
-      const { rows } = await service.entities.list(listRequest, context)
-      return JSON.parse(Buffer.from(rows).toString()) as Row[]
+    /** A router that is to enroll; answers with its token. */
+    async routerWish(method: 'erott' | 'trott', routerId: string = randomUUID()) {
+      const id = randomUUID()
+      const router = { name: 'r1', isVerified: false, enrollmentId: id, isEdge: method === 'erott' }
+      await tell('sessions', 'edge-routers', routerId, router)
+      return { id, routerId, token: String((await outstanding()).find((row) => row.id === id)?.token) }
     },
+    enroll: (request: Partial<EnrollRequest>) => service.pki.enroll({ ...noRequest, ...request }, context),
+    outstanding,
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]()
       for (const one of [history, owners.identity, owners.sessions]) {

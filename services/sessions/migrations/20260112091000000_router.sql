@@ -11,6 +11,7 @@ create table router (
   no_traversal           boolean        not null default false,
   disabled               boolean        not null default false,
   app_data               jsonb          not null default '{}',
+  enrollment_id          text,
   is_verified            boolean        not null default false,
   fingerprint            text,
   cert_pem               text,
@@ -22,6 +23,7 @@ create table router (
   updated_at             timestamptz(3) not null default now(),
   constraint router_cost_is_a_cost check (cost between 0 and 65535)
 );
+comment on column router.enrollment_id is 'the one enrollment by which it may come in, while it has not';
 create index router_role_attributes on router using gin (role_attributes);
 create index router_fingerprint on router (fingerprint);
 

@@ -22,12 +22,10 @@ import {
 } from '@overlay/platform'
 import {
   ChangeServiceService,
-  type Context,
   connectPeers,
   EntityServiceService,
   host,
   IdentityServiceService,
-  PkiServiceService,
   PolicyServiceService,
   remote,
   SessionsServiceService,
@@ -36,8 +34,8 @@ import {
 import { identityEffects } from './events/identity.js'
 import { policyEffects } from './events/policy.js'
 import { sessionCreator } from './rpc/create-session.js'
-import { routers } from './rpc/edge-routers.js'
-import { routerWish, sessionsService } from './rpc/sessions-service.js'
+import { routers, settling } from './rpc/edge-routers.js'
+import { sessionsService } from './rpc/sessions-service.js'
 import { viewsOf } from './rpc/views.js'
 import { sessionsSettings } from './settings.js'
 import { edgeRouterSeams } from './store/edge-router.js'
@@ -58,7 +56,6 @@ await using pkiPeers = connectPeers(settings.pkiPeers, secret)
 await using policyPeers = connectPeers(settings.policyPeers, secret)
 
 const identity = remote(IdentityServiceService, identityPeers)
-const pki = remote(PkiServiceService, pkiPeers)
 const policy = remote(PolicyServiceService, policyPeers)
 const owners = {
   identity: remote(EntityServiceService, identityPeers),
@@ -89,16 +86,17 @@ const create = sessionCreator({
   identity,
   followed: (schema) => positionFollowed(db, schema),
 })
-const enroll = async (id: string, context: Context): Promise<void> => {
-  await pki.createEnrollment(routerWish(id), context)
-}
+const settled = settling(
+  'sessions',
+  [identityPeers, pkiPeers, policyPeers].map((peers) => remote(ChangeServiceService, peers)),
+)
 await using _server = await serve(
   settings.rpcListen,
   { log, secret: settings.peerSecret, observe: observeCall },
   [
-    host(EntityServiceService, { ...routers(uniform, { enroll }), view: viewsOf(db, uniform.view) }),
+    host(EntityServiceService, { ...routers(uniform, settled), view: viewsOf(db, uniform.view) }),
     host(ChangeServiceService, changeService(history, loadersOf(db, [edgeRouter, session]))),
-    host(SessionsServiceService, sessionsService({ history, create, enroll })),
+    host(SessionsServiceService, sessionsService({ history, create, settled })),
   ],
 )
 log.info({ listen: settings.rpcListen }, 'ready')

@@ -20,6 +20,7 @@ export const edgeRouter = defineEntity({
     disabled: field.bool(),
     appData: field.map(),
     isEdge: field.bool({ write: '---', fallback: true, filter: false, hidden: true }),
+    enrollmentId: field.string({ write: '---', nullable: true, filter: false, hidden: true }),
     isVerified: field.bool({ write: '---' }),
     fingerprint: field.string({ write: '---', nullable: true }),
     certPem: field.string({ write: '---', nullable: true, filter: false }),

@@ -1,15 +1,15 @@
 import { type BaseRow, identity, scalarsOf, type ValuesOf } from '@overlay/model'
 import { checkRoles, createdValues, type History, newId, type Viewer } from '@overlay/platform'
-import type { EntityServiceService, Methods, PkiServiceService, Written } from '@overlay/rpc'
+import type { EntityServiceService, Methods, Written } from '@overlay/rpc'
 import { identityCreator } from '../store/create-identities.js'
 import { type Asked, wishFor } from './enrollment-wish.js'
+import type { Enrollments } from './enrollments.js'
 import { hostingOf } from './hosting.js'
 
 type Create = Methods<EntityServiceService>['create']
-type Pki = Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'reach'>
 
 /** An identity, and the enrollment that it asks for: refused together, or there together when the answer leaves. */
-export function identityCreation(history: History, pki: Pki, services: Viewer): Create {
+export function identityCreation(history: History, pki: Enrollments, services: Viewer): Create {
   const create = identityCreator(history)
 
   return async ({ json }, context): Promise<Written> => {

@@ -1,9 +1,10 @@
 import { authenticator, identity } from '@overlay/model'
 import { entityService, type History, type Viewer } from '@overlay/platform'
-import { type EntityServiceService, invalid, type Methods, type PkiServiceService } from '@overlay/rpc'
+import { type EntityServiceService, invalid, type Methods } from '@overlay/rpc'
 import { personOf } from '../store/subjects.js'
 import { authenticatorWrites, bodyIn } from './authenticators.js'
 import { identityCreation } from './create-identity.js'
+import type { Enrollments } from './enrollments.js'
 import type { Hashing } from './hashing.js'
 import { hostingOf } from './hosting.js'
 import { apiSessions } from './kinds/api-sessions.js'
@@ -19,7 +20,7 @@ export interface Parts {
   readonly trust: Trust
   readonly others: Others
   readonly services: Viewer
-  readonly pki: Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'reach'>
+  readonly pki: Enrollments
 }
 
 type Entities = Methods<EntityServiceService>

@@ -1,16 +1,11 @@
 import type { History } from '@overlay/platform'
-import {
-  type EntityServiceService,
-  Fault,
-  type IdentityServiceService,
-  type Methods,
-  type PkiServiceService,
-} from '@overlay/rpc'
+import { type EntityServiceService, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { authQueriesOf } from '../domain/auth-queries.js'
 import { markActivity, sessionById, sessionByToken } from '../store/api-sessions.js'
 import { disable, enable } from '../store/shut.js'
 import { authenticatorAddition } from './add-authenticator.js'
 import type { ConfigTypes } from './config-types.js'
+import type { Enrollments } from './enrollments.js'
 import type { Hashing } from './hashing.js'
 import { authenticate } from './login/authenticate.js'
 import { ownAuthenticators } from './own-authenticators.js'
@@ -23,7 +18,7 @@ export interface Parts {
   readonly hashing: Hashing
   readonly trust: Trust
   readonly configTypes: ConfigTypes
-  readonly pki: Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'reach'>
+  readonly pki: Enrollments
   readonly entities: Methods<EntityServiceService>
   readonly timeoutSeconds: number
 }

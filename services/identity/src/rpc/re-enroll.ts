@@ -1,24 +1,18 @@
 import type { History } from '@overlay/platform'
-import {
-  Fault,
-  type IdentityServiceService,
-  type Methods,
-  notFound,
-  type PkiServiceService,
-} from '@overlay/rpc'
+import { Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions } from '../store/api-sessions.js'
 import { removeAuthenticators } from '../store/authenticator-rows.js'
 import { changeIdentity } from '../store/identity-rows.js'
 import { subjectById } from '../store/subjects.js'
 import { wish } from './enrollment-wish.js'
+import type { Enrollments } from './enrollments.js'
 
 type ReEnroll = Methods<IdentityServiceService>['reEnrollAuthenticator']
-type Pki = Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'reach'>
 
 /** The authenticator goes, and an enrollment of the same sort takes its place: both or neither. */
 export const reEnrollment =
-  (history: History, pki: Pki): ReEnroll =>
+  (history: History, pki: Enrollments): ReEnroll =>
   async ({ id, expiresAtMs }, context) => {
     const subject = await subjectById(history.db, id)
     if (!subject) throw notFound('authenticator', id) // differs: not a server error

@@ -43,3 +43,16 @@ export function objectionTo({ method, caId, username, expiresAtMs }: Wish, now: 
     return { field: 'username', reason: 'username must have 4 to 100 characters', value: username }
   return undefined
 }
+
+/** Leaves everything to pki. */
+export const noWish = {
+  id: '',
+  token: '',
+  method: '',
+  identityId: '',
+  edgeRouterId: '',
+  transitRouterId: '',
+  caId: '',
+  username: '',
+  expiresAtMs: 0,
+}

@@ -1,10 +1,11 @@
 import type { Effects, RowChange, Tx } from '@overlay/platform'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
+import { noWish } from '../domain/enrollment.js'
 import {
   endEnrollment,
   endOfAllBut,
-  endOfIdentity,
-  endOfRouter,
+  endOfOwner,
+  endOfRouterBut,
   insertEnrollment,
 } from '../store/enrollments.js'
 import type { Grants } from '../store/grants.js'
@@ -12,8 +13,9 @@ import type { Grants } from '../store/grants.js'
 /** The members of others' rows that mean something here. */
 interface Told {
   readonly enrollmentWanted?: EnrollmentWish // identity
-  readonly enrollmentId?: string | null // authenticator: by which it came
-  readonly isVerified?: boolean // edge router: it has enrolled
+  readonly enrollmentId?: string | null // authenticator: by which it came; edge router: by which it may come
+  readonly isVerified?: boolean // router: it has enrolled
+  readonly isEdge?: boolean // router: of the edge, or transit
 }
 
 type Effect = (tx: Tx, change: Change, told: Told | undefined) => Promise<readonly RowChange[]>
@@ -35,7 +37,7 @@ const beforeTheLoad = (): Date => new Date(Date.now() - 3_600_000)
 export function identityEffects(grants: Grants): Effects {
   const effect: Effect = async (tx, { kind, id }, told) => {
     if (kind === 'authenticators') return told?.enrollmentId ? endEnrollment(tx, told.enrollmentId) : []
-    if (!told) return endOfIdentity(tx, id)
+    if (!told) return endOfOwner(tx, id)
     return told.enrollmentWanted ? insertEnrollment(tx, await grants.made(told.enrollmentWanted)) : []
   }
   return {
@@ -48,12 +50,19 @@ export function identityEffects(grants: Grants): Effects {
   }
 }
 
-/** What the redeeming of a router's enrollment left behind goes, and all goes with the router. */
-export function sessionsEffects(): Effects {
-  const effect: Effect = async (tx, { id, atMs }, told) => {
-    if (!told) return endOfRouter(tx, id)
-    return told.isVerified ? endOfRouter(tx, id, atMs > 0 ? new Date(atMs) : beforeTheLoad()) : []
+/** A router that has not enrolled has the one enrollment that it names, all others have none. */
+export function sessionsEffects(grants: Grants): Effects {
+  const effect: Effect = async (tx, { id }, told) => {
+    if (!told) return endOfOwner(tx, id)
+    if (told.isVerified || !told.enrollmentId) return endOfRouterBut(tx, id)
+    const made = await grants.made(wishOf(id, told.enrollmentId, told.isEdge !== false))
+    return [...(await endOfRouterBut(tx, id, made.id)), ...(await insertEnrollment(tx, made))]
   }
   const apply: Effects['apply'] = (tx, changes) => inOrder(tx, changes, effect)
   return { kinds: ['edge-routers'], apply, reload: apply }
 }
+
+const wishOf = (routerId: string, id: string, isEdge: boolean): EnrollmentWish =>
+  isEdge
+    ? { ...noWish, id, method: 'erott', edgeRouterId: routerId }
+    : { ...noWish, id, method: 'trott', transitRouterId: routerId }

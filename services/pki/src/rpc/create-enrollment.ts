@@ -1,7 +1,7 @@
 import type { History, Names } from '@overlay/platform'
 import { type Context, type EnrollmentWish, Fault, invalid, notFound, type Written } from '@overlay/rpc'
-import { type Objection, objectionTo } from '../domain/enrollment.js'
-import { endOfRouter, insertEnrollment, isOutstanding, renewEnrollment } from '../store/enrollments.js'
+import { noWish, type Objection, objectionTo } from '../domain/enrollment.js'
+import { insertEnrollment, isOutstanding, renewEnrollment } from '../store/enrollments.js'
 import type { Grants } from '../store/grants.js'
 
 export interface Creating {
@@ -19,18 +19,6 @@ interface Body {
   readonly username?: string | null
 }
 
-const empty: EnrollmentWish = {
-  id: '',
-  token: '',
-  method: '',
-  identityId: '',
-  edgeRouterId: '',
-  transitRouterId: '',
-  caId: '',
-  username: '',
-  expiresAtMs: 0,
-}
-
 /** An admin gives an identity another way in. */
 export async function createForIdentity(creating: Creating, body: Body, context: Context): Promise<Written> {
   const { method, identityId } = body
@@ -38,7 +26,7 @@ export async function createForIdentity(creating: Creating, body: Body, context:
   if (!known.has(identityId))
     throw notReferable({ field: 'identityId', reason: 'identity not found', value: identityId })
   const wish = {
-    ...empty,
+    ...noWish,
     method,
     identityId,
     caId: body.caId ?? '',
@@ -80,19 +68,16 @@ export async function refresh(
   return { id, position }
 }
 
-/** What is outstanding of a router is void; its owner asks in the course of its own request. */
-export async function store(
+async function store(
   { history, grants }: Creating,
   wish: EnrollmentWish,
   context: Context,
 ): Promise<Written> {
   const made = await grants.made(wish)
-  const router = wish.edgeRouterId || wish.transitRouterId
   const { position } = await history.write(context, async (tx) => {
-    const ended = router ? await endOfRouter(tx, router) : []
-    const inserted = await insertEnrollment(tx, made)
-    if (inserted.length === 0) throw exists(wish.method)
-    return { result: made.id, changes: [...ended, ...inserted] }
+    const changes = await insertEnrollment(tx, made)
+    if (changes.length === 0) throw exists(wish.method)
+    return { result: made.id, changes }
   })
   return { id: made.id, position }
 }

@@ -24,8 +24,9 @@ export const enrollments = (names: Names): Kind =>
       }))
     },
 
-    async deleting(tx, { id, identityId }) {
-      if (identityId) await rememberEnded(tx, id, identityId)
+    async deleting(tx, { id, identityId, edgeRouterId, transitRouterId }) {
+      const ownerId = identityId ?? edgeRouterId ?? transitRouterId
+      if (ownerId) await rememberEnded(tx, id, ownerId)
     },
   })
 

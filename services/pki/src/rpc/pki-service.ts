@@ -1,18 +1,18 @@
 import type { Following } from '@overlay/platform'
 import type { Context, EnrollRequest, EnrollResponse, Methods, PkiServiceService } from '@overlay/rpc'
 import type { Keyring } from '../store/keyring.js'
-import { type Creating, check, refresh, store } from './create-enrollment.js'
+import { type Creating, check, refresh } from './create-enrollment.js'
 
 export interface Serving extends Creating {
   keyring(): Promise<Keyring>
-  /** Whose changes have effects here. */
-  readonly followed: Readonly<Record<'identity' | 'sessions', Pick<Following, 'reach'>>>
+  /** Wishes travel in the changes of identity. */
+  readonly identityFollowed: Pick<Following, 'reach'>
   enroll(request: EnrollRequest, context: Context): Promise<EnrollResponse>
 }
 
 export function pkiService(serving: Serving): Methods<PkiServiceService> {
-  const { followed, keyring } = serving
-  const untilFollowing = firstLook(followed.identity)
+  const { identityFollowed, keyring } = serving
+  const untilFollowing = firstLook(identityFollowed)
 
   return {
     async getServerCertificate() {
@@ -31,16 +31,7 @@ export function pkiService(serving: Serving): Methods<PkiServiceService> {
       return {}
     },
 
-    createEnrollment: (wish, context) => store(serving, wish, context),
-
     refreshEnrollment: ({ id, expiresAtMs }, context) => refresh(serving, id, expiresAtMs, context),
-
-    async reach({ schema, position }, { signal }) {
-      if (schema !== 'identity' && schema !== 'sessions')
-        throw new Error(`schema '${schema}' is not followed here`)
-      if (position) await followed[schema].reach(position, signal)
-      return {}
-    },
 
     enroll: serving.enroll,
   }

@@ -45,38 +45,39 @@ export async function insertEnrollment(tx: Tx, made: Enrollment): Promise<readon
   return rows.map((row) => change(made.id, null, storedOf(row)))
 }
 
-/** Deletes, and remembers those of identities. */
+/** Deletes, and remembers. */
 async function end(tx: Tx, which: Sql): Promise<readonly RowChange[]> {
   const { rows } = await tx.query(sql`
     with gone as (
          delete from enrollment where ${which} returning ${columns}),
          ended as (
-         insert into ended_enrollment (id, identity_id)
-         select id, identity_id from gone where identity_id is not null
+         insert into ended_enrollment (id, owner_id)
+         select id, coalesce(identity_id, edge_router_id, transit_router_id) from gone
              on conflict do nothing)
   select ${columns} from gone`)
   return rows.map((row) => change(String(row.id), storedOf(row), null))
 }
 
 /** For who deletes the row itself. */
-export async function rememberEnded(tx: Tx, id: string, identityId: string): Promise<void> {
-  await tx.query(sql`
-    insert into ended_enrollment (id, identity_id) values (${id}, ${identityId}) on conflict do nothing`)
+export async function rememberEnded(tx: Tx, id: string, ownerId: string): Promise<void> {
+  await tx.query(
+    sql`insert into ended_enrollment (id, owner_id) values (${id}, ${ownerId}) on conflict do nothing`,
+  )
 }
 
 export const endEnrollment = (tx: Tx, id: string): Promise<readonly RowChange[]> => end(tx, sql`id = ${id}`)
 
-/** Those that were made before; all, when no time is given. */
-export const endOfRouter = (tx: Tx, id: string, before?: Date): Promise<readonly RowChange[]> =>
-  end(
-    tx,
-    sql`(edge_router_id = ${id} or transit_router_id = ${id}) and ${before ? sql`created_at < ${before}` : sql`true`}`,
-  )
+/** A router has one enrollment, or none. */
+export const endOfRouterBut = (tx: Tx, id: string, enrollmentId = ''): Promise<readonly RowChange[]> =>
+  end(tx, sql`(edge_router_id = ${id} or transit_router_id = ${id}) and id <> ${enrollmentId}`)
 
-/** The identity is gone: nobody will tell of its enrollments again. */
-export async function endOfIdentity(tx: Tx, id: string): Promise<readonly RowChange[]> {
-  const changes = await end(tx, sql`identity_id = ${id}`)
-  await tx.query(sql`delete from ended_enrollment where identity_id = ${id}`)
+/** Who was to enroll is gone: nobody will tell of its enrollments again. */
+export async function endOfOwner(tx: Tx, id: string): Promise<readonly RowChange[]> {
+  const changes = await end(
+    tx,
+    sql`identity_id = ${id} or edge_router_id = ${id} or transit_router_id = ${id}`,
+  )
+  await tx.query(sql`delete from ended_enrollment where owner_id = ${id}`)
   return changes
 }
 

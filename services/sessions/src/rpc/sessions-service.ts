@@ -1,44 +1,35 @@
 import { edgeRouter } from '@overlay/model'
-import { columnsOf, type History, onlyRow, plainOf, rowOf, type Tx } from '@overlay/platform'
-import {
-  type Context,
-  type EnrollmentWish,
-  type Methods,
-  notFound,
-  type SessionsServiceService,
-  type Written,
-} from '@overlay/rpc'
+import { columnsOf, type History, newId, onlyRow, plainOf, rowOf } from '@overlay/platform'
+import { type Context, type Methods, notFound, type SessionsServiceService, type Written } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { describeRouters } from '../store/session.js'
 
 interface Needs {
   readonly history: History
   readonly create: Methods<SessionsServiceService>['createSession']
-  /** Makes the enrollment that a router needs to come in, in place of those before. */
-  enroll(routerId: string, context: Context): Promise<void>
+  /** Returns when others have taken their steps after a change of routers. */
+  settled(written: Written, context: Context): Promise<Written>
 }
 
-export const sessionsService = ({ history, create, enroll }: Needs): Methods<SessionsServiceService> => ({
+export const sessionsService = ({ history, create, settled }: Needs): Methods<SessionsServiceService> => ({
   createSession: create,
 
   async reEnrollEdgeRouter({ id }, context) {
-    const written = await changeRouter(
-      history,
-      context,
-      id,
-      sql`is_verified = false, fingerprint = null, cert_pem = null`,
-    )
-    await enroll(id, context)
-    return written
+    const fresh = sql`
+      is_verified = false, fingerprint = null, cert_pem = null, enrollment_id = ${newId('short')}`
+    const written = await changeRouter(history, context, id, fresh)
+    // differs: the original answers a server error
+    if (!written) throw notFound('edgeRouter', id)
+    return settled(written, context)
   },
 
-  async admitRouter({ routerId, certPem, fingerprint }, context) {
-    return changeRouter(
-      history,
-      context,
-      routerId,
-      sql`is_verified = true, fingerprint = ${fingerprint}, cert_pem = ${certPem}`,
-    )
+  // the enrollment that the router names, no other: one that was replaced meanwhile admits nobody
+  async admitRouter({ routerId, enrollmentId, certPem, fingerprint }, context) {
+    const verified = sql`is_verified = true, fingerprint = ${fingerprint}, cert_pem = ${certPem}`
+    const which = sql`enrollment_id = ${enrollmentId}`
+    const written = await changeRouter(history, context, routerId, verified, which)
+    if (!written) throw notFound('edgeRouter', routerId)
+    return written
   },
 
   async describeRouters({ ids }) {
@@ -52,35 +43,24 @@ export const sessionsService = ({ history, create, enroll }: Needs): Methods<Ses
   },
 })
 
-async function changeRouter(history: History, context: Context, id: string, set: Sql): Promise<Written> {
-  const { position } = await history.write(context, async (tx) => {
-    const before = await lockedRouter(tx, id)
+/** Undefined: there is no such router. */
+async function changeRouter(
+  history: History,
+  context: Context,
+  id: string,
+  set: Sql,
+  which: Sql = sql`true`,
+): Promise<Written | undefined> {
+  const { result, position } = await history.write(context, async (tx) => {
+    const found = await tx.query(sql`
+      select ${columnsOf(edgeRouter)} from router where id = ${id} and is_edge and ${which} for update`)
+    if (!found.rows[0]) return { result: false, changes: [] }
+    const before = plainOf(edgeRouter, rowOf(edgeRouter, found.rows[0]))
     const { rows } = await tx.query(sql`
       update router set ${set}, updated_at = clock_timestamp() where id = ${id}
    returning ${columnsOf(edgeRouter)}`)
     const told = plainOf(edgeRouter, rowOf(edgeRouter, onlyRow(rows)))
-    return { result: undefined, changes: [{ kind: 'edge-routers', id, before, after: told, told }] }
+    return { result: true, changes: [{ kind: 'edge-routers', id, before, after: told, told }] }
   })
-  return { id, position }
+  return result ? { id, position } : undefined
 }
-
-async function lockedRouter(tx: Tx, id: string): Promise<object> {
-  const { rows } = await tx.query(sql`
-    select ${columnsOf(edgeRouter)} from router where id = ${id} and is_edge for update`)
-  // differs: the original answers a server error
-  if (!rows[0]) throw notFound('edgeRouter', id)
-  return plainOf(edgeRouter, rowOf(edgeRouter, rows[0]))
-}
-
-/** What a router needs to enroll. */
-export const routerWish = (edgeRouterId: string): EnrollmentWish => ({
-  id: '',
-  token: '',
-  method: 'erott',
-  identityId: '',
-  edgeRouterId,
-  transitRouterId: '',
-  caId: '',
-  username: '',
-  expiresAtMs: 0,
-})

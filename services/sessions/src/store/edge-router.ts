@@ -1,5 +1,5 @@
 import type { edgeRouter } from '@overlay/model'
-import type { Db, Reading, Seams } from '@overlay/platform'
+import { type Db, newId, type Reading, type Seams } from '@overlay/platform'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 
@@ -37,6 +37,10 @@ export async function liveOf(db: Db, ids: readonly string[]): Promise<ReadonlyMa
 /** Connection and enrollment, which are not columns of a router. */
 export const edgeRouterSeams = (pki: Pki): Seams<typeof edgeRouter> => ({
   scope: () => sql`is_edge`,
+
+  async writing(_tx, _next, before) {
+    return before ? {} : { enrollmentId: newId('short') }
+  },
 
   async view(db, rows, reading) {
     const live = await liveOf(

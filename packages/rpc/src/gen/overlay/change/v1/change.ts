@@ -38,6 +38,14 @@ export interface LoadRequest {
 export interface HeadRequest {
 }
 
+export interface ReachRequest {
+  schema: string;
+  position: Position | undefined;
+}
+
+export interface ReachResponse {
+}
+
 export interface Changes {
   upto: Position | undefined;
   changes: Change[];
@@ -329,6 +337,145 @@ export const HeadRequest: MessageFns<HeadRequest> = {
   },
 };
 
+function createBaseReachRequest(): ReachRequest {
+  return { schema: "", position: undefined };
+}
+
+export const ReachRequest: MessageFns<ReachRequest> = {
+  encode(message: ReachRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.schema !== "") {
+      writer.uint32(10).string(message.schema);
+    }
+    if (message.position !== undefined) {
+      Position.encode(message.position, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReachRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReachRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.schema = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.position = Position.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReachRequest {
+    return {
+      schema: isSet(object.schema) ? globalThis.String(object.schema) : "",
+      position: isSet(object.position) ? Position.fromJSON(object.position) : undefined,
+    };
+  },
+
+  toJSON(message: ReachRequest): unknown {
+    const obj: any = {};
+    if (message.schema !== "") {
+      obj.schema = message.schema;
+    }
+    if (message.position !== undefined) {
+      obj.position = Position.toJSON(message.position);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ReachRequest>, I>>(base?: I): ReachRequest {
+    return ReachRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ReachRequest>, I>>(object: I): ReachRequest {
+    const message = createBaseReachRequest();
+    message.schema = object.schema ?? "";
+    message.position = (object.position !== undefined && object.position !== null)
+      ? Position.fromPartial(object.position)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseReachResponse(): ReachResponse {
+  return {};
+}
+
+export const ReachResponse: MessageFns<ReachResponse> = {
+  encode(_: ReachResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReachResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReachResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): ReachResponse {
+    return {};
+  },
+
+  toJSON(_: ReachResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ReachResponse>, I>>(base?: I): ReachResponse {
+    return ReachResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ReachResponse>, I>>(_: I): ReachResponse {
+    const message = createBaseReachResponse();
+    return message;
+  },
+};
+
 function createBaseChanges(): Changes {
   return { upto: undefined, changes: [], more: false };
 }
@@ -603,6 +750,16 @@ export const ChangeServiceService = {
     responseSerialize: (value: Changes): Buffer => Buffer.from(Changes.encode(value).finish()),
     responseDeserialize: (value: Buffer): Changes => Changes.decode(value),
   },
+  /** Returns when the changes of another schema have taken effect in this one, up to the position. */
+  reach: {
+    path: "/overlay.change.v1.ChangeService/Reach" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ReachRequest): Buffer => Buffer.from(ReachRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ReachRequest => ReachRequest.decode(value),
+    responseSerialize: (value: ReachResponse): Buffer => Buffer.from(ReachResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ReachResponse => ReachResponse.decode(value),
+  },
   /** The position of the last commit, read after the call arrived. */
   head: {
     path: "/overlay.change.v1.ChangeService/Head" as const,
@@ -625,6 +782,8 @@ export interface ChangeServiceServer extends UntypedServiceImplementation {
   pull: handleUnaryCall<WatchRequest, Changes>;
   /** All rows of the followed kinds. The first message carries the position taken before the load. */
   load: handleServerStreamingCall<LoadRequest, Changes>;
+  /** Returns when the changes of another schema have taken effect in this one, up to the position. */
+  reach: handleUnaryCall<ReachRequest, ReachResponse>;
   /** The position of the last commit, read after the call arrived. */
   head: handleUnaryCall<HeadRequest, Position>;
 }
@@ -652,6 +811,22 @@ export interface ChangeServiceClient extends Client {
   /** All rows of the followed kinds. The first message carries the position taken before the load. */
   load(request: LoadRequest, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
   load(request: LoadRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
+  /** Returns when the changes of another schema have taken effect in this one, up to the position. */
+  reach(
+    request: ReachRequest,
+    callback: (error: ServiceError | null, response: ReachResponse) => void,
+  ): ClientUnaryCall;
+  reach(
+    request: ReachRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ReachResponse) => void,
+  ): ClientUnaryCall;
+  reach(
+    request: ReachRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ReachResponse) => void,
+  ): ClientUnaryCall;
   /** The position of the last commit, read after the call arrived. */
   head(request: HeadRequest, callback: (error: ServiceError | null, response: Position) => void): ClientUnaryCall;
   head(

@@ -18,7 +18,6 @@ import {
   type ServiceError,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { Position } from "../../change/v1/change.js";
 import { Written } from "../../entity/v1/entity.js";
 
 export interface GetServerCertificateRequest {
@@ -66,14 +65,6 @@ export interface CheckEnrollmentResponse {
 export interface RefreshEnrollmentRequest {
   id: string;
   expiresAtMs: number;
-}
-
-export interface ReachRequest {
-  schema: string;
-  position: Position | undefined;
-}
-
-export interface ReachResponse {
 }
 
 export interface EnrollRequest {
@@ -799,145 +790,6 @@ export const RefreshEnrollmentRequest: MessageFns<RefreshEnrollmentRequest> = {
   },
 };
 
-function createBaseReachRequest(): ReachRequest {
-  return { schema: "", position: undefined };
-}
-
-export const ReachRequest: MessageFns<ReachRequest> = {
-  encode(message: ReachRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.schema !== "") {
-      writer.uint32(10).string(message.schema);
-    }
-    if (message.position !== undefined) {
-      Position.encode(message.position, writer.uint32(18).fork()).join();
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): ReachRequest {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseReachRequest();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.schema = reader.string();
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.position = Position.decode(reader, reader.uint32());
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  fromJSON(object: any): ReachRequest {
-    return {
-      schema: isSet(object.schema) ? globalThis.String(object.schema) : "",
-      position: isSet(object.position) ? Position.fromJSON(object.position) : undefined,
-    };
-  },
-
-  toJSON(message: ReachRequest): unknown {
-    const obj: any = {};
-    if (message.schema !== "") {
-      obj.schema = message.schema;
-    }
-    if (message.position !== undefined) {
-      obj.position = Position.toJSON(message.position);
-    }
-    return obj;
-  },
-
-  create<I extends Exact<DeepPartial<ReachRequest>, I>>(base?: I): ReachRequest {
-    return ReachRequest.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<ReachRequest>, I>>(object: I): ReachRequest {
-    const message = createBaseReachRequest();
-    message.schema = object.schema ?? "";
-    message.position = (object.position !== undefined && object.position !== null)
-      ? Position.fromPartial(object.position)
-      : undefined;
-    return message;
-  },
-};
-
-function createBaseReachResponse(): ReachResponse {
-  return {};
-}
-
-export const ReachResponse: MessageFns<ReachResponse> = {
-  encode(_: ReachResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): ReachResponse {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseReachResponse();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  fromJSON(_: any): ReachResponse {
-    return {};
-  },
-
-  toJSON(_: ReachResponse): unknown {
-    const obj: any = {};
-    return obj;
-  },
-
-  create<I extends Exact<DeepPartial<ReachResponse>, I>>(base?: I): ReachResponse {
-    return ReachResponse.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<ReachResponse>, I>>(_: I): ReachResponse {
-    const message = createBaseReachResponse();
-    return message;
-  },
-};
-
 function createBaseEnrollRequest(): EnrollRequest {
   return {
     method: "",
@@ -1327,16 +1179,6 @@ export const PkiServiceService = {
       Buffer.from(CheckEnrollmentResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): CheckEnrollmentResponse => CheckEnrollmentResponse.decode(value),
   },
-  /** For routers, whose owner asks in the same request: creates, replacing what is outstanding. */
-  createEnrollment: {
-    path: "/overlay.pki.v1.PkiService/CreateEnrollment" as const,
-    requestStream: false as const,
-    responseStream: false as const,
-    requestSerialize: (value: EnrollmentWish): Buffer => Buffer.from(EnrollmentWish.encode(value).finish()),
-    requestDeserialize: (value: Buffer): EnrollmentWish => EnrollmentWish.decode(value),
-    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
-    responseDeserialize: (value: Buffer): Written => Written.decode(value),
-  },
   /** A new token and a new end. The old token is dead. */
   refreshEnrollment: {
     path: "/overlay.pki.v1.PkiService/RefreshEnrollment" as const,
@@ -1347,16 +1189,6 @@ export const PkiServiceService = {
     requestDeserialize: (value: Buffer): RefreshEnrollmentRequest => RefreshEnrollmentRequest.decode(value),
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
-  },
-  /** Returns when the changes of the position have taken effect here. */
-  reach: {
-    path: "/overlay.pki.v1.PkiService/Reach" as const,
-    requestStream: false as const,
-    responseStream: false as const,
-    requestSerialize: (value: ReachRequest): Buffer => Buffer.from(ReachRequest.encode(value).finish()),
-    requestDeserialize: (value: Buffer): ReachRequest => ReachRequest.decode(value),
-    responseSerialize: (value: ReachResponse): Buffer => Buffer.from(ReachResponse.encode(value).finish()),
-    responseDeserialize: (value: Buffer): ReachResponse => ReachResponse.decode(value),
   },
   enroll: {
     path: "/overlay.pki.v1.PkiService/Enroll" as const,
@@ -1379,12 +1211,8 @@ export interface PkiServiceServer extends UntypedServiceImplementation {
   getTrustBundle: handleUnaryCall<GetTrustBundleRequest, TrustBundle>;
   /** Refuses what could not be created later: unknown CA, past expiry. Writes nothing. */
   checkEnrollment: handleUnaryCall<EnrollmentWish, CheckEnrollmentResponse>;
-  /** For routers, whose owner asks in the same request: creates, replacing what is outstanding. */
-  createEnrollment: handleUnaryCall<EnrollmentWish, Written>;
   /** A new token and a new end. The old token is dead. */
   refreshEnrollment: handleUnaryCall<RefreshEnrollmentRequest, Written>;
-  /** Returns when the changes of the position have taken effect here. */
-  reach: handleUnaryCall<ReachRequest, ReachResponse>;
   enroll: handleUnaryCall<EnrollRequest, EnrollResponse>;
 }
 
@@ -1440,22 +1268,6 @@ export interface PkiServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: CheckEnrollmentResponse) => void,
   ): ClientUnaryCall;
-  /** For routers, whose owner asks in the same request: creates, replacing what is outstanding. */
-  createEnrollment(
-    request: EnrollmentWish,
-    callback: (error: ServiceError | null, response: Written) => void,
-  ): ClientUnaryCall;
-  createEnrollment(
-    request: EnrollmentWish,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: Written) => void,
-  ): ClientUnaryCall;
-  createEnrollment(
-    request: EnrollmentWish,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: Written) => void,
-  ): ClientUnaryCall;
   /** A new token and a new end. The old token is dead. */
   refreshEnrollment(
     request: RefreshEnrollmentRequest,
@@ -1471,22 +1283,6 @@ export interface PkiServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
-  ): ClientUnaryCall;
-  /** Returns when the changes of the position have taken effect here. */
-  reach(
-    request: ReachRequest,
-    callback: (error: ServiceError | null, response: ReachResponse) => void,
-  ): ClientUnaryCall;
-  reach(
-    request: ReachRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: ReachResponse) => void,
-  ): ClientUnaryCall;
-  reach(
-    request: ReachRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: ReachResponse) => void,
   ): ClientUnaryCall;
   enroll(
     request: EnrollRequest,

@@ -1,0 +1,77 @@
+import { identity } from '@overlay/model'
+import {
+  type AnyRow,
+  changeOf,
+  columnsOf,
+  type Effects,
+  type RowChange,
+  rowOf,
+  type Tx,
+} from '@overlay/platform'
+import type { Change } from '@overlay/rpc'
+import sql, { type Sql } from 'sql-template-tag'
+import { endSessions } from '../store/api-sessions.js'
+import { removeAuthenticators } from '../store/authenticator-rows.js'
+
+/** The members of an edge router that mean something here. */
+interface Told {
+  readonly name: string
+  readonly isTunnelerEnabled: boolean
+}
+
+/** A tunneling router acts as an identity: of its id and name, coming and going with it. */
+export const routerEffects: Effects = {
+  kinds: ['edge-routers'],
+
+  async apply(tx, changes) {
+    const own: RowChange[] = []
+    for (const { id, json } of changes) own.push(...(await follow(tx, id, toldIn(json))))
+    return own
+  },
+
+  async reload(tx, rows) {
+    const tunnelers = rows.filter(({ json }) => toldIn(json)?.isTunnelerEnabled).map(({ id }) => id)
+    const own = await remove(tx, sql`id <> all(${tunnelers})`)
+    for (const { id, json } of rows) own.push(...(await follow(tx, id, toldIn(json))))
+    return own
+  },
+}
+
+const toldIn = (json: Change['json']): Told | undefined =>
+  json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as Told) : undefined
+
+const follow = (tx: Tx, id: string, told: Told | undefined): Promise<RowChange[]> =>
+  told?.isTunnelerEnabled ? keep(tx, id, told.name) : remove(tx, sql`id = ${id}`)
+
+const columns = columnsOf(identity)
+const find = async (tx: Tx, which: Sql): Promise<AnyRow[]> => {
+  const { rows } = await tx.query(sql`select ${columns} from identity where ${which} for update`)
+  return rows.map((row) => rowOf(identity, row))
+}
+
+/** A name that somebody else has gets the id behind it: the router exists already, and cannot be refused any more. */
+async function keep(tx: Tx, id: string, name: string): Promise<RowChange[]> {
+  const [before] = await find(tx, sql`id = ${id}`)
+  const { rows } = await tx.query(sql`
+    with wanted as (
+         select case when exists (select from identity where name = ${name} and id <> ${id})
+                     then ${`${name}-${id}`} else ${name} end as name)
+    insert into identity (id, name, type, is_admin, auth_policy_id)
+    select ${id}, name, 'Router', false, 'default' from wanted
+        on conflict (id) do update set name = excluded.name, updated_at = clock_timestamp()
+     where identity.type = 'Router' and identity.name <> excluded.name
+ returning ${columns}`)
+  return rows.map((row) => changeOf(identity, id, before ?? null, rowOf(identity, row)))
+}
+
+async function remove(tx: Tx, which: Sql): Promise<RowChange[]> {
+  const gone = await find(tx, sql`type = 'Router' and ${which}`)
+  const ids = gone.map(({ id }) => id)
+  if (ids.length === 0) return []
+  const others = [
+    ...(await endSessions(tx, sql`identity_id = any(${ids})`)),
+    ...(await removeAuthenticators(tx, sql`identity_id = any(${ids})`)),
+  ]
+  await tx.query(sql`delete from identity where id = any(${ids})`)
+  return [...others, ...gone.map((row) => changeOf(identity, row.id, row, null))]
+}
