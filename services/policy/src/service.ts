@@ -88,7 +88,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     engine,
     entities: entities(entityService(history, kinds, namesFrom(viewers)), engine),
     changes: changeService(history, loaders, followed),
-    policy: policyService(engine, options.routers),
+    policy: policyService(history, engine, options.routers),
     async [Symbol.asyncDispose]() {
       for (const one of Object.values(followed)) await one[Symbol.asyncDispose]()
       await engine[Symbol.asyncDispose]()

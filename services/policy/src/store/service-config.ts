@@ -1,51 +1,106 @@
-import type { Db, RowChange, Tx } from '@overlay/platform'
+import { config as configEntity, referenceTo, service } from '@overlay/model'
+import { type Db, onlyRow, type RowChange, type Tx } from '@overlay/platform'
+import { Fault } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 
-export interface ServiceConfig {
-  readonly identity_id: string
-  readonly service_id: string
-  readonly config_type_id: string
-  readonly config_id: string
+/** One identity's own config for a service; there is one of each type. */
+type ServiceConfig = {
+  readonly identityId: string
+  readonly serviceId: string
+  readonly configTypeId: string
+  readonly configId: string
 }
 
-/** What followers get of an identity's own config for a service. */
-export const toldOf = ({ identity_id, service_id, config_type_id, config_id }: ServiceConfig) => ({
-  identityId: identity_id,
-  serviceId: service_id,
-  configTypeId: config_type_id,
-  configId: config_id,
-})
+type Wanted = readonly { readonly serviceId: string; readonly configId: string }[]
 
-export const keyOf = ({ identity_id, service_id, config_type_id }: ServiceConfig): string =>
-  `${identity_id}/${service_id}/${config_type_id}`
+const columns = sql`identity_id as "identityId", service_id as "serviceId",
+  config_type_id as "configTypeId", config_id as "configId"`
 
-export function serviceConfigChange(before: ServiceConfig | null, after: ServiceConfig | null): RowChange {
-  const row = after ?? before
-  if (!row) throw new Error('a change without a row')
-  const told = after && toldOf(after)
-  return { kind: 'service-configs', id: keyOf(row), before: before && toldOf(before), after: told, told }
+/** In place of those of the same type. wire: the service need not exist. */
+export async function putServiceConfigs(tx: Tx, identityId: string, wanted: Wanted): Promise<RowChange[]> {
+  const changes: RowChange[] = []
+  for (const { serviceId, configId } of wanted) {
+    const { rows: types } = await tx.query<{ type: string }>(
+      sql`select config_type_id as type from config where id = ${configId} for key share`,
+    )
+    const [found] = types
+    if (!found) throw new Fault('NOT_FOUND', `config with id ${configId} not found`)
+    const key = sql`identity_id = ${identityId} and service_id = ${serviceId} and config_type_id = ${found.type}`
+    const { rows: known } = await tx.query<ServiceConfig>(
+      sql`select ${columns} from service_config where ${key} for update`,
+    )
+    const { rows } = await tx.query<ServiceConfig>(sql`
+      insert into service_config (identity_id, service_id, config_type_id, config_id)
+      values (${identityId}, ${serviceId}, ${found.type}, ${configId})
+          on conflict (identity_id, service_id, config_type_id) do update set config_id = excluded.config_id
+   returning ${columns}`)
+    const after = onlyRow(rows)
+    changes.push(changed(after, known[0] ?? null, after))
+  }
+  return changes
+}
+
+/** wire: whatever config of its type is set for the service goes; all of them, when none is named. */
+export function removeServiceConfigs(tx: Tx, identityId: string, wanted: Wanted): Promise<RowChange[]> {
+  const own = sql`identity_id = ${identityId}`
+  if (wanted.length === 0) return deleteServiceConfigs(tx, own)
+  return deleteServiceConfigs(
+    tx,
+    sql`${own} and (service_id, config_type_id) in (
+        select service_id, config_type_id
+          from unnest(${wanted.map(({ serviceId }) => serviceId)}::text[],
+                      ${wanted.map(({ configId }) => configId)}::text[]) as named (service_id, config_id)
+          join config on config.id = config_id)`,
+  )
 }
 
 export async function deleteServiceConfigs(tx: Tx, which: Sql): Promise<RowChange[]> {
-  const { rows } = await tx.query<ServiceConfig & Record<string, unknown>>(
-    sql`delete from service_config where ${which} returning identity_id, service_id, config_type_id, config_id`,
+  const { rows } = await tx.query<ServiceConfig>(
+    sql`delete from service_config where ${which} returning ${columns}`,
   )
-  return rows.map((row) => serviceConfigChange(row, null))
+  return rows.map((row) => changed(row, row, null))
 }
+
+/** In wire shape. A service that does not exist has no name. */
+export async function listServiceConfigs(db: Db, identityId: string): Promise<object[]> {
+  const { rows } = await db.query<{
+    serviceId: string
+    service: string | null
+    configId: string
+    config: string
+  }>(sql`
+    select service_id as "serviceId", s.name as service, config_id as "configId", c.name as config
+      from service_config join config c on c.id = config_id left join service s on s.id = service_id
+     where identity_id = ${identityId} order by service_id, service_config.config_type_id`)
+  return rows.map((row) => ({
+    ...row,
+    service: referenceTo(service, row.serviceId, row.service ?? undefined),
+    config: referenceTo(configEntity, row.configId, row.config),
+  }))
+}
+
+const idOf = ({ identityId, serviceId, configTypeId }: ServiceConfig): string =>
+  `${identityId}/${serviceId}/${configTypeId}`
+
+const changed = (
+  row: ServiceConfig,
+  before: ServiceConfig | null,
+  after: ServiceConfig | null,
+): RowChange => ({ kind: 'service-configs', id: idOf(row), before, after, told: after })
 
 const atOnce = 1000
 
 /** For followers, in the order of identities. */
 export async function* allServiceConfigs(db: Db): AsyncIterable<{ id: string; json: object }> {
-  let last: readonly string[] = ['', '', '']
+  let last: ServiceConfig | undefined
   for (;;) {
-    const { rows } = await db.query<ServiceConfig & Record<string, unknown>>(sql`
-      select identity_id, service_id, config_type_id, config_id from service_config
-       where (identity_id, service_id, config_type_id) > (${last[0]}, ${last[1]}, ${last[2]})
+    const { rows } = await db.query<ServiceConfig>(sql`
+      select ${columns} from service_config
+       where (identity_id, service_id, config_type_id)
+             > (${last?.identityId ?? ''}, ${last?.serviceId ?? ''}, ${last?.configTypeId ?? ''})
        order by identity_id, service_id, config_type_id limit ${atOnce}`)
-    for (const row of rows) yield { id: keyOf(row), json: toldOf(row) }
-    const end = rows.at(-1)
-    if (!end || rows.length < atOnce) return
-    last = [end.identity_id, end.service_id, end.config_type_id]
+    for (const row of rows) yield { id: idOf(row), json: row }
+    last = rows.at(-1)
+    if (rows.length < atOnce) return
   }
 }

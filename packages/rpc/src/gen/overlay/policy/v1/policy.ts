@@ -21,6 +21,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { Position } from "../../change/v1/change.js";
+import { Written } from "../../entity/v1/entity.js";
 
 export enum Access {
   ACCESS_UNSPECIFIED = 0,
@@ -72,7 +73,7 @@ export interface AuthorizeRequest {
 
 export interface AuthorizeResponse {
   routerIds: string[];
-  /** that granted it and have posture checks */
+  /** that granted it */
   policyIds: string[];
   serviceName: string;
   /** Up to where each stream that can take access away was known: schema identity, policy, sessions. */
@@ -158,6 +159,25 @@ export interface GetPolicyAdviceRequest {
 export interface PolicyAdvice {
   /** wire shape */
   json: Buffer;
+}
+
+export interface ListServiceConfigsRequest {
+  identityId: string;
+}
+
+export interface ServiceConfigs {
+  /** wire shape */
+  json: Buffer[];
+}
+
+export interface ServiceConfigsRequest {
+  identityId: string;
+  configs: ServiceConfig[];
+}
+
+export interface ServiceConfig {
+  serviceId: string;
+  configId: string;
 }
 
 function createBaseAuthorizeRequest(): AuthorizeRequest {
@@ -1845,6 +1865,332 @@ export const PolicyAdvice: MessageFns<PolicyAdvice> = {
   },
 };
 
+function createBaseListServiceConfigsRequest(): ListServiceConfigsRequest {
+  return { identityId: "" };
+}
+
+export const ListServiceConfigsRequest: MessageFns<ListServiceConfigsRequest> = {
+  encode(message: ListServiceConfigsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.identityId !== "") {
+      writer.uint32(10).string(message.identityId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListServiceConfigsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListServiceConfigsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.identityId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListServiceConfigsRequest {
+    return {
+      identityId: isSet(object.identityId)
+        ? globalThis.String(object.identityId)
+        : isSet(object.identity_id)
+        ? globalThis.String(object.identity_id)
+        : "",
+    };
+  },
+
+  toJSON(message: ListServiceConfigsRequest): unknown {
+    const obj: any = {};
+    if (message.identityId !== "") {
+      obj.identityId = message.identityId;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ListServiceConfigsRequest>, I>>(base?: I): ListServiceConfigsRequest {
+    return ListServiceConfigsRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ListServiceConfigsRequest>, I>>(object: I): ListServiceConfigsRequest {
+    const message = createBaseListServiceConfigsRequest();
+    message.identityId = object.identityId ?? "";
+    return message;
+  },
+};
+
+function createBaseServiceConfigs(): ServiceConfigs {
+  return { json: [] };
+}
+
+export const ServiceConfigs: MessageFns<ServiceConfigs> = {
+  encode(message: ServiceConfigs, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.json) {
+      writer.uint32(10).bytes(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ServiceConfigs {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseServiceConfigs();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.json.push(Buffer.from(reader.bytes()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ServiceConfigs {
+    return {
+      json: globalThis.Array.isArray(object?.json) ? object.json.map((e: any) => Buffer.from(bytesFromBase64(e))) : [],
+    };
+  },
+
+  toJSON(message: ServiceConfigs): unknown {
+    const obj: any = {};
+    if (message.json?.length) {
+      obj.json = message.json.map((e) => base64FromBytes(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ServiceConfigs>, I>>(base?: I): ServiceConfigs {
+    return ServiceConfigs.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ServiceConfigs>, I>>(object: I): ServiceConfigs {
+    const message = createBaseServiceConfigs();
+    message.json = object.json?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseServiceConfigsRequest(): ServiceConfigsRequest {
+  return { identityId: "", configs: [] };
+}
+
+export const ServiceConfigsRequest: MessageFns<ServiceConfigsRequest> = {
+  encode(message: ServiceConfigsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.identityId !== "") {
+      writer.uint32(10).string(message.identityId);
+    }
+    for (const v of message.configs) {
+      ServiceConfig.encode(v!, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ServiceConfigsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseServiceConfigsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.identityId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.configs.push(ServiceConfig.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ServiceConfigsRequest {
+    return {
+      identityId: isSet(object.identityId)
+        ? globalThis.String(object.identityId)
+        : isSet(object.identity_id)
+        ? globalThis.String(object.identity_id)
+        : "",
+      configs: globalThis.Array.isArray(object?.configs)
+        ? object.configs.map((e: any) => ServiceConfig.fromJSON(e))
+        : [],
+    };
+  },
+
+  toJSON(message: ServiceConfigsRequest): unknown {
+    const obj: any = {};
+    if (message.identityId !== "") {
+      obj.identityId = message.identityId;
+    }
+    if (message.configs?.length) {
+      obj.configs = message.configs.map((e) => ServiceConfig.toJSON(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ServiceConfigsRequest>, I>>(base?: I): ServiceConfigsRequest {
+    return ServiceConfigsRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ServiceConfigsRequest>, I>>(object: I): ServiceConfigsRequest {
+    const message = createBaseServiceConfigsRequest();
+    message.identityId = object.identityId ?? "";
+    message.configs = object.configs?.map((e) => ServiceConfig.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseServiceConfig(): ServiceConfig {
+  return { serviceId: "", configId: "" };
+}
+
+export const ServiceConfig: MessageFns<ServiceConfig> = {
+  encode(message: ServiceConfig, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.serviceId !== "") {
+      writer.uint32(10).string(message.serviceId);
+    }
+    if (message.configId !== "") {
+      writer.uint32(18).string(message.configId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ServiceConfig {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseServiceConfig();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.serviceId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.configId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ServiceConfig {
+    return {
+      serviceId: isSet(object.serviceId)
+        ? globalThis.String(object.serviceId)
+        : isSet(object.service_id)
+        ? globalThis.String(object.service_id)
+        : "",
+      configId: isSet(object.configId)
+        ? globalThis.String(object.configId)
+        : isSet(object.config_id)
+        ? globalThis.String(object.config_id)
+        : "",
+    };
+  },
+
+  toJSON(message: ServiceConfig): unknown {
+    const obj: any = {};
+    if (message.serviceId !== "") {
+      obj.serviceId = message.serviceId;
+    }
+    if (message.configId !== "") {
+      obj.configId = message.configId;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ServiceConfig>, I>>(base?: I): ServiceConfig {
+    return ServiceConfig.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ServiceConfig>, I>>(object: I): ServiceConfig {
+    const message = createBaseServiceConfig();
+    message.serviceId = object.serviceId ?? "";
+    message.configId = object.configId ?? "";
+    return message;
+  },
+};
+
 export type PolicyServiceService = typeof PolicyServiceService;
 export const PolicyServiceService = {
   /** May the identity use the service in this way, and through which routers? Hot: goes through the tagged stream. */
@@ -1909,6 +2255,38 @@ export const PolicyServiceService = {
     responseSerialize: (value: PolicyAdvice): Buffer => Buffer.from(PolicyAdvice.encode(value).finish()),
     responseDeserialize: (value: Buffer): PolicyAdvice => PolicyAdvice.decode(value),
   },
+  /** An identity's own configs for services, in place of the services' configs of the same types. */
+  listServiceConfigs: {
+    path: "/overlay.policy.v1.PolicyService/ListServiceConfigs" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListServiceConfigsRequest): Buffer =>
+      Buffer.from(ListServiceConfigsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListServiceConfigsRequest => ListServiceConfigsRequest.decode(value),
+    responseSerialize: (value: ServiceConfigs): Buffer => Buffer.from(ServiceConfigs.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ServiceConfigs => ServiceConfigs.decode(value),
+  },
+  putServiceConfigs: {
+    path: "/overlay.policy.v1.PolicyService/PutServiceConfigs" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ServiceConfigsRequest): Buffer =>
+      Buffer.from(ServiceConfigsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ServiceConfigsRequest => ServiceConfigsRequest.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
+  /** Takes those of the same types away; all of the identity, when the request names none. */
+  removeServiceConfigs: {
+    path: "/overlay.policy.v1.PolicyService/RemoveServiceConfigs" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ServiceConfigsRequest): Buffer =>
+      Buffer.from(ServiceConfigsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ServiceConfigsRequest => ServiceConfigsRequest.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
 } as const;
 
 export interface PolicyServiceServer extends UntypedServiceImplementation {
@@ -1923,6 +2301,11 @@ export interface PolicyServiceServer extends UntypedServiceImplementation {
   /** Which of these accesses exist no more? */
   findLost: handleUnaryCall<FindLostRequest, FindLostResponse>;
   getPolicyAdvice: handleUnaryCall<GetPolicyAdviceRequest, PolicyAdvice>;
+  /** An identity's own configs for services, in place of the services' configs of the same types. */
+  listServiceConfigs: handleUnaryCall<ListServiceConfigsRequest, ServiceConfigs>;
+  putServiceConfigs: handleUnaryCall<ServiceConfigsRequest, Written>;
+  /** Takes those of the same types away; all of the identity, when the request names none. */
+  removeServiceConfigs: handleUnaryCall<ServiceConfigsRequest, Written>;
 }
 
 export interface PolicyServiceClient extends Client {
@@ -2011,6 +2394,53 @@ export interface PolicyServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: PolicyAdvice) => void,
+  ): ClientUnaryCall;
+  /** An identity's own configs for services, in place of the services' configs of the same types. */
+  listServiceConfigs(
+    request: ListServiceConfigsRequest,
+    callback: (error: ServiceError | null, response: ServiceConfigs) => void,
+  ): ClientUnaryCall;
+  listServiceConfigs(
+    request: ListServiceConfigsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ServiceConfigs) => void,
+  ): ClientUnaryCall;
+  listServiceConfigs(
+    request: ListServiceConfigsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ServiceConfigs) => void,
+  ): ClientUnaryCall;
+  putServiceConfigs(
+    request: ServiceConfigsRequest,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  putServiceConfigs(
+    request: ServiceConfigsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  putServiceConfigs(
+    request: ServiceConfigsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** Takes those of the same types away; all of the identity, when the request names none. */
+  removeServiceConfigs(
+    request: ServiceConfigsRequest,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  removeServiceConfigs(
+    request: ServiceConfigsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  removeServiceConfigs(
+    request: ServiceConfigsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
 }
 

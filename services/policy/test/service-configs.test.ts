@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { admin, as, type Network, openNetwork, type Replica } from './network.js'
+
+let network: Network
+let policy: Replica
+beforeAll(async () => {
+  network = await openNetwork()
+  policy = await network.replica()
+})
+afterAll(() => network[Symbol.asyncDispose]())
+
+let made = 0
+/** Alice dials a service that has a config; two more configs of the same type are there for her. */
+async function alone() {
+  const n = ++made
+  const alice = `alice${n}`
+  await network.identity.put(alice, { isAdmin: false })
+  const type = await policy.create('config-types', { name: `type${n}` })
+  const config = (name: string) =>
+    policy.create('configs', { name: `${name}${n}`, configTypeId: type, data: { of: name } })
+  const [shared, own, other] = [await config('shared'), await config('own'), await config('other')]
+  const service = await policy.create('services', {
+    name: `service${n}`,
+    encryptionRequired: true,
+    configs: [shared],
+  })
+  await policy.create('service-policies', {
+    name: `policy${n}`,
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: [`@${alice}`],
+    serviceRoles: [`@${service}`],
+  })
+  const put = (configId: string, serviceId = service) =>
+    policy.policy.putServiceConfigs({ identityId: alice, configs: [{ serviceId, configId }] }, admin)
+  const remove = (...configs: { serviceId: string; configId: string }[]) =>
+    policy.policy.removeServiceConfigs({ identityId: alice, configs }, admin)
+  const listed = async () =>
+    (await policy.policy.listServiceConfigs({ identityId: alice }, admin)).json.map((json) =>
+      JSON.parse(Buffer.from(json).toString()),
+    )
+  const seen = async () => {
+    await policy.engine.confirm(AbortSignal.timeout(5000))
+    const context = as({ identityId: alice, configTypes: ['all'] })
+    return (await policy.list('services', { context }))[0]?.config
+  }
+  return { n, alice, type: `type${n}`, shared, own, other, service, put, remove, listed, seen }
+}
+
+test("an identity's own config stands in place of the service's of the same type; the next one replaces it", async () => {
+  const { n, type, own, other, service, put, listed, seen } = await alone()
+  expect(await seen()).toEqual({ [type]: { of: 'shared' } })
+  await put(own)
+  expect(await seen()).toEqual({ [type]: { of: 'own' } })
+  await put(other)
+  expect(await seen()).toEqual({ [type]: { of: 'other' } })
+  expect(await listed()).toMatchObject([
+    {
+      serviceId: service,
+      service: { entity: 'services', id: service, name: `service${n}` },
+      configId: other,
+      config: { entity: 'configs', id: other, name: `other${n}` },
+    },
+  ])
+})
+
+test('whatever config of its type is set goes, and goes again', async () => {
+  const { type, own, other, service, put, remove, listed, seen } = await alone()
+  await put(own)
+  await remove({ serviceId: service, configId: other })
+  await remove({ serviceId: service, configId: other })
+  expect([await listed(), await seen()]).toEqual([[], { [type]: { of: 'shared' } }])
+})
+
+test('all of them go when none is named', async () => {
+  const { own, put, remove, listed } = await alone()
+  await put(own)
+  await put(own, 'a service that does not exist')
+  expect(await listed()).toHaveLength(2)
+  await remove()
+  expect(await listed()).toEqual([])
+})
+
+test('it moves the time of the identity', async () => {
+  const { alice, own, put } = await alone()
+  await policy.engine.confirm(AbortSignal.timeout(5000))
+  const before = policy.engine.lastChangeAtMs(alice)
+  const { position } = await put(own)
+  await policy.engine.reach(position ? { policy: position } : {}, AbortSignal.timeout(5000))
+  expect(policy.engine.lastChangeAtMs(alice)).toBeGreaterThan(before)
+})
+
+test('identity and config exist; a config that is in use so stays', async () => {
+  const { alice, own, service, put } = await alone()
+  await expect(put('nothing')).rejects.toMatchObject({ detail: 'config with id nothing not found' })
+  await expect(policy.policy.listServiceConfigs({ identityId: 'nobody' }, admin)).rejects.toMatchObject({
+    detail: 'identity with id nobody not found',
+  })
+  await put(own)
+  await expect(policy.remove('configs', own)).rejects.toMatchObject({
+    code: 'CAN_NOT_DELETE_REFERENCED_ENTITY',
+    detail: `config is in use by identity ${alice} for service ${service}`,
+  })
+})
+
+test('it goes with its service, and with its identity', async () => {
+  const first = await alone()
+  await first.put(first.own)
+  await policy.remove('services', first.service)
+  await policy.remove('configs', first.own)
+
+  const second = await alone()
+  await second.put(second.own)
+  await network.identity.remove(second.alice)
+  await expect
+    .poll(() =>
+      policy.remove('configs', second.own).then(
+        () => true,
+        () => false,
+      ),
+    )
+    .toBe(true)
+})
