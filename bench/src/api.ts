@@ -44,7 +44,11 @@ export function openApi(url: string, root: string, connections: number): Api {
           else resolve(said === '' ? undefined : JSON.parse(said).data)
         }, reject)
       })
-      asked.on('error', reject)
+      asked.on('error', (err: NodeJS.ErrnoException) => {
+        // the controller may close a connection that was idle just when it is used again
+        if (asked.reusedSocket && err.code === 'ECONNRESET') resolve(once(method, path, body))
+        else reject(new Error(`${method} ${path}: ${err.message}`, { cause: err }))
+      })
       asked.end(sent)
     })
 

@@ -1,17 +1,22 @@
 import { appendFile } from 'node:fs/promises'
 import { logIn, managementRoot, openApi } from './api.js'
 import { measure, type Round } from './measure.js'
-import { readOptions, usage } from './options.js'
+import { type Options, readOptions, usage } from './options.js'
 import { startProduct } from './product.js'
 import { heading, lineFor } from './report.js'
 import { type Bench, openBench, type Scenario, scenarios } from './scenarios.js'
 import { seed } from './seed.js'
 
-const options = readOptions(process.argv.slice(2))
-if (options.help) console.log(usage)
-else await run()
+try {
+  const options = readOptions(process.argv.slice(2))
+  if (options.help) console.log(usage)
+  else await run(options)
+} catch (err) {
+  console.error(err instanceof Error ? err.message : err)
+  process.exitCode = 1
+}
 
-async function run(): Promise<void> {
+async function run(options: Options): Promise<void> {
   const { topology, keep, only, running } = options
   const unknown = only.find((name) => !scenarios.some((scenario) => scenario.name === name))
   if (unknown) throw new Error(`--only: '${unknown}' is none of ${scenarios.map(({ name }) => name).join()}`)
@@ -26,7 +31,7 @@ async function run(): Promise<void> {
   console.log(heading())
   for (const scenario of scenarios)
     if (only.length === 0 || only.includes(scenario.name)) {
-      const rounds = await roundsOf(scenario, bench, pids)
+      const rounds = await roundsOf(scenario, bench, pids, options)
       console.log(lineFor(scenario, rounds))
     }
 }
@@ -35,13 +40,17 @@ function neither(): never {
   throw new Error('neither started nor given')
 }
 
-async function roundsOf(scenario: Scenario, bench: Bench, pids: readonly number[]): Promise<Round[]> {
+async function roundsOf(
+  scenario: Scenario,
+  bench: Bench,
+  pids: readonly number[],
+  { concurrency, seconds, repeat, json }: Options,
+): Promise<Round[]> {
   const { url } = bench
-  const { concurrency, seconds, json } = options
   const rounds: Round[] = []
-  for (let round = 0; round < options.repeat; round += 1) {
+  for (let round = 0; round < repeat; round += 1) {
     const load = await scenario.prepare(bench)
-    const measured = await measure(scenario.name, load, { url, pids, concurrency, seconds }, scenario.pool)
+    const measured = await measure(scenario.name, load, { url, pids, concurrency, seconds })
     if (json) await appendFile(json, `${JSON.stringify(measured)}\n`)
     rounds.push(measured)
   }

@@ -25,18 +25,16 @@ export interface Measured {
   readonly seconds: number
 }
 
-/** @param pool how many requests a round may use up, where a scenario has only so many */
 export async function measure(
   scenario: string,
   load: Load,
   { url, pids, concurrency, seconds }: Measured,
-  pool: number | undefined,
 ): Promise<Round> {
   const limits = (part: number): Limits => ({
     url,
     concurrency,
     seconds: seconds * part,
-    amount: pool === undefined ? undefined : Math.floor((pool * part) / (1 + warmUp)),
+    share: part / (1 + warmUp),
   })
   await drive(load, limits(warmUp))
   const [times, machine, own, started] = [timesOf(pids), machineMs(), ownMs(), performance.now()]

@@ -8,8 +8,6 @@ export interface Scenario {
   readonly name: string
   /** CPU milliseconds of all processes for one request at concurrency 8. */
   readonly goalMs?: number
-  /** How many requests a round may use up; absent: as many as it likes. */
-  readonly pool?: number
   /** Makes what the requests need; not measured. Called before each round. */
   prepare(bench: Bench): Promise<Load> | Load
 }
@@ -56,12 +54,12 @@ export const scenarios: readonly Scenario[] = [
   { name: 'service-updates', goalMs: 0.06, prepare: asIdentity('/current-api-session/service-updates') },
   { name: 'whoami', goalMs: 0.07, prepare: asIdentity('/current-identity') },
   { name: 'list-services', goalMs: 0.15, prepare: asIdentity('/services?limit=100') },
-  { name: 'session-create', goalMs: 1, pool: pairsOfRound, prepare: newSessions() },
+  { name: 'session-create', goalMs: 1, prepare: newSessions() },
   { name: 'create-identity', goalMs: 1.5, prepare: newIdentities('plain', {}) },
   { name: 'create-identity-ott', goalMs: 2.5, prepare: newIdentities('ott', { enrollment: { ott: true } }) },
   { name: 'login-password', goalMs: 6, prepare: passwordLogins },
   { name: 'login-certificate', prepare: certificateLogins },
-  { name: 'enroll-ott', pool: enrollmentsOfRound, prepare: enrollments },
+  { name: 'enroll-ott', prepare: enrollments },
 ]
 
 const get = (path: string, token?: string): Request => ({
@@ -87,7 +85,7 @@ async function logInMany(url: string, { topology }: Seeded): Promise<string[]> {
   using stranger = openApi(url, clientRoot, 4)
   const count = Math.min(loggedIn, topology.withPassword)
   const step = Math.floor(topology.withPassword / count)
-  return forEach(count, 4, (at) =>
+  return await forEach(count, 4, (at) =>
     logIn(stranger, names.username(at * step), password, { ...client, configTypes: ['intercept.v1'] }),
   )
 }
@@ -95,18 +93,22 @@ async function logInMany(url: string, { topology }: Seeded): Promise<string[]> {
 /** Each pair of API session and service once: the second time the session is there already. */
 function newSessions(): Scenario['prepare'] {
   let pairs: Request[] | undefined
-  let used = 0
   return async (bench) => {
     pairs ??= await pairsOf(bench)
-    const { length } = pairs
-    const all = pairs
-    return {
-      next() {
-        const pair = all[used++ % length]
-        if (!pair) throw new Error('no identity may dial a service')
-        return pair
-      },
-    }
+    return usedUp(pairs.splice(0, pairsOfRound))
+  }
+}
+
+/** Each of them once, in no order. */
+function usedUp(requests: Request[]): Load {
+  const amount = requests.length
+  return {
+    amount,
+    next() {
+      const request = requests.pop()
+      if (!request) throw new Error(`all ${amount} requests are used up`)
+      return request
+    },
   }
 }
 
@@ -161,11 +163,5 @@ async function enrollments({ admin, run, seeded: { topology } }: Bench): Promise
       body: csr,
     }
   })
-  return {
-    next() {
-      const request = waiting.pop()
-      if (!request) throw new Error('all enrollments are used up')
-      return request
-    },
-  }
+  return usedUp(waiting)
 }
