@@ -100,31 +100,37 @@ test('what gateways serve is good for servers and clients, under all its names',
   expect(verifies(pem + signing.pem, bundle, 'sslclient')).toBe('chain: OK')
 })
 
-test('an enrollment token is verified with the key that signed it', () => {
-  const privateKey = createPrivateKey(newKey())
-  const token = 'a83d5a3c-7b3d-4d1c-9d0e-2f5e7f0c1b2a'
-  const expiresAt = new Date('2031-01-01T00:00:00.500Z')
-  const nobody = { edgeRouterId: null, transitRouterId: null, caId: null, username: null }
-  const jwt = enrollmentJwt(
-    { address: 'localhost:1280', key: privateKey, keyId: 'abc' },
-    { ...nobody, id: 'e1', identityId: 'i1', token, method: 'ott', expiresAt },
-  )
-  const [header = '', claims = '', signature = ''] = jwt.split('.')
-  const decoded = [header, claims].map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()))
-  expect(decoded).toEqual([
-    { alg: 'ES256', kid: 'abc', typ: 'JWT' },
-    {
-      iss: 'https://localhost:1280',
-      sub: 'i1',
-      aud: [''],
-      exp: 1924992000,
-      jti: token,
-      em: 'ott',
-      ctrls: null,
-    },
-  ])
-  const key = createPublicKey(privateKey)
-  const signed = Buffer.from(`${header}.${claims}`)
-  const bytes = Buffer.from(signature, 'base64url')
-  expect(verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, bytes)).toBe(true)
-})
+test.each([
+  ['P-256', 'ES256'],
+  ['RSA-2048', 'RS256'],
+] satisfies [KeyKind, string][])(
+  'an enrollment token is verified with the key %s that signed it',
+  async (kind, alg) => {
+    const privateKey = createPrivateKey(newKey(kind))
+    const token = 'a83d5a3c-7b3d-4d1c-9d0e-2f5e7f0c1b2a'
+    const expiresAt = new Date('2031-01-01T00:00:00.500Z')
+    const nobody = { edgeRouterId: null, transitRouterId: null, caId: null, username: null }
+    const jwt = await enrollmentJwt(
+      { address: 'localhost:1280', key: privateKey, keyId: 'abc' },
+      { ...nobody, id: 'e1', identityId: 'i1', token, method: 'ott', expiresAt },
+    )
+    const [header = '', claims = '', signature = ''] = jwt.split('.')
+    const decoded = [header, claims].map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()))
+    expect(decoded).toEqual([
+      { alg, kid: 'abc', typ: 'JWT' },
+      {
+        iss: 'https://localhost:1280',
+        sub: 'i1',
+        aud: [''],
+        exp: 1924992000,
+        jti: token,
+        em: 'ott',
+        ctrls: null,
+      },
+    ])
+    const key = createPublicKey(privateKey)
+    const signed = Buffer.from(`${header}.${claims}`)
+    const bytes = Buffer.from(signature, 'base64url')
+    expect(verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, bytes)).toBe(true)
+  },
+)

@@ -1,4 +1,4 @@
-import { generateKeyPairSync, randomUUID } from 'node:crypto'
+import { generateKeyPairSync, type KeyPairKeyObjectResult, randomUUID } from 'node:crypto'
 import type { History, RowChange, Tx } from '@overlay/platform'
 import type { Context } from '@overlay/rpc'
 import { issueCa, issueServer } from '../domain/certificate.js'
@@ -59,7 +59,7 @@ async function missing(tx: Tx, { secret, hosts, now }: Wanted): Promise<readonly
     }),
   )
   await obtain('server', async () =>
-    issueServer(await openSigner(signing), { privateKey: newPrivateKey(), hosts, now }),
+    issueServer(await openSigner(signing), { privateKey: newServerKey(), hosts, now }),
   )
 
   const server = activeKey(keys, 'server')
@@ -78,8 +78,10 @@ function isOutdated({ pem }: Key, hosts: readonly string[], now: Date): boolean 
   return hosts.some((host) => !known.has(host)) || notAfterOf(pem).getTime() - now.getTime() < life / 3
 }
 
-const newPrivateKey = (): string =>
-  generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
-    type: 'pkcs8',
-    format: 'pem',
-  }) as string
+const newPrivateKey = (): string => pkcs8Of(generateKeyPairSync('ec', { namedCurve: 'P-256' }))
+
+/** RSA, because enrollment tokens are signed with it: C SDKs before 0.32 verify no other signature. */
+const newServerKey = (): string => pkcs8Of(generateKeyPairSync('rsa', { modulusLength: 2048 }))
+
+const pkcs8Of = ({ privateKey }: KeyPairKeyObjectResult): string =>
+  privateKey.export({ type: 'pkcs8', format: 'pem' }) as string

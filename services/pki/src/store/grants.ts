@@ -25,7 +25,7 @@ export interface GrantOptions {
 export function openGrants({ address, identityMinutes, routerMinutes, now, keyring }: GrantOptions): Grants {
   const signed = async (made: Omit<Enrollment, 'jwt'>): Promise<Enrollment> => {
     const { key, keyId } = (await keyring()).server
-    return { ...made, jwt: enrollmentJwt({ address, key, keyId }, made) }
+    return { ...made, jwt: await enrollmentJwt({ address, key, keyId }, made) }
   }
   return {
     made(wish) {
