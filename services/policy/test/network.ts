@@ -11,6 +11,7 @@ import {
 } from '@overlay/platform'
 import { type Caller, type Context, ownContext, type Position, type Selection } from '@overlay/rpc'
 import pino from 'pino'
+import sql from 'sql-template-tag'
 import { openService, type Service } from '../src/service.js'
 
 export const log = pino({ level: 'silent' })
@@ -46,6 +47,8 @@ export interface Network extends AsyncDisposable {
   readonly identity: Owner
   readonly sessions: Owner
   readonly bus: Awaited<ReturnType<typeof testBus>>
+  /** Cuts the connections of this name, as a failing network or server does. */
+  cut(applicationName: string): Promise<void>
   replica(sources?: { readonly identity?: Source }): Promise<Replica>
 }
 
@@ -76,6 +79,12 @@ export async function openNetwork(): Promise<Network> {
     identity,
     sessions,
     bus: broker,
+    async cut(applicationName) {
+      await using owner = openDatabase(database.ownerUrl, 'policy')
+      await owner.query(
+        sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${applicationName}`,
+      )
+    },
     async replica(sources = {}) {
       const databaseUrl = database.urlOf('policy')
       const [own, db] = [keep(await bus()), keep(openDatabase(databaseUrl, 'policy'))]

@@ -95,6 +95,21 @@ test('when the replica that stores goes, another goes on', async () => {
   expect(await timeOf(third, 'alice')).toBe(after)
 })
 
+test('a replica that is cut off from the database stores again later, it or another', async () => {
+  const [one, other] = [await network.replica(), await network.replica()]
+  const { service } = await wiki(one)
+  await whole(other)
+  await network.cut('policy service-updates')
+  const position = await one.update('services', service, { tags: { a: 3 } })
+  const said = await timeOf(one, 'alice', position ? { policy: position } : {})
+  await one[Symbol.asyncDispose]()
+  await other[Symbol.asyncDispose]()
+
+  const next = await network.replica()
+  await whole(next)
+  expect(await timeOf(next, 'alice')).toBe(said)
+})
+
 test('equal views have equal keys, in every replica; what a list shows changes them', async () => {
   const [one, other] = [await network.replica(), await network.replica()]
   const { service } = await wiki(one)
