@@ -21,7 +21,7 @@ export function after(ms: number, expire: () => void): () => void {
   buckets.set(due, bucket)
   const entry = (): void => expire() // the same function may be waiting twice
   bucket.add(entry)
-  timer ??= setInterval(tick, TICK_MS)
+  timer ??= setInterval(tick, TICK_MS).unref() // the calls themselves keep the process alive
   return () => bucket.delete(entry)
 }
 
