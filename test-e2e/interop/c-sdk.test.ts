@@ -1,0 +1,120 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { expect, test } from 'vitest'
+import type { Admin } from '../admin.js'
+import { startNetwork } from '../network.js'
+import { pythonWith } from './python.js'
+
+const requirement = 'openziti==0.6.0' // the C SDK 0.29.3 is inside
+const intercept = { protocols: ['tcp'], addresses: ['wiki.example'], portRanges: [{ low: 80, high: 80 }] }
+
+test('the C SDK enrolls, logs in, receives its service and dials it', {
+  timeout: 300_000,
+}, async ({ skip, onTestFailed }) => {
+  const python = await pythonWith(requirement).catch((err: unknown) => {
+    if (process.env.CI === 'true') throw err
+    return skip(`there is no Python with ${requirement}: ${err}`)
+  })
+  await using network = await startNetwork()
+  const admin = await network.admin()
+  const { identityId, serviceId, jwt } = await permitted(admin)
+
+  await using sdk = await application(python, jwt, ['wiki', 'wiki.example', '80'])
+  onTestFailed(() => console.error(sdk.log()))
+
+  expect(await sdk.told()).toMatchObject({
+    sdk: '0.29.3',
+    service: {
+      id: serviceId,
+      name: 'wiki',
+      encryptionRequired: true,
+      permissions: ['Dial'],
+      config: { 'intercept.v1': intercept },
+    },
+  })
+  expect(await admin.ask('GET', `/identities/${identityId}`)).toMatchObject({
+    hasApiSession: true,
+    enrollment: {},
+    sdkInfo: { type: 'ziti-sdk-c', version: expect.stringMatching(/^0\.29\.3/) },
+  })
+  const sessions = () => admin.ask('GET', `/sessions?filter=service="${serviceId}"`)
+  await expect.poll(sessions, { timeout: 20_000 }).toMatchObject([{ type: 'Dial', identityId }])
+})
+
+/** What an admin does until an identity may dial a service. */
+async function permitted(admin: Admin): Promise<{ identityId: string; serviceId: string; jwt: string }> {
+  const [type] = await admin.ask<{ id: string }[]>('GET', '/config-types?filter=name="intercept.v1"')
+  const config = { name: 'wiki', configTypeId: type?.id, data: intercept }
+  const configId = await admin.create('configs', config)
+  const serviceId = await admin.create('services', {
+    name: 'wiki',
+    encryptionRequired: true,
+    configs: [configId],
+    roleAttributes: ['web'],
+  })
+  const routerId = await admin.create('edge-routers', { name: 'router' })
+  const identityId = await admin.create('identities', {
+    name: 'alice',
+    type: 'Device',
+    isAdmin: false,
+    enrollment: { ott: true },
+    roleAttributes: ['staff'],
+  })
+  const [semantic, identityRoles] = ['AnyOf', ['#staff']]
+  const [serviceRoles, edgeRouterRoles] = [['#web'], [`@${routerId}`]]
+  const name = 'staff-web'
+  await admin.create('service-policies', { name, type: 'Dial', semantic, identityRoles, serviceRoles })
+  await admin.create('edge-router-policies', { name, semantic, identityRoles, edgeRouterRoles })
+  await admin.create('service-edge-router-policies', { name, semantic, serviceRoles, edgeRouterRoles })
+  const { enrollment } = await admin.ask<{ enrollment: { ott: { jwt: string } } }>(
+    'GET',
+    `/identities/${identityId}`,
+  )
+  return { identityId, serviceId, jwt: enrollment.ott.jwt }
+}
+
+interface Application extends AsyncDisposable {
+  /** The one line that it writes. */
+  told(): Promise<unknown>
+  /** What the SDK has logged so far. */
+  log(): string
+}
+
+/** Runs the program beside this file; it ends when this is disposed of. */
+async function application(python: string, jwt: string, args: readonly string[]): Promise<Application> {
+  const folder = await mkdtemp(join(tmpdir(), 'overlay-sdk-'))
+  const [token, identity] = [join(folder, 'token.jwt'), join(folder, 'identity.json')]
+  await writeFile(token, jwt)
+  const child = spawn(python, [join(import.meta.dirname, 'c-sdk.py'), token, identity, ...args], {
+    env: { ...process.env, ZITI_LOG: '4' },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    timeout: 60_000,
+    killSignal: 'SIGKILL',
+  })
+  const ended = endOf(child)
+  const log: string[] = []
+  child.stderr.setEncoding('utf8').on('data', (text: string) => log.push(text))
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+  return {
+    async told() {
+      const { value } = await lines.next()
+      if (value === undefined) throw new Error(`the program ended: ${await ended}`)
+      return JSON.parse(value)
+    },
+    log: () => log.join(''),
+    async [Symbol.asyncDispose]() {
+      child.stdin.end()
+      await ended
+      await rm(folder, { recursive: true })
+    },
+  }
+}
+
+const endOf = async (child: ChildProcess): Promise<string> => {
+  const [code, signal] = await once(child, 'exit')
+  return code === null ? `${signal}` : `code ${code}`
+}
