@@ -36,7 +36,7 @@ export function checkQuery(ask: Ask, parameters: readonly Parameter[]): void {
   for (const { name, type, required, oneOf, format } of parameters) {
     const value = query.get(name)
     if (!value) {
-      if (required) throw invalid(name, `${name} in query is required`, value ?? '')
+      if (required) throw invalid(name, `${name} in query is required`, value ?? undefined)
       continue
     }
     if (type === 'integer' && !isInt64(value))

@@ -14,6 +14,7 @@ import {
   readSettings,
   remoteSource,
   serveOps,
+  settling,
   untilMigrated,
   untilStopped,
 } from '@overlay/platform'
@@ -76,6 +77,10 @@ const own = entities({
   trust,
   pki,
   services: remote(EntityServiceService, policyPeers),
+  settled: settling(
+    'identity',
+    [pkiPeers, policyPeers, sessionsPeers].map((peers) => remote(ChangeServiceService, peers)),
+  ),
   others: {
     pki: remote(EntityServiceService, pkiPeers),
     sessions: remote(EntityServiceService, sessionsPeers),

@@ -93,6 +93,7 @@ async function openReplica(url: string, world: World): Promise<Replica> {
     pki,
     services,
     others: { pki: nothing, sessions: nothing },
+    settled: async (written) => written,
   })
   return {
     db,

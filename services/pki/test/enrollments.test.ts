@@ -160,10 +160,7 @@ test('a router has one enrollment, the latest; having enrolled it has none', asy
   const first = await pki.routerWish('erott')
   const wish = await pki.routerWish('erott', first.routerId)
   const second = wish
-  expect([await rowOf(first.id), (await rowOf(second.id))?.edgeRouterId]).toEqual([
-    undefined,
-    wish.routerId,
-  ])
+  expect([await rowOf(first.id), (await rowOf(second.id))?.edgeRouterId]).toEqual([undefined, wish.routerId])
   const { token, jwt, createdAt, expiresAt } = (await rowOf(second.id)) ?? {}
   expect(await viewOf('edge-routers', wish.routerId)).toEqual({
     enrollmentToken: token,

@@ -17,6 +17,7 @@ import {
   readSettings,
   remoteSource,
   serveOps,
+  settling,
   untilMigrated,
   untilStopped,
 } from '@overlay/platform'
@@ -34,7 +35,7 @@ import {
 import { identityEffects } from './events/identity.js'
 import { policyEffects } from './events/policy.js'
 import { sessionCreator } from './rpc/create-session.js'
-import { routers, settling } from './rpc/edge-routers.js'
+import { routers } from './rpc/edge-routers.js'
 import { sessionsService } from './rpc/sessions-service.js'
 import { viewsOf } from './rpc/views.js'
 import { sessionsSettings } from './settings.js'
@@ -63,13 +64,13 @@ const owners = {
   pki: remote(EntityServiceService, pkiPeers),
 }
 
-await using _identityFollowed = follow(
+await using identityFollowed = follow(
   history,
   remoteSource('identity', remote(ChangeServiceService, identityPeers)),
   identityEffects(policy),
   log,
 )
-await using _policyFollowed = follow(
+await using policyFollowed = follow(
   history,
   remoteSource('policy', remote(ChangeServiceService, policyPeers)),
   policyEffects(policy),
@@ -77,8 +78,9 @@ await using _policyFollowed = follow(
 )
 await using _ops = await serveOps(settings.opsListen, { log, health: healthOf(history, bus) })
 
-const kinds = [kind(edgeRouter, edgeRouterSeams(owners.pki)), kind(session, sessionSeams(policy))]
-const uniform = entityService(history, kinds, namesFrom(owners))
+const names = namesFrom(owners)
+const kinds = [kind(edgeRouter, edgeRouterSeams(owners.pki)), kind(session, sessionSeams(policy, names))]
+const uniform = entityService(history, kinds, names)
 const create = sessionCreator({
   db,
   make: sessionMaker(db),
@@ -95,7 +97,13 @@ await using _server = await serve(
   { log, secret: settings.peerSecret, observe: observeCall },
   [
     host(EntityServiceService, { ...routers(uniform, settled), view: viewsOf(db, uniform.view) }),
-    host(ChangeServiceService, changeService(history, loadersOf(db, [edgeRouter, session]))),
+    host(
+      ChangeServiceService,
+      changeService(history, loadersOf(db, [edgeRouter, session]), {
+        identity: identityFollowed,
+        policy: policyFollowed,
+      }),
+    ),
     host(SessionsServiceService, sessionsService({ history, create, settled })),
   ],
 )

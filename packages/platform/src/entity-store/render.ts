@@ -72,7 +72,8 @@ function put(wire: Members, name: string, value: unknown): void {
 
 function reference(kind: string, id: string, names: NamesByKind): object {
   const target = kinds.get(kind)
-  const name = names.get(kind)?.get(id)
+  // wire: who has no name is named by its id alone
+  const name = target && !('name' in target.fields) ? undefined : names.get(kind)?.get(id)
   if (target) return referenceTo(target, id, name)
   return { _links: { self: { href: `./${kind}/${id}` } }, entity: kind, id, ...(name && { name }) }
 }

@@ -1,5 +1,5 @@
 import { authenticator, identity } from '@overlay/model'
-import { entityService, type History, type Viewer } from '@overlay/platform'
+import { entityService, type History, type Settled, type Viewer } from '@overlay/platform'
 import { type EntityServiceService, invalid, type Methods } from '@overlay/rpc'
 import { personOf } from '../store/subjects.js'
 import { authenticatorWrites, bodyIn } from './authenticators.js'
@@ -21,6 +21,8 @@ export interface Parts {
   readonly others: Others
   readonly services: Viewer
   readonly pki: Enrollments
+  /** After an identity is gone: its enrollments, its place in policies, its sessions. */
+  readonly settled: Settled
 }
 
 type Entities = Methods<EntityServiceService>
@@ -40,6 +42,11 @@ export function entities(parts: Parts): Entities {
       if (request.kind === identity.kind) return createIdentity(request, context)
       if (request.kind === authenticator.kind) return authenticatorsOf.create(request, context)
       return uniform.create(request, context)
+    },
+
+    async delete(request, context) {
+      const written = await uniform.delete(request, context)
+      return request.kind === identity.kind ? parts.settled(written, context) : written
     },
 
     async update(request, context) {

@@ -1,23 +1,14 @@
 import { edgeRouter } from '@overlay/model'
-import type { ChangeServiceService, Context, EntityServiceService, Methods, Written } from '@overlay/rpc'
+import type { Settled } from '@overlay/platform'
+import type { EntityServiceService, Methods } from '@overlay/rpc'
 
 type Entities = Methods<EntityServiceService>
-type Follower = Pick<Methods<ChangeServiceService>, 'reach'>
 
 /**
- * Others follow routers: pki makes their enrollments, identity and policy what a tunneling router needs. Who wrote a
- * router sees all of it at once.
+ * The uniform operations. Others follow routers: pki makes their enrollments, identity and policy what a tunneling
+ * router needs.
  */
-export const settling =
-  (schema: string, followers: readonly Follower[]) =>
-  async (written: Written, context: Context): Promise<Written> => {
-    const { position } = written
-    await Promise.all(followers.map((follower) => follower.reach({ schema, position }, context)))
-    return written
-  }
-
-/** The uniform operations; writes of routers are answered when others have taken their steps. */
-export function routers(uniform: Entities, settled: ReturnType<typeof settling>): Entities {
+export function routers(uniform: Entities, settled: Settled): Entities {
   return {
     ...uniform,
 

@@ -1,5 +1,5 @@
 import { edgeRouter } from '@overlay/model'
-import { columnsOf, type History, newId, onlyRow, plainOf, rowOf } from '@overlay/platform'
+import { columnsOf, type History, newId, onlyRow, plainOf, rowOf, type Settled } from '@overlay/platform'
 import { type Context, type Methods, notFound, type SessionsServiceService, type Written } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { describeRouters } from '../store/session.js'
@@ -7,8 +7,7 @@ import { describeRouters } from '../store/session.js'
 interface Needs {
   readonly history: History
   readonly create: Methods<SessionsServiceService>['createSession']
-  /** Returns when others have taken their steps after a change of routers. */
-  settled(written: Written, context: Context): Promise<Written>
+  readonly settled: Settled
 }
 
 export const sessionsService = ({ history, create, settled }: Needs): Methods<SessionsServiceService> => ({

@@ -1,5 +1,5 @@
-import type { RowOf, session } from '@overlay/model'
-import type { Db, Seams } from '@overlay/platform'
+import { type RowOf, referenceTo, servicePolicy, type session } from '@overlay/model'
+import type { Db, Names, Seams } from '@overlay/platform'
 import type { Context, Methods, PolicyServiceService } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { type Live, liveOf } from './edge-router.js'
@@ -10,16 +10,22 @@ type Policy = Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
 const limit = 25
 
 /** wire: admins see all, others the sessions of their identity, whichever API session made them. */
-export const sessionSeams = (policy: Policy): Seams<typeof session> => ({
+export const sessionSeams = (policy: Policy, names: Names): Seams<typeof session> => ({
   scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`identity_id = ${identityId}`),
 
   async view(db, rows, { context }) {
     const routers = await commonRoutersOf(policy, rows, context)
     const shown = await describeRouters(db, [...new Set(routers.flat())])
+    const policyIds = new Set(rows.flatMap(({ servicePolicies }) => servicePolicies ?? []))
+    const policyNames = await names(servicePolicy.kind, [...policyIds], context)
+    const named = (id: string) => policyNames.has(id)
     return rows.map((row, i) => ({
       ...wireMembers(row),
       edgeRouters: routerList(routers[i] ?? [], shown),
-      servicePolicies: row.servicePolicies ?? [], // wire: never null
+      // wire: never null; a policy that is gone is left out
+      servicePolicies: (row.servicePolicies ?? [])
+        .filter(named)
+        .map((id) => referenceTo(servicePolicy, id, policyNames.get(id))),
     }))
   },
 })
