@@ -42,10 +42,10 @@ async function wiki() {
   return { alice, router, service, dial, routing, identityRoles, edgeRouterRoles, staff }
 }
 
-test('who may dial gets the routers, the name and the positions that this was decided at', async () => {
-  const { alice, router, service } = await wiki()
+test('who may dial gets the routers, the policies, the name and the positions that this was decided at', async () => {
+  const { alice, router, service, dial } = await wiki()
   const allowed = await authorize(alice, service)
-  expect(allowed).toMatchObject({ routerIds: [router], policyIds: [] })
+  expect(allowed).toMatchObject({ routerIds: [router], policyIds: [dial] })
   expect(allowed.serviceName).toMatch(/^wiki/)
   expect(Object.keys(allowed.positions).sort()).toEqual(['identity', 'policy', 'sessions'])
 })
