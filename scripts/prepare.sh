@@ -16,7 +16,7 @@ prepare_install() {
   tools=${1:-}
   [ -e node_modules/vitest ] && tools=with-tools
   [ "$stamp $tools" = "$(cat node_modules/.installed 2>/dev/null)" ] && return
-  echo 'installing'
+  echo 'installing what it is made of; only the first time'
   only=--prod
   [ -n "$tools" ] && only=
   npx --yes pnpm@10.34.9 install --frozen-lockfile --ignore-scripts $only --reporter=append-only \

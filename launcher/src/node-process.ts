@@ -12,8 +12,10 @@ const largestLog = 16 * 1024 * 1024
 /** Starts one of our processes. It hears at descriptor 3 when this process has ended, and ends too. */
 export async function startNode({ name, entry, env }: Instance, logFile: string): Promise<Running> {
   const log = await openLogFile(logFile)
+  // what is for the owner of the database, and for the first start, is not for every process
+  const { DATABASE_URL: _owner, OVERLAY_ADMIN_PASSWORD: _password, ...inherited } = process.env
   const child = spawn(process.execPath, [entry], {
-    env: { ...process.env, ...env, OVERLAY_PARENT_PIPE: '1' },
+    env: { ...inherited, ...env, OVERLAY_PARENT_PIPE: '1' },
     detached: true, // Ctrl-C is for the launcher, which stops its children in order
     stdio: ['ignore', log.fd, log.fd, 'pipe'],
   })

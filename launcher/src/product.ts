@@ -88,7 +88,8 @@ async function start(
 }
 
 function rolesIn(ownerUrl: string, { secrets }: Home): Record<Service, ReturnType<typeof schemaOf>> {
-  const database = decodeURIComponent(new URL(ownerUrl).pathname.slice(1))
+  const { pathname, username } = new URL(ownerUrl)
+  const database = decodeURIComponent(pathname.slice(1) || username) // as the driver does
   const roles = services.map((service) => [
     service,
     schemaOf(service, secrets.rolePasswords[service], database),
