@@ -36,7 +36,8 @@ export async function logIn(server: Server, id: string, certificate: Certificate
   }
 }
 
-async function keyAndRequest(): Promise<{ csr: string; key: string }> {
+/** A P-256 key and a request for its certificate, as PEM. */
+export async function keyAndRequest(): Promise<{ csr: string; key: string }> {
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   const csr = await Pkcs10CertificateRequestGenerator.create(

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Admin } from '../admin.js'
+import { openClient } from '../client.js'
+import { keyAndRequest } from '../member.js'
+import { type Network, startNetwork } from '../network.js'
+
+let network: Network
+let admin: Admin
+let pids: number[]
+const running = () => [...network.processes.values()].map((process_) => process_.pid())
+
+beforeAll(async () => {
+  network = await startNetwork()
+  admin = await network.admin()
+  pids = running()
+})
+afterAll(() => network[Symbol.asyncDispose]())
+
+const good = { name: 'x', encryptionRequired: true }
+
+test.each([
+  ['an object in place of a text', { ...good, name: { a: 1 } }, 'COULD_NOT_PARSE_BODY'],
+  ['a list in place of an object', [], 'COULD_NOT_PARSE_BODY'],
+  ['a missing member', { name: 'x' }, 'COULD_NOT_VALIDATE'],
+  ['an empty name', { ...good, name: '' }, 'COULD_NOT_VALIDATE'],
+  ['an attribute that looks like a role', { ...good, roleAttributes: ['#a'] }, 'COULD_NOT_VALIDATE'],
+  ['an empty attribute', { ...good, roleAttributes: [''] }, 'COULD_NOT_VALIDATE'],
+  ['another type than JSON', 'name: x', 'COULD_NOT_VALIDATE'],
+  ['ten megabytes', { ...good, name: 'x'.repeat(10 << 20) }, 'COULD_NOT_READ_BODY'],
+])('%s is refused with its code, and nothing changes', async (_what, body, code) => {
+  // the rest of a body that is too large may be cut off before the answer is read
+  const answer = await admin.call('POST', '/services', body).catch(() => undefined)
+  if (answer) expect([answer.status, answer.body.error?.code]).toEqual([400, code])
+  else expect(code).toBe('COULD_NOT_READ_BODY')
+  expect(await admin.ask('GET', '/services')).toEqual([])
+  expect(running()).toEqual(pids)
+})
+
+test('members that nobody knows are ignored', async () => {
+  const id = await admin.create('services', { ...good, name: 'known', nonsense: { deep: [1] } })
+  expect(await admin.ask('GET', `/services/${id}`)).not.toHaveProperty('nonsense')
+  await admin.ask('DELETE', `/services/${id}`)
+})
+
+async function newToken(name: string): Promise<{ id: string; token: string }> {
+  const id = await admin.create('identities', {
+    name,
+    type: 'Device',
+    isAdmin: false,
+    enrollment: { ott: true },
+  })
+  const { enrollment } = await admin.ask<{ enrollment: { ott: { token: string } } }>(
+    'GET',
+    `/identities/${id}`,
+  )
+  return { id, token: enrollment.ott.token }
+}
+
+const enrollWith = (token: string, csr: string) =>
+  openClient({ addresses: [network.address], caPem: network.caPem }, '/edge/client/v1').call(
+    'POST',
+    `/enroll?method=ott&token=${token}`,
+    csr,
+  )
+
+test('broken requests for certificates are refused and do not use up the token', async () => {
+  const { token } = await newToken('broken')
+  const { csr } = await keyAndRequest()
+  const body = csr.split('\n').slice(1, -2).join('')
+  const flipped = `${body.slice(0, 200)}${body[200] === 'A' ? 'B' : 'A'}${body.slice(201)}`
+  const pem = (text: string) =>
+    `-----BEGIN CERTIFICATE REQUEST-----\n${text}\n-----END CERTIFICATE REQUEST-----\n`
+  for (const broken of ['nonsense', pem(''), pem('AAAA'), pem(body.slice(0, 100)), pem(flipped), csr + csr]) {
+    const answer = await enrollWith(token, broken)
+    expect([answer.status, answer.body.error?.code]).toEqual([400, 'COULD_NOT_PROCESS_CSR'])
+  }
+  expect((await enrollWith(token, csr)).status).toBe(200)
+  expect(running()).toEqual(pids)
+})
+
+test('of four who redeem one token at once, one enrolls', async () => {
+  const { id, token } = await newToken('wanted')
+  const requests = await Promise.all([1, 2, 3, 4].map(keyAndRequest))
+  const answers = await Promise.all(requests.map(({ csr }) => enrollWith(token, csr)))
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400])
+  const refused = answers.filter(({ status }) => status === 400)
+  expect(new Set(refused.map(({ body }) => body.error?.code))).toEqual(new Set(['INVALID_ENROLLMENT_TOKEN']))
+  expect(await admin.ask<object[]>('GET', `/identities/${id}/authenticators`)).toHaveLength(1)
+  expect((await enrollWith(token, requests[0]?.csr ?? '')).status).toBe(400)
+})
