@@ -1,0 +1,128 @@
+import { kinds, symbolsOf } from '@overlay/model'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { management } from '../../gateway/src/api/operations.js'
+import type { Admin } from '../admin.js'
+import { openClient } from '../client.js'
+import { type Network, startNetwork } from '../network.js'
+import { samples } from './samples.js'
+
+let network: Network
+let admin: Admin
+
+beforeAll(async () => {
+  network = await startNetwork()
+  admin = await network.admin()
+})
+afterAll(() => network[Symbol.asyncDispose]())
+
+const mounted = (operation: string): boolean => operation in management
+const listed = [...kinds.values()].filter(({ kind }) => mounted(`GET /${kind}`))
+const written = listed.filter(({ kind }) => mounted(`POST /${kind}`) && kind in samples)
+const codeOf = async (method: string, path: string, body?: unknown) => {
+  const answer = await admin.call(method, path, body)
+  return [answer.status, answer.body.error?.code]
+}
+const notFound = [404, 'NOT_FOUND']
+
+test('every kind that is made over the API has a sample here', () => {
+  const made = listed.filter(({ kind }) => mounted(`POST /${kind}`)).map(({ kind }) => kind)
+  expect(Object.keys(samples).sort()).toEqual(made.sort())
+})
+
+describe.each(listed.map((entity) => [entity.kind, entity] as const))('%s', (kind, entity) => {
+  test('a list has a page of ten, and names the symbols that filters may use', async () => {
+    const { body } = await admin.call('GET', `/${kind}`)
+    expect(body.meta).toMatchObject({ pagination: { limit: 10, offset: 0 } })
+    const fields = body.meta.filterableFields as string[]
+    expect([...fields].sort()).toEqual([...symbolsOf(entity).keys()].sort())
+  })
+
+  test('every symbol can be compared with null, and all but sets and tags sort', async () => {
+    for (const [symbol, { type }] of symbolsOf(entity)) {
+      if (type === 'tags') continue
+      const path = type === 'strings' ? `not isEmpty(${symbol})` : `${symbol} != null`
+      const answer = await admin.call('GET', `/${kind}?limit=1&filter=${encodeURIComponent(path)}`)
+      expect([symbol, answer.status]).toEqual([symbol, 200])
+      const sorted = await admin.call('GET', `/${kind}?limit=1&sort=${symbol}`)
+      expect([symbol, sorted.status]).toEqual([symbol, type === 'strings' ? 400 : 200])
+    }
+  })
+
+  test('a filter that is none is refused', async () => {
+    expect(await codeOf('GET', `/${kind}?filter=nonsense%20%3D%201`)).toEqual([400, 'INVALID_FILTER'])
+    expect(await codeOf('GET', `/${kind}?filter=id%20%3D`)).toEqual([400, 'INVALID_FILTER'])
+  })
+
+  test('what does not exist is not found', async () => {
+    for (const method of ['GET', 'DELETE'])
+      if (mounted(`${method} /${kind}/{id}`))
+        expect(await codeOf(method, `/${kind}/nothing`)).toEqual(notFound)
+  })
+
+  test('without a session nobody may list', async () => {
+    using stranger = openClient({ addresses: [network.address], caPem: network.caPem }, '/edge/management/v1')
+    const { status, body } = await stranger.call('GET', `/${kind}`)
+    expect([status, body.error?.code]).toEqual([401, 'UNAUTHORIZED'])
+  })
+})
+
+describe.each(written.map((entity) => [entity.kind, entity] as const))('%s', (kind, entity) => {
+  const make = async (name: string) => {
+    const body = await samples[kind]?.(admin, name)
+    return { body: body as Record<string, unknown>, id: await admin.create(kind, body as object) }
+  }
+  const get = (id: string) => admin.ask<Record<string, unknown>>('GET', `/${kind}/${id}`)
+  const isNamed = 'name' in entity.fields
+
+  test('what is made can be read, found, tagged and removed', async () => {
+    const { id, body } = await make(`${kind}-a`)
+    const shown = await get(id)
+    expect(shown).toMatchObject({ id, _links: { self: { href: `./${kind}/${id}` } } })
+    if (isNamed) expect(shown.name).toBe(body.name)
+    expect(await admin.ask('GET', `/${kind}?filter=id%20%3D%20%22${id}%22`)).toMatchObject([{ id }])
+
+    if (mounted(`PATCH /${kind}/{id}`)) {
+      await admin.ask('PATCH', `/${kind}/${id}`, { tags: { a: 'b', n: 1, nested: { gone: true } } })
+      const tagged = await get(id)
+      expect(tagged).toEqual({ ...shown, tags: { a: 'b', n: 1 }, updatedAt: tagged.updatedAt })
+      expect(await codeOf('PATCH', `/${kind}/${id}`, {})).toEqual([400, 'COULD_NOT_VALIDATE'])
+    }
+    await admin.ask('DELETE', `/${kind}/${id}`)
+    expect(await codeOf('GET', `/${kind}/${id}`)).toEqual(notFound)
+    expect(await codeOf('DELETE', `/${kind}/${id}`)).toEqual(notFound)
+  })
+
+  test('a replace sets what it says, and the rest to what it is without', async () => {
+    if (!mounted(`PUT /${kind}/{id}`)) return
+    const { id, body } = await make(`${kind}-b`)
+    const before = await get(id)
+    await admin.ask('PATCH', `/${kind}/${id}`, { tags: { a: 'b' } })
+    await admin.ask('PUT', `/${kind}/${id}`, body)
+    const after = await get(id)
+    expect(after).toEqual({ ...before, updatedAt: after.updatedAt })
+    expect(await codeOf('PUT', `/${kind}/nothing`, body)).toEqual(notFound)
+  })
+
+  test('every required member is asked for by name', async () => {
+    const body = (await samples[kind]?.(admin, `${kind}-c`)) as Record<string, unknown>
+    const required = Object.entries(entity.fields).filter(([, { write }]) => write.startsWith('R'))
+    for (const [name] of required.filter(([field]) => !field.includes('.'))) {
+      const { [name]: _, ...rest } = body
+      const answer = await admin.call('POST', `/${kind}`, rest)
+      expect([name, answer.status]).toEqual([name, 400])
+      expect(answer.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: name } })
+    }
+  })
+
+  test('a name that is taken or empty is refused, and nothing changes', async () => {
+    if (!isNamed) return
+    const { id, body } = await make(`${kind}-d`)
+    const other = await make(`${kind}-e`)
+    const refused = [400, 'COULD_NOT_VALIDATE']
+    const before = await get(id)
+    expect(await codeOf('POST', `/${kind}`, body)).toEqual(refused)
+    expect(await codeOf('PATCH', `/${kind}/${id}`, { name: other.body.name })).toEqual(refused)
+    expect(await codeOf('PATCH', `/${kind}/${id}`, { name: '' })).toEqual(refused)
+    expect(await get(id)).toEqual(before)
+  })
+})

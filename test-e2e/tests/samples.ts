@@ -1,0 +1,48 @@
+import type { Admin } from '../admin.js'
+
+/** What a create of each kind needs at least, so that it can be made again under another name. */
+export const samples: Readonly<Record<string, (admin: Admin, name: string) => Promise<object>>> = {
+  'auth-policies': async (_, name) => ({
+    name,
+    primary: {
+      cert: { allowed: true, allowExpiredCerts: true },
+      extJwt: { allowed: true, allowedSigners: [] },
+      updb: {
+        allowed: true,
+        minPasswordLength: 5,
+        requireSpecialChar: false,
+        requireNumberChar: false,
+        requireMixedCase: false,
+        maxAttempts: 0,
+        lockoutDurationMinutes: 0,
+      },
+    },
+    secondary: { requireTotp: false },
+  }),
+  authenticators: async (admin, name) => ({
+    method: 'updb',
+    identityId: await identityFor(admin, name),
+    username: name,
+    password: 'correct horse',
+  }),
+  'config-types': async (_, name) => ({ name, schema: { type: 'object' } }),
+  configs: async (_, name) => ({
+    name,
+    configTypeId: 'host.v2',
+    data: { terminators: [{ protocol: 'tcp', address: 'localhost', port: 80 }] },
+  }),
+  'edge-router-policies': async (_, name) => ({ name, semantic: 'AnyOf', identityRoles: ['#all'] }),
+  'edge-routers': async (_, name) => ({ name, roleAttributes: ['b', 'a'] }),
+  enrollments: async (admin, name) => ({
+    method: 'ott',
+    identityId: await identityFor(admin, name),
+    expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+  }),
+  identities: async (_, name) => ({ name, type: 'Device', isAdmin: false, roleAttributes: ['b', 'a'] }),
+  'service-edge-router-policies': async (_, name) => ({ name, semantic: 'AnyOf', serviceRoles: ['#all'] }),
+  'service-policies': async (_, name) => ({ name, type: 'Bind', semantic: 'AllOf', serviceRoles: ['#a'] }),
+  services: async (_, name) => ({ name, encryptionRequired: true, maxIdleTimeMillis: 5 }),
+}
+
+const identityFor = (admin: Admin, name: string): Promise<string> =>
+  admin.create('identities', { name: `${name}-${Date.now()}`, type: 'Device', isAdmin: false })
