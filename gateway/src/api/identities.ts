@@ -11,6 +11,26 @@ const disabling = json<{ readonly durationMinutes: number }>('disable', {
   required: ['durationMinutes'],
 })
 
+interface ServiceConfig {
+  readonly serviceId: string
+  readonly configId: string
+}
+
+const serviceConfigs = (required: boolean) =>
+  json<readonly ServiceConfig[] | undefined>(
+    'serviceConfigs',
+    {
+      title: 'serviceConfigsAssign',
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: { serviceId: { type: 'string' }, configId: { type: 'string' } },
+        required: ['configId', 'serviceId'],
+      },
+    },
+    required,
+  )
+
 /** What is done to an identity beside reading and writing it. */
 export const identities = ({ identity, policy }: Services, own: OwnWrites): Handlers => ({
   // 0 minutes: until somebody enables it again. differs: an envelope, where the original sends nothing
@@ -25,6 +45,28 @@ export const identities = ({ identity, policy }: Services, own: OwnWrites): Hand
     own.note('identity', position)
     return empty(ask)
   },
+
+  // wire: a list without the symbols that filters may use
+  'GET /identities/{id}/service-configs': async (ask, { id }) => {
+    const { json: rows } = await policy.listServiceConfigs({ identityId: id }, ask.context())
+    const pagination = { limit: rows.length, offset: 0, totalCount: rows.length }
+    return send(ask, 200, `{"data":[${rows.join(',')}],"meta":${JSON.stringify({ pagination })}}`)
+  },
+
+  'POST /identities/{id}/service-configs': takes(serviceConfigs(true), async (ask, { id }, configs = []) => {
+    const request = { identityId: id, configs: [...configs] }
+    own.note('policy', (await policy.putServiceConfigs(request, ask.context())).position)
+    return empty(ask)
+  }),
+
+  'DELETE /identities/{id}/service-configs': takes(
+    serviceConfigs(false),
+    async (ask, { id }, configs = []) => {
+      const request = { identityId: id, configs: [...configs] }
+      own.note('policy', (await policy.removeServiceConfigs(request, ask.context())).position)
+      return empty(ask)
+    },
+  ),
 
   'GET /identities/{id}/policy-advice/{serviceId}': async (ask, { id, serviceId }) => {
     const advice = await policy.getPolicyAdvice({ identityId: id, serviceId }, ask.context())

@@ -72,12 +72,16 @@ test('whatever config of its type is set goes, and goes again', async () => {
   expect([await listed(), await seen()]).toEqual([[], { [type]: { of: 'shared' } }])
 })
 
-test('all of them go when none is named', async () => {
+test('none goes when none is named', async () => {
   const { own, put, remove, listed } = await alone()
   await put(own)
-  await put(own, 'a service that does not exist')
-  expect(await listed()).toHaveLength(2)
   await remove()
+  expect(await listed()).toHaveLength(1)
+})
+
+test('what is set for a service that does not exist is not listed', async () => {
+  const { own, put, listed } = await alone()
+  await put(own, 'nothing')
   expect(await listed()).toEqual([])
 })
 

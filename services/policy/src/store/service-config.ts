@@ -40,13 +40,11 @@ export async function putServiceConfigs(tx: Tx, identityId: string, wanted: Want
   return changes
 }
 
-/** wire: whatever config of its type is set for the service goes; all of them, when none is named. */
+/** wire: whatever config of its type is set for the service goes. */
 export function removeServiceConfigs(tx: Tx, identityId: string, wanted: Wanted): Promise<RowChange[]> {
-  const own = sql`identity_id = ${identityId}`
-  if (wanted.length === 0) return deleteServiceConfigs(tx, own)
   return deleteServiceConfigs(
     tx,
-    sql`${own} and (service_id, config_type_id) in (
+    sql`identity_id = ${identityId} and (service_id, config_type_id) in (
         select service_id, config_type_id
           from unnest(${wanted.map(({ serviceId }) => serviceId)}::text[],
                       ${wanted.map(({ configId }) => configId)}::text[]) as named (service_id, config_id)
@@ -61,20 +59,20 @@ export async function deleteServiceConfigs(tx: Tx, which: Sql): Promise<RowChang
   return rows.map((row) => changed(row, row, null))
 }
 
-/** In wire shape. A service that does not exist has no name. */
+/** In wire shape. wire: what is set for a service that does not exist is not shown. */
 export async function listServiceConfigs(db: Db, identityId: string): Promise<object[]> {
   const { rows } = await db.query<{
     serviceId: string
-    service: string | null
+    service: string
     configId: string
     config: string
   }>(sql`
     select service_id as "serviceId", s.name as service, config_id as "configId", c.name as config
-      from service_config join config c on c.id = config_id left join service s on s.id = service_id
+      from service_config join config c on c.id = config_id join service s on s.id = service_id
      where identity_id = ${identityId} order by service_id, service_config.config_type_id`)
   return rows.map((row) => ({
     ...row,
-    service: referenceTo(service, row.serviceId, row.service ?? undefined),
+    service: referenceTo(service, row.serviceId, row.service),
     config: referenceTo(configEntity, row.configId, row.config),
   }))
 }

@@ -2276,7 +2276,7 @@ export const PolicyServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** Takes those of the same types away; all of the identity, when the request names none. */
+  /** Takes those of the same types away. */
   removeServiceConfigs: {
     path: "/overlay.policy.v1.PolicyService/RemoveServiceConfigs" as const,
     requestStream: false as const,
@@ -2304,7 +2304,7 @@ export interface PolicyServiceServer extends UntypedServiceImplementation {
   /** An identity's own configs for services, in place of the services' configs of the same types. */
   listServiceConfigs: handleUnaryCall<ListServiceConfigsRequest, ServiceConfigs>;
   putServiceConfigs: handleUnaryCall<ServiceConfigsRequest, Written>;
-  /** Takes those of the same types away; all of the identity, when the request names none. */
+  /** Takes those of the same types away. */
   removeServiceConfigs: handleUnaryCall<ServiceConfigsRequest, Written>;
 }
 
@@ -2426,7 +2426,7 @@ export interface PolicyServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** Takes those of the same types away; all of the identity, when the request names none. */
+  /** Takes those of the same types away. */
   removeServiceConfigs(
     request: ServiceConfigsRequest,
     callback: (error: ServiceError | null, response: Written) => void,
