@@ -15,7 +15,7 @@ export interface Request {
 export type Load =
   /** These in turn, over and over. */
   | { readonly requests: readonly Request[] }
-  /** Another one each time, where it says so no more than this. */
+  /** Another one each time; so many, however long they take, where it says so. */
   | { readonly next: () => Request; readonly amount?: number }
   /** One by one over a new connection, with the next of these certificates. */
   | { readonly request: Request; readonly certificates: readonly Certificate[] }
@@ -30,8 +30,6 @@ export interface Limits {
   readonly url: string
   readonly concurrency: number
   readonly seconds: number
-  /** Which part of an amount may be used up, whatever time that takes. */
-  readonly share: number
 }
 
 /** Sends requests, each as soon as the one before it on its connection is answered. */
@@ -41,8 +39,8 @@ export function drive(load: Load, limits: Limits): Promise<Answers> {
 
 type Kept = Exclude<Load, { certificates: unknown }>
 
-async function driveKept(load: Kept, { url, concurrency, seconds, share }: Limits): Promise<Answers> {
-  const amount = 'next' in load && load.amount !== undefined ? Math.floor(load.amount * share) : undefined
+async function driveKept(load: Kept, { url, concurrency, seconds }: Limits): Promise<Answers> {
+  const amount = 'next' in load ? load.amount : undefined
   const { latency, failures, answered } = counting()
   const options: autocannon.Options = {
     url,

@@ -1,11 +1,16 @@
 import { appendFile } from 'node:fs/promises'
 import { logIn, managementRoot, openApi } from './api.js'
-import { measure, type Round } from './measure.js'
+import { bareServer } from './floor.js'
+import type { Load } from './load.js'
+import { type Measured, measure, type Round } from './measure.js'
 import { type Options, readOptions, usage } from './options.js'
 import { startProduct } from './product.js'
 import { heading, lineFor } from './report.js'
-import { type Bench, openBench, type Scenario, scenarios } from './scenarios.js'
+import { openBench, type Scenario, scenarios } from './scenarios.js'
 import { seed } from './seed.js'
+
+/** What a server that does nothing costs here and now: machines differ, and so do their moments. */
+const floor: Pick<Scenario, 'name'> = { name: 'floor' }
 
 try {
   const options = readOptions(process.argv.slice(2))
@@ -17,9 +22,12 @@ try {
 }
 
 async function run(options: Options): Promise<void> {
-  const { topology, keep, only, running } = options
-  const unknown = only.find((name) => !scenarios.some((scenario) => scenario.name === name))
-  if (unknown) throw new Error(`--only: '${unknown}' is none of ${scenarios.map(({ name }) => name).join()}`)
+  const { topology, keep, only, running, concurrency, repeat, seconds } = options
+  const known = [floor, ...scenarios].map(({ name }) => name)
+  const unknown = only.find((name) => !known.includes(name))
+  if (unknown) throw new Error(`--only: '${unknown}' is none of ${known.join()}`)
+  const wanted = ({ name }: { name: string }): boolean => only.length === 0 || only.includes(name)
+
   await using own = running ? undefined : await startProduct()
   const { url, username, password, pids } = running ?? own ?? neither()
   using admin = openApi(url, managementRoot, 4)
@@ -27,32 +35,36 @@ async function run(options: Options): Promise<void> {
   admin.use(token)
   const seeded = await seed(url, admin, topology, keep, console.log)
   const bench = openBench(url, admin, token, seeded)
-  console.log(`\nconcurrency ${options.concurrency}, ${options.repeat} rounds of ${options.seconds} s\n`)
+
+  console.log(`\nconcurrency ${concurrency}, ${repeat} rounds of ${seconds} s\n`)
   console.log(heading())
-  for (const scenario of scenarios)
-    if (only.length === 0 || only.includes(scenario.name)) {
-      const rounds = await roundsOf(scenario, bench, pids, options)
-      console.log(lineFor(scenario, rounds))
-    }
+  if (wanted(floor)) {
+    await using bare = await bareServer()
+    console.log(lineFor(floor, await roundsOf(floor.name, () => bare.load, bare, options)))
+  }
+  for (const scenario of scenarios.filter(wanted)) {
+    const rounds = await roundsOf(scenario.name, () => scenario.prepare(bench), { url, pids }, options)
+    console.log(lineFor(scenario, rounds))
+  }
 }
 
 function neither(): never {
   throw new Error('neither started nor given')
 }
 
+/** After one that does not count: what runs for the first time has yet to be compiled, and caches to be filled. */
 async function roundsOf(
-  scenario: Scenario,
-  bench: Bench,
-  pids: readonly number[],
+  scenario: string,
+  prepare: () => Load | Promise<Load>,
+  { url, pids }: Pick<Measured, 'url' | 'pids'>,
   { concurrency, seconds, repeat, json }: Options,
 ): Promise<Round[]> {
-  const { url } = bench
   const rounds: Round[] = []
-  for (let round = 0; round < repeat; round += 1) {
-    const load = await scenario.prepare(bench)
-    const measured = await measure(scenario.name, load, { url, pids, concurrency, seconds })
-    if (json) await appendFile(json, `${JSON.stringify(measured)}\n`)
+  for (let round = 0; round <= repeat; round += 1) {
+    const measured = await measure(scenario, await prepare(), { url, pids, concurrency, seconds })
+    if (round === 0) continue
     rounds.push(measured)
+    if (json) await appendFile(json, `${JSON.stringify(measured)}\n`)
   }
   return rounds
 }

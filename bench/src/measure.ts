@@ -18,27 +18,14 @@ export interface Round {
   readonly otherCores: number
 }
 
-export interface Measured {
-  readonly url: string
+export interface Measured extends Limits {
   readonly pids: readonly number[]
-  readonly concurrency: number
-  readonly seconds: number
 }
 
-export async function measure(
-  scenario: string,
-  load: Load,
-  { url, pids, concurrency, seconds }: Measured,
-): Promise<Round> {
-  const limits = (part: number): Limits => ({
-    url,
-    concurrency,
-    seconds: seconds * part,
-    share: part / (1 + warmUp),
-  })
-  await drive(load, limits(warmUp))
+export async function measure(scenario: string, load: Load, measured: Measured): Promise<Round> {
+  const { pids } = measured
   const [times, machine, own, started] = [timesOf(pids), machineMs(), ownMs(), performance.now()]
-  const answers = await drive(load, limits(1))
+  const answers = await drive(load, measured)
   const wallMs = performance.now() - started
   const used = between(times, timesOf(pids))
   const [driver, all] = [ownMs() - own, machineMs() - machine]
@@ -48,8 +35,6 @@ export async function measure(
     otherCores: Math.max(0, all - sumOf(used) - driver) / wallMs,
   }
 }
-const warmUp = 1 / 3
-
 function rates(
   { latency, failures }: Answers,
   wallMs: number,

@@ -8,8 +8,8 @@ Without --url it starts the product in a directory of its own and stops it at th
   --scale N          size: N times 1,000 identities, 100 services, 50 policies, 5 routers (default 1)
   --only A,B,…       scenarios, by their names (default: all)
   --concurrency N    requests under way at once (default 8)
-  --seconds N        how long each scenario is measured (default 5), after a third of it to warm up
-  --repeat N         rounds; the one with the median of CPU counts (default 3)
+  --seconds N        length of a round (default 5)
+  --repeat N         rounds, after one to warm up; the one with the median of CPU counts (default 3)
   --keep FILE        what was seeded: written after seeding, read when it is there
   --json FILE        appends one line per round
   --url URL          a controller that runs already, ours or another of the same API

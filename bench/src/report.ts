@@ -7,7 +7,10 @@ const widths = [20, 8, 8, 8, 8, 8, 6, 7, 7, 0]
 export const heading = (): string => lineOf(columns)
 
 /** The round with the median of CPU; all CPU figures, from least to most, in brackets. */
-export function lineFor({ name, goalMs }: Scenario, rounds: readonly Round[]): string {
+export function lineFor(
+  { name, goalMs }: Pick<Scenario, 'name' | 'goalMs'>,
+  rounds: readonly Round[],
+): string {
   const sorted = [...rounds].sort((a, b) => (a.cpuMs ?? 0) - (b.cpuMs ?? 0))
   const median = sorted[Math.floor((sorted.length - 1) / 2)]
   if (!median) return lineOf([name, 'not measured'])
