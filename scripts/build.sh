@@ -17,4 +17,4 @@ const require = requireFrom(import.meta.url), __dirname = import.meta.dirname, _
 # shellcheck disable=SC2086
 exec node_modules/.bin/esbuild $entries --outdir=. --bundle --platform=node --target=node20 --format=esm \
   --conditions=source --external:@node-rs/argon2 --external:pg-native \
-  --keep-names --banner:js="$banner" --log-level=warning
+  --banner:js="$banner" --log-level=warning
