@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:https'
-import { json } from 'node:stream/consumers'
+import { text } from 'node:stream/consumers'
 
 export interface Server {
   /** One after the other, request by request. */
@@ -46,9 +46,11 @@ export function openClient({ addresses, caPem }: Server, api: string, certificat
     }
     return new Promise((resolve, reject) => {
       const asked = request(`https://${address}${api}${path}`, { method, agent, headers }, (answer) => {
-        json(answer).then((body) => {
-          resolve({ status: answer.statusCode ?? 0, body: body as Answer['body'] })
-        }, reject)
+        text(answer)
+          .then((content) => {
+            resolve({ status: answer.statusCode ?? 0, body: bodyOf(answer.headers['content-type'], content) })
+          })
+          .catch(reject)
       })
       asked.on('error', reject)
       asked.end(body === undefined || raw ? body : JSON.stringify(body))
@@ -70,3 +72,6 @@ export function openClient({ addresses, caPem }: Server, api: string, certificat
     [Symbol.dispose]: () => agent.destroy(),
   }
 }
+
+const bodyOf = (type: string | undefined, content: string): Answer['body'] =>
+  type === 'application/json' ? (JSON.parse(content) as Answer['body']) : { data: content, meta: {} }
