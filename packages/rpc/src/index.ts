@@ -35,7 +35,12 @@ export type {
 export { EntityServiceService } from './gen/overlay/entity/v1/entity.js'
 export type { ApiSession } from './gen/overlay/identity/v1/identity.js'
 export { IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
-export type { EnrollmentWish, EnrollRequest, EnrollResponse } from './gen/overlay/pki/v1/pki.js'
+export type {
+  EnrollmentWish,
+  EnrollRequest,
+  EnrollResponse,
+  IssuedCertificate,
+} from './gen/overlay/pki/v1/pki.js'
 export { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 export { Access, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 export { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'

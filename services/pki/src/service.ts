@@ -71,7 +71,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       { ...loadersOf(history.db, [enrollment]), keys: () => allKeysTold(history.db) },
       followed,
     ),
-    pki: pkiService({ ...creating, keyring, identityFollowed: followed.identity, enroll }),
+    pki: pkiService({ ...creating, keyring, queued, identityFollowed: followed.identity, enroll }),
 
     async [Symbol.asyncDispose]() {
       await renewing[Symbol.asyncDispose]()

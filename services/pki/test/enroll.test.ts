@@ -105,7 +105,7 @@ test.each(['an edge', 'a transit'] as const)(
     const { pems } = await pki.pki.getTrustBundle({}, context)
     expect(verifies(answer.chainPem, pems[0] ?? '', 'sslclient')).toBe('chain: OK')
     expect(verifies(answer.serverChainPem, pems[0] ?? '', 'sslserver')).toBe('chain: OK')
-    expect(answer.caPem).toBe(pems.join(''))
+    expect(answer.caPem).toBe(pems.map((pem) => `\n${pem}`).join(''))
     expect(new X509Certificate(answer.certPem).subject).toBe(`O=o\nCN=${routerId}`)
     expect(new X509Certificate(answer.serverChainPem).subjectAltName).toBe(
       'DNS:r.example, IP Address:127.0.0.1',

@@ -8,7 +8,7 @@ import type { Owners } from '../src/rpc/enroll/offer.js'
 import { openService, type ServiceOptions } from '../src/service.js'
 
 const log = pino({ level: 'silent' })
-const keySecret = 'a key secret of at least 32 characters'
+export const keySecret = 'a key secret of at least 32 characters'
 const address = 'api.example:1280'
 export const context: Context = ownContext(new AbortController().signal)
 

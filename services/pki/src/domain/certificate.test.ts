@@ -4,7 +4,7 @@ import { type KeyKind, newCsr, newKey, openssl, verifies } from '../../test/open
 import { issueCa, issueLeaf, issueServer } from './certificate.js'
 import { readCsr } from './csr.js'
 import { enrollmentJwt } from './jwt.js'
-import { openSigner } from './signer.js'
+import { forYears, openSigner } from './signer.js'
 import { withCommonName } from './subject.js'
 
 const now = new Date()
@@ -22,7 +22,7 @@ const bundle = root.pem + signing.pem
 
 const leafOf = async (pem: string, role: 'client' | 'server' = 'client', names = false) => {
   const { altNames, ...csr } = await readCsr(pem)
-  return issueLeaf(signer, { ...csr, altNames: names ? altNames : [], role, now })
+  return issueLeaf(signer, { ...csr, altNames: names ? altNames : [], role, validity: forYears(1, now) })
 }
 const textOf = (pem: string, ...args: string[]) =>
   openssl(['x509', '-noout', '-in', 'pem', ...args], { pem })
@@ -83,7 +83,7 @@ test.each(['P-384', 'P-521', 'RSA-2048', 'Ed25519'] satisfies KeyKind[])(
 test('a common name can be set, and the rest of the subject stays', async () => {
   const csr = await readCsr(newCsr('/C=US/CN=someone/O=o'))
   const subject = withCommonName(csr.subject, 'r1')
-  const leaf = await issueLeaf(signer, { ...csr, subject, role: 'client', now })
+  const leaf = await issueLeaf(signer, { ...csr, subject, role: 'client', validity: forYears(1, now) })
   expect(new X509Certificate(leaf).subject).toBe('C=US\nO=o\nCN=r1')
 })
 

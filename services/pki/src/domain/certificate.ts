@@ -6,7 +6,7 @@ import {
   type Name,
   SubjectAlternativeName,
 } from '@peculiar/asn1-x509'
-import { type Holder, publicKeyOf, type Signer, selfSigner, sign } from './signer.js'
+import { forYears, type Holder, publicKeyOf, type Signer, selfSigner, sign, type Validity } from './signer.js'
 import * as x509 from './x509.js'
 
 const { KeyUsageFlags: usage, ExtendedKeyUsage: purpose } = x509
@@ -32,8 +32,7 @@ export async function issueCa({
   const pem = await sign(signer ?? (await selfSigner(subject, privateKey)), {
     subject,
     publicKey,
-    now,
-    years: 10,
+    validity: forYears(10, now),
     extensions: [
       new x509.BasicConstraintsExtension(true, signer ? 1 : undefined, true),
       new x509.KeyUsagesExtension(usage.digitalSignature | usage.keyCertSign | usage.cRLSign, true),
@@ -59,8 +58,7 @@ export async function issueServer(
   const pem = await sign(signer, {
     subject: new x509.Name([{ O: ['overlay'] }, { CN: ['overlay server'] }]),
     publicKey,
-    now,
-    years: 1,
+    validity: forYears(1, now),
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(usage.digitalSignature, true),
@@ -80,19 +78,18 @@ export interface LeafRequest {
   readonly publicKey: Buffer
   readonly role: 'client' | 'server'
   readonly altNames: readonly GeneralName[]
-  readonly now: Date
+  readonly validity: Validity
 }
 
 /** The profile of all that identities and routers get. */
 export function issueLeaf(
   signer: Signer,
-  { subject, publicKey, role, altNames, now }: LeafRequest,
+  { subject, publicKey, role, altNames, validity }: LeafRequest,
 ): Promise<string> {
   return sign(signer, {
     subject: new x509.Name(AsnConvert.serialize(subject)), // differs: the request's own order and string types
     publicKey,
-    now,
-    years: 1,
+    validity,
     extensions: [
       new x509.KeyUsagesExtension(
         usage.digitalSignature | usage.keyEncipherment | usage.dataEncipherment,

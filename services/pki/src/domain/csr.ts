@@ -3,13 +3,8 @@ import { promisify } from 'node:util'
 import { CertificationRequest } from '@peculiar/asn1-csr'
 import { id_RSASSA_PSS, RsaSaPssParams } from '@peculiar/asn1-rsa'
 import { AsnConvert } from '@peculiar/asn1-schema'
-import {
-  Extensions,
-  type GeneralName,
-  id_ce_subjectAltName,
-  type Name,
-  SubjectAlternativeName,
-} from '@peculiar/asn1-x509'
+import { Extensions, type GeneralName, type Name } from '@peculiar/asn1-x509'
+import { altNamesIn } from './alt-names.js'
 import { derOfPem } from './pem.js'
 import { commonNameOf } from './subject.js'
 
@@ -131,16 +126,8 @@ function altNamesOf(request: CertificationRequest): GeneralName[] {
   try {
     return attributes
       .filter(({ type }) => type === EXTENSION_REQUEST)
-      .flatMap(({ values: [value] }) => (value ? [...AsnConvert.parse(value, Extensions)] : []))
-      .filter(({ extnID }) => extnID === id_ce_subjectAltName)
-      .flatMap(({ extnValue }) => [...AsnConvert.parse(extnValue.buffer, SubjectAlternativeName)])
-      .filter(isCarried)
+      .flatMap(({ values: [value] }) => (value ? altNamesIn(AsnConvert.parse(value, Extensions)) : []))
   } catch (cause) {
     throw new CsrError('could not parse the extensions of the CSR', { cause })
   }
 }
-
-const isCarried = (name: GeneralName): boolean =>
-  [name.dNSName, name.rfc822Name, name.iPAddress, name.uniformResourceIdentifier].some(
-    (value) => value !== undefined,
-  )

@@ -54,6 +54,12 @@ export const publicKeyOf = (privateKey: string): Buffer =>
 export const fingerprintOf = (pem: string): string =>
   createHash('sha1').update(new X509Certificate(pem).raw).digest('hex')
 
+/** Whatever its dates say. */
+export function isIssuedBy(pem: string, issuerPem: string): boolean {
+  const [certificate, issuer] = [new X509Certificate(pem), new X509Certificate(issuerPem)]
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
+}
+
 export const notBeforeOf = (pem: string): Date => new Date(new X509Certificate(pem).validFrom)
 export const notAfterOf = (pem: string): Date => new Date(new X509Certificate(pem).validTo)
 
@@ -64,26 +70,39 @@ export function hostsOf(pem: string): readonly string[] {
   return names.filter(({ type }) => type === 'dns' || type === 'ip').map(({ value }) => value)
 }
 
+export interface Validity {
+  readonly notBefore: Date
+  readonly notAfter: Date
+}
+
+/** Begun a minute ago: clocks of clients may be late. */
+export function forYears(years: number, now: Date): Validity {
+  const notAfter = new Date(now)
+  notAfter.setUTCFullYear(now.getUTCFullYear() + years)
+  return { notBefore: new Date(now.getTime() - 60_000), notAfter }
+}
+
+export const forHours = (hours: number, now: Date): Validity => ({
+  notBefore: now,
+  notAfter: new Date(now.getTime() + hours * 3_600_000),
+})
+
 export interface Contents {
   readonly subject: x509.Name
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKey: Buffer
-  readonly now: Date
-  readonly years: number
+  readonly validity: Validity
   readonly extensions: readonly x509.Extension[]
 }
 
 /** Signs on a thread of the pool, not on the event loop. */
 export async function sign(signer: Signer, contents: Contents): Promise<string> {
-  const { subject, publicKey, now, years, extensions } = contents
-  const notAfter = new Date(now)
-  notAfter.setUTCFullYear(now.getUTCFullYear() + years)
+  const { subject, publicKey, validity, extensions } = contents
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: newSerialNumber(),
     subject,
     issuer: signer.subject,
-    notBefore: new Date(now.getTime() - 60_000), // clocks of clients may be late
-    notAfter,
+    ...validity,
     publicKey,
     signingKey: signer.key,
     signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },

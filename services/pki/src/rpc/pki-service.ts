@@ -1,10 +1,9 @@
 import type { Following } from '@overlay/platform'
 import type { Context, EnrollRequest, EnrollResponse, Methods, PkiServiceService } from '@overlay/rpc'
-import type { Keyring } from '../store/keyring.js'
 import { type Creating, check, refresh } from './create-enrollment.js'
+import { type Issuing, issue } from './issue.js'
 
-export interface Serving extends Creating {
-  keyring(): Promise<Keyring>
+export interface Serving extends Creating, Issuing {
   /** Wishes travel in the changes of identity. */
   readonly identityFollowed: Pick<Following, 'reach'>
   enroll(request: EnrollRequest, context: Context): Promise<EnrollResponse>
@@ -34,6 +33,7 @@ export function pkiService(serving: Serving): Methods<PkiServiceService> {
     refreshEnrollment: ({ id, expiresAtMs }, context) => refresh(serving, id, expiresAtMs, context),
 
     enroll: serving.enroll,
+    ...issue(serving),
   }
 }
 

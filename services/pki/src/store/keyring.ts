@@ -7,12 +7,16 @@ import { activeKey, type Key, type KeyRole, readKeys } from './keys.js'
 /** What the keys are good for, ready to use. */
 export interface Keyring {
   readonly signer: Signer
+  /** PEM of the authority that signs now. */
+  readonly signing: string
   /** What stands between a leaf and the root, PEM. */
   readonly intermediates: string
   /** What gateways serve; `keyId` is how tokens name it. */
   readonly server: Holder & { readonly key: KeyObject; readonly keyId: string }
   /** PEM of every authority that is to be trusted: retired ones until they have run out. */
   readonly bundle: readonly string[]
+  /** The bundle as one text. wire: an empty line before each block. */
+  readonly caPem: string
   /** Changes when the bundle does. */
   readonly bundleId: string
   readonly trustDomain: string
@@ -33,9 +37,11 @@ export async function readKeyring(db: Db, secret: string, now: Date): Promise<Ke
     .map((key) => key.pem)
   return {
     signer: await openSigner(signing),
+    signing: signing.pem,
     intermediates: signing.pem,
     server: { privateKey, pem, key: createPrivateKey(privateKey), keyId: fingerprintOf(pem) },
     bundle,
+    caPem: bundle.map((pem) => `\n${pem}`).join(''),
     bundleId: createHash('sha256').update(bundle.join('')).digest('hex'),
     trustDomain: trustDomainOf(active('root').pem),
     expiry: {

@@ -1,5 +1,6 @@
 import { invalid } from '@overlay/rpc'
 import { issueLeaf } from '../../domain/certificate.js'
+import { forYears } from '../../domain/signer.js'
 import { csrOf, hashOf, type Method, nothingIssued, type Owners } from './offer.js'
 
 const nobody = { certPem: '', isIssuedByNetwork: false, username: '', password: '' }
@@ -13,7 +14,12 @@ export const ott =
       hash: hashOf(csr.publicKey),
       async issue({ signer, intermediates }) {
         // wire: the names that the request asks for are not for identities
-        const certPem = await issueLeaf(signer, { ...csr, altNames: [], role: 'client', now: new Date() })
+        const certPem = await issueLeaf(signer, {
+          ...csr,
+          altNames: [],
+          role: 'client',
+          validity: forYears(1, new Date()),
+        })
         return { ...nothingIssued, certPem, chainPem: certPem + intermediates }
       },
       async admit({ certPem }, context) {

@@ -2,7 +2,7 @@ import { Fault } from '@overlay/rpc'
 import { issueLeaf } from '../../domain/certificate.js'
 import type { Csr } from '../../domain/csr.js'
 import { subjectOf } from '../../domain/enrollment.js'
-import { fingerprintOf } from '../../domain/signer.js'
+import { fingerprintOf, forYears } from '../../domain/signer.js'
 import { commonNameOf, withCommonName } from '../../domain/subject.js'
 import { csrOf, hashOf, type Method, type Owners } from './offer.js'
 
@@ -21,15 +21,15 @@ const routerMethod =
     const clientCsr = named(await csrOf(csrPem, client), routerId)
     return {
       hash: hashOf(Buffer.concat([clientCsr.publicKey, serverCsr.publicKey])),
-      async issue({ signer, intermediates, bundle }) {
-        const now = new Date()
-        const certPem = await issueLeaf(signer, { ...clientCsr, role: 'client', now })
-        const serverCertPem = await issueLeaf(signer, { ...serverCsr, role: 'server', now })
+      async issue({ signer, intermediates, caPem }) {
+        const validity = forYears(1, new Date())
+        const certPem = await issueLeaf(signer, { ...clientCsr, role: 'client', validity })
+        const serverCertPem = await issueLeaf(signer, { ...serverCsr, role: 'server', validity })
         return {
           certPem,
           chainPem: certPem + intermediates,
           serverChainPem: serverCertPem + intermediates,
-          caPem: bundle.join(''),
+          caPem,
         }
       },
       async admit({ certPem }, context) {

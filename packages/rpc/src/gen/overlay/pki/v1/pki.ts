@@ -100,6 +100,29 @@ export interface EnrollResponse {
   caPem: string;
 }
 
+export interface ExtendCertificateRequest {
+  /** the one in use */
+  certPem: string;
+  csrPem: string;
+}
+
+export interface IssueSessionCertificateRequest {
+  /** of the certificate; its name says whose it is */
+  id: string;
+  identityId: string;
+  apiSessionId: string;
+  csrPem: string;
+}
+
+export interface IssuedCertificate {
+  /** the leaf */
+  certPem: string;
+  /** leaf and intermediates */
+  chainPem: string;
+  /** trust bundle */
+  caPem: string;
+}
+
 function createBaseGetServerCertificateRequest(): GetServerCertificateRequest {
   return {};
 }
@@ -1141,6 +1164,343 @@ export const EnrollResponse: MessageFns<EnrollResponse> = {
   },
 };
 
+function createBaseExtendCertificateRequest(): ExtendCertificateRequest {
+  return { certPem: "", csrPem: "" };
+}
+
+export const ExtendCertificateRequest: MessageFns<ExtendCertificateRequest> = {
+  encode(message: ExtendCertificateRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.certPem !== "") {
+      writer.uint32(10).string(message.certPem);
+    }
+    if (message.csrPem !== "") {
+      writer.uint32(18).string(message.csrPem);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExtendCertificateRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExtendCertificateRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.certPem = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.csrPem = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ExtendCertificateRequest {
+    return {
+      certPem: isSet(object.certPem)
+        ? globalThis.String(object.certPem)
+        : isSet(object.cert_pem)
+        ? globalThis.String(object.cert_pem)
+        : "",
+      csrPem: isSet(object.csrPem)
+        ? globalThis.String(object.csrPem)
+        : isSet(object.csr_pem)
+        ? globalThis.String(object.csr_pem)
+        : "",
+    };
+  },
+
+  toJSON(message: ExtendCertificateRequest): unknown {
+    const obj: any = {};
+    if (message.certPem !== "") {
+      obj.certPem = message.certPem;
+    }
+    if (message.csrPem !== "") {
+      obj.csrPem = message.csrPem;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ExtendCertificateRequest>, I>>(base?: I): ExtendCertificateRequest {
+    return ExtendCertificateRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExtendCertificateRequest>, I>>(object: I): ExtendCertificateRequest {
+    const message = createBaseExtendCertificateRequest();
+    message.certPem = object.certPem ?? "";
+    message.csrPem = object.csrPem ?? "";
+    return message;
+  },
+};
+
+function createBaseIssueSessionCertificateRequest(): IssueSessionCertificateRequest {
+  return { id: "", identityId: "", apiSessionId: "", csrPem: "" };
+}
+
+export const IssueSessionCertificateRequest: MessageFns<IssueSessionCertificateRequest> = {
+  encode(message: IssueSessionCertificateRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.identityId !== "") {
+      writer.uint32(18).string(message.identityId);
+    }
+    if (message.apiSessionId !== "") {
+      writer.uint32(26).string(message.apiSessionId);
+    }
+    if (message.csrPem !== "") {
+      writer.uint32(34).string(message.csrPem);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): IssueSessionCertificateRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseIssueSessionCertificateRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.identityId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.apiSessionId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.csrPem = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): IssueSessionCertificateRequest {
+    return {
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      identityId: isSet(object.identityId)
+        ? globalThis.String(object.identityId)
+        : isSet(object.identity_id)
+        ? globalThis.String(object.identity_id)
+        : "",
+      apiSessionId: isSet(object.apiSessionId)
+        ? globalThis.String(object.apiSessionId)
+        : isSet(object.api_session_id)
+        ? globalThis.String(object.api_session_id)
+        : "",
+      csrPem: isSet(object.csrPem)
+        ? globalThis.String(object.csrPem)
+        : isSet(object.csr_pem)
+        ? globalThis.String(object.csr_pem)
+        : "",
+    };
+  },
+
+  toJSON(message: IssueSessionCertificateRequest): unknown {
+    const obj: any = {};
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.identityId !== "") {
+      obj.identityId = message.identityId;
+    }
+    if (message.apiSessionId !== "") {
+      obj.apiSessionId = message.apiSessionId;
+    }
+    if (message.csrPem !== "") {
+      obj.csrPem = message.csrPem;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<IssueSessionCertificateRequest>, I>>(base?: I): IssueSessionCertificateRequest {
+    return IssueSessionCertificateRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<IssueSessionCertificateRequest>, I>>(
+    object: I,
+  ): IssueSessionCertificateRequest {
+    const message = createBaseIssueSessionCertificateRequest();
+    message.id = object.id ?? "";
+    message.identityId = object.identityId ?? "";
+    message.apiSessionId = object.apiSessionId ?? "";
+    message.csrPem = object.csrPem ?? "";
+    return message;
+  },
+};
+
+function createBaseIssuedCertificate(): IssuedCertificate {
+  return { certPem: "", chainPem: "", caPem: "" };
+}
+
+export const IssuedCertificate: MessageFns<IssuedCertificate> = {
+  encode(message: IssuedCertificate, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.certPem !== "") {
+      writer.uint32(10).string(message.certPem);
+    }
+    if (message.chainPem !== "") {
+      writer.uint32(18).string(message.chainPem);
+    }
+    if (message.caPem !== "") {
+      writer.uint32(26).string(message.caPem);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): IssuedCertificate {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseIssuedCertificate();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.certPem = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.chainPem = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.caPem = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): IssuedCertificate {
+    return {
+      certPem: isSet(object.certPem)
+        ? globalThis.String(object.certPem)
+        : isSet(object.cert_pem)
+        ? globalThis.String(object.cert_pem)
+        : "",
+      chainPem: isSet(object.chainPem)
+        ? globalThis.String(object.chainPem)
+        : isSet(object.chain_pem)
+        ? globalThis.String(object.chain_pem)
+        : "",
+      caPem: isSet(object.caPem)
+        ? globalThis.String(object.caPem)
+        : isSet(object.ca_pem)
+        ? globalThis.String(object.ca_pem)
+        : "",
+    };
+  },
+
+  toJSON(message: IssuedCertificate): unknown {
+    const obj: any = {};
+    if (message.certPem !== "") {
+      obj.certPem = message.certPem;
+    }
+    if (message.chainPem !== "") {
+      obj.chainPem = message.chainPem;
+    }
+    if (message.caPem !== "") {
+      obj.caPem = message.caPem;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<IssuedCertificate>, I>>(base?: I): IssuedCertificate {
+    return IssuedCertificate.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<IssuedCertificate>, I>>(object: I): IssuedCertificate {
+    const message = createBaseIssuedCertificate();
+    message.certPem = object.certPem ?? "";
+    message.chainPem = object.chainPem ?? "";
+    message.caPem = object.caPem ?? "";
+    return message;
+  },
+};
+
 export type PkiServiceService = typeof PkiServiceService;
 export const PkiServiceService = {
   /**
@@ -1199,6 +1559,31 @@ export const PkiServiceService = {
     responseSerialize: (value: EnrollResponse): Buffer => Buffer.from(EnrollResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): EnrollResponse => EnrollResponse.decode(value),
   },
+  /**
+   * A certificate for another key, with the names of one that is in use. Refused unless the current signing key has
+   * issued that one; its dates do not matter.
+   */
+  extendCertificate: {
+    path: "/overlay.pki.v1.PkiService/ExtendCertificate" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ExtendCertificateRequest): Buffer =>
+      Buffer.from(ExtendCertificateRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ExtendCertificateRequest => ExtendCertificateRequest.decode(value),
+    responseSerialize: (value: IssuedCertificate): Buffer => Buffer.from(IssuedCertificate.encode(value).finish()),
+    responseDeserialize: (value: Buffer): IssuedCertificate => IssuedCertificate.decode(value),
+  },
+  /** By which routers will know the connections of an API session. Lasts twelve hours. */
+  issueSessionCertificate: {
+    path: "/overlay.pki.v1.PkiService/IssueSessionCertificate" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: IssueSessionCertificateRequest): Buffer =>
+      Buffer.from(IssueSessionCertificateRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): IssueSessionCertificateRequest => IssueSessionCertificateRequest.decode(value),
+    responseSerialize: (value: IssuedCertificate): Buffer => Buffer.from(IssuedCertificate.encode(value).finish()),
+    responseDeserialize: (value: Buffer): IssuedCertificate => IssuedCertificate.decode(value),
+  },
 } as const;
 
 export interface PkiServiceServer extends UntypedServiceImplementation {
@@ -1214,6 +1599,13 @@ export interface PkiServiceServer extends UntypedServiceImplementation {
   /** A new token and a new end. The old token is dead. */
   refreshEnrollment: handleUnaryCall<RefreshEnrollmentRequest, Written>;
   enroll: handleUnaryCall<EnrollRequest, EnrollResponse>;
+  /**
+   * A certificate for another key, with the names of one that is in use. Refused unless the current signing key has
+   * issued that one; its dates do not matter.
+   */
+  extendCertificate: handleUnaryCall<ExtendCertificateRequest, IssuedCertificate>;
+  /** By which routers will know the connections of an API session. Lasts twelve hours. */
+  issueSessionCertificate: handleUnaryCall<IssueSessionCertificateRequest, IssuedCertificate>;
 }
 
 export interface PkiServiceClient extends Client {
@@ -1298,6 +1690,41 @@ export interface PkiServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: EnrollResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * A certificate for another key, with the names of one that is in use. Refused unless the current signing key has
+   * issued that one; its dates do not matter.
+   */
+  extendCertificate(
+    request: ExtendCertificateRequest,
+    callback: (error: ServiceError | null, response: IssuedCertificate) => void,
+  ): ClientUnaryCall;
+  extendCertificate(
+    request: ExtendCertificateRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: IssuedCertificate) => void,
+  ): ClientUnaryCall;
+  extendCertificate(
+    request: ExtendCertificateRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: IssuedCertificate) => void,
+  ): ClientUnaryCall;
+  /** By which routers will know the connections of an API session. Lasts twelve hours. */
+  issueSessionCertificate(
+    request: IssueSessionCertificateRequest,
+    callback: (error: ServiceError | null, response: IssuedCertificate) => void,
+  ): ClientUnaryCall;
+  issueSessionCertificate(
+    request: IssueSessionCertificateRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: IssuedCertificate) => void,
+  ): ClientUnaryCall;
+  issueSessionCertificate(
+    request: IssueSessionCertificateRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: IssuedCertificate) => void,
   ): ClientUnaryCall;
 }
 

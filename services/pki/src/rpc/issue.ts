@@ -1,0 +1,49 @@
+import type { Queue } from '@overlay/platform'
+import { Fault, type IssuedCertificate, type Methods, type PkiServiceService } from '@overlay/rpc'
+import { GeneralName } from '@peculiar/asn1-x509'
+import { altNamesOfCertificate } from '../domain/alt-names.js'
+import { issueLeaf } from '../domain/certificate.js'
+import { forHours, forYears, isIssuedBy, type Validity } from '../domain/signer.js'
+import type { Keyring } from '../store/keyring.js'
+import { csrOf } from './enroll/offer.js'
+
+type Issue = Pick<Methods<PkiServiceService>, 'extendCertificate' | 'issueSessionCertificate'>
+
+export interface Issuing {
+  keyring(): Promise<Keyring>
+  /** For checking and signing, which take milliseconds of a core. */
+  readonly queued: Queue
+  readonly now: () => Date
+}
+
+const sessionCertificateHours = 12
+
+/** Certificates for who is known already. */
+export function issue({ keyring, queued, now }: Issuing): Issue {
+  const issued = async (
+    csrPem: string,
+    altNames: readonly GeneralName[],
+    validity: Validity,
+  ): Promise<IssuedCertificate> => {
+    const { signer, intermediates, caPem } = await keyring()
+    const certPem = await issueLeaf(signer, { ...(await csrOf(csrPem)), altNames, role: 'client', validity })
+    return { certPem, chainPem: certPem + intermediates, caPem }
+  }
+  return {
+    extendCertificate: ({ certPem, csrPem }, { signal }) =>
+      queued(async () => {
+        const { signing } = await keyring()
+        if (!isIssuedBy(certPem, signing))
+          throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR', 'the certificate is not of the current authority')
+        return issued(csrPem, altNamesOfCertificate(certPem), forYears(1, now()))
+      }, signal),
+
+    issueSessionCertificate: ({ id, identityId, apiSessionId, csrPem }, { signal }) =>
+      queued(async () => {
+        const { trustDomain } = await keyring()
+        const path = `identity/${identityId}/apiSession/${apiSessionId}/apiSessionCertificate/${id}`
+        const name = new GeneralName({ uniformResourceIdentifier: `spiffe://${trustDomain}/${path}` })
+        return issued(csrPem, [name], forHours(sessionCertificateHours, now()))
+      }, signal),
+  }
+}

@@ -1,0 +1,88 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { issueCa, issueLeaf } from '../src/domain/certificate.js'
+import { readCsr } from '../src/domain/csr.js'
+import { fingerprintOf, forHours, openSigner } from '../src/domain/signer.js'
+import { readKeyring } from '../src/store/keyring.js'
+import { context, faultOf, keySecret, type Pki, startPki } from './network.js'
+import { newCsr, newKey, verifies } from './openssl.js'
+
+let pki: Pki
+beforeAll(async () => {
+  pki = await startPki()
+})
+afterAll(() => pki[Symbol.asyncDispose]())
+
+const names = 'DNS:a.example,IP:127.0.0.1,URI:spiffe://x/y,email:a@b.example'
+const named = (): string => newCsr('/CN=old', { more: ['-addext', `subjectAltName=${names}`] })
+const hours = ({ validFrom, validTo }: X509Certificate): number =>
+  (Date.parse(validTo) - Date.parse(validFrom)) / 3_600_000
+
+/** A certificate of this network that has run out. */
+async function expired(): Promise<string> {
+  const { signer } = await readKeyring(pki.history.db, keySecret, new Date())
+  const validity = forHours(1, new Date(Date.now() - 86_400_000))
+  return issueLeaf(signer, { ...(await readCsr(named())), role: 'client', validity })
+}
+
+test('a certificate is extended by one for another key, with its names and the new subject, for a year', async () => {
+  const key = newKey('P-384')
+  const more = ['-addext', 'subjectAltName=DNS:other.example']
+  const csrPem = newCsr('/C=US/CN=new', { key, more })
+  const { certPem, chainPem, caPem } = await pki.pki.extendCertificate(
+    { certPem: await expired(), csrPem },
+    context,
+  )
+  const certificate = new X509Certificate(certPem)
+  expect(certificate.checkPrivateKey(createPrivateKey(key))).toBe(true)
+  expect(certificate.subject).toBe('C=US\nCN=new')
+  expect(certificate.subjectAltName).toBe(
+    'DNS:a.example, IP Address:127.0.0.1, URI:spiffe://x/y, email:a@b.example',
+  )
+  expect(Math.round(hours(certificate) / 24)).toBeOneOf([365, 366])
+  expect(verifies(chainPem, caPem, 'sslclient')).toBe('chain: OK')
+})
+
+test('only what the current signing key has issued is extended, and that is looked at before the request', async () => {
+  const stranger = await issueCa({
+    privateKey: newKey(),
+    commonName: 'overlay signing',
+    trustDomain: 'other.example',
+    now: new Date(),
+  })
+  const signer = await openSigner(stranger)
+  const validity = forHours(1, new Date())
+  const certPem = await issueLeaf(signer, { ...(await readCsr(named())), role: 'client', validity })
+  expect(await faultOf(pki.pki.extendCertificate({ certPem, csrPem: 'none' }, context))).toEqual([
+    'CAN_NOT_UPDATE_AUTHENTICATOR',
+    'the certificate is not of the current authority',
+  ])
+})
+
+test('an extension needs a request', async () => {
+  const certPem = await expired()
+  expect(await faultOf(pki.pki.extendCertificate({ certPem, csrPem: 'none' }, context))).toEqual([
+    'COULD_NOT_PROCESS_CSR',
+    'could not decode csrPem as PEM',
+  ])
+})
+
+test('a session certificate says whose it is, and lasts twelve hours from now', async () => {
+  const before = Math.floor(Date.now() / 1000) * 1000
+  const whose = { id: 'c1', identityId: 'i1', apiSessionId: 's1' }
+  const { certPem, chainPem, caPem } = await pki.pki.issueSessionCertificate(
+    { ...whose, csrPem: named() },
+    context,
+  )
+  const { pems, trustDomain } = await pki.pki.getTrustBundle({}, context)
+  const certificate = new X509Certificate(certPem)
+  expect(certificate.subjectAltName).toBe(
+    `URI:spiffe://${trustDomain}/identity/i1/apiSession/s1/apiSessionCertificate/c1`,
+  )
+  expect(hours(certificate)).toBe(12)
+  expect(Date.parse(certificate.validFrom)).toBeGreaterThanOrEqual(before)
+  expect(verifies(chainPem, caPem, 'sslclient')).toBe('chain: OK')
+  expect(chainPem.startsWith(certPem)).toBe(true)
+  expect(caPem).toBe(pems.map((pem) => `\n${pem}`).join(''))
+  expect(pems.map(fingerprintOf)).not.toContain(fingerprintOf(certPem))
+})
