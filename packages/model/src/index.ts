@@ -1,4 +1,5 @@
 export * from './entities/api-session.js'
+export * from './entities/api-session-certificate.js'
 export * from './entities/auth-policy.js'
 export * from './entities/authenticator.js'
 export * from './entities/config.js'

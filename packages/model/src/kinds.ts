@@ -1,4 +1,5 @@
 import { apiSession } from './entities/api-session.js'
+import { apiSessionCertificate } from './entities/api-session-certificate.js'
 import { authPolicy } from './entities/auth-policy.js'
 import { authenticator } from './entities/authenticator.js'
 import { config } from './entities/config.js'
@@ -16,6 +17,7 @@ import type { Entity } from './kernel/types.js'
 
 const all: readonly Entity[] = [
   apiSession,
+  apiSessionCertificate,
   authenticator,
   authPolicy,
   config,

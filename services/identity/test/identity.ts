@@ -6,6 +6,7 @@ import {
   type EnrollmentWish,
   type EntityServiceService,
   type IdentityServiceService,
+  type IssuedCertificate,
   type Methods,
   ownContext,
 } from '@overlay/rpc'
@@ -27,6 +28,8 @@ export interface World {
   readonly wishes: EnrollmentWish[]
   readonly services: Set<string>
   trusted: string[]
+  /** Signs what callers ask for. */
+  sign: (request: { readonly csrPem: string }) => Promise<IssuedCertificate>
 }
 
 export interface Replica extends AsyncDisposable {
@@ -56,7 +59,7 @@ export async function testIdentity(): Promise<TestIdentity> {
   const url = database.urlOf('identity')
   const admin = { username: 'admin', password: 'admin-secret' }
   await initIdentity({ databaseUrl: url, ...admin, hashing, log })
-  const world: World = { wishes: [], services: new Set(), trusted: [] }
+  const world: World = { wishes: [], services: new Set(), trusted: [], sign: refuse }
   return {
     url,
     world,
@@ -64,6 +67,10 @@ export async function testIdentity(): Promise<TestIdentity> {
     replica: () => openReplica(url, world),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }
+}
+
+const refuse = async (): Promise<never> => {
+  throw new Error('this test signs nothing')
 }
 
 async function openReplica(url: string, world: World): Promise<Replica> {
@@ -77,6 +84,8 @@ async function openReplica(url: string, world: World): Promise<Replica> {
       return {}
     },
     reach: async () => ({}),
+    extendCertificate: (request: { csrPem: string }) => world.sign(request),
+    issueSessionCertificate: (request: { csrPem: string }) => world.sign(request),
   }
   const services = {
     view: async ({ ids }: { ids: string[] }) => ({

@@ -7,7 +7,7 @@ import { identityCreation } from './create-identity.js'
 import type { Enrollments } from './enrollments.js'
 import type { Hashing } from './hashing.js'
 import { hostingOf } from './hosting.js'
-import { apiSessions } from './kinds/api-sessions.js'
+import { apiSessions, sessionCertificates } from './kinds/api-sessions.js'
 import { authPolicies, identityTypes } from './kinds/auth-policies.js'
 import { authenticators } from './kinds/authenticators.js'
 import { identities } from './kinds/identities.js'
@@ -30,7 +30,14 @@ type Entities = Methods<EntityServiceService>
 /** The uniform operations, and what of them is not uniform: creates that are gathered, passwords that are hashed. */
 export function entities(parts: Parts): Entities {
   const { history, others, services, pki } = parts
-  const kinds = [identities(others), authenticators, apiSessions, authPolicies, identityTypes]
+  const kinds = [
+    identities(others),
+    authenticators,
+    apiSessions,
+    sessionCertificates,
+    authPolicies,
+    identityTypes,
+  ]
   const uniform = entityService(history, kinds, async () => new Map())
   const createIdentity = identityCreation(history, pki, services)
   const authenticatorsOf = authenticatorWrites(parts, uniform)

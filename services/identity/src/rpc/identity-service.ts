@@ -9,6 +9,7 @@ import type { Enrollments } from './enrollments.js'
 import type { Hashing } from './hashing.js'
 import { authenticate } from './login/authenticate.js'
 import { ownAuthenticators } from './own-authenticators.js'
+import { type Issuer, ownCertificates } from './own-certificates.js'
 import { reEnrollment } from './re-enroll.js'
 import { sessionMessage } from './session-message.js'
 import type { Trust } from './trust.js'
@@ -18,7 +19,7 @@ export interface Parts {
   readonly hashing: Hashing
   readonly trust: Trust
   readonly configTypes: ConfigTypes
-  readonly pki: Enrollments
+  readonly pki: Enrollments & Issuer
   readonly entities: Methods<EntityServiceService>
   readonly timeoutSeconds: number
 }
@@ -58,5 +59,6 @@ export function identityService(parts: Parts): Methods<IdentityServiceService> {
     addAuthenticator: authenticatorAddition(history, hashing),
     reEnrollAuthenticator: reEnrollment(history, pki),
     ...ownAuthenticators(history, hashing, entities),
+    ...ownCertificates(history, pki),
   }
 }

@@ -2,7 +2,7 @@ import { createHash, randomUUID, timingSafeEqual, type X509Certificate } from 'n
 import { type Db, newId, type RowChange, type Tx } from '@overlay/platform'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Demands, Factors } from '../domain/auth-queries.js'
-import { fingerprintOf } from '../domain/chain.js'
+import { insertCertificate } from './session-certificates.js'
 
 /** A session with what has to be known of its identity. */
 export interface Session extends Factors {
@@ -77,15 +77,10 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
   return rows[0]
 }
 
-function certificateRow(certificate: X509Certificate | undefined): Sql {
-  if (!certificate) return sql``
-  const { validFrom, validTo } = certificate
-  const subject = certificate.subject.split('\n').reverse().join(',')
+function certificateRow(leaf: X509Certificate | undefined): Sql {
+  if (!leaf) return sql``
   return sql`,
-         vouched as (
-         insert into api_session_certificate (id, api_session_id, subject, fingerprint, certificate, valid_from, valid_to)
-         select ${newId('short')}, s.id, ${subject}, ${fingerprintOf(certificate)}, ${certificate.toString()},
-                ${new Date(validFrom)}, ${new Date(validTo)} from s)`
+         vouched as (${insertCertificate({ id: newId('short'), leaf, pem: leaf.toString() })} from s)`
 }
 
 export async function sessionByToken(db: Db, token: string): Promise<Session | undefined> {

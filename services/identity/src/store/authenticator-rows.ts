@@ -1,7 +1,14 @@
-import { authenticator } from '@overlay/model'
+import { authenticator, type RowOf } from '@overlay/model'
 import { columnsOf, type Db, plainOf, type RowChange, rowOf, type Tx } from '@overlay/platform'
 import { Fault, invalid } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
+
+export type Authenticator = RowOf<typeof authenticator>
+
+export async function authenticatorById(db: Db, id: string): Promise<Authenticator | undefined> {
+  const { rows } = await db.query(sql`select ${columnsOf(authenticator)} from authenticator where id = ${id}`)
+  return rows[0] && (rowOf(authenticator, rows[0]) as unknown as Authenticator)
+}
 
 /** wire: one authenticator of each method by hand; enrollments may bring more. None for the identity of a router. */
 export async function refuseSecond(

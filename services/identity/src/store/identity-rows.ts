@@ -1,25 +1,37 @@
-import { identity } from '@overlay/model'
-import { columnsOf, plainOf, type RowChange, rowOf, type Tx } from '@overlay/platform'
+import { type Entity, identity } from '@overlay/model'
+import { columnsOf, plainOf, type RowChange, rowOf, type Tx, tableOf } from '@overlay/platform'
 import sql, { type Sql } from 'sql-template-tag'
 
-/** Changes an identity beside the uniform way, and tells it as the uniform way does. Nothing when it does not exist. */
-export async function changeIdentity(
+/** Changes a row beside the uniform way, and tells it as the uniform way does. Nothing when it does not exist. */
+export async function changeRow(
   tx: Tx,
-  id: string,
+  entity: Entity,
+  which: Sql,
   sets: Sql,
   more: object = {},
 ): Promise<RowChange | undefined> {
-  const before = await tx.query(sql`select ${columnsOf(identity)} from identity where id = ${id} for update`)
-  if (!before.rows[0]) return undefined
+  const before = await tx.query<{ id: string }>(
+    sql`select ${columnsOf(entity)} from ${tableOf(entity)} where ${which} for update`,
+  )
+  const [row] = before.rows
+  if (!row) return undefined
   const after = await tx.query(sql`
-    update identity set ${sets}, updated_at = clock_timestamp() where id = ${id} returning ${columnsOf(identity)}`)
+    update ${tableOf(entity)} set ${sets}, updated_at = clock_timestamp() where id = ${row.id}
+ returning ${columnsOf(entity)}`)
   if (!after.rows[0]) return undefined
-  const plain = plainOf(identity, rowOf(identity, after.rows[0]))
+  const plain = plainOf(entity, rowOf(entity, after.rows[0]))
   return {
-    kind: identity.kind,
-    id,
-    before: plainOf(identity, rowOf(identity, before.rows[0])),
+    kind: entity.kind,
+    id: row.id,
+    before: plainOf(entity, rowOf(entity, row)),
     after: plain,
     told: { ...plain, ...more },
   }
 }
+
+export const changeIdentity = (
+  tx: Tx,
+  id: string,
+  sets: Sql,
+  more?: object,
+): Promise<RowChange | undefined> => changeRow(tx, identity, sql`id = ${id}`, sets, more)

@@ -1,4 +1,4 @@
-import { apiSession, identity, referenceTo, timeText } from '@overlay/model'
+import { apiSession, apiSessionCertificate, identity, referenceTo, timeText } from '@overlay/model'
 import { type Db, type Kind, kind } from '@overlay/platform'
 import sql from 'sql-template-tag'
 
@@ -21,6 +21,11 @@ export const apiSessions: Kind = kind(apiSession, {
       }
     })
   },
+})
+
+export const sessionCertificates: Kind = kind(apiSessionCertificate, {
+  // differs: an admin, too, sees only those of the session it asks with
+  scope: ({ apiSessionId }) => sql`api_session_id = ${apiSessionId}`,
 })
 
 interface Named {

@@ -1,10 +1,10 @@
-import { X509Certificate } from 'node:crypto'
 import { metrics } from '@overlay/platform'
 import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { openSession } from '../../store/api-sessions.js'
 import { keepInfo } from '../../store/client-info.js'
 import type { Subject } from '../../store/subjects.js'
 import type { ConfigTypes } from '../config-types.js'
+import { certificatesOf } from '../presented.js'
 import { sessionMessage } from '../session-message.js'
 import { certificate } from './certificate.js'
 import type { Login, Reason, Step } from './login.js'
@@ -63,19 +63,6 @@ const begin = ({ history, hashing, trust }: Parts, request: Request, context: Co
   certificates: certificatesOf(request.peerCertificates),
   now: new Date(),
 })
-
-/** What cannot be read proves nothing: it ends the list, and with it the chain. */
-function certificatesOf(presented: readonly Uint8Array[]): X509Certificate[] {
-  const read: X509Certificate[] = []
-  for (const der of presented) {
-    try {
-      read.push(new X509Certificate(der))
-    } catch {
-      return read
-    }
-  }
-  return read
-}
 
 const isExtendable = (method: string, { isIssuedByNetwork }: Subject): boolean =>
   method === 'cert' && isIssuedByNetwork

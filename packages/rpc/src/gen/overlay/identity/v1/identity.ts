@@ -108,6 +108,38 @@ export interface ReEnrollAuthenticatorRequest {
   expiresAtMs: number;
 }
 
+export interface ExtendOwnAuthenticatorRequest {
+  id: string;
+  csrPem: string;
+  /** DER, leaf first, as presented on this TLS connection */
+  peerCertificates: Buffer[];
+}
+
+export interface ExtendOwnAuthenticatorResponse {
+  /** the leaf */
+  certPem: string;
+  /** trust bundle */
+  caPem: string;
+  position: Position | undefined;
+}
+
+export interface VerifyOwnAuthenticatorRequest {
+  id: string;
+  certPem: string;
+}
+
+export interface CreateSessionCertificateRequest {
+  csrPem: string;
+}
+
+export interface CreateSessionCertificateResponse {
+  id: string;
+  /** leaf and intermediates */
+  chainPem: string;
+  /** trust bundle */
+  caPem: string;
+}
+
 function createBaseAuthenticateRequest(): AuthenticateRequest {
   return {
     method: "",
@@ -1464,6 +1496,509 @@ export const ReEnrollAuthenticatorRequest: MessageFns<ReEnrollAuthenticatorReque
   },
 };
 
+function createBaseExtendOwnAuthenticatorRequest(): ExtendOwnAuthenticatorRequest {
+  return { id: "", csrPem: "", peerCertificates: [] };
+}
+
+export const ExtendOwnAuthenticatorRequest: MessageFns<ExtendOwnAuthenticatorRequest> = {
+  encode(message: ExtendOwnAuthenticatorRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.csrPem !== "") {
+      writer.uint32(18).string(message.csrPem);
+    }
+    for (const v of message.peerCertificates) {
+      writer.uint32(26).bytes(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExtendOwnAuthenticatorRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExtendOwnAuthenticatorRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.csrPem = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.peerCertificates.push(Buffer.from(reader.bytes()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ExtendOwnAuthenticatorRequest {
+    return {
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      csrPem: isSet(object.csrPem)
+        ? globalThis.String(object.csrPem)
+        : isSet(object.csr_pem)
+        ? globalThis.String(object.csr_pem)
+        : "",
+      peerCertificates: globalThis.Array.isArray(object?.peerCertificates)
+        ? object.peerCertificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
+        : globalThis.Array.isArray(object?.peer_certificates)
+        ? object.peer_certificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
+        : [],
+    };
+  },
+
+  toJSON(message: ExtendOwnAuthenticatorRequest): unknown {
+    const obj: any = {};
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.csrPem !== "") {
+      obj.csrPem = message.csrPem;
+    }
+    if (message.peerCertificates?.length) {
+      obj.peerCertificates = message.peerCertificates.map((e) => base64FromBytes(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ExtendOwnAuthenticatorRequest>, I>>(base?: I): ExtendOwnAuthenticatorRequest {
+    return ExtendOwnAuthenticatorRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExtendOwnAuthenticatorRequest>, I>>(
+    object: I,
+  ): ExtendOwnAuthenticatorRequest {
+    const message = createBaseExtendOwnAuthenticatorRequest();
+    message.id = object.id ?? "";
+    message.csrPem = object.csrPem ?? "";
+    message.peerCertificates = object.peerCertificates?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseExtendOwnAuthenticatorResponse(): ExtendOwnAuthenticatorResponse {
+  return { certPem: "", caPem: "", position: undefined };
+}
+
+export const ExtendOwnAuthenticatorResponse: MessageFns<ExtendOwnAuthenticatorResponse> = {
+  encode(message: ExtendOwnAuthenticatorResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.certPem !== "") {
+      writer.uint32(10).string(message.certPem);
+    }
+    if (message.caPem !== "") {
+      writer.uint32(18).string(message.caPem);
+    }
+    if (message.position !== undefined) {
+      Position.encode(message.position, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExtendOwnAuthenticatorResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExtendOwnAuthenticatorResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.certPem = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.caPem = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.position = Position.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ExtendOwnAuthenticatorResponse {
+    return {
+      certPem: isSet(object.certPem)
+        ? globalThis.String(object.certPem)
+        : isSet(object.cert_pem)
+        ? globalThis.String(object.cert_pem)
+        : "",
+      caPem: isSet(object.caPem)
+        ? globalThis.String(object.caPem)
+        : isSet(object.ca_pem)
+        ? globalThis.String(object.ca_pem)
+        : "",
+      position: isSet(object.position) ? Position.fromJSON(object.position) : undefined,
+    };
+  },
+
+  toJSON(message: ExtendOwnAuthenticatorResponse): unknown {
+    const obj: any = {};
+    if (message.certPem !== "") {
+      obj.certPem = message.certPem;
+    }
+    if (message.caPem !== "") {
+      obj.caPem = message.caPem;
+    }
+    if (message.position !== undefined) {
+      obj.position = Position.toJSON(message.position);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ExtendOwnAuthenticatorResponse>, I>>(base?: I): ExtendOwnAuthenticatorResponse {
+    return ExtendOwnAuthenticatorResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExtendOwnAuthenticatorResponse>, I>>(
+    object: I,
+  ): ExtendOwnAuthenticatorResponse {
+    const message = createBaseExtendOwnAuthenticatorResponse();
+    message.certPem = object.certPem ?? "";
+    message.caPem = object.caPem ?? "";
+    message.position = (object.position !== undefined && object.position !== null)
+      ? Position.fromPartial(object.position)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseVerifyOwnAuthenticatorRequest(): VerifyOwnAuthenticatorRequest {
+  return { id: "", certPem: "" };
+}
+
+export const VerifyOwnAuthenticatorRequest: MessageFns<VerifyOwnAuthenticatorRequest> = {
+  encode(message: VerifyOwnAuthenticatorRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.certPem !== "") {
+      writer.uint32(18).string(message.certPem);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): VerifyOwnAuthenticatorRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseVerifyOwnAuthenticatorRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.certPem = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): VerifyOwnAuthenticatorRequest {
+    return {
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      certPem: isSet(object.certPem)
+        ? globalThis.String(object.certPem)
+        : isSet(object.cert_pem)
+        ? globalThis.String(object.cert_pem)
+        : "",
+    };
+  },
+
+  toJSON(message: VerifyOwnAuthenticatorRequest): unknown {
+    const obj: any = {};
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.certPem !== "") {
+      obj.certPem = message.certPem;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<VerifyOwnAuthenticatorRequest>, I>>(base?: I): VerifyOwnAuthenticatorRequest {
+    return VerifyOwnAuthenticatorRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<VerifyOwnAuthenticatorRequest>, I>>(
+    object: I,
+  ): VerifyOwnAuthenticatorRequest {
+    const message = createBaseVerifyOwnAuthenticatorRequest();
+    message.id = object.id ?? "";
+    message.certPem = object.certPem ?? "";
+    return message;
+  },
+};
+
+function createBaseCreateSessionCertificateRequest(): CreateSessionCertificateRequest {
+  return { csrPem: "" };
+}
+
+export const CreateSessionCertificateRequest: MessageFns<CreateSessionCertificateRequest> = {
+  encode(message: CreateSessionCertificateRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.csrPem !== "") {
+      writer.uint32(10).string(message.csrPem);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CreateSessionCertificateRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCreateSessionCertificateRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.csrPem = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): CreateSessionCertificateRequest {
+    return {
+      csrPem: isSet(object.csrPem)
+        ? globalThis.String(object.csrPem)
+        : isSet(object.csr_pem)
+        ? globalThis.String(object.csr_pem)
+        : "",
+    };
+  },
+
+  toJSON(message: CreateSessionCertificateRequest): unknown {
+    const obj: any = {};
+    if (message.csrPem !== "") {
+      obj.csrPem = message.csrPem;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<CreateSessionCertificateRequest>, I>>(base?: I): CreateSessionCertificateRequest {
+    return CreateSessionCertificateRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CreateSessionCertificateRequest>, I>>(
+    object: I,
+  ): CreateSessionCertificateRequest {
+    const message = createBaseCreateSessionCertificateRequest();
+    message.csrPem = object.csrPem ?? "";
+    return message;
+  },
+};
+
+function createBaseCreateSessionCertificateResponse(): CreateSessionCertificateResponse {
+  return { id: "", chainPem: "", caPem: "" };
+}
+
+export const CreateSessionCertificateResponse: MessageFns<CreateSessionCertificateResponse> = {
+  encode(message: CreateSessionCertificateResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.chainPem !== "") {
+      writer.uint32(18).string(message.chainPem);
+    }
+    if (message.caPem !== "") {
+      writer.uint32(26).string(message.caPem);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CreateSessionCertificateResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCreateSessionCertificateResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.chainPem = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.caPem = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): CreateSessionCertificateResponse {
+    return {
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      chainPem: isSet(object.chainPem)
+        ? globalThis.String(object.chainPem)
+        : isSet(object.chain_pem)
+        ? globalThis.String(object.chain_pem)
+        : "",
+      caPem: isSet(object.caPem)
+        ? globalThis.String(object.caPem)
+        : isSet(object.ca_pem)
+        ? globalThis.String(object.ca_pem)
+        : "",
+    };
+  },
+
+  toJSON(message: CreateSessionCertificateResponse): unknown {
+    const obj: any = {};
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.chainPem !== "") {
+      obj.chainPem = message.chainPem;
+    }
+    if (message.caPem !== "") {
+      obj.caPem = message.caPem;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<CreateSessionCertificateResponse>, I>>(
+    base?: I,
+  ): CreateSessionCertificateResponse {
+    return CreateSessionCertificateResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CreateSessionCertificateResponse>, I>>(
+    object: I,
+  ): CreateSessionCertificateResponse {
+    const message = createBaseCreateSessionCertificateResponse();
+    message.id = object.id ?? "";
+    message.chainPem = object.chainPem ?? "";
+    message.caPem = object.caPem ?? "";
+    return message;
+  },
+};
+
 export type IdentityServiceService = typeof IdentityServiceService;
 export const IdentityServiceService = {
   authenticate: {
@@ -1568,6 +2103,44 @@ export const IdentityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
+  /** A new certificate in place of the one that the caller presents, pending until it is verified. */
+  extendOwnAuthenticator: {
+    path: "/overlay.identity.v1.IdentityService/ExtendOwnAuthenticator" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ExtendOwnAuthenticatorRequest): Buffer =>
+      Buffer.from(ExtendOwnAuthenticatorRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ExtendOwnAuthenticatorRequest => ExtendOwnAuthenticatorRequest.decode(value),
+    responseSerialize: (value: ExtendOwnAuthenticatorResponse): Buffer =>
+      Buffer.from(ExtendOwnAuthenticatorResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ExtendOwnAuthenticatorResponse =>
+      ExtendOwnAuthenticatorResponse.decode(value),
+  },
+  /** Whoever sends the pending certificate back has it: it takes the place of the other. */
+  verifyOwnAuthenticator: {
+    path: "/overlay.identity.v1.IdentityService/VerifyOwnAuthenticator" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: VerifyOwnAuthenticatorRequest): Buffer =>
+      Buffer.from(VerifyOwnAuthenticatorRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): VerifyOwnAuthenticatorRequest => VerifyOwnAuthenticatorRequest.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
+  /** For the API session of the caller, and gone with it. */
+  createSessionCertificate: {
+    path: "/overlay.identity.v1.IdentityService/CreateSessionCertificate" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: CreateSessionCertificateRequest): Buffer =>
+      Buffer.from(CreateSessionCertificateRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): CreateSessionCertificateRequest =>
+      CreateSessionCertificateRequest.decode(value),
+    responseSerialize: (value: CreateSessionCertificateResponse): Buffer =>
+      Buffer.from(CreateSessionCertificateResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): CreateSessionCertificateResponse =>
+      CreateSessionCertificateResponse.decode(value),
+  },
   /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
   reEnrollAuthenticator: {
     path: "/overlay.identity.v1.IdentityService/ReEnrollAuthenticator" as const,
@@ -1598,6 +2171,12 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   getOwnAuthenticator: handleUnaryCall<EntityRef, Entity>;
   /** The JSON has currentPassword beside what changes; refused when it is wrong. */
   updateOwnAuthenticator: handleUnaryCall<UpdateRequest, Written>;
+  /** A new certificate in place of the one that the caller presents, pending until it is verified. */
+  extendOwnAuthenticator: handleUnaryCall<ExtendOwnAuthenticatorRequest, ExtendOwnAuthenticatorResponse>;
+  /** Whoever sends the pending certificate back has it: it takes the place of the other. */
+  verifyOwnAuthenticator: handleUnaryCall<VerifyOwnAuthenticatorRequest, Written>;
+  /** For the API session of the caller, and gone with it. */
+  createSessionCertificate: handleUnaryCall<CreateSessionCertificateRequest, CreateSessionCertificateResponse>;
   /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
   reEnrollAuthenticator: handleUnaryCall<ReEnrollAuthenticatorRequest, Written>;
 }
@@ -1758,6 +2337,54 @@ export interface IdentityServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** A new certificate in place of the one that the caller presents, pending until it is verified. */
+  extendOwnAuthenticator(
+    request: ExtendOwnAuthenticatorRequest,
+    callback: (error: ServiceError | null, response: ExtendOwnAuthenticatorResponse) => void,
+  ): ClientUnaryCall;
+  extendOwnAuthenticator(
+    request: ExtendOwnAuthenticatorRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ExtendOwnAuthenticatorResponse) => void,
+  ): ClientUnaryCall;
+  extendOwnAuthenticator(
+    request: ExtendOwnAuthenticatorRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ExtendOwnAuthenticatorResponse) => void,
+  ): ClientUnaryCall;
+  /** Whoever sends the pending certificate back has it: it takes the place of the other. */
+  verifyOwnAuthenticator(
+    request: VerifyOwnAuthenticatorRequest,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  verifyOwnAuthenticator(
+    request: VerifyOwnAuthenticatorRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  verifyOwnAuthenticator(
+    request: VerifyOwnAuthenticatorRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** For the API session of the caller, and gone with it. */
+  createSessionCertificate(
+    request: CreateSessionCertificateRequest,
+    callback: (error: ServiceError | null, response: CreateSessionCertificateResponse) => void,
+  ): ClientUnaryCall;
+  createSessionCertificate(
+    request: CreateSessionCertificateRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: CreateSessionCertificateResponse) => void,
+  ): ClientUnaryCall;
+  createSessionCertificate(
+    request: CreateSessionCertificateRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: CreateSessionCertificateResponse) => void,
   ): ClientUnaryCall;
   /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
   reEnrollAuthenticator(

@@ -1,0 +1,44 @@
+import type { X509Certificate } from 'node:crypto'
+import { apiSessionCertificate } from '@overlay/model'
+import { changeOf, columnsOf, type RowChange, rowOf, type Tx } from '@overlay/platform'
+import sql, { type Sql } from 'sql-template-tag'
+import { fingerprintOf } from '../domain/chain.js'
+import { subjectTextOf } from '../domain/subject-text.js'
+
+export interface NewCertificate {
+  readonly id: string
+  readonly leaf: X509Certificate
+  /** The leaf, and what stands above it where that is kept. */
+  readonly pem: string
+}
+
+/** Where the session comes from, as `s`, is up to who completes it. */
+export const insertCertificate = ({ id, leaf, pem }: NewCertificate): Sql => sql`
+  insert into api_session_certificate (id, api_session_id, subject, fingerprint, certificate, valid_from, valid_to)
+  select ${id}, s.id, ${subjectTextOf(leaf)}, ${fingerprintOf(leaf)}, ${pem},
+         ${new Date(leaf.validFrom)}, ${new Date(leaf.validTo)}`
+
+/** For a session that is there. Nothing when it has ended. */
+export async function addSessionCertificate(
+  tx: Tx,
+  { apiSessionId, ...certificate }: NewCertificate & { readonly apiSessionId: string },
+): Promise<RowChange | undefined> {
+  const { rows } = await tx.query(sql`
+    ${insertCertificate(certificate)}
+      from (select id from api_session where id = ${apiSessionId} for key share) s
+ returning ${columnsOf(apiSessionCertificate)}`)
+  return (
+    rows[0] && changeOf(apiSessionCertificate, certificate.id, null, rowOf(apiSessionCertificate, rows[0]))
+  )
+}
+
+/** Of every session: nobody may use it any longer. */
+export async function removeSessionCertificates(tx: Tx, fingerprint: string | null): Promise<RowChange[]> {
+  const { rows } = await tx.query(sql`
+    delete from api_session_certificate where fingerprint = ${fingerprint}
+ returning ${columnsOf(apiSessionCertificate)}`)
+  return rows.map((stored) => {
+    const row = rowOf(apiSessionCertificate, stored)
+    return changeOf(apiSessionCertificate, row.id, row, null)
+  })
+}
