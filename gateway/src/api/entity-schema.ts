@@ -3,7 +3,7 @@ import type { JsonSchema } from '../http/body.js'
 
 const text = { type: 'string' }
 const time = { type: 'string', format: 'date-time' }
-const links = {
+export const links = {
   type: 'object',
   additionalProperties: { type: 'object', properties: { href: text } },
 }

@@ -14,6 +14,7 @@ import { identities } from './identities.js'
 import { info } from './info.js'
 import { client, management } from './operations.js'
 import { ownAuthenticators } from './own-authenticators.js'
+import { ownCertificates } from './own-certificates.js'
 import { clientServices } from './services.js'
 import { sessions } from './sessions.js'
 import { documents, specs } from './specs.js'
@@ -41,6 +42,7 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
     ...enrollments(services, own),
     ...identities(services, own),
     ...ownAuthenticators(services, own),
+    ...ownCertificates(services, own),
     ...sessions(services),
   }
   const apis: readonly MountedApi[] = [

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../http/body.js'
-import { reference } from './entity-schema.js'
+import { links, reference } from './entity-schema.js'
 
 const text = { type: 'string' }
 const time = { type: 'string', format: 'date-time' }
@@ -28,6 +28,18 @@ export const apiSessionSchema: JsonSchema = {
     expiresAt: time,
     expirationSeconds: { type: 'integer' },
   },
+}
+
+export const extendedSchema: JsonSchema = {
+  title: 'identityExtendCerts',
+  type: 'object',
+  properties: { ca: text, clientCert: text },
+}
+
+export const sessionCertificateSchema: JsonSchema = {
+  title: 'currentApiSessionCertificateCreateResponse',
+  type: 'object',
+  properties: { _links: links, id: text, cas: text, certificate: text },
 }
 
 const version: JsonSchema = {

@@ -1,0 +1,67 @@
+import { apiSessionCertificate } from '@overlay/model'
+import type { OwnWrites } from '../auth/own-writes.js'
+import { around, created, detail, empty, send } from '../http/answer.js'
+import { json } from '../http/body.js'
+import { type Handlers, takes } from '../http/endpoint.js'
+import { peerCertificates } from '../http/peer.js'
+import type { Services } from '../http/services.js'
+import { listedSchemaOf } from './entity-schema.js'
+import { extendedSchema, sessionCertificateSchema } from './wire-schemas.js'
+
+const { kind } = apiSessionCertificate
+const longestPem = 16_384
+
+const pem = <N extends string>(name: string, member: N, maxLength?: number) =>
+  json<Readonly<Record<N, string>>>(name, {
+    title: name,
+    type: 'object',
+    properties: { [member]: { type: 'string', ...(maxLength && { maxLength }) } },
+    required: [member],
+  })
+
+const extension = pem('identityExtendEnrollmentRequest', 'clientCertCsr')
+const verification = pem('identityExtendValidateEnrollmentRequest', 'clientCert', longestPem)
+const wanted = pem('currentApiSessionCertificateCreate', 'csr')
+
+/** Certificates that callers ask for themselves: to log in with from now on, and for routers to know a session by. */
+export function ownCertificates({ identity, entitiesOf }: Services, own: OwnWrites): Handlers {
+  const rows = entitiesOf('identity')
+  return {
+    'POST /current-identity/authenticators/{id}/extend': takes(
+      extension,
+      async (ask, { id }, { clientCertCsr }) => {
+        const request = { id, csrPem: clientCertCsr, peerCertificates: peerCertificates(ask.incoming) }
+        const { certPem, caPem, position } = await identity.extendOwnAuthenticator(request, ask.context())
+        own.note('identity', position)
+        return detail(ask, JSON.stringify({ ca: caPem, clientCert: certPem }))
+      },
+      { about: { data: extendedSchema } },
+    ),
+    'POST /current-identity/authenticators/{id}/extend-verify': takes(
+      verification,
+      async (ask, { id }, { clientCert }) => {
+        const { position } = await identity.verifyOwnAuthenticator({ id, certPem: clientCert }, ask.context())
+        own.note('identity', position)
+        return empty(ask)
+      },
+    ),
+    'POST /current-api-session/certificates': takes(
+      wanted,
+      async (ask, _, { csr }) => {
+        const { id, caPem, chainPem } = await identity.createSessionCertificate(
+          { csrPem: csr },
+          ask.context(),
+        )
+        return created(ask, kind, id, { cas: caPem, certificate: chainPem })
+      },
+      { about: { status: 201, data: sessionCertificateSchema } },
+    ),
+    'GET /current-api-session/certificates/{id}': {
+      about: { data: listedSchemaOf(apiSessionCertificate) },
+      handle: async (ask, { id }) => {
+        const shown = await rows.get({ ref: { kind, id }, perspective: undefined }, ask.context())
+        return send(ask, 200, around('{"data":', shown.json, ',"meta":null}')) // wire: null here
+      },
+    },
+  }
+}
