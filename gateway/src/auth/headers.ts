@@ -2,7 +2,7 @@ import type { Context, Methods, PolicyServiceService, Positions } from '@overlay
 import { openCache } from './cache.js'
 import { type Followed, follow, type Log } from './follow.js'
 import type { Gauged } from './lru.js'
-import { type OwnWrites, reached } from './own-writes.js'
+import { latest, type OwnWrites, reached } from './own-writes.js'
 
 /** What policy says about one identity: when its services last changed, and which view of them it has. */
 export interface PolicyHeader {
@@ -10,6 +10,8 @@ export interface PolicyHeader {
   readonly lastChangeAtMs: number
   readonly contentKey: string
   readonly positions: Positions
+  /** Told by a replica that had not caught up with the one that we hear: good for one answer. */
+  readonly isBehind: boolean
 }
 
 export interface Headers extends AsyncDisposable {
@@ -56,7 +58,7 @@ export function openHeaders(options: HeadersOptions): Headers {
   })
 
   function valid(header: PolicyHeader, at: number): boolean {
-    if (!followed.trusted(at)) return false
+    if (header.isBehind || !followed.trusted(at)) return false
     const wanted = own.positions()
     const heard = followed.positions()
     return SCHEMAS.every(
@@ -64,8 +66,17 @@ export function openHeaders(options: HeadersOptions): Headers {
     )
   }
   async function load(identityId: string): Promise<PolicyHeader> {
-    const { lastChangeAtMs, contentKey, positions } = await policy.getHeader({ identityId }, context())
-    return { identityId, lastChangeAtMs, contentKey, positions }
+    const asking = context()
+    const heard = followed.positions()
+    const wanted = latest(asking.positions, heard)
+    const { lastChangeAtMs, contentKey, positions } = await policy.getHeader(
+      { identityId },
+      { ...asking, positions: wanted },
+    )
+    const isBehind = !Object.entries(heard).every(([schema, position]) =>
+      reached(positions[schema], position),
+    )
+    return { identityId, lastChangeAtMs, contentKey, positions, isBehind }
   }
   return {
     gauged: cache.gauged,

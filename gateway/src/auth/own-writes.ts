@@ -24,6 +24,12 @@ export function ownWrites(): OwnWrites {
   }
 }
 
+/** Both together: of each schema the later position; of two timelines that of the first. */
+export function latest(a: Positions, b: Positions): Positions {
+  const later = Object.entries(b).filter(([schema, position]) => reached(position, a[schema]))
+  return { ...a, ...Object.fromEntries(later) }
+}
+
 /** Is what is known at `at` as new as `wanted`? Of another timeline it never is. */
 export const reached = (at: Position | undefined, wanted: Position | undefined): boolean =>
   wanted === undefined || (at !== undefined && at.timeline === wanted.timeline && at.number >= wanted.number)

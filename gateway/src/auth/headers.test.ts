@@ -1,0 +1,48 @@
+import { ownContext, type Positions } from '@overlay/rpc'
+import { expect, test } from 'vitest'
+import { openHeaders } from './headers.js'
+import { ownWrites } from './own-writes.js'
+
+const at = (number: number): Positions => ({ policy: { timeline: 't1', number } })
+
+/** One replica tells changes, another answers; it is as far as `replica` says. */
+async function following(told: Positions) {
+  const asked: Positions[] = []
+  const replica = { positions: at(0) }
+  const headers = openHeaders({
+    policy: {
+      async *watchHeaders(_, { signal }) {
+        yield { positions: told, identityIds: [], all: false }
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      },
+      async getHeader(_, { positions }) {
+        asked.push(positions)
+        return { lastChangeAtMs: 1, contentKey: 'k', positions: replica.positions }
+      },
+    },
+    own: ownWrites(),
+    log: { warn: () => undefined },
+    context: () => ownContext(new AbortController().signal),
+    streamContext: ownContext,
+  })
+  while (!headers.trusted(Date.now())) await new Promise(setImmediate)
+  return { headers, asked, replica }
+}
+
+test('whoever answers must know all that has been heard', async () => {
+  const { headers, asked } = await following(at(5))
+  await using _headers = headers
+  await headers.of('alice')
+  expect(asked).toEqual([at(5)])
+})
+
+test('what a replica says that is behind is used once', async () => {
+  const { headers, asked, replica } = await following(at(5))
+  await using _headers = headers
+  replica.positions = at(4)
+  await headers.of('alice')
+  replica.positions = at(5)
+  await headers.of('alice')
+  await headers.of('alice')
+  expect(asked.length).toBe(2)
+})
