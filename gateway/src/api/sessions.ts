@@ -1,8 +1,11 @@
 import { session } from '@overlay/model'
-import { around, send } from '../http/answer.js'
+import type { Context } from '@overlay/rpc'
+import { around, detail, send } from '../http/answer.js'
+import type { Ask } from '../http/ask.js'
 import { json, jsonBytes } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import type { Services } from '../http/services.js'
+import { sessionOf } from './current.js'
 import { listedSchemaOf } from './entity-schema.js'
 
 interface Wanted {
@@ -21,13 +24,34 @@ const wanted = json<Wanted>('session', {
   },
 })
 
+/** Says up to which position of its stream the API session lives, which is what a create is guarded by. */
+function vouching(ask: Ask): Context {
+  const { position } = sessionOf(ask)
+  const context = ask.context()
+  return position ? { ...context, positions: { ...context.positions, identity: position } } : context
+}
+
+const routePath = {
+  title: 'routePath',
+  type: 'object',
+  properties: { routePath: { type: 'array', items: { type: 'string' } } },
+}
+
 /** Leave to use a service. */
 export const sessions = ({ sessions: owner }: Services): Handlers => ({
+  'GET /sessions/{id}/route-path': {
+    about: { data: routePath },
+    handle: async (ask, { id }) => {
+      const { routerIds } = await owner.getRoutePath({ kind: session.kind, id }, ask.context())
+      return detail(ask, JSON.stringify({ routePath: routerIds }))
+    },
+  },
+
   'POST /sessions': takes(
     wanted,
     async (ask, _, { serviceId = '', type = '', tags }) => {
       const request = { serviceId, type, tags: jsonBytes(tags ?? {}) }
-      const made = await owner.createSession(request, ask.context())
+      const made = await owner.createSession(request, vouching(ask))
       return send(ask, 201, around('{"data":', made.json, ',"meta":{}}')) // wire: the whole session, not its link
     },
     { about: { status: 201, data: listedSchemaOf(session) } },

@@ -13,8 +13,8 @@ export interface Session {
   readonly createdAtMs: number
   /** Members of the wire shape that do not move with time. */
   readonly json: Buffer
-  /** Of schema identity: what is told here is not older. */
-  readonly position: Position | undefined
+  /** Of schema identity: up to here it is known to live, and what is told here is not older. */
+  position: Position | undefined
   /** As the owner knows it, or will in a moment. */
   storedActivityMs: number
   /** The last request through this gateway. */

@@ -144,3 +144,25 @@ test('a session that its owner does not know any more is forgotten', async () =>
   await sessions.find(ALICE)
   expect(asked.length).toBe(2)
 })
+
+test('a session that is found is known to live up to what has been heard', async () => {
+  answer = async () => sessionFor(ALICE, { position: at(10) })
+  await sessions.find(ALICE)
+  heard = at(12)
+  expect(await sessions.find(ALICE)).toMatchObject({ position: at(12) })
+  own.note('identity', at(13)) // may have ended it: that it lives is not known any further
+  expect(await sessions.find(ALICE)).toMatchObject({ position: at(10) })
+})
+
+test('a session whose end was heard of before its beginning is not remembered', async () => {
+  sessions.drop('api-sessions s-2222')
+  heard = at(12)
+  sessions.remember(sessionFor(ALICE, { position: at(11) }))
+  answer = () => Promise.reject(new Fault('UNAUTHORIZED'))
+  await expect(async () => sessions.find(ALICE)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+})
+
+test('a session that has just begun is remembered', () => {
+  sessions.remember(sessionFor(ALICE, { position: at(10) }))
+  expect(sessions.find(ALICE)).not.toBeInstanceOf(Promise)
+})

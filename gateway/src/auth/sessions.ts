@@ -55,6 +55,13 @@ export function openSessions(options: SessionsOptions): Sessions {
     return reached(source.positions()[SCHEMA], wanted) || reached(session.position, wanted)
   }
 
+  /** What is still remembered outlived all that has been heard. */
+  function outlived(session: Session): Session {
+    const heard = followed().positions()[SCHEMA]
+    if (reached(heard, session.position)) session.position = heard
+    return session
+  }
+
   function used(session: Session, at: number): Session {
     session.usedAtMs = at
     active.add(session)
@@ -82,7 +89,7 @@ export function openSessions(options: SessionsOptions): Sessions {
       const key = keyOf(token)
       const at = now()
       const session = cache.get(key)
-      if (session && valid(session, at)) return used(session, at)
+      if (session && valid(session, at)) return used(outlived(session), at)
       if (!UUID.test(token)) throw new Fault('UNAUTHORIZED')
       const load = async (): Promise<Session> =>
         sessionOf(await identity.getApiSession({ token }, context()), now())
@@ -91,7 +98,8 @@ export function openSessions(options: SessionsOptions): Sessions {
     remember(session) {
       own.note(SCHEMA, session.position)
       const known = sessionOf(session, now())
-      cache.set(keyOf(session.token), known)
+      // its end may have been heard of before the news of its beginning: then its owner is asked
+      if (reached(session.position, followed().positions()[SCHEMA])) cache.set(keyOf(session.token), known)
       return used(known, known.usedAtMs)
     },
     drop: cache.drop,
