@@ -27,8 +27,9 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
     const kept = lists.get(key)
     if (kept) return sendReady(ask, kept, (bytes) => lists.grown(key, bytes))
     return list(ask, service, request, fetch, (page, body) => {
-      // What changed while the rows were read must not be kept under what the header said before.
-      if (page.contentKey !== '' && headers.current(header)) lists.keep(key, body)
+      // What changed while the rows were read must not be kept under what the header said before. That it did may be
+      // in the page already, while the news of it is still on its way.
+      if (page.contentKey === header.contentKey && headers.current(header)) lists.keep(key, body)
     })
   }
   return {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { ADMIN, ALICE } from '../testing/fakes.js'
+import { ADMIN, ALICE, sessionFor } from '../testing/fakes.js'
 import { startGateway, type TestGateway } from '../testing/gateway.js'
 
 let gateway: TestGateway
@@ -127,12 +127,34 @@ test('a view that changes while its rows are read is not kept under its old name
       limit: '10',
       offset: 0,
       next: Buffer.alloc(0),
-      contentKey: 'k',
+      contentKey: gateway.fakes.contentKey,
     }
   })
   expect((await services('?limit=4')).text).toContain('outdated')
   gateway.fakes.instead.delete('policy.entities.list')
   expect((await services('?limit=4')).text).not.toContain('outdated')
+})
+
+test('nor is one of which the rows tell it first', async () => {
+  const page = { total: 1, limit: '10', offset: 0, next: Buffer.alloc(0) }
+  gateway.fakes.instead.set('policy.entities.list', async () => ({
+    ...page,
+    rows: Buffer.from('["newer"]'),
+    contentKey: 'another',
+  }))
+  expect((await services('?limit=5')).text).toContain('newer')
+  gateway.fakes.instead.delete('policy.entities.list')
+  expect((await services('?limit=5')).text).not.toContain('newer')
+})
+
+test('a list with the config types of the session is not taken for one without any', async () => {
+  const carol = '55555555-5555-4555-8555-555555555555'
+  gateway.fakes.sessions.set(carol, sessionFor(carol, { configTypes: ['all'] }))
+  const ask = (query: string) => gateway.ask(`${C}/services${query}`, { token: carol })
+  await ask('?limit=6&policyType=dial')
+  const before = called('policy.entities.list')
+  await ask('?limit=6&policyType=dial&configTypes=')
+  expect(called('policy.entities.list')).toBe(before + 1)
 })
 
 test('a view without a name is never kept', async () => {
@@ -143,6 +165,17 @@ test('a view without a name is never kept', async () => {
     await services()
     await services()
     return called('policy.entities.list') >= before + 2
+  })
+})
+
+test('a session is asked for with the position up to which its API session is known to live', async () => {
+  gateway.fakes.instead.set('sessions.createSession', async () => ({ json: Buffer.from('{}') }))
+  await whoami()
+  const position = gateway.fakes.change('identity', [{ kind: 'identities', id: 'somebody else' }])
+  await heard(async () => {
+    await gateway.ask(`${C}/sessions`, { method: 'POST', token: ALICE, body: { serviceId: 's' } })
+    const call = gateway.fakes.calls.findLast(({ method }) => method === 'sessions.createSession')
+    return call?.context.positions.identity?.number === position.number
   })
 })
 

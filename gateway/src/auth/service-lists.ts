@@ -24,7 +24,7 @@ export function openServiceLists(maxBytes = 64 << 20): ServiceLists {
       return JSON.stringify([
         contentKey,
         isAdmin,
-        perspective ? perspective.configTypes : caller.configTypes,
+        perspective?.hasConfigTypes ? perspective.configTypes : caller.configTypes,
         asked,
       ])
     },

@@ -105,7 +105,7 @@ export function fakes(): Fakes {
         limit,
         offset: 0,
         next,
-        contentKey: 'as told',
+        contentKey: fake.contentKey,
       }
     },
     get: async ({ ref }) => {
