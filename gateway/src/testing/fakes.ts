@@ -115,6 +115,7 @@ export function fakes(): Fakes {
     create: async () => ({ id: 'new-id', position: at(5) }),
     update: async ({ ref }) => ({ id: ref?.id ?? '', position: at(5) }),
     delete: async ({ id }) => ({ id, position: undefined }),
+    count: async () => ({ rows: { services: 3, 'edge-routers': 1, 'transit-routers': 2 } }),
     select: async () => ({ ids: [], roles: [], symbol: '', value: '' }),
     view: async () => ({ json: [] }),
     listAttributes: async () => ({

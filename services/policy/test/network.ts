@@ -163,6 +163,7 @@ function replicaOf(service: Service): Replica {
         configTypes: configTypes ?? [],
         hasConfigTypes: configTypes !== undefined,
         policyType: '',
+        asClient: false,
       }
       return read((await entities.list({ kind, query, within, perspective }, context)).rows) as Row[]
     },

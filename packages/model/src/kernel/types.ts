@@ -15,6 +15,10 @@ export interface Entity<F extends Fields = Fields> {
   readonly computed?: Readonly<Record<string, { readonly column: string; readonly type: SymbolType }>>
   /** True when another service or a cache keeps copies: writes leave change rows. */
   readonly followed: boolean
+  /** True when system rows, which nobody changes, may be deleted all the same. */
+  readonly systemMayGo?: true
+  /** Own members that the client API shows, where it shows less than all. */
+  readonly clientSees?: readonly string[]
 }
 
 /** As facts/rest.md 6: 9 to 10 characters, about 21 characters of base62, or a cuid that grows with time. */

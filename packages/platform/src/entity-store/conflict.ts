@@ -9,7 +9,7 @@ const uniqueViolation = '23505'
 export function uniqueFault(entity: Entity, err: unknown): Fault | undefined {
   if (!(err instanceof pg.DatabaseError) || err.code !== uniqueViolation) return undefined
   for (const [name, field] of Object.entries(entity.fields)) {
-    if (err.constraint === `${snake(entity.singular)}_${columnOf(name, field)}_is_unique`)
+    if (err.constraint === `${entity.table ?? snake(entity.singular)}_${columnOf(name, field)}_is_unique`)
       return invalid(name, `${name} must be unique`, /\)=\((.*)\) already exists/.exec(err.detail ?? '')?.[1])
   }
   return undefined

@@ -24,6 +24,7 @@ export function kind<E extends Entity>(entity: E, seams: Seams<E> = {}, selects:
 /** The kinds of one service, on its own schema. */
 export interface Store {
   readonly history: History
+  readonly kinds: readonly Kind[]
   readonly kindOf: (name: string) => Kind
   /** Of every kind: what is not owned here is asked for. */
   readonly names: Names

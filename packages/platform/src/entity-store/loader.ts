@@ -1,19 +1,30 @@
 import type { Entity } from '@overlay/model'
-import sql from 'sql-template-tag'
+import sql, { type Sql } from 'sql-template-tag'
 import type { Loaders } from '../change-service.js'
 import type { Db } from '../database.js'
 import { columnsOf, plainOf, rowOf, tableOf } from './row.js'
 
 const atOnce = 1000
 
-/** For followers of these kinds: every row as its changes tell it, in the order of ids. */
-export const loadersOf = (db: Db, kinds: readonly Entity[]): Loaders =>
-  Object.fromEntries(kinds.map((entity) => [entity.kind, () => allRows(db, entity)]))
+/**
+ * For followers of these kinds: every row as its changes tell it, in the order of ids. Of a table that kinds share,
+ * `own` says which rows are whose.
+ */
+export const loadersOf = (
+  db: Db,
+  kinds: readonly Entity[],
+  own: Readonly<Record<string, Sql>> = {},
+): Loaders =>
+  Object.fromEntries(kinds.map((entity) => [entity.kind, () => allRows(db, entity, own[entity.kind])]))
 
-async function* allRows(db: Db, entity: Entity): AsyncIterable<{ id: string; json: object }> {
+async function* allRows(
+  db: Db,
+  entity: Entity,
+  which: Sql = sql`true`,
+): AsyncIterable<{ id: string; json: object }> {
   for (let last = ''; ; ) {
     const { rows } = await db.query(sql`
-      select ${columnsOf(entity)} from ${tableOf(entity)} where id > ${last} order by id limit ${atOnce}`)
+      select ${columnsOf(entity)} from ${tableOf(entity)} where id > ${last} and ${which} order by id limit ${atOnce}`)
     for (const stored of rows) {
       const row = rowOf(entity, stored)
       yield { id: row.id, json: plainOf(entity, row) }

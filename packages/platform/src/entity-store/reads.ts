@@ -1,4 +1,4 @@
-import { FilterError, type Query } from '@overlay/model'
+import { type Entity, FilterError, type Query } from '@overlay/model'
 import {
   type EntityServiceService,
   Fault,
@@ -7,7 +7,7 @@ import {
   notFound,
   type Selection,
 } from '@overlay/rpc'
-import sql, { type Sql } from 'sql-template-tag'
+import sql, { join, type Sql } from 'sql-template-tag'
 import { findRow, given, type Kind, namesIn, type Store } from './kind.js'
 import { render } from './render.js'
 import { listRows, type Page, queryOf, rowsOf } from './repository.js'
@@ -15,12 +15,15 @@ import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
 import type { Reading } from './seams.js'
 import { roleFilterOf, selectionOf } from './select.js'
 
-type Reads = Pick<Methods<EntityServiceService>, 'list' | 'get' | 'select' | 'view' | 'listAttributes'>
+type Reads = Pick<
+  Methods<EntityServiceService>,
+  'list' | 'get' | 'count' | 'select' | 'view' | 'listAttributes'
+>
 
 const unlimited = '9223372036854775807' // wire: beyond what a number can hold
 
 /** How rows are listed and shown. */
-export function reads({ history: { db }, kindOf, names }: Store): Reads {
+export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
   const show = async (
     { entity, seams }: Kind,
     rows: readonly AnyRow[],
@@ -28,7 +31,8 @@ export function reads({ history: { db }, kindOf, names }: Store): Reads {
   ): Promise<object[]> => {
     const shown = await render(entity, rows, names, reading.context)
     const added = await seams.view?.(db, rows, reading)
-    return shown.map((row, i) => (added ? { ...row, ...added[i] } : row))
+    const whole = shown.map((row, i) => (added ? { ...row, ...added[i] } : row))
+    return reading.perspective?.asClient ? whole.map((row) => seenByClients(entity, row)) : whole
   }
 
   return {
@@ -39,7 +43,7 @@ export function reads({ history: { db }, kindOf, names }: Store): Reads {
       const parsed = seams.filter ? { ...asked, where: await seams.filter(asked.where, context) } : asked
       const roles = query?.roleFilter ?? []
       const scope = all([
-        seams.scope?.(context.caller),
+        seams.scope?.(context.caller, perspective),
         within && selectionOf(within, entity),
         roles.length > 0 ? roleFilterOf(roles, query?.roleSemantic ?? '', entity) : undefined,
       ])
@@ -62,6 +66,16 @@ export function reads({ history: { db }, kindOf, names }: Store): Reads {
         shape: 'detail',
       })
       return { json: Buffer.from(JSON.stringify(shown)) }
+    },
+
+    async count(_, { caller }) {
+      const counts = kinds.map(
+        ({ entity, seams }) =>
+          sql`select ${entity.kind}::text as kind, count(*)::int as rows from ${tableOf(entity)}
+               where ${seams.scope?.(caller) ?? sql`true`}`,
+      )
+      const { rows } = await db.query<{ kind: string; rows: number }>(join(counts, ' union all '))
+      return { rows: Object.fromEntries(rows.map(({ kind, rows }) => [kind, rows])) }
     },
 
     async select({ from, link, perspective }, context) {
@@ -117,6 +131,13 @@ const attributeSymbols = new Map([['id', { column: 'id', type: 'string' as const
 
 /** Selects nothing; what it does not say is added to it. */
 export const noRows: Selection = { ids: [], roles: [], symbol: '', value: '' }
+
+function seenByClients({ clientSees }: Entity, row: object): object {
+  const seen = clientSees && new Set([...ofEveryKind, ...clientSees])
+  return seen ? Object.fromEntries(Object.entries(row).filter(([name]) => seen.has(name))) : row
+}
+
+const ofEveryKind = ['_links', 'createdAt', 'id', 'tags', 'updatedAt']
 
 const pageOf = (query: Query, { total, next }: Page) => ({
   total,

@@ -59,7 +59,7 @@ export function writes({ history, kindOf, names }: Store): Writes {
       return written(entity, id, history, context, async (tx, also) => {
         const before = await findRow(tx, found, id, context, true)
         if (!before) throw notFound(entity.plural, id) // wire: the plural, here only
-        refuseSystem(entity, before, 'delete')
+        if (!entity.systemMayGo) refuseSystem(entity, before, 'delete')
         await seams.deleting?.(tx, before, { context, also })
         await tx.query(sql`delete from ${tableOf(entity)} where id = ${id}`)
         return changeOf(entity, id, before, null)

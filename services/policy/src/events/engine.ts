@@ -1,14 +1,14 @@
 import {
+  answerAnyway,
   type Bus,
   type History,
   type Loaders,
   localSource,
-  metrics,
   openProjection,
   type Projection,
   type Source,
 } from '@overlay/platform'
-import { type Context, Fault, type Positions } from '@overlay/rpc'
+import type { Context, Positions } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { isSame } from '../domain/bitset.js'
 import type { FedKind } from '../domain/changes.js'
@@ -161,14 +161,7 @@ export async function startEngine({
 }
 
 /** For lists: when the wait is over in vain they answer from what there is. */
-export async function orWhatThereIs(wait: Promise<void>): Promise<void> {
-  try {
-    await wait
-  } catch (err) {
-    if (!(err instanceof Fault) || err.code !== 'TIMEOUT') throw err
-    metrics.waitExpired.inc({ schema: 'policy' })
-  }
-}
+export const orWhatThereIs = (wait: Promise<void>): Promise<void> => answerAnyway('policy', wait)
 
 /** For lists. Clients see what went through their gateway; admins see what the owners had when they asked. */
 export const current = (engine: Engine, { caller, positions, signal }: Context): Promise<void> =>

@@ -46,6 +46,8 @@ export interface Perspective {
   hasConfigTypes: boolean;
   /** "dial" or "bind": links through service policies of this type only */
   policyType: string;
+  /** the rows and members that the client API shows */
+  asClient: boolean;
 }
 
 export interface ListRequest {
@@ -121,6 +123,19 @@ export interface RoleList {
   roles: string[];
   /** AllOf or AnyOf */
   semantic: string;
+}
+
+export interface CountRequest {
+}
+
+export interface Counts {
+  /** by kind */
+  rows: { [key: string]: number };
+}
+
+export interface Counts_RowsEntry {
+  key: string;
+  value: number;
 }
 
 export interface ViewRequest {
@@ -373,7 +388,7 @@ export const GetRequest: MessageFns<GetRequest> = {
 };
 
 function createBasePerspective(): Perspective {
-  return { asIdentity: "", configTypes: [], hasConfigTypes: false, policyType: "" };
+  return { asIdentity: "", configTypes: [], hasConfigTypes: false, policyType: "", asClient: false };
 }
 
 export const Perspective: MessageFns<Perspective> = {
@@ -389,6 +404,9 @@ export const Perspective: MessageFns<Perspective> = {
     }
     if (message.policyType !== "") {
       writer.uint32(34).string(message.policyType);
+    }
+    if (message.asClient !== false) {
+      writer.uint32(40).bool(message.asClient);
     }
     return writer;
   },
@@ -438,6 +456,14 @@ export const Perspective: MessageFns<Perspective> = {
             message.policyType = reader.string();
             continue;
           }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.asClient = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -472,6 +498,11 @@ export const Perspective: MessageFns<Perspective> = {
         : isSet(object.policy_type)
         ? globalThis.String(object.policy_type)
         : "",
+      asClient: isSet(object.asClient)
+        ? globalThis.Boolean(object.asClient)
+        : isSet(object.as_client)
+        ? globalThis.Boolean(object.as_client)
+        : false,
     };
   },
 
@@ -489,6 +520,9 @@ export const Perspective: MessageFns<Perspective> = {
     if (message.policyType !== "") {
       obj.policyType = message.policyType;
     }
+    if (message.asClient !== false) {
+      obj.asClient = message.asClient;
+    }
     return obj;
   },
 
@@ -501,6 +535,7 @@ export const Perspective: MessageFns<Perspective> = {
     message.configTypes = object.configTypes?.map((e) => e) || [];
     message.hasConfigTypes = object.hasConfigTypes ?? false;
     message.policyType = object.policyType ?? "";
+    message.asClient = object.asClient ?? false;
     return message;
   },
 };
@@ -1530,6 +1565,242 @@ export const RoleList: MessageFns<RoleList> = {
   },
 };
 
+function createBaseCountRequest(): CountRequest {
+  return {};
+}
+
+export const CountRequest: MessageFns<CountRequest> = {
+  encode(_: CountRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CountRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCountRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): CountRequest {
+    return {};
+  },
+
+  toJSON(_: CountRequest): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<CountRequest>, I>>(base?: I): CountRequest {
+    return CountRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CountRequest>, I>>(_: I): CountRequest {
+    const message = createBaseCountRequest();
+    return message;
+  },
+};
+
+function createBaseCounts(): Counts {
+  return { rows: {} };
+}
+
+export const Counts: MessageFns<Counts> = {
+  encode(message: Counts, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    globalThis.Object.entries(message.rows).forEach(([key, value]: [string, number]) => {
+      Counts_RowsEntry.encode({ key: key as any, value }, writer.uint32(10).fork()).join();
+    });
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Counts {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCounts();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            const entry1 = Counts_RowsEntry.decode(reader, reader.uint32());
+            if (entry1.value !== undefined) {
+              message.rows[entry1.key] = entry1.value;
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Counts {
+    return {
+      rows: isObject(object.rows)
+        ? (globalThis.Object.entries(object.rows) as [string, any][]).reduce(
+          (acc: { [key: string]: number }, [key, value]: [string, any]) => {
+            globalThis.Object.defineProperty(acc, key, {
+              value: globalThis.Number(value),
+              enumerable: true,
+              configurable: true,
+              writable: true,
+            });
+            return acc;
+          },
+          {},
+        )
+        : {},
+    };
+  },
+
+  toJSON(message: Counts): unknown {
+    const obj: any = {};
+    if (message.rows) {
+      const entries = globalThis.Object.entries(message.rows) as [string, number][];
+      if (entries.length > 0) {
+        obj.rows = {};
+        entries.forEach(([k, v]) => {
+          obj.rows[k] = Math.round(v);
+        });
+      }
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<Counts>, I>>(base?: I): Counts {
+    return Counts.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Counts>, I>>(object: I): Counts {
+    const message = createBaseCounts();
+    message.rows = (globalThis.Object.entries(object.rows ?? {}) as [string, number][]).reduce(
+      (acc: { [key: string]: number }, [key, value]: [string, number]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.Number(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    return message;
+  },
+};
+
+function createBaseCounts_RowsEntry(): Counts_RowsEntry {
+  return { key: "", value: 0 };
+}
+
+export const Counts_RowsEntry: MessageFns<Counts_RowsEntry> = {
+  encode(message: Counts_RowsEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== 0) {
+      writer.uint32(16).int64(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Counts_RowsEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCounts_RowsEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.value = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Counts_RowsEntry {
+    return {
+      key: isSet(object.key) ? globalThis.String(object.key) : "",
+      value: isSet(object.value) ? globalThis.Number(object.value) : 0,
+    };
+  },
+
+  toJSON(message: Counts_RowsEntry): unknown {
+    const obj: any = {};
+    if (message.key !== "") {
+      obj.key = message.key;
+    }
+    if (message.value !== 0) {
+      obj.value = Math.round(message.value);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<Counts_RowsEntry>, I>>(base?: I): Counts_RowsEntry {
+    return Counts_RowsEntry.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Counts_RowsEntry>, I>>(object: I): Counts_RowsEntry {
+    const message = createBaseCounts_RowsEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? 0;
+    return message;
+  },
+};
+
 function createBaseViewRequest(): ViewRequest {
   return { kind: "", ids: [] };
 }
@@ -1757,6 +2028,16 @@ export const EntityServiceService = {
     responseSerialize: (value: ViewResponse): Buffer => Buffer.from(ViewResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ViewResponse => ViewResponse.decode(value),
   },
+  /** How many rows of each of its kinds the caller sees. */
+  count: {
+    path: "/overlay.entity.v1.EntityService/Count" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: CountRequest): Buffer => Buffer.from(CountRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): CountRequest => CountRequest.decode(value),
+    responseSerialize: (value: Counts): Buffer => Buffer.from(Counts.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Counts => Counts.decode(value),
+  },
   /** Role attributes in use by one kind. */
   listAttributes: {
     path: "/overlay.entity.v1.EntityService/ListAttributes" as const,
@@ -1784,6 +2065,8 @@ export interface EntityServiceServer extends UntypedServiceImplementation {
    * members that it contributes to them.
    */
   view: handleUnaryCall<ViewRequest, ViewResponse>;
+  /** How many rows of each of its kinds the caller sees. */
+  count: handleUnaryCall<CountRequest, Counts>;
   /** Role attributes in use by one kind. */
   listAttributes: handleUnaryCall<ListRequest, ListResponse>;
 }
@@ -1880,6 +2163,19 @@ export interface EntityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ViewResponse) => void,
   ): ClientUnaryCall;
+  /** How many rows of each of its kinds the caller sees. */
+  count(request: CountRequest, callback: (error: ServiceError | null, response: Counts) => void): ClientUnaryCall;
+  count(
+    request: CountRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Counts) => void,
+  ): ClientUnaryCall;
+  count(
+    request: CountRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Counts) => void,
+  ): ClientUnaryCall;
   /** Role attributes in use by one kind. */
   listAttributes(
     request: ListRequest,
@@ -1937,6 +2233,10 @@ function longToNumber(int64: { toString(): string }): number {
     throw new globalThis.Error("Value is smaller than Number.MIN_SAFE_INTEGER");
   }
   return num;
+}
+
+function isObject(value: any): boolean {
+  return typeof value === "object" && value !== null;
 }
 
 function isSet(value: any): boolean {
