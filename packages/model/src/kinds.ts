@@ -4,6 +4,7 @@ import { authPolicy } from './entities/auth-policy.js'
 import { authenticator } from './entities/authenticator.js'
 import { config } from './entities/config.js'
 import { configType } from './entities/config-type.js'
+import { controller } from './entities/controller.js'
 import { edgeRouter } from './entities/edge-router.js'
 import { edgeRouterPolicy } from './entities/edge-router-policy.js'
 import { enrollment } from './entities/enrollment.js'
@@ -13,6 +14,8 @@ import { service } from './entities/service.js'
 import { serviceEdgeRouterPolicy } from './entities/service-edge-router-policy.js'
 import { servicePolicy } from './entities/service-policy.js'
 import { session } from './entities/session.js'
+import { terminator } from './entities/terminator.js'
+import { transitRouter } from './entities/transit-router.js'
 import type { Entity } from './kernel/types.js'
 
 const all: readonly Entity[] = [
@@ -22,6 +25,7 @@ const all: readonly Entity[] = [
   authPolicy,
   config,
   configType,
+  controller,
   edgeRouter,
   edgeRouterPolicy,
   enrollment,
@@ -31,6 +35,8 @@ const all: readonly Entity[] = [
   serviceEdgeRouterPolicy,
   servicePolicy,
   session,
+  terminator,
+  transitRouter,
 ]
 
 /** Every kind, by the path segment of its collection. */

@@ -1,4 +1,4 @@
-import { edgeRouter, session } from '@overlay/model'
+import { controller, edgeRouter, session, terminator, transitRouter } from '@overlay/model'
 import {
   changeService,
   entityService,
@@ -32,16 +32,18 @@ import {
   SessionsServiceService,
   serve,
 } from '@overlay/rpc'
+import sql from 'sql-template-tag'
 import { identityEffects } from './events/identity.js'
 import { policyEffects } from './events/policy.js'
 import { sessionCreator } from './rpc/create-session.js'
-import { routers } from './rpc/edge-routers.js'
+import { entities } from './rpc/entities.js'
 import { sessionsService } from './rpc/sessions-service.js'
-import { viewsOf } from './rpc/views.js'
 import { sessionsSettings } from './settings.js'
 import { edgeRouterSeams } from './store/edge-router.js'
 import { sessionSeams } from './store/session.js'
 import { sessionMaker } from './store/session-row.js'
+import { terminatorSeams } from './store/terminator.js'
+import { transitRouterSeams } from './store/transit-router.js'
 
 const settings = readSettings(sessionsSettings, process.env)
 const log = openLog('sessions', { level: settings.logLevel, format: settings.logFormat })
@@ -63,6 +65,7 @@ const owners = {
   policy: remote(EntityServiceService, policyPeers),
   pki: remote(EntityServiceService, pkiPeers),
 }
+const names = namesFrom(owners)
 
 await using identityFollowed = follow(
   history,
@@ -73,13 +76,22 @@ await using identityFollowed = follow(
 await using policyFollowed = follow(
   history,
   remoteSource('policy', remote(ChangeServiceService, policyPeers)),
-  policyEffects(policy),
+  policyEffects(policy, names),
   log,
 )
 await using _ops = await serveOps(settings.opsListen, { log, health: healthOf(history, bus) })
 
-const names = namesFrom(owners)
-const kinds = [kind(edgeRouter, edgeRouterSeams(owners.pki)), kind(session, sessionSeams(policy, names))]
+const kinds = [
+  kind(controller),
+  kind(edgeRouter, edgeRouterSeams(owners.pki)),
+  kind(session, sessionSeams(policy, names)),
+  kind(terminator, terminatorSeams(names)),
+  kind(transitRouter, transitRouterSeams(owners.pki)),
+]
+const loaders = loadersOf(db, [edgeRouter, session, transitRouter], {
+  [edgeRouter.kind]: sql`is_edge`,
+  [transitRouter.kind]: sql`not is_edge`,
+})
 const uniform = entityService(history, kinds, names)
 const create = sessionCreator({
   db,
@@ -96,10 +108,10 @@ await using _server = await serve(
   settings.rpcListen,
   { log, secret: settings.peerSecret, observe: observeCall },
   [
-    host(EntityServiceService, { ...routers(uniform, settled), view: viewsOf(db, uniform.view) }),
+    host(EntityServiceService, entities(uniform, { db, policyFollowed, settled })),
     host(
       ChangeServiceService,
-      changeService(history, loadersOf(db, [edgeRouter, session]), {
+      changeService(history, loaders, {
         identity: identityFollowed,
         policy: policyFollowed,
       }),

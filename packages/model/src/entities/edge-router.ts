@@ -41,4 +41,15 @@ export const edgeRouter = defineEntity({
     },
     services: { to: 'services', knownTo: 'policy', unlisted: true },
   },
+  clientSees: [
+    'appData',
+    'cost',
+    'disabled',
+    'hostname',
+    'isOnline',
+    'name',
+    'noTraversal',
+    'supportedProtocols',
+    'syncStatus',
+  ],
 })

@@ -13,7 +13,7 @@ import type { Grants } from '../store/grants.js'
 /** The members of others' rows that mean something here. */
 interface Told {
   readonly enrollmentWanted?: EnrollmentWish // identity
-  readonly enrollmentId?: string | null // authenticator: by which it came; edge router: by which it may come
+  readonly enrollmentId?: string | null // authenticator: by which it came; router: by which it may come
   readonly isVerified?: boolean // router: it has enrolled
   readonly isEdge?: boolean // router: of the edge, or transit
 }
@@ -59,7 +59,7 @@ export function sessionsEffects(grants: Grants): Effects {
     return [...(await endOfRouterBut(tx, id, made.id)), ...(await insertEnrollment(tx, made))]
   }
   const apply: Effects['apply'] = (tx, changes) => inOrder(tx, changes, effect)
-  return { kinds: ['edge-routers'], apply, reload: apply }
+  return { kinds: ['edge-routers', 'transit-routers'], apply, reload: apply }
 }
 
 const wishOf = (routerId: string, id: string, isEdge: boolean): EnrollmentWish =>

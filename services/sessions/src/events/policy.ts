@@ -1,19 +1,40 @@
-import type { Effects } from '@overlay/platform'
+import type { Effects, Names } from '@overlay/platform'
+import { type Change, ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
+import { nameServices } from '../store/known-service.js'
+import { endTerminators } from '../store/terminator.js'
 import { type AskPolicy, endLost, endSessions } from './lost-access.js'
 
-/** A session ends with its service, and when a policy takes the service away. */
-export const policyEffects = (policy: AskPolicy): Effects => ({
+/** A session ends with its service, and when a policy takes the service away; a terminator with its service. */
+export const policyEffects = (policy: AskPolicy, names: Names): Effects => ({
   kinds: ['services', 'service-policies'],
 
   async apply(tx, changes, upto) {
-    const services = changes.filter(({ kind }) => kind === 'services')
+    const services = servicesIn(changes)
     const gone = services.filter(({ json }) => json.length === 0).map(({ id }) => id)
-    const ended = await endSessions(tx, sql`service_id = any(${gone})`)
+    const ended = [
+      ...(await endSessions(tx, sql`service_id = any(${gone})`)),
+      ...(await endTerminators(tx, sql`service_id = any(${gone})`)),
+    ]
+    await nameServices(tx, services)
     const ids = services.map(({ id }) => id)
     const which = changes.length > services.length ? sql`true` : sql`service_id = any(${ids})`
     return [...ended, ...(await endLost(tx, policy, which, { policy: upto }))]
   },
 
-  reload: (tx, _rows, upto) => endLost(tx, policy, sql`true`, { policy: upto }),
+  async reload(tx, rows, upto) {
+    const services = servicesIn(rows)
+    await tx.query(sql`delete from known_service`)
+    await nameServices(tx, services)
+    // one that is younger than the load is not among its rows
+    const missing = await tx.query<{ id: string }>(sql`
+      select distinct service_id as id from terminator where service_id <> all(${services.map(({ id }) => id)})`)
+    const ids = missing.rows.map(({ id }) => id)
+    const living = await names('services', ids, ownContext(AbortSignal.timeout(30_000)))
+    const gone = ids.filter((id) => !living.has(id))
+    const ended = await endTerminators(tx, sql`service_id = any(${gone})`)
+    return [...ended, ...(await endLost(tx, policy, sql`true`, { policy: upto }))]
+  },
 })
+
+const servicesIn = (changes: readonly Change[]): Change[] => changes.filter(({ kind }) => kind === 'services')

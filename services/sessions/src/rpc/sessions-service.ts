@@ -1,5 +1,5 @@
-import { edgeRouter } from '@overlay/model'
-import { columnsOf, type History, newId, onlyRow, plainOf, rowOf, type Settled } from '@overlay/platform'
+import { edgeRouter, transitRouter } from '@overlay/model'
+import { changeOf, columnsOf, type History, newId, onlyRow, rowOf, type Settled } from '@overlay/platform'
 import { type Context, type Methods, notFound, type SessionsServiceService, type Written } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { describeRouters } from '../store/session.js'
@@ -16,7 +16,7 @@ export const sessionsService = ({ history, create, settled }: Needs): Methods<Se
   async reEnrollEdgeRouter({ id }, context) {
     const fresh = sql`
       is_verified = false, fingerprint = null, cert_pem = null, enrollment_id = ${newId('short')}`
-    const written = await changeRouter(history, context, id, fresh)
+    const written = await changeRouter(history, context, sql`id = ${id} and is_edge`, fresh)
     // differs: the original answers a server error
     if (!written) throw notFound('edgeRouter', id)
     return settled(written, context)
@@ -25,9 +25,9 @@ export const sessionsService = ({ history, create, settled }: Needs): Methods<Se
   // the enrollment that the router names, no other: one that was replaced meanwhile admits nobody
   async admitRouter({ routerId, enrollmentId, certPem, fingerprint }, context) {
     const verified = sql`is_verified = true, fingerprint = ${fingerprint}, cert_pem = ${certPem}`
-    const which = sql`enrollment_id = ${enrollmentId}`
-    const written = await changeRouter(history, context, routerId, verified, which)
-    if (!written) throw notFound('edgeRouter', routerId)
+    const which = sql`id = ${routerId} and enrollment_id = ${enrollmentId}`
+    const written = await changeRouter(history, context, which, verified)
+    if (!written) throw notFound('router', routerId)
     return written
   },
 
@@ -40,26 +40,35 @@ export const sessionsService = ({ history, create, settled }: Needs): Methods<Se
       }),
     }
   },
+
+  // wire: never not found; who is not an admin sees what flows for its own sessions
+  async getRoutePath({ id }, { caller: { identityId, isAdmin } }) {
+    const { rows } = await history.db.query<{ router_ids: string[] }>(sql`
+      select router_ids from circuit
+       where client_id = ${id}
+         and (${isAdmin} or exists (select from session where session.id = client_id and identity_id = ${identityId}))
+       order by circuit.id limit 1`)
+    return { routerIds: rows[0]?.router_ids ?? [] }
+  },
 })
 
-/** Undefined: there is no such router. */
+/** Of either kind. Undefined: there is no such router. */
 async function changeRouter(
   history: History,
   context: Context,
-  id: string,
+  which: Sql,
   set: Sql,
-  which: Sql = sql`true`,
 ): Promise<Written | undefined> {
   const { result, position } = await history.write(context, async (tx) => {
-    const found = await tx.query(sql`
-      select ${columnsOf(edgeRouter)} from router where id = ${id} and is_edge and ${which} for update`)
-    if (!found.rows[0]) return { result: false, changes: [] }
-    const before = plainOf(edgeRouter, rowOf(edgeRouter, found.rows[0]))
+    const found = await tx.query(sql`select ${columnsOf(edgeRouter)} from router where ${which} for update`)
+    const [before] = found.rows
+    if (!before) return { result: undefined, changes: [] }
+    const id = String(before.id)
     const { rows } = await tx.query(sql`
       update router set ${set}, updated_at = clock_timestamp() where id = ${id}
    returning ${columnsOf(edgeRouter)}`)
-    const told = plainOf(edgeRouter, rowOf(edgeRouter, onlyRow(rows)))
-    return { result: true, changes: [{ kind: 'edge-routers', id, before, after: told, told }] }
+    const sort = before.is_edge ? edgeRouter : transitRouter
+    return { result: id, changes: [changeOf(sort, id, rowOf(sort, before), rowOf(sort, onlyRow(rows)))] }
   })
-  return result ? { id, position } : undefined
+  return result === undefined ? undefined : { id: result, position }
 }

@@ -1,9 +1,10 @@
 import type { edgeRouter } from '@overlay/model'
-import { type Db, newId, type Reading, type Seams } from '@overlay/platform'
-import type { EntityServiceService, Methods } from '@overlay/rpc'
+import { type Db, newId, type Seams, type Tx, type Writing } from '@overlay/platform'
+import type { Context, EntityServiceService, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
+import { endTerminators } from './terminator.js'
 
-type Pki = Pick<Methods<EntityServiceService>, 'view'>
+export type Pki = Pick<Methods<EntityServiceService>, 'view'>
 
 /** What a router says of itself while it is connected. */
 export interface Live {
@@ -36,18 +37,21 @@ export async function liveOf(db: Db, ids: readonly string[]): Promise<ReadonlyMa
 
 /** Connection and enrollment, which are not columns of a router. */
 export const edgeRouterSeams = (pki: Pki): Seams<typeof edgeRouter> => ({
-  scope: () => sql`is_edge`,
+  // clients see only routers that have enrolled
+  scope: (_caller, perspective) => (perspective?.asClient ? sql`is_edge and is_verified` : sql`is_edge`),
 
   async writing(_tx, _next, before) {
     return before ? {} : { enrollmentId: newId('short') }
   },
 
-  async view(db, rows, reading) {
+  deleting: endOfRouter,
+
+  async view(db, rows, { context }) {
     const live = await liveOf(
       db,
       rows.map(({ id }) => id),
     )
-    const enrollments = await enrollmentsOf(pki, rows, reading)
+    const enrollments = await enrollmentsOf(pki, 'edge-routers', rows, context)
     return rows.map(({ id, fingerprint }) => {
       const here = live.get(id)
       return {
@@ -60,15 +64,21 @@ export const edgeRouterSeams = (pki: Pki): Seams<typeof edgeRouter> => ({
   },
 })
 
+/** What hangs on a router of either kind goes with it. */
+export async function endOfRouter(tx: Tx, { id }: { readonly id: string }, { also }: Writing): Promise<void> {
+  for (const change of await endTerminators(tx, sql`router_id = ${id}`)) also(change)
+}
+
 /** Enrollment members of those that have not enrolled yet. */
-async function enrollmentsOf(
+export async function enrollmentsOf(
   pki: Pki,
+  kind: string,
   rows: readonly { readonly id: string; readonly isVerified: boolean }[],
-  { context }: Reading,
+  context: Context,
 ): Promise<ReadonlyMap<string, object>> {
   const ids = rows.filter(({ isVerified }) => !isVerified).map(({ id }) => id)
   if (ids.length === 0) return new Map()
-  const { json } = await pki.view({ kind: 'edge-routers', ids }, context)
+  const { json } = await pki.view({ kind, ids }, context)
   return new Map(ids.map((id, i) => [id, membersIn(json[i])]))
 }
 

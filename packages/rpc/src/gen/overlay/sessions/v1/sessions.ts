@@ -36,6 +36,10 @@ export interface AdmitRouterRequest {
   fingerprint: string;
 }
 
+export interface RoutePath {
+  routerIds: string[];
+}
+
 export interface DescribeRoutersRequest {
   ids: string[];
 }
@@ -279,6 +283,79 @@ export const AdmitRouterRequest: MessageFns<AdmitRouterRequest> = {
   },
 };
 
+function createBaseRoutePath(): RoutePath {
+  return { routerIds: [] };
+}
+
+export const RoutePath: MessageFns<RoutePath> = {
+  encode(message: RoutePath, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.routerIds) {
+      writer.uint32(10).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RoutePath {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRoutePath();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.routerIds.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RoutePath {
+    return {
+      routerIds: globalThis.Array.isArray(object?.routerIds)
+        ? object.routerIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.router_ids)
+        ? object.router_ids.map((e: any) => globalThis.String(e))
+        : [],
+    };
+  },
+
+  toJSON(message: RoutePath): unknown {
+    const obj: any = {};
+    if (message.routerIds?.length) {
+      obj.routerIds = message.routerIds;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<RoutePath>, I>>(base?: I): RoutePath {
+    return RoutePath.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RoutePath>, I>>(object: I): RoutePath {
+    const message = createBaseRoutePath();
+    message.routerIds = object.routerIds?.map((e) => e) || [];
+    return message;
+  },
+};
+
 function createBaseDescribeRoutersRequest(): DescribeRoutersRequest {
   return { ids: [] };
 }
@@ -458,6 +535,16 @@ export const SessionsServiceService = {
       Buffer.from(DescribeRoutersResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): DescribeRoutersResponse => DescribeRoutersResponse.decode(value),
   },
+  /** The routers that carry a session, in order; none when nothing flows. */
+  getRoutePath: {
+    path: "/overlay.sessions.v1.SessionsService/GetRoutePath" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: EntityRef): Buffer => Buffer.from(EntityRef.encode(value).finish()),
+    requestDeserialize: (value: Buffer): EntityRef => EntityRef.decode(value),
+    responseSerialize: (value: RoutePath): Buffer => Buffer.from(RoutePath.encode(value).finish()),
+    responseDeserialize: (value: Buffer): RoutePath => RoutePath.decode(value),
+  },
 } as const;
 
 export interface SessionsServiceServer extends UntypedServiceImplementation {
@@ -468,6 +555,8 @@ export interface SessionsServiceServer extends UntypedServiceImplementation {
   admitRouter: handleUnaryCall<AdmitRouterRequest, Written>;
   /** Live members of edge routers: online, host name, protocols. */
   describeRouters: handleUnaryCall<DescribeRoutersRequest, DescribeRoutersResponse>;
+  /** The routers that carry a session, in order; none when nothing flows. */
+  getRoutePath: handleUnaryCall<EntityRef, RoutePath>;
 }
 
 export interface SessionsServiceClient extends Client {
@@ -533,6 +622,22 @@ export interface SessionsServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: DescribeRoutersResponse) => void,
+  ): ClientUnaryCall;
+  /** The routers that carry a session, in order; none when nothing flows. */
+  getRoutePath(
+    request: EntityRef,
+    callback: (error: ServiceError | null, response: RoutePath) => void,
+  ): ClientUnaryCall;
+  getRoutePath(
+    request: EntityRef,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: RoutePath) => void,
+  ): ClientUnaryCall;
+  getRoutePath(
+    request: EntityRef,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: RoutePath) => void,
   ): ClientUnaryCall;
 }
 

@@ -1,0 +1,19 @@
+import { defineEntity } from '../kernel/entity.js'
+import { field } from '../kernel/field.js'
+
+/** An address of its own under which a controller is reached. None while all replicas share one. */
+export const controller = defineEntity({
+  kind: 'controllers',
+  singular: 'controller',
+  owner: 'sessions',
+  fields: {
+    name: field.string({ write: '---' }),
+    ctrlAddress: field.string({ write: '---', nullable: true }),
+    certPem: field.string({ write: '---' }),
+    fingerprint: field.string({ write: '---' }),
+    isOnline: field.bool({ write: '---' }),
+    lastJoinedAt: field.datetime({ write: '---' }),
+    apiAddresses: field.object({ write: '---' }),
+  },
+  links: {},
+})

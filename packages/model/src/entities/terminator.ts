@@ -1,0 +1,35 @@
+import { defineEntity } from '../kernel/entity.js'
+import { field } from '../kernel/field.js'
+
+/** Where a service can be reached: an address behind a router. */
+export const terminator = defineEntity({
+  kind: 'terminators',
+  singular: 'terminator',
+  owner: 'sessions',
+  systemMayGo: true, // made by routers; who administers them may take them away
+  fields: {
+    // wire: written as service and router, read as references of these names beside their ids
+    service: field.ref('services', { write: 'RRO', column: 'service_id' }),
+    router: field.ref('transit-routers', { write: 'RRO', column: 'router_id' }),
+    binding: field.string({ write: 'RRO' }),
+    address: field.string({ write: 'RRO' }),
+    identity: field.string({ write: 'O--', symbolName: 'instanceId', column: 'instance_id' }),
+    identitySecret: field.string({ write: 'O--', format: 'byte', filter: false, secret: true }),
+    hostId: field.string({ write: '---', hidden: true }),
+    cost: field.integer({ min: 0, max: 65535, filter: false }),
+    precedence: field.oneOf(['default', 'required', 'failed'], { filter: false }),
+    dynamicCost: field.integer({ write: '---', filter: false }),
+  },
+  computed: {
+    'service.name': {
+      column: 'select name from known_service where known_service.id = terminator.service_id',
+      type: 'string',
+    },
+    'router.name': {
+      column: 'select name from router where router.id = terminator.router_id',
+      type: 'string',
+    },
+  },
+  links: {},
+  clientSees: ['identity', 'routerId', 'service', 'serviceId'],
+})

@@ -1,0 +1,18 @@
+import type { Tx } from '@overlay/platform'
+import type { Change } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+
+/** Keeps the names of services, by which filters find what belongs to them. */
+export async function nameServices(tx: Tx, changes: readonly Change[]): Promise<void> {
+  const last = new Map(changes.map(({ id, json }) => [id, nameIn(json)]))
+  const named = [...last].filter(([, name]) => name !== undefined)
+  const gone = [...last.keys()].filter((id) => last.get(id) === undefined)
+  await tx.query(sql`delete from known_service where id = any(${gone})`)
+  await tx.query(sql`
+    insert into known_service (id, name)
+    select * from unnest(${named.map(([id]) => id)}::text[], ${named.map(([, name]) => name)}::text[])
+        on conflict (id) do update set name = excluded.name`)
+}
+
+const nameIn = (json: Change['json']): string | undefined =>
+  json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as { readonly name: string }).name : undefined

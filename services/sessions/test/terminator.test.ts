@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto'
+import type { Change } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { expect, test } from 'vitest'
+import { policyEffects } from '../src/events/policy.js'
+import { asClient, type Routers, startRouters } from './routers.js'
+
+const kind = 'terminators'
+
+/** A service and a router, and what a terminator needs at least. */
+async function startPlaces() {
+  const store = await startRouters()
+  store.services.set('wiki', 'the wiki')
+  const router = await store.create('edge-routers', { name: 'r' })
+  const body = { service: 'wiki', router, binding: 'transport', address: 'tcp:localhost:1' }
+  return { store, router, body, [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() }
+}
+
+const upto = { timeline: randomUUID(), number: 1 }
+const row = (id: string, json: object | null): Change => ({
+  kind: 'services',
+  id,
+  json: json ? Buffer.from(JSON.stringify(json)) : Buffer.alloc(0),
+  number: 1,
+  atMs: 0,
+})
+
+/** As when policy tells of its services. */
+async function follow({ db, services }: Routers, how: 'apply' | 'reload', rows: readonly Change[]) {
+  const names = async (_: string, ids: readonly string[]) =>
+    new Map(ids.flatMap((id) => (services.has(id) ? [[id, services.get(id) ?? '']] : [])))
+  const effects = policyEffects({ findLost: async () => ({ lost: [] }) }, names)
+  return db.transaction(undefined, (tx) => effects[how](tx, rows, upto))
+}
+
+test('a terminator shows service and router, and never its secret', async () => {
+  await using places = await startPlaces()
+  const { store, router, body } = places
+  const id = await store.create(kind, {
+    ...body,
+    cost: 10,
+    precedence: 'required',
+    identity: 'inst',
+    identitySecret: 'c2VjcmV0',
+    tags: { a: 'b' },
+  })
+  const shown = await store.get(kind, id)
+  expect(shown).toMatchObject({
+    serviceId: 'wiki',
+    service: { entity: 'services', id: 'wiki', name: 'the wiki' },
+    routerId: router,
+    router: {
+      _links: { self: { href: `./transit-routers/${router}` } },
+      entity: 'transit-routers',
+      id: router,
+      name: 'r',
+    },
+    binding: 'transport',
+    address: 'tcp:localhost:1',
+    identity: 'inst',
+    cost: 10,
+    dynamicCost: 0,
+    precedence: 'required',
+    tags: { a: 'b' },
+  })
+  for (const hidden of ['identitySecret', 'hostId']) expect(shown).not.toHaveProperty(hidden)
+  const { rows } = await store.db.query(sql`select after from audit where kind = ${kind}`)
+  expect(JSON.stringify(rows)).not.toContain('c2VjcmV0')
+})
+
+test('service and router must exist, and an address must be given', async () => {
+  await using places = await startPlaces()
+  const { store, body } = places
+  const create = (more: object) => store.create(kind, { ...body, ...more })
+  await expect(create({ service: 'nothing' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  await expect(create({ router: 'nothing' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  await expect(create({ address: '' })).rejects.toMatchObject({ detail: { field: 'address' } })
+})
+
+test('a binding that is not given follows from the address', async () => {
+  await using places = await startPlaces()
+  const { store, body } = places
+  const binding = async (address: string) =>
+    (await store.get(kind, await store.create(kind, { ...body, binding: '', address }))).binding
+  expect([await binding('udp:localhost:1'), await binding('tcp:localhost:1')]).toEqual(['udp', 'transport'])
+})
+
+test('the router of a terminator may change, its service stays without a word', async () => {
+  await using places = await startPlaces()
+  const { store, body } = places
+  const id = await store.create(kind, body)
+  const other = await store.create('transit-routers', { name: 't' })
+  await store.update(kind, id, { service: 'nothing', router: other })
+  expect(await store.get(kind, id)).toMatchObject({ serviceId: 'wiki', routerId: other })
+  await expect(store.update(kind, id, { router: 'nothing' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
+})
+
+test('what a router made is not changed, but may be removed', async () => {
+  await using places = await startPlaces()
+  const { store, body } = places
+  const id = await store.create(kind, body)
+  await store.db.query(sql`update terminator set is_system = true`)
+  await expect(store.update(kind, id, { cost: 1 })).rejects.toMatchObject({
+    code: 'ENTITY_CAN_NOT_BE_UPDATED',
+  })
+  await store.remove(kind, id)
+  expect(await store.list(kind, '')).toEqual([])
+})
+
+test('a terminator goes with its router, of either kind', async () => {
+  await using places = await startPlaces()
+  const { store, router, body } = places
+  const transit = await store.create('transit-routers', { name: 't' })
+  await store.create(kind, body)
+  await store.create(kind, { ...body, router: transit })
+  await store.remove('edge-routers', router)
+  expect(await store.list(kind, '')).toMatchObject([{ routerId: transit }])
+  await store.remove('transit-routers', transit)
+  expect(await store.list(kind, '')).toEqual([])
+  const { rows } = await store.db.query(
+    sql`select before, after from audit where kind = ${kind} and after is null`,
+  )
+  expect(rows).toHaveLength(2)
+})
+
+test('filters know the names of router and service, as new as policy has them', async () => {
+  await using places = await startPlaces()
+  const { store, body } = places
+  const id = await store.create(kind, body)
+  await follow(store, 'apply', [row('wiki', { name: 'the old wiki' }), row('wiki', { name: 'the wiki' })])
+  const find = async (filter: string) => (await store.list(kind, filter)).map((found) => found.id)
+  expect(await find('router.name = "r" and binding = "transport"')).toEqual([id])
+  expect(store.confirmed()).toBe(0)
+  expect(await find('service.name = "the wiki" and router.name = "r" sort by service.name')).toEqual([id])
+  expect(await find('service.name contains "old"')).toEqual([])
+  expect(store.confirmed()).toBe(2)
+  await expect(find('cost = 1')).rejects.toMatchObject({ code: 'INVALID_FILTER' })
+})
+
+test('a terminator goes with its service', async () => {
+  await using places = await startPlaces()
+  const { store, body } = places
+  store.services.set('blog', 'blog')
+  await store.create(kind, body)
+  await store.create(kind, { ...body, service: 'blog' })
+  await follow(store, 'apply', [row('wiki', { name: 'w' }), row('wiki', null)])
+  expect(await store.list(kind, '')).toMatchObject([{ serviceId: 'blog' }])
+  const { rowCount } = await store.db.query(sql`select from known_service`)
+  expect(rowCount).toBe(0)
+})
+
+test('a load ends the terminators of services that are gone, not those of younger ones', async () => {
+  await using places = await startPlaces()
+  const { store, body } = places
+  for (const id of ['gone', 'younger']) store.services.set(id, id)
+  for (const service of ['wiki', 'gone', 'younger']) await store.create(kind, { ...body, service })
+  store.services.delete('gone')
+  await follow(store, 'reload', [row('wiki', { name: 'wiki' })])
+  expect(await store.list(kind, 'true sort by service')).toMatchObject([
+    { serviceId: 'wiki' },
+    { serviceId: 'younger' },
+  ])
+})
+
+test('clients learn who hosts and through which router, nothing more', async () => {
+  await using places = await startPlaces()
+  const { store, router, body } = places
+  const id = await store.create(kind, { ...body, identity: 'inst' })
+  expect(await store.list(kind, '', asClient)).toEqual([
+    {
+      _links: { self: { href: `./terminators/${id}` } },
+      id,
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+      tags: {},
+      identity: 'inst',
+      routerId: router,
+      serviceId: 'wiki',
+      service: expect.objectContaining({ id: 'wiki', name: 'the wiki' }),
+    },
+  ])
+})
