@@ -1,0 +1,48 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { accountFor, sharedCache } from './account.js'
+import { freePort } from './ports.js'
+import { startPostgres } from './postgres.js'
+import { findPostgres } from './postgres-binaries.js'
+
+export interface TestPostgres extends AsyncDisposable {
+  readonly url: string
+  /** As the process that ends it would: `SIGINT` takes leave of its clients, `SIGKILL` does not. */
+  stop(signal?: 'SIGINT' | 'SIGKILL'): Promise<void>
+  /** Again, at the same address, with the same data. */
+  start(): Promise<void>
+}
+
+/**
+ * A server of its own, that a test may stop and start. With a password it waits for the disk as the product's does.
+ * OVERLAY_TEST_POSTGRES names the directory of its binaries.
+ */
+export async function testPostgres(password?: string): Promise<TestPostgres> {
+  const given = process.env.OVERLAY_TEST_POSTGRES
+  const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
+  const directory = join(home, 'postgres')
+  const account = await accountFor(directory)
+  await chmod(home, 0o711)
+  const binaries =
+    given && !given.startsWith('postgres')
+      ? given
+      : (await findPostgres(account, sharedCache(home))).directory
+  const options = { account, binaries, directory, port: await freePort() }
+  const start = () => startPostgres({ ...options, ...(password !== undefined && { password }) })
+  let server = await start()
+  return {
+    url: server.url,
+    async stop(signal = 'SIGINT') {
+      process.kill(server.pid, signal)
+      await server.ended
+    },
+    async start() {
+      server = await start()
+    },
+    async [Symbol.asyncDispose]() {
+      await server.stop()
+      await rm(home, { recursive: true })
+    },
+  }
+}

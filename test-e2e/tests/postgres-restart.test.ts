@@ -1,0 +1,77 @@
+import { testPostgres } from '@overlay/launcher/testing'
+import { expect, test } from 'vitest'
+import type { Admin } from '../admin.js'
+import type { Member } from '../member.js'
+import { startNetwork } from '../network.js'
+
+interface Load {
+  /** Ids that were acknowledged, by kind. */
+  readonly made: { readonly kind: string; readonly id: string }[]
+  /** Statuses with error codes that came besides success. */
+  readonly refusals: Set<string>
+  stop(): Promise<void>
+}
+
+/** Creates and reads without a pause, until it is stopped. */
+function startLoad(admin: Admin, member: Member): Load {
+  const made: Load['made'][number][] = []
+  const refusals = new Set<string>()
+  let running = true
+  let count = 0
+  const call = async (client: Admin | Member, method: string, path: string, body?: unknown) => {
+    const { status, body: answer } = await client.call(method, path, body)
+    if (status < 300) return answer.data
+    refusals.add(`${status} ${answer.error?.code}`)
+  }
+  const again = async (work: () => Promise<unknown>): Promise<void> => {
+    while (running) await work()
+  }
+  const creating = (kind: string, body: object) =>
+    again(async () => {
+      const data = await call(admin, 'POST', `/${kind}`, { name: `${kind} ${++count}`, ...body })
+      if (data) made.push({ kind, id: (data as { id: string }).id })
+    })
+  const loops = [
+    creating('services', { encryptionRequired: true }),
+    creating('identities', { type: 'Device', isAdmin: false }),
+    creating('identities', { type: 'Device', isAdmin: false, enrollment: { ott: true } }),
+    creating('edge-routers', {}),
+    again(() => call(member, 'GET', '/services')),
+    again(() => call(member, 'GET', '/current-identity')),
+  ]
+  return {
+    made,
+    refusals,
+    async stop() {
+      running = false
+      await Promise.all(loops)
+    },
+  }
+}
+
+test.each(['SIGINT', 'SIGKILL'] as const)(
+  'when Postgres ends by %s all is there again within five seconds of its return, and meanwhile a 503 says so',
+  async (signal) => {
+    await using postgres = await testPostgres('as on disk')
+    await using network = await startNetwork({ env: { DATABASE_URL: postgres.url } })
+    const admin = await network.admin()
+    const member = await admin.enroll({ name: 'alice' })
+    const load = startLoad(admin, member)
+    await expect.poll(() => load.made.length, { timeout: 10_000 }).toBeGreaterThan(20)
+
+    await postgres.stop(signal)
+    const probe = await admin.call('POST', '/services', { name: 'meanwhile', encryptionRequired: true })
+    expect([probe.status, probe.body.error?.code]).toEqual([503, 'UNAVAILABLE'])
+    await postgres.start()
+    const before = load.made.length
+    const kinds = () => new Set(load.made.slice(before).map(({ kind }) => kind)).size
+    await expect.poll(kinds, { timeout: 5000 }).toBe(3)
+    const logsIn = () => network.admin().then(() => true, String)
+    await expect.poll(logsIn, { timeout: 5000 }).toBe(true)
+    await load.stop()
+
+    expect([...load.refusals].filter((refusal) => !/^503 (UNAVAILABLE|TIMEOUT)$/.test(refusal))).toEqual([])
+    for (const { kind, id } of load.made) expect((await admin.call('GET', `/${kind}/${id}`)).status).toBe(200)
+    expect(await member.services()).toEqual([])
+  },
+)
