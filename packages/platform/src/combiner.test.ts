@@ -1,3 +1,4 @@
+import { Fault } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { combine } from './combiner.js'
 
@@ -68,4 +69,15 @@ test('goes on after a failure', async () => {
   const good = add(2)
   await release()
   expect(await good).toBe(20)
+})
+
+test.each(['UNAVAILABLE', 'TIMEOUT'] as const)('a batch that is answered %s fails at once', async (code) => {
+  let runs = 0
+  const add = combine(async (): Promise<never[]> => {
+    runs++
+    throw new Fault(code)
+  })
+  const results = await Promise.allSettled([1, 2, 3].map(add))
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+  expect(runs).toBe(1)
 })

@@ -1,3 +1,5 @@
+import { isAway } from './database-failure.js'
+
 interface Waiting<E, R> {
   readonly entry: E
   resolve(result: R): void
@@ -7,7 +9,8 @@ interface Waiting<E, R> {
 /**
  * Gathers what arrives while a call is under way and gives it to `run` together, at most `limit` at once; the
  * results come in the order of the entries. There is no timer: a lone entry waits for nothing. A batch that fails
- * is repeated entry by entry, so that a bad one fails nobody else; `run` must not leave half of a failed batch.
+ * is repeated entry by entry, so that a bad one fails nobody else, unless no entry is to blame: while the database is
+ * away or late nobody waits for one failure after the other. `run` must not leave half of a failed batch.
  */
 export function combine<E, R>(
   run: (entries: readonly E[]) => Promise<readonly R[]>,
@@ -29,7 +32,7 @@ export function combine<E, R>(
     try {
       await settle(batch)
     } catch (err) {
-      if (batch.length === 1) batch[0]?.reject(err)
+      if (batch.length === 1 || isAway(err)) for (const { reject } of batch) reject(err)
       else for (const one of batch) await settle([one]).catch(one.reject)
     }
     if (waiting.length > 0) setImmediate(next)

@@ -18,6 +18,10 @@ export function failureOf(err: unknown): Failure {
   return { error: err, connectionIsLost: false }
 }
 
+/** Nobody's fault: the database was away or late, and what became of the statement is not known. */
+export const isAway = (err: unknown): boolean =>
+  err instanceof Fault && (err.code === 'UNAVAILABLE' || err.code === 'TIMEOUT')
+
 // of the server: connection exceptions, out of resources, shut down, ended by the server, read-only after a
 // failover; of the network: refused, reset, unreachable, no such host
 const away =

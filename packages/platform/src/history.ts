@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { type Appended, append, type RowChange } from './append.js'
 import type { Bus } from './bus.js'
 import type { Database, Tx } from './database.js'
+import { isAway } from './database-failure.js'
 import { leading } from './message.js'
 import { startReaping } from './reaper.js'
 import { openTail } from './tail.js'
@@ -161,6 +162,3 @@ export async function openHistory(
 /** What has changed, for who listens on the bus alone; a hint, so not more than fits a small message. */
 const keysOf = (changes: readonly Change[]): object[] =>
   changes.slice(0, MAX_KEYS).map(({ kind, id, json }) => ({ kind, id, deleted: json.length === 0 }))
-
-const isAway = (err: unknown): boolean =>
-  err instanceof Fault && (err.code === 'UNAVAILABLE' || err.code === 'TIMEOUT')
