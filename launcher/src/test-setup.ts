@@ -9,5 +9,5 @@ export async function setup(): Promise<() => Promise<void>> {
   }
   const postgres = await testPostgres()
   process.env.OVERLAY_TEST_POSTGRES_URL = postgres.url
-  return () => postgres[Symbol.asyncDispose]()
+  return async () => postgres[Symbol.asyncDispose]()
 }
