@@ -1,3 +1,4 @@
+import { Fault } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeCertificate } from '../testing/certificates.js'
 import { ALICE } from '../testing/fakes.js'
@@ -61,6 +62,21 @@ test('a session certificate is shown without meta', async () => {
   expect(lastCall('identity.entities.get')?.request).toMatchObject({
     ref: { kind: 'current-api-session/certificates', id: 'c1' },
   })
+})
+
+test.each([
+  ['GET', 'identity.entities.get'],
+  ['DELETE', 'identity.entities.delete'],
+])('%s of what is not there does not name it', async (method, call) => {
+  gateway.fakes.instead.set(call, async () => {
+    throw new Fault('NOT_FOUND', 'apiSessionCertificate with id c1 not found')
+  })
+  const { status, json } = await gateway.ask(`${C}/current-api-session/certificates/c1`, {
+    method,
+    token: ALICE,
+  })
+  expect([status, json.error?.code, json.error?.cause]).toEqual([404, 'NOT_FOUND', undefined])
+  gateway.fakes.instead.delete(call)
 })
 
 test.each([

@@ -1,4 +1,5 @@
 import { apiSessionCertificate } from '@overlay/model'
+import { Fault } from '@overlay/rpc'
 import type { OwnWrites } from '../auth/own-writes.js'
 import { around, created, detail, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
@@ -22,6 +23,12 @@ const pem = <N extends string>(name: string, member: N, maxLength?: number) =>
 const extension = pem('identityExtendEnrollmentRequest', 'clientCertCsr')
 const verification = pem('identityExtendValidateEnrollmentRequest', 'clientCert', longestPem)
 const wanted = pem('currentApiSessionCertificateCreate', 'csr')
+
+/** wire: what is not there, or another session's, is not named. */
+const found = <T>(row: Promise<T>): Promise<T> =>
+  row.catch((err: unknown) => {
+    throw err instanceof Fault && err.code === 'NOT_FOUND' ? new Fault('NOT_FOUND', undefined, err) : err
+  })
 
 /** Certificates that callers ask for themselves: to log in with from now on, and for routers to know a session by. */
 export function ownCertificates({ identity, entitiesOf }: Services, own: OwnWrites): Handlers {
@@ -59,9 +66,14 @@ export function ownCertificates({ identity, entitiesOf }: Services, own: OwnWrit
     'GET /current-api-session/certificates/{id}': {
       about: { data: listedSchemaOf(apiSessionCertificate) },
       handle: async (ask, { id }) => {
-        const shown = await rows.get({ ref: { kind, id }, perspective: undefined }, ask.context())
+        const shown = await found(rows.get({ ref: { kind, id }, perspective: undefined }, ask.context()))
         return send(ask, 200, around('{"data":', shown.json, ',"meta":null}')) // wire: null here
       },
+    },
+    'DELETE /current-api-session/certificates/{id}': async (ask, { id }) => {
+      const { position } = await found(rows.delete({ kind, id }, ask.context()))
+      own.note('identity', position)
+      return empty(ask)
     },
   }
 }

@@ -24,6 +24,9 @@ type Own = Pick<
 
 export type Issuer = Pick<Methods<PkiServiceService>, 'extendCertificate' | 'issueSessionCertificate'>
 
+/** wire: not a word about what is wrong with it. */
+const notPending = (): Fault => new Fault('INVALID_CLIENT_CERT')
+
 /** Certificates that callers ask for themselves. The order of the steps is the order of the checks. */
 export function ownCertificates(history: History, pki: Issuer): Own {
   const issuedToCaller = async (id: string, { caller }: Context): Promise<Authenticator> => {
@@ -59,8 +62,8 @@ export function ownCertificates(history: History, pki: Issuer): Own {
     async verifyOwnAuthenticator({ id, certPem }, context) {
       const { fingerprint, unverifiedFingerprint: pending } = await issuedToCaller(id, context)
       if (pending === null) throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
-      const verified = onlyCertificate(certPem, 'INVALID_CLIENT_CERT')
-      if (fingerprintOf(verified) !== pending) throw new Fault('INVALID_CLIENT_CERT')
+      const verified = onlyCertificate(certPem, notPending)
+      if (fingerprintOf(verified) !== pending) throw notPending()
       const { identityId, apiSessionId } = context.caller
       const { position } = await history.write(context, async (tx) => {
         // before all others, as whoever deletes it has it: who waits for whom does not turn in a circle
