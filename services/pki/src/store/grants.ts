@@ -31,7 +31,7 @@ export function openGrants({ address, identityMinutes, routerMinutes, now, keyri
     made(wish) {
       const minutes = wish.identityId ? identityMinutes : routerMinutes
       return signed({
-        id: wish.id || newId('short'),
+        id: wish.id || newId('base62'), // wire: longer than those that the system chooses
         token: wish.token || randomUUID(),
         method: wish.method as Method,
         identityId: wish.identityId || null,
