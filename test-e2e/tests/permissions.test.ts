@@ -17,6 +17,8 @@ const inAnHour = () => ({ expiresAt: new Date(Date.now() + 3_600_000).toISOStrin
 const bodies: Readonly<Record<string, () => unknown>> = {
   'POST /authenticate': () => ({}),
   'POST /enroll': () => 'no request',
+  'POST /routers': () => ({ name: `router-${made++}` }),
+  'PUT /routers/{id}': () => ({ name: `router-${made++}` }),
   'POST /sessions': () => ({ serviceId: 'nothing', type: 'Dial' }),
   'PUT /current-identity/authenticators/{id}': () => ({ ...credentials, currentPassword: 'incorrect' }),
   'PATCH /current-identity/authenticators/{id}': () => ({ currentPassword: 'incorrect' }),

@@ -41,6 +41,13 @@ export const samples: Readonly<Record<string, (admin: Admin, name: string) => Pr
   identities: async (_, name) => ({ name, type: 'Device', isAdmin: false, roleAttributes: ['b', 'a'] }),
   'service-edge-router-policies': async (_, name) => ({ name, semantic: 'AnyOf', serviceRoles: ['#all'] }),
   'service-policies': async (_, name) => ({ name, type: 'Bind', semantic: 'AllOf', serviceRoles: ['#a'] }),
+  terminators: async (admin, name) => ({
+    service: await admin.create('services', { name: `${name}-${Date.now()}`, encryptionRequired: true }),
+    router: await admin.create('transit-routers', { name: `${name}-${Date.now()}` }),
+    binding: 'transport',
+    address: 'tcp:localhost:80',
+  }),
+  'transit-routers': async (_, name) => ({ name, cost: 2, noTraversal: true }),
   services: async (_, name) => ({ name, encryptionRequired: true, maxIdleTimeMillis: 5 }),
 }
 

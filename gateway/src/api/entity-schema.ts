@@ -35,6 +35,16 @@ export function listedSchemaOf(entity: Entity): JsonSchema {
   return { title: entity.singular, type: 'object', properties }
 }
 
+/** The same, where clients see less. */
+export function clientSchemaOf(entity: Entity): JsonSchema {
+  const { properties, ...rest } = listedSchemaOf(entity) as ObjectSchema & JsonSchema
+  const seen = new Set([...ofEveryKind, ...(entity.clientSees ?? Object.keys(properties))])
+  const less = Object.fromEntries(Object.entries(properties).filter(([name]) => seen.has(name)))
+  return { ...rest, title: `${entity.singular}ForClients`, properties: less }
+}
+
+const ofEveryKind = ['id', 'createdAt', 'updatedAt', 'tags', '_links']
+
 function put(
   properties: Record<string, unknown>,
   [name = '', ...rest]: readonly string[],

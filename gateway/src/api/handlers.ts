@@ -1,4 +1,4 @@
-import { kinds } from '@overlay/model'
+import { kinds, transitRouter } from '@overlay/model'
 import type { Build } from '../about.js'
 import type { OwnWrites } from '../auth/own-writes.js'
 import type { ServiceLists } from '../auth/service-lists.js'
@@ -7,6 +7,7 @@ import type { MountedApi } from '../http/frame.js'
 import type { Services } from '../http/services.js'
 import { authenticate } from './authenticate.js'
 import { caCertificates } from './cacerts.js'
+import { clientLists } from './client-lists.js'
 import { type Caches, current } from './current.js'
 import { enroll } from './enroll.js'
 import { enrollments } from './enrollments.js'
@@ -18,6 +19,7 @@ import { ownCertificates } from './own-certificates.js'
 import { clientServices } from './services.js'
 import { sessions } from './sessions.js'
 import { documents, specs } from './specs.js'
+import { summary } from './summary.js'
 import { uniform } from './uniform.js'
 
 export interface ApisOptions {
@@ -33,6 +35,7 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
   const docs = documents(address, () => apis)
   const everywhere: Handlers = {
     ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services, own))),
+    ...uniform(transitRouter, services, own, 'routers'), // wire: the same under two names
     ...info(address, build),
     ...caCertificates(services.pki),
     ...specs(docs, build),
@@ -44,12 +47,17 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
     ...ownAuthenticators(services, own),
     ...ownCertificates(services, own),
     ...sessions(services),
+    ...summary(services),
   }
   const apis: readonly MountedApi[] = [
     {
       api: 'client',
       operations: client,
-      handlers: { ...everywhere, ...clientServices(services, caches.headers, caches.lists) },
+      handlers: {
+        ...everywhere,
+        ...clientServices(services, caches.headers, caches.lists),
+        ...clientLists(services),
+      },
     },
     { api: 'management', operations: management, handlers: everywhere },
   ]

@@ -26,11 +26,11 @@ test.each([
   ],
   [
     'a path that is only pending is unknown',
-    `${M}/terminators`,
+    `${M}/external-jwt-signers`,
     {},
     404,
     'NOT_FOUND',
-    `path ${M}/terminators was not found`,
+    `path ${M}/external-jwt-signers was not found`,
   ],
   [
     'a bare path belongs to the client API',

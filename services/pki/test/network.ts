@@ -43,7 +43,10 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
       identities: rowsOf('identities'),
       authenticators: rowsOf('authenticators'),
     }),
-    sessions: localSource(owners.sessions, { 'edge-routers': rowsOf('edge-routers') }),
+    sessions: localSource(owners.sessions, {
+      'edge-routers': rowsOf('edge-routers'),
+      'transit-routers': rowsOf('transit-routers'),
+    }),
   }
   const service = await openService({
     history,
@@ -109,8 +112,9 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     /** A router that is to enroll; answers with its token. */
     async routerWish(method: 'erott' | 'trott', routerId: string = randomUUID()) {
       const id = randomUUID()
-      const router = { name: 'r1', isVerified: false, enrollmentId: id, isEdge: method === 'erott' }
-      await tell('sessions', 'edge-routers', routerId, router)
+      const isEdge = method === 'erott'
+      const router = { name: 'r1', isVerified: false, enrollmentId: id, isEdge }
+      await tell('sessions', isEdge ? 'edge-routers' : 'transit-routers', routerId, router)
       return { id, routerId, token: String((await outstanding()).find((row) => row.id === id)?.token) }
     },
     enroll: (request: Partial<EnrollRequest>) => service.pki.enroll({ ...noRequest, ...request }, context),

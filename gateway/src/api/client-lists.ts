@@ -1,0 +1,58 @@
+import { edgeRouter, terminator } from '@overlay/model'
+import type { Perspective, Selection } from '@overlay/rpc'
+import type { Ask } from '../http/ask.js'
+import type { Handlers } from '../http/endpoint.js'
+import { list, listRequest } from '../http/list.js'
+import { byRole, paging } from '../http/query.js'
+import type { Services } from '../http/services.js'
+import { sessionOf } from './current.js'
+import { clientSchemaOf } from './entity-schema.js'
+
+const asClient: Perspective = {
+  asIdentity: '',
+  configTypes: [],
+  hasConfigTypes: false,
+  policyType: '',
+  asClient: true,
+}
+
+/** Lists of which clients see less than admins. */
+export function clientLists({ entitiesOf }: Services): Handlers {
+  const policy = entitiesOf('policy')
+  const rows = entitiesOf('sessions')
+
+  const routersOf = (ask: Ask): Promise<Selection> | Selection => {
+    const { identityId, isAdmin } = sessionOf(ask)
+    if (isAdmin) return everyRouter
+    const from = { kind: 'identities', id: identityId }
+    return policy.select({ from, link: edgeRouter.kind, perspective: undefined }, ask.context())
+  }
+  return {
+    'GET /current-identity/edge-routers': {
+      query: [...paging, ...byRole],
+      about: { data: clientSchemaOf(edgeRouter), page: true },
+      handle: async (ask) => {
+        const within = await routersOf(ask)
+        return list(ask, edgeRouter, listRequest(ask, edgeRouter.kind, within, asClient), rows.list)
+      },
+    },
+
+    'GET /services/{id}/terminators': {
+      query: paging,
+      about: { data: clientSchemaOf(terminator), page: true },
+      handle: async (ask, { id }) => {
+        const ref = { kind: 'services', id }
+        await policy.get({ ref, perspective: undefined }, ask.context()) // 404 where it is not visible
+        const within = { ids: [], roles: [], symbol: 'service', value: id }
+        return list(ask, terminator, listRequest(ask, terminator.kind, within, asClient), rows.list)
+      },
+    },
+  }
+}
+
+const everyRouter: Selection = {
+  ids: [],
+  roles: [{ roles: ['#all'], semantic: 'AnyOf' }],
+  symbol: '',
+  value: '',
+}

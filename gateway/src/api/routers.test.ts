@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ADMIN, ALICE } from '../testing/fakes.js'
+import { startGateway, type TestGateway } from '../testing/gateway.js'
+
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway[Symbol.asyncDispose]())
+
+const M = '/edge/management/v1'
+const C = '/edge/client/v1'
+const lastOf = (method: string) =>
+  gateway.fakes.calls.findLast((call) => call.method === method)?.request as Record<string, unknown>
+
+test('transit routers have two names, and one in what is answered', async () => {
+  const { json } = await gateway.ask(`${M}/routers`, { method: 'POST', token: ADMIN, body: { name: 't' } })
+  expect(json.data).toEqual({ _links: { self: { href: './transit-routers/new-id' } }, id: 'new-id' })
+  expect(lastOf('sessions.entities.create')).toMatchObject({ kind: 'transit-routers' })
+  await gateway.ask(`${M}/routers`, { token: ADMIN })
+  expect(lastOf('sessions.entities.list')).toMatchObject({ kind: 'transit-routers' })
+})
+
+test('a client lists where a service that it sees is hosted', async () => {
+  const { status } = await gateway.ask(`${C}/services/wiki/terminators`, { token: ALICE })
+  expect(status).toBe(200)
+  expect(lastOf('sessions.entities.list')).toMatchObject({
+    kind: 'terminators',
+    within: { symbol: 'service', value: 'wiki' },
+    perspective: { asClient: true },
+  })
+  const hidden = await gateway.ask(`${C}/services/nothing/terminators`, { token: ALICE })
+  expect([hidden.status, hidden.json.error?.code]).toEqual([404, 'NOT_FOUND'])
+})
+
+test('a client lists the routers that its policies give it, an admin all', async () => {
+  gateway.fakes.instead.set('policy.entities.select', async () => ({
+    ids: ['r1'],
+    roles: [],
+    symbol: '',
+    value: '',
+  }))
+  await gateway.ask(`${C}/current-identity/edge-routers`, { token: ALICE })
+  expect(lastOf('policy.entities.select')).toMatchObject({
+    from: { kind: 'identities', id: 'i-2222' },
+    link: 'edge-routers',
+  })
+  const seen = { kind: 'edge-routers', perspective: { asClient: true } }
+  expect(lastOf('sessions.entities.list')).toMatchObject({ ...seen, within: { ids: ['r1'] } })
+  await gateway.ask(`${C}/current-identity/edge-routers`, { token: ADMIN })
+  expect(lastOf('sessions.entities.list')).toMatchObject({
+    ...seen,
+    within: { roles: [{ roles: ['#all'] }] },
+  })
+})
+
+test('the path of a session is told in order', async () => {
+  gateway.fakes.instead.set('sessions.getRoutePath', async () => ({ routerIds: ['r2', 'r1'] }))
+  const { json } = await gateway.ask(`${M}/sessions/s1/route-path`, { token: ALICE })
+  expect(json).toEqual({ data: { routePath: ['r2', 'r1'] }, meta: {} })
+})
+
+test('the summary counts what every owner has, and nothing twice', async () => {
+  const counts: Record<string, object> = {
+    policy: { services: 3 },
+    sessions: { 'edge-routers': 1, 'transit-routers': 2 },
+  }
+  for (const owner of ['identity', 'pki', 'policy', 'sessions'])
+    gateway.fakes.instead.set(`${owner}.entities.count`, async () => ({ rows: counts[owner] ?? {} }))
+  const { json } = await gateway.ask(`${M}/summary`, { token: ADMIN })
+  expect(json).toMatchObject({
+    data: { services: 3, 'services.edge': 3, routers: 2, 'routers.edge': 1, identities: 0, mfas: 0 },
+    meta: null,
+  })
+  expect(Object.keys(json.data as object)).toHaveLength(26)
+})

@@ -1,0 +1,63 @@
+import { kinds } from '@overlay/model'
+import { send } from '../http/answer.js'
+import type { Handlers } from '../http/endpoint.js'
+import type { Services } from '../http/services.js'
+
+/** wire: what is counted, by the names of the original. What is no kind here does not exist, so there is none of it. */
+const counted = [
+  'apiSessionCertificates',
+  'apiSessions',
+  'authPolicies',
+  'authenticators',
+  'cas',
+  'configTypes',
+  'configs',
+  'controllers',
+  'edgeRouterPolicies',
+  'enrollments',
+  'eventualEvents',
+  'externalJwtSigners',
+  'identities',
+  'identityTypes',
+  'mfas',
+  'postureCheckTypes',
+  'postureChecks',
+  'revocations',
+  'routers',
+  'routers.edge',
+  'serviceEdgeRouterPolicies',
+  'servicePolicies',
+  'services',
+  'services.edge',
+  'sessions',
+  'terminators',
+] as const
+
+const kindOf: Readonly<Record<string, string>> = {
+  ...Object.fromEntries([...kinds.values()].map(({ kind, plural }) => [plural, kind])),
+  routers: 'transit-routers', // this list shows both sorts
+  'routers.edge': 'edge-routers',
+  'services.edge': 'services',
+}
+
+const owners = new Set([...kinds.values()].map(({ owner }) => owner))
+
+const number = { type: 'integer' }
+const schema = {
+  title: 'summary',
+  type: 'object',
+  properties: Object.fromEntries(counted.map((name) => [name, number])),
+}
+
+/** How much there is of everything. Each owner counts its own rows. */
+export const summary = ({ entitiesOf }: Services): Handlers => ({
+  'GET /summary': {
+    about: { data: schema },
+    handle: async (ask) => {
+      const counts = await Promise.all([...owners].map((owner) => entitiesOf(owner).count({}, ask.context())))
+      const rows: Record<string, number> = Object.assign({}, ...counts.map((count) => count.rows))
+      const data = Object.fromEntries(counted.map((name) => [name, rows[kindOf[name] ?? ''] ?? 0]))
+      return send(ask, 200, JSON.stringify({ data, meta: null })) // wire: null here
+    },
+  },
+})
