@@ -39,21 +39,25 @@ export function openClient({ addresses, caPem }: Server, api: string, certificat
   const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
     const address = addresses[turn++ % addresses.length]
     const raw = typeof body === 'string'
+    const content = raw || body === undefined ? body : JSON.stringify(body)
     const headers = {
       accept: 'application/json',
       ...(token && { 'zt-session': token }),
-      ...(body !== undefined && { 'content-type': raw ? 'text/plain' : 'application/json' }),
+      ...(content !== undefined && {
+        'content-type': raw ? 'text/plain' : 'application/json',
+        'content-length': Buffer.byteLength(content), // by itself node sends none with a DELETE
+      }),
     }
     return new Promise((resolve, reject) => {
       const asked = request(`https://${address}${api}${path}`, { method, agent, headers }, (answer) => {
         text(answer)
-          .then((content) => {
-            resolve({ status: answer.statusCode ?? 0, body: bodyOf(answer.headers['content-type'], content) })
+          .then((said) => {
+            resolve({ status: answer.statusCode ?? 0, body: bodyOf(answer.headers['content-type'], said) })
           })
           .catch(reject)
       })
       asked.on('error', reject)
-      asked.end(body === undefined || raw ? body : JSON.stringify(body))
+      asked.end(content)
     })
   }
 
