@@ -58,7 +58,8 @@ export function writes({ history, kindOf, names }: Store): Writes {
       const { entity, seams } = found
       return written(entity, id, history, context, async (tx, also) => {
         const before = await findRow(tx, found, id, context, true)
-        if (!before) throw notFound(entity.plural, id) // wire: the plural, here only
+        // wire: the plural, here only, and of policies only
+        if (!before) throw notFound(entity.fields.semantic ? entity.plural : entity.singular, id)
         if (!entity.systemMayGo) refuseSystem(entity, before, 'delete')
         await seams.deleting?.(tx, before, { context, also })
         await tx.query(sql`delete from ${tableOf(entity)} where id = ${id}`)
