@@ -33,13 +33,15 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   await initialize(options, data)
   await clearLeftover(data)
 
-  const server = await startTied({
-    path: join(binaries, 'postgres'),
-    args: flags(options, data),
-    account,
-    readyWords: 'ready to accept connections',
-    logFile: join(directory, 'postgres.log'),
-  })
+  const server = await untilAlone(() =>
+    startTied({
+      path: join(binaries, 'postgres'),
+      args: flags(options, data),
+      account,
+      readyWords: 'ready to accept connections',
+      logFile: join(directory, 'postgres.log'),
+    }),
+  )
   const credentials = password === undefined ? user : `${user}:${password}`
   return { ...server, url: `postgres://${credentials}@127.0.0.1:${port}/postgres` }
 }
@@ -73,6 +75,21 @@ async function initialize(
   await promisify(execFile)(join(binaries, 'initdb'), args, { ...account, env, cwd: '/' })
   await rm(passwordFile)
   await rename(unfinished, data)
+}
+
+const orphansMs = 3000
+
+/** The children of a server that was killed end in a moment, but not before they notice. */
+async function untilAlone(start: () => Promise<Running>): Promise<Running> {
+  const deadline = Date.now() + orphansMs
+  for (;;) {
+    try {
+      return await start()
+    } catch (err) {
+      if (!(err as Error).message.includes('still in use') || Date.now() > deadline) throw err
+      await pause(100)
+    }
+  }
 }
 
 async function give(path: string, { uid, gid }: Account): Promise<void> {

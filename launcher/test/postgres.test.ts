@@ -40,6 +40,28 @@ test('starts again after it was killed, though the process id it left now belong
   await withClient(second.url, (client) => client.query('select 1'))
 })
 
+test('starts when what a killed server has left at work has ended', async () => {
+  const options = await place()
+  const first = await startPostgres(options)
+  let busy: Promise<unknown> = Promise.resolve()
+  const pid = await new Promise<number>((begin) => {
+    busy = withClient(first.url, async (client) => {
+      const { rows } = await client.query('select pg_backend_pid() as pid')
+      begin(rows[0].pid)
+      await client.query('select count(*) from generate_series(1, 1e9::bigint) n where n % 7 = 0')
+    }).catch(() => undefined) // killed below
+  })
+  process.kill(first.pid, 'SIGKILL')
+  await first.ended
+  const starting = startPostgres(options)
+  const log = () => readFile(join(options.directory, 'postgres.log'), 'utf8')
+  await expect.poll(log, { timeout: 5000 }).toContain('still in use')
+  process.kill(pid, 'SIGKILL')
+  const second = await starting
+  onTestFinished(second.stop)
+  await busy
+})
+
 test('ends when the launcher is killed, and can be started at once', async () => {
   const options = await place()
   const script = `
