@@ -29,12 +29,6 @@ test('a required member that is missing is told, with no value', () => {
 test('null counts as missing', () => {
   expect(create({ name: null, encryptionRequired: true })).toEqual(refused('name', 'is required'))
 })
-test.each(['password', 'currentPassword'])('what was sent as %s does not come back', (field) => {
-  const schema = { type: 'object', properties: { [field]: { type: 'string', minLength: 5 } } }
-  expect(thrown(() => check(schema, { [field]: 'pass' }))).toEqual(
-    refused(field, 'should be at least 5 chars long', ''),
-  )
-})
 test('of several mistakes the first by name is told', () => {
   expect(create({ type: 'Nope' }, identity)).toEqual(refused('isAdmin', 'is required'))
 })

@@ -64,12 +64,9 @@ function refusalOf(errors: readonly ErrorObject[]): Fault {
   return invalid(
     field,
     `${field} in body ${reasonOf(first)}`,
-    first.keyword === 'required' ? undefined : isSecret(field) ? '' : first.data,
+    first.keyword === 'required' ? undefined : first.data,
   )
 }
-
-/** differs: a password does not come back. */
-const isSecret = (field: string): boolean => /password$/i.test(field)
 
 /** Nested names have dots, array members their index: `primary.cert`, `0.configId`. */
 function fieldOf({ instancePath, keyword, params }: ErrorObject): string {
