@@ -1,6 +1,7 @@
+import { goTime } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { ALICE, sessionFor } from '../testing/fakes.js'
-import { goTime, sessionJson, sessionOf } from './session.js'
+import { sessionJson, sessionOf } from './session.js'
 
 test.each([
   [Date.UTC(2026, 0, 1, 10, 0, 0, 123), '2026-01-01 10:00:00.123 +0000 UTC'],

@@ -1,4 +1,4 @@
-import type { ApiSession, Caller, Position } from '@overlay/rpc'
+import { type ApiSession, type Caller, goTime, type Position } from '@overlay/rpc'
 
 /** An API session as a gateway remembers it. */
 export interface Session {
@@ -49,11 +49,6 @@ export function expiryText(session: Session): string {
   const text = goTime(storedActivityMs + timeoutSeconds * 1000)
   session.expiry = { storedMs: storedActivityMs, text }
   return text
-}
-
-export function goTime(ms: number): string {
-  const [date = '', time = ''] = new Date(ms).toISOString().slice(0, -1).split('T')
-  return `${date} ${time.replace(/\.?0+$/, '')} +0000 UTC`
 }
 
 /** The session in wire shape: what moves with time is added to what does not. */

@@ -55,7 +55,7 @@ export async function refresh(
   context: Context,
 ): Promise<Written> {
   if (expiresAtMs <= now().getTime())
-    throw invalid('expiresAt', 'expiresAt must be in the future', new Date(expiresAtMs).toISOString())
+    throw invalid('expiresAt', 'expiresAt must be in the future', new Date(expiresAtMs))
   const { position } = await history.write(context, async (tx) => {
     const changes = await renewEnrollment(tx, id, (known) => {
       // differs: not a crash
