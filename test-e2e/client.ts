@@ -78,4 +78,4 @@ export function openClient({ addresses, caPem }: Server, api: string, certificat
 }
 
 const bodyOf = (type: string | undefined, content: string): Answer['body'] =>
-  type === 'application/json' ? (JSON.parse(content) as Answer['body']) : { data: content, meta: {} }
+  type?.startsWith('application/json') ? (JSON.parse(content) as Answer['body']) : { data: content, meta: {} }
