@@ -3,34 +3,23 @@ import {
   changeService,
   entityService,
   follow,
-  guardProcess,
   healthOf,
   kind,
   loadersOf,
   namesFrom,
-  observeCall,
-  openBus,
-  openDatabase,
-  openHistory,
-  openLog,
   positionFollowed,
   readSettings,
-  remoteSource,
-  serveOps,
+  runService,
   settling,
-  untilMigrated,
-  untilStopped,
 } from '@overlay/platform'
 import {
   ChangeServiceService,
-  connectPeers,
   EntityServiceService,
   host,
   IdentityServiceService,
   PolicyServiceService,
   remote,
   SessionsServiceService,
-  serve,
 } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { identityEffects } from './events/identity.js'
@@ -46,79 +35,43 @@ import { terminatorSeams } from './store/terminator.js'
 import { transitRouterSeams } from './store/transit-router.js'
 
 const settings = readSettings(sessionsSettings, process.env)
-const log = openLog('sessions', { level: settings.logLevel, format: settings.logFormat })
-guardProcess(log)
-await untilMigrated(settings.databaseUrl, 'sessions', `${import.meta.dirname}/../migrations`, { log })
+const migrations = `${import.meta.dirname}/../migrations`
+await runService({ schema: 'sessions', settings, migrations }, async (grounds) => {
+  const { bus, connect, db, history, log, serve } = grounds
+  await using identity = connect('identity', settings.identityPeers)
+  await using pki = connect('pki', settings.pkiPeers)
+  await using policy = connect('policy', settings.policyPeers)
 
-const secret = { secret: settings.peerSecret }
-await using bus = await openBus(settings.natsUrl, log)
-await using db = openDatabase(settings.databaseUrl, 'sessions')
-await using history = await openHistory(db, bus, log)
-await using identityPeers = connectPeers(settings.identityPeers, secret)
-await using pkiPeers = connectPeers(settings.pkiPeers, secret)
-await using policyPeers = connectPeers(settings.policyPeers, secret)
+  const access = remote(PolicyServiceService, policy.peers)
+  const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
+  await using identityFollowed = follow(history, identity.source, identityEffects(access), log)
+  await using policyFollowed = follow(history, policy.source, policyEffects(access, names), log)
 
-const identity = remote(IdentityServiceService, identityPeers)
-const policy = remote(PolicyServiceService, policyPeers)
-const owners = {
-  identity: remote(EntityServiceService, identityPeers),
-  policy: remote(EntityServiceService, policyPeers),
-  pki: remote(EntityServiceService, pkiPeers),
-}
-const names = namesFrom(owners)
-
-await using identityFollowed = follow(
-  history,
-  remoteSource('identity', remote(ChangeServiceService, identityPeers)),
-  identityEffects(policy),
-  log,
-)
-await using policyFollowed = follow(
-  history,
-  remoteSource('policy', remote(ChangeServiceService, policyPeers)),
-  policyEffects(policy, names),
-  log,
-)
-await using _ops = await serveOps(settings.opsListen, { log, health: healthOf(history, bus) })
-
-const kinds = [
-  kind(controller),
-  kind(edgeRouter, edgeRouterSeams(owners.pki)),
-  kind(session, sessionSeams(policy, names)),
-  kind(terminator, terminatorSeams(names)),
-  kind(transitRouter, transitRouterSeams(owners.pki)),
-]
-const loaders = loadersOf(db, [edgeRouter, session, transitRouter], {
-  [edgeRouter.kind]: sql`is_edge`,
-  [transitRouter.kind]: sql`not is_edge`,
-})
-const uniform = entityService(history, kinds, names)
-const create = sessionCreator({
-  db,
-  make: sessionMaker(db),
-  policy,
-  identity,
-  followed: (schema) => positionFollowed(db, schema),
-})
-const settled = settling(
-  'sessions',
-  [identityPeers, pkiPeers, policyPeers].map((peers) => remote(ChangeServiceService, peers)),
-)
-await using _server = await serve(
-  settings.rpcListen,
-  { log, secret: settings.peerSecret, observe: observeCall },
-  [
+  const kinds = [
+    kind(controller),
+    kind(edgeRouter, edgeRouterSeams(pki.entities)),
+    kind(session, sessionSeams(access, names)),
+    kind(terminator, terminatorSeams(names)),
+    kind(transitRouter, transitRouterSeams(pki.entities)),
+  ]
+  const loaders = loadersOf(db, [edgeRouter, session, transitRouter], {
+    [edgeRouter.kind]: sql`is_edge`,
+    [transitRouter.kind]: sql`not is_edge`,
+  })
+  const uniform = entityService(history, kinds, names)
+  const create = sessionCreator({
+    db,
+    make: sessionMaker(db),
+    policy: access,
+    identity: remote(IdentityServiceService, identity.peers),
+    followed: (schema) => positionFollowed(db, schema),
+  })
+  const settled = settling('sessions', [identity.changes, pki.changes, policy.changes])
+  const followed = { identity: identityFollowed, policy: policyFollowed }
+  const hosted = [
     host(EntityServiceService, entities(uniform, { db, policyFollowed, settled })),
-    host(
-      ChangeServiceService,
-      changeService(history, loaders, {
-        identity: identityFollowed,
-        policy: policyFollowed,
-      }),
-    ),
+    host(ChangeServiceService, changeService(history, loaders, followed)),
     host(SessionsServiceService, sessionsService({ history, create, settled })),
-  ],
-)
-log.info({ listen: settings.rpcListen }, 'ready')
-
-await untilStopped()
+  ]
+  await serve(hosted, healthOf(history, bus))
+})

@@ -1,0 +1,85 @@
+import {
+  ChangeServiceService,
+  connectPeers,
+  EntityServiceService,
+  type Hosted,
+  type Methods,
+  type Peers,
+  remote,
+  serve,
+} from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { type Bus, openBus } from './bus.js'
+import { type Database, openDatabase } from './database.js'
+import { type History, openHistory } from './history.js'
+import { openLog } from './log.js'
+import { observeCall } from './metrics.js'
+import { untilMigrated } from './migrate.js'
+import { type Health, serveOps } from './ops.js'
+import { guardProcess, untilStopped } from './process.js'
+import type { serviceSettings, Values } from './settings.js'
+import { remoteSource, type Source } from './source.js'
+
+/** Another service, and what every service answers. */
+export interface Neighbour extends AsyncDisposable {
+  readonly peers: Peers
+  readonly entities: Methods<EntityServiceService>
+  readonly changes: Methods<ChangeServiceService>
+  readonly source: Source
+}
+
+/** What every service stands on. */
+export interface Grounds {
+  readonly log: Logger
+  readonly bus: Bus
+  readonly db: Database
+  readonly history: History
+  connect(schema: string, addresses: string): Neighbour
+  /** Until the process is to stop. */
+  serve(hosted: readonly Hosted[], health: () => Promise<Health>): Promise<void>
+}
+
+interface ServiceOptions {
+  readonly schema: string
+  readonly settings: Values<typeof serviceSettings>
+  /** The folder of its migrations. */
+  readonly migrations: string
+}
+
+/** The life of a service's process. What the work opens it closes itself, before all that it stands on. */
+export async function runService(
+  { schema, settings, migrations }: ServiceOptions,
+  work: (grounds: Grounds) => Promise<void>,
+): Promise<void> {
+  const { databaseUrl, opsListen, rpcListen, peerSecret: secret } = settings
+  const log = openLog(schema, { level: settings.logLevel, format: settings.logFormat })
+  guardProcess(log)
+  await untilMigrated(databaseUrl, schema, migrations, { log })
+  await using bus = await openBus(settings.natsUrl, log)
+  await using db = openDatabase(databaseUrl, schema)
+  await using history = await openHistory(db, bus, log)
+  await work({
+    log,
+    bus,
+    db,
+    history,
+    connect: (schema, addresses) => neighbour(schema, connectPeers(addresses, { secret })),
+    async serve(hosted, health) {
+      await using _ops = await serveOps(opsListen, { log, health })
+      await using _server = await serve(rpcListen, { log, secret, observe: observeCall }, hosted)
+      log.info({ listen: rpcListen }, 'ready')
+      await untilStopped()
+    },
+  })
+}
+
+function neighbour(schema: string, peers: Peers): Neighbour {
+  const changes = remote(ChangeServiceService, peers)
+  return {
+    peers,
+    entities: remote(EntityServiceService, peers),
+    changes,
+    source: remoteSource(schema, changes),
+    [Symbol.asyncDispose]: () => peers[Symbol.asyncDispose](),
+  }
+}
