@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { endSessions } from '../src/events/lost-access.js'
 import { sessionCreator } from '../src/rpc/create-session.js'
 import { sessionMaker } from '../src/store/session-row.js'
-import { startStore } from './store.js'
+import { startStore, waitingFor } from './store.js'
 
 const timeline = randomUUID()
 const at = (number: number): Position => ({ timeline, number })
@@ -109,11 +109,3 @@ test('a revocation that is under way is seen: the session is not made behind its
   const { rowCount } = await db.query(sql`select from session`)
   expect(rowCount).toBe(0)
 })
-
-/** Until somebody waits for a row lock. */
-async function waitingFor(db: Database): Promise<void> {
-  for (;;) {
-    const { rowCount } = await db.query(sql`select from pg_locks where not granted`)
-    if (rowCount) return
-  }
-}

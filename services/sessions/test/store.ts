@@ -1,5 +1,6 @@
 import { testDatabase } from '@overlay/launcher/testing'
-import { type History, noBus, openDatabase, openHistory, openLog } from '@overlay/platform'
+import { type Database, type History, noBus, openDatabase, openHistory, openLog } from '@overlay/platform'
+import sql from 'sql-template-tag'
 
 export const log = openLog('sessions', { level: 'silent', format: 'json' })
 
@@ -15,5 +16,13 @@ export async function startStore(): Promise<AsyncDisposable & { readonly history
       await db[Symbol.asyncDispose]()
       await database[Symbol.asyncDispose]()
     },
+  }
+}
+
+/** Until somebody waits for a row lock. */
+export async function waitingFor(db: Database): Promise<void> {
+  for (;;) {
+    const { rowCount } = await db.query(sql`select from pg_locks where not granted`)
+    if (rowCount) return
   }
 }

@@ -4,6 +4,7 @@ import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { policyEffects } from '../src/events/policy.js'
 import { asClient, type Routers, startRouters } from './routers.js'
+import { waitingFor } from './store.js'
 
 const kind = 'terminators'
 
@@ -147,6 +148,23 @@ test('a terminator goes with its service', async () => {
   expect(await store.list(kind, '')).toMatchObject([{ serviceId: 'blog' }])
   const { rowCount } = await store.db.query(sql`select from known_service`)
   expect(rowCount).toBe(0)
+})
+
+test('a service that is being removed gets no terminator behind the back of who follows', async () => {
+  await using places = await startPlaces()
+  const { store, body } = places
+  const { db, services } = store
+  await db.query(sql`insert into followed (schema) values ('policy')`)
+  let creating: Promise<unknown> | undefined
+  await db.transaction(undefined, async (tx) => {
+    await tx.query(sql`select from followed where schema = 'policy' for update`)
+    creating = store.create(kind, body)
+    creating.catch(() => undefined)
+    await waitingFor(db)
+    services.delete('wiki')
+  })
+  await expect(creating).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  expect(await store.list(kind, '')).toEqual([])
 })
 
 test('a load ends the terminators of services that are gone, not those of younger ones', async () => {
