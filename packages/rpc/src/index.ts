@@ -16,6 +16,7 @@ export {
   type FaultCode,
   faults,
   goText,
+  goTime,
   invalid,
   notFound,
   toFault,
