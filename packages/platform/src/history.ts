@@ -1,4 +1,4 @@
-import { type Change, type Changes, type Context, type Position } from '@overlay/rpc'
+import type { Change, Changes, Context, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { type Appended, append, type RowChange } from './append.js'
 import type { Bus } from './bus.js'

@@ -132,7 +132,13 @@ test('advice names what is there and leaves out what is not', async () => {
 test('what policies link an entity with is told as roles', async () => {
   const { alice, router, service, identityRoles, edgeRouterRoles } = await wiki()
   const linked = async (kind: string, id: string, link: string, policyType = '') => {
-    const perspective = { asIdentity: '', configTypes: [], hasConfigTypes: false, policyType, asClient: false }
+    const perspective = {
+      asIdentity: '',
+      configTypes: [],
+      hasConfigTypes: false,
+      policyType,
+      asClient: false,
+    }
     return policy.entities.select({ from: { kind, id }, link, perspective }, admin)
   }
   const only = (roles: string[]) => ({ ids: [], symbol: '', roles: [{ roles, semantic: 'AllOf' }] })
