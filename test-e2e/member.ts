@@ -1,6 +1,6 @@
 import 'reflect-metadata'
 import { webcrypto } from 'node:crypto'
-import { PemConverter, Pkcs10CertificateRequestGenerator } from '@peculiar/x509'
+import { PemConverter, Pkcs10CertificateRequestGenerator, X509CertificateGenerator } from '@peculiar/x509'
 import { type Certificate, type Client, openClient, type Server } from './client.js'
 
 /** A member of the network, logged in by its certificate. */
@@ -36,14 +36,27 @@ export async function logIn(server: Server, id: string, certificate: Certificate
   }
 }
 
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+const newKeys = () => webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+const pemOf = async (key: webcrypto.CryptoKey): Promise<string> =>
+  PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')
+
 /** A P-256 key and a request for its certificate, as PEM. */
 export async function keyAndRequest(): Promise<{ csr: string; key: string }> {
-  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const keys = await newKeys()
   const csr = await Pkcs10CertificateRequestGenerator.create(
     { name: 'CN=member', keys, signingAlgorithm: algorithm },
     webcrypto,
   )
-  const key = await webcrypto.subtle.exportKey('pkcs8', keys.privateKey)
-  return { csr: csr.toString('pem'), key: PemConverter.encode(key, 'PRIVATE KEY') }
+  return { csr: csr.toString('pem'), key: await pemOf(keys.privateKey) }
+}
+
+/** A certificate that nobody else has signed. */
+export async function ownCertificate(): Promise<Certificate> {
+  const keys = await newKeys()
+  const cert = await X509CertificateGenerator.createSelfSigned(
+    { name: 'CN=stranger', keys, signingAlgorithm: algorithm },
+    webcrypto,
+  )
+  return { cert: cert.toString('pem'), key: await pemOf(keys.privateKey) }
 }

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Access, client, management } from '../../gateway/src/api/operations.js'
 import type { Admin } from '../admin.js'
-import { type Client, openClient, type Server } from '../client.js'
+import { type Certificate, type Client, openClient, type Server } from '../client.js'
+import { ownCertificate } from '../member.js'
 import { type Network, startNetwork } from '../network.js'
 import { samples } from './samples.js'
 
@@ -37,11 +38,14 @@ let network: Network
 let server: Server
 let admin: Admin
 let made = 0
+/** Some operations are refused to those who show no certificate at all. */
+let certificate: Certificate
 
 beforeAll(async () => {
   network = await startNetwork()
   server = { addresses: [network.address], caPem: network.caPem }
   admin = await network.admin()
+  certificate = await ownCertificate()
   const policy = (await samples['auth-policies']?.(admin, 'two factors')) as object
   const authPolicyId = await admin.create('auth-policies', { ...policy, secondary: { requireTotp: true } })
   const identity = { name: 'partial', type: 'Device', isAdmin: true, authPolicyId }
@@ -105,7 +109,7 @@ async function outcomeOf(caller: Client, operation: string): Promise<string> {
 
 describe.each(Object.entries(apis))('%s API', (_api, { base, operations }) => {
   test.each(Object.entries(callers))('%s may do what the table says', async (_caller, { admits, logIn }) => {
-    using caller = openClient(server, base)
+    using caller = openClient(server, base, certificate)
     caller.use(await logIn())
     const levels = Object.entries<Access>(operations)
     const outcomes: Record<string, string> = {}
