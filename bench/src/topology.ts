@@ -23,7 +23,7 @@ export function topologyOf(scale: number): Topology {
 const servicesOfIdentity = 50
 
 /** So many groups that each identity sees 50 services, whatever the size. */
-export const groupsOf = ({ services, policies }: Topology): number =>
+const groupsOf = ({ services, policies }: Topology): number =>
   Math.min(policies, Math.max(1, Math.round(services / servicesOfIdentity)))
 
 const padded = (value: number): string => String(value).padStart(7, '0')

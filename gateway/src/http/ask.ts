@@ -91,5 +91,5 @@ export function openAsk(
   return ask
 }
 
-export const firstOf = (header: string | readonly string[] | undefined): string | undefined =>
+const firstOf = (header: string | readonly string[] | undefined): string | undefined =>
   typeof header === 'string' ? header : header?.[0]

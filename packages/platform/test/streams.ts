@@ -54,7 +54,7 @@ export interface TestBus extends Bus {
   start(): void
 }
 
-export function localBus(): TestBus {
+function localBus(): TestBus {
   const handlers = new Set<{ subject: string; handler: (message: unknown, subject: string) => void }>()
   const listeners = new Set<(connected: boolean) => void>()
   let connected = true

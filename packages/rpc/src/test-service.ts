@@ -92,7 +92,7 @@ export const context = (ms = 5000, signal = new AbortController().signal): Conte
 /** Says a word to the service; the answer is who asked and which replica was asked. */
 export type Say = (peers: Peers, word: string, context: Context) => Promise<readonly string[]>
 
-export const byUnary: Say = async (peers, serviceId, c) => {
+const byUnary: Say = async (peers, serviceId, c) => {
   const request = GetPolicyAdviceRequest.fromPartial({ serviceId })
   const { json } = await remote(policyPart, peers).getPolicyAdvice(request, c)
   return JSON.parse(json.toString()) as string[]

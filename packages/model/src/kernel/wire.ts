@@ -38,6 +38,3 @@ export function referenceTo(
 
 /** wire: three digits of a second, always UTC. */
 export const timeText = (time: Date): string => time.toISOString()
-
-/** wire: a time that never was. */
-export const noTime = '0001-01-01T00:00:00.000Z'

@@ -1,4 +1,4 @@
-import { type Entity, FilterError, type Query } from '@overlay/model'
+import { type Entity, FilterError, limitText, type Query } from '@overlay/model'
 import {
   type EntityServiceService,
   Fault,
@@ -19,8 +19,6 @@ type Reads = Pick<
   Methods<EntityServiceService>,
   'list' | 'get' | 'count' | 'select' | 'view' | 'listAttributes'
 >
-
-const unlimited = '9223372036854775807' // wire: beyond what a number can hold
 
 /** How rows are listed and shown. */
 export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
@@ -118,7 +116,8 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
 }
 
 const nothingRead = Buffer.alloc(0)
-const noQuery: ListQuery = {
+/** The first page of all rows. */
+export const noQuery: ListQuery = {
   filter: '',
   sort: '',
   limit: '',
@@ -142,7 +141,7 @@ const ofEveryKind = ['_links', 'createdAt', 'id', 'tags', 'updatedAt']
 const pageOf = (query: Query, { total, next }: Page) => ({
   total,
   next,
-  limit: query.limit === null ? unlimited : String(query.limit),
+  limit: limitText(query),
   offset: query.offset,
 })
 

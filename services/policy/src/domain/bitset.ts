@@ -124,7 +124,7 @@ export function isCovered(set: Bitset, others: readonly Bitset[]): boolean {
 
 const none: readonly Bitset[] = []
 
-export const isSubset = (a: Bitset, b: Bitset): boolean => isCovered(a, [b])
+const isSubset = (a: Bitset, b: Bitset): boolean => isCovered(a, [b])
 export const isEmpty = (set: Bitset): boolean => isCovered(set, none)
 export const isSame = (a: Bitset, b: Bitset): boolean => isSubset(a, b) && isSubset(b, a)
 

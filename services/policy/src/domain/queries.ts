@@ -29,7 +29,7 @@ export function reachOf(state: State, identityId: string, type: AccessType): Bit
 }
 
 /** Numbers of the services in this identity's list. */
-export function visibleTo(state: State, { identityId, isAdmin }: Viewer): Bitset {
+function visibleTo(state: State, { identityId, isAdmin }: Viewer): Bitset {
   if (isAdmin) return state.services.present
   return union(reachOf(state, identityId, 'Dial'), reachOf(state, identityId, 'Bind'))
 }

@@ -28,7 +28,7 @@ interface Told {
 type Decoders = { readonly [K in FedKind]: (id: string, told: Told, revision: () => string) => Rows[K] }
 
 /** The rows of each kind as the engine wants them. A row that it read once reads the same in every replica. */
-export const decoders: Decoders = {
+const decoders: Decoders = {
   identities: (id, { roleAttributes, isAdmin }) => ({ id, attributes: roleAttributes ?? [], isAdmin }),
   services: (id, { roleAttributes, configs }, revision) => ({
     id,

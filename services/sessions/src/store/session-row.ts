@@ -18,7 +18,7 @@ export interface Wanted {
 }
 
 /** Streams that can take an access away. */
-export const guards = ['identity', 'policy'] as const
+const guards = ['identity', 'policy'] as const
 
 interface Made {
   readonly ord: number
