@@ -1,3 +1,4 @@
+import { noQuery } from '@overlay/platform'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { endIdleSessions } from '../src/store/api-sessions.js'
@@ -20,11 +21,7 @@ beforeAll(async () => {
   one = await identity.replica()
   two = await identity.replica()
 })
-afterAll(async () => {
-  await one[Symbol.asyncDispose]()
-  await two[Symbol.asyncDispose]()
-  await identity[Symbol.asyncDispose]()
-})
+afterAll(() => identity[Symbol.asyncDispose]())
 
 const kind = 'api-sessions'
 const enter = (more = {}) => one.identity.authenticate(login({ ...identity.admin, ...more }), system())
@@ -144,15 +141,7 @@ test('admins may search sessions by token and identity', async () => {
   const page = await one.entities.list(
     {
       kind,
-      query: {
-        filter: `token = "${token}" and identity = "${identityId}"`,
-        sort: '',
-        limit: '',
-        offset: '',
-        roleFilter: [],
-        roleSemantic: '',
-        after: Buffer.alloc(0),
-      },
+      query: { ...noQuery, filter: `token = "${token}" and identity = "${identityId}"` },
       within: undefined,
       perspective: undefined,
     },

@@ -1,3 +1,4 @@
+import { noQuery } from '@overlay/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bytes, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
@@ -7,10 +8,7 @@ beforeAll(async () => {
   identity = await testIdentity()
   one = await identity.replica()
 })
-afterAll(async () => {
-  await one[Symbol.asyncDispose]()
-  await identity[Symbol.asyncDispose]()
-})
+afterAll(() => identity[Symbol.asyncDispose]())
 
 const kind = 'auth-policies'
 const tree = {
@@ -80,15 +78,7 @@ test('a policy that identities have, and the default one, cannot be deleted', as
 
 test('filters name the leaves', async () => {
   await create({ name: 'filtered', ...tree, secondary: { requireTotp: true } })
-  const query = {
-    filter: 'secondary.requireTotp = true and primary.updb.maxAttempts = 3',
-    sort: '',
-    limit: '',
-    offset: '',
-    roleFilter: [],
-    roleSemantic: '',
-    after: Buffer.alloc(0),
-  }
+  const query = { ...noQuery, filter: 'secondary.requireTotp = true and primary.updb.maxAttempts = 3' }
   const page = await one.entities.list({ kind, query, within: undefined, perspective: undefined }, system())
   expect(parsed<{ name: string }[]>(page.rows).map(({ name }) => name)).toEqual(['filtered'])
 })

@@ -22,11 +22,7 @@ beforeAll(async () => {
   signer = await authority('signer')
   identity.world.trusted = [signer.certificate.toString()]
 })
-afterAll(async () => {
-  await one[Symbol.asyncDispose]()
-  await two[Symbol.asyncDispose]()
-  await identity[Symbol.asyncDispose]()
-})
+afterAll(() => identity[Symbol.asyncDispose]())
 
 const kind = 'authenticators'
 let count = 0

@@ -1,4 +1,5 @@
 import { identity as identityKind } from '@overlay/model'
+import { noQuery } from '@overlay/platform'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
@@ -20,11 +21,7 @@ beforeAll(async () => {
   one = await identity.replica()
   two = await identity.replica()
 })
-afterAll(async () => {
-  await one[Symbol.asyncDispose]()
-  await two[Symbol.asyncDispose]()
-  await identity[Symbol.asyncDispose]()
-})
+afterAll(() => identity[Symbol.asyncDispose]())
 
 const kind = 'identities'
 const create = (body: object, replica = one) =>
@@ -299,12 +296,4 @@ test.each([
   await expect(call()).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
-const query = (filter: string) => ({
-  filter,
-  sort: '',
-  limit: '',
-  offset: '',
-  roleFilter: [],
-  roleSemantic: '',
-  after: Buffer.alloc(0),
-})
+const query = (filter: string) => ({ ...noQuery, filter })

@@ -60,12 +60,20 @@ export async function testIdentity(): Promise<TestIdentity> {
   const admin = { username: 'admin', password: 'admin-secret' }
   await initIdentity({ databaseUrl: url, ...admin, hashing, log })
   const world: World = { wishes: [], services: new Set(), trusted: [], sign: refuse }
+  const replicas: Replica[] = []
   return {
     url,
     world,
     admin,
-    replica: () => openReplica(url, world),
-    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+    async replica() {
+      const replica = await openReplica(url, world)
+      replicas.push(replica)
+      return replica
+    },
+    async [Symbol.asyncDispose]() {
+      for (const replica of replicas) await replica[Symbol.asyncDispose]()
+      await database[Symbol.asyncDispose]()
+    },
   }
 }
 

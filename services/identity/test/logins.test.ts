@@ -10,11 +10,7 @@ beforeAll(async () => {
   one = await identity.replica()
   two = await identity.replica()
 })
-afterAll(async () => {
-  await one[Symbol.asyncDispose]()
-  await two[Symbol.asyncDispose]()
-  await identity[Symbol.asyncDispose]()
-})
+afterAll(() => identity[Symbol.asyncDispose]())
 
 const refused = { code: 'INVALID_AUTH' }
 

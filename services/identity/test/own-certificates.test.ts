@@ -1,3 +1,4 @@
+import { noQuery } from '@overlay/platform'
 import type { IssuedCertificate } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -31,10 +32,7 @@ beforeEach(() => {
     return issued(signed)
   }
 })
-afterAll(async () => {
-  await one[Symbol.asyncDispose]()
-  await identity[Symbol.asyncDispose]()
-})
+afterAll(() => identity[Symbol.asyncDispose]())
 
 const kind = 'current-api-session/certificates'
 let count = 0
@@ -89,15 +87,7 @@ const passwordOf = async (identityId: string): Promise<string> => {
 }
 
 const listed = async (context = system()): Promise<Record<string, unknown>[]> => {
-  const query = {
-    filter: '',
-    sort: '',
-    limit: '-1',
-    offset: '',
-    roleFilter: [],
-    roleSemantic: '',
-    after: Buffer.alloc(0),
-  }
+  const query = { ...noQuery, limit: '-1' }
   const page = await one.entities.list({ kind, query, within: undefined, perspective: undefined }, context)
   return parsed(page.rows)
 }

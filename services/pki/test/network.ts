@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { testDatabase } from '@overlay/launcher/testing'
-import { localSource, noBus, openDatabase, openHistory, type RowChange } from '@overlay/platform'
+import { localSource, noBus, noQuery, openDatabase, openHistory, type RowChange } from '@overlay/platform'
 import { type Context, type EnrollmentWish, type EnrollRequest, Fault, ownContext } from '@overlay/rpc'
 import pino from 'pino'
 import { initPki } from '../src/init.js'
@@ -158,15 +158,7 @@ const noRequest: EnrollRequest = { method: '', token: '', username: '', name: ''
 
 const listRequest = {
   kind: 'enrollments',
-  query: {
-    filter: '',
-    sort: '',
-    limit: '-1',
-    offset: '',
-    roleFilter: [],
-    roleSemantic: '',
-    after: Buffer.alloc(0),
-  },
+  query: { ...noQuery, limit: '-1' },
   within: undefined,
   perspective: undefined,
 }

@@ -2,6 +2,7 @@ import { testBus, testDatabase } from '@overlay/launcher/testing'
 import {
   type History,
   localSource,
+  noQuery,
   openBus,
   openDatabase,
   openHistory,
@@ -149,15 +150,7 @@ function replicaOf(service: Service): Replica {
     get: async (kind, id, context = admin) =>
       read((await entities.get({ ref: { kind, id }, perspective: undefined }, context)).json) as Row,
     async list(kind, { context = admin, filter = '', within, configTypes, asIdentity = '' } = {}) {
-      const query = {
-        filter,
-        sort: '',
-        limit: '',
-        offset: '',
-        roleFilter: [],
-        roleSemantic: '',
-        after: Buffer.alloc(0),
-      }
+      const query = { ...noQuery, filter }
       const perspective = {
         asIdentity,
         configTypes: configTypes ?? [],
