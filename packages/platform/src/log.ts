@@ -11,7 +11,8 @@ export interface LogOptions {
 /** JSON lines, or text for people. Secrets are redacted by the name of their key, however deep they lie. */
 export function openLog(service: string, { level, format, destination }: LogOptions): Logger {
   // lines are written while the next ones gather; a fatal one, and the exit, write what is left
-  const out = destination ?? pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 100 })
+  const gathering = { minLength: 64 << 10, maxWrite: 128 << 10, periodicFlush: 100 } // a write costs as much as a request
+  const out = destination ?? pino.destination({ dest: 1, sync: false, ...gathering })
   const log = pino(
     {
       level,
