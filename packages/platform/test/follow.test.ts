@@ -2,7 +2,7 @@ import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Tx } from '../src/database.js'
-import { type Effects, type Following, follow } from '../src/follow.js'
+import { type Effects, type Following, follow, positionFollowed } from '../src/follow.js'
 import type { History } from '../src/history.js'
 import { localSource, type Source } from '../src/source.js'
 import { countOf, log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
@@ -144,6 +144,25 @@ test('who holds the row for share is seen by the effects that come after', async
   })
   await reached
   expect((await noted()).slice(0, 2)).toEqual([0, -1])
+})
+
+test('a change without effects takes no transaction, and the next one with effects is not missed', async () => {
+  const effects: Effects = { ...noting(), concerns: ({ id }) => id !== 'nothing' }
+  const start = async (): Promise<Following> => {
+    const one = follow(await streams.replica('sessions'), source, effects, log, { leisureMs: 60_000 })
+    following.push(one)
+    return one
+  }
+  const one = await start()
+  const from = await history.head()
+  await one.reach(from, soon())
+  const passed = await write(history, told('nothing'))
+  await one.reach(passed, soon())
+  expect(await positionFollowed(streams.open('sessions'), 'identity')).toEqual(from)
+  const last = await write(history, told('something'))
+  await (await start()).reach(last, soon())
+  expect(await noted()).toEqual([0, last.number])
+  expect(await positionFollowed(streams.open('sessions'), 'identity')).toEqual(last)
 })
 
 test('waiting ends with its signal', async () => {

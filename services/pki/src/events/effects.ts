@@ -22,13 +22,12 @@ type Effect = (tx: Tx, change: Change, told: Told | undefined) => Promise<readon
 
 async function inOrder(tx: Tx, changes: readonly Change[], effect: Effect): Promise<readonly RowChange[]> {
   const own: RowChange[] = []
-  for (const change of changes) {
-    const { json } = change
-    const told = json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as Told) : undefined
-    own.push(...(await effect(tx, change, told)))
-  }
+  for (const change of changes) own.push(...(await effect(tx, change, toldBy(change))))
   return own
 }
+
+const toldBy = ({ json }: Change): Told | undefined =>
+  json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as Told) : undefined
 
 /** Rows of a load have no time of their own. What is younger than this may belong to something newer than the load. */
 const beforeTheLoad = (): Date => new Date(Date.now() - 3_600_000)
@@ -42,6 +41,11 @@ export function identityEffects(grants: Grants): Effects {
   }
   return {
     kinds: ['identities', 'authenticators'],
+    concerns(change) {
+      const told = toldBy(change)
+      if (change.kind === 'authenticators') return Boolean(told?.enrollmentId)
+      return !told || told.enrollmentWanted !== undefined
+    },
     apply: (tx, changes) => inOrder(tx, changes, effect),
     async reload(tx, rows) {
       const living = rows.filter(({ kind }) => kind === 'identities').map(({ id }) => id)

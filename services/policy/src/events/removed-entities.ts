@@ -7,6 +7,7 @@ import { deleteServiceConfigs } from '../store/service-config.js'
 /** An identity that is gone is named by no policy and has no configs of its own. */
 export const identityEffects: Effects = {
   kinds: ['identities'],
+  concerns: ({ json }) => json.length === 0,
   async apply(tx, changes) {
     const gone = goneIn(changes)
     if (gone.length === 0) return []
