@@ -1,7 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import sql, { raw } from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Database, onlyRow, openDatabase } from '../src/database.js'
+import { type Database, type Db, onlyRow, openDatabase } from '../src/database.js'
 import { countOf, until } from './streams.js'
 
 let database: TestDatabase
@@ -21,10 +22,10 @@ afterAll(async () => {
 })
 
 /** Ends the connections of the service, as a restart does. */
-const restart = () =>
-  admin.query(sql`
+const endOthers = sql`
     select pg_terminate_backend(pid) from pg_stat_activity
-     where application_name = 'policy' and pid <> pg_backend_pid() and datname = current_database()`)
+     where application_name = 'policy' and usename <> current_user and datname = current_database()`
+const restart = () => admin.query(endOthers)
 const sleepers = (): Promise<number> =>
   countOf(
     admin,
@@ -46,11 +47,35 @@ test('a connection that is lost in a call is UNAVAILABLE, and the next call work
   expect((await db.query(sql`select 1 as one`)).rows).toEqual([{ one: 1 }])
 })
 
-test('connections that end while nobody uses them disturb nobody', async () => {
-  await Promise.all([db.query(sql`select 1`), db.query(sql`select 1`)])
-  await restart()
-  const answer = await db.query(sql`select 1 as one`).catch(() => db.query(sql`select 1 as one`))
-  expect(answer.rows).toEqual([{ one: 1 }])
+/** The same while this process can see nothing of it. */
+function restartUnseen(): void {
+  const program = `
+    import pg from 'pg'
+    const client = new pg.Client(process.argv[1])
+    await client.connect()
+    await client.query(process.argv[2])
+    await client.end()`
+  const statement = endOthers.text
+  execFileSync(process.execPath, ['--input-type=module', '-e', program, database.ownerUrl, statement], {
+    cwd: import.meta.dirname,
+  })
+}
+const busy = () => Promise.all([db.query(sql`select pg_sleep(0.01)`), db.query(sql`select pg_sleep(0.01)`)])
+const one = (tx: Db) => tx.query(sql`select 1 as one`)
+
+test('a transaction does without connections that ended while nobody used them', async () => {
+  await busy()
+  restartUnseen()
+  const begun = [db.transaction(undefined, one), db.transaction(undefined, one)]
+  for (const { rows } of await Promise.all(begun)) expect(rows).toEqual([{ one: 1 }])
+})
+
+test('a query is UNAVAILABLE at most once for each connection that ended while nobody used it', async () => {
+  await busy()
+  restartUnseen()
+  const unavailable = { status: 'rejected', reason: expect.objectContaining({ code: 'UNAVAILABLE' }) }
+  expect(await Promise.allSettled([one(db), one(db)])).toEqual([unavailable, unavailable])
+  expect((await one(db)).rows).toEqual([{ one: 1 }])
 })
 
 test('a database that is not there is UNAVAILABLE', async () => {
