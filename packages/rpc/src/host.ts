@@ -10,7 +10,7 @@ import type {
 import type { Logger } from 'pino'
 import { type Context, fromMetadata, traceIdOf } from './context.js'
 import { Fault, toStatus } from './fault.js'
-import { hotMethods } from './hot.js'
+import { alone } from './alone.js'
 import { after, CALL_LIMIT_MS, whenAborted } from './limits.js'
 import type { Methods } from './methods.js'
 
@@ -27,7 +27,7 @@ export interface Hosting {
   readonly observe: Observe
   readonly stopping: AbortSignal
   /** By path: what the tagged stream serves too. */
-  readonly hot: Map<string, Answering>
+  readonly tagged: Map<string, Answering>
 }
 
 export type Hosted = (hosting: Hosting) => void
@@ -54,7 +54,7 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
         implementation[name] = streaming(method, run as StreamMethod, hosting)
       } else {
         const answer = answering(method, run as UnaryMethod, hosting)
-        if (hotMethods.has(path)) hosting.hot.set(path, answer)
+        if (!alone.has(path)) hosting.tagged.set(path, answer)
         implementation[name] = unary(answer)
       }
     }

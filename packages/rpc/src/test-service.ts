@@ -40,7 +40,7 @@ async function act(word: string, context: Context): Promise<string> {
 }
 
 const { authorize, getPolicyAdvice } = PolicyServiceService
-/** Authorize is hot and travels on the tagged stream, advice is an ordinary call. */
+/** Authorize travels on the tagged stream, advice is a call of its own. */
 const policyPart = { authorize, getPolicyAdvice }
 const { watch } = ChangeServiceService
 export const changePart = { watch }

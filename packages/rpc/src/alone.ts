@@ -1,0 +1,19 @@
+import { ChangeServiceService } from './gen/overlay/change/v1/change.js'
+import { EntityServiceService } from './gen/overlay/entity/v1/entity.js'
+import { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
+import { PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
+
+/**
+ * Methods that are gRPC calls of their own. All others share one stream per replica, at a quarter of the price:
+ * these have answers that would keep the others waiting, or are asked before the service is there.
+ */
+export const alone: ReadonlySet<string> = new Set([
+  ChangeServiceService.pull.path,
+  EntityServiceService.list.path,
+  EntityServiceService.listAttributes.path,
+  EntityServiceService.select.path,
+  PkiServiceService.getServerCertificate.path,
+  PkiServiceService.getTrustBundle.path,
+  PolicyServiceService.getPolicyAdvice.path,
+  PolicyServiceService.listServiceConfigs.path,
+])
