@@ -10,6 +10,8 @@ import { edgeRouterPolicy } from './entities/edge-router-policy.js'
 import { enrollment } from './entities/enrollment.js'
 import { identity } from './entities/identity.js'
 import { identityType } from './entities/identity-type.js'
+import { postureCheck } from './entities/posture-check.js'
+import { postureCheckType } from './entities/posture-check-type.js'
 import { service } from './entities/service.js'
 import { serviceEdgeRouterPolicy } from './entities/service-edge-router-policy.js'
 import { servicePolicy } from './entities/service-policy.js'
@@ -31,6 +33,8 @@ const all: readonly Entity[] = [
   enrollment,
   identity,
   identityType,
+  postureCheck,
+  postureCheckType,
   service,
   serviceEdgeRouterPolicy,
   servicePolicy,

@@ -2,6 +2,8 @@ import {
   config,
   configType,
   edgeRouterPolicy,
+  postureCheck,
+  postureCheckType,
   service,
   serviceEdgeRouterPolicy,
   servicePolicy,
@@ -34,6 +36,8 @@ import { policyService } from './rpc/policy-service.js'
 import { configSeams } from './store/config.js'
 import { configTypeSeams } from './store/config-type.js'
 import { edgeRouterPolicySeams, servicePolicySeams } from './store/policies.js'
+import { postureCheckSeams } from './store/posture-check.js'
+import { allPostureData } from './store/posture-data.js'
 import { serviceSeams } from './store/service.js'
 import { allServiceConfigs } from './store/service-config.js'
 
@@ -62,11 +66,13 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       config,
       configType,
       edgeRouterPolicy,
+      postureCheck,
       service,
       serviceEdgeRouterPolicy,
       servicePolicy,
     ]),
     'service-configs': () => allServiceConfigs(history.db),
+    'posture-data': () => allPostureData(history.db),
   }
   const engine = await startEngine({ ...options, ...sources, loaders })
   const followed = {
@@ -77,6 +83,8 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     kind(config, configSeams),
     kind(configType, configTypeSeams),
     kind(edgeRouterPolicy, edgeRouterPolicySeams),
+    kind(postureCheck, postureCheckSeams),
+    kind(postureCheckType),
     kind(service, serviceSeams(engine.state)),
     kind(serviceEdgeRouterPolicy),
     kind(

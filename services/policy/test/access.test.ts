@@ -90,12 +90,13 @@ test('lost accesses are named, also of what exists no more; an admin keeps its o
   const { alice, service, dial, staff } = await wiki()
   await network.identity.put('root', { isAdmin: true, roleAttributes: [staff] })
   await whole()
+  const apiSessionId = ''
   const held = [
-    { identityId: alice, serviceId: service, access: Access.ACCESS_DIAL },
-    { identityId: alice, serviceId: service, access: Access.ACCESS_BIND },
-    { identityId: 'gone', serviceId: service, access: Access.ACCESS_DIAL },
-    { identityId: 'root', serviceId: service, access: Access.ACCESS_DIAL },
-    { identityId: 'root', serviceId: 'gone', access: Access.ACCESS_DIAL },
+    { identityId: alice, serviceId: service, access: Access.ACCESS_DIAL, apiSessionId },
+    { identityId: alice, serviceId: service, access: Access.ACCESS_BIND, apiSessionId },
+    { identityId: 'gone', serviceId: service, access: Access.ACCESS_DIAL, apiSessionId },
+    { identityId: 'root', serviceId: service, access: Access.ACCESS_DIAL, apiSessionId },
+    { identityId: 'root', serviceId: 'gone', access: Access.ACCESS_DIAL, apiSessionId },
   ]
   expect((await policy.policy.findLost({ held }, as({}))).lost).toEqual([false, true, true, false, true])
   const position = await policy.update('service-policies', dial, { identityRoles: [] })

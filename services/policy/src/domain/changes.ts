@@ -14,13 +14,16 @@ import {
   type PostureCheck,
   putIdentity,
   putPostureCheck,
+  putPostureData,
   putRouter,
   putService,
   type Router,
   removeIdentity,
   removePostureCheck,
+  removePostureData,
   removeRouter,
   removeService,
+  type SaidPosture,
   type Service,
 } from './entities.js'
 import {
@@ -41,6 +44,7 @@ export interface Rows {
   readonly services: Service
   readonly 'edge-routers': Router
   readonly 'posture-checks': PostureCheck
+  readonly 'posture-data': SaidPosture
   readonly configs: Config
   readonly 'config-types': ConfigType
   readonly 'service-configs': Override
@@ -62,6 +66,7 @@ export const changes: { readonly [K in FedKind]: Change<Rows[K]> } = {
   services: { put: putService, remove: removeService },
   'edge-routers': { put: putRouter, remove: removeRouter },
   'posture-checks': { put: putPostureCheck, remove: removePostureCheck },
+  'posture-data': { put: putPostureData, remove: removePostureData },
   configs: { put: putConfig, remove: removeConfig },
   'config-types': { put: putConfigType, remove: removeConfigType },
   'service-configs': { put: putOverride, remove: removeOverride },

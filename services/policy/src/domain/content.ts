@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto'
 import { has } from './bitset.js'
 import { policiesAreShown } from './effect.js'
+import { passes } from './posture/evaluate.js'
+import { endpointOf, saidBy } from './posture/judge.js'
 import { checksOf, linkingPolicies, reachOf, type Viewer, visibleIds } from './queries.js'
 import type { State } from './state.js'
 
-/** Viewers with equal keys see equal lists of services, in any replica. */
+/** Viewers with equal keys see equal lists of services, in any replica. Empty: what is seen moves with time. */
 export function contentKey(state: State, viewer: Viewer): string {
+  if (isMoving(state, viewer)) return ''
   const hash = createHash('sha256')
   const { identityId } = viewer
   const visible = visibleIds(state, viewer)
@@ -38,10 +41,20 @@ function configOf({ configs, typeNames }: State, id: string): unknown {
   return config && [config.revision, typeNames.get(config.typeId)]
 }
 
-const policiesOf = (state: State, identityId: string, serviceId: string): unknown =>
-  linkingPolicies(state, identityId, serviceId)
+function policiesOf(state: State, identityId: string, serviceId: string): unknown {
+  const endpoint = endpointOf(state, { identityId, apiSessionId: '' })
+  return linkingPolicies(state, identityId, serviceId)
     .sort((a, b) => (a.policyId < b.policyId ? -1 : 1))
     .map(({ policyId }) => [
       policyId,
-      checksOf(state, policyId).map((id) => [id, state.checkRevisions.get(id)]),
+      checksOf(state, policyId).map((id) => {
+        const content = state.checkContents.get(id)
+        return content && [id, content.revision, passes(content.check, endpoint)]
+      }),
     ])
+}
+
+/** A code that was given is of one API session only, and lasts for a time. */
+const isMoving = (state: State, { identityId }: Viewer): boolean =>
+  policiesAreShown(state) &&
+  Object.values(saidBy(state, identityId).apiSessions).some(({ passedMfaAt }) => passedMfaAt !== undefined)

@@ -117,12 +117,14 @@ const keysOf = (state: State, { identities }: World) =>
 /** The table of what moves the time: access gained or lost; a usable service written, shown or guarded anew. */
 function updatedByRows(before: World, after: World, step: Step): string[] {
   const [services, pairs] = touchedBy(before, after, step)
+  const isNews = step.row !== null || before[step.kind].has(step.id)
   return [...after.identities.keys()]
     .filter((id) => {
       const had = before.identities.has(id)
       const accessDiffers = (['Dial', 'Bind'] as const).some(
         (type) => String(had ? usable(before, id, type) : []) !== String(usable(after, id, type)),
       )
+      if (step.kind === 'posture-data' && step.id === id && isNews) return true
       const touched = (service: string) => services.has(service) || pairs.has(`${id} ${service}`)
       return accessDiffers || (had && usable(before, id).some(touched)) || usable(after, id).some(touched)
     })
@@ -154,6 +156,8 @@ function touchedBy(before: World, after: World, { kind, id, row }: Step): [Set<s
       if (override) pairs.add(`${override.identityId} ${override.serviceId}`)
       break
     }
+    case 'posture-data':
+      break // moves the time of its identity, whatever it uses
     case 'posture-checks':
     case 'service-policies': {
       const [asked, askedNow] = [demandsOf(before), demandsOf(after)]

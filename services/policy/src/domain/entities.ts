@@ -9,6 +9,8 @@ import {
   servicesChanged,
 } from './effect.js'
 import { addTo, takeFrom } from './multimap.js'
+import type { Check } from './posture/check.js'
+import type { PostureData } from './posture/data.js'
 import type { Relation } from './relation.js'
 import type { State } from './state.js'
 
@@ -35,6 +37,13 @@ export interface PostureCheck {
   readonly id: string
   readonly attributes: readonly string[]
   readonly revision: string
+  readonly check: Check
+}
+
+export interface SaidPosture {
+  /** Of the identity. */
+  readonly id: string
+  readonly data: PostureData
 }
 
 export function putIdentity(state: State, { id, attributes, isAdmin }: Identity): Effect {
@@ -115,27 +124,42 @@ const routing = ({ identityRouters, serviceRouters }: State): readonly Relation[
   serviceRouters,
 ]
 
-export function putPostureCheck(state: State, { id, attributes, revision }: PostureCheck): Effect {
-  const { checks, required, checkRevisions } = state
+export function putPostureCheck(state: State, { id, attributes, revision, check }: PostureCheck): Effect {
+  const { checks, required, checkContents } = state
   const known = checks.numberOf(id)
   const isFirst = !policiesAreShown(state)
   const before = known === undefined ? [] : requiring(state, known)
   const { number, changed, isNew } = checks.put(id, attributes)
   required.entityPlaced(number, changed, isNew)
-  checkRevisions.set(id, revision)
+  checkContents.set(id, { revision, check })
   const audience = audienceOf(state, servicesOf(state, [...before, ...requiring(state, number)]))
   return effect(audience, isFirst ? state.identities.present : state.admins)
 }
 
 export function removePostureCheck(state: State, id: string): Effect {
-  const { checks, required, checkRevisions } = state
+  const { checks, required, checkContents } = state
   const number = checks.numberOf(id)
   if (number === undefined) return noEffect()
   const audience = audienceOf(state, servicesOf(state, requiring(state, number)))
   required.entityLeaves(number)
   checks.remove(number)
-  checkRevisions.delete(id)
+  checkContents.delete(id)
   return effect(audience, policiesAreShown(state) ? state.admins : state.identities.present)
+}
+
+/** wire: every answer moves the time of its identity, also one that says nothing new. */
+export function putPostureData(state: State, { id, data }: SaidPosture): Effect {
+  state.said.set(id, data)
+  return changedFor(state, id)
+}
+
+export function removePostureData(state: State, id: string): Effect {
+  return state.said.delete(id) ? changedFor(state, id) : noEffect()
+}
+
+function changedFor({ identities }: State, id: string): Effect {
+  const number = identities.numberOf(id)
+  return number === undefined ? noEffect() : effect(setOf([number]))
 }
 
 /** The policies that ask for a posture check. */

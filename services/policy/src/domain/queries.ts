@@ -58,6 +58,14 @@ export function linkingPolicies(state: State, identityId: string, serviceId: str
   })
 }
 
+/** The ids of those that let it do so. */
+export const grantingPolicies = (
+  state: State,
+  identityId: string,
+  serviceId: string,
+  type: AccessType,
+): readonly string[] => pair(state, identityId, serviceId, relationOf(state, type).linking) ?? []
+
 export const checksOf = ({ checks, required }: State, policyId: string): string[] =>
   checks.idsOf(required.membersOf(policyId)).sort()
 

@@ -1,6 +1,8 @@
 import { type Bitset, emptySet } from './bitset.js'
 import type { Multimap } from './multimap.js'
 import { type Population, population } from './population.js'
+import type { Check } from './posture/check.js'
+import type { PostureData } from './posture/data.js'
 import { type Relation, relation } from './relation.js'
 import { type RoleIndex, roleIndex } from './role-index.js'
 
@@ -12,6 +14,11 @@ export interface ConfigContent {
 export interface ServiceContent {
   readonly revision: string
   readonly configIds: readonly string[]
+}
+
+export interface CheckContent {
+  readonly revision: string
+  readonly check: Check
 }
 
 /** One identity's own config for a service, in place of the service's config of that type or beside it. */
@@ -39,7 +46,9 @@ export interface State {
   readonly contents: Map<string, ServiceContent>
   /** What a list shows of a service, as text. Emptied where that may have changed, filled where it is read. */
   readonly shown: Map<string, string>
-  readonly checkRevisions: Map<string, string>
+  readonly checkContents: Map<string, CheckContent>
+  /** What the endpoints of an identity said of themselves, by its id. */
+  readonly said: Map<string, PostureData>
   readonly configs: Map<string, ConfigContent>
   readonly typeNames: Map<string, string>
   readonly configServices: Multimap<string, string> // ids of the services that name a config
@@ -66,7 +75,8 @@ export function emptyState(): State {
     admins: emptySet(),
     contents: new Map(),
     shown: new Map(),
-    checkRevisions: new Map(),
+    checkContents: new Map(),
+    said: new Map(),
     configs: new Map(),
     typeNames: new Map(),
     configServices: new Map(),

@@ -40,6 +40,8 @@ export interface Engine extends AsyncDisposable {
 
 const ownKinds: readonly FedKind[] = [
   'services',
+  'posture-checks',
+  'posture-data',
   'configs',
   'config-types',
   'service-configs',

@@ -2,9 +2,10 @@ import type { Effects, RowChange, Tx } from '@overlay/platform'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { dropRole } from '../store/drop-role.js'
+import { forgetPosture } from '../store/posture-data.js'
 import { deleteServiceConfigs } from '../store/service-config.js'
 
-/** An identity that is gone is named by no policy and has no configs of its own. */
+/** An identity that is gone is named by no policy, has no configs of its own, and what it said is forgotten. */
 export const identityEffects: Effects = {
   kinds: ['identities'],
   concerns: ({ json }) => json.length === 0,
@@ -12,7 +13,8 @@ export const identityEffects: Effects = {
     const gone = goneIn(changes)
     if (gone.length === 0) return []
     const configs = await deleteServiceConfigs(tx, sql`identity_id = any(${gone})`)
-    return [...(await dropAll(tx, 'identities', gone)), ...configs]
+    const posture = await forgetPosture(tx, gone)
+    return [...(await dropAll(tx, 'identities', gone)), ...configs, ...posture]
   },
   reload: nothing,
 }

@@ -3,11 +3,13 @@ import type { Semantic } from '@overlay/model'
 import type { Change } from '@overlay/rpc'
 import type { FedKind, Rows } from '../domain/changes.js'
 import type { AccessType } from '../domain/policies.js'
+import type { Check } from '../domain/posture/check.js'
+import type { PostureData } from '../domain/posture/data.js'
 
 type List = readonly string[] | null
 
 /** What the engine reads of a row that its owner tells; a kind has some of the members. */
-interface Told {
+interface Told extends Omit<Check, 'semantic'> {
   readonly name: string
   readonly roleAttributes: List
   readonly isAdmin: boolean
@@ -23,6 +25,7 @@ interface Told {
   readonly serviceRoles: List
   readonly edgeRouterRoles: List
   readonly postureCheckRoles: List
+  readonly data: PostureData
 }
 
 type Decoders = { readonly [K in FedKind]: (id: string, told: Told, revision: () => string) => Rows[K] }
@@ -37,11 +40,13 @@ const decoders: Decoders = {
     revision: revision(),
   }),
   'edge-routers': (id, { roleAttributes }) => ({ id, attributes: roleAttributes ?? [] }),
-  'posture-checks': (id, { roleAttributes }, revision) => ({
+  'posture-checks': (id, told, revision) => ({
     id,
-    attributes: roleAttributes ?? [],
+    attributes: told.roleAttributes ?? [],
     revision: revision(),
+    check: told,
   }),
+  'posture-data': (id, { data }) => ({ id, data }),
   configs: (id, { configTypeId }, revision) => ({ id, typeId: configTypeId, revision: revision() }),
   'config-types': (id, { name }) => ({ id, name }),
   'service-configs': (id, { identityId, serviceId, configId }) => ({ id, identityId, serviceId, configId }),

@@ -9,10 +9,16 @@ import {
   type PolicyServiceService,
 } from '@overlay/rpc'
 import { contentKey } from '../domain/content.js'
-import { commonRouters, isAdmin as isAdminOf, linkingPolicies, maySee, mayUse } from '../domain/queries.js'
+import type { PostureResponse } from '../domain/posture/data.js'
+import { isRefused, judge } from '../domain/posture/judge.js'
+import { shownPosture } from '../domain/posture/shown.js'
+import { commonRouters, grantingPolicies, isAdmin as isAdminOf, maySee, mayUse } from '../domain/queries.js'
 import { type Engine, orWhatThereIs } from '../events/engine.js'
+import { failedRequests } from '../store/failed-request.js'
+import { postureDataOf, takePosture } from '../store/posture-data.js'
 import { listServiceConfigs, putServiceConfigs, removeServiceConfigs } from '../store/service-config.js'
 import { policyAdvice } from './policy-advice.js'
+import { refusedFor } from './refuse-posture.js'
 import { watchHeaders } from './watch-headers.js'
 
 const types = { [Access.ACCESS_DIAL]: 'Dial', [Access.ACCESS_BIND]: 'Bind' } as const
@@ -28,7 +34,7 @@ export function policyService(
     if (!engine.namesOf('identities').has(identityId)) throw notFound('identity', identityId)
   }
   return {
-    async authorize({ identityId, serviceId, access, isAdmin }, { positions, signal }) {
+    async authorize({ identityId, serviceId, access, isAdmin, apiSessionId }, { positions, signal }) {
       const type = typeOf(access)
       await engine.reach(positions, signal)
       await engine.vouch(signal)
@@ -36,14 +42,14 @@ export function policyService(
       // wire: a service that is seen and may not be used so is a field error
       if (!mayUse(state, identityId, serviceId, type))
         throw invalid('ServiceId', 'service not found', serviceId)
+      const asked = { identityId, apiSessionId }
+      const { passing, refusals } = judge(state, grantingPolicies(state, identityId, serviceId, type), asked)
+      if (passing.length === 0) throw await refusedFor(history, engine, asked, { serviceId, type }, refusals)
       const routerIds = commonRouters(state, identityId, serviceId)
       if (routerIds.length === 0) throw new Fault('NO_EDGE_ROUTERS_AVAILABLE')
-      // differs: the original names none while there is no posture check at all
-      const policyIds = linkingPolicies(state, identityId, serviceId)
-        .filter((policy) => policy.type === type)
-        .map(({ policyId }) => policyId)
       const serviceName = engine.namesOf('services').get(serviceId) ?? ''
-      return { routerIds, policyIds, serviceName, positions: engine.positions() }
+      // differs: the original names no policies while there is no posture check at all
+      return { routerIds, policyIds: [...passing], serviceName, positions: engine.positions() }
     },
 
     async getHeader({ identityId }, { positions, signal }) {
@@ -67,12 +73,13 @@ export function policyService(
 
     async findLost({ held }, { positions, signal }) {
       await engine.reach(positions, signal)
-      // wire: who is an admin keeps its sessions
-      const lost = held.map(
-        ({ identityId, serviceId, access }) =>
-          !mayUse(state, identityId, serviceId, typeOf(access)) &&
-          !(isAdminOf(state, identityId) && maySee(state, { identityId, isAdmin: true }, serviceId)),
-      )
+      const lost = held.map(({ identityId, serviceId, access, apiSessionId }) => {
+        const type = typeOf(access)
+        if (mayUse(state, identityId, serviceId, type))
+          return isRefused(state, { identityId, apiSessionId }, serviceId, type)
+        // wire: who is an admin keeps its sessions
+        return !(isAdminOf(state, identityId) && maySee(state, { identityId, isAdmin: true }, serviceId))
+      })
       return { lost }
     },
 
@@ -105,8 +112,29 @@ export function policyService(
       }))
       return { id: identityId, position }
     },
+
+    async submitPosture({ responses }, context) {
+      const { identityId, apiSessionId } = context.caller
+      const said = responses.map((json) => JSON.parse(Buffer.from(json).toString()) as PostureResponse)
+      if (said.length === 0) return { id: identityId, position: undefined }
+      const { position } = await history.write(context, async (tx) => ({
+        result: undefined,
+        changes: [await takePosture(tx, identityId, apiSessionId, said)],
+      }))
+      return { id: identityId, position }
+    },
+
+    async getPostureData({ identityId }) {
+      return { json: jsonOf(shownPosture(await postureDataOf(history.db, identityId))) }
+    },
+
+    async listFailedRequests({ identityId }) {
+      return { json: jsonOf(await failedRequests(history.db, identityId)) }
+    },
   }
 }
+
+const jsonOf = (value: object): Buffer => Buffer.from(JSON.stringify(value))
 
 function typeOf(access: Access): 'Dial' | 'Bind' {
   if (access === Access.ACCESS_DIAL || access === Access.ACCESS_BIND) return types[access]

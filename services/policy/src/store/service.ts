@@ -2,6 +2,7 @@ import type { RowOf, service } from '@overlay/model'
 import type { Reading, Seams, Tx } from '@overlay/platform'
 import { Fault, invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
+import { postureQueries } from '../domain/posture/queries.js'
 import { permissionsOf, visibleIds } from '../domain/queries.js'
 import type { State } from '../domain/state.js'
 import { dropRole } from './drop-role.js'
@@ -17,14 +18,21 @@ export const serviceSeams = (state: State): Seams<typeof service> => ({
   },
 
   async view(db, rows, { caller, perspective, shape }) {
-    if (shape === 'linked') return rows.map(() => ({ permissions: null, config: null, postureQueries: [] }))
+    const queriesOf = postureQueries(state, caller)
+    if (shape === 'linked')
+      return rows.map(({ id }) => ({ permissions: null, config: null, postureQueries: queriesOf(id) }))
     const wanted = wantedTypes(caller.configTypes, perspective, shape)
     const configs = await configsFor(db, rows, caller.identityId, wanted)
     return rows.map(({ id }) => {
       const granted: string[] = permissionsOf(state, caller.identityId, id)
       const permissions = granted.length > 0 ? granted : ['Invalid'] // wire: never empty, never null
       const config = wanted.length === 0 && shape === 'detail' ? null : (configs.get(id) ?? {})
-      return { permissions, config, postureQueries: permissions.map(withoutChecks) }
+      const asked = queriesOf(id)
+      return {
+        permissions,
+        config,
+        postureQueries: asked.length > 0 ? asked : permissions.map(withoutChecks),
+      }
     })
   },
 
@@ -52,7 +60,7 @@ function wantedTypes(
   return shape === 'list' && perspective?.hasConfigTypes ? perspective.configTypes : ofSession
 }
 
-/** wire: while no posture check exists, one element stands for each permission. */
+/** wire: where no policy grants it, or no posture check exists at all, one element stands for each permission. */
 const withoutChecks = (permission: string) => ({
   policyId: `dummy ${permission.toLowerCase()} policy: no posture checks defined`,
   policyType: permission,

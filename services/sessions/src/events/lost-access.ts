@@ -12,6 +12,7 @@ import sql, { type Sql } from 'sql-template-tag'
 export type AskPolicy = Pick<Methods<PolicyServiceService>, 'findLost'>
 
 interface Held {
+  readonly apiSessionId: string
   readonly identityId: string
   readonly serviceId: string
   readonly type: 'Dial' | 'Bind'
@@ -27,7 +28,8 @@ export async function endLost(
   positions: Positions,
 ): Promise<RowChange[]> {
   const { rows } = await tx.query<Held>(sql`
-    select distinct identity_id as "identityId", service_id as "serviceId", type from session where ${which}`)
+    select api_session_id as "apiSessionId", identity_id as "identityId", service_id as "serviceId", type
+      from session where ${which}`)
   const context = { ...ownContext(AbortSignal.timeout(30_000)), positions }
   const ended: RowChange[] = []
   for (let from = 0; from < rows.length; from += PER_CALL) {
@@ -38,7 +40,8 @@ export async function endLost(
 }
 
 async function lostOf(policy: AskPolicy, rows: readonly Held[], context: Context): Promise<Held[]> {
-  const held = rows.map(({ identityId, serviceId, type }) => ({
+  const held = rows.map(({ apiSessionId, identityId, serviceId, type }) => ({
+    apiSessionId,
     identityId,
     serviceId,
     access: type === 'Dial' ? Access.ACCESS_DIAL : Access.ACCESS_BIND,
@@ -50,8 +53,8 @@ async function lostOf(policy: AskPolicy, rows: readonly Held[], context: Context
 function endHeld(tx: Tx, held: readonly Held[]): Promise<RowChange[]> {
   return endSessions(
     tx,
-    sql`(identity_id, service_id, type) in (
-        select * from unnest(${held.map(({ identityId }) => identityId)}::text[],
+    sql`(api_session_id, service_id, type) in (
+        select * from unnest(${held.map(({ apiSessionId }) => apiSessionId)}::text[],
                              ${held.map(({ serviceId }) => serviceId)}::text[],
                              ${held.map(({ type }) => type)}::text[]))`,
   )
@@ -59,7 +62,7 @@ function endHeld(tx: Tx, held: readonly Held[]): Promise<RowChange[]> {
 
 /** Ends them, and tells routers and the audit. */
 export async function endSessions(tx: Tx, which: Sql): Promise<RowChange[]> {
-  const { rows } = await tx.query<Held & { id: string; apiSessionId: string }>(sql`
+  const { rows } = await tx.query<Held & { id: string }>(sql`
     delete from session where ${which}
     returning id, identity_id as "identityId", service_id as "serviceId", type, api_session_id as "apiSessionId"`)
   return rows.map(({ id, ...before }) => ({ kind: 'sessions', id, before, after: null, told: null }))

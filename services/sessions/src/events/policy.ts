@@ -1,29 +1,27 @@
 import type { Effects, Names } from '@overlay/platform'
 import { type Change, ownContext } from '@overlay/rpc'
-import sql from 'sql-template-tag'
+import sql, { type Sql } from 'sql-template-tag'
 import { nameServices } from '../store/known-service.js'
 import { endTerminators } from '../store/terminator.js'
 import { type AskPolicy, endLost, endSessions } from './lost-access.js'
 
-/** A session ends with its service, and when a policy takes the service away; a terminator with its service. */
+/** A session ends with its service, and when a policy or posture takes the service away; a terminator with its service. */
 export const policyEffects = (policy: AskPolicy, names: Names): Effects => ({
-  kinds: ['services', 'service-policies'],
+  kinds: ['services', 'service-policies', 'posture-checks', 'posture-data'],
 
   async apply(tx, changes, upto) {
-    const services = servicesIn(changes)
+    const services = of('services', changes)
     const gone = services.filter(({ json }) => json.length === 0).map(({ id }) => id)
     const ended = [
       ...(await endSessions(tx, sql`service_id = any(${gone})`)),
       ...(await endTerminators(tx, sql`service_id = any(${gone})`)),
     ]
     await nameServices(tx, services)
-    const ids = services.map(({ id }) => id)
-    const which = changes.length > services.length ? sql`true` : sql`service_id = any(${ids})`
-    return [...ended, ...(await endLost(tx, policy, which, { policy: upto }))]
+    return [...ended, ...(await endLost(tx, policy, concernedBy(changes), { policy: upto }))]
   },
 
   async reload(tx, rows, upto) {
-    const services = servicesIn(rows)
+    const services = of('services', rows)
     await tx.query(sql`delete from known_service`)
     await nameServices(tx, services)
     // one that is younger than the load is not among its rows
@@ -37,4 +35,13 @@ export const policyEffects = (policy: AskPolicy, names: Names): Effects => ({
   },
 })
 
-const servicesIn = (changes: readonly Change[]): Change[] => changes.filter(({ kind }) => kind === 'services')
+const of = (kind: string, changes: readonly Change[]): Change[] =>
+  changes.filter((change) => change.kind === kind)
+
+/** A policy or a posture check may take anything from anybody. */
+function concernedBy(changes: readonly Change[]): Sql {
+  const services = of('services', changes).map(({ id }) => id)
+  const identities = of('posture-data', changes).map(({ id }) => id)
+  if (services.length + identities.length < changes.length) return sql`true`
+  return sql`(service_id = any(${services}) or identity_id = any(${identities}))`
+}

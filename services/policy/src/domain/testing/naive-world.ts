@@ -11,6 +11,7 @@ export const emptyWorld: World = {
   services: new Map(),
   'edge-routers': new Map(),
   'posture-checks': new Map(),
+  'posture-data': new Map(),
   configs: new Map(),
   'config-types': new Map(),
   'service-configs': new Map(),
@@ -70,6 +71,13 @@ export function routersBetween(world: World, identityId: string, serviceId: stri
     .sort()
 }
 
+/** All checks here are of one type: the domain that the identity has said is the one that is asked for. */
+function askedOf(world: World, identityId: string, checkId: string): unknown {
+  const asked = world['posture-checks'].get(checkId)
+  const said = world['posture-data'].get(identityId)?.data.domain?.domain
+  return [checkId, asked?.revision, said !== undefined && asked?.check.domains?.includes(said)]
+}
+
 /** Everything that the identity's list of services shows. */
 export function listOf(world: World, { id, isAdmin }: Identity): string {
   const configOf = (configId: string) => {
@@ -90,10 +98,7 @@ export function listOf(world: World, { id, isAdmin }: Identity): string {
         .sort(),
       world['posture-checks'].size > 0 &&
         policies
-          .map((policy) => [
-            policy.id,
-            checksAsked(world, policy).map((check) => [check, world['posture-checks'].get(check)?.revision]),
-          ])
+          .map((policy) => [policy.id, checksAsked(world, policy).map((check) => askedOf(world, id, check))])
           .sort(),
     ]
   })

@@ -1,8 +1,11 @@
 import fc from 'fast-check'
 import { changes, type FedKind, type Rows } from '../changes.js'
 import type { Effect } from '../effect.js'
+import type { Check } from '../posture/check.js'
+import { nothingSaid } from '../posture/data.js'
 import type { State } from '../state.js'
 import type { World } from './naive-world.js'
+import { sampleCheck } from './sample-check.js'
 
 /** One change of one row: written, or removed. */
 export type Step = {
@@ -46,6 +49,8 @@ const roles = (letter: string) =>
     },
   )
 
+const domainCheck = (domain: string): Check => ({ ...sampleCheck, typeId: 'DOMAIN', domains: [domain] })
+
 const rows: { readonly [K in FedKind]: fc.Arbitrary<Rows[K]> } = {
   identities: fc.record({ id: idOf('i'), attributes, isAdmin: fc.boolean() }),
   services: fc.record({
@@ -55,7 +60,12 @@ const rows: { readonly [K in FedKind]: fc.Arbitrary<Rows[K]> } = {
     configIds: fc.uniqueArray(idOf('c'), { maxLength: 2 }),
   }),
   'edge-routers': fc.record({ id: idOf('r'), attributes }),
-  'posture-checks': fc.record({ id: idOf('k'), attributes, revision }),
+  'posture-checks': fc
+    .record({ id: idOf('k'), attributes, domain: fc.constantFrom('a', 'b') })
+    .map(({ id, attributes, domain }) => ({ id, attributes, revision: domain, check: domainCheck(domain) })),
+  'posture-data': fc
+    .record({ id: idOf('i'), domain: fc.constantFrom('a', 'b') })
+    .map(({ id, domain }) => ({ id, data: { ...nothingSaid, domain: { checkId: '', at: '', domain } } })),
   configs: fc.record({ id: idOf('c'), typeId: idOf('t'), revision }),
   'config-types': fc.record({ id: idOf('t'), name: fc.constantFrom('intercept', 'host') }),
   'service-configs': fc
@@ -88,6 +98,7 @@ const weights: { readonly [K in FedKind]: number } = {
   services: 4,
   'edge-routers': 2,
   'posture-checks': 2,
+  'posture-data': 2,
   configs: 1,
   'config-types': 1,
   'service-configs': 1,

@@ -21,7 +21,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { Position } from "../../change/v1/change.js";
-import { Written } from "../../entity/v1/entity.js";
+import { Entity, Written } from "../../entity/v1/entity.js";
 
 export enum Access {
   ACCESS_UNSPECIFIED = 0,
@@ -144,6 +144,8 @@ export interface HeldAccess {
   identityId: string;
   serviceId: string;
   access: Access;
+  /** what posture checks ask may differ between the endpoints of an identity */
+  apiSessionId: string;
 }
 
 export interface FindLostResponse {
@@ -178,6 +180,15 @@ export interface ServiceConfigsRequest {
 export interface ServiceConfig {
   serviceId: string;
   configId: string;
+}
+
+export interface SubmitPostureRequest {
+  /** JSON, checked */
+  responses: Buffer[];
+}
+
+export interface PostureOf {
+  identityId: string;
 }
 
 function createBaseAuthorizeRequest(): AuthorizeRequest {
@@ -1516,7 +1527,7 @@ export const FindLostRequest: MessageFns<FindLostRequest> = {
 };
 
 function createBaseHeldAccess(): HeldAccess {
-  return { identityId: "", serviceId: "", access: 0 };
+  return { identityId: "", serviceId: "", access: 0, apiSessionId: "" };
 }
 
 export const HeldAccess: MessageFns<HeldAccess> = {
@@ -1529,6 +1540,9 @@ export const HeldAccess: MessageFns<HeldAccess> = {
     }
     if (message.access !== 0) {
       writer.uint32(24).int32(message.access);
+    }
+    if (message.apiSessionId !== "") {
+      writer.uint32(34).string(message.apiSessionId);
     }
     return writer;
   },
@@ -1570,6 +1584,14 @@ export const HeldAccess: MessageFns<HeldAccess> = {
             message.access = reader.int32() as any;
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.apiSessionId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1595,6 +1617,11 @@ export const HeldAccess: MessageFns<HeldAccess> = {
         ? globalThis.String(object.service_id)
         : "",
       access: isSet(object.access) ? accessFromJSON(object.access) : 0,
+      apiSessionId: isSet(object.apiSessionId)
+        ? globalThis.String(object.apiSessionId)
+        : isSet(object.api_session_id)
+        ? globalThis.String(object.api_session_id)
+        : "",
     };
   },
 
@@ -1609,6 +1636,9 @@ export const HeldAccess: MessageFns<HeldAccess> = {
     if (message.access !== 0) {
       obj.access = accessToJSON(message.access);
     }
+    if (message.apiSessionId !== "") {
+      obj.apiSessionId = message.apiSessionId;
+    }
     return obj;
   },
 
@@ -1620,6 +1650,7 @@ export const HeldAccess: MessageFns<HeldAccess> = {
     message.identityId = object.identityId ?? "";
     message.serviceId = object.serviceId ?? "";
     message.access = object.access ?? 0;
+    message.apiSessionId = object.apiSessionId ?? "";
     return message;
   },
 };
@@ -2191,6 +2222,150 @@ export const ServiceConfig: MessageFns<ServiceConfig> = {
   },
 };
 
+function createBaseSubmitPostureRequest(): SubmitPostureRequest {
+  return { responses: [] };
+}
+
+export const SubmitPostureRequest: MessageFns<SubmitPostureRequest> = {
+  encode(message: SubmitPostureRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.responses) {
+      writer.uint32(10).bytes(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SubmitPostureRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSubmitPostureRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.responses.push(Buffer.from(reader.bytes()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SubmitPostureRequest {
+    return {
+      responses: globalThis.Array.isArray(object?.responses)
+        ? object.responses.map((e: any) => Buffer.from(bytesFromBase64(e)))
+        : [],
+    };
+  },
+
+  toJSON(message: SubmitPostureRequest): unknown {
+    const obj: any = {};
+    if (message.responses?.length) {
+      obj.responses = message.responses.map((e) => base64FromBytes(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<SubmitPostureRequest>, I>>(base?: I): SubmitPostureRequest {
+    return SubmitPostureRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<SubmitPostureRequest>, I>>(object: I): SubmitPostureRequest {
+    const message = createBaseSubmitPostureRequest();
+    message.responses = object.responses?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBasePostureOf(): PostureOf {
+  return { identityId: "" };
+}
+
+export const PostureOf: MessageFns<PostureOf> = {
+  encode(message: PostureOf, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.identityId !== "") {
+      writer.uint32(10).string(message.identityId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PostureOf {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePostureOf();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.identityId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): PostureOf {
+    return {
+      identityId: isSet(object.identityId)
+        ? globalThis.String(object.identityId)
+        : isSet(object.identity_id)
+        ? globalThis.String(object.identity_id)
+        : "",
+    };
+  },
+
+  toJSON(message: PostureOf): unknown {
+    const obj: any = {};
+    if (message.identityId !== "") {
+      obj.identityId = message.identityId;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<PostureOf>, I>>(base?: I): PostureOf {
+    return PostureOf.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<PostureOf>, I>>(object: I): PostureOf {
+    const message = createBasePostureOf();
+    message.identityId = object.identityId ?? "";
+    return message;
+  },
+};
+
 export type PolicyServiceService = typeof PolicyServiceService;
 export const PolicyServiceService = {
   /** May the identity use the service in this way, and through which routers? Hot: goes through the tagged stream. */
@@ -2287,6 +2462,35 @@ export const PolicyServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
+  /** What the caller's endpoint says of itself; posture checks are answered by it from now on. */
+  submitPosture: {
+    path: "/overlay.policy.v1.PolicyService/SubmitPosture" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: SubmitPostureRequest): Buffer => Buffer.from(SubmitPostureRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): SubmitPostureRequest => SubmitPostureRequest.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
+  getPostureData: {
+    path: "/overlay.policy.v1.PolicyService/GetPostureData" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: PostureOf): Buffer => Buffer.from(PostureOf.encode(value).finish()),
+    requestDeserialize: (value: Buffer): PostureOf => PostureOf.decode(value),
+    responseSerialize: (value: Entity): Buffer => Buffer.from(Entity.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Entity => Entity.decode(value),
+  },
+  /** Sessions that posture checks refused, oldest first; a JSON array. */
+  listFailedRequests: {
+    path: "/overlay.policy.v1.PolicyService/ListFailedRequests" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: PostureOf): Buffer => Buffer.from(PostureOf.encode(value).finish()),
+    requestDeserialize: (value: Buffer): PostureOf => PostureOf.decode(value),
+    responseSerialize: (value: Entity): Buffer => Buffer.from(Entity.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Entity => Entity.decode(value),
+  },
 } as const;
 
 export interface PolicyServiceServer extends UntypedServiceImplementation {
@@ -2306,6 +2510,11 @@ export interface PolicyServiceServer extends UntypedServiceImplementation {
   putServiceConfigs: handleUnaryCall<ServiceConfigsRequest, Written>;
   /** Takes those of the same types away. */
   removeServiceConfigs: handleUnaryCall<ServiceConfigsRequest, Written>;
+  /** What the caller's endpoint says of itself; posture checks are answered by it from now on. */
+  submitPosture: handleUnaryCall<SubmitPostureRequest, Written>;
+  getPostureData: handleUnaryCall<PostureOf, Entity>;
+  /** Sessions that posture checks refused, oldest first; a JSON array. */
+  listFailedRequests: handleUnaryCall<PostureOf, Entity>;
 }
 
 export interface PolicyServiceClient extends Client {
@@ -2441,6 +2650,50 @@ export interface PolicyServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** What the caller's endpoint says of itself; posture checks are answered by it from now on. */
+  submitPosture(
+    request: SubmitPostureRequest,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  submitPosture(
+    request: SubmitPostureRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  submitPosture(
+    request: SubmitPostureRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  getPostureData(request: PostureOf, callback: (error: ServiceError | null, response: Entity) => void): ClientUnaryCall;
+  getPostureData(
+    request: PostureOf,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Entity) => void,
+  ): ClientUnaryCall;
+  getPostureData(
+    request: PostureOf,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Entity) => void,
+  ): ClientUnaryCall;
+  /** Sessions that posture checks refused, oldest first; a JSON array. */
+  listFailedRequests(
+    request: PostureOf,
+    callback: (error: ServiceError | null, response: Entity) => void,
+  ): ClientUnaryCall;
+  listFailedRequests(
+    request: PostureOf,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Entity) => void,
+  ): ClientUnaryCall;
+  listFailedRequests(
+    request: PostureOf,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Entity) => void,
   ): ClientUnaryCall;
 }
 

@@ -1,0 +1,18 @@
+import { defineEntity } from '../kernel/entity.js'
+import { field } from '../kernel/field.js'
+
+/** What the system can ask of an endpoint, and of which operating systems. wire: MFA is not among the rows. */
+export const postureCheckType = defineEntity({
+  kind: 'posture-check-types',
+  singular: 'postureCheckType',
+  owner: 'policy',
+  fields: {
+    name: field.string({ write: '---', unique: true }),
+    operatingSystems: field.object({
+      write: '---',
+      schema: { type: 'array', items: { type: 'object', additionalProperties: true } },
+    }),
+    version: field.string({ write: '---', nullable: true, filter: false }),
+  },
+  links: {},
+})

@@ -1,0 +1,89 @@
+import { cleanHex } from './check.js'
+
+interface Said {
+  /** Of the check that was answered. */
+  readonly checkId: string
+  readonly at: string
+}
+
+export interface SaidProcess extends Said {
+  readonly path: string
+  readonly isRunning: boolean
+  readonly hash: string
+  readonly signerFingerprints: readonly string[]
+}
+
+/** Of one API session, because it is of one endpoint. */
+export interface EndpointState {
+  readonly passedMfaAt?: string
+  readonly wokenAt?: string
+  readonly unlockedAt?: string
+}
+
+/** What the endpoints of an identity last said of themselves. wire: who speaks last speaks for all of them. */
+export interface PostureData {
+  readonly os?: Said & { readonly type: string; readonly version: string }
+  readonly domain?: Said & { readonly domain: string }
+  readonly mac?: Said & { readonly addresses: readonly string[] }
+  readonly processes: readonly SaidProcess[]
+  readonly apiSessions: Readonly<Record<string, EndpointState>>
+}
+
+export const nothingSaid: PostureData = { processes: [], apiSessions: {} }
+
+/** An answer as a client sends it: the members follow the type. */
+export type PostureResponse = { readonly id: string } & (
+  | { readonly typeId: 'OS'; readonly type: string; readonly version: string }
+  | { readonly typeId: 'DOMAIN'; readonly domain: string }
+  | { readonly typeId: 'MAC'; readonly macAddresses: readonly string[] }
+  | {
+      readonly typeId: 'PROCESS'
+      readonly path?: string
+      readonly isRunning?: boolean
+      readonly hash?: string
+      readonly signerFingerprints?: readonly string[]
+    }
+  | { readonly typeId: 'ENDPOINT_STATE'; readonly woken?: boolean; readonly unlocked?: boolean }
+)
+
+/** More processes, and more API sessions, than these are not remembered: the oldest go. */
+const MOST = 500
+
+export function withResponse(
+  data: PostureData,
+  response: PostureResponse,
+  apiSessionId: string,
+  at: string,
+): PostureData {
+  const said = { checkId: response.id, at }
+  switch (response.typeId) {
+    case 'OS':
+      return { ...data, os: { ...said, type: response.type, version: response.version } }
+    case 'DOMAIN':
+      return { ...data, domain: { ...said, domain: response.domain } }
+    case 'MAC':
+      return { ...data, mac: { ...said, addresses: response.macAddresses.map(cleanHex) } }
+    case 'PROCESS': {
+      const { path = '', isRunning = false, hash = '', signerFingerprints = [] } = response
+      const others = data.processes.filter((one) => one.checkId !== response.id || one.path !== path)
+      const process = {
+        ...said,
+        path,
+        isRunning,
+        hash: cleanHex(hash),
+        signerFingerprints: signerFingerprints.map(cleanHex),
+      }
+      return { ...data, processes: [...others, process].slice(-MOST) }
+    }
+    case 'ENDPOINT_STATE': {
+      const { [apiSessionId]: before, ...others } = data.apiSessions
+      const now = {
+        ...before,
+        ...(response.woken && { wokenAt: at }),
+        ...(response.unlocked && { unlockedAt: at }),
+      }
+      const kept = [...Object.entries(others), [apiSessionId, now] as const].slice(-MOST)
+      return { ...data, apiSessions: Object.fromEntries(kept) }
+    }
+  }
+}

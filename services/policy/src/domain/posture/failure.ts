@@ -1,0 +1,74 @@
+import { type Check, processOf } from './check.js'
+import type { SaidProcess } from './data.js'
+import type { Endpoint } from './evaluate.js'
+import { isTimedOut, passesEvent, timeoutOf, timeoutRemaining } from './mfa.js'
+
+type Describe = (check: Check, endpoint: Endpoint) => object
+
+const describe: Readonly<Record<string, Describe>> = {
+  OS: ({ operatingSystems }, { data: { os } }) => ({
+    actualValue: { type: os?.type ?? '', version: os?.version ?? '' },
+    expectedValue: operatingSystems,
+  }),
+  DOMAIN: ({ domains }, { data: { domain } }) => ({
+    actualValue: domain?.domain ?? '',
+    expectedValue: domains,
+  }),
+  MAC: ({ macAddresses }, { data: { mac } }) => ({
+    actualValue: mac?.addresses ?? [],
+    expectedValue: macAddresses,
+  }),
+  PROCESS: (check, { data }) => ({
+    actualValue: actualOf(data.processes.findLast(({ checkId }) => checkId === check.id)),
+    expectedValue: processOf(check),
+  }),
+  PROCESS_MULTI: ({ semantic, processes }, { data }) => ({
+    actualValue: (processes ?? []).flatMap(({ path }) => {
+      const said = data.processes.findLast((one) => one.path === path)
+      return said ? [{ ...actualOf(said), path }] : []
+    }),
+    expectedValue: processes,
+    semantic,
+  }),
+  MFA: (check, { data, apiSessionId, nowMs }) => {
+    const state = data.apiSessions[apiSessionId] ?? {}
+    const passedMfa = state.passedMfaAt !== undefined
+    return {
+      actualValue: {
+        passedMfa,
+        passedOnUnlock: passedMfa && passesEvent(check.promptOnUnlock, state.unlockedAt, state, nowMs),
+        passedOnWake: passedMfa && passesEvent(check.promptOnWake, state.wokenAt, state, nowMs),
+        timedOut: !passedMfa || isTimedOut(check, state, nowMs),
+      },
+      expectedValue: {
+        passedMfa: true,
+        passedOnUnlock: check.promptOnUnlock ?? false,
+        passedOnWake: check.promptOnWake ?? false,
+        timedOut: false,
+      },
+      criteria: {
+        passedMfaAt: state.passedMfaAt ?? null,
+        timeoutRemainingSeconds: timeoutRemaining(check, state, nowMs),
+        timeoutSeconds: timeoutOf(check),
+        unlockedAt: state.unlockedAt ?? null,
+        wokenAt: state.wokenAt ?? null,
+      },
+    }
+  },
+}
+
+const actualOf = (said: SaidProcess | undefined): object => ({
+  hash: said?.hash ?? '',
+  isRunning: said?.isRunning ?? false,
+  signerFingerprints: said?.signerFingerprints ?? null,
+})
+
+/** What was asked and what was said, for the admin who wonders why. */
+export function failureOf(check: Check, endpoint: Endpoint): object {
+  return {
+    postureCheckId: check.id,
+    postureCheckName: check.name,
+    postureCheckType: check.typeId,
+    ...describe[check.typeId]?.(check, endpoint),
+  }
+}

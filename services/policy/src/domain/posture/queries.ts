@@ -1,0 +1,62 @@
+import { linksOf, postureCheck } from '@overlay/model'
+import { policiesAreShown } from '../effect.js'
+import { linkingPolicies } from '../queries.js'
+import type { State } from '../state.js'
+import { type Check, NO_TIMEOUT } from './check.js'
+import { type Endpoint, passes } from './evaluate.js'
+import { type Asked, contentsOf, endpointOf } from './judge.js'
+import { timeoutOf, timeoutRemaining } from './mfa.js'
+
+/** What a service asks of an endpoint, policy by policy, in wire shape: for one reader, and any number of services. */
+export function postureQueries(state: State, asked: Asked): (serviceId: string) => object[] {
+  if (!policiesAreShown(state)) return () => []
+  const endpoint = endpointOf(state, asked)
+  const known = new Map<string, { isPassing: boolean; postureQueries: object[] }>()
+
+  const ofPolicy = (policyId: string) => {
+    const made = known.get(policyId)
+    if (made) return made
+    const queries = contentsOf(state, policyId).map((check) => queryOf(check, endpoint))
+    const fresh = { isPassing: queries.every(({ isPassing }) => isPassing), postureQueries: queries }
+    known.set(policyId, fresh)
+    return fresh
+  }
+  return (serviceId) =>
+    linkingPolicies(state, asked.identityId, serviceId).map(({ policyId, type }) => ({
+      policyId,
+      policyType: type,
+      ...ofPolicy(policyId),
+    }))
+}
+
+function queryOf(check: Check, endpoint: Endpoint) {
+  const { id, typeId, createdAt, tags } = check
+  return {
+    _links: linksOf(postureCheck, id),
+    createdAt,
+    id,
+    isPassing: passes(check, endpoint),
+    ...(typeId === 'PROCESS' && {
+      process: { osType: check['process.osType'], path: check['process.path'] },
+    }),
+    processes: check.processes?.map(({ osType, path }) => ({ osType, path })) ?? null,
+    queryType: typeId,
+    tags,
+    ...timesOf(check, endpoint),
+  }
+}
+
+function timesOf(check: Check, { data, apiSessionId, nowMs }: Endpoint) {
+  const { updatedAt } = check
+  if (check.typeId !== 'MFA') return { timeout: NO_TIMEOUT, timeoutRemaining: NO_TIMEOUT, updatedAt }
+  const state = data.apiSessions[apiSessionId]
+  const events = state?.passedMfaAt
+    ? [check.promptOnWake && state.wokenAt, check.promptOnUnlock && state.unlockedAt]
+    : []
+  const times = [updatedAt, ...events].filter((at) => typeof at === 'string')
+  return {
+    timeout: timeoutOf(check),
+    timeoutRemaining: timeoutRemaining(check, state, nowMs),
+    updatedAt: times.sort().at(-1),
+  }
+}

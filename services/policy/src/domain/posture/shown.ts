@@ -1,0 +1,37 @@
+import type { PostureData } from './data.js'
+
+/** What is known of the endpoints of an identity, in wire shape. wire: what was never said is null, also the build. */
+export function shownPosture({ os, domain, mac, processes, apiSessions }: PostureData): object {
+  return {
+    apiSessionPostureData: Object.fromEntries(
+      Object.entries(apiSessions).map(([id, { passedMfaAt, wokenAt, unlockedAt }]) => [
+        id,
+        {
+          endpointState: { unlockedAt: unlockedAt ?? null, wokenAt: wokenAt ?? null },
+          mfa: {
+            apiSessionId: id,
+            passedAt: null,
+            passedMfa: passedMfaAt !== undefined,
+            passedOnUnlock: null,
+            passedOnWake: null,
+          },
+        },
+      ]),
+    ),
+    domain: { ...baseOf(domain), domain: domain?.domain ?? null },
+    mac: { ...baseOf(mac), addresses: mac?.addresses ?? null },
+    os: { ...baseOf(os), build: null, type: os?.type ?? null, version: os?.version ?? null },
+    processes: processes.map((process) => ({
+      ...baseOf(process),
+      binaryHash: process.hash,
+      isRunning: process.isRunning,
+      signerFingerprints: process.signerFingerprints,
+    })),
+  }
+}
+
+const baseOf = (said: { readonly checkId: string; readonly at: string } | undefined) => ({
+  lastUpdatedAt: said?.at ?? null,
+  postureCheckId: said?.checkId ?? '',
+  timedOut: false,
+})

@@ -1,0 +1,27 @@
+import type { Db } from '@overlay/platform'
+import sql from 'sql-template-tag'
+
+/** wire: so many are remembered of each identity. */
+const KEPT = 100
+
+/** No write that anybody follows: what was refused changes nothing. */
+export async function rememberFailed(db: Db, identityId: string, request: object): Promise<void> {
+  await db.query(
+    sql`
+    with made as (
+         insert into failed_request (identity_id, request) values (${identityId}, ${JSON.stringify(request)}))
+    delete from failed_request
+     where identity_id = ${identityId}
+       and id <= (select id from failed_request where identity_id = ${identityId}
+                   order by id desc offset ${KEPT - 1} limit 1)`,
+    'remember-failed',
+  )
+}
+
+/** Oldest first, in wire shape. */
+export async function failedRequests(db: Db, identityId: string): Promise<object[]> {
+  const { rows } = await db.query<{ at: Date; request: object }>(
+    sql`select at, request from failed_request where identity_id = ${identityId} order by id`,
+  )
+  return rows.map(({ at, request }) => ({ when: at.toISOString(), ...request }))
+}

@@ -1,0 +1,129 @@
+import {
+  type OperatingSystem,
+  postureCheck,
+  postureCheckVariants,
+  type RowOf,
+  type ValuesOf,
+} from '@overlay/model'
+import type { Seams } from '@overlay/platform'
+import { invalid } from '@overlay/rpc'
+import { cleanHex, NO_TIMEOUT, processOf } from '../domain/posture/check.js'
+import { versionRange } from '../domain/posture/version-range.js'
+import { dropRole } from './drop-role.js'
+
+type Row = RowOf<typeof postureCheck>
+type Values = ValuesOf<typeof postureCheck>
+
+const ofEveryType = ['name', 'typeId', 'roleAttributes']
+const membersOf = (typeId: string): readonly string[] =>
+  Object.keys(postureCheckVariants.get(typeId)?.fields ?? {}).filter((name) => !ofEveryType.includes(name))
+
+const none = Object.fromEntries(
+  Object.keys(postureCheck.fields)
+    .filter((name) => !ofEveryType.includes(name))
+    .map((name) => [name, null]),
+)
+
+export const postureCheckSeams: Seams<typeof postureCheck> = {
+  view: async (_db, rows) =>
+    rows.map((row) => ({ version: 1, roleAttributes: row.roleAttributes ?? [], ...shownOf(row) })), // wire: never null
+
+  async writing(_tx, next, before) {
+    if (next.roleAttributes?.includes(''))
+      throw invalid('roleAttributes', 'role attributes may not be empty', '')
+    // wire: the type stays, and members of another type are ignored
+    const typeId = before?.typeId ?? next.typeId
+    const from = before && next.typeId !== typeId ? before : next
+    const members = membersOf(typeId)
+    const own: Partial<Values> = Object.fromEntries(
+      Object.entries(from).filter(([name]) => members.includes(name)),
+    )
+    return { ...none, typeId, ...own, ...formed(typeId, own) }
+  },
+
+  async deleting(tx, { id }, { also }) {
+    for (const change of await dropRole(tx, 'posture-checks', id)) also(change)
+  },
+}
+
+/** In the form in which it is compared and read back. */
+function formed(typeId: string, own: Partial<Values>): Partial<Values> {
+  const { operatingSystems, macAddresses, processes, timeoutSeconds } = own
+  switch (typeId) {
+    case 'OS':
+      return { operatingSystems: systemsOf(operatingSystems ?? []) }
+    case 'MAC':
+      return { macAddresses: (macAddresses ?? []).map(cleanHex) }
+    case 'PROCESS':
+      return {
+        'process.hashes': own['process.hashes']?.map(lower) ?? null,
+        'process.signerFingerprint': lower(own['process.signerFingerprint'] ?? ''),
+      }
+    case 'PROCESS_MULTI':
+      return { processes: processesOf(processes ?? []) }
+    case 'MFA':
+      return {
+        timeoutSeconds: timeoutSeconds && timeoutSeconds > 0 ? timeoutSeconds : NO_TIMEOUT,
+        promptOnWake: own.promptOnWake ?? false,
+        promptOnUnlock: own.promptOnUnlock ?? false,
+        ignoreLegacyEndpoints: own.ignoreLegacyEndpoints ?? false,
+      }
+    default:
+      return {}
+  }
+}
+
+const lower = (text: string): string => text.toLowerCase()
+
+/** wire: one entry for each system, the last one, in the order of their names. */
+function systemsOf(systems: readonly OperatingSystem[]): OperatingSystem[] {
+  // differs: bad input, not a server error
+  for (const [at, { versions }] of systems.entries())
+    for (const [place, version] of (versions ?? []).entries())
+      if (!versionRange(version))
+        throw invalid(`operatingSystems.${at}.versions.${place}`, 'is no range of versions', version)
+  return sortedBy(systems, ({ type }) => type).map(({ type, versions }) => ({
+    type,
+    versions: versions?.length ? versions : null,
+  }))
+}
+
+/** wire: one entry for each system and path. */
+const processesOf = (processes: NonNullable<Row['processes']>): NonNullable<Row['processes']> =>
+  sortedBy(processes, ({ osType, path }) => `${osType}-${path}`).map(
+    ({ osType, path, hashes = [], signerFingerprints = [] }) => ({
+      osType,
+      path,
+      hashes: hashes.map(lower),
+      signerFingerprints: signerFingerprints.map(lower),
+    }),
+  )
+
+const sortedBy = <T>(items: readonly T[], keyOf: (item: T) => string): T[] =>
+  [...new Map(items.map((item) => [keyOf(item), item])).entries()]
+    .sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    .map(([, item]) => item)
+
+/** The members of its type. wire: of MFA what is false is left out. */
+function shownOf(row: Row): object {
+  const { typeId, operatingSystems, domains, macAddresses, semantic, processes } = row
+  switch (typeId) {
+    case 'OS':
+      return { operatingSystems }
+    case 'DOMAIN':
+      return { domains }
+    case 'MAC':
+      return { macAddresses }
+    case 'PROCESS':
+      return { process: processOf(row) }
+    case 'PROCESS_MULTI':
+      return { semantic, processes }
+    default:
+      return {
+        timeoutSeconds: row.timeoutSeconds,
+        ...(row.promptOnWake && { promptOnWake: true }),
+        ...(row.promptOnUnlock && { promptOnUnlock: true }),
+        ...(row.ignoreLegacyEndpoints && { ignoreLegacyEndpoints: true }),
+      }
+  }
+}
