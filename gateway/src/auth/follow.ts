@@ -97,7 +97,7 @@ export function followChanges(
       yield { upto: at, changes: [], more: false }
     }
     try {
-      yield* owner.watch({ after: at }, context)
+      yield* owner.watch({ after: at, gatherMs: 0 }, context)
     } catch (err) {
       if (err instanceof Fault && err.code === 'OUT_OF_RANGE') at = undefined
       throw err

@@ -8,14 +8,16 @@ export type Loaders = Readonly<
   Record<string, () => AsyncIterable<{ readonly id: string; readonly json: object }>>
 >
 
+const MOST_GATHER_MS = 500 // a sign of life is due each second
+
 /** What a service tells the others about its rows, and about what theirs have done to it. */
 export const changeService = (
   history: History,
   loaders: Loaders,
   followed: Readonly<Record<string, Pick<Following, 'reach'>>> = {},
 ): Methods<ChangeServiceService> => ({
-  async *watch({ after }, { signal }) {
-    yield* history.watch(after ?? unknown(), signal)
+  async *watch({ after, gatherMs }, { signal }) {
+    yield* history.watch(after ?? unknown(), signal, Math.min(gatherMs, MOST_GATHER_MS))
   },
 
   pull: async ({ after }) => history.pull(after ?? unknown()),

@@ -9,6 +9,8 @@ import { openWaiting } from './waiting.js'
 /** Where followed changes go. Each function answers where it stands afterwards; they are called one at a time. */
 export interface Sink {
   readonly kinds: readonly string[]
+  /** Changes may wait for others for so long, unless somebody waits for them. */
+  readonly gatherMs: number
   /** From an earlier run; undefined: it has nothing and wants all rows. */
   start(): Promise<Position | undefined>
   /** All rows, as they were at `upto` or later, in place of what it had at `known`. */
@@ -115,7 +117,8 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
 
   async function watch(from: Position): Promise<void> {
     rewatch = new AbortController()
-    for await (const message of audible(SILENCE_MS, (signal) => source.watch(from, signal), rewatch.signal)) {
+    const messages = (signal: AbortSignal) => source.watch(from, signal, sink.gatherMs)
+    for await (const message of audible(SILENCE_MS, messages, rewatch.signal)) {
       if (!(await accept(message, performance.now()))) return
       pause = FIRST_PAUSE_MS
     }

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Change, Changes, Context, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { type Appended, append, type RowChange } from './append.js'
@@ -28,13 +29,17 @@ export interface History extends AsyncDisposable {
   head(): Promise<Position>
   /** Changes after the position, as many as fit a message, read like `head`. OUT_OF_RANGE: load anew. */
   pull(after: Position): Promise<Changes>
-  /** The same, then new ones as they are committed; a message at least each second while the database answers. */
-  watch(after: Position, signal: AbortSignal): AsyncIterable<Changes>
+  /**
+   * The same, then new ones as they are committed, or gathered for so long after a message; a message at least each
+   * second while the database answers.
+   */
+  watch(after: Position, signal: AbortSignal, gatherMs?: number): AsyncIterable<Changes>
 }
 
 const SIGN_OF_LIFE_MS = 1000
 const POLL_MS = 5000 // hints say it sooner
 const POLL_WITHOUT_BUS_MS = 1000
+const HINT_MS = 10 // hints of so long leave as one
 const MAX_KEYS = 100
 
 /** For the owner of a schema. Every replica has its own, in step by hints and by looking. */
@@ -87,7 +92,19 @@ export async function openHistory(
   function publish({ position, changes }: Appended): void {
     // commits of one replica may come back in another order than they were made: the missing one is on its way
     if (!tail.offer(position, changes)) setImmediate(() => tail.has(position) || poll())
-    bus.publish(subject, { ...position, keys: keysOf(changes) })
+    if (untold?.upto.timeline !== position.timeline || untold.upto.number < position.number)
+      untold = { upto: position, changes: untold?.changes ?? [] }
+    if (untold.changes.length < MAX_KEYS) untold.changes.push(...changes)
+    hinting ??= setTimeout(hint, HINT_MS)
+  }
+
+  let untold: { readonly upto: Position; readonly changes: Change[] } | undefined
+  let hinting: NodeJS.Timeout | undefined
+  function hint(): void {
+    clearTimeout(hinting)
+    hinting = undefined
+    if (untold) bus.publish(subject, { ...untold.upto, keys: keysOf(untold.changes) })
+    untold = undefined
   }
 
   /** Ends when the head moves, or after the time. */
@@ -139,17 +156,20 @@ export async function openHistory(
       return messageAfter(after)
     },
 
-    async *watch(after, signal) {
+    async *watch(after, signal, gatherMs = 0) {
       let at = after
       while (!signal.aborted) {
         const message = await messageAfter(at)
         at = message.upto
         if (message.changes.length > 0 || isAlive()) yield message
+        if (message.changes.length > 0 && gatherMs > 0)
+          await delay(gatherMs, undefined, { signal }).catch(() => undefined)
         if (at.number === tail.known().number) await sleep(SIGN_OF_LIFE_MS, signal)
       }
     },
 
     async [Symbol.asyncDispose]() {
+      hint()
       clearInterval(ticking)
       hints[Symbol.dispose]()
       busChanges[Symbol.dispose]()

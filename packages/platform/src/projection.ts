@@ -47,6 +47,7 @@ export async function openProjection(
     source,
     {
       kinds: memory.kinds,
+      gatherMs: 0,
       start: async () => undefined,
       async replace(rows, upto) {
         memory.reset()

@@ -8,8 +8,11 @@ export interface Source {
   readonly schema: string
   /** All rows of the kinds. The first message carries the position taken before the load. */
   load(kinds: readonly string[], signal: AbortSignal): AsyncIterable<Changes>
-  /** Changes after the position, then new ones; a message each second at least. OUT_OF_RANGE: load anew. */
-  watch(after: Position, signal: AbortSignal): AsyncIterable<Changes>
+  /**
+   * Changes after the position, then new ones; a message each second at least, and no two with changes within
+   * `gatherMs`. OUT_OF_RANGE: load anew.
+   */
+  watch(after: Position, signal: AbortSignal, gatherMs: number): AsyncIterable<Changes>
   /** Changes after the position, as of now. */
   pull(after: Position, signal: AbortSignal): Promise<Changes>
 }
@@ -18,8 +21,8 @@ export interface Source {
 export const remoteSource = (schema: string, owner: Methods<ChangeServiceService>): Source => ({
   schema,
   load: (kinds, signal) => owner.load({ kinds: [...kinds] }, ownContext(signal)),
-  watch: (after, signal) => owner.watch({ after }, ownContext(signal)),
-  pull: (after, signal) => owner.pull({ after }, ownContext(signal)),
+  watch: (after, signal, gatherMs) => owner.watch({ after, gatherMs }, ownContext(signal)),
+  pull: (after, signal) => owner.pull({ after, gatherMs: 0 }, ownContext(signal)),
 })
 
 /** Our own: what a service keeps in memory of its own rows. */

@@ -113,6 +113,21 @@ test.each(['with', 'without'])('watch tells every change once and in order, %s h
   expect(plain(alsoSeen)).toEqual(plain(seen))
 })
 
+test('who lets changes gather gets the first at once, and then many in one message', async () => {
+  const history = await streams.replica()
+  const from = await history.head()
+  const messages = history.watch(from, stop().signal, 200)[Symbol.asyncIterator]()
+  const next = async () => (await messages.next()).value?.changes.length
+  expect(await next()).toBe(0)
+  const first = next()
+  await write(history, told('a'))
+  expect(await first).toBe(1)
+  for (const n of numbersTo(20)) await write(history, told(`${n}`))
+  let [seen, count] = [0, 0]
+  for (; seen < 20; count++) seen += await next()
+  expect(count).toBeLessThan(20)
+})
+
 test('a watcher that reads slowly misses nothing and holds nobody up', async () => {
   const history = await streams.replica()
   const from = await history.head()

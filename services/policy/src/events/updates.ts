@@ -25,6 +25,7 @@ export interface Watcher {
 
 const SUBJECT = 'overlay.policy.service-updates'
 const TICK_MS = 1000
+const GATHER_MS = 20 // other replicas hear of a change this much later; times leave here at once
 
 /** One replica stores, the one that holds the lock; the others read what it stores, by hints and by looking. */
 export async function openUpdates(
@@ -71,8 +72,11 @@ export async function openUpdates(
     isComplete = true
     await store()
   }
-  const turn = coalesced(() =>
-    look().then(
+  let soon: NodeJS.Timeout | undefined
+  const turn = coalesced(() => {
+    clearTimeout(soon)
+    soon = undefined
+    return look().then(
       () => {
         failing = false
       },
@@ -81,8 +85,8 @@ export async function openUpdates(
         failing = true
         isComplete &&= lock.isHeld()
       },
-    ),
-  )
+    )
+  })
 
   times.confirm(await readUpdates(db, 0))
   const ticking = setInterval(turn, TICK_MS)
@@ -103,7 +107,7 @@ export async function openUpdates(
         if (applied[schema]?.timeline !== place.timeline) times.rebase(schema, place)
       }
       applied = places
-      if (lock.isHeld() && !times.draft().isEmpty) turn()
+      if (lock.isHeld() && !times.draft().isEmpty) soon ??= setTimeout(turn, GATHER_MS)
     },
     forget(identityId) {
       times.forget(identityId)
@@ -111,6 +115,7 @@ export async function openUpdates(
     },
     async [Symbol.asyncDispose]() {
       clearInterval(ticking)
+      clearTimeout(soon)
       hints[Symbol.dispose]()
       wroteAt = Number.NEGATIVE_INFINITY
       await turn()

@@ -28,7 +28,11 @@ export interface Position {
 }
 
 export interface WatchRequest {
-  after: Position | undefined;
+  after:
+    | Position
+    | undefined;
+  /** Watch: the least time between two messages with changes; the first one comes at once */
+  gatherMs: number;
 }
 
 export interface LoadRequest {
@@ -150,13 +154,16 @@ export const Position: MessageFns<Position> = {
 };
 
 function createBaseWatchRequest(): WatchRequest {
-  return { after: undefined };
+  return { after: undefined, gatherMs: 0 };
 }
 
 export const WatchRequest: MessageFns<WatchRequest> = {
   encode(message: WatchRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.after !== undefined) {
       Position.encode(message.after, writer.uint32(10).fork()).join();
+    }
+    if (message.gatherMs !== 0) {
+      writer.uint32(16).int32(message.gatherMs);
     }
     return writer;
   },
@@ -182,6 +189,14 @@ export const WatchRequest: MessageFns<WatchRequest> = {
             message.after = Position.decode(reader, reader.uint32());
             continue;
           }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.gatherMs = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -195,13 +210,23 @@ export const WatchRequest: MessageFns<WatchRequest> = {
   },
 
   fromJSON(object: any): WatchRequest {
-    return { after: isSet(object.after) ? Position.fromJSON(object.after) : undefined };
+    return {
+      after: isSet(object.after) ? Position.fromJSON(object.after) : undefined,
+      gatherMs: isSet(object.gatherMs)
+        ? globalThis.Number(object.gatherMs)
+        : isSet(object.gather_ms)
+        ? globalThis.Number(object.gather_ms)
+        : 0,
+    };
   },
 
   toJSON(message: WatchRequest): unknown {
     const obj: any = {};
     if (message.after !== undefined) {
       obj.after = Position.toJSON(message.after);
+    }
+    if (message.gatherMs !== 0) {
+      obj.gatherMs = Math.round(message.gatherMs);
     }
     return obj;
   },
@@ -214,6 +239,7 @@ export const WatchRequest: MessageFns<WatchRequest> = {
     message.after = (object.after !== undefined && object.after !== null)
       ? Position.fromPartial(object.after)
       : undefined;
+    message.gatherMs = object.gatherMs ?? 0;
     return message;
   },
 };
