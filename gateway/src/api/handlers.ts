@@ -2,6 +2,7 @@ import { kinds, transitRouter } from '@overlay/model'
 import type { Build } from '../about.js'
 import type { OwnWrites } from '../auth/own-writes.js'
 import type { ServiceLists } from '../auth/service-lists.js'
+import type { Ask } from '../http/ask.js'
 import type { Handlers } from '../http/endpoint.js'
 import type { MountedApi } from '../http/frame.js'
 import type { Services } from '../http/services.js'
@@ -11,9 +12,10 @@ import { clientLists } from './client-lists.js'
 import { type Caches, current } from './current.js'
 import { enroll } from './enroll.js'
 import { enrollments } from './enrollments.js'
+import { fabricLists } from './fabric.js'
 import { identities } from './identities.js'
 import { info } from './info.js'
-import { client, management } from './operations.js'
+import { client, fabric, management } from './operations.js'
 import { ownAuthenticators } from './own-authenticators.js'
 import { ownCertificates } from './own-certificates.js'
 import { clientServices } from './services.js'
@@ -30,7 +32,7 @@ export interface ApisOptions {
   readonly build: Build
 }
 
-/** Both APIs: their tables, and who answers. */
+/** All APIs: their tables, and who answers. */
 export function apisOf({ services, caches, own, address, build }: ApisOptions): readonly MountedApi[] {
   const docs = documents(address, () => apis)
   const everywhere: Handlers = {
@@ -61,10 +63,14 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
     },
     { api: 'management', operations: management, handlers: everywhere },
   ]
-  return apis.map((mounted) => ({
+  const documented = apis.map((mounted) => ({
     ...mounted,
     // wire: beside the published operations
-    operations: { ...mounted.operations, 'GET /swagger.json': 'none' },
-    handlers: { ...mounted.handlers, 'GET /swagger.json': (ask) => docs.send(ask, mounted.api) },
+    operations: { ...mounted.operations, 'GET /swagger.json': 'none' as const },
+    handlers: { ...mounted.handlers, 'GET /swagger.json': (ask: Ask) => docs.send(ask, mounted.api) },
   }))
+  return [
+    ...documented,
+    { api: 'management', root: '/fabric/v1', operations: fabric, handlers: fabricLists(services) },
+  ]
 }

@@ -40,6 +40,8 @@ export interface Frame {
 
 export interface MountedApi {
   readonly api: Api
+  /** Where it begins, if not where its name says. */
+  readonly root?: string
   readonly operations: Readonly<Record<string, Access>>
   readonly handlers: Readonly<Record<string, Handler | Endpoint | undefined>>
 }
@@ -82,13 +84,13 @@ const unknownPath = (path: string): Fault => new Fault('NOT_FOUND', `path ${path
 const targetOf = (request: Request, env: unknown): string =>
   (env as HttpBindings | undefined)?.incoming.url ?? request.url
 
-function routesOf({ api, operations, handlers }: MountedApi): Map<string, Route> {
+function routesOf({ api, root = rootOf(api), operations, handlers }: MountedApi): Map<string, Route> {
   const byPath = new Map<string, Record<string, Mounted>>()
   for (const [operation, access] of Object.entries(operations)) {
     const handler = handlers[operation]
     if (!handler) throw new Error(`${api}: ${operation} has no handler`)
     const [method = '', path = ''] = operation.split(' ')
-    const full = path === '/' ? rootOf(api) : rootOf(api) + path
+    const full = path === '/' ? root : root + path
     const methods = byPath.get(full) ?? {}
     methods[method] = { operation, access, endpoint: asEndpoint(handler) }
     byPath.set(full, methods)

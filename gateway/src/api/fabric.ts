@@ -1,0 +1,50 @@
+import { transitRouter } from '@overlay/model'
+import { send } from '../http/answer.js'
+import type { Ask } from '../http/ask.js'
+import type { Handlers } from '../http/endpoint.js'
+import { type List, list, listRequest } from '../http/list.js'
+import { paging } from '../http/query.js'
+import type { Services } from '../http/services.js'
+
+interface Router {
+  readonly id: string
+  readonly isOnline: boolean
+  readonly [member: string]: unknown
+}
+
+/** What the web console asks of the fabric API: its map draws routers of both sorts from there alone. */
+export function fabricLists({ entitiesOf }: Services): Handlers {
+  const { kind, owner } = transitRouter
+  const routers: List = async (request, context) => {
+    const page = await entitiesOf(owner).list(request, context)
+    const rows = JSON.parse(page.rows.toString()) as readonly Router[]
+    return { ...page, rows: Buffer.from(JSON.stringify(rows.map(fabricRouter))) }
+  }
+  return {
+    'GET /circuits': nothing,
+    'GET /links': nothing,
+    'GET /routers': {
+      query: paging,
+      handle: (ask) => list(ask, transitRouter, listRequest(ask, kind), routers),
+    },
+  }
+}
+
+const fabricRouter = ({ id, isOnline, ...router }: Router) => ({
+  _links: { self: { href: `./routers/${id}` }, terminators: { href: `./routers/${id}/terminators` } },
+  id,
+  createdAt: router.createdAt,
+  updatedAt: router.updatedAt,
+  tags: router.tags,
+  connected: isOnline,
+  cost: router.cost,
+  disabled: router.disabled,
+  fingerprint: router.fingerprint,
+  listenerAddresses: null,
+  name: router.name,
+  noTraversal: router.noTraversal,
+})
+
+/** As long as no router can connect, none is linked with another and nothing flows through them. */
+const nothing = (ask: Ask) =>
+  send(ask, 200, '{"data":[],"meta":{"pagination":{"limit":10,"offset":0,"totalCount":0}}}')
