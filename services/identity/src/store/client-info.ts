@@ -14,10 +14,13 @@ export async function keepInfo(
   const env = textOf(envInfo)
   const sdk = textOf(sdkInfo)
   if (env === null && sdk === null) return
-  const { rows } = await history.db.query(sql`
+  const { rows } = await history.db.query(
+    sql`
     select from identity
      where id = ${identityId}
-       and (env_info <> coalesce(${env}::jsonb, env_info) or sdk_info <> coalesce(${sdk}::jsonb, sdk_info))`)
+       and (env_info <> coalesce(${env}::jsonb, env_info) or sdk_info <> coalesce(${sdk}::jsonb, sdk_info))`,
+    'client-info-differs',
+  )
   if (rows.length === 0) return
   await history.write(context, async (tx) => {
     const change = await changeIdentity(

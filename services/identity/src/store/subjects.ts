@@ -29,6 +29,8 @@ export interface Subject extends Person {
   readonly password: string | null
   readonly certPem: string | null
   readonly isIssuedByNetwork: boolean
+  /** There were wrong passwords since the last right one. */
+  readonly hasFailed: boolean
 }
 
 const person = sql`
@@ -48,29 +50,36 @@ const person = sql`
     'requireExtJwtSigner', p.secondary_require_ext_jwt_signer) as demands`
 
 const subject = sql`
-  a.id as "authenticatorId", a.method, a.username, a.password, a.cert_pem as "certPem", a.is_issued_by_network as "isIssuedByNetwork"`
+  a.id as "authenticatorId", a.method, a.username, a.password, a.cert_pem as "certPem", a.is_issued_by_network as "isIssuedByNetwork",
+  exists (select from login_attempt where authenticator_id = a.id) as "hasFailed"`
 
 export const personOf = async (db: Db, identityId: string): Promise<Person | undefined> =>
   (
-    await db.query<Person>(sql`
-      select ${person} from identity i join auth_policy p on p.id = i.auth_policy_id where i.id = ${identityId}`)
+    await db.query<Person>(
+      sql`
+      select ${person} from identity i join auth_policy p on p.id = i.auth_policy_id where i.id = ${identityId}`,
+      'person',
+    )
   ).rows[0]
 
 export const subjectByUsername = (db: Db, username: string): Promise<Subject | undefined> =>
-  oneSubject(db, sql`a.username = ${username}`)
+  oneSubject(db, sql`a.username = ${username}`, 'subject-by-username')
 
 export const subjectByFingerprint = (db: Db, fingerprint: string): Promise<Subject | undefined> =>
-  oneSubject(db, sql`a.fingerprint = ${fingerprint}`)
+  oneSubject(db, sql`a.fingerprint = ${fingerprint}`, 'subject-by-fingerprint')
 
 export const subjectById = (db: Db, authenticatorId: string): Promise<Subject | undefined> =>
-  oneSubject(db, sql`a.id = ${authenticatorId}`)
+  oneSubject(db, sql`a.id = ${authenticatorId}`, 'subject-by-id')
 
-async function oneSubject(db: Db, which: Sql): Promise<Subject | undefined> {
-  const { rows } = await db.query<Subject>(sql`
+async function oneSubject(db: Db, which: Sql, name: string): Promise<Subject | undefined> {
+  const { rows } = await db.query<Subject>(
+    sql`
     select ${subject}, ${person}
       from authenticator a
       join identity i on i.id = a.identity_id
       join auth_policy p on p.id = i.auth_policy_id
-     where ${which}`)
+     where ${which}`,
+    name,
+  )
   return rows[0]
 }

@@ -22,9 +22,9 @@ const comparePassword: Step = async (login) => {
 }
 
 const passwordIsRight: Step = about(async (subject, { passwordMatches, history, context }) => {
-  const { authenticatorId, maxAttempts } = subject
+  const { authenticatorId, maxAttempts, hasFailed } = subject
   if (passwordMatches) {
-    await forgetFailures(history.db, authenticatorId)
+    if (hasFailed) await forgetFailures(history.db, authenticatorId)
     return undefined
   }
   // differs: only failures count, for all replicas together
