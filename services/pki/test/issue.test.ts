@@ -50,7 +50,7 @@ test('only what the current signing key has issued is extended, and that is look
     trustDomain: 'other.example',
     now: new Date(),
   })
-  const signer = await openSigner(stranger)
+  const signer = openSigner(stranger)
   const validity = forHours(1, new Date())
   const certPem = await issueLeaf(signer, { ...(await readCsr(named())), role: 'client', validity })
   expect(await faultOf(pki.pki.extendCertificate({ certPem, csrPem: 'none' }, context))).toEqual([

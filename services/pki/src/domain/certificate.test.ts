@@ -15,9 +15,9 @@ const signing = await issueCa({
   commonName: 'signing',
   trustDomain,
   now,
-  signer: await openSigner(root),
+  signer: openSigner(root),
 })
-const signer = await openSigner(signing)
+const signer = openSigner(signing)
 const bundle = root.pem + signing.pem
 
 const leafOf = async (pem: string, role: 'client' | 'server' = 'client', names = false) => {

@@ -1,15 +1,17 @@
-import { isIP } from 'node:net'
-import { AsnConvert } from '@peculiar/asn1-schema'
+import { hostName, uriName } from './alt-names.js'
+import { type Element, sequence } from './der.js'
+import { altNames, authority, noAuthority, purposes, subjectKeyId, usages } from './extensions.js'
 import {
-  type GeneralName,
-  id_ce_subjectAltName,
-  type Name,
-  SubjectAlternativeName,
-} from '@peculiar/asn1-x509'
-import { forYears, type Holder, publicKeyOf, type Signer, selfSigner, sign, type Validity } from './signer.js'
-import * as x509 from './x509.js'
-
-const { KeyUsageFlags: usage, ExtendedKeyUsage: purpose } = x509
+  forYears,
+  type Holder,
+  keyIdOf,
+  publicKeyOf,
+  type Signer,
+  selfSigner,
+  signCertificate,
+  type Validity,
+} from './signer.js'
+import { ownName } from './subject.js'
 
 interface CaRequest {
   readonly privateKey: string
@@ -27,17 +29,17 @@ export async function issueCa({
   now,
   signer,
 }: CaRequest): Promise<Holder> {
-  const subject = new x509.Name([{ O: ['overlay'] }, { CN: [commonName] }])
+  const subject = ownName(commonName)
   const publicKey = publicKeyOf(privateKey)
-  const pem = await sign(signer ?? (await selfSigner(subject, privateKey)), {
+  const pem = await signCertificate(signer ?? selfSigner(subject, privateKey), {
     subject,
     publicKey,
     validity: forYears(10, now),
     extensions: [
-      new x509.BasicConstraintsExtension(true, signer ? 1 : undefined, true),
-      new x509.KeyUsagesExtension(usage.digitalSignature | usage.keyCertSign | usage.cRLSign, true),
-      new x509.SubjectAlternativeNameExtension([{ type: 'url', value: `spiffe://${trustDomain}` }]),
-      await x509.SubjectKeyIdentifierExtension.create(publicKey),
+      authority(signer && 1),
+      usages('digitalSignature', 'keyCertSign', 'crlSign'),
+      altNames([uriName(`spiffe://${trustDomain}`)]),
+      subjectKeyId(keyIdOf(publicKey)),
     ],
   })
   return { pem, privateKey }
@@ -55,55 +57,45 @@ export async function issueServer(
   { privateKey, hosts, now }: ServerRequest,
 ): Promise<Holder> {
   const publicKey = publicKeyOf(privateKey)
-  const pem = await sign(signer, {
-    subject: new x509.Name([{ O: ['overlay'] }, { CN: ['overlay server'] }]),
+  const pem = await signCertificate(signer, {
+    subject: ownName('overlay server'),
     publicKey,
     validity: forYears(1, now),
     extensions: [
-      new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.KeyUsagesExtension(usage.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension([purpose.serverAuth, purpose.clientAuth]),
-      new x509.SubjectAlternativeNameExtension(
-        hosts.map((value) => ({ type: isIP(value) ? ('ip' as const) : ('dns' as const), value })),
-      ),
-      await x509.SubjectKeyIdentifierExtension.create(publicKey),
+      noAuthority,
+      usages('digitalSignature'),
+      purposes('serverAuth', 'clientAuth'),
+      altNames(hosts.map(hostName)),
+      subjectKeyId(keyIdOf(publicKey)),
     ],
   })
   return { pem, privateKey }
 }
 
 export interface LeafRequest {
-  readonly subject: Name
+  /** DER of the Name. */
+  readonly subject: Buffer
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKey: Buffer
   readonly role: 'client' | 'server'
-  readonly altNames: readonly GeneralName[]
+  readonly altNames: readonly Element[]
   readonly validity: Validity
 }
 
 /** The profile of all that identities and routers get. */
 export function issueLeaf(
   signer: Signer,
-  { subject, publicKey, role, altNames, validity }: LeafRequest,
+  { subject, publicKey, role, altNames: names, validity }: LeafRequest,
 ): Promise<string> {
-  return sign(signer, {
-    subject: new x509.Name(AsnConvert.serialize(subject)), // differs: the request's own order and string types
+  const isNameless = subject.equals(nobody)
+  return signCertificate(signer, {
+    subject, // differs: the request's own order and string types
     publicKey,
     validity,
-    extensions: [
-      new x509.KeyUsagesExtension(
-        usage.digitalSignature | usage.keyEncipherment | usage.dataEncipherment,
-        true,
-      ),
-      new x509.ExtendedKeyUsageExtension([role === 'client' ? purpose.clientAuth : purpose.serverAuth]),
-      ...(altNames.length > 0 ? [namesExtension(altNames, subject.length === 0)] : []),
-    ],
+    extensions: [leafUsages, leafPurposes[role], ...(names.length > 0 ? [altNames(names, isNameless)] : [])],
   })
 }
 
-const namesExtension = (names: readonly GeneralName[], critical: boolean): x509.Extension =>
-  new x509.Extension(
-    id_ce_subjectAltName,
-    critical,
-    AsnConvert.serialize(new SubjectAlternativeName([...names])),
-  )
+const nobody = sequence()
+const leafUsages = usages('digitalSignature', 'keyEncipherment', 'dataEncipherment')
+const leafPurposes = { client: purposes('clientAuth'), server: purposes('serverAuth') }

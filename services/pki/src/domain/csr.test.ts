@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
 import { newCsr, newKey } from '../../test/openssl.js'
+import { textOf } from './alt-names.js'
 import { CsrError, readCsr } from './csr.js'
+import { encode, sequence, tag } from './der.js'
+import { commonNameOf } from './subject.js'
 
 const good = newCsr()
 
@@ -21,9 +24,17 @@ test('a request signed with RSA-PSS is read', async () => {
 test('names of four kinds are taken from the extension request, others are left', async () => {
   const names = 'DNS:a.example,IP:127.0.0.1,URI:spiffe://x/y,email:a@b.example,RID:1.2.3.4'
   const { altNames } = await readCsr(newCsr('/CN=r', { more: ['-addext', `subjectAltName=${names}`] }))
-  expect(
-    altNames.map((n) => n.dNSName ?? n.iPAddress ?? n.uniformResourceIdentifier ?? n.rfc822Name),
-  ).toEqual(['a.example', '127.0.0.1', 'spiffe://x/y', 'a@b.example'])
+  expect(altNames.map(textOf)).toEqual(['a.example', '127.0.0.1', 'spiffe://x/y', 'a@b.example'])
+})
+
+test.each([
+  ['UTF8String', '0c02c3bc', 'ü'],
+  ['TeletexString', '1401fc', 'ü'],
+  ['BMPString', '1e0400fc0061', 'üa'],
+])('a common name that is a %s is read', (_what, value, name) => {
+  const type = Buffer.from('0603550403', 'hex')
+  const part = encode(tag.set, sequence(type, Buffer.from(value, 'hex')))
+  expect(commonNameOf(sequence(part))).toBe(name)
 })
 
 test.each([
@@ -40,6 +51,11 @@ test.each([
   ['bytes behind the request', longer(good), 'could not parse CSR'],
   ['a short RSA key', newCsr('/CN=x', { key: newKey('RSA-1024') }), /public key must be/],
   ['a foreign curve', newCsr('/CN=x', { key: newKey('secp256k1') }), /public key must be/],
+  [
+    'an address of three bytes',
+    newCsr('/CN=x', { more: ['-addext', 'subjectAltName=DER:30058703010203'] }),
+    'could not parse the extensions of the CSR',
+  ],
   ['SHA-1', newCsr('/CN=x', { key: newKey('RSA-2048'), more: ['-sha1'] }), /unsupported signature algorithm/],
 ])('a request is refused that is %s', async (_what, pem, message) => {
   const failure = await readCsr(pem).catch((err: unknown) => err)

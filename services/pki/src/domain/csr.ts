@@ -1,22 +1,29 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { promisify } from 'node:util'
-import { CertificationRequest } from '@peculiar/asn1-csr'
-import { id_RSASSA_PSS, RsaSaPssParams } from '@peculiar/asn1-rsa'
-import { AsnConvert } from '@peculiar/asn1-schema'
-import { Extensions, type GeneralName, type Name } from '@peculiar/asn1-x509'
-import { altNamesIn } from './alt-names.js'
+import { altNamesIn, checkName } from './alt-names.js'
+import {
+  bytesOfBits,
+  contentOf,
+  DerError,
+  type Element,
+  objectIdIn,
+  onlyElement,
+  partsOf,
+  tag,
+} from './der.js'
 import { derOfPem } from './pem.js'
 import { commonNameOf } from './subject.js'
 
 /** A certificate request whose signature proves that its sender holds the key. */
 export interface Csr {
-  readonly subject: Name
+  /** DER of the Name. */
+  readonly subject: Buffer
   /** The last one, as others read it; empty when there is none. */
   readonly commonName: string
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKey: Buffer
   /** Names of the kinds that certificates of the network carry. */
-  readonly altNames: readonly GeneralName[]
+  readonly altNames: readonly Element[]
 }
 
 /** Why a request is refused; its message is for the sender. */
@@ -29,37 +36,59 @@ const EXTENSION_REQUEST = '1.2.840.113549.1.9.14'
 /** Parses and verifies. Everything that is wrong with the text is a CsrError. */
 export async function readCsr(pem: string): Promise<Csr> {
   const der = derOfPem(pem, 'csrPem', CsrError)
-  const request = parse(der)
-  const key = publicKeyOf(request)
-  if (!(await isSignedBy(key, request))) throw new CsrError('CSR signature validation failed')
-  const { subject } = request.certificationRequestInfo
-  return {
-    subject,
-    commonName: commonNameOf(subject),
-    publicKey: key.export({ type: 'spki', format: 'der' }),
-    altNames: altNamesOf(request),
-  }
+  const request = reading('could not parse CSR', () => parse(der))
+  const { subject, commonName, publicKey, attributes } = request
+  if (!(await isSignedBy(keyOf(publicKey), request))) throw new CsrError('CSR signature validation failed')
+  const altNames = reading('could not parse the extensions of the CSR', () => altNamesOf(attributes))
+  return { subject, commonName, publicKey, altNames }
 }
 
-function parse(der: Buffer): CertificationRequest {
-  if (lengthOf(der) !== der.length) throw new CsrError('could not parse CSR')
+function reading<T>(otherwise: string, read: () => T): T {
   try {
-    return AsnConvert.parse(der, CertificationRequest)
+    return read()
   } catch (cause) {
-    throw new CsrError('could not parse CSR', { cause })
+    if (cause instanceof DerError) throw new CsrError(otherwise, { cause })
+    throw cause
   }
 }
 
-/** Of the outermost element: the parser reads it and overlooks what follows. */
-function lengthOf(der: Buffer): number {
-  const first = der[1] ?? 0
-  const more = first & 0x7f
-  if (first < 0x80) return 2 + first
-  return more >= 1 && more <= 4 && der.length >= 2 + more ? 2 + more + der.readUIntBE(2, more) : -1
+interface Request extends Omit<Csr, 'altNames'> {
+  readonly signed: Buffer
+  readonly algorithm: Algorithm
+  readonly signature: Buffer
+  readonly attributes: readonly Element[]
 }
 
-function publicKeyOf({ certificationRequestInfo: { subjectPKInfo } }: CertificationRequest): KeyObject {
-  const key = imported(Buffer.from(AsnConvert.serialize(subjectPKInfo)))
+function parse(der: Buffer): Request {
+  const [info, algorithm, signature, ...more] = partsOf(onlyElement(der))
+  const [version, subject, publicKey, attributes, ...others] = partsOf(info)
+  contentOf(version, tag.integer)
+  contentOf(publicKey, tag.sequence)
+  if (!info || !subject || !publicKey || more.length + others.length > 0)
+    throw new DerError('too few parts, or too many')
+  return {
+    subject: subject.whole,
+    commonName: commonNameOf(subject.whole),
+    publicKey: publicKey.whole,
+    signed: info.whole,
+    algorithm: algorithmIn(algorithm),
+    signature: bytesOfBits(signature),
+    attributes: attributes ? partsOf(attributes, 0xa0) : [], // some leave out the empty list
+  }
+}
+
+interface Algorithm {
+  readonly id: string
+  readonly parameters: Element | undefined
+}
+
+function algorithmIn(element: Element | undefined): Algorithm {
+  const [id, parameters] = partsOf(element)
+  return { id: objectIdIn(id), parameters }
+}
+
+function keyOf(publicKey: Buffer): KeyObject {
+  const key = imported(publicKey)
   const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {}
   const isUsable = {
     rsa: modulusLength >= 2048 && modulusLength <= 4096,
@@ -79,8 +108,6 @@ function imported(key: Buffer): KeyObject {
   }
 }
 
-const verifyAsync = promisify(verify)
-
 /** Digest by signature algorithm: PKCS#1 v1.5, ECDSA. */
 const digests: Readonly<Record<string, string>> = {
   '1.2.840.113549.1.1.11': 'sha256',
@@ -95,39 +122,37 @@ const pssDigests: Readonly<Record<string, string>> = {
   '2.16.840.1.101.3.4.2.2': 'sha384',
   '2.16.840.1.101.3.4.2.3': 'sha512',
 }
+const RSA_PSS = '1.2.840.113549.1.1.10'
 const ED25519 = '1.3.101.112'
 
-async function isSignedBy(key: KeyObject, request: CertificationRequest): Promise<boolean> {
-  const { algorithm, parameters } = request.signatureAlgorithm
-  const isPss = algorithm === id_RSASSA_PSS
-  const digest = isPss ? pssDigestOf(parameters) : algorithm === ED25519 ? null : digests[algorithm]
-  if (digest === undefined) throw new CsrError(`unsupported signature algorithm ${algorithm}`)
-  const { certificationRequestInfoRaw: signed } = request
-  if (!signed) throw new Error('parser kept no signed bytes')
+const verifyOnThread = promisify(verify)
+
+async function isSignedBy(key: KeyObject, { algorithm, signed, signature }: Request): Promise<boolean> {
+  const { id, parameters } = algorithm
+  const isPss = id === RSA_PSS
+  const digest = isPss ? pssDigestOf(parameters) : id === ED25519 ? null : digests[id]
+  if (digest === undefined) throw new CsrError(`unsupported signature algorithm ${id}`)
   const padding = isPss ? { padding: 6 /* RSA_PKCS1_PSS_PADDING */, saltLength: -2 /* as found */ } : {}
-  return verifyAsync(digest, Buffer.from(signed), { key, ...padding }, Buffer.from(request.signature)).catch(
-    (cause: unknown) => {
-      throw new CsrError('CSR signature validation failed', { cause }) // key and algorithm do not fit
-    },
-  )
+  return verifyOnThread(digest, signed, { key, ...padding }, signature).catch((cause: unknown) => {
+    throw new CsrError('CSR signature validation failed', { cause }) // key and algorithm do not fit
+  })
 }
 
-function pssDigestOf(parameters: ArrayBuffer | null | undefined): string | undefined {
-  if (!parameters) return undefined
-  try {
-    return pssDigests[AsnConvert.parse(parameters, RsaSaPssParams).hashAlgorithm.algorithm]
-  } catch (cause) {
-    throw new CsrError('could not parse signature parameters', { cause })
-  }
+function pssDigestOf(parameters: Element | undefined): string | undefined {
+  return reading('could not parse signature parameters', () => {
+    const hash = partsOf(parameters).find((part) => part.tag === 0xa0)
+    const [algorithm] = hash ? partsOf(hash, 0xa0) : []
+    return algorithm && pssDigests[algorithmIn(algorithm).id]
+  })
 }
 
-function altNamesOf(request: CertificationRequest): GeneralName[] {
-  const attributes = request.certificationRequestInfo.attributes ?? []
-  try {
-    return attributes
-      .filter(({ type }) => type === EXTENSION_REQUEST)
-      .flatMap(({ values: [value] }) => (value ? altNamesIn(AsnConvert.parse(value, Extensions)) : []))
-  } catch (cause) {
-    throw new CsrError('could not parse the extensions of the CSR', { cause })
-  }
+function altNamesOf(attributes: readonly Element[]): readonly Element[] {
+  const names = attributes.flatMap((attribute) => {
+    const [type, values] = partsOf(attribute)
+    if (objectIdIn(type) !== EXTENSION_REQUEST) return []
+    const [extensions] = partsOf(values, tag.set)
+    return extensions ? altNamesIn(extensions) : []
+  })
+  for (const name of names) checkName(name)
+  return names
 }

@@ -2,12 +2,17 @@ import {
   createHash,
   createPrivateKey,
   createPublicKey,
+  type KeyObject,
   randomBytes,
-  webcrypto,
+  sign,
   X509Certificate,
 } from 'node:crypto'
+import { promisify } from 'node:util'
+import { isHost, textOf } from './alt-names.js'
+import { partsOfCertificate } from './certificate-parts.js'
+import { bits, bytesOfBits, encode, objectId, onlyElement, partsOf, sequence, tag, time } from './der.js'
+import { authorityKeyId } from './extensions.js'
 import { pemOf } from './pem.js'
-import * as x509 from './x509.js'
 
 /** A certificate with its key. */
 export interface Holder {
@@ -18,37 +23,35 @@ export interface Holder {
 
 /** A holder that signs, ready to use. */
 export interface Signer {
-  readonly subject: x509.Name
+  /** DER of its Name. */
+  readonly subject: Buffer
   /** As its own certificate says it; computed anew it could differ, and OpenSSL compares. */
-  readonly keyId: string
-  readonly key: webcrypto.CryptoKey
+  readonly keyId: Buffer
+  readonly key: KeyObject
 }
 
-export async function openSigner({ pem, privateKey }: Holder): Promise<Signer> {
-  const certificate = new x509.X509Certificate(pem)
-  const keyId = certificate.getExtension(x509.SubjectKeyIdentifierExtension)?.keyId
-  if (!keyId) throw new Error('signing certificate has no subject key identifier')
-  return { subject: certificate.subjectName, keyId, key: await importKey(privateKey) }
+export function openSigner({ pem, privateKey }: Holder): Signer {
+  const { subject, subjectKeyId } = partsOfCertificate(new X509Certificate(pem))
+  if (!subjectKeyId) throw new Error('signing certificate has no subject key identifier')
+  return { subject, keyId: subjectKeyId, key: createPrivateKey(privateKey) }
 }
 
 /** What signs its own certificate. */
-export async function selfSigner(subject: x509.Name, privateKey: string): Promise<Signer> {
-  const { keyId } = await x509.SubjectKeyIdentifierExtension.create(publicKeyOf(privateKey))
-  return { subject, keyId, key: await importKey(privateKey) }
-}
-
-const importKey = (privateKey: string): Promise<webcrypto.CryptoKey> =>
-  webcrypto.subtle.importKey(
-    'pkcs8',
-    createPrivateKey(privateKey).export({ type: 'pkcs8', format: 'der' }),
-    { name: 'ECDSA', namedCurve: 'P-256' },
-    false,
-    ['sign'],
-  )
+export const selfSigner = (subject: Buffer, privateKey: string): Signer => ({
+  subject,
+  keyId: keyIdOf(publicKeyOf(privateKey)),
+  key: createPrivateKey(privateKey),
+})
 
 /** DER of the SubjectPublicKeyInfo. */
 export const publicKeyOf = (privateKey: string): Buffer =>
   createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
+
+/** SHA-1 of the key alone, without what says which sort it is. */
+export function keyIdOf(publicKey: Buffer): Buffer {
+  const [, key] = partsOf(onlyElement(publicKey))
+  return createHash('sha1').update(bytesOfBits(key)).digest()
+}
 
 /** SHA-1 of the DER, lower-case hex: how the wire names certificates. */
 export const fingerprintOf = (pem: string): string =>
@@ -64,11 +67,8 @@ export const notBeforeOf = (pem: string): Date => new Date(new X509Certificate(p
 export const notAfterOf = (pem: string): Date => new Date(new X509Certificate(pem).validTo)
 
 /** Host names and addresses that a certificate stands for, as they were asked for. */
-export function hostsOf(pem: string): readonly string[] {
-  const names =
-    new x509.X509Certificate(pem).getExtension(x509.SubjectAlternativeNameExtension)?.names.items ?? []
-  return names.filter(({ type }) => type === 'dns' || type === 'ip').map(({ value }) => value)
-}
+export const hostsOf = (pem: string): readonly string[] =>
+  partsOfCertificate(new X509Certificate(pem)).altNames.filter(isHost).map(textOf)
 
 export interface Validity {
   readonly notBefore: Date
@@ -88,32 +88,39 @@ export const forHours = (hours: number, now: Date): Validity => ({
 })
 
 export interface Contents {
-  readonly subject: x509.Name
+  /** DER of the Name. */
+  readonly subject: Buffer
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKey: Buffer
   readonly validity: Validity
-  readonly extensions: readonly x509.Extension[]
+  readonly extensions: readonly Buffer[]
 }
 
+const version3 = encode(0xa0, encode(tag.integer, Buffer.from([2])))
+const ecdsaWithSha256 = sequence(objectId('1.2.840.10045.4.3.2'))
+
+const signOnThread = promisify(sign)
+
 /** Signs on a thread of the pool, not on the event loop. */
-export async function sign(signer: Signer, contents: Contents): Promise<string> {
+export async function signCertificate(signer: Signer, contents: Contents): Promise<string> {
   const { subject, publicKey, validity, extensions } = contents
-  const certificate = await x509.X509CertificateGenerator.create({
-    serialNumber: newSerialNumber(),
+  const toBeSigned = sequence(
+    version3,
+    encode(tag.integer, newSerialNumber()),
+    ecdsaWithSha256,
+    signer.subject,
+    sequence(time(validity.notBefore), time(validity.notAfter)),
     subject,
-    issuer: signer.subject,
-    ...validity,
     publicKey,
-    signingKey: signer.key,
-    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
-    extensions: [...extensions, new x509.AuthorityKeyIdentifierExtension(signer.keyId)],
-  })
-  return pemOf(new Uint8Array(certificate.rawData))
+    encode(0xa3, sequence(...extensions, authorityKeyId(signer.keyId))),
+  )
+  const signature = await signOnThread('sha256', toBeSigned, signer.key)
+  return pemOf(sequence(toBeSigned, ecdsaWithSha256, bits(signature)))
 }
 
 /** differs: 128 bits, not 20. The first byte keeps it positive and without a leading zero. */
-function newSerialNumber(): string {
+function newSerialNumber(): Buffer {
   const bytes = randomBytes(16)
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40
-  return bytes.toString('hex')
+  return bytes
 }

@@ -1,22 +1,59 @@
-import { AttributeTypeAndValue, AttributeValue, Name, RelativeDistinguishedName } from '@peculiar/asn1-x509'
+import {
+  DerError,
+  type Element,
+  encode,
+  objectId,
+  objectIdIn,
+  onlyElement,
+  partsOf,
+  sequence,
+  tag,
+  text,
+} from './der.js'
 
 const COMMON_NAME = '2.5.4.3'
+const ORGANIZATION = '2.5.4.10'
 
-/** The last common name, as others read it; empty when there is none. */
-export function commonNameOf(subject: Name): string {
-  const names = subject.flatMap((part) => part.filter(({ type }) => type === COMMON_NAME))
-  return names.at(-1)?.value.toString() ?? ''
+/** The last common name, as others read it; empty when there is none. `subject`: DER of a Name. */
+export function commonNameOf(subject: Buffer): string {
+  const names = partsOf(onlyElement(subject)).flatMap(attributesOf)
+  return names.findLast(({ type }) => type === COMMON_NAME)?.value ?? ''
 }
 
 /** The same subject with this common name as its only one. */
-export function withCommonName(subject: Name, commonName: string): Name {
-  const others = subject
-    .map((part) => part.filter(({ type }) => type !== COMMON_NAME))
+export function withCommonName(subject: Buffer, commonName: string): Buffer {
+  const others = partsOf(onlyElement(subject))
+    .map((part) => attributesOf(part).filter(({ type }) => type !== COMMON_NAME))
     .filter((part) => part.length > 0)
-    .map((part) => new RelativeDistinguishedName(part))
-  const value = new AttributeValue({ utf8String: commonName })
-  return new Name([
-    ...others,
-    new RelativeDistinguishedName([new AttributeTypeAndValue({ type: COMMON_NAME, value })]),
-  ])
+    .map((part) => encode(tag.set, ...part.map(({ whole }) => whole)))
+  return sequence(...others, attribute(COMMON_NAME, text(commonName, tag.utf8String)))
+}
+
+/** What the network's own authorities and servers are called. */
+export const ownName = (commonName: string): Buffer =>
+  sequence(
+    attribute(ORGANIZATION, text('overlay', tag.printableString)),
+    attribute(COMMON_NAME, text(commonName, tag.printableString)),
+  )
+
+const attribute = (type: string, value: Buffer): Buffer => encode(tag.set, sequence(objectId(type), value))
+
+interface Attribute {
+  readonly type: string
+  readonly value: string
+  readonly whole: Buffer
+}
+
+const attributesOf = (part: Element): readonly Attribute[] =>
+  partsOf(part, tag.set).map((attribute) => {
+    const [type, value, ...more] = partsOf(attribute)
+    if (!value || more.length > 0) throw new DerError('an attribute is a type and a value')
+    return { type: objectIdIn(type), value: stringIn(value), whole: attribute.whole }
+  })
+
+function stringIn({ tag: kind, content }: Element): string {
+  if (kind === tag.teletexString) return content.toString('latin1')
+  if (kind !== tag.bmpString) return content.toString()
+  if (content.length % 2 !== 0) throw new DerError('half a character')
+  return Buffer.from(content).swap16().toString('utf16le')
 }

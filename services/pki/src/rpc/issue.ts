@@ -1,8 +1,10 @@
+import { X509Certificate } from 'node:crypto'
 import type { Queue } from '@overlay/platform'
 import { Fault, type IssuedCertificate, type Methods, type PkiServiceService } from '@overlay/rpc'
-import { GeneralName } from '@peculiar/asn1-x509'
-import { altNamesOfCertificate } from '../domain/alt-names.js'
+import { uriName } from '../domain/alt-names.js'
 import { issueLeaf } from '../domain/certificate.js'
+import { partsOfCertificate } from '../domain/certificate-parts.js'
+import type { Csr } from '../domain/csr.js'
 import { forHours, forYears, isIssuedBy, type Validity } from '../domain/signer.js'
 import type { Keyring } from '../store/keyring.js'
 import { csrOf } from './enroll/offer.js'
@@ -22,7 +24,7 @@ const sessionCertificateHours = 12
 export function issue({ keyring, queued, now }: Issuing): Issue {
   const issued = async (
     csrPem: string,
-    altNames: readonly GeneralName[],
+    altNames: Csr['altNames'],
     validity: Validity,
   ): Promise<IssuedCertificate> => {
     const { signer, intermediates, caPem } = await keyring()
@@ -35,15 +37,18 @@ export function issue({ keyring, queued, now }: Issuing): Issue {
         const { signing } = await keyring()
         if (!isIssuedBy(certPem, signing))
           throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR', 'the certificate is not of the current authority')
-        return issued(csrPem, altNamesOfCertificate(certPem), forYears(1, now()))
+        return issued(csrPem, partsOfCertificate(new X509Certificate(certPem)).altNames, forYears(1, now()))
       }, signal),
 
     issueSessionCertificate: ({ id, identityId, apiSessionId, csrPem }, { signal }) =>
       queued(async () => {
         const { trustDomain } = await keyring()
         const path = `identity/${identityId}/apiSession/${apiSessionId}/apiSessionCertificate/${id}`
-        const name = new GeneralName({ uniformResourceIdentifier: `spiffe://${trustDomain}/${path}` })
-        return issued(csrPem, [name], forHours(sessionCertificateHours, now()))
+        return issued(
+          csrPem,
+          [uriName(`spiffe://${trustDomain}/${path}`)],
+          forHours(sessionCertificateHours, now()),
+        )
       }, signal),
   }
 }

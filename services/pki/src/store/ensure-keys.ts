@@ -55,18 +55,18 @@ async function missing(tx: Tx, { secret, hosts, now }: Wanted): Promise<readonly
       commonName: 'overlay signing',
       trustDomain: trustDomainOf(root.pem),
       now,
-      signer: await openSigner(root),
+      signer: openSigner(root),
     }),
   )
   await obtain('server', async () =>
-    issueServer(await openSigner(signing), { privateKey: newServerKey(), hosts, now }),
+    issueServer(openSigner(signing), { privateKey: newServerKey(), hosts, now }),
   )
 
   const server = activeKey(keys, 'server')
   if (server && isOutdated(server, hosts, now)) {
     const names = [...new Set([...hosts, ...hostsOf(server.pem)])]
     const { privateKey } = server
-    const { pem } = await issueServer(await openSigner(signing), { privateKey, hosts: names, now })
+    const { pem } = await issueServer(openSigner(signing), { privateKey, hosts: names, now })
     changes.push(await replaceCertificate(tx, server, pem))
   }
   return changes

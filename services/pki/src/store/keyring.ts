@@ -36,7 +36,7 @@ export async function readKeyring(db: Db, secret: string, now: Date): Promise<Ke
     .filter((key) => key.role !== 'server' && notAfterOf(key.pem) > now)
     .map((key) => key.pem)
   return {
-    signer: await openSigner(signing),
+    signer: openSigner(signing),
     signing: signing.pem,
     intermediates: signing.pem,
     server: { privateKey, pem, key: createPrivateKey(privateKey), keyId: fingerprintOf(pem) },
