@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Secrets } from './home.js'
 import { freePort } from './ports.js'
 import { projectRoot } from './project-root.js'
@@ -55,6 +55,7 @@ export async function planInstances({ settings, scale, secrets, natsUrl, urlOf }
     OVERLAY_ADDRESS: settings.address,
     OVERLAY_CTRL_ADDRESS: settings.ctrlAddress,
     OVERLAY_HOME: settings.home,
+    OVERLAY_SNAPSHOTS: resolve(settings.snapshots ?? join(settings.home, 'snapshots')),
     OVERLAY_LOG_LEVEL: settings.logLevel,
     OVERLAY_LOG_FORMAT: settings.logFormat,
   }

@@ -35,6 +35,12 @@ export const launcherSettings = {
       schemes: ['nats', 'tls'],
     }),
   ),
+  snapshots: setting.optional(
+    setting.text(
+      'OVERLAY_SNAPSHOTS',
+      'Directory of database snapshots, one and the same for all services; if not set `snapshots` in `OVERLAY_HOME`',
+    ),
+  ),
   logLevel: processSettings.logLevel,
   logFormat: processSettings.logFormat,
 }

@@ -2,14 +2,24 @@ import pg from 'pg'
 
 /** One connection for one piece of work: what the owner does, before any pool exists. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5000 })
+  await using connection = await openClient({ connectionString: url })
+  return await work(connection.client)
+}
+
+/** A connection beside the pools, whose end is the end of the block. */
+export async function openClient(
+  config: pg.ClientConfig,
+): Promise<AsyncDisposable & { readonly client: pg.Client }> {
+  const client = new pg.Client({ connectionTimeoutMillis: 5000, ...config })
   client.on('error', () => undefined) // a connection that breaks fails its query too
+  const close = (): Promise<void> => client.end()
   try {
     await client.connect()
-    return await work(client)
-  } finally {
-    await client.end()
+  } catch (err) {
+    await close()
+    throw err
   }
+  return { client, [Symbol.asyncDispose]: close }
 }
 
 /** SQLSTATE, or the code of the network's error. */

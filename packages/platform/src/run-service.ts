@@ -3,6 +3,7 @@ import {
   connectPeers,
   EntityServiceService,
   type Hosted,
+  type MaintenanceServiceService,
   type Methods,
   type Peers,
   remote,
@@ -13,6 +14,8 @@ import { type Bus, openBus } from './bus.js'
 import { type Database, openDatabase } from './database.js'
 import { type History, openHistory } from './history.js'
 import { openLog } from './log.js'
+import type { Check } from './maintenance/check.js'
+import { maintenanceService } from './maintenance/maintenance-service.js'
 import { observeCall } from './metrics.js'
 import { untilMigrated } from './migrate.js'
 import { type Health, serveOps } from './ops.js'
@@ -35,6 +38,8 @@ export interface Grounds {
   readonly db: Database
   readonly history: History
   connect(schema: string, addresses: string): Neighbour
+  /** What the service does for the jobs that concern all schemas. */
+  maintenance(checks: readonly Check[]): Methods<MaintenanceServiceService>
   /** Until the process is to stop. */
   serve(hosted: readonly Hosted[], health: () => Promise<Health>): Promise<void>
 }
@@ -63,6 +68,8 @@ export async function runService(
     bus,
     db,
     history,
+    maintenance: (checks) =>
+      maintenanceService({ schema, databaseUrl, snapshots: settings.snapshots, checks }),
     connect: (schema, addresses) => neighbour(schema, connectPeers(addresses, { secret })),
     async serve(hosted, health) {
       await using _ops = await serveOps(opsListen, { log, health })

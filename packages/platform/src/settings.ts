@@ -191,6 +191,10 @@ export const serviceSettings = {
     schemes: ['postgres', 'postgresql'],
   }),
   rpcListen: setting.address('OVERLAY_RPC_LISTEN', 'Where the other processes reach this one'),
+  snapshots: setting.text(
+    'OVERLAY_SNAPSHOTS',
+    'Directory of database snapshots, one and the same for all services',
+  ),
 }
 
 /** Where the replicas of another service are. */

@@ -36,6 +36,8 @@ export type {
 export { EntityServiceService } from './gen/overlay/entity/v1/entity.js'
 export type { ApiSession } from './gen/overlay/identity/v1/identity.js'
 export { IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
+export type { ExportedTable, Finding, Findings } from './gen/overlay/maintenance/v1/maintenance.js'
+export { MaintenanceServiceService } from './gen/overlay/maintenance/v1/maintenance.js'
 export type {
   EnrollmentWish,
   EnrollRequest,

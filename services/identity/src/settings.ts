@@ -11,6 +11,16 @@ export const identitySettings = {
     'After so long without use an API session ends',
     { min: 1, max: 525_600, default: 30 },
   ),
+  snapshotMinutes: setting.number('OVERLAY_SNAPSHOT_MINUTES', 'How long a database snapshot may take', {
+    min: 1,
+    max: 1440,
+    default: 15,
+  }),
+  snapshotMaxMib: setting.number('OVERLAY_SNAPSHOT_MAX_MIB', 'How large a database snapshot may become', {
+    min: 1,
+    max: 1 << 24,
+    default: 10_240,
+  }),
   hashMemoryKib: setting.number('OVERLAY_PASSWORD_MEMORY_KIB', 'Memory of one password hash (argon2id)', {
     min: 3072,
     max: 4_194_304,

@@ -1,0 +1,119 @@
+import { kinds as allKinds } from '@overlay/model'
+import { type Change, type Context, Fault, type Finding, type Position } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import sql from 'sql-template-tag'
+import type { Database, Tx } from '../database.js'
+import type { Effects, Following } from '../follow.js'
+import type { History, RowChange } from '../history.js'
+import type { Source } from '../source.js'
+import { type Check, soon } from './check.js'
+
+export interface Copied {
+  readonly source: Source
+  readonly following: Pick<Following, 'confirm'>
+  readonly kinds: readonly string[]
+  /** Brings our rows in line with these of their owner; tells what was not. */
+  readonly apply: Effects['apply']
+}
+
+const ROWS_AT_ONCE = 200
+
+/**
+ * Our rows that follow from another service's: whatever following each of its rows anew would change is not as it
+ * should be. Without a fix that is tried and undone. Rows that change meanwhile are left to the follower.
+ */
+export const copies = (history: History, copied: Copied, log: Logger): Check =>
+  async function* ({ fix, context }) {
+    const { source, kinds, apply, following } = copied
+    let mark: Position | undefined
+    const moving = new Set<string>()
+
+    /** Notes what the owner has changed since the load began. */
+    const lookOn = async (): Promise<Position> => {
+      for (;;) {
+        if (!mark) throw new Error("load without 'upto'")
+        const { upto, changes, more } = await source.pull(mark, context.signal)
+        for (const { kind, id } of changes) moving.add(`${kind} ${id}`)
+        mark = upto ?? mark
+        if (!more) return mark
+      }
+    }
+    const bring = (rows: readonly Change[]): Promise<readonly RowChange[]> =>
+      (fix ? committed : rehearsed)(history, context, async (tx) => {
+        await tx.query(sql`select from followed where schema = ${source.schema} for update`)
+        const upto = await lookOn()
+        const still = rows.filter(({ kind, id }) => !moving.has(`${kind} ${id}`))
+        return still.length > 0 ? apply(tx, still, upto) : []
+      })
+    /** What cannot be brought here together is tried one by one. */
+    const compare = async (rows: readonly Change[]): Promise<Finding[]> => {
+      try {
+        const changes = await bring(rows)
+        return changes.map((change) => ({ description: describe(change, source), fixed: fix }))
+      } catch (err) {
+        const [row] = rows
+        if (err instanceof Fault || !row) throw err
+        if (rows.length > 1) {
+          const found = []
+          for (const one of rows) found.push(...(await compare([one])))
+          return found
+        }
+        log.warn({ err, schema: source.schema, kind: row.kind, id: row.id }, 'row not brought in line')
+        return [
+          { description: `${nameOf(row)} of schema ${source.schema} cannot be followed here`, fixed: false },
+        ]
+      }
+    }
+
+    for await (const { upto, changes } of source.load(kinds, context.signal)) {
+      mark ??= upto
+      for (let from = 0; from < changes.length; from += ROWS_AT_ONCE) {
+        await following.confirm(soon(context))
+        yield await compare(changes.slice(from, from + ROWS_AT_ONCE))
+      }
+    }
+    context.signal.throwIfAborted()
+  }
+
+type Work = (tx: Tx) => Promise<readonly RowChange[]>
+
+async function committed(history: History, context: Context, work: Work): Promise<readonly RowChange[]> {
+  const { result } = await history.write(context, async (tx) => {
+    const changes = await work(tx)
+    return { result: changes, changes }
+  })
+  return result
+}
+
+const rehearsed = ({ db }: History, _context: Context, work: Work): Promise<readonly RowChange[]> =>
+  undone(db, work)
+
+/** What the work would change; nothing stays of it. */
+async function undone(db: Database, work: Work): Promise<readonly RowChange[]> {
+  const enough = new Error('undone on purpose')
+  let changes: readonly RowChange[] = []
+  try {
+    await db.transaction(undefined, async (tx) => {
+      changes = await work(tx)
+      throw enough
+    })
+  } catch (err) {
+    if (err !== enough) throw err
+  }
+  return changes
+}
+
+const nameOf = ({ kind, id }: { readonly kind: string; readonly id: string }): string =>
+  `${allKinds.get(kind)?.singular ?? kind} ${id}`
+
+function describe(change: RowChange, { schema }: Source): string {
+  const { before, after } = change
+  if (!before) return `${nameOf(change)} is missing, though it follows from schema ${schema}`
+  if (!after) return `${nameOf(change)} is there, though it does not follow from schema ${schema}`
+  const old: Readonly<Record<string, unknown>> = { ...before }
+  const differing = Object.entries(after).filter(
+    ([name, value]) => name !== 'updatedAt' && JSON.stringify(old[name]) !== JSON.stringify(value),
+  )
+  const members = differing.map(([name]) => name).join(', ')
+  return `${nameOf(change)} is not as it follows from schema ${schema}: ${members}`
+}

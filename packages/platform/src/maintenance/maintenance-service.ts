@@ -1,0 +1,31 @@
+import type { MaintenanceServiceService, Methods } from '@overlay/rpc'
+import { exportSchema } from '../snapshot/export.js'
+import type { Check } from './check.js'
+
+export interface Maintained {
+  readonly schema: string
+  readonly databaseUrl: string
+  /** Directory of all snapshots. */
+  readonly snapshots: string
+  readonly checks: readonly Check[]
+}
+
+/** What every service does for the jobs that concern all schemas. */
+export const maintenanceService = ({
+  schema,
+  databaseUrl,
+  snapshots,
+  checks,
+}: Maintained): Methods<MaintenanceServiceService> => ({
+  async *check({ fix }, context) {
+    for (const check of checks)
+      for await (const findings of check({ fix, context })) {
+        context.signal.throwIfAborted()
+        if (findings.length > 0) yield { findings: [...findings] }
+      }
+  },
+
+  async *export({ snapshot, directory, maxBytes }, { signal }) {
+    yield* exportSchema(databaseUrl, schema, { snapshots, snapshot, directory, maxBytes }, signal)
+  },
+})

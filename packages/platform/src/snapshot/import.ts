@@ -1,0 +1,87 @@
+import { createReadStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import pg from 'pg'
+import { from } from 'pg-copy-streams'
+import { openClient } from '../client.js'
+import { migrationsOf } from '../migrate.js'
+import { fileOf, type Manifest, type StoredSchema } from './manifest.js'
+import { copyTarget, tableName, tablesOf } from './tables.js'
+
+export interface Importing {
+  readonly directory: string
+  readonly manifest: Manifest
+}
+
+/**
+ * Puts the rows of a snapshot in place of what migrations have put there, in one transaction. The schemas are at its
+ * migrations, and nobody has written into them. Each of them begins another timeline: who follows it loads anew.
+ */
+export async function importSnapshot(ownerUrl: string, { directory, manifest }: Importing): Promise<void> {
+  await using connection = await openClient({ connectionString: ownerUrl, application_name: 'restore' })
+  const { client } = connection
+  const schemas = Object.entries(manifest.schemas)
+  await client.query('begin')
+  for (const [schema, stored] of schemas) await requireUntouched(client, schema, stored)
+  for (const [schema, stored] of schemas) {
+    await empty(client, schema, stored)
+    await fill(client, schema, stored, directory)
+    await beginAnew(client, schema)
+  }
+  await client.query('commit')
+  await client.query('analyze')
+}
+
+/** Whoever writes anything leaves a row in the audit; from here to the commit nobody does. */
+async function requireUntouched(
+  client: pg.ClientBase,
+  schema: string,
+  { migrations, tables }: StoredSchema,
+): Promise<void> {
+  const run = await migrationsOf(client, schema)
+  if (run.join() !== migrations.join())
+    throw new Error(`schema ${schema} is at ${run.at(-1) ?? 'nothing'}, the snapshot at ${migrations.at(-1)}`)
+  await client.query(`lock table ${tableName(schema, 'audit')} in share row exclusive mode`)
+  const { rowCount } = await client.query(`select from ${tableName(schema, 'audit')} limit 1`)
+  if (rowCount) throw new Error(`schema ${schema} is in use: a snapshot is read into an empty database only`)
+  const here = await tablesOf(client, schema)
+  const wanted = tables.map((table) => copyTarget(schema, table))
+  if (here.map((table) => copyTarget(schema, table)).join() !== wanted.join())
+    throw new Error(`the tables of schema ${schema} are not those of the snapshot`)
+}
+
+async function empty(client: pg.ClientBase, schema: string, { tables }: StoredSchema): Promise<void> {
+  for (const { name } of [...tables].reverse()) await client.query(`delete from ${tableName(schema, name)}`)
+}
+
+async function fill(
+  client: pg.Client,
+  schema: string,
+  { tables }: StoredSchema,
+  directory: string,
+): Promise<void> {
+  for (const table of tables) {
+    const target = client.query(from(`copy ${copyTarget(schema, table)} from stdin`))
+    await pipeline(createReadStream(fileOf(directory, schema, table.name)), target)
+    if (target.rowCount !== table.rows)
+      throw new Error(`${schema}.${table.name}: ${target.rowCount} rows read of ${table.rows}`)
+  }
+}
+
+/** Numbers go on behind those that are there. */
+async function beginAnew(client: pg.ClientBase, schema: string): Promise<void> {
+  await client.query(
+    `update ${tableName(schema, 'stream')} set timeline = gen_random_uuid(), origin = null, wal = null`,
+  )
+  const { rows } = await client.query<{ table: string; column: string; sequence: string }>(
+    `select c.relname as table, a.attname as column,
+            pg_get_serial_sequence(quote_ident(n.nspname) || '.' || quote_ident(c.relname), a.attname) as sequence
+       from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = $1 and c.relkind = 'r' and a.attidentity <> ''`,
+    [schema],
+  )
+  for (const { table, column, sequence } of rows)
+    await client.query(
+      `select setval($1, coalesce(max(${pg.escapeIdentifier(column)}), 0) + 1, false) from ${tableName(schema, table)}`,
+      [sequence],
+    )
+}
