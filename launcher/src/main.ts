@@ -1,5 +1,6 @@
 import { readArguments, usage } from './arguments.js'
 import { startProduct } from './product.js'
+import { reasonOf } from './reason.js'
 import { readLauncherSettings } from './settings.js'
 import { welcome } from './welcome.js'
 
@@ -33,9 +34,4 @@ function firstSignal(): Promise<string> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve(signal))
   })
-}
-
-function reasonOf(err: unknown): string {
-  if (!(err instanceof Error)) return String(err)
-  return err.cause ? `${err.message}: ${reasonOf(err.cause)}` : err.message
 }

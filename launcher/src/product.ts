@@ -7,7 +7,7 @@ import { type Kept, keepRunning } from './keep-running.js'
 import { startNode, untilReady } from './node-process.js'
 import { whyNotFree } from './ports.js'
 import { type Instance, planInstances, type Scale } from './processes.js'
-import { prepareAndMigrate, type Service, schemaOf, services } from './schemas.js'
+import { prepareAndMigrate, rolesIn, type Service } from './schemas.js'
 import { type OwnServer, ownBus, ownPostgres } from './servers.js'
 import type { LauncherSettings } from './settings.js'
 
@@ -64,7 +64,7 @@ async function start(
     settings.natsUrl ?? own('bus', ownBus(say)),
   ])
 
-  const schemas = rolesIn(ownerUrl, home)
+  const schemas = rolesIn(ownerUrl, home.secrets)
   await prepareAndMigrate(ownerUrl, Object.values(schemas))
   say('schemas and roles')
   const urlOf = (service: Service): string => {
@@ -85,16 +85,6 @@ async function start(
     stops.balancer.push(async () => balancer[Symbol.asyncDispose]())
   }
   return { ...initialized, processes, gateways }
-}
-
-function rolesIn(ownerUrl: string, { secrets }: Home): Record<Service, ReturnType<typeof schemaOf>> {
-  const { pathname, username } = new URL(ownerUrl)
-  const database = decodeURIComponent(pathname.slice(1) || username) // as the driver does
-  const roles = services.map((service) => [
-    service,
-    schemaOf(service, secrets.rolePasswords[service], database),
-  ])
-  return Object.fromEntries(roles)
 }
 
 /** At once: a password that is told at the end only would be lost when the start fails. */

@@ -12,12 +12,21 @@ export const schemaOf = (service: Service, password: string, database: string): 
   password,
 })
 
+/** The schema and the role of each service in the database that the URL names. */
+export function rolesIn(
+  ownerUrl: string,
+  { rolePasswords }: { readonly rolePasswords: Readonly<Record<Service, string>> },
+): Record<Service, ServiceSchema> {
+  const { pathname, username } = new URL(ownerUrl)
+  const database = decodeURIComponent(pathname.slice(1) || username) // as the driver does
+  const roles = services.map((service) => [service, schemaOf(service, rolePasswords[service], database)])
+  return Object.fromEntries(roles)
+}
+
+export const migrationsOf = (schema: string): string => join(projectRoot, 'services', schema, 'migrations')
+
 /** All that the owner of the database does before the services start. */
 export async function prepareAndMigrate(ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> {
   await prepareSchemas(ownerUrl, schemas)
-  await Promise.all(
-    schemas.map(({ schema }) =>
-      migrate(ownerUrl, schema, join(projectRoot, 'services', schema, 'migrations')),
-    ),
-  )
+  await Promise.all(schemas.map(({ schema }) => migrate(ownerUrl, schema, migrationsOf(schema))))
 }

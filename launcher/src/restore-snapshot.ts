@@ -1,0 +1,73 @@
+import { unseal } from '@overlay/pki/init'
+import { checkContents, importSnapshot, type Manifest, readManifest, storedRows } from '@overlay/platform'
+import { migrateTo, prepareSchemas } from '@overlay/platform/migrate'
+import { type Home, openHome } from './home.js'
+import { migrationsOf, rolesIn, services } from './schemas.js'
+import { ownPostgres } from './servers.js'
+import type { LauncherSettings } from './settings.js'
+
+/** Reads a snapshot into an empty database. All is looked at before anything is written. */
+export async function restoreSnapshot(
+  settings: Pick<LauncherSettings, 'databaseUrl' | 'home'>,
+  directory: string,
+  say: (line: string) => void,
+): Promise<void> {
+  const manifest = await readManifest(directory)
+  if (Object.keys(manifest.schemas).sort().join() !== [...services].sort().join())
+    throw new Error(`the snapshot has other schemas than ${services.join(', ')}`)
+  await checkContents(directory, manifest)
+  say(`snapshot of ${manifest.madeAt}: whole`)
+
+  const home = await openHome(settings.home)
+  try {
+    await requireKeySecret(directory, manifest, home)
+    const own = settings.databaseUrl === undefined ? await ownPostgres(home, say) : undefined
+    try {
+      await restore(settings.databaseUrl ?? own?.url ?? '', { directory, manifest }, home, say)
+    } finally {
+      await own?.stop()
+    }
+  } finally {
+    await home.release()
+  }
+}
+
+interface Snapshot {
+  readonly directory: string
+  readonly manifest: Manifest
+}
+
+async function restore(
+  ownerUrl: string,
+  { directory, manifest }: Snapshot,
+  home: Home,
+  say: (line: string) => void,
+): Promise<void> {
+  await prepareSchemas(ownerUrl, Object.values(rolesIn(ownerUrl, home.secrets)))
+  for (const [schema, { migrations }] of Object.entries(manifest.schemas))
+    await migrateTo(ownerUrl, schema, migrationsOf(schema), migrations)
+  say('schemas and roles, as they were')
+  await importSnapshot(ownerUrl, { directory, manifest })
+  const tables = Object.values(manifest.schemas).flatMap(({ tables }) => tables)
+  say(`${tables.reduce((sum, { rows }) => sum + rows, 0)} rows in ${tables.length} tables`)
+}
+
+/** Private keys stay encrypted in a snapshot. With another secret the product could not start. */
+async function requireKeySecret(
+  directory: string,
+  manifest: Manifest,
+  { secrets, path }: Home,
+): Promise<void> {
+  for await (const { id, private_key: sealed } of storedRows(directory, manifest, 'pki', 'key'))
+    try {
+      unseal(secrets.keySecret, id ?? '', sealed ?? '')
+    } catch (cause) {
+      const file = path('secrets.json')
+      throw new Error(
+        `${file} must be that of the installation which made the snapshot: put it there first`,
+        {
+          cause,
+        },
+      )
+    }
+}
