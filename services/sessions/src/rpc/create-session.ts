@@ -11,7 +11,7 @@ import {
   type Position,
   type Positions,
 } from '@overlay/rpc'
-import { describeRouters, routerList, wireMembers } from '../store/session.js'
+import { routerDescriber, routerList, type ShownRouters, wireMembers } from '../store/session.js'
 import type { MakeSession, SessionRow } from '../store/session-row.js'
 
 interface Needs {
@@ -36,6 +36,7 @@ const accesses = { Dial: Access.ACCESS_DIAL, Bind: Access.ACCESS_BIND } as const
  */
 export function sessionCreator(needs: Needs) {
   const { db, make, policy } = needs
+  const describe = routerDescriber(db)
   return async (
     request: { serviceId: string; type: string; tags: Uint8Array },
     context: Context,
@@ -54,7 +55,7 @@ export function sessionCreator(needs: Needs) {
       const policies = authorized.policyIds
       const wanted = { type, apiSessionId, identityId, serviceId, servicePolicies: policies, tags } as const
       const row = await make({ ...wanted, authorized: positions })
-      if (row) return { json: await shown(db, row, authorized) }
+      if (row) return { json: shown(row, authorized, await describe(authorized.routerIds)) }
       known = { ...known, positions: await newer(needs, known.positions) }
     }
     throw new Fault('UNAVAILABLE', 'access changes faster than it can be checked')
@@ -89,8 +90,7 @@ async function newer({ followed }: Needs, positions: Positions): Promise<Positio
 }
 
 /** wire: all of the detail but `servicePolicies`. */
-async function shown(db: Database, row: SessionRow, { routerIds, serviceName }: Authorized): Promise<Buffer> {
-  const routers = await describeRouters(db, routerIds)
+function shown(row: SessionRow, { routerIds, serviceName }: Authorized, routers: ShownRouters): Buffer {
   const { id, token, type, apiSessionId, identityId, serviceId, tags } = row
   return Buffer.from(
     JSON.stringify({

@@ -1,8 +1,7 @@
 import { type RowOf, referenceTo, servicePolicy, type session } from '@overlay/model'
-import type { Db, Names, Seams } from '@overlay/platform'
+import { combine, type Db, type Names, type Seams } from '@overlay/platform'
 import type { Context, Methods, PolicyServiceService } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { type Live, liveOf } from './edge-router.js'
 
 type Policy = Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
 
@@ -53,37 +52,57 @@ export interface ShownRouter {
   readonly [member: string]: unknown
 }
 
-/** Routers as sessions and services show them to clients. */
-export async function describeRouters(
-  db: Db,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, ShownRouter>> {
-  if (ids.length === 0) return new Map()
-  const { rows } = await db.query<{ id: string; name: string }>(
-    sql`
-    select id, name, cost, no_traversal as "noTraversal", disabled from router where id = any(${ids}) and is_edge`,
-    'describe-routers',
-  )
-  const live = await liveOf(db, ids)
-  return new Map(rows.map(({ id, ...stored }) => [id, { ...stored, ...connection(live.get(id)) }]))
+/** By id. */
+export type ShownRouters = ReadonlyMap<string, ShownRouter>
+
+/** A router, and its connection while it has one. */
+interface Described {
+  readonly id: string
+  readonly isOnline: boolean
+  readonly hostname: string | null
+  readonly supportedProtocols: Readonly<Record<string, string>> | null
+  readonly syncStatus: string | null
 }
 
-function connection(live: Live | undefined): ShownRouter {
-  const protocols = live?.supportedProtocols ?? {}
+/** Routers as sessions and services show them to clients. */
+export async function describeRouters(db: Db, ids: readonly string[]): Promise<ShownRouters> {
+  if (ids.length === 0) return new Map()
+  const { rows } = await db.query<Described>(
+    sql`
+    select id, name, cost, no_traversal as "noTraversal", disabled, router_id is not null as "isOnline", hostname,
+           supported_protocols as "supportedProtocols", sync_status as "syncStatus"
+      from router left join presence on router_id = id
+     where id = any(${ids}) and is_edge`,
+    'describe-routers',
+  )
+  return new Map(rows.map(({ id, ...router }) => [id, shownRouter(router)]))
+}
+
+/** The same for many at once: those who ask while a look is under way share the next one. */
+export const routerDescriber = (db: Db) =>
+  combine<readonly string[], ShownRouters>(async (asked) => {
+    const all = await describeRouters(db, [...new Set(asked.flat())])
+    return asked.map(() => all)
+  })
+
+function shownRouter({
+  hostname,
+  supportedProtocols,
+  syncStatus,
+  ...router
+}: Omit<Described, 'id'>): ShownRouter {
+  const protocols = supportedProtocols ?? {}
   return {
-    hostname: live?.hostname ?? '',
-    isOnline: live !== undefined,
-    syncStatus: live?.syncStatus ?? 'SYNC_UNKNOWN',
+    ...router,
+    hostname: hostname ?? '',
+    syncStatus: syncStatus ?? 'SYNC_UNKNOWN',
     supportedProtocols: protocols,
     urls: protocols, // wire: older SDKs read this one
   }
 }
 
 /** wire: connected ones first; null when there is none. */
-export function routerList(
-  ids: readonly string[],
-  shown: ReadonlyMap<string, ShownRouter>,
-): ShownRouter[] | null {
+export function routerList(ids: readonly string[], shown: ShownRouters): ShownRouter[] | null {
   const known = ids.flatMap((id) => shown.get(id) ?? [])
   const sorted = known.sort((a, b) => Number(b.isOnline) - Number(a.isOnline)).slice(0, limit)
   return sorted.length > 0 ? sorted : null
