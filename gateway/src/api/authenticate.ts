@@ -46,7 +46,7 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
           about: 'How the caller proves who it is.',
         },
       ],
-      about: { data: apiSessionSchema },
+      about: { data: apiSessionSchema, envelope: 'currentApiSessionDetailEnvelope', fails: [401] },
     },
   ),
 })

@@ -17,6 +17,7 @@ export interface Login {
 export const login: BodySpec<Login> = json(
   'auth',
   {
+    title: 'authenticate',
     type: 'object',
     properties: {
       configTypes: { type: 'array', items: { type: 'string' } },

@@ -30,7 +30,7 @@ export function clientLists({ entitiesOf }: Services): Handlers {
   return {
     'GET /current-identity/edge-routers': {
       query: [...paging, ...byRole],
-      about: { data: clientSchemaOf(edgeRouter), page: true },
+      about: { data: clientSchemaOf(edgeRouter, 'currentIdentityEdgeRouterDetail'), page: true },
       handle: async (ask) => {
         const within = await routersOf(ask)
         return list(ask, edgeRouter, listRequest(ask, edgeRouter.kind, within, asClient), rows.list)
@@ -39,7 +39,11 @@ export function clientLists({ entitiesOf }: Services): Handlers {
 
     'GET /services/{id}/terminators': {
       query: paging,
-      about: { data: clientSchemaOf(terminator), page: true },
+      about: {
+        data: clientSchemaOf(terminator, 'terminatorClientDetail'),
+        page: true,
+        envelope: 'listClientTerminatorsEnvelope',
+      },
       handle: async (ask, { id }) => {
         const ref = { kind: 'services', id }
         await policy.get({ ref, perspective: undefined }, ask.context()) // 404 where it is not visible

@@ -26,7 +26,7 @@ export function current(
   const identity = services.entitiesOf('identity')
   return {
     'GET /current-api-session': {
-      about: { data: apiSessionSchema },
+      about: { data: apiSessionSchema, envelope: 'currentApiSessionDetailEnvelope' },
       handle: (ask) => detail(ask, sessionJson(sessionOf(ask))),
     },
     'DELETE /current-api-session': async (ask) => {
@@ -37,7 +37,7 @@ export function current(
       return empty(ask)
     },
     'GET /current-identity': {
-      about: { data: listedSchemaOf(identityKind) },
+      about: { data: listedSchemaOf(identityKind), meta: null, envelope: 'currentIdentityDetailEnvelope' },
       handle: (ask) => {
         const { identityId } = sessionOf(ask)
         const send = ({ answer }: Self) =>
@@ -47,7 +47,7 @@ export function current(
       },
     },
     'GET /current-api-session/service-updates': {
-      about: { data: serviceUpdatesSchema },
+      about: { data: serviceUpdatesSchema, envelope: 'listCurrentApiSessionServiceUpdatesEnvelope' },
       handle: (ask) => {
         const { identityId, createdAtMs } = sessionOf(ask)
         const send = ({ lastChangeAtMs }: { readonly lastChangeAtMs: number }) => {

@@ -6,10 +6,13 @@ import { type Answer, type Handlers, takes } from '../http/endpoint.js'
 import { accepts, contentTypeOf } from '../http/negotiate.js'
 import { peerCertificates } from '../http/peer.js'
 import type { Services } from '../http/services.js'
+import { object, text } from '../spec/schemas.js'
+import { enrolledSchema } from './wire-schemas.js'
 
 const PEM = 'application/x-pem-file'
 const JSON_TYPE = 'application/json'
-const enrollBody = raw('enroll', [JSON_TYPE, PEM, 'application/pkcs10', 'text/plain'])
+const members = object({}, { certCsr: text, serverCertCsr: text, username: text, password: text, name: text })
+const enrollBody = raw('enroll', [JSON_TYPE, PEM, 'application/pkcs10', 'text/plain'], false, members)
 
 /** Turning a one-time token into a certificate or a password. Real clients use this one operation for all methods. */
 export const enroll = ({ pki }: Services): Handlers => ({
@@ -18,6 +21,7 @@ export const enroll = ({ pki }: Services): Handlers => ({
     async (ask, _, body) => answerTo(ask, await pki.enroll(requestOf(ask, body), ask.context())),
     {
       produces: [JSON_TYPE, PEM],
+      about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope', fails: [401, 404, 409] },
       query: [
         { name: 'token', type: 'string', format: 'uuid', about: 'The one-time token.' },
         { name: 'method', type: 'string', about: 'Only ca matters: every token knows its own method.' },

@@ -3,10 +3,11 @@ import { created, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import type { Services } from '../http/services.js'
+import { createLocation } from '../spec/schemas.js'
 
-const until = (name: string) =>
+const until = (name: string, title = name) =>
   json<{ readonly expiresAt: string }>(name, {
-    title: name,
+    title,
     type: 'object',
     properties: { expiresAt: { type: 'string', format: 'date-time' } },
     required: ['expiresAt'],
@@ -17,18 +18,26 @@ const msOf = ({ expiresAt }: { readonly expiresAt: string }): number => new Date
 /** New tokens for what is to enroll, or to enroll again. */
 export const enrollments = ({ identity, pki, sessions }: Services, own: OwnWrites): Handlers => ({
   // differs: the answer names the enrollment, whose token is another one now
-  'POST /enrollments/{id}/refresh': takes(until('refresh'), async (ask, { id }, body) => {
-    const written = await pki.refreshEnrollment({ id, expiresAtMs: msOf(body) }, ask.context())
-    own.note('pki', written.position)
-    const links = { self: { href: `./enrollments/${id}` } }
-    return send(ask, 200, JSON.stringify({ data: { _links: links, id }, meta: {} }))
-  }),
+  'POST /enrollments/{id}/refresh': takes(
+    until('refresh', 'enrollmentRefresh'),
+    async (ask, { id }, body) => {
+      const written = await pki.refreshEnrollment({ id, expiresAtMs: msOf(body) }, ask.context())
+      own.note('pki', written.position)
+      const links = { self: { href: `./enrollments/${id}` } }
+      return send(ask, 200, JSON.stringify({ data: { _links: links, id }, meta: {} }))
+    },
+    { about: { data: createLocation, envelope: 'createEnvelope' } },
+  ),
 
-  'POST /authenticators/{id}/re-enroll': takes(until('reEnroll'), async (ask, { id }, body) => {
-    const written = await identity.reEnrollAuthenticator({ id, expiresAtMs: msOf(body) }, ask.context())
-    own.note('identity', written.position)
-    return created(ask, 'enrollments', written.id)
-  }),
+  'POST /authenticators/{id}/re-enroll': takes(
+    until('reEnroll'),
+    async (ask, { id }, body) => {
+      const written = await identity.reEnrollAuthenticator({ id, expiresAtMs: msOf(body) }, ask.context())
+      own.note('identity', written.position)
+      return created(ask, 'enrollments', written.id)
+    },
+    { about: { status: 201 } },
+  ),
 
   'POST /edge-routers/{id}/re-enroll': async (ask, { id }) => {
     const { position } = await sessions.reEnrollEdgeRouter({ kind: 'edge-routers', id }, ask.context())

@@ -1,6 +1,7 @@
 import type { Entity } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import { type BodySpec, type JsonSchema, jsonBytes } from '../http/body.js'
+import { baseNameOf } from '../spec/names.js'
 
 export interface EntityBody {
   readonly json: Buffer
@@ -11,7 +12,7 @@ export interface EntityBody {
 const positions = { create: 0, replace: 1, patch: 2 } as const
 type Write = keyof typeof positions
 
-const titles = { create: 'Create', replace: 'Replace', patch: 'Patch' } as const
+const titles = { create: 'Create', replace: 'Update', patch: 'Patch' } as const
 
 /** wire: what the documents call the body, where it is not the singular. */
 const BODY_NAMES: Readonly<Record<string, string>> = {
@@ -76,7 +77,7 @@ export function schemaOf(entity: Entity, write: Write): JsonSchema {
     if (letter === 'R') require(object, leaf)
   }
   root.properties.tags = tags
-  return { title: `${entity.singular}${titles[write]}`, ...root }
+  return { title: `${baseNameOf(entity)}${titles[write]}`, ...root }
 }
 
 function require(object: ObjectSchema, name: string): void {

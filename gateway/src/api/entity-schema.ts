@@ -1,64 +1,46 @@
 import type { Entity } from '@overlay/model'
 import type { JsonSchema } from '../http/body.js'
+import { baseNameOf } from '../spec/names.js'
+import { listOf, type Members, named, object, ofEveryKind, reference, text } from '../spec/schemas.js'
+import { views } from '../spec/views.js'
 
-const text = { type: 'string' }
-const time = { type: 'string', format: 'date-time' }
-export const links = {
-  type: 'object',
-  additionalProperties: { type: 'object', properties: { href: text } },
-}
-export const reference: JsonSchema = {
-  title: 'reference',
-  type: 'object',
-  properties: { _links: links, entity: text, id: text, name: text },
-}
-const displayed: JsonSchema = {
-  type: ['array', 'null'],
-  items: { type: 'object', properties: { role: text, name: text } },
-}
+const displayed = named('namedRoles', listOf(named('namedRole', object({ name: text, role: text }))))
 
 /** What reads of a kind show, for the served documents. */
-export function listedSchemaOf(entity: Entity): JsonSchema {
-  const properties: Record<string, unknown> = {
-    id: text,
-    createdAt: time,
-    updatedAt: time,
-    tags: { type: 'object', additionalProperties: true },
-    _links: links,
-  }
-  for (const [name, field] of Object.entries(entity.fields)) {
-    if (field.secret || field.hidden) continue
-    put(properties, name.split('.'), field.schema)
-    if (field.ref) put(properties, name.replace(/Id$/, '').split('.'), reference)
-    if (field.rolesOf) put(properties, `${name}Display`.split('.'), displayed)
-  }
-  return { title: entity.singular, type: 'object', properties }
-}
+export const listedSchemaOf = (entity: Entity): JsonSchema =>
+  named(`${baseNameOf(entity)}Detail`, shownBy(entity))
 
 /** The same, where clients see less. */
-export function clientSchemaOf(entity: Entity): JsonSchema {
-  const { properties, ...rest } = listedSchemaOf(entity) as ObjectSchema & JsonSchema
-  const seen = new Set([...ofEveryKind, ...(entity.clientSees ?? Object.keys(properties))])
-  const less = Object.fromEntries(Object.entries(properties).filter(([name]) => seen.has(name)))
-  return { ...rest, title: `${entity.singular}ForClients`, properties: less }
+export const clientSchemaOf = (entity: Entity, title: string): JsonSchema =>
+  named(title, shownBy(entity, [...Object.keys(ofEveryKind), ...(entity.clientSees ?? [])]))
+
+function shownBy(entity: Entity, only?: readonly string[]): JsonSchema {
+  const { always, sometimes } = views[entity.kind] ?? {}
+  const seen = (members: Members = {}): Members =>
+    only ? Object.fromEntries(Object.entries(members).filter(([name]) => only.includes(name))) : members
+  return object(seen({ ...ofEveryKind, ...ownOf(entity), ...always }), seen(sometimes))
 }
 
-const ofEveryKind = ['id', 'createdAt', 'updatedAt', 'tags', '_links']
+/** The columns that reads show; names with dots are members of objects. */
+function ownOf(entity: Entity): Members {
+  const shown = Object.entries(entity.fields).filter(([, { secret, hidden }]) => !secret && !hidden)
+  return nested(
+    shown.flatMap(([name, { schema, ref, rolesOf }]): Placed[] => [
+      [name.split('.'), schema],
+      ...(ref ? [[name.replace(/Id$/, '').split('.'), reference] as const] : []),
+      ...(rolesOf ? [[`${name}Display`.split('.'), displayed] as const] : []),
+    ]),
+  )
+}
 
-function put(
-  properties: Record<string, unknown>,
-  [name = '', ...rest]: readonly string[],
-  schema: unknown,
-): void {
-  if (rest.length === 0) {
-    properties[name] = schema
-    return
+type Placed = readonly [path: readonly string[], schema: JsonSchema]
+
+function nested(members: readonly Placed[]): Members {
+  const names = new Set(members.map(([[first = '']]) => first))
+  const memberOf = (name: string): JsonSchema => {
+    const here = members.filter(([[first]]) => first === name)
+    const leaf = here.findLast(([path]) => path.length === 1)
+    return leaf ? leaf[1] : object(nested(here.map(([path, schema]) => [path.slice(1), schema])))
   }
-  const object = (properties[name] ?? { type: 'object', properties: {} }) as ObjectSchema
-  properties[name] = object
-  put(object.properties, rest, schema)
-}
-
-interface ObjectSchema {
-  readonly properties: Record<string, unknown>
+  return Object.fromEntries([...names].map((name) => [name, memberOf(name)]))
 }

@@ -3,6 +3,7 @@ import { around, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import type { Services } from '../http/services.js'
+import { flag, links, listOf, named, object, orNull, reference, text, whole } from '../spec/schemas.js'
 
 const disabling = json<{ readonly durationMinutes: number }>('disable', {
   title: 'disableParams',
@@ -16,20 +17,36 @@ interface ServiceConfig {
   readonly configId: string
 }
 
-const serviceConfigs = (required: boolean) =>
-  json<readonly ServiceConfig[] | undefined>(
-    'serviceConfigs',
+const pairs = named(
+  'serviceConfigsAssignList',
+  listOf(named('serviceConfigAssign', object({ configId: text, serviceId: text }))),
+)
+const assigned = json<readonly ServiceConfig[] | undefined>('serviceConfigs', pairs)
+const removed = json<readonly ServiceConfig[] | undefined>('serviceConfigIdPairs', pairs, false)
+
+const serviceConfig = named(
+  'serviceConfigDetail',
+  object({ config: reference, configId: text, service: reference, serviceId: text }),
+)
+
+const router = named(
+  'routerEntityRef',
+  object({ _links: links, entity: text, id: text, isOnline: flag }, { name: text }),
+)
+
+const advice = named(
+  'policyAdvice',
+  object(
     {
-      title: 'serviceConfigsAssign',
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: { serviceId: { type: 'string' }, configId: { type: 'string' } },
-        required: ['configId', 'serviceId'],
-      },
+      commonRouters: orNull(listOf(router)),
+      identity: reference,
+      identityId: text,
+      service: reference,
+      serviceId: text,
     },
-    required,
-  )
+    { identityRouterCount: whole, isBindAllowed: flag, isDialAllowed: flag, serviceRouterCount: whole },
+  ),
+)
 
 /** What is done to an identity beside reading and writing it. */
 export const identities = ({ identity, policy }: Services, own: OwnWrites): Handlers => ({
@@ -47,29 +64,32 @@ export const identities = ({ identity, policy }: Services, own: OwnWrites): Hand
   },
 
   // wire: a list without the symbols that filters may use
-  'GET /identities/{id}/service-configs': async (ask, { id }) => {
-    const { json: rows } = await policy.listServiceConfigs({ identityId: id }, ask.context())
-    const pagination = { limit: rows.length, offset: 0, totalCount: rows.length }
-    return send(ask, 200, `{"data":[${rows.join(',')}],"meta":${JSON.stringify({ pagination })}}`)
+  'GET /identities/{id}/service-configs': {
+    about: { data: serviceConfig, page: true },
+    handle: async (ask, { id }) => {
+      const { json: rows } = await policy.listServiceConfigs({ identityId: id }, ask.context())
+      const pagination = { limit: rows.length, offset: 0, totalCount: rows.length }
+      return send(ask, 200, `{"data":[${rows.join(',')}],"meta":${JSON.stringify({ pagination })}}`)
+    },
   },
 
-  'POST /identities/{id}/service-configs': takes(serviceConfigs(true), async (ask, { id }, configs = []) => {
+  'POST /identities/{id}/service-configs': takes(assigned, async (ask, { id }, configs = []) => {
     const request = { identityId: id, configs: [...configs] }
     own.note('policy', (await policy.putServiceConfigs(request, ask.context())).position)
     return empty(ask)
   }),
 
-  'DELETE /identities/{id}/service-configs': takes(
-    serviceConfigs(false),
-    async (ask, { id }, configs = []) => {
-      const request = { identityId: id, configs: [...configs] }
-      own.note('policy', (await policy.removeServiceConfigs(request, ask.context())).position)
-      return empty(ask)
-    },
-  ),
+  'DELETE /identities/{id}/service-configs': takes(removed, async (ask, { id }, configs = []) => {
+    const request = { identityId: id, configs: [...configs] }
+    own.note('policy', (await policy.removeServiceConfigs(request, ask.context())).position)
+    return empty(ask)
+  }),
 
-  'GET /identities/{id}/policy-advice/{serviceId}': async (ask, { id, serviceId }) => {
-    const advice = await policy.getPolicyAdvice({ identityId: id, serviceId }, ask.context())
-    return send(ask, 200, around('{"data":', advice.json, ',"meta":null}')) // wire: null here
+  'GET /identities/{id}/policy-advice/{serviceId}': {
+    about: { data: advice, meta: null, envelope: 'getIdentityPolicyAdviceEnvelope' },
+    handle: async (ask, { id, serviceId }) => {
+      const { json: shown } = await policy.getPolicyAdvice({ identityId: id, serviceId }, ask.context())
+      return send(ask, 200, around('{"data":', shown, ',"meta":null}')) // wire: null here
+    },
   },
 })

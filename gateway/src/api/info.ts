@@ -2,6 +2,7 @@ import { type Build, VERSION } from '../about.js'
 import { ready, sendReady } from '../http/answer.js'
 import type { Handlers } from '../http/endpoint.js'
 import { rootOf } from '../http/paths.js'
+import { listOf, oneOf } from '../spec/schemas.js'
 import { protocolsSchema, versionSchema } from './wire-schemas.js'
 
 /** What anybody may know before a login. */
@@ -18,16 +19,20 @@ export function info(address: string, build: Build): Handlers {
   }
   const told = ready(JSON.stringify({ data: version, meta: {} }))
   // wire: what any controller of this version could do, whatever this one does
-  const capabilities = ready(JSON.stringify({ data: ['OIDC_AUTH', 'HA_CONTROLLER'], meta: {} }))
+  const known = ['OIDC_AUTH', 'HA_CONTROLLER']
+  const capabilities = ready(JSON.stringify({ data: known, meta: {} }))
   const protocols = ready(JSON.stringify({ data: { https: { address } }, meta: {} }))
-  const words = { type: 'string' }
+  const versionAbout = { data: versionSchema, envelope: 'listVersionEnvelope' }
   return {
-    'GET /': { about: { data: versionSchema }, handle: (ask) => sendReady(ask, told) },
-    'GET /version': { about: { data: versionSchema }, handle: (ask) => sendReady(ask, told) },
+    'GET /': { about: versionAbout, handle: (ask) => sendReady(ask, told) },
+    'GET /version': { about: versionAbout, handle: (ask) => sendReady(ask, told) },
     'GET /enumerated-capabilities': {
-      about: { data: { type: 'array', items: words } },
+      about: { data: listOf(oneOf(...known)), envelope: 'listEnumeratedCapabilitiesEnvelope' },
       handle: (ask) => sendReady(ask, capabilities),
     },
-    'GET /protocols': { about: { data: protocolsSchema }, handle: (ask) => sendReady(ask, protocols) },
+    'GET /protocols': {
+      about: { data: protocolsSchema, envelope: 'listProtocolsEnvelope' },
+      handle: (ask) => sendReady(ask, protocols),
+    },
   }
 }

@@ -11,9 +11,9 @@ import { listedSchemaOf } from './entity-schema.js'
 
 const text = (minLength: number, type: unknown) => ({ type, minLength, maxLength: 100 })
 
-const credentials = (name: string, type: unknown, required: readonly string[]) =>
-  json<Readonly<Record<string, unknown>>>(name, {
-    title: name,
+const credentials = (title: string, type: unknown, required: readonly string[]) =>
+  json<Readonly<Record<string, unknown>>>('authenticator', {
+    title,
     type: 'object',
     properties: {
       currentPassword: text(5, 'string'),
@@ -24,8 +24,12 @@ const credentials = (name: string, type: unknown, required: readonly string[]) =
     required,
   })
 
-const replacing = credentials('authenticator', 'string', ['currentPassword', 'password', 'username'])
-const patching = credentials('authenticator', ['string', 'null'], ['currentPassword'])
+const replacing = credentials('authenticatorUpdateWithCurrent', 'string', [
+  'currentPassword',
+  'password',
+  'username',
+])
+const patching = credentials('authenticatorPatchWithCurrent', ['string', 'null'], ['currentPassword'])
 
 /** What callers may do with their own ways of logging in, whoever they are. */
 export function ownAuthenticators({ identity }: Services, own: OwnWrites): Handlers {

@@ -12,17 +12,17 @@ import { extendedSchema, sessionCertificateSchema } from './wire-schemas.js'
 const { kind } = apiSessionCertificate
 const longestPem = 16_384
 
-const pem = <N extends string>(name: string, member: N, maxLength?: number) =>
+const pem = <N extends string>(name: string, title: string, member: N, maxLength?: number) =>
   json<Readonly<Record<N, string>>>(name, {
-    title: name,
+    title,
     type: 'object',
     properties: { [member]: { type: 'string', ...(maxLength && { maxLength }) } },
     required: [member],
   })
 
-const extension = pem('identityExtendEnrollmentRequest', 'clientCertCsr')
-const verification = pem('identityExtendValidateEnrollmentRequest', 'clientCert', longestPem)
-const wanted = pem('currentApiSessionCertificateCreate', 'csr')
+const extension = pem('extend', 'identityExtendEnrollmentRequest', 'clientCertCsr')
+const verification = pem('extend', 'identityExtendValidateEnrollmentRequest', 'clientCert', longestPem)
+const wanted = pem('sessionCertificate', 'currentApiSessionCertificateCreate', 'csr')
 
 /** wire: what is not there, or another session's, is not named. */
 const found = <T>(row: Promise<T>): Promise<T> =>
@@ -42,7 +42,7 @@ export function ownCertificates({ identity, entitiesOf }: Services, own: OwnWrit
         own.note('identity', position)
         return detail(ask, JSON.stringify({ ca: caPem, clientCert: certPem }))
       },
-      { about: { data: extendedSchema } },
+      { about: { data: extendedSchema, envelope: 'identityExtendEnrollmentEnvelope' } },
     ),
     'POST /current-identity/authenticators/{id}/extend-verify': takes(
       verification,
@@ -61,10 +61,16 @@ export function ownCertificates({ identity, entitiesOf }: Services, own: OwnWrit
         )
         return created(ask, kind, id, { cas: caPem, certificate: chainPem })
       },
-      { about: { status: 201, data: sessionCertificateSchema } },
+      {
+        about: {
+          status: 201,
+          data: sessionCertificateSchema,
+          envelope: 'createCurrentApiSessionCertificateEnvelope',
+        },
+      },
     ),
     'GET /current-api-session/certificates/{id}': {
-      about: { data: listedSchemaOf(apiSessionCertificate) },
+      about: { data: listedSchemaOf(apiSessionCertificate), meta: null },
       handle: async (ask, { id }) => {
         const shown = await found(rows.get({ ref: { kind, id }, perspective: undefined }, ask.context()))
         return send(ask, 200, around('{"data":', shown.json, ',"meta":null}')) // wire: null here

@@ -5,17 +5,13 @@ import { detail, sendReady } from '../http/answer.js'
 import type { Ask } from '../http/ask.js'
 import type { Handlers } from '../http/endpoint.js'
 import { list, listRequest } from '../http/list.js'
-import { byRole, type Parameter, paging } from '../http/query.js'
+import { byRole, paging } from '../http/query.js'
 import type { Services } from '../http/services.js'
+import { listOf, named, object, orNull } from '../spec/schemas.js'
+import { commonEdgeRouter } from '../spec/views.js'
 import { sessionOf } from './current.js'
 import { listedSchemaOf } from './entity-schema.js'
-import { perspectiveOf } from './uniform.js'
-
-const configTypes: Parameter = {
-  name: 'configTypes',
-  type: 'strings',
-  about: 'Ids or names of the config types whose data is wanted.',
-}
+import { configTypes, perspectiveOf } from './uniform.js'
 
 /** A client's list of services: identities that see the same share one answer. */
 export function clientServices(services: Services, headers: Headers, lists: ServiceLists): Handlers {
@@ -33,13 +29,20 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
     })
   }
   return {
-    'GET /services/{id}/edge-routers': async (ask, { id }) => {
-      const { identityId } = sessionOf(ask)
-      await get({ ref: { kind: 'services', id }, perspective: undefined }, ask.context()) // 404 where it is not visible
-      const pairs = [{ identityId, serviceId: id }]
-      const { routers } = await services.policy.getCommonRouters({ pairs }, ask.context())
-      const { json } = await services.sessions.describeRouters({ ids: routers[0]?.ids ?? [] }, ask.context())
-      return detail(ask, JSON.stringify({ edgeRouters: shownRouters(json) }))
+    'GET /services/{id}/edge-routers': {
+      query: paging,
+      about: { data: routersOfService, envelope: 'listServiceEdgeRoutersEnvelope' },
+      handle: async (ask, { id }) => {
+        const { identityId } = sessionOf(ask)
+        await get({ ref: { kind: 'services', id }, perspective: undefined }, ask.context()) // 404 where it is not visible
+        const pairs = [{ identityId, serviceId: id }]
+        const { routers } = await services.policy.getCommonRouters({ pairs }, ask.context())
+        const { json } = await services.sessions.describeRouters(
+          { ids: routers[0]?.ids ?? [] },
+          ask.context(),
+        )
+        return detail(ask, JSON.stringify({ edgeRouters: shownRouters(json) }))
+      },
     },
     'GET /services': {
       query: [...paging, ...byRole, configTypes],
@@ -51,6 +54,11 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
     },
   }
 }
+
+const routersOfService = named(
+  'serviceEdgeRouters',
+  object({ edgeRouters: orNull(listOf(commonEdgeRouter)) }),
+)
 
 interface ShownRouter {
   readonly isOnline: boolean

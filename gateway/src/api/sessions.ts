@@ -5,6 +5,7 @@ import type { Ask } from '../http/ask.js'
 import { json, jsonBytes } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import type { Services } from '../http/services.js'
+import { listOf, named, object, text } from '../spec/schemas.js'
 import { sessionOf } from './current.js'
 import { listedSchemaOf } from './entity-schema.js'
 
@@ -31,11 +32,7 @@ function vouching(ask: Ask): Context {
   return position ? { ...context, positions: { ...context.positions, identity: position } } : context
 }
 
-const routePath = {
-  title: 'routePath',
-  type: 'object',
-  properties: { routePath: { type: 'array', items: { type: 'string' } } },
-}
+const routePath = named('sessionRoutePathDetail', object({ routePath: listOf(text) }))
 
 /** Leave to use a service. */
 export const sessions = ({ sessions: owner }: Services): Handlers => ({
@@ -54,6 +51,6 @@ export const sessions = ({ sessions: owner }: Services): Handlers => ({
       const made = await owner.createSession(request, vouching(ask))
       return send(ask, 201, around('{"data":', made.json, ',"meta":{}}')) // wire: the whole session, not its link
     },
-    { about: { status: 201, data: listedSchemaOf(session) } },
+    { about: { status: 201, data: listedSchemaOf(session), envelope: 'sessionCreateEnvelope' } },
   ),
 })

@@ -8,6 +8,7 @@ import type { MountedApi } from '../http/frame.js'
 import { accepts } from '../http/negotiate.js'
 import type { Api } from '../http/paths.js'
 import { openApi2, openApi3 } from '../spec/document.js'
+import { listOf } from '../spec/schemas.js'
 import { specSchema } from './wire-schemas.js'
 
 /** The documents of both APIs, made when somebody first asks for them. */
@@ -56,7 +57,7 @@ export function specs(documents: Documents, { buildDate }: Build): Handlers {
   }
   return {
     'GET /specs': {
-      about: { data: { type: 'array', items: specSchema } },
+      about: { data: listOf(specSchema), envelope: 'listSpecsEnvelope' },
       // differs: both are listed
       handle: (ask) => send(ask, 200, JSON.stringify({ data: Object.keys(names).map(shown), meta: {} })),
     },

@@ -2,6 +2,7 @@ import { kinds } from '@overlay/model'
 import { send } from '../http/answer.js'
 import type { Handlers } from '../http/endpoint.js'
 import type { Services } from '../http/services.js'
+import { named, object, whole } from '../spec/schemas.js'
 
 /** wire: what is counted, by the names of the original. What is no kind here does not exist, so there is none of it. */
 const counted = [
@@ -42,17 +43,12 @@ const kindOf: Readonly<Record<string, string>> = {
 
 const owners = new Set([...kinds.values()].map(({ owner }) => owner))
 
-const number = { type: 'integer' }
-const schema = {
-  title: 'summary',
-  type: 'object',
-  properties: Object.fromEntries(counted.map((name) => [name, number])),
-}
+const schema = named('listSummaryCounts', object(Object.fromEntries(counted.map((name) => [name, whole]))))
 
 /** How much there is of everything. Each owner counts its own rows. */
 export const summary = ({ entitiesOf }: Services): Handlers => ({
   'GET /summary': {
-    about: { data: schema },
+    about: { data: schema, meta: null, envelope: 'listSummaryCountsEnvelope' },
     handle: async (ask) => {
       const counts = await Promise.all([...owners].map((owner) => entitiesOf(owner).count({}, ask.context())))
       const rows: Record<string, number> = Object.assign({}, ...counts.map((count) => count.rows))

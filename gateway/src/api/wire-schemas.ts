@@ -1,75 +1,50 @@
+import { apiSession } from '@overlay/model'
 import type { JsonSchema } from '../http/body.js'
-import { links, reference } from './entity-schema.js'
+import { links, listOf, mapOf, named, object, ofEveryKind, text, time, whole } from '../spec/schemas.js'
+import { listedSchemaOf } from './entity-schema.js'
 
-const text = { type: 'string' }
-const time = { type: 'string', format: 'date-time' }
-const flag = { type: 'boolean' }
+// What answers that belong to no collection show, for the served documents.
 
-/** What answers that belong to no collection show, for the served documents. */
-export const apiSessionSchema: JsonSchema = {
-  title: 'currentApiSession',
-  type: 'object',
-  properties: {
-    id: text,
-    token: text,
-    identityId: text,
-    identity: reference,
-    authenticatorId: text,
-    ipAddress: text,
-    configTypes: { type: 'array', items: text },
-    authQueries: { type: 'array', items: { type: 'object', additionalProperties: true } },
-    isMfaRequired: flag,
-    isMfaComplete: flag,
-    isCertExtendable: flag,
-    createdAt: time,
-    updatedAt: time,
-    lastActivityAt: time,
-    cachedLastActivityAt: time,
-    expiresAt: time,
-    expirationSeconds: { type: 'integer' },
-  },
+const { properties, required } = listedSchemaOf(apiSession) as {
+  readonly properties: Readonly<Record<string, JsonSchema>>
+  readonly required: readonly string[]
 }
 
-export const extendedSchema: JsonSchema = {
-  title: 'identityExtendCerts',
+export const apiSessionSchema = named('currentApiSessionDetail', {
   type: 'object',
-  properties: { ca: text, clientCert: text },
-}
+  properties: { ...properties, expiresAt: time, expirationSeconds: whole },
+  required: [...required, 'cachedLastActivityAt', 'expiresAt', 'expirationSeconds'],
+})
 
-export const sessionCertificateSchema: JsonSchema = {
-  title: 'currentApiSessionCertificateCreateResponse',
-  type: 'object',
-  properties: { _links: links, id: text, cas: text, certificate: text },
-}
+export const extendedSchema = named('identityExtendCerts', object({ ca: text, clientCert: text }))
 
-const version: JsonSchema = {
-  type: 'object',
-  properties: { path: text, apiBaseUrls: { type: 'array', items: text } },
-}
+export const sessionCertificateSchema = named(
+  'currentApiSessionCertificateCreateResponse',
+  object({ _links: links, id: text, cas: text, certificate: text }),
+)
 
-export const versionSchema: JsonSchema = {
-  title: 'version',
-  type: 'object',
-  properties: {
-    apiVersions: { type: 'object', additionalProperties: { type: 'object', additionalProperties: version } },
+const version = named('apiVersion', object({ path: text, apiBaseUrls: listOf(text) }))
+
+export const versionSchema = named(
+  'version',
+  object({
+    apiVersions: mapOf(mapOf(version)),
     buildDate: text,
-    capabilities: { type: 'array', items: text },
+    capabilities: listOf(text),
     revision: text,
     runtimeVersion: text,
     version: text,
-  },
-}
+  }),
+)
 
-export const specSchema: JsonSchema = {
-  title: 'spec',
-  type: 'object',
-  properties: { id: text, name: text, createdAt: time, updatedAt: time },
-}
+export const specSchema = named('specDetail', object({ ...ofEveryKind, name: text }))
 
-export const protocolsSchema: JsonSchema = {
-  title: 'protocols',
-  type: 'object',
-  additionalProperties: { type: 'object', properties: { address: text } },
-}
+export const protocolsSchema = named('listProtocols', mapOf(named('protocol', object({ address: text }))))
 
-export const serviceUpdatesSchema: JsonSchema = { type: 'object', properties: { lastChangeAt: time } }
+export const serviceUpdatesSchema = named(
+  'currentApiSessionServiceUpdateList',
+  object({ lastChangeAt: time }),
+)
+
+/** Which of them follows from the method. */
+export const enrolledSchema = named('enrollmentCerts', object({}, { ca: text, cert: text, serverCert: text }))

@@ -10,7 +10,7 @@ export interface BodySpec<B = unknown> {
   readonly name: string
   readonly schema: JsonSchema
   readonly required: boolean
-  /** Other than JSON: the handler gets the bytes and the type. */
+  /** Other than JSON, or not only: the handler gets the bytes. The schema describes those that are JSON. */
   readonly consumes?: readonly string[]
   /** What the handler sees: from the checked value and from what was sent. */
   readonly read: (checked: unknown, sent: unknown) => B
@@ -30,9 +30,14 @@ export const json = <B>(name: string, schema: JsonSchema, required = true): Body
 })
 
 /** A body that is no JSON, or not only. */
-export const raw = (name: string, consumes: readonly string[], required = false): BodySpec<Buffer> => ({
+export const raw = (
+  name: string,
+  consumes: readonly string[],
+  required = false,
+  schema: JsonSchema = { type: 'string' },
+): BodySpec<Buffer> => ({
   name,
-  schema: { type: 'string' },
+  schema,
   required,
   consumes,
   read: (bytes) => bytes as Buffer,

@@ -14,7 +14,19 @@ export interface Endpoint {
   /** Other than JSON: then `Accept` is not looked at. */
   readonly produces?: readonly string[]
   /** For the served documents. */
-  readonly about?: { readonly status?: 200 | 201 | 202; readonly data?: JsonSchema; readonly page?: true }
+  readonly about?: {
+    readonly status?: 200 | 201 | 202
+    readonly data?: JsonSchema
+    readonly page?: true
+    /** wire: a few answers have null in its place. */
+    readonly meta?: null
+    /** What the published documents call the whole answer, where that does not follow from `data`. */
+    readonly envelope?: string
+    /** JSON with a charset. */
+    readonly type?: string
+    /** Statuses of refusals that do not follow from method, path and level. */
+    readonly fails?: readonly number[]
+  }
 }
 
 /** One collection's part of an API, by operation. */

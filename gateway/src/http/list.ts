@@ -9,7 +9,7 @@ import type { Ask } from './ask.js'
 /** wire: these lists, and no other answers, say the charset. */
 const WITH_CHARSET = new Set(['api-sessions', 'posture-checks', 'posture-check-types'])
 
-const listTypeOf = ({ kind }: Entity): string =>
+export const listTypeOf = ({ kind }: Entity): string =>
   WITH_CHARSET.has(kind) ? 'application/json; charset=utf-8' : 'application/json'
 
 /** What the client asked for, for the owner of the rows to parse. */

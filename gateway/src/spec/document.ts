@@ -3,6 +3,7 @@ import type { JsonSchema } from '../http/body.js'
 import type { MountedApi } from '../http/frame.js'
 import { type Api, rootOf } from '../http/paths.js'
 import type { Parameter } from '../http/query.js'
+import { definitionNameOf } from './names.js'
 import { type Described, describe, errorEnvelope } from './operation.js'
 
 const titles: Readonly<Record<Api, string>> = {
@@ -17,17 +18,19 @@ const info = (api: Api) => ({
 })
 
 /** Schemas with a title stand once, and are referred to. */
-function collector(prefix: string, nullable: string) {
+function collector(api: Api, prefix: string, nullable: string) {
   const collected: Record<string, unknown> = {}
   const refer = (schema: JsonSchema): unknown => {
     const { title, ...rest } = schema
     if (typeof title !== 'string') return inline(rest)
-    if (!(title in collected)) {
-      collected[title] = {} // stands before its members are walked
-      collected[title] = inline(rest)
+    const name = definitionNameOf(api, title)
+    if (!(name in collected)) {
+      collected[name] = {} // stands before its members are walked
+      collected[name] = inline(rest)
     }
-    return { $ref: `${prefix}${title}` }
+    return { $ref: `${prefix}${name}` }
   }
+  const all = (schemas: unknown): unknown => (schemas as readonly JsonSchema[]).map(refer)
   const inline = (schema: JsonSchema): Record<string, unknown> => {
     const shown: Record<string, unknown> = {}
     for (const [keyword, value] of Object.entries(schema)) {
@@ -39,6 +42,7 @@ function collector(prefix: string, nullable: string) {
           Object.entries(value as Record<string, JsonSchema>).map(([name, member]) => [name, refer(member)]),
         )
       else if (keyword === 'required' && (value as readonly string[]).length === 0) continue
+      else if (keyword === 'oneOf' || keyword === 'allOf') shown[keyword] = all(value)
       else if (keyword === 'items' || (keyword === 'additionalProperties' && typeof value === 'object'))
         shown[keyword] = refer(value as JsonSchema)
       else shown[keyword] = value
@@ -62,41 +66,71 @@ function pathsOf(api: MountedApi, render: (operation: Described) => object): Rec
   return paths
 }
 
+const JSON_TYPE = 'application/json'
+const text: JsonSchema = { type: 'string' }
+
+/** JSON is what the schema describes; bodies and answers of other types are text. */
+const inTypes = (types: readonly string[], schema: JsonSchema): readonly (readonly [string, JsonSchema])[] =>
+  types.map((type) => [type, type.startsWith(JSON_TYPE) ? schema : text])
+
+const refusedFor: Readonly<Record<number, string>> = {
+  400: 'The request is not valid',
+  401: 'There is no session, or it may not do this',
+  404: 'What the request is about, or refers to, does not exist',
+  409: 'What the request wants is in conflict with what there is',
+  429: 'Too many requests are waiting',
+  503: 'A part of the controller does not answer in time',
+}
+
 export function openApi2(api: MountedApi, address: string): object {
-  const { collected, refer } = collector('#/definitions/', 'x-nullable')
-  const failed = { description: 'Refused, and why', schema: refer(errorEnvelope) }
-  const paths = pathsOf(api, ({ access, pathParameters, query, body, answer, produces, ...operation }) => ({
-    operationId: operation.operationId,
-    summary: operation.summary,
-    tags: [operation.tag],
-    security: access === 'none' ? [] : [{ ztSession: [] }],
-    ...(body?.consumes && { consumes: body.consumes }),
-    ...(produces && { produces }),
-    parameters: [
-      ...pathParameters.map((name) => ({ name, in: 'path', required: true, type: 'string' })),
-      ...query.map((parameter) => ({
-        name: parameter.name,
-        in: 'query',
-        description: parameter.about,
-        ...(parameter.required && { required: true }),
-        ...typeOf(parameter),
-        ...(parameter.type === 'strings' && { collectionFormat: 'multi' }),
-      })),
-      ...(body ? [{ name: body.name, in: 'body', required: body.required, schema: refer(body.schema) }] : []),
-    ],
-    responses: {
-      [operation.status]: { description: 'Done', ...(answer && { schema: refer(answer) }) },
-      default: failed,
-    },
-  }))
+  const { collected, refer } = collector(api.api, '#/definitions/', 'x-nullable')
+  const refusals = (statuses: readonly number[]) =>
+    statuses.map((status) => [status, { description: refusedFor[status], schema: refer(errorEnvelope) }])
+  const paths = pathsOf(api, ({ access, pathParameters, query, body, answers, ...operation }) => {
+    const types = Object.keys(answers)
+    const [answer = text] = types.length > 1 ? [] : Object.values(answers)
+    return {
+      operationId: operation.operationId,
+      summary: operation.summary,
+      tags: [operation.tag],
+      security: access === 'none' ? [] : [{ ztSession: [] }],
+      ...(body?.consumes && { consumes: body.consumes }),
+      ...(types.join() !== JSON_TYPE && { produces: types }),
+      parameters: [
+        ...pathParameters.map((name) => ({ name, in: 'path', required: true, type: 'string' })),
+        ...query.map((parameter) => ({
+          name: parameter.name,
+          in: 'query',
+          description: parameter.about,
+          ...(parameter.required && { required: true }),
+          ...typeOf(parameter),
+          ...(parameter.type === 'strings' && { collectionFormat: 'multi' }),
+        })),
+        ...(body
+          ? [
+              {
+                name: body.name,
+                in: 'body',
+                required: body.required,
+                schema: refer(body.consumes ? text : body.schema),
+              },
+            ]
+          : []),
+      ],
+      responses: {
+        [operation.status]: { description: 'Done', schema: refer(answer) },
+        ...Object.fromEntries(refusals(operation.refusals)),
+      },
+    }
+  })
   return {
     swagger: '2.0',
     info: info(api.api),
     host: address,
     basePath: rootOf(api.api),
     schemes: ['https'],
-    consumes: ['application/json'],
-    produces: ['application/json'],
+    consumes: [JSON_TYPE],
+    produces: [JSON_TYPE],
     securityDefinitions: { ztSession: { type: 'apiKey', in: 'header', name: 'zt-session' } },
     paths,
     definitions: collected,
@@ -104,12 +138,15 @@ export function openApi2(api: MountedApi, address: string): object {
 }
 
 export function openApi3(api: MountedApi, address: string): object {
-  const { collected, refer } = collector('#/components/schemas/', 'nullable')
-  const content = (types: readonly string[], schema: unknown) =>
-    Object.fromEntries(types.map((type) => [type, { schema }]))
-  const json = ['application/json']
-  const failed = { description: 'Refused, and why', content: content(json, refer(errorEnvelope)) }
-  const paths = pathsOf(api, ({ access, pathParameters, query, body, answer, produces, ...operation }) => ({
+  const { collected, refer } = collector(api.api, '#/components/schemas/', 'nullable')
+  const content = (schemas: readonly (readonly [string, JsonSchema])[]) =>
+    Object.fromEntries(schemas.map(([type, schema]) => [type, { schema: refer(schema) }]))
+  const refusals = (statuses: readonly number[]) =>
+    statuses.map((status) => [
+      status,
+      { description: refusedFor[status], content: content([[JSON_TYPE, errorEnvelope]]) },
+    ])
+  const paths = pathsOf(api, ({ access, pathParameters, query, body, answers, ...operation }) => ({
     operationId: operation.operationId,
     summary: operation.summary,
     tags: [operation.tag],
@@ -125,14 +162,14 @@ export function openApi3(api: MountedApi, address: string): object {
       })),
     ],
     ...(body && {
-      requestBody: { required: body.required, content: content(body.consumes ?? json, refer(body.schema)) },
+      requestBody: {
+        required: body.required,
+        content: content(inTypes(body.consumes ?? [JSON_TYPE], body.schema)),
+      },
     }),
     responses: {
-      [operation.status]: {
-        description: 'Done',
-        content: content(produces ?? json, answer ? refer(answer) : { type: 'string' }),
-      },
-      default: failed,
+      [operation.status]: { description: 'Done', content: content(Object.entries(answers)) },
+      ...Object.fromEntries(refusals(operation.refusals)),
     },
   }))
   return {

@@ -1,8 +1,11 @@
+import { faults } from '@overlay/rpc'
 import type { Access } from '../api/operations.js'
 import type { BodySpec, JsonSchema } from '../http/body.js'
-import { asEndpoint } from '../http/endpoint.js'
+import { asEndpoint, type Endpoint } from '../http/endpoint.js'
 import type { MountedApi } from '../http/frame.js'
 import type { Parameter } from '../http/query.js'
+import { detailNameOf, operationIdOf, pageNameOf } from './names.js'
+import { anything, createLocation, listOf, named, object, text } from './schemas.js'
 
 /** One operation, in the words that both forms of the document share. */
 export interface Described {
@@ -15,9 +18,10 @@ export interface Described {
   readonly pathParameters: readonly string[]
   readonly query: readonly Parameter[]
   readonly body: BodySpec | undefined
-  readonly produces: readonly string[] | undefined
   readonly status: number
-  readonly answer: JsonSchema | undefined
+  /** The types of a successful answer, each with what it holds. */
+  readonly answers: Readonly<Record<string, JsonSchema>>
+  readonly refusals: readonly number[]
 }
 
 const admits: Readonly<Record<Access, string>> = {
@@ -38,26 +42,22 @@ const verbs: Readonly<Record<string, string>> = {
 export function describe({ operations, handlers }: MountedApi): Described[] {
   return Object.entries(operations).map(([operation, access]) => {
     const [method = '', path = ''] = operation.split(' ')
-    const { query = [], body, produces, about } = asEndpoint(handlers[operation] ?? missing(operation))
+    const endpoint = asEndpoint(handlers[operation] ?? missing(operation))
+    const { query = [], body, about } = endpoint
     const words = path.split('/').filter((part) => part !== '' && !part.startsWith('{'))
     return {
       method: method.toLowerCase(),
       path,
-      operationId: `${method.toLowerCase()}${
-        path
-          .split(/[^A-Za-z]+/)
-          .map(capital)
-          .join('') || 'Root'
-      }`,
+      operationId: operationIdOf(operation),
       tag: words[0] ?? 'informational',
       summary: `${verbs[method] ?? method} ${words.join(' / ') || 'the version'}. ${admits[access]}`,
       access,
       pathParameters: [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name),
       query,
       body,
-      produces,
       status: about?.status ?? 200,
-      answer: produces ? undefined : envelope(about),
+      answers: answersOf(endpoint),
+      refusals: refusalsOf(method, path, access, endpoint),
     }
   })
 }
@@ -66,51 +66,80 @@ function missing(operation: string): never {
   throw new Error(`${operation} has no handler`)
 }
 
-const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1)
+const JSON_TYPE = 'application/json'
 
-const text = { type: 'string' }
+function answersOf({ produces, about }: Endpoint): Described['answers'] {
+  const types = produces ?? [about?.type ?? JSON_TYPE]
+  return Object.fromEntries(
+    types.map((type) => [type, type.startsWith(JSON_TYPE) ? jsonOf(about, produces !== undefined) : text]),
+  )
+}
+
+const jsonOf = (about: Endpoint['about'], isBare: boolean): JsonSchema =>
+  isBare && !about?.data ? anything : envelopeOf(about)
+
+/** Who may not ask at all, what is wrong with it, what is missing or in the way; and that it is too much right now. */
+function refusalsOf(method: string, path: string, access: Access, endpoint: Endpoint): readonly number[] {
+  const { body, query, produces, about } = endpoint
+  const isWrite = method !== 'GET' && access !== 'none'
+  const hasFormat = body !== undefined || query !== undefined || produces === undefined
+  const statuses = [
+    ...(hasFormat ? [400] : []),
+    ...(access === 'none' ? [] : [401]),
+    ...(isWrite || path.includes('{') ? [404] : []),
+    ...(isWrite ? [409] : []),
+    ...(about?.fails ?? []),
+    429,
+    503,
+  ]
+  return [...new Set(statuses)].sort((a, b) => a - b)
+}
+
 const integer = { type: 'integer', format: 'int64' }
 
-const pageMeta: JsonSchema = {
-  title: 'pageMeta',
-  type: 'object',
-  properties: {
-    filterableFields: { type: 'array', items: text },
-    pagination: { type: 'object', properties: { limit: integer, offset: integer, totalCount: integer } },
-  },
-}
-
-const madeEntity: JsonSchema = {
-  title: 'created',
-  type: 'object',
-  properties: { _links: { type: 'object', additionalProperties: true }, id: text },
-}
-
-function envelope(about: { status?: number; data?: JsonSchema; page?: true } | undefined): JsonSchema {
-  const data = about?.data ?? (about?.status === 201 ? madeEntity : { type: 'object' })
-  const properties = about?.page
-    ? { data: { type: 'array', items: data }, meta: pageMeta }
-    : { data, meta: { type: 'object' } }
-  return { type: 'object', properties }
-}
-
-export const errorEnvelope: JsonSchema = {
-  title: 'error',
-  type: 'object',
-  properties: {
-    error: {
-      type: 'object',
-      properties: {
-        code: text,
-        message: text,
-        requestId: text,
-        cause: {
-          type: 'object',
-          properties: { code: text, message: text, field: text, reason: text, value: text },
-          additionalProperties: true,
-        },
-      },
+const meta = named(
+  'meta',
+  object(
+    {},
+    {
+      apiEnrollmentVersion: text,
+      apiVersion: text,
+      filterableFields: listOf(text),
+      pagination: named('pagination', object({ limit: integer, offset: integer, totalCount: integer })),
     },
-    meta: { type: 'object', properties: { apiEnrollmentVersion: text, apiVersion: text } },
-  },
+  ),
+)
+const noMeta = { type: ['object', 'null'], enum: [null] }
+const nothing = object({})
+
+function envelopeOf(about: Endpoint['about']): JsonSchema {
+  const { status, data, page, envelope } = about ?? {}
+  const around = (shown: JsonSchema): JsonSchema =>
+    object({ data: shown, meta: about?.meta === null ? noMeta : meta })
+  if (!data)
+    return status === 201 ? named('createEnvelope', around(createLocation)) : named('empty', around(nothing))
+  const base = typeof data.title === 'string' ? data.title.replace(/Detail$/, '') : undefined
+  const title = envelope ?? (base && (page ? pageNameOf(base) : detailNameOf(base)))
+  const rows = base ? named(`${base}List`, listOf(data)) : listOf(data)
+  const whole = around(page ? rows : data)
+  return title ? named(title, whole) : whole
 }
+
+const cause = named('apiErrorCause', {
+  ...object({}, { code: text, message: text, field: text, reason: text, value: text }),
+  additionalProperties: true,
+})
+
+export const errorEnvelope = named(
+  'apiErrorEnvelope',
+  object({
+    error: named(
+      'apiError',
+      object(
+        { code: { type: 'string', enum: Object.keys(faults) }, message: text, requestId: text },
+        { cause },
+      ),
+    ),
+    meta,
+  }),
+)

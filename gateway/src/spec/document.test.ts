@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { client, management } from '../api/operations.js'
+import { startGateway, type TestGateway } from '../testing/gateway.js'
+
+interface Names {
+  readonly query: readonly string[]
+  readonly body?: readonly [name: string, definition: string | null]
+  readonly answer?: string
+}
+
+interface Operation {
+  readonly operationId: string
+  readonly parameters: readonly { readonly in: string; readonly name: string; readonly schema?: Reference }[]
+  readonly responses: Readonly<Record<string, { readonly schema?: Reference }>>
+}
+
+type Reference = { readonly $ref?: string }
+type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>
+
+const capture = (name: string): unknown =>
+  JSON.parse(readFileSync(new URL(`../../../test-e2e/captures/${name}.json`, import.meta.url), 'utf8'))
+const named = capture('names') as Readonly<Record<string, Readonly<Record<string, Names>>>>
+const published = capture('operations') as readonly Readonly<Record<string, string>>[]
+
+/** Where the published documents name something else than what is answered. */
+const misnamed: Readonly<Record<string, string>> = {
+  'GET /edge-routers/{id}/service-edge-router-policies': 'listServiceEdgeRouterPoliciesEnvelope',
+  'GET /specs/{id}/spec': '', // the document itself, without an envelope
+}
+
+const missing = { operationId: '', parameters: [], responses: {} }
+
+let gateway: TestGateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway[Symbol.asyncDispose]())
+
+const specOf = (api: string, version: string, accept: string) =>
+  gateway.ask(`/edge/${api}/v1/specs/edge-${api}/spec?version=${version}`, { headers: { accept } })
+
+describe.each([
+  ['client', client],
+  ['management', management],
+])('the document of the %s API', (api, operations) => {
+  test.each(['2', '3'])('is there in OpenAPI %s, with every operation', async (version) => {
+    const { json } = await specOf(api, version, 'application/json')
+    const { swagger, openapi, paths } = json as { swagger?: string; openapi?: string; paths: Paths }
+    expect((swagger ?? openapi)?.charAt(0)).toBe(version)
+    const shown = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    )
+    expect(shown.sort()).toEqual(Object.keys(operations).sort())
+  })
+
+  test('names operations, parameters, bodies and answers as the published one does', async () => {
+    const { paths } = (await specOf(api, '2', 'application/json')).json as { paths: Paths }
+    const shown: Record<string, unknown> = {}
+    const expected: Record<string, unknown> = {}
+    for (const operation of Object.keys(operations)) {
+      const [method = '', path = ''] = operation.split(' ')
+      const { operationId, parameters, responses } = (paths[path]?.[method.toLowerCase()] ??
+        missing) as Operation
+      const { query = [], body, answer } = named[api]?.[operation] ?? {}
+      const bodyParameter = parameters.find((parameter) => parameter.in === 'body')
+      const success = Object.entries(responses).find(([status]) => status < '300')?.[1]
+      shown[operation] = {
+        operationId,
+        query: query.filter((name) => parameters.some((parameter) => parameter.name === name)),
+        ...(body && { body: [bodyParameter?.name, body[1] && nameIn(bodyParameter)] }),
+        ...(answer && { answer: nameIn(success) }),
+      }
+      expected[operation] = {
+        operationId: published.find((o) => o.api === api && o.method === method && o.path === path)?.id,
+        query,
+        ...(body && { body }),
+        ...(answer && { answer: misnamed[operation] ?? answer }),
+      }
+    }
+    expect(shown).toEqual(expected)
+  })
+})
+
+test('a document is the same as YAML and as JSON', async () => {
+  const { json } = await specOf('client', '2', 'application/json')
+  expect(parse((await specOf('client', '2', 'text/yaml')).text)).toEqual(json)
+})
+
+const nameIn = (holder: { readonly schema?: Reference } | undefined): string =>
+  holder?.schema?.$ref?.split('/').pop() ?? ''

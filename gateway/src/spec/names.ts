@@ -1,0 +1,122 @@
+import type { Entity } from '@overlay/model'
+import type { Api } from '../http/paths.js'
+
+// wire: clients are generated from the published documents, so what has a name there has the same one here.
+
+/** What the definitions of a kind are called after. */
+export const baseNameOf = ({ kind, singular }: Entity): string => baseNames[kind] ?? singular
+
+const baseNames: Readonly<Record<string, string>> = {
+  'current-api-session/certificates': 'currentApiSessionCertificate',
+  'transit-routers': 'router',
+}
+
+/** What follows from the kind by itself, where the published name does not. */
+export const definitionNameOf = (api: Api, name: string): string => definitionNames[api][name] ?? name
+
+const everywhere = {
+  controllerList: 'controllersList',
+  detailDataIntegrityCheckDetailsEnvelope: 'dataIntegrityCheckResultEnvelope',
+  detailPostureDataEnvelope: 'postureDataEnvelope',
+  detailPostureResponseEnvelope: 'postureResponseEnvelope',
+  detailTraceEnvelope: 'traceDetailEnvelope',
+}
+const definitionNames: Readonly<Record<Api, Readonly<Record<string, string>>>> = {
+  client: everywhere,
+  management: {
+    ...everywhere,
+    detailEdgeRouterEnvelope: 'detailedEdgeRouterEnvelope',
+    detailServiceEdgeRouterPolicyEnvelope: 'detailServiceEdgePolicyEnvelope',
+    detailServicePolicyEnvelope: 'detailServicePolicyEnvelop',
+    detailSessionEnvelope: 'detailSessionManagementEnvelope',
+    listPostureChecksEnvelope: 'listPostureCheckEnvelope',
+    listSessionsEnvelope: 'listSessionsManagementEnvelope',
+    sessionDetail: 'sessionManagementDetail',
+    sessionList: 'sessionManagementList',
+  },
+}
+
+const verbs: Readonly<Record<string, string>> = { PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
+
+/** What clients that are generated from the documents call an operation. */
+export function operationIdOf(operation: string): string {
+  const known = irregular[operation]
+  if (known) return known
+  const [method = '', path = ''] = operation.split(' ')
+  const [kind = '', id, rest] = path.split('/').slice(1)
+  const one = singular(pascal(kind))
+  if (id === undefined) return method === 'POST' ? `create${one}` : `list${pascal(kind)}`
+  if (rest === undefined) return `${verbs[method] ?? 'detail'}${one}`
+  return method === 'POST' ? `${camel(rest)}${one}` : `list${one}${pascal(rest)}`
+}
+
+const irregular: Readonly<Record<string, string>> = {
+  'GET /': 'listRoot',
+  'GET /.well-known/est/cacerts': 'listWellKnownCas',
+  'GET /api-sessions': 'listAPISessions',
+  'DELETE /api-sessions/{id}': 'deleteAPISessions',
+  'GET /api-sessions/{id}': 'detailAPISessions',
+  'POST /authenticate': 'authenticate',
+  'POST /authenticate/mfa': 'authenticateMfa',
+  'GET /cas/{id}/jwt': 'getCaJwt',
+  'GET /config-types/{id}/configs': 'listConfigsForConfigType',
+  'DELETE /current-api-session': 'deleteCurrentApiSession',
+  'GET /current-api-session': 'getCurrentAPISession',
+  'POST /current-api-session/certificates': 'createCurrentApiSessionCertificate',
+  'GET /current-api-session/certificates': 'listCurrentApiSessionCertificates',
+  'DELETE /current-api-session/certificates/{id}': 'deleteCurrentApiSessionCertificate',
+  'GET /current-api-session/certificates/{id}': 'detailCurrentApiSessionCertificate',
+  'GET /current-api-session/service-updates': 'listServiceUpdates',
+  'GET /current-identity': 'getCurrentIdentity',
+  'GET /current-identity/authenticators': 'listCurrentIdentityAuthenticators',
+  'GET /current-identity/authenticators/{id}': 'detailCurrentIdentityAuthenticator',
+  'PATCH /current-identity/authenticators/{id}': 'patchCurrentIdentityAuthenticator',
+  'PUT /current-identity/authenticators/{id}': 'updateCurrentIdentityAuthenticator',
+  'POST /current-identity/authenticators/{id}/extend': 'extendCurrentIdentityAuthenticator',
+  'POST /current-identity/authenticators/{id}/extend-verify': 'extendVerifyCurrentIdentityAuthenticator',
+  'GET /current-identity/edge-routers': 'getCurrentIdentityEdgeRouters',
+  'DELETE /current-identity/mfa': 'deleteMfa',
+  'GET /current-identity/mfa': 'detailMfa',
+  'POST /current-identity/mfa': 'enrollMfa',
+  'GET /current-identity/mfa/qr-code': 'detailMfaQrCode',
+  'POST /current-identity/mfa/recovery-codes': 'createMfaRecoveryCodes',
+  'GET /current-identity/mfa/recovery-codes': 'detailMfaRecoveryCodes',
+  'POST /current-identity/mfa/verify': 'verifyMfa',
+  'POST /database/check-data-integrity': 'checkDataIntegrity',
+  'GET /database/data-integrity-results': 'dataIntegrityResults',
+  'POST /database/fix-data-integrity': 'fixDataIntegrity',
+  'POST /database/snapshot': 'createDatabaseSnapshot',
+  'POST /enroll': 'enroll',
+  'POST /enroll/ca': 'enrollCa',
+  'POST /enroll/challenge': 'enrollmentChallenge',
+  'POST /enroll/erott': 'enrollErOtt',
+  'POST /enroll/extend/router': 'extendRouterEnrollment',
+  'GET /enroll/jwks': 'getEnrollmentJwks',
+  'POST /enroll/ott': 'enrollOtt',
+  'POST /enroll/ottca': 'enrollOttCa',
+  'POST /enroll/updb': 'enrollUpdb',
+  'GET /identities/{id}/authenticators': 'getIdentityAuthenticators',
+  'GET /identities/{id}/edge-router-policies': 'listIdentitysEdgeRouterPolicies',
+  'GET /identities/{id}/enrollments': 'getIdentityEnrollments',
+  'GET /identities/{id}/failed-service-requests': 'getIdentityFailedServiceRequests',
+  'DELETE /identities/{id}/mfa': 'removeIdentityMfa',
+  'GET /identities/{id}/policy-advice/{serviceId}': 'getIdentityPolicyAdvice',
+  'GET /identities/{id}/posture-data': 'getIdentityPostureData',
+  'POST /identities/{id}/service-configs': 'associateIdentitysServiceConfigs',
+  'DELETE /identities/{id}/service-configs': 'disassociateIdentitysServiceConfigs',
+  'GET /identities/{id}/service-configs': 'listIdentitysServiceConfigs',
+  'PUT /identities/{id}/trace': 'updateIdentityTracing',
+  'GET /services/{id}/configs': 'listServiceConfig',
+  'GET /sessions/{id}/route-path': 'detailSessionRoutePath',
+  'GET /specs/{id}/spec': 'detailSpecBody',
+}
+
+/** The envelopes of a page and of one entity, by what is in them. */
+export const pageNameOf = (base: string): string => `list${plural(capital(base))}Envelope`
+export const detailNameOf = (base: string): string => `detail${capital(base)}Envelope`
+
+const pascal = (words: string): string => words.split('-').map(capital).join('')
+const camel = (words: string): string => words.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
+const capital = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1)
+const singular = (plural: string): string => plural.replace(/ies$/, 'y').replace(/s$/, '')
+const plural = (word: string): string => `${word}s`.replace(/ys$/, 'ies')
