@@ -3,6 +3,7 @@ import {
   ChangeServiceService,
   EntityServiceService,
   host,
+  MaintenanceServiceService,
   PolicyServiceService,
   remote,
   SessionsServiceService,
@@ -15,7 +16,7 @@ const { databaseUrl } = settings
 const migrations = `${import.meta.dirname}/../migrations`
 await runService(
   { schema: 'policy', settings, migrations },
-  async ({ bus, connect, history, log, serve }) => {
+  async ({ bus, connect, history, log, maintenance, serve }) => {
     await using identity = connect('identity', settings.identityPeers)
     await using sessions = connect('sessions', settings.sessionsPeers)
     await using service = await openService({
@@ -38,6 +39,7 @@ await runService(
       host(EntityServiceService, service.entities),
       host(ChangeServiceService, service.changes),
       host(PolicyServiceService, service.policy),
+      host(MaintenanceServiceService, maintenance(service.checks)),
     ]
     await serve(hosted, health)
   },

@@ -10,6 +10,7 @@ import {
 } from '@overlay/model'
 import {
   type Bus,
+  type Check,
   changeService,
   entityService,
   follow,
@@ -28,6 +29,7 @@ import type {
   SessionsServiceService,
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { checksOf } from './events/checks.js'
 import { current, type Engine, startEngine } from './events/engine.js'
 import { identityEffects } from './events/removed-entities.js'
 import { routerEffects } from './events/routers.js'
@@ -56,6 +58,7 @@ export interface Service extends AsyncDisposable {
   readonly entities: Methods<EntityServiceService>
   readonly changes: Methods<ChangeServiceService>
   readonly policy: Methods<PolicyServiceService>
+  readonly checks: readonly Check[]
 }
 
 /** All of the service but its connections. It serves before it has loaded from others. */
@@ -92,9 +95,17 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       servicePolicySeams(engine.state, (context) => current(engine, context)),
     ),
   ]
+  const own = entities(entityService(history, kinds, namesFrom(viewers)), engine)
   return {
     engine,
-    entities: entities(entityService(history, kinds, namesFrom(viewers)), engine),
+    entities: own,
+    checks: checksOf({
+      history,
+      names: namesFrom({ ...viewers, policy: own }),
+      sessions: sources.sessions,
+      followed,
+      log,
+    }),
     changes: changeService(history, loaders, followed),
     policy: policyService(history, engine, options.routers),
     async [Symbol.asyncDispose]() {

@@ -11,14 +11,14 @@ export const routerEffects: Effects = {
   async apply(tx, changes) {
     const own: RowChange[] = []
     for (const { id, json } of changes)
-      own.push(...(isTunneler(json) ? await keep(tx, id) : await remove(tx, sql`id = ${id}`)))
+      own.push(...(isTunneler(json) ? await keep(tx, id) : await removeSystemPolicies(tx, sql`id = ${id}`)))
     return [...own, ...(await dropAll(tx, 'edge-routers', goneIn(changes)))]
   },
 
   // roles that are left over select nobody: ids are not given twice
   async reload(tx, rows) {
     const tunnelers = rows.filter(({ json }) => isTunneler(json)).map(({ id }) => id)
-    const own = await remove(tx, sql`id <> all(${tunnelers})`)
+    const own = await removeSystemPolicies(tx, sql`id <> all(${tunnelers})`)
     for (const id of tunnelers) own.push(...(await keep(tx, id)))
     return own
   },
@@ -38,10 +38,30 @@ async function keep(tx: Tx, id: string): Promise<RowChange[]> {
     values (${id}, ${`edge-router-${id}-system`}, 'AnyOf', ${roles}, ${roles}, true)
         on conflict do nothing
  returning ${columns}`)
+  if (rows.length === 0) return restore(tx, id, roles)
   return rows.map((row) => changeOf(edgeRouterPolicy, id, null, rowOf(edgeRouterPolicy, row)))
 }
 
-async function remove(tx: Tx, which: Sql): Promise<RowChange[]> {
+/** It is there; what it links is no matter of chance. */
+async function restore(tx: Tx, id: string, roles: readonly string[]): Promise<RowChange[]> {
+  const found = await tx.query(sql`
+    select ${columns} from edge_router_policy
+     where id = ${id} and is_system
+       and (semantic, identity_roles, edge_router_roles) is distinct from ('AnyOf', ${roles}::text[], ${roles}::text[])
+       for update`)
+  const [before] = found.rows
+  if (!before) return []
+  const { rows } = await tx.query(sql`
+    update edge_router_policy
+       set semantic = 'AnyOf', identity_roles = ${roles}, edge_router_roles = ${roles}, updated_at = clock_timestamp()
+     where id = ${id}
+ returning ${columns}`)
+  return rows.map((row) =>
+    changeOf(edgeRouterPolicy, id, rowOf(edgeRouterPolicy, before), rowOf(edgeRouterPolicy, row)),
+  )
+}
+
+export async function removeSystemPolicies(tx: Tx, which: Sql): Promise<RowChange[]> {
   const { rows } = await tx.query(sql`
     delete from edge_router_policy where is_system and ${which} returning ${columns}`)
   return rows.map((row) => changeOf(edgeRouterPolicy, String(row.id), rowOf(edgeRouterPolicy, row), null))

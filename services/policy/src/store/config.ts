@@ -34,7 +34,7 @@ export const configSeams: Seams<typeof config> = {
 }
 
 /** wire: this is no update of the services, their time of it stays. */
-async function takeFromServices(tx: Tx, id: string, { also }: Writing): Promise<void> {
+export async function takeFromServices(tx: Tx, id: string, { also }: Pick<Writing, 'also'>): Promise<void> {
   const users = sql`configs @> array[${id}]`
   const before = await tx.query(
     sql`select ${columnsOf(service)} from service where ${users} order by id for update`,

@@ -2,7 +2,8 @@ import { type Entity, edgeRouterPolicy, serviceEdgeRouterPolicy, servicePolicy, 
 import { changeOf, columnsOf, type RowChange, rowOf, type Tx, tableOf } from '@overlay/platform'
 import sql, { raw } from 'sql-template-tag'
 
-const policies: readonly Entity[] = [servicePolicy, edgeRouterPolicy, serviceEdgeRouterPolicy]
+/** The kinds whose rows name others in role lists. */
+export const policies: readonly Entity[] = [servicePolicy, edgeRouterPolicy, serviceEdgeRouterPolicy]
 
 /**
  * An entity is gone: no policy names it any more. wire: this is no update of the policies, their time of it stays,

@@ -1,4 +1,4 @@
-import { type Db, onlyRow } from '@overlay/platform'
+import { type Db, onlyRow, type RowChange, type Tx } from '@overlay/platform'
 import sql from 'sql-template-tag'
 import type { Stored } from '../domain/update-times.js'
 import type { Exclusive } from './exclusive.js'
@@ -71,4 +71,10 @@ export async function writeUpdates(
            identity_timeline = ${identity?.timeline}, identity_number = ${identity?.number}
  returning batch::float8 as batch`)
   return onlyRow(heads).batch
+}
+
+/** Times are no rows that anybody follows, and of no interest to the audit. */
+export async function forgetUpdates(tx: Tx, identityIds: readonly string[]): Promise<RowChange[]> {
+  await tx.query(sql`delete from service_update where identity_id = any(${identityIds}::text[])`)
+  return []
 }

@@ -1,0 +1,87 @@
+import { type Entity, kinds, snake } from '@overlay/model'
+import {
+  type Check,
+  copies,
+  type Followed,
+  type Following,
+  type History,
+  type Names,
+  type RowChange,
+  references,
+  type Source,
+  type Tx,
+  tableOf,
+} from '@overlay/platform'
+import type { Logger } from 'pino'
+import sql, { raw } from 'sql-template-tag'
+import { takeFromServices } from '../store/config.js'
+import { policies } from '../store/drop-role.js'
+import { deleteServiceConfigs } from '../store/service-config.js'
+import { forgetUpdates } from '../store/service-updates.js'
+import { dropAll } from './removed-entities.js'
+import { removeSystemPolicies, routerEffects } from './routers.js'
+
+export interface Checked {
+  readonly history: History
+  readonly names: Names
+  readonly sessions: Source
+  readonly followed: Followed & { readonly sessions: Following }
+  readonly log: Logger
+}
+
+/** What holds between this schema and others, and within lists of ids, which the database does not look into. */
+export function checksOf({ history, names, sessions, followed, log }: Checked): readonly Check[] {
+  const grounds = { history, names, followed }
+  return [
+    copies(history, { source: sessions, following: followed.sessions, ...routerEffects }, log),
+    references(grounds, {
+      what: 'system edgeRouterPolicy',
+      from: sql`select id, id as ref from edge_router_policy where is_system`,
+      to: ['edge-routers'],
+      repair: (tx, gone) => removeSystemPolicies(tx, sql`id = any(${gone})`),
+    }),
+    ...policies.flatMap((policy) => roleLists(policy).map((list) => references(grounds, list))),
+    references(grounds, {
+      what: 'service',
+      from: sql`select id, config as ref from service, unnest(configs) as config`,
+      to: ['configs'],
+      repair: takeAllFromServices,
+    }),
+    // wire: the service of such a config need not exist
+    references(grounds, {
+      what: 'config',
+      from: sql`select config_id as id, identity_id as ref from service_config`,
+      to: ['identities'],
+      repair: (tx, gone) => deleteServiceConfigs(tx, sql`identity_id = any(${gone})`),
+    }),
+    references(grounds, {
+      what: 'service-updates time',
+      // they are taken away at leisure
+      from: sql`
+        select identity_id as id, identity_id as ref from service_update
+         where changed_at < now() - interval '1 minute'`,
+      to: ['identities'],
+      repair: forgetUpdates,
+    }),
+  ]
+}
+
+/** Who is named by id in the role lists of a kind of policies. */
+const roleLists = (policy: Entity) =>
+  Object.entries(policy.fields).flatMap(([name, { rolesOf }]) => {
+    if (rolesOf === undefined || !kinds.has(rolesOf)) return []
+    return {
+      what: policy.singular,
+      from: sql`
+        select id, substr(role, 2) as ref from ${tableOf(policy)}, unnest(${raw(snake(name))}) as role
+         where role like '@%'`,
+      to: [rolesOf],
+      repair: (tx: Tx, gone: readonly string[]) => dropAll(tx, rolesOf, gone),
+    }
+  })
+
+async function takeAllFromServices(tx: Tx, gone: readonly string[]): Promise<RowChange[]> {
+  const changes: RowChange[] = []
+  for (const id of gone) await takeFromServices(tx, id, { also: (change) => void changes.push(change) })
+  return changes
+}
