@@ -17,11 +17,13 @@ import {
   EntityServiceService,
   host,
   IdentityServiceService,
+  MaintenanceServiceService,
   PolicyServiceService,
   remote,
   SessionsServiceService,
 } from '@overlay/rpc'
 import sql from 'sql-template-tag'
+import { checksOf } from './events/checks.js'
 import { identityEffects } from './events/identity.js'
 import { policyEffects } from './events/policy.js'
 import { sessionCreator } from './rpc/create-session.js'
@@ -68,9 +70,18 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
   })
   const settled = settling('sessions', [identity.changes, pki.changes, policy.changes])
   const followed = { identity: identityFollowed, policy: policyFollowed }
+  const checks = checksOf({
+    history,
+    names,
+    policy: access,
+    sources: { identity: identity.source, policy: policy.source },
+    followed,
+    log,
+  })
   const hosted = [
     host(EntityServiceService, entities(uniform, { db, policyFollowed, settled })),
     host(ChangeServiceService, changeService(history, loaders, followed)),
+    host(MaintenanceServiceService, grounds.maintenance(checks)),
     host(SessionsServiceService, sessionsService({ history, create, settled })),
   ]
   await serve(hosted, healthOf(history, bus))

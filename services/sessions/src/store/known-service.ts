@@ -1,4 +1,4 @@
-import type { Tx } from '@overlay/platform'
+import type { RowChange, Tx } from '@overlay/platform'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 
@@ -16,3 +16,26 @@ export async function nameServices(tx: Tx, changes: readonly Change[]): Promise<
 
 const nameIn = (json: Change['json']): string | undefined =>
   json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as { readonly name: string }).name : undefined
+
+/** The same for those that have another name here, or none; tells which. */
+export async function correctNames(tx: Tx, changes: readonly Change[]): Promise<RowChange[]> {
+  const { rows } = await tx.query<{ id: string; name: string }>(sql`
+    select id, name from known_service where id = any(${changes.map(({ id }) => id)})`)
+  const known = new Map(rows.map(({ id, name }) => [id, name]))
+  const wrong = changes.filter(({ id, json }) => known.get(id) !== nameIn(json))
+  await nameServices(tx, wrong)
+  return wrong.map(({ id, json }) => {
+    const [before, after] = [known.get(id), nameIn(json)]
+    return {
+      kind: 'known-services',
+      id,
+      before: before === undefined ? null : { name: before },
+      after: after === undefined ? null : { name: after },
+    }
+  })
+}
+
+export async function forgetServices(tx: Tx, gone: readonly string[]): Promise<RowChange[]> {
+  await tx.query(sql`delete from known_service where id = any(${gone})`)
+  return []
+}

@@ -1,0 +1,106 @@
+import { session } from '@overlay/model'
+import {
+  type Check,
+  changeOf,
+  columnsOf,
+  copies,
+  type Followed,
+  type Following,
+  type History,
+  type Names,
+  onlyRow,
+  type RowChange,
+  references,
+  rowOf,
+  type Source,
+  type Tx,
+} from '@overlay/platform'
+import type { Logger } from 'pino'
+import sql from 'sql-template-tag'
+import { correctNames, forgetServices } from '../store/known-service.js'
+import { endTerminators } from '../store/terminator.js'
+import { identityEffects } from './identity.js'
+import { type AskPolicy, endSessions } from './lost-access.js'
+
+export interface Checked {
+  readonly history: History
+  readonly names: Names
+  readonly policy: AskPolicy
+  readonly sources: { readonly identity: Source; readonly policy: Source }
+  readonly followed: Followed & { readonly identity: Following; readonly policy: Following }
+  readonly log: Logger
+}
+
+/** What holds between this schema and others, besides what the database itself sees to. */
+export function checksOf({ history, names, policy, sources, followed, log }: Checked): readonly Check[] {
+  const grounds = { history, names, followed }
+  return [
+    references(grounds, {
+      what: 'session',
+      from: sql`select id, api_session_id as ref from session`,
+      to: ['api-sessions'],
+      repair: (tx, gone) => endSessions(tx, sql`api_session_id = any(${gone})`),
+    }),
+    references(grounds, {
+      what: 'session',
+      from: sql`select id, identity_id as ref from session`,
+      to: ['identities'],
+      repair: (tx, gone) => endSessions(tx, sql`identity_id = any(${gone})`),
+    }),
+    references(grounds, {
+      what: 'session',
+      from: sql`select id, service_id as ref from session`,
+      to: ['services'],
+      repair: (tx, gone) => endSessions(tx, sql`service_id = any(${gone})`),
+    }),
+    references(grounds, {
+      what: 'session',
+      from: sql`select id, policy as ref from session, unnest(service_policies) as policy`,
+      to: ['service-policies'],
+      repair: forgetPolicies,
+    }),
+    // sessions whose access exists no more
+    copies(
+      history,
+      {
+        source: sources.identity,
+        following: followed.identity,
+        ...identityEffects(policy),
+        kinds: ['identities'],
+      },
+      log,
+    ),
+    references(grounds, {
+      what: 'terminator',
+      from: sql`select id, service_id as ref from terminator`,
+      to: ['services'],
+      repair: (tx, gone) => endTerminators(tx, sql`service_id = any(${gone})`),
+    }),
+    copies(
+      history,
+      { source: sources.policy, following: followed.policy, kinds: ['services'], apply: correctNames },
+      log,
+    ),
+    references(grounds, {
+      what: 'name of service',
+      from: sql`select id, id as ref from known_service`,
+      to: ['services'],
+      repair: forgetServices,
+    }),
+  ]
+}
+
+/** Others may grant what they granted: whether any does is looked at by itself. */
+async function forgetPolicies(tx: Tx, gone: readonly string[]): Promise<RowChange[]> {
+  const { rows } = await tx.query(sql`
+    select ${columnsOf(session)} from session where service_policies && ${gone}::text[] order by id for update`)
+  const changes: RowChange[] = []
+  for (const before of rows) {
+    const left = (before.service_policies as string[]).filter((policy) => !gone.includes(policy))
+    const after = await tx.query(sql`
+      update session set service_policies = ${left} where id = ${before.id} returning ${columnsOf(session)}`)
+    const id = String(before.id)
+    changes.push(changeOf(session, id, rowOf(session, before), rowOf(session, onlyRow(after.rows))))
+  }
+  return changes
+}
