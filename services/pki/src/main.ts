@@ -3,6 +3,7 @@ import {
   ChangeServiceService,
   EntityServiceService,
   host,
+  MaintenanceServiceService,
   IdentityServiceService,
   PkiServiceService,
   remote,
@@ -13,7 +14,8 @@ import { pkiSettings } from './settings.js'
 
 const settings = readSettings(pkiSettings, process.env)
 const migrations = `${import.meta.dirname}/../migrations`
-await runService({ schema: 'pki', settings, migrations }, async ({ bus, connect, history, log, serve }) => {
+await runService({ schema: 'pki', settings, migrations }, async (grounds) => {
+  const { bus, connect, history, log, maintenance, serve } = grounds
   await using identity = connect('identity', settings.identityPeers)
   await using sessions = connect('sessions', settings.sessionsPeers)
   await using service = await openService({
@@ -32,6 +34,7 @@ await runService({ schema: 'pki', settings, migrations }, async ({ bus, connect,
     host(EntityServiceService, service.entities),
     host(ChangeServiceService, service.changes),
     host(PkiServiceService, service.pki),
+    host(MaintenanceServiceService, maintenance(service.checks)),
   ]
   await serve(hosted, healthOf(history, bus))
 })

@@ -2,6 +2,7 @@ import { enrollment } from '@overlay/model'
 import {
   type Bus,
   boundedQueue,
+  type Check,
   changeService,
   follow,
   type History,
@@ -12,6 +13,7 @@ import {
 } from '@overlay/platform'
 import type { ChangeServiceService, EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { checksOf } from './events/checks.js'
 import { identityEffects, sessionsEffects } from './events/effects.js'
 import { startRenewing } from './events/renewing.js'
 import { enroller } from './rpc/enroll/enroll.js'
@@ -42,6 +44,7 @@ export interface Service extends AsyncDisposable {
   readonly entities: Methods<EntityServiceService>
   readonly changes: Methods<ChangeServiceService>
   readonly pki: Methods<PkiServiceService>
+  readonly checks: readonly Check[]
 }
 
 /** All of the service but its connections. It serves before it has loaded from others. */
@@ -71,6 +74,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       { ...loadersOf(history.db, [enrollment]), keys: () => allKeysTold(history.db) },
       followed,
     ),
+    checks: checksOf({ history, names: creating.names, grants, sources, followed, log }),
     pki: pkiService({ ...creating, keyring, queued, identityFollowed: followed.identity, enroll }),
 
     async [Symbol.asyncDispose]() {
