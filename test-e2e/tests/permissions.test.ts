@@ -51,6 +51,10 @@ const bodies: Readonly<Record<string, () => unknown>> = {
   'POST /edge-routers/{id}/re-enroll': () => undefined,
   'POST /authenticators/{id}/re-enroll': inAnHour,
   'POST /enrollments/{id}/refresh': inAnHour,
+  'PUT /identities/{id}/trace': () => ({ enabled: false }),
+  'POST /posture-response': () => ({ id: 'nothing', typeId: 'DOMAIN', domain: 'a.example' }),
+  'POST /posture-response-bulk': () => [],
+  'PATCH /posture-checks/{id}': () => ({ typeId: 'DOMAIN', tags: { a: 'b' } }),
   'POST /identities/{id}/service-configs': () => [{ serviceId: 'nothing', configId: 'nothing' }],
 }
 

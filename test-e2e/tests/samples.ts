@@ -39,6 +39,7 @@ export const samples: Readonly<Record<string, (admin: Admin, name: string) => Pr
     expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
   }),
   identities: async (_, name) => ({ name, type: 'Device', isAdmin: false, roleAttributes: ['b', 'a'] }),
+  'posture-checks': async (_, name) => ({ name, typeId: 'DOMAIN', domains: ['b.example', 'a.example'] }),
   'service-edge-router-policies': async (_, name) => ({ name, semantic: 'AnyOf', serviceRoles: ['#all'] }),
   'service-policies': async (_, name) => ({ name, type: 'Bind', semantic: 'AllOf', serviceRoles: ['#a'] }),
   terminators: async (admin, name) => ({

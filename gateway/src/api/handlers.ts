@@ -18,10 +18,13 @@ import { info } from './info.js'
 import { client, fabric, management } from './operations.js'
 import { ownAuthenticators } from './own-authenticators.js'
 import { ownCertificates } from './own-certificates.js'
+import { posture } from './posture.js'
+import { postureChecks } from './posture-checks.js'
 import { clientServices } from './services.js'
 import { sessions } from './sessions.js'
 import { documents, specs } from './specs.js'
 import { summary } from './summary.js'
+import { tracing } from './trace.js'
 import { uniform } from './uniform.js'
 
 export interface ApisOptions {
@@ -48,8 +51,11 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
     ...identities(services, own),
     ...ownAuthenticators(services, own),
     ...ownCertificates(services, own),
+    ...posture(services, own),
+    ...postureChecks(services, own),
     ...sessions(services),
     ...summary(services),
+    ...tracing(services),
   }
   const apis: readonly MountedApi[] = [
     {

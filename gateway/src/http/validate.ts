@@ -3,7 +3,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { JsonSchema } from './body.js'
 
-const ajv = new Ajv({ allErrors: true, strict: false, verbose: true, logger: false })
+const ajv = new Ajv({ allErrors: true, strict: false, verbose: true, logger: false, discriminator: true })
 // The package is CommonJS: its function is the default export of the module, or a member of it.
 ;(typeof formats === 'function' ? formats : formats.default)(ajv)
 
@@ -28,6 +28,8 @@ function tidy(schema: JsonSchema, value: unknown): unknown {
   const { properties, items } = schema as { properties?: Record<string, JsonSchema>; items?: JsonSchema }
   if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) && isWhole(schema))
     throw new Fault('COULD_NOT_PARSE_BODY', 'a number is out of range')
+  const variant = variantOf(schema, value)
+  if (variant) return tidy(variant, value)
   if (properties && isObject(value)) {
     const members = Object.entries(properties).flatMap(([name, member]) => {
       const given = Object.hasOwn(value, name) ? value[name] : undefined
@@ -39,6 +41,19 @@ function tidy(schema: JsonSchema, value: unknown): unknown {
   return value
 }
 
+/** Where one member says which schema the others follow: that one. */
+function variantOf({ oneOf, discriminator }: JsonSchema, value: unknown): JsonSchema | undefined {
+  if (!discriminator || !isObject(value)) return undefined
+  const { propertyName } = discriminator as { propertyName: string }
+  return (oneOf as readonly Variant[]).find(({ properties }) =>
+    properties[propertyName]?.enum?.includes(value[propertyName]),
+  )
+}
+
+type Variant = JsonSchema & {
+  readonly properties: Readonly<Record<string, { readonly enum?: readonly unknown[] } | undefined>>
+}
+
 const isWhole = ({ type }: JsonSchema): boolean => [type].flat().includes('integer')
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -46,6 +61,8 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 /** wire: a wrong JSON type means that the body cannot be read at all; else the first field by name is told. */
 function refusalOf(errors: readonly ErrorObject[]): Fault {
+  const unknown = errors.find(({ keyword }) => keyword === 'discriminator')
+  if (unknown) return unknownVariant(unknown)
   const unreadable = errors.find(({ keyword, params }) => keyword === 'type' || params.format === 'date-time')
   if (unreadable) {
     const where = fieldOf(unreadable) || 'the body'
@@ -66,6 +83,15 @@ function refusalOf(errors: readonly ErrorObject[]): Fault {
     `${field} in body ${reasonOf(first)}`,
     first.keyword === 'required' ? undefined : first.data,
   )
+}
+
+/** wire: a word that no schema goes with cannot be read, while none at all is a missing member. */
+function unknownVariant(error: ErrorObject): Fault {
+  const { tag, tagValue } = error.params as { tag: string; tagValue: unknown }
+  const field = [...fieldOf(error).split('.'), tag].filter(Boolean).join('.')
+  return tagValue === undefined
+    ? invalid(field, `${field} in body is required`, '')
+    : new Fault('COULD_NOT_PARSE_BODY', `${field} is not known: ${JSON.stringify(tagValue)}`)
 }
 
 /** Nested names have dots, array members their index: `primary.cert`, `0.configId`. */

@@ -3,6 +3,7 @@ import { type EntityServiceService, Fault, type IdentityServiceService, type Met
 import { authQueriesOf } from '../domain/auth-queries.js'
 import { markActivity, sessionById, sessionByToken } from '../store/api-sessions.js'
 import { disable, enable } from '../store/shut.js'
+import { traceIdentity } from '../store/trace.js'
 import { authenticatorAddition } from './add-authenticator.js'
 import type { ConfigTypes } from './config-types.js'
 import type { Enrollments } from './enrollments.js'
@@ -55,6 +56,8 @@ export function identityService(parts: Parts): Methods<IdentityServiceService> {
     async enableIdentity({ id }, context) {
       return { id, position: await enable(history, context, id) }
     },
+
+    traceIdentity: (request, context) => traceIdentity(history, context, request),
 
     addAuthenticator: authenticatorAddition(history, hashing),
     reEnrollAuthenticator: reEnrollment(history, pki),

@@ -53,7 +53,7 @@ export function passes(check: Check, endpoint: Endpoint): boolean {
 
 /** differs: both sides are cleaned, so that configured hashes with colons can match. */
 const hasOne = (wanted: readonly string[], said: readonly string[]): boolean =>
-  wanted.some((one) => said.includes(cleanHex(one)))
+  wanted.map(cleanHex).some((one) => one !== '' && said.includes(one))
 
 function isGenuine(
   said: SaidProcess | undefined,

@@ -85,6 +85,24 @@ export interface DisableIdentityRequest {
   durationMinutes: number;
 }
 
+export interface TraceIdentityRequest {
+  id: string;
+  /** false: the rest means nothing */
+  enabled: boolean;
+  /** as Go writes it: "1h30m" */
+  duration: string;
+  /** empty: a new one */
+  traceId: string;
+  /** empty: all */
+  channels: string[];
+}
+
+export interface Trace {
+  traceId: string;
+  /** 0: not traced */
+  untilMs: number;
+}
+
 export interface AddAuthenticatorRequest {
   identityId: string;
   enrollmentId: string;
@@ -1135,6 +1153,236 @@ export const DisableIdentityRequest: MessageFns<DisableIdentityRequest> = {
   },
 };
 
+function createBaseTraceIdentityRequest(): TraceIdentityRequest {
+  return { id: "", enabled: false, duration: "", traceId: "", channels: [] };
+}
+
+export const TraceIdentityRequest: MessageFns<TraceIdentityRequest> = {
+  encode(message: TraceIdentityRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.enabled !== false) {
+      writer.uint32(16).bool(message.enabled);
+    }
+    if (message.duration !== "") {
+      writer.uint32(26).string(message.duration);
+    }
+    if (message.traceId !== "") {
+      writer.uint32(34).string(message.traceId);
+    }
+    for (const v of message.channels) {
+      writer.uint32(42).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TraceIdentityRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTraceIdentityRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.enabled = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.duration = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.traceId = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.channels.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TraceIdentityRequest {
+    return {
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      enabled: isSet(object.enabled) ? globalThis.Boolean(object.enabled) : false,
+      duration: isSet(object.duration) ? globalThis.String(object.duration) : "",
+      traceId: isSet(object.traceId)
+        ? globalThis.String(object.traceId)
+        : isSet(object.trace_id)
+        ? globalThis.String(object.trace_id)
+        : "",
+      channels: globalThis.Array.isArray(object?.channels) ? object.channels.map((e: any) => globalThis.String(e)) : [],
+    };
+  },
+
+  toJSON(message: TraceIdentityRequest): unknown {
+    const obj: any = {};
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.enabled !== false) {
+      obj.enabled = message.enabled;
+    }
+    if (message.duration !== "") {
+      obj.duration = message.duration;
+    }
+    if (message.traceId !== "") {
+      obj.traceId = message.traceId;
+    }
+    if (message.channels?.length) {
+      obj.channels = message.channels;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<TraceIdentityRequest>, I>>(base?: I): TraceIdentityRequest {
+    return TraceIdentityRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<TraceIdentityRequest>, I>>(object: I): TraceIdentityRequest {
+    const message = createBaseTraceIdentityRequest();
+    message.id = object.id ?? "";
+    message.enabled = object.enabled ?? false;
+    message.duration = object.duration ?? "";
+    message.traceId = object.traceId ?? "";
+    message.channels = object.channels?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseTrace(): Trace {
+  return { traceId: "", untilMs: 0 };
+}
+
+export const Trace: MessageFns<Trace> = {
+  encode(message: Trace, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.traceId !== "") {
+      writer.uint32(10).string(message.traceId);
+    }
+    if (message.untilMs !== 0) {
+      writer.uint32(16).int64(message.untilMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Trace {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTrace();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.traceId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.untilMs = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Trace {
+    return {
+      traceId: isSet(object.traceId)
+        ? globalThis.String(object.traceId)
+        : isSet(object.trace_id)
+        ? globalThis.String(object.trace_id)
+        : "",
+      untilMs: isSet(object.untilMs)
+        ? globalThis.Number(object.untilMs)
+        : isSet(object.until_ms)
+        ? globalThis.Number(object.until_ms)
+        : 0,
+    };
+  },
+
+  toJSON(message: Trace): unknown {
+    const obj: any = {};
+    if (message.traceId !== "") {
+      obj.traceId = message.traceId;
+    }
+    if (message.untilMs !== 0) {
+      obj.untilMs = Math.round(message.untilMs);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<Trace>, I>>(base?: I): Trace {
+    return Trace.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Trace>, I>>(object: I): Trace {
+    const message = createBaseTrace();
+    message.traceId = object.traceId ?? "";
+    message.untilMs = object.untilMs ?? 0;
+    return message;
+  },
+};
+
 function createBaseAddAuthenticatorRequest(): AddAuthenticatorRequest {
   return { identityId: "", enrollmentId: "", certPem: "", isIssuedByNetwork: false, username: "", password: "" };
 }
@@ -2062,6 +2310,16 @@ export const IdentityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
+  /** Says for how long the data flows of an identity are traced, or that they are no more. */
+  traceIdentity: {
+    path: "/overlay.identity.v1.IdentityService/TraceIdentity" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: TraceIdentityRequest): Buffer => Buffer.from(TraceIdentityRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): TraceIdentityRequest => TraceIdentityRequest.decode(value),
+    responseSerialize: (value: Trace): Buffer => Buffer.from(Trace.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Trace => Trace.decode(value),
+  },
   /** The last step of an enrollment. The enrollment's id makes it idempotent: the first call wins. */
   addAuthenticator: {
     path: "/overlay.identity.v1.IdentityService/AddAuthenticator" as const,
@@ -2164,6 +2422,8 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   markActivity: handleUnaryCall<MarkActivityRequest, MarkActivityResponse>;
   disableIdentity: handleUnaryCall<DisableIdentityRequest, Written>;
   enableIdentity: handleUnaryCall<EntityRef, Written>;
+  /** Says for how long the data flows of an identity are traced, or that they are no more. */
+  traceIdentity: handleUnaryCall<TraceIdentityRequest, Trace>;
   /** The last step of an enrollment. The enrollment's id makes it idempotent: the first call wins. */
   addAuthenticator: handleUnaryCall<AddAuthenticatorRequest, AddAuthenticatorResponse>;
   /** Of the caller: an admin, too, meets only its own here. Links lead to the self-service. */
@@ -2274,6 +2534,22 @@ export interface IdentityServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** Says for how long the data flows of an identity are traced, or that they are no more. */
+  traceIdentity(
+    request: TraceIdentityRequest,
+    callback: (error: ServiceError | null, response: Trace) => void,
+  ): ClientUnaryCall;
+  traceIdentity(
+    request: TraceIdentityRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Trace) => void,
+  ): ClientUnaryCall;
+  traceIdentity(
+    request: TraceIdentityRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Trace) => void,
   ): ClientUnaryCall;
   /** The last step of an enrollment. The enrollment's id makes it idempotent: the first call wins. */
   addAuthenticator(

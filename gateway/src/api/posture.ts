@@ -1,0 +1,85 @@
+import type { OwnWrites } from '../auth/own-writes.js'
+import { detail, send } from '../http/answer.js'
+import type { Ask } from '../http/ask.js'
+import { type BodySpec, type JsonSchema, json, jsonBytes } from '../http/body.js'
+import { type Handlers, takes } from '../http/endpoint.js'
+import type { Services } from '../http/services.js'
+import { failedRequestSchema, postureDataSchema, postureResponseSchema } from './posture-schemas.js'
+
+const text = (max: number) => ({ type: 'string', maxLength: max })
+const texts = (most: number, max: number) => ({ type: 'array', maxItems: most, items: text(max) })
+const flag = { type: 'boolean' }
+
+const answer = (
+  title: string,
+  typeId: string,
+  properties: Readonly<Record<string, JsonSchema>>,
+  required: readonly string[] = [],
+): JsonSchema => ({
+  title: `postureResponse${title}Create`,
+  type: 'object',
+  properties: { id: text(255), typeId: { type: 'string', enum: [typeId] }, ...properties },
+  required: ['id', 'typeId', ...required],
+})
+
+/** What an endpoint says of itself. There is no answer to a check of several processes: each is answered by itself. */
+const response: JsonSchema = {
+  title: 'postureResponseCreate',
+  type: 'object',
+  discriminator: { propertyName: 'typeId' },
+  oneOf: [
+    answer('OperatingSystem', 'OS', { type: text(255), version: text(255), build: text(255) }, [
+      'type',
+      'version',
+    ]),
+    answer('Domain', 'DOMAIN', { domain: text(255) }, ['domain']),
+    answer('MacAddress', 'MAC', { macAddresses: texts(256, 64) }, ['macAddresses']),
+    answer('Process', 'PROCESS', {
+      path: text(4096),
+      isRunning: flag,
+      hash: text(255),
+      signerFingerprints: texts(64, 255),
+    }),
+    answer('EndpointState', 'ENDPOINT_STATE', { woken: flag, unlocked: flag }),
+  ],
+}
+
+const one: BodySpec<readonly object[]> = {
+  ...json('postureResponse', response),
+  read: (checked) => [checked as object],
+}
+const many = json<readonly object[]>('postureResponse', {
+  title: 'postureResponseBulk',
+  type: 'array',
+  items: response,
+})
+
+/** What endpoints say of themselves, and what became of it. */
+export function posture({ policy }: Services, own: OwnWrites): Handlers {
+  // wire: 201 for many as for one. Services are named to those who have given a code, which nobody can yet.
+  const submit = async (ask: Ask, _: unknown, said: readonly object[]) => {
+    const { position } = await policy.submitPosture({ responses: said.map(jsonBytes) }, ask.context())
+    own.note('policy', position)
+    return send(ask, 201, '{"data":{"services":[]},"meta":{}}')
+  }
+  const about = { status: 201, data: postureResponseSchema } as const
+  return {
+    'POST /posture-response': takes(one, submit, { about }),
+    'POST /posture-response-bulk': takes(many, submit, { about }),
+
+    // wire: of an identity that nobody knows nothing was said
+    'GET /identities/{id}/posture-data': {
+      about: { data: postureDataSchema },
+      handle: async (ask, { id }) =>
+        detail(ask, (await policy.getPostureData({ identityId: id }, ask.context())).json),
+    },
+    'GET /identities/{id}/failed-service-requests': {
+      about: {
+        data: { type: 'array', items: failedRequestSchema },
+        envelope: 'failedServiceRequestEnvelope',
+      },
+      handle: async (ask, { id }) =>
+        detail(ask, (await policy.listFailedRequests({ identityId: id }, ask.context())).json),
+    },
+  }
+}
