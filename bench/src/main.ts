@@ -43,7 +43,9 @@ async function run(options: Options): Promise<void> {
     console.log(lineFor(floor, await roundsOf(floor.name, () => bare.load, bare, options)))
   }
   for (const scenario of scenarios.filter(wanted)) {
-    const rounds = await roundsOf(scenario.name, () => scenario.prepare(bench), { url, pids }, options)
+    const prepare = () => scenario.prepare(bench)
+    const own = { ...options, concurrency: scenario.concurrency ?? concurrency }
+    const rounds = await roundsOf(scenario.name, prepare, { url, pids }, own)
     console.log(lineFor(scenario, rounds))
   }
 }

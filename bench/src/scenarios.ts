@@ -8,6 +8,8 @@ export interface Scenario {
   readonly name: string
   /** CPU milliseconds of all processes for one request at concurrency 8. */
   readonly goalMs?: number
+  /** So many at once, whatever else was asked for. */
+  readonly concurrency?: number
   /** Makes what the requests need; not measured. Called before each round. */
   prepare(bench: Bench): Promise<Load> | Load
 }
@@ -60,6 +62,15 @@ export const scenarios: readonly Scenario[] = [
   { name: 'login-password', goalMs: 6, prepare: passwordLogins },
   { name: 'login-certificate', prepare: certificateLogins },
   { name: 'enroll-ott', prepare: enrollments },
+  { name: 'page-identities', goalMs: 5, prepare: pages },
+  { name: 'page-identities-busy', goalMs: 5, prepare: amidSessions(pages) },
+  { name: 'identity-by-name', goalMs: 1, prepare: ofIdentities(({ name }) => `name="${name}"`) },
+  {
+    name: 'identities-contain', // its goal is meant for --scale 20
+    goalMs: 15,
+    prepare: ofIdentities(({ part }) => `name contains "${part}" sort by name desc`),
+  },
+  { name: 'create-identity-160', concurrency: 160, prepare: newIdentities('many', {}) },
 ]
 
 const get = (path: string, token?: string): Request => ({
@@ -133,6 +144,50 @@ function newIdentities(kind: string, more: object): Scenario['prepare'] {
       return post(`${managementRoot}/identities`, { ...identity, ...more }, adminToken)
     },
   })
+}
+
+const pageSize = 50
+
+/** One after the other through all identities. */
+function pages({ adminToken, seeded: { topology } }: Bench): Load {
+  const count = Math.ceil(topology.identities / pageSize)
+  return {
+    requests: Array.from({ length: count }, (_, at) =>
+      get(`${managementRoot}/identities?limit=${pageSize}&offset=${at * pageSize}`, adminToken),
+    ),
+  }
+}
+
+/** Filters about identities all over the range; `part` is in the names of one in ten to one in a hundred. */
+function ofIdentities(
+  filterFor: (about: { readonly name: string; readonly part: string }) => string,
+): Scenario['prepare'] {
+  return ({ adminToken, seeded: { topology } }) => ({
+    requests: Array.from({ length: 100 }, (_, at) => {
+      const name = names.identity(Math.floor((at * topology.identities) / 100))
+      const filter = encodeURIComponent(filterFor({ name, part: String(at % 100).padStart(2, '0') }))
+      return get(`${managementRoot}/identities?limit=${pageSize}&filter=${filter}`, adminToken)
+    }),
+  })
+}
+
+const sessionsAround = 5000
+
+/** With so many API sessions open, made once. */
+function amidSessions(prepare: (bench: Bench) => Load): Scenario['prepare'] {
+  let open: Promise<unknown> | undefined
+  return async (bench) => {
+    open ??= logInOften(bench, sessionsAround)
+    await open
+    return prepare(bench)
+  }
+}
+
+async function logInOften({ url, seeded: { topology } }: Bench, count: number): Promise<void> {
+  using stranger = openApi(url, clientRoot, 8)
+  await forEach(count, 8, (at) =>
+    logIn(stranger, names.username(at % topology.withPassword), password, client),
+  )
 }
 
 function passwordLogins({ seeded: { topology } }: Bench): Load {
