@@ -10,6 +10,7 @@ import { authenticate } from './authenticate.js'
 import { caCertificates } from './cacerts.js'
 import { clientLists } from './client-lists.js'
 import { type Caches, current } from './current.js'
+import { database } from './database.js'
 import { enroll } from './enroll.js'
 import { enrollments } from './enrollments.js'
 import { fabricLists } from './fabric.js'
@@ -46,6 +47,7 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
     ...specs(docs, build),
     ...authenticate(services, caches.sessions),
     ...current(services, caches, own),
+    ...database(services),
     ...enroll(services),
     ...enrollments(services, own),
     ...identities(services, own),

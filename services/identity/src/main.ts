@@ -4,6 +4,7 @@ import {
   follow,
   healthOf,
   loadersOf,
+  namesFrom,
   openProjection,
   readSettings,
   runService,
@@ -14,15 +15,20 @@ import {
   EntityServiceService,
   host,
   IdentityServiceService,
+  MaintenanceServiceService,
   PkiServiceService,
   remote,
 } from '@overlay/rpc'
+import { checksOf } from './events/checks.js'
 import { startEndingIdleSessions } from './events/idle-sessions.js'
 import { routerEffects } from './events/routers.js'
 import { configTypeNames, configTypes } from './rpc/config-types.js'
 import { entities } from './rpc/entities.js'
 import { openHashing } from './rpc/hashing.js'
 import { identityService } from './rpc/identity-service.js'
+import { integrity } from './rpc/jobs/integrity.js'
+import { openJobs } from './rpc/jobs/jobs.js'
+import { removeUnfinished, takeSnapshot } from './rpc/jobs/snapshot.js'
 import { openTrust } from './rpc/trust.js'
 import { identitySettings } from './settings.js'
 
@@ -62,16 +68,42 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
   await using routersFollowed = follow(history, sessions.source, routerEffects, log)
   await using _idle = startEndingIdleSessions(history, timeoutSeconds * 1000, log)
   const loaders = loadersOf(db, [identity, authenticator, authPolicy, apiSession])
+  const maintenance = grounds.maintenance(
+    checksOf({
+      history,
+      names: namesFrom({ policy: policy.entities, sessions: sessions.entities }),
+      sessions: { source: sessions.source, following: routersFollowed },
+      log,
+    }),
+  )
+  const jobGrounds = {
+    db,
+    databaseUrl: settings.databaseUrl,
+    owners: {
+      identity: maintenance,
+      pki: remote(MaintenanceServiceService, pki.peers),
+      policy: remote(MaintenanceServiceService, policy.peers),
+      sessions: remote(MaintenanceServiceService, sessions.peers),
+    },
+    snapshots: settings.snapshots,
+    limitMs: settings.snapshotMinutes * 60_000,
+    maxBytes: settings.snapshotMaxMib * 1024 * 1024,
+    log,
+  }
+  await using jobs = openJobs(jobGrounds)
+  removeUnfinished(jobGrounds).catch((err: unknown) => log.warn({ err }, 'unfinished snapshots not removed'))
   const calls = identityService({
     ...parts,
     configTypes: configTypes(names, projection),
     entities: own,
     timeoutSeconds,
+    jobs: { ...integrity(jobGrounds, jobs), takeSnapshot: takeSnapshot(jobGrounds, jobs) },
   })
   const hosted = [
     host(EntityServiceService, own),
     host(ChangeServiceService, changeService(history, loaders, { sessions: routersFollowed })),
     host(IdentityServiceService, calls),
+    host(MaintenanceServiceService, maintenance),
   ]
   await serve(hosted, healthOf(history, bus, [projection]))
 })

@@ -78,7 +78,7 @@ export async function testIdentity(): Promise<TestIdentity> {
 }
 
 const refuse = async (): Promise<never> => {
-  throw new Error('this test signs nothing')
+  throw new Error('this test needs nobody for it')
 }
 
 async function openReplica(url: string, world: World): Promise<Replica> {
@@ -124,6 +124,7 @@ async function openReplica(url: string, world: World): Promise<Replica> {
       configTypes,
       entities: own,
       timeoutSeconds: 1800,
+      jobs: { startIntegrityRun: refuse, getIntegrityRun: refuse, takeSnapshot: refuse },
     }),
     async [Symbol.asyncDispose]() {
       await history[Symbol.asyncDispose]()

@@ -31,7 +31,7 @@ export const routerEffects: Effects = {
 
   async reload(tx, rows) {
     const tunnelers = rows.filter(({ json }) => toldIn(json)?.isTunnelerEnabled).map(({ id }) => id)
-    const own = await remove(tx, sql`id <> all(${tunnelers})`)
+    const own = await removeRouterIdentities(tx, sql`id <> all(${tunnelers})`)
     for (const { id, json } of rows) own.push(...(await follow(tx, id, toldIn(json))))
     return own
   },
@@ -41,7 +41,7 @@ const toldIn = (json: Change['json']): Told | undefined =>
   json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as Told) : undefined
 
 const follow = (tx: Tx, id: string, told: Told | undefined): Promise<RowChange[]> =>
-  told?.isTunnelerEnabled ? keep(tx, id, told.name) : remove(tx, sql`id = ${id}`)
+  told?.isTunnelerEnabled ? keep(tx, id, told.name) : removeRouterIdentities(tx, sql`id = ${id}`)
 
 const columns = columnsOf(identity)
 const find = async (tx: Tx, which: Sql): Promise<AnyRow[]> => {
@@ -64,7 +64,8 @@ async function keep(tx: Tx, id: string, name: string): Promise<RowChange[]> {
   return rows.map((row) => changeOf(identity, id, before ?? null, rowOf(identity, row)))
 }
 
-async function remove(tx: Tx, which: Sql): Promise<RowChange[]> {
+/** With all that hangs on them. Other identities are not touched. */
+export async function removeRouterIdentities(tx: Tx, which: Sql): Promise<RowChange[]> {
   const gone = await find(tx, sql`type = 'Router' and ${which}`)
   const ids = gone.map(({ id }) => id)
   if (ids.length === 0) return []

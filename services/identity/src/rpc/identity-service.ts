@@ -8,6 +8,7 @@ import { authenticatorAddition } from './add-authenticator.js'
 import type { ConfigTypes } from './config-types.js'
 import type { Enrollments } from './enrollments.js'
 import type { Hashing } from './hashing.js'
+import type { JobCalls } from './jobs/jobs.js'
 import { authenticate } from './login/authenticate.js'
 import { ownAuthenticators } from './own-authenticators.js'
 import { type Issuer, ownCertificates } from './own-certificates.js'
@@ -23,12 +24,13 @@ export interface Parts {
   readonly pki: Enrollments & Issuer
   readonly entities: Methods<EntityServiceService>
   readonly timeoutSeconds: number
+  readonly jobs: JobCalls
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 export function identityService(parts: Parts): Methods<IdentityServiceService> {
-  const { history, hashing, pki, entities, timeoutSeconds } = parts
+  const { history, hashing, pki, entities, timeoutSeconds, jobs } = parts
   return {
     authenticate: authenticate(parts),
 
@@ -63,5 +65,6 @@ export function identityService(parts: Parts): Methods<IdentityServiceService> {
     reEnrollAuthenticator: reEnrollment(history, pki),
     ...ownAuthenticators(history, hashing, entities),
     ...ownCertificates(history, pki),
+    ...jobs,
   }
 }

@@ -20,6 +20,7 @@ import {
 } from "@grpc/grpc-js";
 import { Position } from "../../change/v1/change.js";
 import { Entity, EntityRef, ListRequest, ListResponse, UpdateRequest, Written } from "../../entity/v1/entity.js";
+import { Finding } from "../../maintenance/v1/maintenance.js";
 
 export interface AuthenticateRequest {
   /** password, cert, ext-jwt */
@@ -156,6 +157,37 @@ export interface CreateSessionCertificateResponse {
   chainPem: string;
   /** trust bundle */
   caPem: string;
+}
+
+export interface StartIntegrityRunRequest {
+  fix: boolean;
+}
+
+export interface StartIntegrityRunResponse {
+}
+
+export interface GetIntegrityRunRequest {
+}
+
+export interface IntegrityRun {
+  inProgress: boolean;
+  fixing: boolean;
+  /** there are more than are listed */
+  tooMany: boolean;
+  /** 0: there was none */
+  startedAtMs: number;
+  /** 0: not yet */
+  endedAtMs: number;
+  error: string;
+  findings: Finding[];
+}
+
+export interface TakeSnapshotRequest {
+}
+
+export interface TakeSnapshotResponse {
+  /** of its directory */
+  name: string;
 }
 
 function createBaseAuthenticateRequest(): AuthenticateRequest {
@@ -2247,6 +2279,479 @@ export const CreateSessionCertificateResponse: MessageFns<CreateSessionCertifica
   },
 };
 
+function createBaseStartIntegrityRunRequest(): StartIntegrityRunRequest {
+  return { fix: false };
+}
+
+export const StartIntegrityRunRequest: MessageFns<StartIntegrityRunRequest> = {
+  encode(message: StartIntegrityRunRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.fix !== false) {
+      writer.uint32(8).bool(message.fix);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StartIntegrityRunRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStartIntegrityRunRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.fix = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): StartIntegrityRunRequest {
+    return { fix: isSet(object.fix) ? globalThis.Boolean(object.fix) : false };
+  },
+
+  toJSON(message: StartIntegrityRunRequest): unknown {
+    const obj: any = {};
+    if (message.fix !== false) {
+      obj.fix = message.fix;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<StartIntegrityRunRequest>, I>>(base?: I): StartIntegrityRunRequest {
+    return StartIntegrityRunRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<StartIntegrityRunRequest>, I>>(object: I): StartIntegrityRunRequest {
+    const message = createBaseStartIntegrityRunRequest();
+    message.fix = object.fix ?? false;
+    return message;
+  },
+};
+
+function createBaseStartIntegrityRunResponse(): StartIntegrityRunResponse {
+  return {};
+}
+
+export const StartIntegrityRunResponse: MessageFns<StartIntegrityRunResponse> = {
+  encode(_: StartIntegrityRunResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StartIntegrityRunResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStartIntegrityRunResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): StartIntegrityRunResponse {
+    return {};
+  },
+
+  toJSON(_: StartIntegrityRunResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<StartIntegrityRunResponse>, I>>(base?: I): StartIntegrityRunResponse {
+    return StartIntegrityRunResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<StartIntegrityRunResponse>, I>>(_: I): StartIntegrityRunResponse {
+    const message = createBaseStartIntegrityRunResponse();
+    return message;
+  },
+};
+
+function createBaseGetIntegrityRunRequest(): GetIntegrityRunRequest {
+  return {};
+}
+
+export const GetIntegrityRunRequest: MessageFns<GetIntegrityRunRequest> = {
+  encode(_: GetIntegrityRunRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetIntegrityRunRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetIntegrityRunRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): GetIntegrityRunRequest {
+    return {};
+  },
+
+  toJSON(_: GetIntegrityRunRequest): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GetIntegrityRunRequest>, I>>(base?: I): GetIntegrityRunRequest {
+    return GetIntegrityRunRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GetIntegrityRunRequest>, I>>(_: I): GetIntegrityRunRequest {
+    const message = createBaseGetIntegrityRunRequest();
+    return message;
+  },
+};
+
+function createBaseIntegrityRun(): IntegrityRun {
+  return { inProgress: false, fixing: false, tooMany: false, startedAtMs: 0, endedAtMs: 0, error: "", findings: [] };
+}
+
+export const IntegrityRun: MessageFns<IntegrityRun> = {
+  encode(message: IntegrityRun, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.inProgress !== false) {
+      writer.uint32(8).bool(message.inProgress);
+    }
+    if (message.fixing !== false) {
+      writer.uint32(16).bool(message.fixing);
+    }
+    if (message.tooMany !== false) {
+      writer.uint32(24).bool(message.tooMany);
+    }
+    if (message.startedAtMs !== 0) {
+      writer.uint32(32).int64(message.startedAtMs);
+    }
+    if (message.endedAtMs !== 0) {
+      writer.uint32(40).int64(message.endedAtMs);
+    }
+    if (message.error !== "") {
+      writer.uint32(50).string(message.error);
+    }
+    for (const v of message.findings) {
+      Finding.encode(v!, writer.uint32(58).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): IntegrityRun {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseIntegrityRun();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.inProgress = reader.bool();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.fixing = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.tooMany = reader.bool();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.startedAtMs = longToNumber(reader.int64());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.endedAtMs = longToNumber(reader.int64());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.error = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.findings.push(Finding.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): IntegrityRun {
+    return {
+      inProgress: isSet(object.inProgress)
+        ? globalThis.Boolean(object.inProgress)
+        : isSet(object.in_progress)
+        ? globalThis.Boolean(object.in_progress)
+        : false,
+      fixing: isSet(object.fixing) ? globalThis.Boolean(object.fixing) : false,
+      tooMany: isSet(object.tooMany)
+        ? globalThis.Boolean(object.tooMany)
+        : isSet(object.too_many)
+        ? globalThis.Boolean(object.too_many)
+        : false,
+      startedAtMs: isSet(object.startedAtMs)
+        ? globalThis.Number(object.startedAtMs)
+        : isSet(object.started_at_ms)
+        ? globalThis.Number(object.started_at_ms)
+        : 0,
+      endedAtMs: isSet(object.endedAtMs)
+        ? globalThis.Number(object.endedAtMs)
+        : isSet(object.ended_at_ms)
+        ? globalThis.Number(object.ended_at_ms)
+        : 0,
+      error: isSet(object.error) ? globalThis.String(object.error) : "",
+      findings: globalThis.Array.isArray(object?.findings)
+        ? object.findings.map((e: any) => Finding.fromJSON(e))
+        : [],
+    };
+  },
+
+  toJSON(message: IntegrityRun): unknown {
+    const obj: any = {};
+    if (message.inProgress !== false) {
+      obj.inProgress = message.inProgress;
+    }
+    if (message.fixing !== false) {
+      obj.fixing = message.fixing;
+    }
+    if (message.tooMany !== false) {
+      obj.tooMany = message.tooMany;
+    }
+    if (message.startedAtMs !== 0) {
+      obj.startedAtMs = Math.round(message.startedAtMs);
+    }
+    if (message.endedAtMs !== 0) {
+      obj.endedAtMs = Math.round(message.endedAtMs);
+    }
+    if (message.error !== "") {
+      obj.error = message.error;
+    }
+    if (message.findings?.length) {
+      obj.findings = message.findings.map((e) => Finding.toJSON(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<IntegrityRun>, I>>(base?: I): IntegrityRun {
+    return IntegrityRun.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<IntegrityRun>, I>>(object: I): IntegrityRun {
+    const message = createBaseIntegrityRun();
+    message.inProgress = object.inProgress ?? false;
+    message.fixing = object.fixing ?? false;
+    message.tooMany = object.tooMany ?? false;
+    message.startedAtMs = object.startedAtMs ?? 0;
+    message.endedAtMs = object.endedAtMs ?? 0;
+    message.error = object.error ?? "";
+    message.findings = object.findings?.map((e) => Finding.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseTakeSnapshotRequest(): TakeSnapshotRequest {
+  return {};
+}
+
+export const TakeSnapshotRequest: MessageFns<TakeSnapshotRequest> = {
+  encode(_: TakeSnapshotRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TakeSnapshotRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTakeSnapshotRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): TakeSnapshotRequest {
+    return {};
+  },
+
+  toJSON(_: TakeSnapshotRequest): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<TakeSnapshotRequest>, I>>(base?: I): TakeSnapshotRequest {
+    return TakeSnapshotRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<TakeSnapshotRequest>, I>>(_: I): TakeSnapshotRequest {
+    const message = createBaseTakeSnapshotRequest();
+    return message;
+  },
+};
+
+function createBaseTakeSnapshotResponse(): TakeSnapshotResponse {
+  return { name: "" };
+}
+
+export const TakeSnapshotResponse: MessageFns<TakeSnapshotResponse> = {
+  encode(message: TakeSnapshotResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TakeSnapshotResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTakeSnapshotResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TakeSnapshotResponse {
+    return { name: isSet(object.name) ? globalThis.String(object.name) : "" };
+  },
+
+  toJSON(message: TakeSnapshotResponse): unknown {
+    const obj: any = {};
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<TakeSnapshotResponse>, I>>(base?: I): TakeSnapshotResponse {
+    return TakeSnapshotResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<TakeSnapshotResponse>, I>>(object: I): TakeSnapshotResponse {
+    const message = createBaseTakeSnapshotResponse();
+    message.name = object.name ?? "";
+    return message;
+  },
+};
+
 export type IdentityServiceService = typeof IdentityServiceService;
 export const IdentityServiceService = {
   authenticate: {
@@ -2410,6 +2915,40 @@ export const IdentityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
+  /** Begins to look for what does not fit together in all schemas. RATE_LIMITED while that is under way. */
+  startIntegrityRun: {
+    path: "/overlay.identity.v1.IdentityService/StartIntegrityRun" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: StartIntegrityRunRequest): Buffer =>
+      Buffer.from(StartIntegrityRunRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): StartIntegrityRunRequest => StartIntegrityRunRequest.decode(value),
+    responseSerialize: (value: StartIntegrityRunResponse): Buffer =>
+      Buffer.from(StartIntegrityRunResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): StartIntegrityRunResponse => StartIntegrityRunResponse.decode(value),
+  },
+  /** The last one, also while it is under way. */
+  getIntegrityRun: {
+    path: "/overlay.identity.v1.IdentityService/GetIntegrityRun" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetIntegrityRunRequest): Buffer =>
+      Buffer.from(GetIntegrityRunRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetIntegrityRunRequest => GetIntegrityRunRequest.decode(value),
+    responseSerialize: (value: IntegrityRun): Buffer => Buffer.from(IntegrityRun.encode(value).finish()),
+    responseDeserialize: (value: Buffer): IntegrityRun => IntegrityRun.decode(value),
+  },
+  /** Saves all schemas as they are at one point in time. RATE_LIMITED while that is under way, and a minute longer. */
+  takeSnapshot: {
+    path: "/overlay.identity.v1.IdentityService/TakeSnapshot" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: TakeSnapshotRequest): Buffer => Buffer.from(TakeSnapshotRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): TakeSnapshotRequest => TakeSnapshotRequest.decode(value),
+    responseSerialize: (value: TakeSnapshotResponse): Buffer =>
+      Buffer.from(TakeSnapshotResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): TakeSnapshotResponse => TakeSnapshotResponse.decode(value),
+  },
 } as const;
 
 export interface IdentityServiceServer extends UntypedServiceImplementation {
@@ -2439,6 +2978,12 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   createSessionCertificate: handleUnaryCall<CreateSessionCertificateRequest, CreateSessionCertificateResponse>;
   /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
   reEnrollAuthenticator: handleUnaryCall<ReEnrollAuthenticatorRequest, Written>;
+  /** Begins to look for what does not fit together in all schemas. RATE_LIMITED while that is under way. */
+  startIntegrityRun: handleUnaryCall<StartIntegrityRunRequest, StartIntegrityRunResponse>;
+  /** The last one, also while it is under way. */
+  getIntegrityRun: handleUnaryCall<GetIntegrityRunRequest, IntegrityRun>;
+  /** Saves all schemas as they are at one point in time. RATE_LIMITED while that is under way, and a minute longer. */
+  takeSnapshot: handleUnaryCall<TakeSnapshotRequest, TakeSnapshotResponse>;
 }
 
 export interface IdentityServiceClient extends Client {
@@ -2677,6 +3222,54 @@ export interface IdentityServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** Begins to look for what does not fit together in all schemas. RATE_LIMITED while that is under way. */
+  startIntegrityRun(
+    request: StartIntegrityRunRequest,
+    callback: (error: ServiceError | null, response: StartIntegrityRunResponse) => void,
+  ): ClientUnaryCall;
+  startIntegrityRun(
+    request: StartIntegrityRunRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: StartIntegrityRunResponse) => void,
+  ): ClientUnaryCall;
+  startIntegrityRun(
+    request: StartIntegrityRunRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: StartIntegrityRunResponse) => void,
+  ): ClientUnaryCall;
+  /** The last one, also while it is under way. */
+  getIntegrityRun(
+    request: GetIntegrityRunRequest,
+    callback: (error: ServiceError | null, response: IntegrityRun) => void,
+  ): ClientUnaryCall;
+  getIntegrityRun(
+    request: GetIntegrityRunRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: IntegrityRun) => void,
+  ): ClientUnaryCall;
+  getIntegrityRun(
+    request: GetIntegrityRunRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: IntegrityRun) => void,
+  ): ClientUnaryCall;
+  /** Saves all schemas as they are at one point in time. RATE_LIMITED while that is under way, and a minute longer. */
+  takeSnapshot(
+    request: TakeSnapshotRequest,
+    callback: (error: ServiceError | null, response: TakeSnapshotResponse) => void,
+  ): ClientUnaryCall;
+  takeSnapshot(
+    request: TakeSnapshotRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: TakeSnapshotResponse) => void,
+  ): ClientUnaryCall;
+  takeSnapshot(
+    request: TakeSnapshotRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: TakeSnapshotResponse) => void,
   ): ClientUnaryCall;
 }
 

@@ -1,0 +1,66 @@
+import { timeText } from '@overlay/model'
+import { empty, send } from '../http/answer.js'
+import type { Ask } from '../http/ask.js'
+import type { Endpoint, Handlers } from '../http/endpoint.js'
+import type { Services } from '../http/services.js'
+
+const text = { type: 'string' }
+const flag = { type: 'boolean' }
+const time = { type: ['string', 'null'], format: 'date-time' }
+
+const details = {
+  title: 'dataIntegrityCheckDetails',
+  type: 'object',
+  properties: {
+    endTime: time,
+    error: { type: ['string', 'null'] },
+    fixingErrors: flag,
+    inProgress: flag,
+    results: {
+      type: ['array', 'null'],
+      items: { type: 'object', properties: { description: text, fixed: flag } },
+    },
+    startTime: time,
+    tooManyErrors: flag,
+  },
+}
+
+/** What concerns the rows of all services at once. The jobs themselves are identity's. */
+export function database({ identity }: Services): Handlers {
+  const started = (fix: boolean): Endpoint => ({
+    about: { status: 202 },
+    handle: async (ask: Ask): Promise<Response> => {
+      await identity.startIntegrityRun({ fix }, ask.context())
+      return send(ask, 202, '{"data":{},"meta":{}}')
+    },
+  })
+  return {
+    'POST /database/check-data-integrity': started(false),
+    'POST /database/fix-data-integrity': started(true),
+
+    'GET /database/data-integrity-results': {
+      about: { data: details },
+      handle: async (ask): Promise<Response> => {
+        const run = await identity.getIntegrityRun({}, ask.context())
+        const { inProgress, fixing, tooMany, startedAtMs, endedAtMs, error, findings } = run
+        const data = {
+          endTime: endedAtMs ? timeText(new Date(endedAtMs)) : null,
+          error: error || null,
+          fixingErrors: fixing,
+          inProgress,
+          results: findings.length > 0 ? findings : null, // wire: no empty list
+          startTime: startedAtMs ? timeText(new Date(startedAtMs)) : null,
+          tooManyErrors: tooMany,
+        }
+        // wire: paging, though there are no pages
+        const pagination = { limit: -1, offset: 0, totalCount: findings.length }
+        return send(ask, 200, JSON.stringify({ data, meta: { pagination } }))
+      },
+    },
+
+    'POST /database/snapshot': async (ask) => {
+      await identity.takeSnapshot({}, ask.context())
+      return empty(ask)
+    },
+  }
+}

@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto'
+import { type Database, type Db, type Held, isHeld, openHeld } from '@overlay/platform'
+import { Fault, type Finding } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+
+export type JobName = 'integrity' | 'snapshot'
+
+/** A job under way in this replica, and in no other. */
+export interface Run {
+  readonly id: string
+  readonly job: JobName
+  readonly held: Held
+}
+
+export interface LastRun {
+  readonly id: string
+  readonly isFixing: boolean
+  readonly startedAt: Date
+  readonly endedAt: Date | null
+  readonly error: string | null
+}
+
+const PAUSE_SECONDS: Readonly<Record<JobName, number>> = { integrity: 0, snapshot: 60 }
+
+/**
+ * Begins a run, or refuses with RATE_LIMITED: while one is under way, and for a pause after one that was of use. The
+ * lock is there before the row that names it, so a run whose lock nobody holds is over, whatever its row says.
+ */
+export async function beginRun(db: Database, url: string, job: JobName, isFixing: boolean): Promise<Run> {
+  await endDeadRun(db, job)
+  const { rowCount } = await db.query(sql`select from job where name = ${job} and not (${mayBegin(job)})`)
+  if (rowCount) throw new Fault('RATE_LIMITED')
+  const id = randomUUID()
+  const held = await openHeld(url, db.schema, id)
+  try {
+    const { rowCount } = await db.query(sql`
+      insert into job (name, run, is_fixing, started_at) values (${job}, ${id}, ${isFixing}, clock_timestamp())
+          on conflict (name) do update
+         set run = excluded.run, is_fixing = excluded.is_fixing, started_at = excluded.started_at,
+             ended_at = null, error = null
+       where ${mayBegin(job)}`)
+    if (!rowCount) throw new Fault('RATE_LIMITED')
+    return { id, job, held }
+  } catch (err) {
+    await held[Symbol.asyncDispose]()
+    throw err
+  }
+}
+
+const mayBegin = (job: JobName) => sql`
+  job.ended_at is not null
+  and (job.error is not null or job.ended_at <= clock_timestamp() - make_interval(secs => ${PAUSE_SECONDS[job]}))`
+
+/** First the row, then the lock. */
+export async function endRun(db: Db, { id, job, held }: Run, error: string | undefined): Promise<void> {
+  try {
+    await db.query(sql`
+      update job set ended_at = clock_timestamp(), error = ${error ?? null}
+       where name = ${job} and run = ${id} and ended_at is null`)
+  } finally {
+    await held[Symbol.asyncDispose]()
+  }
+}
+
+/** The last run. One whose replica is gone is ended by whoever notices. */
+export async function lastRun(db: Db, job: JobName): Promise<LastRun | undefined> {
+  await endDeadRun(db, job)
+  const { rows } = await db.query<LastRun>(sql`
+    select run as id, is_fixing as "isFixing", started_at as "startedAt", ended_at as "endedAt", error
+      from job where name = ${job}`)
+  return rows[0]
+}
+
+async function endDeadRun(db: Db, job: JobName): Promise<void> {
+  await db.query(sql`
+    update job set ended_at = clock_timestamp(), error = 'the process that was at it is gone'
+     where name = ${job} and ended_at is null and not ${isHeld(sql`run::text`)}`)
+}
+
+/** Of these runs, those that are under way. */
+export async function living(db: Db, runs: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await db.query<{ run: string }>(sql`
+    select run from unnest(${runs}::text[]) as run where ${isHeld(sql`run`)}`)
+  return new Set(rows.map(({ run }) => run))
+}
+
+/** Nothing, when another run has begun meanwhile. */
+export async function addFindings(db: Db, { id }: Run, findings: readonly Finding[]): Promise<void> {
+  await db.query(sql`
+    insert into finding (run, description, is_fixed)
+    select ${id}, description, fixed
+      from jsonb_to_recordset(${JSON.stringify(findings)}::jsonb) as (description text, fixed boolean)
+     where exists (select from job where run = ${id} and ended_at is null)`)
+}
+
+export async function forgetFindings(db: Db, { id }: Run): Promise<void> {
+  await db.query(sql`delete from finding where run <> ${id}`)
+}
+
+export async function findingsOf(db: Db, id: string): Promise<readonly Finding[]> {
+  const { rows } = await db.query<Finding>(
+    sql`select description, is_fixed as fixed from finding where run = ${id} order by id`,
+  )
+  return rows
+}
