@@ -71,8 +71,7 @@ export function openCaches(services: Services, own: OwnWrites, log: Log): Gatewa
     headers,
     lists,
     checks: () => {
-      const said = (source: Pick<Followed, 'trusted'>): string =>
-        source.trusted(Date.now()) ? 'ok' : 'silent'
+      const said = (source: Pick<Followed, 'trusted'>): string => (source.trusted() ? 'ok' : 'silent')
       return { identity: said(identity), pki: said(pki), policy: said(headers) }
     },
     async [Symbol.asyncDispose]() {

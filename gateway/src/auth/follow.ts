@@ -13,7 +13,7 @@ import type { OwnWrites } from './own-writes.js'
 /** What a cache knows about its owner. */
 export interface Followed extends AsyncDisposable {
   /** Heard of it a moment ago: what has not been dropped is valid. */
-  trusted(now: number): boolean
+  trusted(): boolean
   /** How far the drops have come, by schema. */
   positions(): Positions
 }
@@ -38,7 +38,7 @@ export function follow<M>(
   hear: (message: M) => Positions | null,
 ): Followed {
   const stop = new AbortController()
-  let heardAtMs = 0
+  let heardAt = Number.NEGATIVE_INFINITY
   let positions: Positions = {}
 
   async function run(): Promise<void> {
@@ -52,8 +52,8 @@ export function follow<M>(
           const heard = hear(message)
           if (heard === null) continue
           positions = heard
-          heardAtMs = Date.now()
-          metrics.followHeard.set({ schema: name }, heardAtMs / 1000)
+          heardAt = performance.now()
+          metrics.followHeard.setToCurrentTime({ schema: name })
           told = false
         }
       } catch (err) {
@@ -67,7 +67,7 @@ export function follow<M>(
   }
   const running = run()
   return {
-    trusted: (now) => now - heardAtMs < SILENCE_MS,
+    trusted: () => performance.now() - heardAt < SILENCE_MS, // a clock that nobody sets,
     positions: () => positions,
     async [Symbol.asyncDispose]() {
       stop.abort()

@@ -25,7 +25,7 @@ async function following(told: Positions) {
     context: () => ownContext(new AbortController().signal),
     streamContext: ownContext,
   })
-  while (!headers.trusted(Date.now())) await new Promise(setImmediate)
+  while (!headers.trusted()) await new Promise(setImmediate)
   return { headers, asked, replica }
 }
 

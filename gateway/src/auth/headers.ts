@@ -19,7 +19,7 @@ export interface Headers extends AsyncDisposable {
   of(identityId: string): PolicyHeader | Promise<PolicyHeader>
   /** Is it still what policy says? */
   current(header: PolicyHeader): boolean
-  trusted(now: number): boolean
+  trusted(): boolean
 }
 
 export interface HeadersOptions {
@@ -58,7 +58,7 @@ export function openHeaders(options: HeadersOptions): Headers {
   })
 
   function valid(header: PolicyHeader, at: number): boolean {
-    if (header.isBehind || !followed.trusted(at)) return false
+    if (header.isBehind || !followed.trusted()) return false
     const wanted = own.positions()
     const heard = followed.positions()
     return SCHEMAS.every(

@@ -49,7 +49,7 @@ export function openIdentities(options: IdentitiesOptions): Identities {
     if (at - loadedAtMs > MAX_AGE_MS) return false
     const wanted = own.positions()
     for (const [schema, source] of sources) {
-      if (!source().trusted(at)) return false
+      if (!source().trusted()) return false
       const least = wanted[schema]
       if (!reached(source().positions()[schema], least) && !reached(positions[schema], least)) return false
     }

@@ -50,7 +50,7 @@ export function openSessions(options: SessionsOptions): Sessions {
   function valid(session: Session, at: number): boolean {
     if (at - session.usedAtMs > session.timeoutSeconds * 1000) return false
     const source = followed()
-    if (!source.trusted(at)) return false
+    if (!source.trusted()) return false
     const wanted = own.positions()[SCHEMA]
     return reached(source.positions()[SCHEMA], wanted) || reached(session.position, wanted)
   }

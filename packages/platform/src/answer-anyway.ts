@@ -1,12 +1,12 @@
-import { Fault } from '@overlay/rpc'
+import { isAway } from './database-failure.js'
 import { metrics } from './metrics.js'
 
-/** For lists: when the wait for changes of a schema is over in vain they answer from what there is, and count it. */
-export async function answerAnyway(schema: string, wait: Promise<void>): Promise<void> {
+/** When the wait for changes of a schema is over in vain, the answer comes from what there is, and that is counted. */
+export async function answerAnyway(schema: string, wait: Promise<unknown>): Promise<void> {
   try {
     await wait
   } catch (err) {
-    if (!(err instanceof Fault) || err.code !== 'TIMEOUT') throw err
+    if (!isAway(err)) throw err
     metrics.waitExpired.inc({ schema })
   }
 }

@@ -94,7 +94,7 @@ export const metrics = {
   }),
   waitExpired: new Counter({
     name: 'overlay_follow_wait_expired_total',
-    help: 'Reads that waited in vain for changes of another schema',
+    help: 'Requests that waited in vain for changes of another schema',
     labelNames: ['schema'],
     registers,
   }),

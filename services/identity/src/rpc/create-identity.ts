@@ -1,5 +1,5 @@
 import { type BaseRow, identity, scalarsOf, type ValuesOf } from '@overlay/model'
-import { checkRoles, createdValues, type History, newId, type Viewer } from '@overlay/platform'
+import { checkRoles, createdValues, type History, newId, settling, type Viewer } from '@overlay/platform'
 import type { EntityServiceService, Methods, Written } from '@overlay/rpc'
 import { identityCreator } from '../store/create-identities.js'
 import { type Asked, wishFor } from './enrollment-wish.js'
@@ -11,6 +11,7 @@ type Create = Methods<EntityServiceService>['create']
 /** An identity, and the enrollment that it asks for: refused together, or there together when the answer leaves. */
 export function identityCreation(history: History, pki: Enrollments, services: Viewer): Create {
   const create = identityCreator(history)
+  const settled = settling(history.db.schema, [pki])
 
   return async ({ json }, context): Promise<Written> => {
     const body = JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
@@ -27,8 +28,7 @@ export function identityCreation(history: History, pki: Enrollments, services: V
       told: wish ? { enrollmentWanted: wish } : {},
       context,
     })
-    if (wish) await pki.reach({ schema: history.db.schema, position }, context)
-    return { id, position }
+    return wish ? settled({ id, position }, context) : { id, position }
   }
 }
 

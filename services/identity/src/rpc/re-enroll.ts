@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform'
+import { type History, settling } from '@overlay/platform'
 import { Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions } from '../store/api-sessions.js'
@@ -11,9 +11,9 @@ import type { Enrollments } from './enrollments.js'
 type ReEnroll = Methods<IdentityServiceService>['reEnrollAuthenticator']
 
 /** The authenticator goes, and an enrollment of the same sort takes its place: both or neither. */
-export const reEnrollment =
-  (history: History, pki: Enrollments): ReEnroll =>
-  async ({ id, expiresAtMs }, context) => {
+export function reEnrollment(history: History, pki: Enrollments): ReEnroll {
+  const settled = settling(history.db.schema, [pki])
+  return async ({ id, expiresAtMs }, context) => {
     const subject = await subjectById(history.db, id)
     if (!subject) throw notFound('authenticator', id) // differs: not a server error
     if (expiresAtMs <= Date.now())
@@ -31,6 +31,6 @@ export const reEnrollment =
       const ended = await endSessions(tx, sql`authenticator_id = ${id}`)
       return { result: undefined, changes: [...ended, ...removed, change] }
     })
-    await pki.reach({ schema: history.db.schema, position }, context)
-    return { id: wanted.id, position }
+    return settled({ id: wanted.id, position }, context)
   }
+}
