@@ -68,15 +68,14 @@ function missing(operation: string): never {
 
 const JSON_TYPE = 'application/json'
 
+/** Of several types JSON alone has an envelope, unless nothing is said of what is in it. */
 function answersOf({ produces, about }: Endpoint): Described['answers'] {
-  const types = produces ?? [about?.type ?? JSON_TYPE]
-  return Object.fromEntries(
-    types.map((type) => [type, type.startsWith(JSON_TYPE) ? jsonOf(about, produces !== undefined) : text]),
-  )
+  if (!produces) return { [about?.type ?? JSON_TYPE]: envelopeOf(about) }
+  const json = about?.data ? envelopeOf(about) : anything
+  const schemaOf = (type: string): JsonSchema =>
+    type === JSON_TYPE ? json : type.endsWith('/yaml') ? anything : text
+  return Object.fromEntries(produces.map((type) => [type, schemaOf(type)]))
 }
-
-const jsonOf = (about: Endpoint['about'], isBare: boolean): JsonSchema =>
-  isBare && !about?.data ? anything : envelopeOf(about)
 
 /** Who may not ask at all, what is wrong with it, what is missing or in the way; and that it is too much right now. */
 function refusalsOf(method: string, path: string, access: Access, endpoint: Endpoint): readonly number[] {
