@@ -1,6 +1,15 @@
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bytes, login, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
+import {
+  as,
+  bytes,
+  login,
+  parsed,
+  type Replica,
+  system,
+  type TestIdentity,
+  testIdentity,
+} from './identity.js'
 
 let identity: TestIdentity
 let one: Replica
@@ -123,6 +132,26 @@ test('a right password forgets the wrong ones', async () => {
   for (const password of ['wrong-one', 'right-one', 'wrong-one', 'right-one'])
     await enter(one, username, password).catch((err: unknown) => expect(err).toMatchObject(refused))
   await enter(one, username, 'right-one')
+})
+
+test('a wrong current password counts like one at a login', async () => {
+  const { id: identityId, username } = await person('guessing', { maxAttempts: 2 })
+  const { authenticatorId } = parsed<{ authenticatorId: string }>(
+    (await enter(one, username, 'right-one')).json,
+  )
+  const guess = one.identity.updateOwnAuthenticator
+  for (const currentPassword of ['wrong-one', 'other-one'])
+    await expect(
+      guess(
+        {
+          ref: { kind: 'authenticators', id: authenticatorId },
+          json: bytes({ currentPassword, password: 'mine-now' }),
+          mask: ['currentPassword', 'password'],
+        },
+        as({ identityId }),
+      ),
+    ).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+  expect(await shown(identityId)).toMatchObject({ disabled: true, hasApiSession: false })
 })
 
 test('a lock of the default admin lapses, whatever the policy says', async () => {

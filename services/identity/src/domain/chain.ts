@@ -3,7 +3,7 @@ import { pathLengthOf } from './path-length.js'
 
 const mostPresented = 16
 const longest = 8
-const mostSignatures = 100
+const mostSignatures = 32
 
 /**
  * The certificates from the client's leaf to one that is trusted, or nothing.

@@ -8,6 +8,7 @@ import {
   notFound,
 } from '@overlay/rpc'
 import { type Subject, subjectById } from '../store/subjects.js'
+import { noteAttempt } from './attempt.js'
 import { bodyIn } from './authenticators.js'
 import type { Hashing } from './hashing.js'
 
@@ -42,10 +43,12 @@ export function ownAuthenticators(history: History, hashing: Hashing, entities: 
 
     async updateOwnAuthenticator({ ref, json, mask }, context) {
       const id = ref?.id ?? ''
-      const { method, password } = await ownSubject(id, context)
-      if (method !== 'updb') throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
+      const subject = await ownSubject(id, context)
+      if (subject.method !== 'updb') throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
       const { currentPassword } = bodyIn(json) as { currentPassword?: string }
-      if (!(await hashing.matches(password, currentPassword ?? ''))) {
+      const isRight = await hashing.matches(subject.password, currentPassword ?? '')
+      await noteAttempt(history, context, subject, isRight)
+      if (!isRight) {
         // differs: what was sent does not come back
         const cause = { field: 'currentPassword', reason: 'invalid current password', value: '' }
         throw new Fault('UNAUTHORIZED', cause)

@@ -1,7 +1,6 @@
 import { Fault } from '@overlay/rpc'
-import { countFailure, forgetFailures } from '../../store/attempts.js'
-import { lockOut } from '../../store/shut.js'
 import { subjectByUsername } from '../../store/subjects.js'
+import { noteAttempt } from '../attempt.js'
 import { about, type Step } from './login.js'
 import { identityIsEnabled, policyAllows, subjectIsKnown } from './steps.js'
 
@@ -21,16 +20,9 @@ const comparePassword: Step = async (login) => {
   return undefined
 }
 
-const passwordIsRight: Step = about(async (subject, { passwordMatches, history, context }) => {
-  const { authenticatorId, maxAttempts, hasFailed } = subject
-  if (passwordMatches) {
-    if (hasFailed) await forgetFailures(history.db, authenticatorId)
-    return undefined
-  }
-  // differs: only failures count, for all replicas together
-  const failures = await countFailure(history.db, authenticatorId)
-  if (maxAttempts > 0 && failures >= maxAttempts) await lockOut(history, context, subject)
-  return 'wrong password'
+const passwordIsRight: Step = about(async (subject, { passwordMatches = false, history, context }) => {
+  await noteAttempt(history, context, subject, passwordMatches)
+  return passwordMatches ? undefined : 'wrong password'
 })
 
 /** The order of checks. The password is compared before anything is refused, so that time does not tell names. */
