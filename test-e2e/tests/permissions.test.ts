@@ -38,6 +38,12 @@ const inAnHour = () => ({ expiresAt: new Date(Date.now() + 3_600_000).toISOStrin
 const bodies: Readonly<Record<string, () => unknown>> = {
   'POST /authenticate': () => ({}),
   'POST /enroll': () => 'no request',
+  'POST /cas/{id}/verify': () => 'no certificate',
+  'POST /enroll/ca': () => ({}),
+  'POST /enroll/erott': () => ({}),
+  'POST /enroll/ott': () => ({}),
+  'POST /enroll/ottca': () => ({}),
+  'POST /enroll/updb': () => ({}),
   'POST /routers': () => ({ name: `router-${made++}` }),
   'PUT /routers/{id}': () => ({ name: `router-${made++}` }),
   'POST /sessions': () => ({ serviceId: 'nothing', type: 'Dial' }),

@@ -1,4 +1,14 @@
 import type { Admin } from '../admin.js'
+import { newAuthority } from '../authority.js'
+
+const externalIdClaim = {
+  location: 'COMMON_NAME',
+  matcher: 'PREFIX',
+  matcherCriteria: 'dev-',
+  parser: 'SPLIT',
+  parserCriteria: '.',
+  index: 1,
+}
 
 /** What a create of each kind needs at least, so that it can be made again under another name. */
 export const samples: Readonly<Record<string, (admin: Admin, name: string) => Promise<object>>> = {
@@ -24,6 +34,16 @@ export const samples: Readonly<Record<string, (admin: Admin, name: string) => Pr
     identityId: await identityFor(admin, name),
     username: name,
     password: 'correct horse',
+  }),
+  cas: async (_, name) => ({
+    name,
+    certPem: (await newAuthority(name)).cert,
+    isAuthEnabled: true,
+    isAutoCaEnrollmentEnabled: true,
+    isOttCaEnrollmentEnabled: true,
+    identityRoles: ['b', 'a'],
+    identityNameFormat: '[commonName]',
+    externalIdClaim,
   }),
   'config-types': async (_, name) => ({ name, schema: { type: 'object' } }),
   configs: async (_, name) => ({

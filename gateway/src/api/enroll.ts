@@ -1,4 +1,5 @@
 import { type EnrollRequest, type EnrollResponse, Fault } from '@overlay/rpc'
+import type { OwnWrites } from '../auth/own-writes.js'
 import { detail, empty, send } from '../http/answer.js'
 import type { Ask } from '../http/ask.js'
 import { raw } from '../http/body.js'
@@ -11,14 +12,31 @@ import { enrolledSchema } from './wire-schemas.js'
 
 const PEM = 'application/x-pem-file'
 const JSON_TYPE = 'application/json'
+export const noRequest: EnrollRequest = {
+  method: '',
+  token: '',
+  csrPem: undefined,
+  serverCsrPem: undefined,
+  username: '',
+  password: undefined,
+  peerCertificates: [],
+}
 const members = object({}, { certCsr: text, serverCertCsr: text, username: text, password: text, name: text })
 const enrollBody = raw('enroll', [JSON_TYPE, PEM, 'application/pkcs10', 'text/plain'], false, members)
 
-/** Turning a one-time token into a certificate or a password. Real clients use this one operation for all methods. */
-export const enroll = ({ pki }: Services): Handlers => ({
+/** Turning a one-time token, or an authority's certificate, into an identity. Real clients use this operation alone. */
+export const enroll = ({ identity, pki }: Services, own: OwnWrites): Handlers => ({
   'POST /enroll': takes(
     enrollBody,
-    async (ask, _, body) => answerTo(ask, await pki.enroll(requestOf(ask, body), ask.context())),
+    async (ask, _, body) => {
+      const { name, ...request } = requestOf(ask, body)
+      // wire: all other words are ignored, since every token knows its own method
+      if (ask.query().get('method') !== 'ca') return answerTo(ask, await pki.enroll(request, ask.context()))
+      const { peerCertificates } = request
+      const { position } = await identity.enrollByCertificate({ name, peerCertificates }, ask.context())
+      own.note('identity', position)
+      return empty(ask)
+    },
     {
       produces: [JSON_TYPE, PEM],
       about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope', fails: [401, 404, 409] },
@@ -30,15 +48,13 @@ export const enroll = ({ pki }: Services): Handlers => ({
   ),
 })
 
-function requestOf(ask: Ask, body: Buffer): EnrollRequest {
+type Request = EnrollRequest & { readonly name: string }
+
+function requestOf(ask: Ask, body: Buffer): Request {
   const common = {
-    method: ask.query().get('method') ?? '',
+    ...noRequest,
     token: ask.query().get('token') ?? '',
     peerCertificates: peerCertificates(ask.incoming),
-    csrPem: undefined,
-    serverCsrPem: undefined,
-    username: '',
-    password: undefined,
     name: '',
   }
   switch (contentTypeOf(ask.incoming)) {
@@ -55,7 +71,7 @@ function requestOf(ask: Ask, body: Buffer): EnrollRequest {
 /** Names as routers and SDKs send them. */
 function membersOf(
   body: Buffer,
-): Pick<EnrollRequest, 'csrPem' | 'serverCsrPem' | 'username' | 'password' | 'name'> {
+): Pick<Request, 'csrPem' | 'serverCsrPem' | 'username' | 'password' | 'name'> {
   const json = body.length === 0 ? {} : parsed(body)
   return {
     csrPem: textIn(json, 'certCsr'),

@@ -8,10 +8,12 @@ import type { MountedApi } from '../http/frame.js'
 import type { Services } from '../http/services.js'
 import { authenticate } from './authenticate.js'
 import { caCertificates } from './cacerts.js'
+import { cas } from './cas.js'
 import { clientLists } from './client-lists.js'
 import { type Caches, current } from './current.js'
 import { database } from './database.js'
 import { enroll } from './enroll.js'
+import { typedEnroll } from './enroll-typed.js'
 import { enrollments } from './enrollments.js'
 import { fabricLists } from './fabric.js'
 import { identities } from './identities.js'
@@ -44,11 +46,13 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
     ...uniform(transitRouter, services, own, 'routers'), // wire: the same under two names
     ...info(address, build),
     ...caCertificates(services.pki),
+    ...cas(services, own),
     ...specs(docs, build),
     ...authenticate(services, caches.sessions),
     ...current(services, caches, own),
     ...database(services),
-    ...enroll(services),
+    ...enroll(services, own),
+    ...typedEnroll(services, own),
     ...enrollments(services, own),
     ...identities(services, own),
     ...ownAuthenticators(services, own),

@@ -2,6 +2,7 @@ import { apiSession } from './entities/api-session.js'
 import { apiSessionCertificate } from './entities/api-session-certificate.js'
 import { authPolicy } from './entities/auth-policy.js'
 import { authenticator } from './entities/authenticator.js'
+import { ca } from './entities/ca.js'
 import { config } from './entities/config.js'
 import { configType } from './entities/config-type.js'
 import { controller } from './entities/controller.js'
@@ -25,6 +26,7 @@ const all: readonly Entity[] = [
   apiSessionCertificate,
   authenticator,
   authPolicy,
+  ca,
   config,
   configType,
   controller,

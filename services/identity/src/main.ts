@@ -19,9 +19,11 @@ import {
   PkiServiceService,
   remote,
 } from '@overlay/rpc'
+import { authorityEffects } from './events/authorities.js'
 import { checksOf } from './events/checks.js'
 import { startEndingIdleSessions } from './events/idle-sessions.js'
 import { routerEffects } from './events/routers.js'
+import { openAuthorities } from './rpc/authorities.js'
 import { configTypeNames, configTypes } from './rpc/config-types.js'
 import { entities } from './rpc/entities.js'
 import { openHashing } from './rpc/hashing.js'
@@ -50,7 +52,10 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
     running: settings.hashesRunning,
     waiting: settings.hashesWaiting,
   })
-  const parts = { history, hashing, trust: openTrust(certifying, trustAgeMs), pki: certifying }
+  await using authoritiesFollowed = follow(history, pki.source, authorityEffects, log)
+  const authorities = openAuthorities(history, authoritiesFollowed)
+  const trust = openTrust(certifying, trustAgeMs)
+  const parts = { history, hashing, trust, authorities, pki: certifying }
   const names = configTypeNames()
   // not waited for: policy follows us, and each serves before it has loaded the other
   await using projection = await openProjection(
@@ -68,6 +73,7 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
   await using routersFollowed = follow(history, sessions.source, routerEffects, log)
   await using _idle = startEndingIdleSessions(history, timeoutSeconds * 1000, log)
   const loaders = loadersOf(db, [identity, authenticator, authPolicy, apiSession])
+  const followed = { sessions: routersFollowed, pki: authoritiesFollowed }
   const maintenance = grounds.maintenance(
     checksOf({
       history,
@@ -101,7 +107,7 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
   })
   const hosted = [
     host(EntityServiceService, own),
-    host(ChangeServiceService, changeService(history, loaders, { sessions: routersFollowed })),
+    host(ChangeServiceService, changeService(history, loaders, followed)),
     host(IdentityServiceService, calls),
     host(MaintenanceServiceService, maintenance),
   ]

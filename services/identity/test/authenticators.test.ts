@@ -44,6 +44,8 @@ const added = (identityId: string, more: object) => ({
   enrollmentId: `enrollment ${++count}`,
   certPem: '',
   isIssuedByNetwork: true,
+  caId: '',
+  peerCertificates: [],
   username: '',
   password: '',
   ...more,

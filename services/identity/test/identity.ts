@@ -12,6 +12,7 @@ import {
 } from '@overlay/rpc'
 import pino from 'pino'
 import { initIdentity } from '../src/init.js'
+import { openAuthorities } from '../src/rpc/authorities.js'
 import type { ConfigTypes } from '../src/rpc/config-types.js'
 import { entities } from '../src/rpc/entities.js'
 import { openHashing } from '../src/rpc/hashing.js'
@@ -101,12 +102,14 @@ async function openReplica(url: string, world: World): Promise<Replica> {
     }),
   }
   const configTypes: ConfigTypes = { idsOf: async (wanted) => [...wanted] }
+  const authorities = openAuthorities(history, { confirm: async () => undefined })
   const hasher = openHashing(hashing)
   const trust = openTrust(pki, 0)
   const own = entities({
     history,
     hashing: hasher,
     trust,
+    authorities,
     pki,
     services,
     others: { pki: nothing, sessions: nothing },
@@ -120,6 +123,7 @@ async function openReplica(url: string, world: World): Promise<Replica> {
       history,
       hashing: hasher,
       trust,
+      authorities,
       pki,
       configTypes,
       entities: own,

@@ -64,6 +64,8 @@ async function member(more: object = {}) {
       enrollmentId: `enrollment ${++count}`,
       certPem: pemOf(holder),
       isIssuedByNetwork: true,
+      caId: '',
+      peerCertificates: [],
       username: '',
       password: '',
       ...more,

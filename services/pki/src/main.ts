@@ -1,4 +1,4 @@
-import { healthOf, readSettings, runService } from '@overlay/platform'
+import { healthOf, readSettings, runService, settling } from '@overlay/platform'
 import {
   ChangeServiceService,
   EntityServiceService,
@@ -28,6 +28,7 @@ await runService({ schema: 'pki', settings, migrations }, async (grounds) => {
       sessions: remote(SessionsServiceService, sessions.peers),
     },
     viewers: { identity: identity.entities, sessions: sessions.entities },
+    settled: settling('pki', [identity.changes]),
     sources: { identity: identity.source, sessions: sessions.source },
   })
   const hosted = [

@@ -1,4 +1,4 @@
-import { enrollment } from '@overlay/model'
+import { ca, enrollment } from '@overlay/model'
 import {
   type Bus,
   boundedQueue,
@@ -8,6 +8,7 @@ import {
   type History,
   loadersOf,
   namesFrom,
+  type Settled,
   type Source,
   type Viewer,
 } from '@overlay/platform'
@@ -36,6 +37,8 @@ export interface ServiceOptions {
   readonly enrollmentsWaiting: number
   readonly owners: Owners
   readonly viewers: { readonly identity: Viewer; readonly sessions: Viewer }
+  /** After an authority is gone: its authenticators and their sessions. */
+  readonly settled: Settled
   readonly sources: { readonly identity: Source; readonly sessions: Source }
   readonly now?: () => Date
 }
@@ -68,10 +71,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   })
   const enroll = enroller({ history, owners, keyring, queued, now, log })
   return {
-    entities: entities(creating),
+    entities: entities(creating, options.settled),
     changes: changeService(
       history,
-      { ...loadersOf(history.db, [enrollment]), keys: () => allKeysTold(history.db) },
+      { ...loadersOf(history.db, [enrollment, ca]), keys: () => allKeysTold(history.db) },
       followed,
     ),
     checks: checksOf({ history, names: creating.names, grants, sources, followed, log }),

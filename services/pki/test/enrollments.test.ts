@@ -104,6 +104,8 @@ test('a token whose claim has run out may be claimed anew, but what the owner ha
     enrollmentId: id,
     certPem: 'first',
     isIssuedByNetwork: true,
+    caId: '',
+    peerCertificates: [],
     username: '',
     password: '',
   })
@@ -124,6 +126,7 @@ test('a load ends what its rows know nothing of, or know to be redeemed', async 
   const grants = {
     made: () => Promise.reject(new Error('no wish')),
     remade: () => Promise.reject(new Error()),
+    forCa: () => Promise.reject(new Error()),
   }
   const rows = [
     row('identities', redeemed.identityId, {}),

@@ -77,6 +77,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
       identity: viewerOf(names),
       sessions: viewerOf(names),
     },
+    settled: async (written) => written,
     sources,
     ...more,
   })
@@ -154,7 +155,7 @@ export const noWish: EnrollmentWish = {
   expiresAtMs: 0,
 }
 
-const noRequest: EnrollRequest = { method: '', token: '', username: '', name: '', peerCertificates: [] }
+const noRequest: EnrollRequest = { method: '', token: '', username: '', peerCertificates: [] }
 
 const listRequest = {
   kind: 'enrollments',

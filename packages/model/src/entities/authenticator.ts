@@ -37,6 +37,7 @@ export const authenticator = defineEntity({
       hidden: true,
     }),
     isIssuedByNetwork: field.bool({ write: '---', hidden: true }),
+    caId: field.string({ write: '---', nullable: true, filter: false, hidden: true }),
     enrollmentId: field.string({ write: '---', nullable: true, filter: false, hidden: true }),
     unverifiedCertPem: field.string({ write: '---', nullable: true, filter: false, hidden: true }),
     unverifiedFingerprint: field.string({ write: '---', nullable: true, filter: false, hidden: true }),

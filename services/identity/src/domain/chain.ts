@@ -47,6 +47,12 @@ function mayIssue(authority: X509Certificate, between: number, now: Date): boole
 export const isWithin = (certificate: X509Certificate, now: Date): boolean =>
   hasBegun(certificate, now) && now <= new Date(certificate.validTo)
 
+const clientAuth = ['1.3.6.1.5.5.7.3.2', '2.5.29.37.0'] // or anything
+
+/** Whoever does not say what a certificate is for means everything. */
+export const isForClients = ({ keyUsage }: X509Certificate): boolean =>
+  keyUsage === undefined || clientAuth.some((purpose) => keyUsage.includes(purpose))
+
 export const hasBegun = ({ validFrom }: X509Certificate, now: Date): boolean => now >= new Date(validFrom)
 
 /** wire: SHA-1 over the DER, lower case, without colons. */

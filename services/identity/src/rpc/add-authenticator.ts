@@ -1,45 +1,45 @@
 import { X509Certificate } from 'node:crypto'
 import { authenticator } from '@overlay/model'
-import { columnsOf, type History, newId, plainOf, rowOf, type Tx, uniqueFault } from '@overlay/platform'
-import { Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
+import { type History, newId, uniqueFault } from '@overlay/platform'
+import { type Context, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { fingerprintOf } from '../domain/chain.js'
+import { insertAuthenticator } from '../store/authenticator-rows.js'
 import { personOf } from '../store/subjects.js'
 import { checkRules } from './authenticators.js'
+import type { Authorities } from './authorities.js'
+import { certificateProof, noProof, type Proof, vouchedFor } from './certificate-proof.js'
 import type { Hashing } from './hashing.js'
 
 type Add = Methods<IdentityServiceService>['addAuthenticator']
 type Request = Parameters<Add>[0]
 
-interface Proof {
-  readonly method: 'updb' | 'cert'
-  readonly username: string | null
-  readonly password: string | null
-  readonly certPem: string | null
-  readonly fingerprint: string | null
+interface Parts {
+  readonly history: History
+  readonly hashing: Hashing
+  readonly authorities: Authorities
 }
 
 /** The last step of an enrollment. The first call with an enrollment's id wins; the others hear what it made. */
-export function authenticatorAddition(history: History, hashing: Hashing): Add {
+export function authenticatorAddition(parts: Parts): Add {
+  const { history } = parts
   return async (request, context) => {
-    const known = await addedBy(history, request.enrollmentId)
+    const { identityId, enrollmentId, isIssuedByNetwork } = request
+    const known = await addedBy(history, enrollmentId)
     if (known) return known
-    const proof = await proofOf(history, hashing, request)
     const id = newId('short')
+    const proof = await proofOf(parts, request, context)
+    const added = { id, identityId, enrollmentId, isIssuedByNetwork, tags: {}, ...proof }
     try {
       const { result, position } = await history.write(context, async (tx) => {
-        const row = await insert(tx, id, request, proof)
-        if (!row) return { result: undefined, changes: [] }
-        const plain = plainOf(authenticator, rowOf(authenticator, row))
-        const change = { kind: authenticator.kind, id, before: null, after: plain, told: plain }
-        return { result: id, changes: [change] }
+        const change = await insertAuthenticator(tx, added)
+        return { result: change?.id, changes: change ? [change] : [] }
       })
       if (result) return { authenticatorId: id, created: true, position }
     } catch (err) {
-      throw conflictOf(err) ?? err
+      throw conflictOf(err, proof) ?? err
     }
-    const first = await addedBy(history, request.enrollmentId)
-    if (!first) throw notFound('identity', request.identityId) // gone while it enrolled
+    const first = await addedBy(history, enrollmentId)
+    if (!first) throw notFound('identity', identityId) // it, or the authority, has gone meanwhile
     return first
   }
 }
@@ -51,39 +51,22 @@ async function addedBy(history: History, enrollmentId: string) {
   return rows[0] && { authenticatorId: rows[0].id, created: false, position: await history.head() }
 }
 
-async function proofOf(history: History, hashing: Hashing, request: Request): Promise<Proof> {
-  const { identityId, certPem, username, password } = request
-  if (certPem !== '') {
-    const fingerprint = fingerprintOf(new X509Certificate(certPem))
-    return { method: 'cert', username: null, password: null, certPem, fingerprint }
+async function proofOf(parts: Parts, request: Request, context: Context): Promise<Proof> {
+  const { identityId, caId, certPem, username, password, peerCertificates } = request
+  if (caId !== '') {
+    const cas = (await parts.authorities.all(context.signal)).filter(({ id }) => id === caId)
+    return certificateProof(vouchedFor(parts.authorities, cas, peerCertificates))
   }
-  const person = await personOf(history.db, identityId)
+  if (certPem !== '') return certificateProof({ leaf: new X509Certificate(certPem) })
+  const person = await personOf(parts.history.db, identityId)
   if (!person) throw notFound('identity', identityId)
   checkRules(username, password, person.passwordRules)
-  return {
-    method: 'updb',
-    username,
-    password: await hashing.hash(password),
-    certPem: null,
-    fingerprint: null,
-  }
-}
-
-async function insert(tx: Tx, id: string, request: Request, proof: Proof) {
-  const { rows } = await tx.query(sql`
-    insert into authenticator (id, method, identity_id, username, password, cert_pem, fingerprint,
-                               is_issued_by_network, enrollment_id)
-    select ${id}, ${proof.method}, identity.id, ${proof.username}, ${proof.password}, ${proof.certPem},
-           ${proof.fingerprint}, ${request.isIssuedByNetwork}, ${request.enrollmentId}
-      from identity where id = ${request.identityId} for key share
-        on conflict (enrollment_id) do nothing
- returning ${columnsOf(authenticator)}`)
-  return rows[0]
+  return { ...noProof, method: 'updb', username, password: await parts.hashing.hash(password) }
 }
 
 /** The certificate, or the name, that somebody else has. */
-function conflictOf(err: unknown): Fault | undefined {
+function conflictOf(err: unknown, { fingerprint }: Proof): Fault | undefined {
   const fault = uniqueFault(authenticator, err)
   const field = typeof fault?.detail === 'object' ? fault.detail.field : undefined
-  return field === 'fingerprint' ? new Fault('CERT_IN_USE') : fault
+  return field === 'fingerprint' ? new Fault('CERT_IN_USE', undefined, err, { fingerprint }) : fault
 }

@@ -1,9 +1,20 @@
-import type { History } from '@overlay/platform'
-import { type EntityServiceService, invalid, type Methods, notFound } from '@overlay/rpc'
+import { authenticator, scalarsOf } from '@overlay/model'
+import { type History, newId, uniqueFault } from '@overlay/platform'
+import {
+  type Context,
+  type EntityServiceService,
+  type Fault,
+  invalid,
+  type Methods,
+  notFound,
+  type Written,
+} from '@overlay/rpc'
 import { chainOf } from '../domain/chain.js'
 import { brokenRule, type PasswordRules } from '../domain/passwords.js'
-import { refuseSecond } from '../store/authenticator-rows.js'
+import { insertAuthenticator, mayHaveOneMore, refuseSecond } from '../store/authenticator-rows.js'
 import { personOf, subjectById } from '../store/subjects.js'
+import type { Authorities } from './authorities.js'
+import { certificateProof, type Proof } from './certificate-proof.js'
 import type { Hashing } from './hashing.js'
 import { onlyCertificate } from './pem.js'
 import type { Trust } from './trust.js'
@@ -15,24 +26,46 @@ export interface Parts {
   readonly history: History
   readonly hashing: Hashing
   readonly trust: Trust
+  readonly authorities: Authorities
 }
 
 /** By an admin. What is costly (hashing, asking for trust) is done before the transaction of the uniform write. */
-export function authenticatorWrites({ history, hashing, trust }: Parts, uniform: Uniform): Uniform {
+export function authenticatorWrites(
+  { history, hashing, trust, authorities }: Parts,
+  uniform: Uniform,
+): Uniform {
   const passwordProof = async (body: Body, rules: PasswordRules): Promise<object> => {
     const { username, password } = body as { username: string; password: string }
     checkRules(username, password, rules)
     return { username, password: await hashing.hash(password), certPem: null }
   }
 
-  const certificateProof = async ({ certPem }: Body): Promise<object> => {
-    const certificate = onlyCertificate(String(certPem))
-    const begin = new Date(certificate.validFrom)
-    const trusted = await trust.certificates()
-    // differs: a field error, not a server error
-    if (!chainOf([certificate], trusted, begin))
-      throw invalid('certPem', 'the certificate does not lead to a trusted authority', '')
-    return { username: null, password: null, certPem: certificate.toString() }
+  const trustedProof = async ({ certPem }: Body, { signal }: Context): Promise<Proof> => {
+    const leaf = onlyCertificate(String(certPem))
+    const begin = new Date(leaf.validFrom)
+    if (chainOf([leaf], await trust.certificates(), begin)) return certificateProof({ leaf })
+    const cas = (await authorities.all(signal)).filter(({ isVerified }) => isVerified)
+    const vouched = authorities.vouching(cas, [leaf], begin)
+    if (!vouched) throw leadsNowhere()
+    return certificateProof({ leaf, ca: vouched.ca })
+  }
+
+  const createCertificate = async (body: Body, context: Context): Promise<Written> => {
+    const [id, identityId] = [newId(authenticator.ids), String(body.identityId)]
+    const proof = await trustedProof(body, context)
+    const tags = scalarsOf(body.tags)
+    const made = { id, identityId, enrollmentId: null, isIssuedByNetwork: false, tags, ...proof }
+    try {
+      const { position } = await history.write(context, async (tx) => {
+        await mayHaveOneMore(tx, identityId, proof.method)
+        const change = await insertAuthenticator(tx, made)
+        if (!change) throw leadsNowhere() // its authority has gone meanwhile
+        return { result: id, changes: [change] }
+      })
+      return { id, position }
+    } catch (err) {
+      throw uniqueFault(authenticator, err) ?? err
+    }
   }
 
   return {
@@ -43,8 +76,8 @@ export function authenticatorWrites({ history, hashing, trust }: Parts, uniform:
       const person = await personOf(history.db, identityId)
       if (!person) throw notFound('identity', identityId)
       await refuseSecond(history.db, person, method)
-      const proof =
-        method === 'updb' ? await passwordProof(body, person.passwordRules) : await certificateProof(body)
+      if (method === 'cert') return createCertificate(body, context)
+      const proof = await passwordProof(body, person.passwordRules)
       return uniform.create({ ...request, json: bytesOf({ ...body, ...proof }) }, context)
     },
 
@@ -63,6 +96,10 @@ export function authenticatorWrites({ history, hashing, trust }: Parts, uniform:
     },
   }
 }
+
+/** differs: a field error, not a server error. */
+const leadsNowhere = (): Fault =>
+  invalid('certPem', 'the certificate does not lead to a trusted authority', '')
 
 const others = (mask: readonly string[]): string[] =>
   mask.filter((name) => name !== 'username' && name !== 'password')

@@ -3,6 +3,7 @@ import { entityService, type History, type Settled, type Viewer } from '@overlay
 import { type EntityServiceService, invalid, type Methods } from '@overlay/rpc'
 import { personOf } from '../store/subjects.js'
 import { authenticatorWrites, bodyIn } from './authenticators.js'
+import type { Authorities } from './authorities.js'
 import { identityCreation } from './create-identity.js'
 import type { Enrollments } from './enrollments.js'
 import type { Hashing } from './hashing.js'
@@ -18,6 +19,7 @@ export interface Parts {
   readonly history: History
   readonly hashing: Hashing
   readonly trust: Trust
+  readonly authorities: Authorities
   readonly others: Others
   readonly services: Viewer
   readonly pki: Enrollments

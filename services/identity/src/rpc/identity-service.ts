@@ -5,7 +5,9 @@ import { markActivity, sessionById, sessionByToken } from '../store/api-sessions
 import { disable, enable } from '../store/shut.js'
 import { traceIdentity } from '../store/trace.js'
 import { authenticatorAddition } from './add-authenticator.js'
+import type { Authorities } from './authorities.js'
 import type { ConfigTypes } from './config-types.js'
+import { certificateEnrollment } from './enroll-by-certificate.js'
 import type { Enrollments } from './enrollments.js'
 import type { Hashing } from './hashing.js'
 import type { JobCalls } from './jobs/jobs.js'
@@ -20,6 +22,7 @@ export interface Parts {
   readonly history: History
   readonly hashing: Hashing
   readonly trust: Trust
+  readonly authorities: Authorities
   readonly configTypes: ConfigTypes
   readonly pki: Enrollments & Issuer
   readonly entities: Methods<EntityServiceService>
@@ -61,7 +64,8 @@ export function identityService(parts: Parts): Methods<IdentityServiceService> {
 
     traceIdentity: (request, context) => traceIdentity(history, context, request),
 
-    addAuthenticator: authenticatorAddition(history, hashing),
+    addAuthenticator: authenticatorAddition(parts),
+    enrollByCertificate: certificateEnrollment(parts),
     reEnrollAuthenticator: reEnrollment(history, pki),
     ...ownAuthenticators(history, hashing, entities),
     ...ownCertificates(history, pki),

@@ -3,9 +3,11 @@ import { Fault } from '@overlay/rpc'
 
 const block = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
 
+export const blocksIn = (pem: string): readonly string[] => pem.match(block) ?? []
+
 /** The one certificate that the text holds. */
 export function onlyCertificate(pem: string, refused = unparsable): X509Certificate {
-  const [first, ...more] = pem.match(block) ?? []
+  const [first, ...more] = blocksIn(pem)
   if (first === undefined || more.length > 0) throw refused('exactly one certificate is expected')
   try {
     return new X509Certificate(first)

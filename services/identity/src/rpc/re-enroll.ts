@@ -1,5 +1,5 @@
 import { type History, settling } from '@overlay/platform'
-import { Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
+import { type EnrollmentWish, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions } from '../store/api-sessions.js'
 import { removeAuthenticators } from '../store/authenticator-rows.js'
@@ -18,11 +18,8 @@ export function reEnrollment(history: History, pki: Enrollments): ReEnroll {
     if (!subject) throw notFound('authenticator', id) // differs: not a server error
     if (expiresAtMs <= Date.now())
       throw new Fault('REFERENCED_ENTITY_NOT_FOUND', 'expiresAt lies in the past')
-    const { identityId, method, username } = subject
-    const wanted =
-      method === 'updb'
-        ? wish({ method, identityId, expiresAtMs, username: username ?? '' })
-        : wish({ method: 'ott', identityId, expiresAtMs })
+    const { identityId, method, username, caId } = subject
+    const wanted = wish({ identityId, expiresAtMs, ...sameSort(method, username, caId) })
     await pki.checkEnrollment(wanted, context)
     const { position } = await history.write(context, async (tx) => {
       const change = await changeIdentity(tx, identityId, sql`name = name`, { enrollmentWanted: wanted })
@@ -33,4 +30,9 @@ export function reEnrollment(history: History, pki: Enrollments): ReEnroll {
     })
     return settled({ id: wanted.id, position }, context)
   }
+}
+
+function sameSort(method: string, username: string | null, caId: string | null): Partial<EnrollmentWish> {
+  if (method === 'updb') return { method, username: username ?? '' }
+  return caId === null ? { method: 'ott' } : { method: 'ottca', caId }
 }

@@ -29,6 +29,8 @@ export interface Session extends Factors {
 export interface NewSession {
   readonly identityId: string
   readonly authenticatorId: string
+  /** The authority that vouches in place of an authenticator. */
+  readonly voucherId?: string | undefined
   readonly ipAddress: string
   readonly configTypes: readonly string[]
   readonly isMfaRequired: boolean
@@ -51,8 +53,8 @@ const columns = sql`
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 /**
- * Opens a session, unless identity or authenticator have gone meanwhile, or the identity is disabled: the locks make
- * whoever ends sessions wait, or us see that it has been before us.
+ * Opens a session, unless identity, authenticator or authority have gone meanwhile, or the identity is disabled: the
+ * locks make whoever ends sessions wait, or us see that it has been before us.
  */
 export async function openSession(db: Db, session: NewSession): Promise<Session | undefined> {
   const token = randomUUID()
@@ -62,20 +64,24 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
          select * from identity
           where id = ${session.identityId}
             and (disabled_at is null or disabled_until <= clock_timestamp()) for share),
-         proof as (
-         select id from authenticator where id = ${session.authenticatorId} for share),
+         proof as (${proofOf(session)}),
          s as (
-         insert into api_session (id, token, token_digest, identity_id, authenticator_id, ip_address, config_types,
-                                  is_mfa_required, is_cert_extendable)
-         select ${newId('cuid')}, ${token}, ${digestOf(token)}, person.id, proof.id, ${session.ipAddress},
-                ${session.configTypes}, ${session.isMfaRequired}, ${session.isCertExtendable}
+         insert into api_session (id, token, token_digest, identity_id, authenticator_id, ca_id, ip_address,
+                                  config_types, is_mfa_required, is_cert_extendable)
+         select ${newId('cuid')}, ${token}, ${digestOf(token)}, person.id, ${session.authenticatorId}, proof.ca_id,
+                ${session.ipAddress}, ${session.configTypes}, ${session.isMfaRequired}, ${session.isCertExtendable}
            from person, proof
       returning *)${certificateRow(session.certificate)}
   select ${columns} from s, person i, auth_policy p, stream where p.id = i.auth_policy_id`,
-    session.certificate ? 'open-session-by-certificate' : 'open-session',
+    `open-session${session.certificate ? '-by-certificate' : ''}${session.voucherId ? '-of-authority' : ''}`,
   )
   return rows[0]
 }
+
+const proofOf = ({ authenticatorId, voucherId }: NewSession): Sql =>
+  voucherId
+    ? sql`select id as ca_id from known_ca where id = ${voucherId} for share`
+    : sql`select null as ca_id from authenticator where id = ${authenticatorId} for share`
 
 function certificateRow(leaf: X509Certificate | undefined): Sql {
   if (!leaf) return sql``

@@ -31,6 +31,10 @@ export interface Subject extends Person {
   readonly isIssuedByNetwork: boolean
   /** There were wrong passwords since the last right one. */
   readonly hasFailed: boolean
+  /** Whose certificate it is, if it is not our own. */
+  readonly caId: string | null
+  /** The authority that vouches in place of an authenticator. */
+  readonly voucherId?: string
 }
 
 const person = sql`
@@ -51,22 +55,46 @@ const person = sql`
 
 const subject = sql`
   a.id as "authenticatorId", a.method, a.username, a.password, a.cert_pem as "certPem", a.is_issued_by_network as "isIssuedByNetwork",
+  a.ca_id as "caId",
   exists (select from login_attempt where authenticator_id = a.id) as "hasFailed"`
 
-export const personOf = async (db: Db, identityId: string): Promise<Person | undefined> =>
-  (
-    await db.query<Person>(
-      sql`
-      select ${person} from identity i join auth_policy p on p.id = i.auth_policy_id where i.id = ${identityId}`,
-      'person',
-    )
-  ).rows[0]
+export const personOf = (db: Db, identityId: string): Promise<Person | undefined> =>
+  onePerson(db, sql`i.id = ${identityId}`, 'person')
+
+async function onePerson(db: Db, which: Sql, name: string): Promise<Person | undefined> {
+  const { rows } = await db.query<Person>(
+    sql`
+    select ${person} from identity i join auth_policy p on p.id = i.auth_policy_id where ${which}`,
+    name,
+  )
+  return rows[0]
+}
 
 export const subjectByUsername = (db: Db, username: string): Promise<Subject | undefined> =>
   oneSubject(db, sql`a.username = ${username}`, 'subject-by-username')
 
 export const subjectByFingerprint = (db: Db, fingerprint: string): Promise<Subject | undefined> =>
   oneSubject(db, sql`a.fingerprint = ${fingerprint}`, 'subject-by-fingerprint')
+
+/** wire: what stands in place of an authenticator where an authority vouches. */
+const vouched = {
+  authenticatorId: 'internal',
+  method: 'cert',
+  isIssuedByNetwork: false,
+  hasFailed: false,
+} as const
+
+/** Whoever a certificate of the authority names. */
+export async function subjectByExternalId(
+  db: Db,
+  externalId: string,
+  caId: string,
+): Promise<Subject | undefined> {
+  const found = await onePerson(db, sql`i.external_id = ${externalId}`, 'person-by-external-id')
+  return (
+    found && { ...found, ...vouched, caId, voucherId: caId, username: null, password: null, certPem: null }
+  )
+}
 
 export const subjectById = (db: Db, authenticatorId: string): Promise<Subject | undefined> =>
   oneSubject(db, sql`a.id = ${authenticatorId}`, 'subject-by-id')

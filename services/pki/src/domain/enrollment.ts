@@ -32,13 +32,16 @@ export interface Objection {
   readonly value: string
 }
 
-export function objectionTo({ method, caId, username, expiresAtMs }: Wish, now: Date): Objection | undefined {
+export function objectionTo(
+  { method, caId, username, expiresAtMs }: Wish,
+  now: Date,
+  isCaKnown: boolean,
+): Objection | undefined {
   if (expiresAtMs !== 0 && expiresAtMs <= now.getTime()) {
     const value = new Date(expiresAtMs).toISOString()
     return { field: 'expiresAt', reason: 'expiresAt must be in the future', value }
   }
-  // no authority but our own is known, and that one is not for enrollments of this method
-  if (method === 'ottca') return { field: 'caId', reason: 'ca not found', value: caId }
+  if (method === 'ottca' && !isCaKnown) return { field: 'caId', reason: 'ca not found', value: caId }
   if (method === 'updb' && (username.length < 4 || username.length > 100))
     return { field: 'username', reason: 'username must have 4 to 100 characters', value: username }
   return undefined

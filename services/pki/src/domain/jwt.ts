@@ -12,21 +12,25 @@ export interface Issuer {
 }
 
 /** What a client redeems. */
-export async function enrollmentJwt(
-  { address, key, keyId }: Issuer,
-  of: Omit<Enrollment, 'jwt'>,
-): Promise<string> {
-  const alg = key.asymmetricKeyType === 'rsa' ? 'RS256' : 'ES256'
-  const header = { alg, kid: keyId, typ: 'JWT' }
-  const claims = {
-    iss: `https://${address}`,
+export const enrollmentJwt = (issuer: Issuer, of: Omit<Enrollment, 'jwt'>): Promise<string> =>
+  signed(issuer, {
+    iss: `https://${issuer.address}`,
     sub: subjectOf(of),
     aud: [''], // wire: one empty string
     exp: Math.floor(of.expiresAt.getTime() / 1000),
     jti: of.token,
     em: of.method,
     ctrls: null,
-  }
+  })
+
+/** Leads whoever has a certificate of the authority here; it is no secret and has no end. */
+export const caJwt = (issuer: Issuer, caId: string): Promise<string> =>
+  // wire: here the issuer ends in a slash
+  signed(issuer, { iss: `https://${issuer.address}/`, sub: caId, jti: caId, em: 'ca', ctrls: null })
+
+async function signed({ key, keyId }: Issuer, claims: object): Promise<string> {
+  const alg = key.asymmetricKeyType === 'rsa' ? 'RS256' : 'ES256'
+  const header = { alg, kid: keyId, typ: 'JWT' }
   const input = [header, claims]
     .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
     .join('.')

@@ -1,6 +1,7 @@
 import type { History, Names } from '@overlay/platform'
 import { type Context, type EnrollmentWish, Fault, invalid, notFound, type Written } from '@overlay/rpc'
 import { noWish, type Objection, objectionTo } from '../domain/enrollment.js'
+import { findCa } from '../store/cas.js'
 import { insertEnrollment, isOutstanding, renewEnrollment } from '../store/enrollments.js'
 import type { Grants } from '../store/grants.js'
 
@@ -33,18 +34,26 @@ export async function createForIdentity(creating: Creating, body: Body, context:
     username: body.username ?? '',
     expiresAtMs: timeOf(body.expiresAt),
   }
-  const objection = objectionTo(wish, creating.now())
+  const objection = await objectionNow(creating, wish)
   if (objection)
     throw objection.field === 'username' && wish.username ? refused(objection) : notReferable(objection)
   return store(creating, wish, context)
 }
 
 /** Refuses what could not be granted later. */
-export async function check({ history, now }: Creating, wish: EnrollmentWish): Promise<void> {
-  const objection = objectionTo(wish, now())
+export async function check(creating: Creating, wish: EnrollmentWish): Promise<void> {
+  const objection = await objectionNow(creating, wish)
   if (objection?.field === 'caId') throw new Fault('NOT_FOUND', objection)
   if (objection) throw refused(objection)
-  if (await isOutstanding(history.db, wish.identityId, wish.method)) throw exists(wish.method)
+  if (await isOutstanding(creating.history.db, wish.identityId, wish.method)) throw exists(wish.method)
+}
+
+async function objectionNow(
+  { history, now }: Creating,
+  wish: EnrollmentWish,
+): Promise<Objection | undefined> {
+  const isCaKnown = wish.caId !== '' && (await findCa(history.db, wish.caId)) !== undefined
+  return objectionTo(wish, now(), isCaKnown)
 }
 
 /** differs: another token, as the documents say; the one before is void. */

@@ -1,20 +1,29 @@
-import { enrollment } from '@overlay/model'
-import { entityService } from '@overlay/platform'
+import { ca, enrollment } from '@overlay/model'
+import { entityService, type Settled } from '@overlay/platform'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
+import { cas } from './ca-kind.js'
 import { type Creating, createForIdentity } from './create-enrollment.js'
 import { enrollments } from './enrollment-kind.js'
 import { views } from './views.js'
 
-/** The uniform operations; creates are special, and other kinds ask what enrollments add to them. */
-export function entities(creating: Creating): Methods<EntityServiceService> {
+/**
+ * The uniform operations; creates are special, and other kinds ask what enrollments add to them.
+ * `settled`: after an authority has gone, its authenticators.
+ */
+export function entities(creating: Creating, settled: Settled): Methods<EntityServiceService> {
   const { history, names } = creating
-  const uniform = entityService(history, [enrollments(names)], names)
+  const uniform = entityService(history, [enrollments(names), cas], names)
   return {
     ...uniform,
 
     async create(request, context) {
       if (request.kind !== enrollment.kind) return uniform.create(request, context)
       return createForIdentity(creating, JSON.parse(Buffer.from(request.json).toString()), context)
+    },
+
+    async delete(request, context) {
+      const written = await uniform.delete(request, context)
+      return request.kind === ca.kind ? settled(written, context) : written
     },
 
     async view(request, context) {

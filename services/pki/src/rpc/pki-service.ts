@@ -1,7 +1,16 @@
 import type { Following } from '@overlay/platform'
-import type { Context, EnrollRequest, EnrollResponse, Methods, PkiServiceService } from '@overlay/rpc'
+import {
+  type Context,
+  type EnrollRequest,
+  type EnrollResponse,
+  Fault,
+  type Methods,
+  type PkiServiceService,
+} from '@overlay/rpc'
+import { findCa } from '../store/cas.js'
 import { type Creating, check, refresh } from './create-enrollment.js'
 import { type Issuing, issue } from './issue.js'
+import { verification } from './verify-ca.js'
 
 export interface Serving extends Creating, Issuing {
   /** Wishes travel in the changes of identity. */
@@ -10,7 +19,7 @@ export interface Serving extends Creating, Issuing {
 }
 
 export function pkiService(serving: Serving): Methods<PkiServiceService> {
-  const { identityFollowed, keyring } = serving
+  const { grants, history, identityFollowed, keyring, now } = serving
   const untilFollowing = firstLook(identityFollowed)
 
   return {
@@ -31,6 +40,13 @@ export function pkiService(serving: Serving): Methods<PkiServiceService> {
     },
 
     refreshEnrollment: ({ id, expiresAtMs }, context) => refresh(serving, id, expiresAtMs, context),
+
+    verifyCa: verification(history, now),
+
+    async getCaJwt({ id }) {
+      if (!(await findCa(history.db, id))) throw new Fault('NOT_FOUND') // wire: without a cause
+      return { jwt: await grants.forCa(id) }
+    },
 
     enroll: serving.enroll,
     ...issue(serving),

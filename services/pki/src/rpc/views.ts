@@ -1,19 +1,36 @@
-import { timeText } from '@overlay/model'
+import { ca, referenceTo, timeText } from '@overlay/model'
 import type { Db } from '@overlay/platform'
+import { type Ca, findCas } from '../store/cas.js'
 import { findOf, type StoredEnrollment } from '../store/enrollments.js'
+import { caLinks } from './ca-kind.js'
 
 /** What enrollments add to the members of others' kinds, a page at once. */
 type View = (db: Db, ids: readonly string[]) => Promise<readonly object[]>
 
 const identities: View = async (db, ids) => {
   const found = await findOf(db, 'identity_id', ids)
-  const members = (id: string) => found.filter(({ identityId }) => identityId === id).map(memberOf)
+  const caIds = found.flatMap(({ caId }) => caId ?? [])
+  const cas = new Map((await findCas(db, caIds)).map((row) => [row.id, row]))
+  const members = (id: string) =>
+    found.filter(({ identityId }) => identityId === id).map((one) => memberOf(one, cas.get(one.caId ?? '')))
   return ids.map((id) => ({ enrollment: Object.fromEntries(members(id)) }))
 }
 
-const memberOf = ({ method, id, token, jwt, expiresAt }: StoredEnrollment): [string, object] => [
+const memberOf = (
+  { method, id, token, jwt, expiresAt }: StoredEnrollment,
+  authority: Ca | undefined,
+): [string, object] => [
   method,
-  { id, token, jwt, expiresAt: timeText(expiresAt) },
+  {
+    id,
+    token,
+    jwt,
+    expiresAt: timeText(expiresAt),
+    ...(authority && {
+      caId: authority.id,
+      ca: { ...referenceTo(ca, authority.id, authority.name), _links: caLinks(authority) },
+    }),
+  },
 ]
 
 const routers =

@@ -32,7 +32,7 @@ export const findOf = (
 export const isOutstanding = async (db: Db, identityId: string, method: string): Promise<boolean> =>
   (await findWhere(db, sql`identity_id = ${identityId} and method = ${method}`)).length > 0
 
-/** Stores it, unless it is there or has ended, or one of its method is outstanding. */
+/** Stores it, unless it is there or has ended, one of its method is outstanding, or its authority has gone. */
 export async function insertEnrollment(tx: Tx, made: Enrollment): Promise<readonly RowChange[]> {
   const { rows } = await tx.query(sql`
     insert into enrollment
@@ -40,6 +40,7 @@ export async function insertEnrollment(tx: Tx, made: Enrollment): Promise<readon
     select ${made.id}, ${made.token}, ${made.method}, ${made.identityId}, ${made.edgeRouterId},
            ${made.transitRouterId}, ${made.caId}, ${made.username}, ${made.expiresAt}::timestamptz, ${made.jwt}
      where not exists (select from ended_enrollment where id = ${made.id})
+       and (${made.caId}::text is null or exists (select from ca where id = ${made.caId} for key share))
         on conflict do nothing
  returning ${columns}`)
   return rows.map((row) => change(made.id, null, storedOf(row)))
@@ -66,6 +67,9 @@ export async function rememberEnded(tx: Tx, id: string, ownerId: string): Promis
 }
 
 export const endEnrollment = (tx: Tx, id: string): Promise<readonly RowChange[]> => end(tx, sql`id = ${id}`)
+
+/** Nobody can redeem them any more. */
+export const endOfCa = (tx: Tx, caId: string): Promise<readonly RowChange[]> => end(tx, sql`ca_id = ${caId}`)
 
 /** A router has one enrollment, or none. */
 export const endOfRouterBut = (tx: Tx, id: string, enrollmentId = ''): Promise<readonly RowChange[]> =>

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { newId } from '@overlay/platform'
 import type { EnrollmentWish } from '@overlay/rpc'
 import type { Enrollment, Method } from '../domain/enrollment.js'
-import { enrollmentJwt } from '../domain/jwt.js'
+import { caJwt, enrollmentJwt, type Issuer } from '../domain/jwt.js'
 import type { Keyring } from './keyring.js'
 
 /** How enrollments are made out of wishes. */
@@ -11,6 +11,8 @@ export interface Grants {
   made(wish: EnrollmentWish): Promise<Enrollment>
   /** Another token and another end for the same enrollment. */
   remade(known: Enrollment, expiresAt: Date): Promise<Enrollment>
+  /** For those whom the authority has certified. */
+  forCa(caId: string): Promise<string>
 }
 
 export interface GrantOptions {
@@ -23,10 +25,14 @@ export interface GrantOptions {
 }
 
 export function openGrants({ address, identityMinutes, routerMinutes, now, keyring }: GrantOptions): Grants {
-  const signed = async (made: Omit<Enrollment, 'jwt'>): Promise<Enrollment> => {
+  const issuer = async (): Promise<Issuer> => {
     const { key, keyId } = (await keyring()).server
-    return { ...made, jwt: await enrollmentJwt({ address, key, keyId }, made) }
+    return { address, key, keyId }
   }
+  const signed = async (made: Omit<Enrollment, 'jwt'>): Promise<Enrollment> => ({
+    ...made,
+    jwt: await enrollmentJwt(await issuer(), made),
+  })
   return {
     made(wish) {
       const minutes = wish.identityId ? identityMinutes : routerMinutes
@@ -43,5 +49,6 @@ export function openGrants({ address, identityMinutes, routerMinutes, now, keyri
       })
     },
     remade: (known, expiresAt) => signed({ ...known, token: randomUUID(), expiresAt }),
+    forCa: async (caId) => caJwt(await issuer(), caId),
   }
 }

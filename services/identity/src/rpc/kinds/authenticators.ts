@@ -1,11 +1,9 @@
-import { X509Certificate } from 'node:crypto'
 import { authenticator, identity, type RowOf, referenceTo } from '@overlay/model'
 import { type Kind, kind, type Tx } from '@overlay/platform'
-import { Fault, notFound } from '@overlay/rpc'
+import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { fingerprintOf } from '../../domain/chain.js'
 import { endSessions } from '../../store/api-sessions.js'
-import { refuseSecond } from '../../store/authenticator-rows.js'
+import { mayHaveOneMore } from '../../store/authenticator-rows.js'
 import { peopleOf } from './api-sessions.js'
 
 type Row = RowOf<typeof authenticator>
@@ -25,9 +23,8 @@ export const authenticators: Kind = kind(authenticator, {
   },
 
   async writing(tx, next, before) {
-    if (before) return {}
-    await mayHaveOneMore(tx, next.identityId, next.method)
-    return next.certPem === null ? {} : { fingerprint: fingerprintOf(new X509Certificate(next.certPem)) }
+    if (!before) await mayHaveOneMore(tx, next.identityId, next.method)
+    return {}
   },
 
   async deleting(tx, { id, identityId }, { also }) {
@@ -40,15 +37,6 @@ export const authenticators: Kind = kind(authenticator, {
 function proofOf({ method, username, certPem, fingerprint, isIssuedByNetwork }: Row): object {
   if (method === 'updb') return { username }
   return { certPem, fingerprint, ...(isIssuedByNetwork && { isIssuedByNetwork }) }
-}
-
-/** Again, now that nobody else can add one at the same time. */
-async function mayHaveOneMore(tx: Tx, identityId: string, method: string): Promise<void> {
-  const { rows } = await tx.query<{ type: string }>(
-    sql`select type from identity where id = ${identityId} for no key update`,
-  )
-  if (!rows[0]) throw notFound('identity', identityId)
-  await refuseSecond(tx, { identityId, identityType: rows[0].type }, method)
 }
 
 /** differs: the last authenticator of the default admin stays, or nobody might get in again. */

@@ -19,7 +19,7 @@ const methods: Readonly<Record<string, readonly Step[]>> = {
   'ext-jwt': externalToken,
 }
 
-export type Parts = Pick<Login, 'history' | 'hashing' | 'trust'> & {
+export type Parts = Pick<Login, 'history' | 'hashing' | 'trust' | 'authorities'> & {
   readonly configTypes: ConfigTypes
   readonly timeoutSeconds: number
 }
@@ -43,6 +43,7 @@ export const authenticate = (parts: Parts): Authenticate =>
     const session = await openSession(parts.history.db, {
       identityId: subject.identityId,
       authenticatorId: subject.authenticatorId,
+      voucherId: subject.voucherId,
       ipAddress: request.ipAddress,
       configTypes: await parts.configTypes.idsOf(request.configTypes, context),
       isMfaRequired: false,
@@ -53,10 +54,15 @@ export const authenticate = (parts: Parts): Authenticate =>
     return sessionMessage(session, parts.timeoutSeconds)
   }
 
-const begin = ({ history, hashing, trust }: Parts, request: Request, context: Context): Login => ({
+const begin = (
+  { history, hashing, trust, authorities }: Parts,
+  request: Request,
+  context: Context,
+): Login => ({
   history,
   hashing,
   trust,
+  authorities,
   context,
   username: request.username,
   password: request.password,

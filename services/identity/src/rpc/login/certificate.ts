@@ -1,6 +1,8 @@
+import { claimOf } from '@overlay/model'
 import { chainOf, fingerprintOf, hasBegun, isWithin } from '../../domain/chain.js'
-import { subjectByFingerprint } from '../../store/subjects.js'
-import { about, type Step } from './login.js'
+import { claimIn } from '../../domain/claims.js'
+import { subjectByExternalId, subjectByFingerprint } from '../../store/subjects.js'
+import { about, type Login, type Step } from './login.js'
 import { identityIsEnabled, policyAllows, subjectIsKnown } from './steps.js'
 
 const certificateIsPresented: Step = ({ certificates }) =>
@@ -9,15 +11,33 @@ const certificateIsPresented: Step = ({ certificates }) =>
 /** An authority may be younger than what is remembered: who fails is looked at again, with an answer of this second. */
 const freshMs = 1000
 
-const chainIsTrusted: Step = async ({ certificates, trust, now }) => {
+const chainIsTrusted: Step = async (login) => {
+  const { certificates, trust, now } = login
   for (const maxAgeMs of [undefined, freshMs])
     if (chainOf(certificates, await trust.certificates(maxAgeMs), now)) return undefined
-  return 'untrusted certificate'
+  return (await isVouchedFor(login)) ? undefined : 'untrusted certificate'
 }
 
-const findByFingerprint: Step = async (login) => {
-  const [leaf] = login.certificates
-  login.subject = leaf && (await subjectByFingerprint(login.history.db, fingerprintOf(leaf)))
+async function isVouchedFor(login: Login): Promise<boolean> {
+  const { authorities, certificates, context, now } = login
+  const all = await authorities.all(context.signal)
+  const admitting = all.filter(({ isVerified, isAuthEnabled }) => isVerified && isAuthEnabled)
+  const vouched = authorities.vouching(admitting, certificates, now)
+  if (vouched) login.ca = vouched.ca
+  return vouched !== undefined
+}
+
+/** wire: a claim decides alone; only where there is none does the certificate itself. */
+const findSubject: Step = async (login) => {
+  const { certificates, ca, history } = login
+  const [leaf] = certificates
+  if (!leaf) return 'no certificate'
+  const claim = ca && claimOf(ca)
+  const externalId = claim && claimIn(leaf, claim)
+  login.subject =
+    ca && externalId
+      ? await subjectByExternalId(history.db, externalId, ca.id)
+      : await subjectByFingerprint(history.db, fingerprintOf(leaf))
   return undefined
 }
 
@@ -33,7 +53,7 @@ const isWithinItsDates: Step = about(({ areExpiredCertsAllowed }, { certificates
 export const certificate: readonly Step[] = [
   certificateIsPresented,
   chainIsTrusted,
-  findByFingerprint,
+  findSubject,
   subjectIsKnown,
   identityIsEnabled,
   policyAllows(({ isCertAllowed }) => isCertAllowed),

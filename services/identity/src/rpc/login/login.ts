@@ -1,7 +1,9 @@
 import type { X509Certificate } from 'node:crypto'
 import type { History } from '@overlay/platform'
 import type { Context } from '@overlay/rpc'
+import type { KnownCa } from '../../store/known-cas.js'
 import type { Subject } from '../../store/subjects.js'
+import type { Authorities } from '../authorities.js'
 import type { Hashing } from '../hashing.js'
 import type { Trust } from '../trust.js'
 
@@ -10,11 +12,14 @@ export interface Login {
   readonly history: History
   readonly hashing: Hashing
   readonly trust: Trust
+  readonly authorities: Authorities
   readonly context: Context
   readonly username: string
   readonly password: string
   readonly certificates: readonly X509Certificate[] // leaf first
   readonly now: Date
+  /** Whose certificate was presented, if it is not our own. */
+  ca?: KnownCa
   subject?: Subject | undefined
   passwordMatches?: boolean
 }

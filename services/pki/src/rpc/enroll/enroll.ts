@@ -3,7 +3,7 @@ import { type Context, type EnrollRequest, type EnrollResponse, Fault, faults } 
 import type { Logger } from 'pino'
 import { claim, endEnrollment, findByToken, release, type StoredEnrollment } from '../../store/enrollments.js'
 import type { Keyring } from '../../store/keyring.js'
-import { ott, updb } from './identity-methods.js'
+import { ott, ottca, updb } from './identity-methods.js'
 import type { Issued, Method, Offer, Owners } from './offer.js'
 import { erott, trott } from './router-methods.js'
 
@@ -24,20 +24,21 @@ export function enroller(
   const { history, owners } = enrolling
   const methods: Partial<Record<string, Method>> = {
     ott: ott(owners),
+    ottca: ottca(owners, history.db),
     updb: updb(owners),
     erott: erott(owners),
     trott: trott(owners),
   }
 
   return async (request, context) => {
-    if (request.method === 'ca') throw new Fault('ENROLLMENT_NO_VALID_CAS') // there is none
-    // wire: any other method is ignored, the enrollment's own decides
     const enrollment = await findByToken(history.db, request.token)
     if (!enrollment) throw new Fault('INVALID_ENROLLMENT_TOKEN')
     // differs: for every method, not only for routers
     if (enrollment.expiresAt <= enrolling.now()) throw new Fault('ENROLLMENT_EXPIRED')
     const read = methods[enrollment.method]
-    if (!read) throw new Fault('INVALID_ENROLLMENT_TOKEN')
+    // wire: the enrollment's own method decides, unless the request is for one alone
+    if (!read || (request.method && request.method !== enrollment.method))
+      throw new Fault('INVALID_ENROLLMENT_TOKEN')
 
     const offer = await enrolling.queued(() => read(request, enrollment), context.signal)
     if (!(await claim(history.db, enrollment, offer.hash))) throw new Fault('INVALID_ENROLLMENT_TOKEN')

@@ -1,9 +1,18 @@
-import { invalid } from '@overlay/rpc'
+import type { Db } from '@overlay/platform'
+import { Fault, invalid } from '@overlay/rpc'
 import { issueLeaf } from '../../domain/certificate.js'
 import { forYears } from '../../domain/signer.js'
+import { findCa } from '../../store/cas.js'
 import { csrOf, hashOf, type Method, nothingIssued, type Owners } from './offer.js'
 
-const nobody = { certPem: '', isIssuedByNetwork: false, username: '', password: '' }
+const nobody = {
+  certPem: '',
+  isIssuedByNetwork: false,
+  username: '',
+  password: '',
+  caId: '',
+  peerCertificates: [],
+}
 
 /** A certificate for the key of the request. */
 export const ott =
@@ -12,7 +21,7 @@ export const ott =
     const csr = await csrOf(csrPem)
     return {
       hash: hashOf(csr.publicKey),
-      async issue({ signer, intermediates }) {
+      async issue({ signer, intermediates, caPem }) {
         // wire: the names that the request asks for are not for identities
         const certPem = await issueLeaf(signer, {
           ...csr,
@@ -20,7 +29,7 @@ export const ott =
           role: 'client',
           validity: forYears(1, new Date()),
         })
-        return { ...nothingIssued, certPem, chainPem: certPem + intermediates }
+        return { ...nothingIssued, certPem, chainPem: certPem + intermediates, caPem }
       },
       async admit({ certPem }, context) {
         const redeemed = { identityId: identityId ?? '', enrollmentId: id, certPem, isIssuedByNetwork: true }
@@ -47,6 +56,26 @@ export const updb =
           username: username ?? '',
           password,
         }
+        return (await identity.addAuthenticator({ ...nobody, ...redeemed }, context)).created
+      },
+    }
+  }
+
+/** A certificate of somebody else's authority, shown on the connection. identity sees whether it is one. */
+export const ottca =
+  ({ identity }: Owners, db: Db): Method =>
+  async ({ peerCertificates }, { id, identityId, caId }) => {
+    const ca = caId === null ? undefined : await findCa(db, caId)
+    if (!ca) throw new Fault('INVALID_ENROLLMENT_TOKEN')
+    // differs: an authority that nobody has verified is refused
+    if (!ca.isOttCaEnrollmentEnabled || !ca.isVerified) throw new Fault('ENROLLMENT_CA_NOT_VALID')
+    const [leaf] = peerCertificates
+    if (!leaf) throw new Fault('CERT_FAILED_VALIDATION')
+    return {
+      hash: hashOf(leaf),
+      issue: async () => nothingIssued,
+      async admit(_, context) {
+        const redeemed = { identityId: identityId ?? '', enrollmentId: id, caId: ca.id, peerCertificates }
         return (await identity.addAuthenticator({ ...nobody, ...redeemed }, context)).created
       },
     }

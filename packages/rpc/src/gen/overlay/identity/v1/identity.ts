@@ -113,6 +113,17 @@ export interface AddAuthenticatorRequest {
   /** updb */
   username: string;
   password: string;
+  /** ottca */
+  caId: string;
+  /** DER, leaf first */
+  peerCertificates: Buffer[];
+}
+
+export interface EnrollByCertificateRequest {
+  /** DER, leaf first, as presented on this TLS connection */
+  peerCertificates: Buffer[];
+  /** wanted; empty: none */
+  name: string;
 }
 
 export interface AddAuthenticatorResponse {
@@ -1416,7 +1427,16 @@ export const Trace: MessageFns<Trace> = {
 };
 
 function createBaseAddAuthenticatorRequest(): AddAuthenticatorRequest {
-  return { identityId: "", enrollmentId: "", certPem: "", isIssuedByNetwork: false, username: "", password: "" };
+  return {
+    identityId: "",
+    enrollmentId: "",
+    certPem: "",
+    isIssuedByNetwork: false,
+    username: "",
+    password: "",
+    caId: "",
+    peerCertificates: [],
+  };
 }
 
 export const AddAuthenticatorRequest: MessageFns<AddAuthenticatorRequest> = {
@@ -1438,6 +1458,12 @@ export const AddAuthenticatorRequest: MessageFns<AddAuthenticatorRequest> = {
     }
     if (message.password !== "") {
       writer.uint32(50).string(message.password);
+    }
+    if (message.caId !== "") {
+      writer.uint32(58).string(message.caId);
+    }
+    for (const v of message.peerCertificates) {
+      writer.uint32(66).bytes(v!);
     }
     return writer;
   },
@@ -1503,6 +1529,22 @@ export const AddAuthenticatorRequest: MessageFns<AddAuthenticatorRequest> = {
             message.password = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.caId = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.peerCertificates.push(Buffer.from(reader.bytes()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1539,6 +1581,16 @@ export const AddAuthenticatorRequest: MessageFns<AddAuthenticatorRequest> = {
         : false,
       username: isSet(object.username) ? globalThis.String(object.username) : "",
       password: isSet(object.password) ? globalThis.String(object.password) : "",
+      caId: isSet(object.caId)
+        ? globalThis.String(object.caId)
+        : isSet(object.ca_id)
+        ? globalThis.String(object.ca_id)
+        : "",
+      peerCertificates: globalThis.Array.isArray(object?.peerCertificates)
+        ? object.peerCertificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
+        : globalThis.Array.isArray(object?.peer_certificates)
+        ? object.peer_certificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
+        : [],
     };
   },
 
@@ -1562,6 +1614,12 @@ export const AddAuthenticatorRequest: MessageFns<AddAuthenticatorRequest> = {
     if (message.password !== "") {
       obj.password = message.password;
     }
+    if (message.caId !== "") {
+      obj.caId = message.caId;
+    }
+    if (message.peerCertificates?.length) {
+      obj.peerCertificates = message.peerCertificates.map((e) => base64FromBytes(e));
+    }
     return obj;
   },
 
@@ -1576,6 +1634,97 @@ export const AddAuthenticatorRequest: MessageFns<AddAuthenticatorRequest> = {
     message.isIssuedByNetwork = object.isIssuedByNetwork ?? false;
     message.username = object.username ?? "";
     message.password = object.password ?? "";
+    message.caId = object.caId ?? "";
+    message.peerCertificates = object.peerCertificates?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseEnrollByCertificateRequest(): EnrollByCertificateRequest {
+  return { peerCertificates: [], name: "" };
+}
+
+export const EnrollByCertificateRequest: MessageFns<EnrollByCertificateRequest> = {
+  encode(message: EnrollByCertificateRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.peerCertificates) {
+      writer.uint32(10).bytes(v!);
+    }
+    if (message.name !== "") {
+      writer.uint32(18).string(message.name);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): EnrollByCertificateRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEnrollByCertificateRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.peerCertificates.push(Buffer.from(reader.bytes()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): EnrollByCertificateRequest {
+    return {
+      peerCertificates: globalThis.Array.isArray(object?.peerCertificates)
+        ? object.peerCertificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
+        : globalThis.Array.isArray(object?.peer_certificates)
+        ? object.peer_certificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
+        : [],
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+    };
+  },
+
+  toJSON(message: EnrollByCertificateRequest): unknown {
+    const obj: any = {};
+    if (message.peerCertificates?.length) {
+      obj.peerCertificates = message.peerCertificates.map((e) => base64FromBytes(e));
+    }
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<EnrollByCertificateRequest>, I>>(base?: I): EnrollByCertificateRequest {
+    return EnrollByCertificateRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<EnrollByCertificateRequest>, I>>(object: I): EnrollByCertificateRequest {
+    const message = createBaseEnrollByCertificateRequest();
+    message.peerCertificates = object.peerCertificates?.map((e) => e) || [];
+    message.name = object.name ?? "";
     return message;
   },
 };
@@ -2837,6 +2986,17 @@ export const IdentityServiceService = {
       Buffer.from(AddAuthenticatorResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): AddAuthenticatorResponse => AddAuthenticatorResponse.decode(value),
   },
+  /** Whoever has a certificate of an authority that lets it becomes an identity. */
+  enrollByCertificate: {
+    path: "/overlay.identity.v1.IdentityService/EnrollByCertificate" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: EnrollByCertificateRequest): Buffer =>
+      Buffer.from(EnrollByCertificateRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): EnrollByCertificateRequest => EnrollByCertificateRequest.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
   /** Of the caller: an admin, too, meets only its own here. Links lead to the self-service. */
   listOwnAuthenticators: {
     path: "/overlay.identity.v1.IdentityService/ListOwnAuthenticators" as const,
@@ -2965,6 +3125,8 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   traceIdentity: handleUnaryCall<TraceIdentityRequest, Trace>;
   /** The last step of an enrollment. The enrollment's id makes it idempotent: the first call wins. */
   addAuthenticator: handleUnaryCall<AddAuthenticatorRequest, AddAuthenticatorResponse>;
+  /** Whoever has a certificate of an authority that lets it becomes an identity. */
+  enrollByCertificate: handleUnaryCall<EnrollByCertificateRequest, Written>;
   /** Of the caller: an admin, too, meets only its own here. Links lead to the self-service. */
   listOwnAuthenticators: handleUnaryCall<ListRequest, ListResponse>;
   getOwnAuthenticator: handleUnaryCall<EntityRef, Entity>;
@@ -3111,6 +3273,22 @@ export interface IdentityServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: AddAuthenticatorResponse) => void,
+  ): ClientUnaryCall;
+  /** Whoever has a certificate of an authority that lets it becomes an identity. */
+  enrollByCertificate(
+    request: EnrollByCertificateRequest,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  enrollByCertificate(
+    request: EnrollByCertificateRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  enrollByCertificate(
+    request: EnrollByCertificateRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
   /** Of the caller: an admin, too, meets only its own here. Links lead to the self-service. */
   listOwnAuthenticators(

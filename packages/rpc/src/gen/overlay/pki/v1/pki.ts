@@ -18,7 +18,7 @@ import {
   type ServiceError,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { Written } from "../../entity/v1/entity.js";
+import { EntityRef, Written } from "../../entity/v1/entity.js";
 
 export interface GetServerCertificateRequest {
 }
@@ -67,8 +67,17 @@ export interface RefreshEnrollmentRequest {
   expiresAtMs: number;
 }
 
+export interface VerifyCaRequest {
+  id: string;
+  certificatePem: string;
+}
+
+export interface CaJwt {
+  jwt: string;
+}
+
 export interface EnrollRequest {
-  /** as the client named it; only "ca" matters */
+  /** of which the token must be; empty: of any */
   method: string;
   token: string;
   /** ott; of routers the client's. An empty one is another mistake than none */
@@ -82,8 +91,6 @@ export interface EnrollRequest {
   password?:
     | string
     | undefined;
-  /** ca */
-  name: string;
   /** DER, leaf first */
   peerCertificates: Buffer[];
 }
@@ -813,6 +820,162 @@ export const RefreshEnrollmentRequest: MessageFns<RefreshEnrollmentRequest> = {
   },
 };
 
+function createBaseVerifyCaRequest(): VerifyCaRequest {
+  return { id: "", certificatePem: "" };
+}
+
+export const VerifyCaRequest: MessageFns<VerifyCaRequest> = {
+  encode(message: VerifyCaRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.certificatePem !== "") {
+      writer.uint32(18).string(message.certificatePem);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): VerifyCaRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseVerifyCaRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.certificatePem = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): VerifyCaRequest {
+    return {
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      certificatePem: isSet(object.certificatePem)
+        ? globalThis.String(object.certificatePem)
+        : isSet(object.certificate_pem)
+        ? globalThis.String(object.certificate_pem)
+        : "",
+    };
+  },
+
+  toJSON(message: VerifyCaRequest): unknown {
+    const obj: any = {};
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.certificatePem !== "") {
+      obj.certificatePem = message.certificatePem;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<VerifyCaRequest>, I>>(base?: I): VerifyCaRequest {
+    return VerifyCaRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<VerifyCaRequest>, I>>(object: I): VerifyCaRequest {
+    const message = createBaseVerifyCaRequest();
+    message.id = object.id ?? "";
+    message.certificatePem = object.certificatePem ?? "";
+    return message;
+  },
+};
+
+function createBaseCaJwt(): CaJwt {
+  return { jwt: "" };
+}
+
+export const CaJwt: MessageFns<CaJwt> = {
+  encode(message: CaJwt, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.jwt !== "") {
+      writer.uint32(10).string(message.jwt);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CaJwt {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCaJwt();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.jwt = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): CaJwt {
+    return { jwt: isSet(object.jwt) ? globalThis.String(object.jwt) : "" };
+  },
+
+  toJSON(message: CaJwt): unknown {
+    const obj: any = {};
+    if (message.jwt !== "") {
+      obj.jwt = message.jwt;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<CaJwt>, I>>(base?: I): CaJwt {
+    return CaJwt.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CaJwt>, I>>(object: I): CaJwt {
+    const message = createBaseCaJwt();
+    message.jwt = object.jwt ?? "";
+    return message;
+  },
+};
+
 function createBaseEnrollRequest(): EnrollRequest {
   return {
     method: "",
@@ -821,7 +984,6 @@ function createBaseEnrollRequest(): EnrollRequest {
     serverCsrPem: undefined,
     username: "",
     password: undefined,
-    name: "",
     peerCertificates: [],
   };
 }
@@ -845,9 +1007,6 @@ export const EnrollRequest: MessageFns<EnrollRequest> = {
     }
     if (message.password !== undefined) {
       writer.uint32(50).string(message.password);
-    }
-    if (message.name !== "") {
-      writer.uint32(58).string(message.name);
     }
     for (const v of message.peerCertificates) {
       writer.uint32(66).bytes(v!);
@@ -916,14 +1075,6 @@ export const EnrollRequest: MessageFns<EnrollRequest> = {
             message.password = reader.string();
             continue;
           }
-          case 7: {
-            if (tag !== 58) {
-              break;
-            }
-
-            message.name = reader.string();
-            continue;
-          }
           case 8: {
             if (tag !== 66) {
               break;
@@ -960,7 +1111,6 @@ export const EnrollRequest: MessageFns<EnrollRequest> = {
         : undefined,
       username: isSet(object.username) ? globalThis.String(object.username) : "",
       password: isSet(object.password) ? globalThis.String(object.password) : undefined,
-      name: isSet(object.name) ? globalThis.String(object.name) : "",
       peerCertificates: globalThis.Array.isArray(object?.peerCertificates)
         ? object.peerCertificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
         : globalThis.Array.isArray(object?.peer_certificates)
@@ -989,9 +1139,6 @@ export const EnrollRequest: MessageFns<EnrollRequest> = {
     if (message.password !== undefined) {
       obj.password = message.password;
     }
-    if (message.name !== "") {
-      obj.name = message.name;
-    }
     if (message.peerCertificates?.length) {
       obj.peerCertificates = message.peerCertificates.map((e) => base64FromBytes(e));
     }
@@ -1009,7 +1156,6 @@ export const EnrollRequest: MessageFns<EnrollRequest> = {
     message.serverCsrPem = object.serverCsrPem ?? undefined;
     message.username = object.username ?? "";
     message.password = object.password ?? undefined;
-    message.name = object.name ?? "";
     message.peerCertificates = object.peerCertificates?.map((e) => e) || [];
     return message;
   },
@@ -1550,6 +1696,26 @@ export const PkiServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
+  /** Whoever can have a certificate signed for the authority's verification token has its key. */
+  verifyCa: {
+    path: "/overlay.pki.v1.PkiService/VerifyCa" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: VerifyCaRequest): Buffer => Buffer.from(VerifyCaRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): VerifyCaRequest => VerifyCaRequest.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
+  /** Leads those who have a certificate of the authority to where they enroll. Has no end. */
+  getCaJwt: {
+    path: "/overlay.pki.v1.PkiService/GetCaJwt" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: EntityRef): Buffer => Buffer.from(EntityRef.encode(value).finish()),
+    requestDeserialize: (value: Buffer): EntityRef => EntityRef.decode(value),
+    responseSerialize: (value: CaJwt): Buffer => Buffer.from(CaJwt.encode(value).finish()),
+    responseDeserialize: (value: Buffer): CaJwt => CaJwt.decode(value),
+  },
   enroll: {
     path: "/overlay.pki.v1.PkiService/Enroll" as const,
     requestStream: false as const,
@@ -1598,6 +1764,10 @@ export interface PkiServiceServer extends UntypedServiceImplementation {
   checkEnrollment: handleUnaryCall<EnrollmentWish, CheckEnrollmentResponse>;
   /** A new token and a new end. The old token is dead. */
   refreshEnrollment: handleUnaryCall<RefreshEnrollmentRequest, Written>;
+  /** Whoever can have a certificate signed for the authority's verification token has its key. */
+  verifyCa: handleUnaryCall<VerifyCaRequest, Written>;
+  /** Leads those who have a certificate of the authority to where they enroll. Has no end. */
+  getCaJwt: handleUnaryCall<EntityRef, CaJwt>;
   enroll: handleUnaryCall<EnrollRequest, EnrollResponse>;
   /**
    * A certificate for another key, with the names of one that is in use. Refused unless the current signing key has
@@ -1675,6 +1845,35 @@ export interface PkiServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** Whoever can have a certificate signed for the authority's verification token has its key. */
+  verifyCa(
+    request: VerifyCaRequest,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  verifyCa(
+    request: VerifyCaRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  verifyCa(
+    request: VerifyCaRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** Leads those who have a certificate of the authority to where they enroll. Has no end. */
+  getCaJwt(request: EntityRef, callback: (error: ServiceError | null, response: CaJwt) => void): ClientUnaryCall;
+  getCaJwt(
+    request: EntityRef,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: CaJwt) => void,
+  ): ClientUnaryCall;
+  getCaJwt(
+    request: EntityRef,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: CaJwt) => void,
   ): ClientUnaryCall;
   enroll(
     request: EnrollRequest,

@@ -1,0 +1,80 @@
+import type { EnrollRequest } from '@overlay/rpc'
+import type { OwnWrites } from '../auth/own-writes.js'
+import { detail, empty } from '../http/answer.js'
+import type { Ask } from '../http/ask.js'
+import { json } from '../http/body.js'
+import { type Handlers, takes } from '../http/endpoint.js'
+import { peerCertificates } from '../http/peer.js'
+import type { Services } from '../http/services.js'
+import { noRequest } from './enroll.js'
+import { enrolledSchema } from './wire-schemas.js'
+
+const text = { type: 'string' }
+
+const texts = <M extends string>(name: string, members: Readonly<Record<M, object>>, required = true) =>
+  json<Readonly<Partial<Record<M, string>>>>(
+    name,
+    { title: name, type: 'object', properties: members },
+    required,
+  )
+
+const bodies = {
+  ott: texts('ottEnrollmentRequest', { token: text, clientCsr: text }),
+  erott: texts('erOttEnrollmentRequest', { token: text, clientCsr: text, serverCsr: text }),
+  updb: texts('updbCredentials', {
+    username: { type: 'string', minLength: 4, maxLength: 100 },
+    password: { type: 'string', minLength: 5, maxLength: 100 },
+  }),
+  ca: texts('caEnrollmentRequest', { name: text }, false),
+}
+
+/** differs: one operation for each method, as documented; the token must be of it. */
+export function typedEnroll({ identity, pki }: Services, own: OwnWrites): Handlers {
+  const redeem = (ask: Ask, request: Partial<EnrollRequest>) =>
+    pki.enroll({ ...noRequest, ...request, peerCertificates: peerCertificates(ask.incoming) }, ask.context())
+  return {
+    'POST /enroll/ott': takes(
+      bodies.ott,
+      async (ask, _, { token = '', clientCsr }) => {
+        const { caPem, chainPem } = await redeem(ask, { method: 'ott', token, csrPem: clientCsr })
+        return detail(ask, JSON.stringify({ ca: caPem, cert: chainPem }))
+      },
+      { about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope' } },
+    ),
+
+    'POST /enroll/ottca': takes(bodies.ott, async (ask, _, { token = '' }) => {
+      await redeem(ask, { method: 'ottca', token })
+      return empty(ask)
+    }),
+
+    'POST /enroll/erott': takes(
+      bodies.erott,
+      async (ask, _, { token = '', clientCsr, serverCsr }) => {
+        const request = { method: 'erott', token, csrPem: clientCsr, serverCsrPem: serverCsr }
+        const { caPem, chainPem, serverChainPem } = await redeem(ask, request)
+        return detail(ask, JSON.stringify({ ca: caPem, cert: chainPem, serverCert: serverChainPem }))
+      },
+      { about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope' } },
+    ),
+
+    'POST /enroll/updb': takes(
+      bodies.updb,
+      async (ask, _, { username = '', password }) => {
+        const token = ask.query().get('token') ?? ''
+        await redeem(ask, { method: 'updb', token, username, password })
+        return empty(ask)
+      },
+      {
+        query: [
+          { name: 'token', type: 'string', format: 'uuid', required: true, about: 'The one-time token.' },
+        ],
+      },
+    ),
+
+    'POST /enroll/ca': takes(bodies.ca, async (ask, _, { name = '' }) => {
+      const request = { name, peerCertificates: peerCertificates(ask.incoming) }
+      own.note('identity', (await identity.enrollByCertificate(request, ask.context())).position)
+      return empty(ask)
+    }),
+  }
+}

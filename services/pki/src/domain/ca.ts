@@ -1,0 +1,54 @@
+import { createHash, X509Certificate } from 'node:crypto'
+import { type Claim, claimMembers } from '@overlay/model'
+
+/** Why something about an authority is refused, and which member is to blame. */
+export class CaError extends Error {
+  override readonly name = 'CaError'
+
+  constructor(
+    readonly field: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+const block = /-----BEGIN ([A-Z0-9 ]{1,40})-----.*?-----END \1-----/gs
+
+/** The fingerprint of the authority that the text holds, perhaps with others behind it. */
+export function authorityFingerprint(pem: string): string {
+  const found = [...pem.matchAll(block)]
+  if (found.length === 0) throw new CaError('certPem', 'could not parse block #1')
+  const [authority] = found.map(([text, label], i) => {
+    if (label !== 'CERTIFICATE') throw new CaError('certPem', `block #${i + 1} is not a certificate`)
+    try {
+      return new X509Certificate(text)
+    } catch {
+      throw new CaError('certPem', `could not parse block #${i + 1}`)
+    }
+  })
+  if (!authority?.ca) throw new CaError('certPem', 'certificate is not a CA')
+  return createHash('sha1').update(authority.raw).digest('hex')
+}
+
+/** wire: what a blank format means. */
+export const defaultNameFormat = '[caName]-[commonName]'
+
+const matchersOf: Readonly<Record<Claim['location'], readonly Claim['matcher'][]>> = {
+  COMMON_NAME: ['ALL', 'PREFIX', 'SUFFIX'],
+  SAN_EMAIL: ['ALL', 'PREFIX', 'SUFFIX'],
+  SAN_URI: ['ALL', 'SCHEME'],
+}
+
+/** differs: a claim that no certificate can have is refused when it is written, not at every enrollment. */
+export function checkClaim(claim: Claim): void {
+  for (const member of claimMembers)
+    if (claim[member] === null) throw new CaError(`externalIdClaim.${member}`, `${member} is required`)
+  const { location, matcher, matcherCriteria, parser, parserCriteria } = claim
+  if (!matchersOf[location].includes(matcher))
+    throw new CaError('externalIdClaim.matcher', `matcher ${matcher} can not be used with ${location}`)
+  if (matcher !== 'ALL' && matcherCriteria === '')
+    throw new CaError('externalIdClaim.matcherCriteria', `matcher ${matcher} needs criteria`)
+  if (parser === 'SPLIT' && parserCriteria === '')
+    throw new CaError('externalIdClaim.parserCriteria', 'parser SPLIT needs criteria')
+}

@@ -1,0 +1,53 @@
+import { X509Certificate } from 'node:crypto'
+import type { History } from '@overlay/platform'
+import { Fault, type Methods, type PkiServiceService } from '@overlay/rpc'
+import { partsOfCertificate } from '../domain/certificate-parts.js'
+import { isIssuedBy } from '../domain/signer.js'
+import { commonNameOf } from '../domain/subject.js'
+import { lockCa, markVerified } from '../store/cas.js'
+
+type Verify = Methods<PkiServiceService>['verifyCa']
+
+/** Whoever can sign a certificate for the token has the authority's key. The order of the steps is that of the checks. */
+export const verification =
+  (history: History, now: () => Date): Verify =>
+  async ({ id, certificatePem }, context) => {
+    const { position } = await history.write(context, async (tx) => {
+      const ca = await lockCa(tx, id)
+      if (!ca) throw new Fault('NOT_FOUND') // wire: without a cause
+      if (ca.isVerified) throw new Fault('CA_ALREADY_VERIFIED')
+      const { certificate, commonName } = certificateIn(certificatePem)
+      if (commonName !== ca.verificationToken) throw new Fault('INVALID_COMMON_NAME')
+      const objection = objectionTo(certificate, new X509Certificate(ca.certPem), now())
+      if (objection) throw new Fault('CERTIFICATE_FAILED_VALIDATION', objection)
+      return { result: id, changes: await markVerified(tx, ca) }
+    })
+    return { id, position }
+  }
+
+/** wire: what stands behind the first block is not looked at. */
+function certificateIn(text: string): { readonly certificate: X509Certificate; readonly commonName: string } {
+  const [pem, label] = /-----BEGIN ([A-Z0-9 ]{1,40})-----.*?-----END \1-----/s.exec(text) ?? []
+  if (pem === undefined) throw new Fault('COULD_NOT_PARSE_BODY')
+  if (label !== 'CERTIFICATE')
+    throw new Fault('EXPECTED_PEM_CERTIFICATE', `expected a block of type CERTIFICATE, got ${label}`)
+  try {
+    const certificate = new X509Certificate(pem)
+    return { certificate, commonName: commonNameOf(partsOfCertificate(certificate).subject) }
+  } catch (err) {
+    throw new Fault('COULD_NOT_PARSE_DER_BLOCK', undefined, err)
+  }
+}
+
+function objectionTo(
+  certificate: X509Certificate,
+  authority: X509Certificate,
+  now: Date,
+): string | undefined {
+  if (!isIssuedBy(certificate.toString(), authority.toString()))
+    return 'the certificate is not signed by the authority'
+  const isWithin = [certificate, authority].every(
+    ({ validFrom, validTo }) => new Date(validFrom) <= now && now <= new Date(validTo),
+  )
+  return isWithin ? undefined : 'the certificate or the authority is out of date'
+}
