@@ -9,6 +9,13 @@ beforeAll(async () => {
 })
 afterAll(() => network[Symbol.asyncDispose]())
 
+interface BuiltIn {
+  readonly properties: Readonly<
+    Record<string, { readonly uniqueItems?: true; readonly allOf?: readonly object[] }>
+  >
+  readonly definitions: { readonly terminator?: BuiltIn }
+}
+
 let names = 0
 const named = (row: object) => ({ name: `n${++names}`, ...row })
 const service = (row: object = {}) => policy.create('services', named({ encryptionRequired: true, ...row }))
@@ -18,7 +25,31 @@ const grant = (row: object) =>
     named({ type: 'Dial', semantic: 'AnyOf', identityRoles: ['#all'], ...row }),
   )
 const config = (configTypeId: string, data: object) => policy.create('configs', named({ configTypeId, data }))
+const host = { protocol: 'tcp', address: 'localhost', port: 8080 }
 const intercept = { protocols: ['tcp'], addresses: ['*.example.org'], portRanges: [{ low: 80, high: 81 }] }
+
+test.each([
+  ['g7cIWbcGg', { ...intercept, addresses: [] }, 'addresses'],
+  ['g7cIWbcGg', { ...intercept, protocols: ['tcp', 'tcp'] }, 'protocols'],
+  ['g7cIWbcGg', { ...intercept, portRanges: [{ low: 80 }] }, 'portRanges.0'],
+  ['NH5p4FpGR', { ...host, allowedSourceAddresses: [] }, 'allowedSourceAddresses'],
+  ['NH5p4FpGR', { ...host, allowedPortRanges: [{ low: 80 }] }, 'allowedPortRanges.0'],
+  ['host.v2', { terminators: [{ ...host, allowedAddresses: [] }] }, 'terminators.0.allowedAddresses'],
+  ['host.v2', { terminators: [{ ...host, allowedProtocols: ['no'] }] }, 'terminators.0.allowedProtocols.0'],
+])('a set of %s has at least one, each once and of its sort: %j', async (type, data, field) => {
+  await expect(config(type, data)).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE', detail: { field } })
+})
+
+test('forms drawn from the built-in config types leave out sets that nobody filled', async () => {
+  for (const type of ['g7cIWbcGg', 'NH5p4FpGR', 'host.v2']) {
+    const { schema } = (await policy.get('config-types', type)) as { schema: BuiltIn }
+    const { properties } = schema.definitions.terminator ?? schema
+    const sets = Object.values(properties).filter(({ allOf }) => allOf)
+    expect(sets.map(({ allOf }) => Object.keys(allOf?.[1] ?? {}))).toEqual(sets.map(() => ['items']))
+    expect(sets).toHaveLength(type === 'g7cIWbcGg' ? 3 : 4)
+    expect(Object.values(properties).filter(({ uniqueItems }) => uniqueItems)).toEqual([])
+  }
+})
 
 test('a service gets the default strategy; the list shows what an admin may use: nothing, without a policy', async () => {
   const id = await service({ tags: { a: 'b' } })
@@ -87,7 +118,6 @@ test('a caller sees the services that a policy grants it, and no others', async 
     detail: `service with id ${hidden} not found`,
   })
 })
-
 test('configs are shown by the names of the wanted types', async () => {
   const host = { protocol: 'tcp', address: 'localhost', port: 22 }
   const configs = [await config('g7cIWbcGg', intercept), await config('NH5p4FpGR', host)]

@@ -1,0 +1,25 @@
+-- Up Migration
+-- Sets in the config types that every client knows say that they are lists one level deeper: forms that are drawn from
+-- these schemas, as the web console's are, then leave out a set that nobody has filled, instead of sending an empty one.
+
+do $$
+declare
+  type_id text;
+  at text[];
+begin
+  for type_id, at in
+    select id, string_to_array(path || set, '/')
+      from (values ('g7cIWbcGg', 'properties/', array['protocols', 'addresses', 'portRanges']),
+                   ('NH5p4FpGR', 'properties/',
+                    array['allowedProtocols', 'allowedAddresses', 'allowedPortRanges', 'allowedSourceAddresses']),
+                   ('host.v2', 'definitions/terminator/properties/',
+                    array['allowedProtocols', 'allowedAddresses', 'allowedPortRanges', 'allowedSourceAddresses'])
+           ) as known (id, path, sets), unnest(sets) as set
+  loop
+    update config_type
+       set schema = jsonb_set(schema, at, jsonb_build_object('allOf', jsonb_build_array(
+             (schema #> at) - 'items',
+             jsonb_build_object('items', schema #> at -> 'items'))))
+     where id = type_id and schema #> at ? 'items';
+  end loop;
+end $$;
