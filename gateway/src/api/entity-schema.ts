@@ -1,24 +1,41 @@
 import type { Entity } from '@overlay/model'
 import type { JsonSchema } from '../http/body.js'
 import { baseNameOf } from '../spec/names.js'
-import { listOf, type Members, named, object, ofEveryKind, reference, text } from '../spec/schemas.js'
+import { listOf, type Members, named, object, ofEveryKind, oneOf, reference, text } from '../spec/schemas.js'
+import { variable } from '../spec/variants.js'
 import { views } from '../spec/views.js'
 
 const displayed = named('namedRoles', listOf(named('namedRole', object({ name: text, role: text }))))
 
 /** What reads of a kind show, for the served documents. */
-export const listedSchemaOf = (entity: Entity): JsonSchema =>
-  named(`${baseNameOf(entity)}Detail`, shownBy(entity))
+export function listedSchemaOf(entity: Entity): JsonSchema {
+  const { variants } = views[entity.kind] ?? {}
+  const base = baseNameOf(entity)
+  if (!variants) return named(`${base}Detail`, shownBy(entity))
+  const { by, of } = variants
+  const forms = Object.entries(of).map(([word, { title, always, sometimes }]) =>
+    named(`${base}${title}Detail`, shownBy(entity, { [by]: oneOf(word), ...always }, sometimes)),
+  )
+  return variable(`${base}Detail`, by, forms)
+}
 
 /** The same, where clients see less. */
 export const clientSchemaOf = (entity: Entity, title: string): JsonSchema =>
-  named(title, shownBy(entity, [...Object.keys(ofEveryKind), ...(entity.clientSees ?? [])]))
+  named(title, shownBy(entity, {}, {}, [...Object.keys(ofEveryKind), ...(entity.clientSees ?? [])]))
 
-function shownBy(entity: Entity, only?: readonly string[]): JsonSchema {
+function shownBy(
+  entity: Entity,
+  also: Members = {},
+  alsoSometimes: Members = {},
+  only?: readonly string[],
+): JsonSchema {
   const { always, sometimes } = views[entity.kind] ?? {}
   const seen = (members: Members = {}): Members =>
     only ? Object.fromEntries(Object.entries(members).filter(([name]) => only.includes(name))) : members
-  return object(seen({ ...ofEveryKind, ...ownOf(entity), ...always }), seen(sometimes))
+  return object(
+    seen({ ...ofEveryKind, ...ownOf(entity), ...always, ...also }),
+    seen({ ...sometimes, ...alsoSometimes }),
+  )
 }
 
 /** The columns that reads show; names with dots are members of objects. */

@@ -1,59 +1,68 @@
-import type { JsonSchema } from '../http/body.js'
+import {
+  anything,
+  flag,
+  listOf,
+  mapOf,
+  named,
+  object,
+  oneOf,
+  orNull,
+  text,
+  time,
+  whole,
+} from '../spec/schemas.js'
 
-const text = { type: 'string' }
-const texts = { type: 'array', items: text }
-const time = { type: 'string', format: 'date-time' }
-const flag = { type: 'boolean' }
-const anything = { type: 'object', additionalProperties: true }
-const orNull = <S extends JsonSchema>(schema: S) => ({ ...schema, type: [schema.type, 'null'] })
+const texts = listOf(text)
 
-const object = (title: string, properties: Readonly<Record<string, JsonSchema>>): JsonSchema => ({
-  title,
-  type: 'object',
-  properties,
-  required: Object.keys(properties),
+const service = object({
+  id: text,
+  name: text,
+  postureQueryType: text,
+  timeout: whole,
+  timeoutRemaining: whole,
 })
 
-export const postureResponseSchema = object('postureResponse', {
-  services: { type: 'array', items: object('postureResponseService', { id: text, name: text }) },
-})
+export const postureResponseSchema = named(
+  'postureResponse',
+  object({ services: listOf(named('postureResponseService', service)) }),
+)
 
 const said = { lastUpdatedAt: orNull(time), postureCheckId: text, timedOut: flag }
+const process = { ...said, binaryHash: text, isRunning: flag, signerFingerprints: texts }
 
-export const postureDataSchema = object('postureData', {
-  apiSessionPostureData: { type: 'object', additionalProperties: anything },
-  domain: object('postureDataDomain', { ...said, domain: orNull(text) }),
-  mac: object('postureDataMac', { ...said, addresses: orNull(texts) }),
-  os: object('postureDataOs', { ...said, build: orNull(text), type: orNull(text), version: orNull(text) }),
-  processes: {
-    type: 'array',
-    items: object('postureDataProcess', {
-      ...said,
-      binaryHash: text,
-      isRunning: flag,
-      signerFingerprints: texts,
-    }),
-  },
-})
+export const postureDataSchema = named(
+  'postureData',
+  object({
+    apiSessionPostureData: mapOf(anything),
+    domain: named('postureDataDomain', object({ ...said, domain: orNull(text) })),
+    mac: named('postureDataMac', object({ ...said, addresses: orNull(texts) })),
+    os: named(
+      'postureDataOs',
+      object({ ...said, build: orNull(text), type: orNull(text), version: orNull(text) }),
+    ),
+    processes: listOf(named('postureDataProcess', object(process))),
+  }),
+)
 
 /** Beside these it says what was asked and what was said, which depends on the type of the check. */
-const checkFailure: JsonSchema = {
-  ...object('postureCheckFailure', { postureCheckId: text, postureCheckName: text, postureCheckType: text }),
+const checkFailure = named('postureCheckFailure', {
+  ...object({ postureCheckId: text, postureCheckName: text, postureCheckType: text }),
   additionalProperties: true,
-}
-
-export const failedRequestSchema = object('failedServiceRequest', {
-  apiSessionId: text,
-  policyFailures: {
-    type: 'array',
-    items: object('policyFailure', {
-      checks: { type: 'array', items: checkFailure },
-      policyId: text,
-      policyName: text,
-    }),
-  },
-  serviceId: text,
-  serviceName: text,
-  sessionType: { type: 'string', enum: ['Dial', 'Bind'] },
-  when: time,
 })
+
+const policyFailure = named(
+  'policyFailure',
+  object({ checks: listOf(checkFailure), policyId: text, policyName: text }),
+)
+
+export const failedRequestSchema = named(
+  'failedServiceRequest',
+  object({
+    apiSessionId: text,
+    policyFailures: listOf(policyFailure),
+    serviceId: text,
+    serviceName: text,
+    sessionType: oneOf('Dial', 'Bind'),
+    when: time,
+  }),
+)

@@ -4,6 +4,7 @@ import type { Ask } from '../http/ask.js'
 import { type BodySpec, type JsonSchema, json, jsonBytes } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import type { Services } from '../http/services.js'
+import { variable } from '../spec/variants.js'
 import { failedRequestSchema, postureDataSchema, postureResponseSchema } from './posture-schemas.js'
 
 const text = (max: number) => ({ type: 'string', maxLength: max })
@@ -23,33 +24,27 @@ const answer = (
 })
 
 /** What an endpoint says of itself. There is no answer to a check of several processes: each is answered by itself. */
-const response: JsonSchema = {
-  title: 'postureResponseCreate',
-  type: 'object',
-  discriminator: { propertyName: 'typeId' },
-  oneOf: [
-    answer('OperatingSystem', 'OS', { type: text(255), version: text(255), build: text(255) }, [
-      'type',
-      'version',
-    ]),
-    answer('Domain', 'DOMAIN', { domain: text(255) }, ['domain']),
-    answer('MacAddress', 'MAC', { macAddresses: texts(256, 64) }, ['macAddresses']),
-    answer('Process', 'PROCESS', {
-      path: text(4096),
-      isRunning: flag,
-      hash: text(255),
-      signerFingerprints: texts(64, 255),
-    }),
-    answer('EndpointState', 'ENDPOINT_STATE', { woken: flag, unlocked: flag }),
-  ],
-}
+const response = variable('postureResponseCreate', 'typeId', [
+  answer('OperatingSystem', 'OS', { type: text(255), version: text(255), build: text(255) }, [
+    'type',
+    'version',
+  ]),
+  answer('Domain', 'DOMAIN', { domain: text(255) }, ['domain']),
+  answer('MacAddress', 'MAC', { macAddresses: texts(256, 64) }, ['macAddresses']),
+  answer('Process', 'PROCESS', {
+    path: text(4096),
+    isRunning: flag,
+    hash: text(255),
+    signerFingerprints: texts(64, 255),
+  }),
+  answer('EndpointState', 'ENDPOINT_STATE', { woken: flag, unlocked: flag }),
+])
 
 const one: BodySpec<readonly object[]> = {
   ...json('postureResponse', response),
   read: (checked) => [checked as object],
 }
 const many = json<readonly object[]>('postureResponse', {
-  title: 'postureResponseBulk',
   type: 'array',
   items: response,
 })

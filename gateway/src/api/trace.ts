@@ -48,6 +48,6 @@ export const tracing = ({ identity }: Services): Handlers => ({
         : { until: NEVER } // wire: what is false is left out
       return send(ask, 200, JSON.stringify({ data, meta: null })) // wire: null here
     },
-    { about: { data: told } },
+    { about: { data: told, meta: null } },
   ),
 })

@@ -1,7 +1,7 @@
 import { authPolicy, type Entity, identity, service } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { entityBody, schemaOf } from '../api/entity-body.js'
 import { check } from './validate.js'
 
@@ -119,4 +119,39 @@ test('any JSON is accepted or refused, and nothing else happens', () => {
       for (const entity of [service, identity, authPolicy]) expect(() => create(value, entity)).not.toThrow()
     }),
   )
+})
+
+describe('where one member says what the others are', () => {
+  const variant = (word: string, member: string) => ({
+    type: 'object',
+    properties: { type: { type: 'string', enum: [word] }, [member]: { type: 'string' } },
+    required: ['type', member],
+  })
+  const schema = {
+    type: 'object',
+    discriminator: { propertyName: 'type' },
+    oneOf: [variant('A', 'a'), variant('B', 'b')],
+  }
+  const read = (value: unknown) => thrown(() => check(schema, value))
+
+  test('those of its word are asked for, and others are left out', () => {
+    expect(read({ type: 'A', a: 'x', b: 'y', c: 'z' })).toEqual({ type: 'A', a: 'x' })
+    expect(read({ type: 'B', a: 'x' })).toEqual(refused('b', 'is required'))
+  })
+  test('without it nothing can be said of the others', () => {
+    expect(read({ a: 'x' })).toEqual(refused('type', 'is required', ''))
+    expect(read(null)).toEqual(refused('type', 'is required', ''))
+  })
+  test('a word that is none cannot be read', () => {
+    expect(read({ type: 'C' })).toEqual(['COULD_NOT_PARSE_BODY', 'type is not known: "C"'])
+    expect(read({ type: 5 })).toEqual(['COULD_NOT_PARSE_BODY', 'type is not known: 5'])
+    expect(read([])).toEqual(['COULD_NOT_PARSE_BODY', 'the body cannot be read as object'])
+  })
+  test('in a list it is named with its place', () => {
+    const list = { type: 'array', items: schema }
+    expect(thrown(() => check(list, [{ type: 'A', a: 'x', b: null }]))).toEqual([{ type: 'A', a: 'x' }])
+    expect(thrown(() => check(list, [{ type: 'A', a: 'x' }, {}]))).toEqual(
+      refused('1.type', 'is required', ''),
+    )
+  })
 })

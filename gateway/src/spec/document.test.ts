@@ -90,3 +90,38 @@ test('a document is the same as YAML and as JSON', async () => {
 
 const nameIn = (holder: { readonly schema?: Reference } | undefined): string =>
   holder?.schema?.$ref?.split('/').pop() ?? ''
+
+describe('a schema whose form follows one member', () => {
+  type Schemas = Readonly<Record<string, Record<string, unknown>>>
+  const words = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA']
+
+  test.each(['Create', 'Update', 'Patch', 'Detail'])(
+    'is in OpenAPI 2 what others build on, each with its word: %s',
+    async (what) => {
+      const { definitions } = (await specOf('management', '2', 'application/json')).json as {
+        definitions: Schemas
+      }
+      const base = definitions[`postureCheck${what}`]
+      expect(base).toMatchObject({ discriminator: 'typeId', required: expect.arrayContaining(['typeId']) })
+      const ref = `#/definitions/postureCheck${what}`
+      const built = Object.values(definitions).filter(
+        ({ allOf }) => (allOf as readonly Reference[] | undefined)?.[0]?.$ref === ref,
+      )
+      expect(built.map((definition) => definition['x-class']).sort()).toEqual([...words].sort())
+      const domain = definitions[`postureCheckDomain${what}`]?.allOf as readonly unknown[]
+      expect(domain[1]).toMatchObject({ properties: { domains: { type: 'array' } } })
+      expect(Object.keys((base?.properties ?? {}) as object)).not.toContain('domains')
+    },
+  )
+
+  test('is in OpenAPI 3 one of several, and says which word stands for which', async () => {
+    const { components } = (await specOf('management', '3', 'application/json')).json as {
+      components: { schemas: Schemas }
+    }
+    const { oneOf, discriminator } = components.schemas.postureCheckCreate ?? {}
+    const { mapping } = discriminator as { mapping: Readonly<Record<string, string>> }
+    expect(Object.keys(mapping).sort()).toEqual([...words].sort())
+    expect(mapping.MAC).toBe('#/components/schemas/postureCheckMacAddressCreate')
+    expect(oneOf).toContainEqual({ $ref: mapping.MAC })
+  })
+})

@@ -5,6 +5,7 @@ import { type Api, rootOf } from '../http/paths.js'
 import type { Parameter } from '../http/query.js'
 import { definitionNameOf } from './names.js'
 import { type Described, describe, errorEnvelope } from './operation.js'
+import { alternatives, inheritance, isVariable } from './variants.js'
 
 const titles: Readonly<Record<Api, string>> = {
   client: 'Client API of the overlay network controller',
@@ -18,15 +19,15 @@ const info = (api: Api) => ({
 })
 
 /** Schemas with a title stand once, and are referred to. */
-function collector(api: Api, prefix: string, nullable: string) {
+function collector(api: Api, prefix: string, nullable: string, inForm: typeof alternatives) {
   const collected: Record<string, unknown> = {}
-  const refer = (schema: JsonSchema): unknown => {
+  const refer = (schema: JsonSchema): Record<string, unknown> => {
     const { title, ...rest } = schema
     if (typeof title !== 'string') return inline(rest)
     const name = definitionNameOf(api, title)
     if (!(name in collected)) {
       collected[name] = {} // stands before its members are walked
-      collected[name] = inline(rest)
+      collected[name] = inline(isVariable(schema) ? inForm(schema, refer) : rest)
     }
     return { $ref: `${prefix}${name}` }
   }
@@ -42,7 +43,7 @@ function collector(api: Api, prefix: string, nullable: string) {
           Object.entries(value as Record<string, JsonSchema>).map(([name, member]) => [name, refer(member)]),
         )
       else if (keyword === 'required' && (value as readonly string[]).length === 0) continue
-      else if (keyword === 'oneOf' || keyword === 'allOf') shown[keyword] = all(value)
+      else if (keyword === 'allOf') shown[keyword] = all(value)
       else if (keyword === 'items' || (keyword === 'additionalProperties' && typeof value === 'object'))
         shown[keyword] = refer(value as JsonSchema)
       else shown[keyword] = value
@@ -83,7 +84,7 @@ const refusedFor: Readonly<Record<number, string>> = {
 }
 
 export function openApi2(api: MountedApi, address: string): object {
-  const { collected, refer } = collector(api.api, '#/definitions/', 'x-nullable')
+  const { collected, refer } = collector(api.api, '#/definitions/', 'x-nullable', inheritance)
   const refusals = (statuses: readonly number[]) =>
     statuses.map((status) => [status, { description: refusedFor[status], schema: refer(errorEnvelope) }])
   const paths = pathsOf(api, ({ access, pathParameters, query, body, answers, ...operation }) => {
@@ -138,7 +139,7 @@ export function openApi2(api: MountedApi, address: string): object {
 }
 
 export function openApi3(api: MountedApi, address: string): object {
-  const { collected, refer } = collector(api.api, '#/components/schemas/', 'nullable')
+  const { collected, refer } = collector(api.api, '#/components/schemas/', 'nullable', alternatives)
   const content = (schemas: readonly (readonly [string, JsonSchema])[]) =>
     Object.fromEntries(schemas.map(([type, schema]) => [type, { schema: refer(schema) }]))
   const refusals = (statuses: readonly number[]) =>

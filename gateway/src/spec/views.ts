@@ -19,6 +19,13 @@ export interface View {
   readonly always?: Members
   /** Left out where there is nothing to show. */
   readonly sometimes?: Members
+  /** What further members there are, as one of them says. */
+  readonly variants?: { readonly by: string; readonly of: Readonly<Record<string, Variant>> }
+}
+
+/** `title` as the published documents have it. */
+export interface Variant extends Pick<View, 'always' | 'sometimes'> {
+  readonly title: string
 }
 
 const said = (...names: readonly string[]): Members => Object.fromEntries(names.map((name) => [name, text]))
@@ -53,7 +60,7 @@ const postureQuery = named(
       _links: anything,
       createdAt: time,
       process: postureQueryProcess,
-      processes: listOf(postureQueryProcess),
+      processes: orNull(listOf(postureQueryProcess)),
       tags: anything,
       updatedAt: time,
     },
@@ -71,6 +78,33 @@ const claim = named(
     parserCriteria: orNull(text),
   }),
 )
+
+const texts = listOf(text)
+const osType = oneOf('Windows', 'WindowsServer', 'Android', 'iOS', 'Linux', 'macOS')
+const operatingSystem = named('operatingSystem', object({ type: osType, versions: orNull(texts) }))
+const process = { hashes: orNull(texts), osType, path: text }
+
+const postureChecks = {
+  DOMAIN: { title: 'Domain', always: { domains: texts } },
+  MAC: { title: 'MacAddress', always: { macAddresses: texts } },
+  MFA: {
+    title: 'Mfa',
+    always: { timeoutSeconds: whole },
+    sometimes: { ignoreLegacyEndpoints: flag, promptOnUnlock: flag, promptOnWake: flag },
+  },
+  OS: { title: 'OperatingSystem', always: { operatingSystems: listOf(operatingSystem) } },
+  PROCESS: {
+    title: 'Process',
+    always: { process: named('process', object(process, { signerFingerprint: text })) },
+  },
+  PROCESS_MULTI: {
+    title: 'ProcessMulti',
+    always: {
+      processes: listOf(named('processMulti', object({ ...process, signerFingerprints: texts }))),
+      semantic: oneOf('AllOf', 'AnyOf'),
+    },
+  },
+}
 
 export const views: Readonly<Record<string, View>> = {
   'api-sessions': {
@@ -129,6 +163,11 @@ export const views: Readonly<Record<string, View>> = {
       typeId: text,
     },
     sometimes: { disabledAt: time, disabledUntil: time },
+  },
+  'posture-check-types': { always: { operatingSystems: listOf(operatingSystem) } },
+  'posture-checks': {
+    always: { roleAttributes: texts, version: whole },
+    variants: { by: 'typeId', of: postureChecks },
   },
   services: {
     // wire: null where a list shows them for the sake of something else
