@@ -1,5 +1,12 @@
 import { unseal } from '@overlay/pki/init'
-import { checkContents, importSnapshot, type Manifest, readManifest, storedRows } from '@overlay/platform'
+import {
+  checkContents,
+  importSnapshot,
+  type Manifest,
+  readManifest,
+  requireUnused,
+  storedRows,
+} from '@overlay/platform'
 import { migrateTo, prepareSchemas } from '@overlay/platform/migrate'
 import { type Home, openHome } from './home.js'
 import { migrationsOf, rolesIn, services } from './schemas.js'
@@ -43,6 +50,7 @@ async function restore(
   home: Home,
   say: (line: string) => void,
 ): Promise<void> {
+  await requireUnused(ownerUrl, Object.keys(manifest.schemas))
   await prepareSchemas(ownerUrl, Object.values(rolesIn(ownerUrl, home.secrets)))
   for (const [schema, { migrations }] of Object.entries(manifest.schemas))
     await migrateTo(ownerUrl, schema, migrationsOf(schema), migrations)

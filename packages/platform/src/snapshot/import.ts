@@ -31,7 +31,27 @@ export async function importSnapshot(ownerUrl: string, { directory, manifest }: 
   await client.query('analyze')
 }
 
-/** Whoever writes anything leaves a row in the audit; from here to the commit nobody does. */
+/** Before anything is done to the database; schemas need not be there yet. */
+export async function requireUnused(ownerUrl: string, schemas: readonly string[]): Promise<void> {
+  await using connection = await openClient({ connectionString: ownerUrl, application_name: 'restore' })
+  const { client } = connection
+  for (const schema of schemas) {
+    const { rows } = await client.query<{ audit: string | null }>('select to_regclass($1) as audit', [
+      tableName(schema, 'audit'),
+    ])
+    if (rows[0]?.audit) await requireNoWrites(client, schema)
+  }
+}
+
+/** Whoever writes anything leaves a row in the audit, and most leave a number that stays. */
+async function requireNoWrites(client: pg.ClientBase, schema: string): Promise<void> {
+  const { rowCount } = await client.query(`
+    select from ${tableName(schema, 'stream')}
+     where number > 0 or exists (select from ${tableName(schema, 'audit')})`)
+  if (rowCount) throw new Error(`schema ${schema} is in use: a snapshot is read into an empty database only`)
+}
+
+/** From here to the commit nobody writes, and nobody has written. */
 async function requireUntouched(
   client: pg.ClientBase,
   schema: string,
@@ -41,8 +61,7 @@ async function requireUntouched(
   if (run.join() !== migrations.join())
     throw new Error(`schema ${schema} is at ${run.at(-1) ?? 'nothing'}, the snapshot at ${migrations.at(-1)}`)
   await client.query(`lock table ${tableName(schema, 'audit')} in share row exclusive mode`)
-  const { rowCount } = await client.query(`select from ${tableName(schema, 'audit')} limit 1`)
-  if (rowCount) throw new Error(`schema ${schema} is in use: a snapshot is read into an empty database only`)
+  await requireNoWrites(client, schema)
   const here = await tablesOf(client, schema)
   const wanted = tables.map((table) => copyTarget(schema, table))
   if (here.map((table) => copyTarget(schema, table)).join() !== wanted.join())

@@ -1,0 +1,273 @@
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
+import { type Database, maintenanceService, openDatabase, openHeld } from '@overlay/platform'
+import { Fault, type Finding } from '@overlay/rpc'
+import pino from 'pino'
+import sql from 'sql-template-tag'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { integrity } from '../src/rpc/jobs/integrity.js'
+import { type Owners, openJobs } from '../src/rpc/jobs/jobs.js'
+import { removeUnfinished, takeSnapshot } from '../src/rpc/jobs/snapshot.js'
+import { system } from './identity.js'
+
+type Owner = Owners[string]
+
+let database: TestDatabase
+let db: Database
+let snapshots: string
+let opened: AsyncDisposable[]
+beforeAll(async () => {
+  database = await testDatabase('identity')
+  db = openDatabase(database.urlOf('identity'), 'identity')
+})
+afterAll(async () => {
+  await db[Symbol.asyncDispose]()
+  await database[Symbol.asyncDispose]()
+})
+beforeEach(async () => {
+  await db.query(sql`delete from job`)
+  snapshots = await mkdtemp(join(tmpdir(), 'overlay-test-'))
+  opened = []
+})
+afterEach(async () => {
+  for (const one of opened.reverse()) await one[Symbol.asyncDispose]()
+  await rm(snapshots, { recursive: true })
+})
+
+/** Another replica; `pki` is what it asks beside its own schema. */
+function replica(pki: Partial<Owner> = {}, { maxBytes = 1 << 20, limitMs = 60_000 } = {}) {
+  const databaseUrl = database.urlOf('identity')
+  const own = maintenanceService({ schema: 'identity', databaseUrl, snapshots, checks: [] })
+  const owners = { identity: own, pki: { check: nothing, export: nothing, ...pki } }
+  const grounds = { db, databaseUrl, owners, snapshots, limitMs, maxBytes, log: pino({ enabled: false }) }
+  const jobs = openJobs(grounds)
+  opened.push(jobs)
+  const { startIntegrityRun, getIntegrityRun } = integrity(grounds, jobs)
+  return {
+    jobs,
+    start: (fix = false) => startIntegrityRun({ fix }, system()),
+    results: () => getIntegrityRun({}, system()),
+    snapshot: (context = system()) => takeSnapshot(grounds, jobs)({}, context),
+    removeUnfinished: () => removeUnfinished(grounds),
+  }
+}
+
+async function* nothing(): AsyncGenerator<never> {}
+
+/** A check that says what it is given, and ends when it is told to. */
+function slowCheck() {
+  const told: Finding[][] = []
+  let go: () => void = () => undefined
+  let isOver = false
+  const check: Owner['check'] = async function* (_request, { signal }) {
+    while (!isOver || told.length > 0) {
+      for (const findings of told.splice(0)) yield { findings }
+      if (isOver) return
+      await new Promise<void>((resolve) => {
+        go = resolve
+        signal.addEventListener('abort', () => resolve(), { once: true })
+      })
+      signal.throwIfAborted()
+    }
+  }
+  return {
+    check,
+    tell(...findings: Finding[]) {
+      told.push(findings)
+      go()
+    },
+    end() {
+      isOver = true
+      go()
+    },
+  }
+}
+
+const finding = (description: string, fixed = false): Finding => ({ description, fixed })
+const refused = expect.objectContaining({ code: 'RATE_LIMITED' })
+const ended = async ({ results }: Pick<ReturnType<typeof replica>, 'results'>) => {
+  await expect.poll(async () => (await results()).inProgress).toBe(false)
+  return results()
+}
+
+test('before the first run there is nothing to tell', async () => {
+  expect(await replica().results()).toEqual({
+    inProgress: false,
+    fixing: false,
+    tooMany: false,
+    startedAtMs: 0,
+    endedAtMs: 0,
+    error: '',
+    findings: [],
+  })
+})
+
+test('one run at a time over all replicas, whether it repairs or not; the next begins when it has ended', async () => {
+  const slow = slowCheck()
+  const [one, other] = [replica(slow), replica()]
+  await one.start()
+  await expect(one.start()).rejects.toEqual(refused)
+  await expect(other.start(true)).rejects.toEqual(refused)
+  expect(await other.results()).toMatchObject({ inProgress: true, fixing: false, endedAtMs: 0 })
+  slow.end()
+  expect(await ended(other)).toMatchObject({ error: '', findings: [] })
+  await other.start(true)
+  expect(await ended(one)).toMatchObject({ fixing: true, error: '' })
+})
+
+test('of two that begin at the same time one wins', async () => {
+  const slow = slowCheck()
+  const replicas = [replica(slow), replica(slow), replica(slow)]
+  const outcomes = await Promise.allSettled(replicas.map(({ start }) => start()))
+  expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected', 'rejected'])
+})
+
+test('findings are there while the run is under way, and those of the run before are not', async () => {
+  const slow = slowCheck()
+  const one = replica(slow)
+  await one.start()
+  slow.tell(finding('first'), finding('second', true))
+  await expect.poll(async () => (await one.results()).findings).toHaveLength(2)
+  expect(await one.results()).toMatchObject({
+    inProgress: true,
+    findings: [finding('first'), finding('second', true)],
+  })
+  slow.end()
+  await ended(one)
+  await replica().start()
+  expect((await ended(one)).findings).toEqual([])
+})
+
+test.each([
+  [1000, 1000, false],
+  [1500, 1000, true],
+])('of %i findings %i are listed', async (found, listed, tooMany) => {
+  const slow = slowCheck()
+  const one = replica(slow)
+  slow.tell(...Array.from({ length: found - 700 }, (_, i) => finding(`a${i}`)))
+  slow.tell(...Array.from({ length: 700 }, (_, i) => finding(`b${i}`)))
+  slow.end()
+  await one.start()
+  const results = await ended(one)
+  expect([results.findings.length, results.tooMany]).toEqual([listed, tooMany])
+})
+
+test.each([
+  ['a part that does not answer', new Fault('UNAVAILABLE'), 'A part of the controller does not answer'],
+  ['what only the log may know', new Error('select secret'), 'An unhandled error occurred'],
+])('a run ends with its first failure: %s', async (_which, err, said) => {
+  const one = replica({ check: () => failing(err) })
+  await one.start()
+  expect(await ended(one)).toMatchObject({ error: said, findings: [] })
+})
+
+test('a run whose replica is cut off from the database is over, and its successor is not disturbed', async () => {
+  const slow = slowCheck()
+  const one = replica(slow)
+  await one.start()
+  await using owner = openDatabase(database.ownerUrl, 'identity')
+  await owner.query(
+    sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'identity job'`,
+  )
+  expect((await ended(one)).error).not.toBe('')
+  const next = slowCheck()
+  const other = replica(next)
+  await other.start()
+  slow.tell(finding('too late'))
+  next.tell(finding('in time'))
+  next.end()
+  expect((await ended(other)).findings).toEqual([finding('in time')])
+})
+
+test('a run whose replica says nothing of its end is ended by whoever looks', async () => {
+  await db.query(sql`
+    insert into job (name, run, is_fixing, started_at) values ('integrity', gen_random_uuid(), true, now())`)
+  const one = replica()
+  expect(await one.results()).toMatchObject({
+    inProgress: false,
+    fixing: true,
+    error: 'the process that was at it is gone',
+  })
+  await one.start()
+})
+
+test('a process that stops ends its run first', async () => {
+  const slow = slowCheck()
+  const one = replica(slow)
+  await one.start()
+  await one.jobs[Symbol.asyncDispose]()
+  expect(await replica().results()).toMatchObject({
+    inProgress: false,
+    error: expect.stringContaining('stopped'),
+  })
+})
+
+test('a snapshot is a directory that appears when it is whole', async () => {
+  const one = replica()
+  const { name } = await one.snapshot()
+  expect(await readdir(snapshots)).toEqual([name])
+  expect((await readdir(join(snapshots, name))).sort()).toEqual(['identity', 'manifest.json'])
+})
+
+test('of two snapshots at once one wins, and for a minute there is no other', async () => {
+  const outcomes = await Promise.allSettled([replica().snapshot(), replica().snapshot()])
+  expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+  await expect(replica().snapshot()).rejects.toEqual(refused)
+  await db.query(sql`update job set ended_at = ended_at - interval '61 seconds'`)
+  await replica().snapshot()
+})
+
+test('a snapshot and a check do not wait for each other', async () => {
+  const slow = slowCheck()
+  const one = replica(slow)
+  await one.start()
+  await one.snapshot()
+  slow.end()
+  await ended(one)
+})
+
+test.each([
+  ['one owner fails', { pki: { export: () => failing() } }],
+  ['it grows too large', { limits: { maxBytes: 10 } }],
+  ['it takes too long', { pki: { export: endless }, limits: { limitMs: 50 } }],
+])('nothing stays of a snapshot when %s, and the next may begin at once', async (_why, given) => {
+  const { pki, limits } = given as { pki?: Partial<Owner>; limits?: object }
+  await expect(replica(pki, limits).snapshot()).rejects.toThrow()
+  expect(await readdir(snapshots)).toEqual([])
+  await replica().snapshot()
+})
+
+async function* failing(err = new Error('disk full')): AsyncGenerator<never> {
+  yield await Promise.reject(err)
+}
+
+async function* endless(_request: unknown, { signal }: { signal: AbortSignal }): AsyncGenerator<never> {
+  await new Promise((resolve) => signal.addEventListener('abort', resolve))
+}
+
+test('whoever does not wait for the end of a snapshot is told that it goes on, and so it does', async () => {
+  const abort = new AbortController()
+  const one = replica({
+    async *export() {
+      abort.abort()
+      yield* nothing()
+    },
+  })
+  await expect(one.snapshot({ ...system(), signal: abort.signal })).rejects.toEqual(
+    expect.objectContaining({ code: 'TIMEOUT', detail: 'the snapshot goes on' }),
+  )
+  await expect
+    .poll(async () => (await readdir(snapshots)).map((name) => name.endsWith('.unfinished')))
+    .toEqual([false])
+})
+
+test('what a replica left behind that died at a snapshot is removed, what one is at is not', async () => {
+  const [dead, alive] = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222']
+  opened.push(await openHeld(database.urlOf('identity'), 'identity', alive))
+  for (const name of [`x-${dead}.unfinished`, `x-${alive}.unfinished`, `x-${dead}`, 'other'])
+    await mkdir(join(snapshots, name))
+  await replica().removeUnfinished()
+  expect((await readdir(snapshots)).sort()).toEqual(['other', `x-${dead}`, `x-${alive}.unfinished`].sort())
+})
