@@ -69,7 +69,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     running: options.enrollmentsRunning,
     waiting: options.enrollmentsWaiting,
   })
-  const enroll = enroller({ history, owners, keyring, queued, now, log })
+  const enroll = enroller({ history, owners, followed, keyring, queued, now })
   return {
     entities: entities(creating, options.settled),
     changes: changeService(

@@ -99,16 +99,11 @@ test('a token whose claim has run out may be claimed anew, but what the owner ha
   const { id, token } = await pki.wish({})
   await pki.history.db.query(sql`
     update enrollment set claimed_until = now() - interval '1 s', claim_hash = 'of another' where id = ${id}`)
-  pki.added.push({
-    identityId: '',
-    enrollmentId: id,
-    certPem: 'first',
-    isIssuedByNetwork: true,
-    caId: '',
-    peerCertificates: [],
-    username: '',
-    password: '',
-  })
+  const first = { enrollmentId: id, certPem: 'first', isIssuedByNetwork: true }
+  await pki.owners.identity.addAuthenticator(
+    { ...first, identityId: '', username: '', password: '', caId: '', peerCertificates: [] },
+    context,
+  )
   expect(await faultOf(pki.enroll({ token, csrPem: newCsr() }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
   expect(await rowOf(id)).toBeUndefined()
 })

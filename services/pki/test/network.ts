@@ -48,6 +48,38 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
       'transit-routers': rowsOf('transit-routers'),
     }),
   }
+  /** A change of another service. */
+  const note = async (schema: 'identity' | 'sessions', kind: string, id: string, json: object | null) => {
+    const change: RowChange = { kind, id, before: null, after: json, told: json }
+    if (json) told.set(id, { kind, json })
+    else told.delete(id)
+    const { position } = await owners[schema].write(context, async () => ({ result: id, changes: [change] }))
+    return position
+  }
+
+  const fakes: Owners = {
+    identity: {
+      async addAuthenticator(request) {
+        const { enrollmentId } = request
+        const created = !added.some((other) => other.enrollmentId === enrollmentId)
+        if (created) added.push(request)
+        const position = created
+          ? await note('identity', 'authenticators', enrollmentId, { enrollmentId })
+          : await owners.identity.head()
+        return { authenticatorId: enrollmentId, created, position }
+      },
+    },
+    sessions: {
+      async admitRouter(request) {
+        admitted.push(request)
+        const router = told.get(request.routerId)
+        const json = { ...router?.json, isVerified: true }
+        const position = await note('sessions', router?.kind ?? '', request.routerId, json)
+        return { id: request.routerId, position }
+      },
+    },
+  }
+
   const service = await openService({
     history,
     bus: noBus,
@@ -58,21 +90,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     routerMinutes: 60,
     enrollmentsRunning: 2,
     enrollmentsWaiting: 100,
-    owners: {
-      identity: {
-        async addAuthenticator(request) {
-          const created = !added.some(({ enrollmentId }) => enrollmentId === request.enrollmentId)
-          if (created) added.push(request)
-          return { authenticatorId: request.enrollmentId, created, position: undefined }
-        },
-      },
-      sessions: {
-        async admitRouter(request) {
-          admitted.push(request)
-          return { id: request.routerId, position: undefined }
-        },
-      },
-    },
+    owners: fakes,
     viewers: {
       identity: viewerOf(names),
       sessions: viewerOf(names),
@@ -82,13 +100,11 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     ...more,
   })
 
-  /** A change of another service, with all that follows from it here. */
-  const tell = async (schema: 'identity' | 'sessions', kind: string, id: string, json: object | null) => {
-    const change: RowChange = { kind, id, before: null, after: json, told: json }
-    if (json) told.set(id, { kind, json })
-    else told.delete(id)
-    const { position } = await owners[schema].write(context, async () => ({ result: id, changes: [change] }))
+  /** With all that follows from it here. */
+  const tell: typeof note = async (schema, kind, id, json) => {
+    const position = await note(schema, kind, id, json)
     await service.changes.reach({ schema, position }, context)
+    return position
   }
 
   const outstanding = async (): Promise<readonly Row[]> => {
@@ -100,6 +116,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     ...service,
     history,
     sources,
+    owners: fakes,
     added,
     admitted,
     names,

@@ -5,14 +5,12 @@ import {
   type Following,
   type History,
   type Names,
-  type RowChange,
   references,
   type Source,
-  type Tx,
 } from '@overlay/platform'
 import type { Logger } from 'pino'
 import sql, { raw } from 'sql-template-tag'
-import { endOfOwner } from '../store/enrollments.js'
+import { endOfOwners } from '../store/enrollments.js'
 import type { Grants } from '../store/grants.js'
 import { identityEffects, sessionsEffects } from './effects.js'
 
@@ -67,10 +65,4 @@ export function checksOf({ history, names, grants, sources, followed, log }: Che
       repair: endOfOwners,
     }),
   ]
-}
-
-async function endOfOwners(tx: Tx, gone: readonly string[]): Promise<RowChange[]> {
-  const changes: RowChange[] = []
-  for (const id of gone) changes.push(...(await endOfOwner(tx, id)))
-  return changes
 }

@@ -2,11 +2,11 @@ import type { Effects, RowChange, Tx } from '@overlay/platform'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
 import { noWish } from '../domain/enrollment.js'
 import {
-  endEnrollment,
+  endEnrollments,
   endOfAllBut,
-  endOfOwner,
+  endOfOwners,
   endOfRouterBut,
-  insertEnrollment,
+  insertEnrollments,
 } from '../store/enrollments.js'
 import type { Grants } from '../store/grants.js'
 
@@ -18,51 +18,83 @@ interface Told {
   readonly isEdge?: boolean // router: of the edge, or transit
 }
 
-type Effect = (tx: Tx, change: Change, told: Told | undefined) => Promise<readonly RowChange[]>
-
-async function inOrder(tx: Tx, changes: readonly Change[], effect: Effect): Promise<readonly RowChange[]> {
-  const own: RowChange[] = []
-  for (const change of changes) own.push(...(await effect(tx, change, toldBy(change))))
-  return own
-}
-
 const toldBy = ({ json }: Change): Told | undefined =>
   json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as Told) : undefined
 
 /** Rows of a load have no time of their own. What is younger than this may belong to something newer than the load. */
 const beforeTheLoad = (): Date => new Date(Date.now() - 3_600_000)
 
-/** An identity that wants an enrollment gets it; what its redeeming left behind goes, and all goes with the identity. */
+/** What a change of identity means here. */
+interface Step {
+  readonly sort: 'wanted' | 'redeemed' | 'gone'
+  readonly id: string // of the identity, or of the redeemed enrollment
+  readonly wish?: EnrollmentWish
+}
+
+function stepOf(change: Change): Step | undefined {
+  const told = toldBy(change)
+  if (change.kind === 'authenticators')
+    return told?.enrollmentId ? { sort: 'redeemed', id: told.enrollmentId } : undefined
+  if (!told) return { sort: 'gone', id: change.id }
+  return told.enrollmentWanted && { sort: 'wanted', id: change.id, wish: told.enrollmentWanted }
+}
+
+/** Neighbours of one sort, which go in one statement. */
+function runsOf(changes: readonly Change[]): readonly (readonly Step[])[] {
+  const runs: Step[][] = []
+  for (const step of changes.flatMap((change) => stepOf(change) ?? [])) {
+    const run = runs.at(-1)
+    if (run?.[0]?.sort === step.sort) run.push(step)
+    else runs.push([step])
+  }
+  return runs
+}
+
+/** An identity that wants an enrollment gets it; what is redeemed goes, and all goes with the identity. */
 export function identityEffects(grants: Grants): Effects {
-  const effect: Effect = async (tx, { kind, id }, told) => {
-    if (kind === 'authenticators') return told?.enrollmentId ? endEnrollment(tx, told.enrollmentId) : []
-    if (!told) return endOfOwner(tx, id)
-    return told.enrollmentWanted ? insertEnrollment(tx, await grants.made(told.enrollmentWanted)) : []
+  const take = async (tx: Tx, run: readonly Step[]): Promise<readonly RowChange[]> => {
+    const ids = run.map(({ id }) => id)
+    switch (run[0]?.sort) {
+      case 'wanted':
+        return insertEnrollments(
+          tx,
+          await Promise.all(run.flatMap(({ wish }) => (wish ? grants.made(wish) : []))),
+        )
+      case 'redeemed':
+        return endEnrollments(tx, ids)
+      default:
+        return endOfOwners(tx, ids)
+    }
+  }
+  const apply = async (tx: Tx, changes: readonly Change[]): Promise<readonly RowChange[]> => {
+    const own: RowChange[] = []
+    for (const run of runsOf(changes)) own.push(...(await take(tx, run)))
+    return own
   }
   return {
     kinds: ['identities', 'authenticators'],
-    concerns(change) {
-      const told = toldBy(change)
-      if (change.kind === 'authenticators') return Boolean(told?.enrollmentId)
-      return !told || told.enrollmentWanted !== undefined
-    },
-    apply: (tx, changes) => inOrder(tx, changes, effect),
+    concerns: (change) => stepOf(change) !== undefined,
+    apply,
     async reload(tx, rows) {
       const living = rows.filter(({ kind }) => kind === 'identities').map(({ id }) => id)
-      return [...(await inOrder(tx, rows, effect)), ...(await endOfAllBut(tx, living, beforeTheLoad()))]
+      return [...(await apply(tx, rows)), ...(await endOfAllBut(tx, living, beforeTheLoad()))]
     },
   }
 }
 
 /** A router that has not enrolled has the one enrollment that it names, all others have none. */
 export function sessionsEffects(grants: Grants): Effects {
-  const effect: Effect = async (tx, { id }, told) => {
-    if (!told) return endOfOwner(tx, id)
+  const follow = async (tx: Tx, { id }: Change, told: Told | undefined): Promise<readonly RowChange[]> => {
+    if (!told) return endOfOwners(tx, [id])
     if (told.isVerified || !told.enrollmentId) return endOfRouterBut(tx, id)
     const made = await grants.made(wishOf(id, told.enrollmentId, told.isEdge !== false))
-    return [...(await endOfRouterBut(tx, id, made.id)), ...(await insertEnrollment(tx, made))]
+    return [...(await endOfRouterBut(tx, id, made.id)), ...(await insertEnrollments(tx, [made]))]
   }
-  const apply: Effects['apply'] = (tx, changes) => inOrder(tx, changes, effect)
+  const apply: Effects['apply'] = async (tx, changes) => {
+    const own: RowChange[] = []
+    for (const change of changes) own.push(...(await follow(tx, change, toldBy(change))))
+    return own
+  }
   return { kinds: ['edge-routers', 'transit-routers'], apply, reload: apply }
 }
 

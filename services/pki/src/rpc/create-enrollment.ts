@@ -2,7 +2,7 @@ import type { History, Names } from '@overlay/platform'
 import { type Context, type EnrollmentWish, Fault, invalid, notFound, type Written } from '@overlay/rpc'
 import { noWish, type Objection, objectionTo } from '../domain/enrollment.js'
 import { findCa } from '../store/cas.js'
-import { insertEnrollment, isOutstanding, renewEnrollment } from '../store/enrollments.js'
+import { insertEnrollments, isOutstanding, renewEnrollment } from '../store/enrollments.js'
 import type { Grants } from '../store/grants.js'
 
 export interface Creating {
@@ -84,7 +84,7 @@ async function store(
 ): Promise<Written> {
   const made = await grants.made(wish)
   const { position } = await history.write(context, async (tx) => {
-    const changes = await insertEnrollment(tx, made)
+    const changes = await insertEnrollments(tx, [made])
     if (changes.length === 0) throw exists(wish.method)
     return { result: made.id, changes }
   })

@@ -14,13 +14,13 @@ const storedOf = (row: Parameters<typeof rowOf>[1]) => rowOf(enrollment, row) as
 const change = (id: string, before: StoredEnrollment | null, after: StoredEnrollment | null): RowChange =>
   changeOf(enrollment, id, before as AnyRow | null, after as AnyRow | null)
 
-async function findWhere(db: Db, which: Sql): Promise<readonly StoredEnrollment[]> {
-  const { rows } = await db.query(sql`select ${columns} from enrollment where ${which}`)
+async function findWhere(db: Db, which: Sql, name?: string): Promise<readonly StoredEnrollment[]> {
+  const { rows } = await db.query(sql`select ${columns} from enrollment where ${which}`, name)
   return rows.map(storedOf)
 }
 
 export const findByToken = async (db: Db, token: string): Promise<StoredEnrollment | undefined> =>
-  (await findWhere(db, sql`token = ${token}`))[0]
+  (await findWhere(db, sql`token = ${token}`, 'enrollment-by-token'))[0]
 
 /** Of many entities at once: identities, or routers. */
 export const findOf = (
@@ -30,32 +30,52 @@ export const findOf = (
 ): Promise<readonly StoredEnrollment[]> => findWhere(db, sql`${raw(owner)} = any(${ids})`)
 
 export const isOutstanding = async (db: Db, identityId: string, method: string): Promise<boolean> =>
-  (await findWhere(db, sql`identity_id = ${identityId} and method = ${method}`)).length > 0
+  (await findWhere(db, sql`identity_id = ${identityId} and method = ${method}`, 'outstanding-enrollment'))
+    .length > 0
 
-/** Stores it, unless it is there or has ended, one of its method is outstanding, or its authority has gone. */
-export async function insertEnrollment(tx: Tx, made: Enrollment): Promise<readonly RowChange[]> {
-  const { rows } = await tx.query(sql`
+/**
+ * Stores those that are not there and have not ended, while none of their method is outstanding and their authority
+ * lives.
+ */
+export async function insertEnrollments(tx: Tx, made: readonly Enrollment[]): Promise<readonly RowChange[]> {
+  const list = made.map(({ identityId, edgeRouterId, transitRouterId, caId, expiresAt, ...rest }) => ({
+    ...rest,
+    identity_id: identityId,
+    edge_router_id: edgeRouterId,
+    transit_router_id: transitRouterId,
+    ca_id: caId,
+    expires_at: expiresAt,
+  }))
+  const { rows } = await tx.query(
+    sql`
     insert into enrollment
            (id, token, method, identity_id, edge_router_id, transit_router_id, ca_id, username, expires_at, jwt)
-    select ${made.id}, ${made.token}, ${made.method}, ${made.identityId}, ${made.edgeRouterId},
-           ${made.transitRouterId}, ${made.caId}, ${made.username}, ${made.expiresAt}::timestamptz, ${made.jwt}
-     where not exists (select from ended_enrollment where id = ${made.id})
-       and (${made.caId}::text is null or exists (select from ca where id = ${made.caId} for key share))
+    select id, token, method, identity_id, edge_router_id, transit_router_id, ca_id, username, expires_at, jwt
+      from jsonb_to_recordset(${JSON.stringify(list)}::jsonb) as made (
+           id text, token text, method text, identity_id text, edge_router_id text, transit_router_id text,
+           ca_id text, username text, expires_at timestamptz, jwt text)
+     where not exists (select from ended_enrollment where ended_enrollment.id = made.id)
+       and (made.ca_id is null or exists (select from ca where ca.id = made.ca_id for key share))
         on conflict do nothing
- returning ${columns}`)
-  return rows.map((row) => change(made.id, null, storedOf(row)))
+ returning ${columns}`,
+    'insert-enrollments',
+  )
+  return rows.map((row) => change(String(row.id), null, storedOf(row)))
 }
 
 /** Deletes, and remembers. */
-async function end(tx: Tx, which: Sql): Promise<readonly RowChange[]> {
-  const { rows } = await tx.query(sql`
+async function end(tx: Tx, which: Sql, name?: string): Promise<readonly RowChange[]> {
+  const { rows } = await tx.query(
+    sql`
     with gone as (
          delete from enrollment where ${which} returning ${columns}),
          ended as (
          insert into ended_enrollment (id, owner_id)
          select id, coalesce(identity_id, edge_router_id, transit_router_id) from gone
              on conflict do nothing)
-  select ${columns} from gone`)
+  select ${columns} from gone`,
+    name,
+  )
   return rows.map((row) => change(String(row.id), storedOf(row), null))
 }
 
@@ -66,7 +86,8 @@ export async function rememberEnded(tx: Tx, id: string, ownerId: string): Promis
   )
 }
 
-export const endEnrollment = (tx: Tx, id: string): Promise<readonly RowChange[]> => end(tx, sql`id = ${id}`)
+export const endEnrollments = (tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> =>
+  end(tx, sql`id = any(${ids})`, 'end-enrollments')
 
 /** Nobody can redeem them any more. */
 export const endOfCa = (tx: Tx, caId: string): Promise<readonly RowChange[]> => end(tx, sql`ca_id = ${caId}`)
@@ -76,12 +97,12 @@ export const endOfRouterBut = (tx: Tx, id: string, enrollmentId = ''): Promise<r
   end(tx, sql`(edge_router_id = ${id} or transit_router_id = ${id}) and id <> ${enrollmentId}`)
 
 /** Who was to enroll is gone: nobody will tell of its enrollments again. */
-export async function endOfOwner(tx: Tx, id: string): Promise<readonly RowChange[]> {
+export async function endOfOwners(tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> {
   const changes = await end(
     tx,
-    sql`identity_id = ${id} or edge_router_id = ${id} or transit_router_id = ${id}`,
+    sql`identity_id = any(${ids}) or edge_router_id = any(${ids}) or transit_router_id = any(${ids})`,
   )
-  await tx.query(sql`delete from ended_enrollment where owner_id = ${id}`)
+  await tx.query(sql`delete from ended_enrollment where owner_id = any(${ids})`)
   return changes
 }
 
@@ -115,11 +136,14 @@ const CLAIM_SECONDS = 15
 
 /** While a claim lives everybody else is refused; when it has run out anybody with the token may claim anew. */
 export async function claim(db: Db, { id, token }: Enrollment, hash: string): Promise<boolean> {
-  const { rows } = await db.query(sql`
+  const { rows } = await db.query(
+    sql`
     update enrollment
        set claimed_until = clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}), claim_hash = ${hash}
      where id = ${id} and token = ${token} and (claimed_until is null or claimed_until < clock_timestamp())
- returning id`)
+ returning id`,
+    'claim-enrollment',
+  )
   return rows.length > 0
 }
 

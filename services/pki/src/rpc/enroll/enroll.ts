@@ -1,20 +1,20 @@
-import type { History, Queue } from '@overlay/platform'
+import { answerAnyway, type Following, type History, openLimit, type Queue } from '@overlay/platform'
 import { type Context, type EnrollRequest, type EnrollResponse, Fault, faults } from '@overlay/rpc'
-import type { Logger } from 'pino'
-import { claim, endEnrollment, findByToken, release, type StoredEnrollment } from '../../store/enrollments.js'
+import { claim, findByToken, release, type StoredEnrollment } from '../../store/enrollments.js'
 import type { Keyring } from '../../store/keyring.js'
 import { ott, ottca, updb } from './identity-methods.js'
-import type { Issued, Method, Offer, Owners } from './offer.js'
+import type { Admitted, Issued, Method, Offer, Owners } from './offer.js'
 import { erott, trott } from './router-methods.js'
 
 export interface Enrolling {
   readonly history: History
   readonly owners: Owners
+  /** Enrollments end when the owner's changes say that they are redeemed. */
+  readonly followed: Readonly<Record<keyof Owners, Pick<Following, 'reach'>>>
   keyring(): Promise<Keyring>
   /** For checking and signing, which take milliseconds of a core. */
   readonly queued: Queue
   readonly now: () => Date
-  readonly log: Logger
 }
 
 /** Makes a token into an identity or a router. The order of the steps is the order of the checks. */
@@ -42,9 +42,9 @@ export function enroller(
 
     const offer = await enrolling.queued(() => read(request, enrollment), context.signal)
     if (!(await claim(history.db, enrollment, offer.hash))) throw new Fault('INVALID_ENROLLMENT_TOKEN')
-    const { issued, isFirst } = await redeem(enrolling, enrollment, offer, context)
-    await end(enrolling, enrollment, context)
-    if (!isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
+    const { issued, admitted } = await redeem(enrolling, enrollment, offer, context)
+    await untilEnded(enrolling, enrollment, admitted, context)
+    if (!admitted.isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
     return { method: enrollment.method, ...issued }
   }
 }
@@ -54,10 +54,10 @@ async function redeem(
   enrollment: StoredEnrollment,
   offer: Offer,
   context: Context,
-): Promise<{ readonly issued: Issued; readonly isFirst: boolean }> {
+): Promise<{ readonly issued: Issued; readonly admitted: Admitted }> {
   try {
     const issued = await queued(async () => offer.issue(await keyring()), context.signal)
-    return { issued, isFirst: await offer.admit(issued, context) }
+    return { issued, admitted: await offer.admit(issued, context) }
   } catch (err) {
     // refused: nothing came of it. Whatever else it was, the owner may have heard: the claim runs out by itself
     if (isRefusal(err)) await release(history.db, enrollment, offer.hash)
@@ -69,11 +69,17 @@ async function redeem(
 
 const isRefusal = (err: unknown): boolean => err instanceof Fault && faults[err.code][0] < 500
 
-/** The owner has it: should this fail, its change row leads to the same end. */
-async function end({ history, log }: Enrolling, { id }: StoredEnrollment, context: Context): Promise<void> {
-  try {
-    await history.write(context, async (tx) => ({ result: id, changes: await endEnrollment(tx, id) }))
-  } catch (err) {
-    log.warn({ err, enrollmentId: id, requestId: context.requestId }, 'redeemed enrollment not deleted yet')
-  }
+const END_MS = 5000 // of the 10 s that a request may take: the answer needs some too
+
+/** The owner has it: should this take too long, it comes to the same end later. */
+async function untilEnded(
+  { followed }: Enrolling,
+  { identityId }: StoredEnrollment,
+  { position }: Admitted,
+  { signal }: Context,
+): Promise<void> {
+  if (!position) return
+  const owner = identityId ? 'identity' : 'sessions'
+  using limit = openLimit(END_MS, signal)
+  await answerAnyway(owner, followed[owner].reach(position, limit.signal))
 }

@@ -3,7 +3,11 @@ import { Fault, invalid } from '@overlay/rpc'
 import { issueLeaf } from '../../domain/certificate.js'
 import { forYears } from '../../domain/signer.js'
 import { findCa } from '../../store/cas.js'
-import { csrOf, hashOf, type Method, nothingIssued, type Owners } from './offer.js'
+import { type Admitted, csrOf, hashOf, type Method, nothingIssued, type Owners } from './offer.js'
+
+type Added = Awaited<ReturnType<Owners['identity']['addAuthenticator']>>
+
+const admitted = ({ created, position }: Added): Admitted => ({ isFirst: created, position })
 
 const nobody = {
   certPem: '',
@@ -33,7 +37,7 @@ export const ott =
       },
       async admit({ certPem }, context) {
         const redeemed = { identityId: identityId ?? '', enrollmentId: id, certPem, isIssuedByNetwork: true }
-        return (await identity.addAuthenticator({ ...nobody, ...redeemed }, context)).created
+        return admitted(await identity.addAuthenticator({ ...nobody, ...redeemed }, context))
       },
     }
   }
@@ -56,7 +60,7 @@ export const updb =
           username: username ?? '',
           password,
         }
-        return (await identity.addAuthenticator({ ...nobody, ...redeemed }, context)).created
+        return admitted(await identity.addAuthenticator({ ...nobody, ...redeemed }, context))
       },
     }
   }
@@ -76,7 +80,7 @@ export const ottca =
       issue: async () => nothingIssued,
       async admit(_, context) {
         const redeemed = { identityId: identityId ?? '', enrollmentId: id, caId: ca.id, peerCertificates }
-        return (await identity.addAuthenticator({ ...nobody, ...redeemed }, context)).created
+        return admitted(await identity.addAuthenticator({ ...nobody, ...redeemed }, context))
       },
     }
   }

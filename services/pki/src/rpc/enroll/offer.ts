@@ -6,6 +6,7 @@ import {
   Fault,
   type IdentityServiceService,
   type Methods,
+  type Position,
   type SessionsServiceService,
 } from '@overlay/rpc'
 import { type Csr, CsrError, readCsr } from '../../domain/csr.js'
@@ -18,8 +19,15 @@ export interface Offer {
   readonly hash: string
   /** Signs what the answer carries. */
   issue(keyring: Keyring): Promise<Issued>
-  /** Tells the owner of the identity or router. False: the enrollment was redeemed before. */
-  admit(issued: Issued, context: Context): Promise<boolean>
+  /** Tells the owner of the identity or router. */
+  admit(issued: Issued, context: Context): Promise<Admitted>
+}
+
+export interface Admitted {
+  /** False: the enrollment was redeemed before. */
+  readonly isFirst: boolean
+  /** Where the owner's changes say that it is redeemed. */
+  readonly position: Position | undefined
 }
 
 export type Issued = Omit<EnrollResponse, 'method'>

@@ -34,8 +34,9 @@ const routerMethod =
       },
       async admit({ certPem }, context) {
         const fingerprint = fingerprintOf(certPem)
-        await sessions.admitRouter({ routerId, enrollmentId: enrollment.id, certPem, fingerprint }, context)
-        return true
+        const admitted = { routerId, enrollmentId: enrollment.id, certPem, fingerprint }
+        const { position } = await sessions.admitRouter(admitted, context)
+        return { isFirst: true, position }
       },
     }
   }
