@@ -1,0 +1,273 @@
+import { Access, type Context, type Positions } from '@overlay/rpc'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { admin, as, type Network, openNetwork, type Replica } from './network.js'
+
+let network: Network
+let policy: Replica
+let other: Replica
+beforeAll(async () => {
+  network = await openNetwork()
+  policy = await network.replica()
+  other = await network.replica()
+})
+afterAll(() => network[Symbol.asyncDispose]())
+
+let made = 0
+const newName = () => `n${++made}`
+const whole = (replica = policy) => replica.engine.confirm(AbortSignal.timeout(5000))
+const bytes = (value: object) => Buffer.from(JSON.stringify(value))
+const parsed = (json: Uint8Array): unknown => JSON.parse(Buffer.from(json).toString())
+
+const check = (body: object) =>
+  policy.create('posture-checks', { name: newName(), typeId: 'DOMAIN', domains: ['a.example'], ...body })
+const caller = (identityId: string, apiSessionId = 's1'): Context => as({ identityId, apiSessionId })
+const say = (identityId: string, ...responses: object[]) =>
+  policy.policy.submitPosture({ responses: responses.map(bytes) }, caller(identityId))
+const domain = (name: string) => ({ id: 'any', typeId: 'DOMAIN', domain: name })
+
+/** Somebody who may dial a service if a check lets it. */
+async function guarded(checkId: string, more: object = {}) {
+  const alice = newName()
+  await network.identity.put(alice, { isAdmin: false })
+  await network.sessions.put(`r-${alice}`, {})
+  const service = await policy.create('services', { name: newName(), encryptionRequired: true })
+  const base = { semantic: 'AnyOf', identityRoles: [`@${alice}`], serviceRoles: [`@${service}`] }
+  const edgeRouterRoles = [`@r-${alice}`]
+  await policy.create('edge-router-policies', { ...base, name: newName(), edgeRouterRoles })
+  await policy.create('service-edge-router-policies', { ...base, name: newName(), edgeRouterRoles })
+  const dial = { ...base, type: 'Dial', postureCheckRoles: [`@${checkId}`], ...more }
+  const policyId = await policy.create('service-policies', { ...dial, name: newName() })
+  await whole()
+  return { alice, service, policyId }
+}
+
+const authorize = (
+  { alice, service }: { alice: string; service: string },
+  positions: Positions = {},
+  replica = policy,
+) => {
+  const request = { identityId: alice, serviceId: service, access: Access.ACCESS_DIAL, isAdmin: false }
+  return replica.policy.authorize({ ...request, apiSessionId: 's1' }, { ...admin, positions })
+}
+
+test('a service is refused until what was said passes, and the refusal says which checks fail', async () => {
+  const checkId = await check({})
+  const who = await guarded(checkId)
+  const refused = {
+    code: 'INVALID_POSTURE',
+    detail: `Failed to pass posture checks for service policies: [${who.policyId}]`,
+    data: { [who.policyId]: [{ id: checkId, isPassing: false, typeId: 'DOMAIN' }] },
+  }
+  await expect(authorize(who)).rejects.toMatchObject(refused)
+  await say(who.alice, domain('b.example'))
+  await expect(authorize(who)).rejects.toMatchObject(refused)
+  const { position } = await say(who.alice, domain('A.example'))
+  if (!position) throw new Error('nothing was told')
+  const allowed = await authorize(who, { policy: position })
+  expect(allowed).toMatchObject({ policyIds: [who.policyId], routerIds: [`r-${who.alice}`] })
+  expect(await authorize(who, { policy: position }, other)).toMatchObject({ policyIds: [who.policyId] })
+})
+
+test('one policy that lets through is enough, and it alone is named', async () => {
+  const who = await guarded(await check({}))
+  const roles = { identityRoles: [`@${who.alice}`], serviceRoles: [`@${who.service}`] }
+  const open = await policy.create('service-policies', {
+    name: newName(),
+    type: 'Dial',
+    semantic: 'AllOf',
+    ...roles,
+  })
+  await whole()
+  expect((await authorize(who)).policyIds).toEqual([open])
+})
+
+test('refused requests are told to the admin, oldest first, and no more than a hundred', async () => {
+  const checkId = await check({ typeId: 'MAC', macAddresses: ['AA:BB'] })
+  const who = await guarded(checkId)
+  for (let n = 0; n < 102; n++) await authorize(who).catch(() => undefined)
+  const { json } = await policy.policy.listFailedRequests({ identityId: who.alice }, admin)
+  const failed = parsed(json) as { when: string }[]
+  expect(failed.length).toBe(100)
+  expect(failed.map(({ when }) => when)).toEqual(failed.map(({ when }) => when).sort())
+  expect(failed[0]).toMatchObject({
+    apiSessionId: 's1',
+    serviceId: who.service,
+    sessionType: 'Dial',
+    policyFailures: [
+      {
+        policyId: who.policyId,
+        checks: [
+          { postureCheckId: checkId, postureCheckType: 'MAC', actualValue: [], expectedValue: ['aabb'] },
+        ],
+      },
+    ],
+  })
+})
+
+test('a held access is lost when posture fails, also where an admin has it', async () => {
+  const who = await guarded(await check({}))
+  const root = newName()
+  await network.identity.put(root, { isAdmin: true })
+  const held = [
+    { identityId: who.alice, serviceId: who.service, access: Access.ACCESS_DIAL, apiSessionId: 's1' },
+    { identityId: root, serviceId: who.service, access: Access.ACCESS_DIAL, apiSessionId: 's1' },
+  ]
+  const lost = async () => {
+    await whole()
+    return (await policy.policy.findLost({ held }, admin)).lost
+  }
+  await say(who.alice, domain('a.example'))
+  expect(await lost()).toEqual([false, false])
+  await say(who.alice, domain('b.example'))
+  expect(await lost()).toEqual([true, false])
+})
+
+test('a service says what it asks of its reader, and whether that is fulfilled', async () => {
+  const path = { osType: 'Linux', path: '/a', hashes: ['ab'] }
+  const checkId = await check({ typeId: 'PROCESS', process: path, tags: { a: 'b' } })
+  const who = await guarded(checkId)
+  const shown = async () => {
+    await whole()
+    const [service] = await policy.list('services', { context: caller(who.alice) })
+    return service?.postureQueries
+  }
+  const query = {
+    _links: { self: { href: `./posture-checks/${checkId}` } },
+    createdAt: expect.any(String),
+    updatedAt: expect.any(String),
+    id: checkId,
+    isPassing: false,
+    process: { osType: 'Linux', path: '/a' },
+    processes: null,
+    queryType: 'PROCESS',
+    tags: { a: 'b' },
+    timeout: -1,
+    timeoutRemaining: -1,
+  }
+  const asked = { policyId: who.policyId, policyType: 'Dial', isPassing: false, postureQueries: [query] }
+  expect(await shown()).toEqual([asked])
+  await say(who.alice, { id: checkId, typeId: 'PROCESS', path: '/a', isRunning: true, hash: 'A:B' })
+  expect(await shown()).toEqual([
+    { ...asked, isPassing: true, postureQueries: [{ ...query, isPassing: true }] },
+  ])
+})
+
+test('what was said changes the key of the list and moves its time; also for the other replica', async () => {
+  const who = await guarded(await check({}))
+  const header = async (replica: Replica) => {
+    await whole(replica)
+    return replica.policy.getHeader({ identityId: who.alice }, admin)
+  }
+  const before = await header(other)
+  expect((await header(policy)).contentKey).toBe(before.contentKey)
+  await say(who.alice, domain('a.example'))
+  const after = await header(other)
+  expect(after.contentKey).not.toBe(before.contentKey)
+  expect(after.lastChangeAtMs).toBeGreaterThan(before.lastChangeAtMs)
+  await say(who.alice, domain('a.example'))
+  const again = await header(other)
+  expect(again.contentKey).toBe(after.contentKey)
+  expect(again.lastChangeAtMs).toBeGreaterThan(after.lastChangeAtMs)
+})
+
+test('what was said outlives a restart, and ends with the identity', async () => {
+  const who = await guarded(await check({}))
+  await say(who.alice, domain('a.example'), { id: 'x', typeId: 'ENDPOINT_STATE', woken: true })
+  const data = async () => parsed((await policy.policy.getPostureData({ identityId: who.alice }, admin)).json)
+  expect(await data()).toMatchObject({
+    domain: { domain: 'a.example', postureCheckId: 'any', timedOut: false },
+    mac: { addresses: null, lastUpdatedAt: null, postureCheckId: '' },
+    apiSessionPostureData: { s1: { endpointState: { unlockedAt: null, wokenAt: expect.any(String) } } },
+  })
+  await using again = await network.replica()
+  await whole(again)
+  expect(await authorize(who, {}, again)).toMatchObject({ policyIds: [who.policyId] })
+
+  const position = await network.identity.remove(who.alice)
+  await policy.changes.reach({ schema: 'identity', position }, as({}))
+  expect(await data()).toMatchObject({ domain: { domain: null }, apiSessionPostureData: {} })
+})
+
+test('members follow the type of a check, which never changes', async () => {
+  const id = await check({ roleAttributes: ['#b', 'a'] })
+  const shown = { typeId: 'DOMAIN', domains: ['a.example'], version: 1, roleAttributes: ['#b', 'a'] }
+  const before = await policy.get('posture-checks', id)
+  expect(before).toMatchObject(shown)
+  expect(Object.keys(before)).not.toEqual(expect.arrayContaining(['macAddresses']))
+  await policy.update('posture-checks', id, { typeId: 'MAC', macAddresses: ['aa'], name: newName() })
+  const after = await policy.get('posture-checks', id)
+  expect(after).toEqual({ ...before, name: after.name, updatedAt: after.updatedAt })
+  expect(after.name).not.toBe(before.name)
+})
+
+test('what is stored has the form in which it is compared and shown', async () => {
+  const shown = async (body: object) => policy.get('posture-checks', await check(body))
+  const systems = [
+    { type: 'Windows', versions: ['1.0.0'] },
+    { type: 'Linux', versions: ['>=5.0.0 <6.0.0'] },
+    { type: 'Windows', versions: [] },
+  ]
+  expect(await shown({ typeId: 'OS', operatingSystems: systems })).toMatchObject({
+    operatingSystems: [
+      { type: 'Linux', versions: ['>=5.0.0 <6.0.0'] },
+      { type: 'Windows', versions: null },
+    ],
+  })
+  expect(await shown({ typeId: 'MAC', macAddresses: ['AA-bb:CC'] })).toMatchObject({
+    macAddresses: ['aabbcc'],
+    roleAttributes: [],
+  })
+  const process = { osType: 'Linux', path: '/a' }
+  expect((await shown({ typeId: 'PROCESS', process })).process).toEqual({ ...process, hashes: null })
+  const processes = [
+    { ...process, path: '/b', hashes: ['AB'] },
+    process,
+    { ...process, path: '/b', signerFingerprints: ['CD'] },
+  ]
+  expect(await shown({ typeId: 'PROCESS_MULTI', semantic: 'AnyOf', processes })).toMatchObject({
+    semantic: 'AnyOf',
+    processes: [
+      { ...process, hashes: [], signerFingerprints: [] },
+      { ...process, path: '/b', hashes: [], signerFingerprints: ['cd'] },
+    ],
+  })
+  const mfa = await shown({ typeId: 'MFA', timeoutSeconds: 0, promptOnWake: true })
+  expect(mfa).toMatchObject({ timeoutSeconds: -1, promptOnWake: true })
+  expect(mfa).not.toHaveProperty('promptOnUnlock')
+})
+
+test('a patch changes one member and keeps its siblings', async () => {
+  const id = await check({
+    typeId: 'PROCESS',
+    process: { osType: 'Linux', path: '/a', hashes: ['ab'], signerFingerprint: 'cd' },
+  })
+  const json = bytes({ typeId: 'PROCESS', process: { path: '/b' } })
+  const ref = { kind: 'posture-checks', id }
+  await policy.entities.update({ ref, json, mask: ['typeId', 'process.path'] }, admin)
+  expect((await policy.get('posture-checks', id)).process).toEqual({
+    osType: 'Linux',
+    path: '/b',
+    hashes: ['ab'],
+    signerFingerprint: 'cd',
+  })
+})
+
+test('a range that is none is bad input', async () => {
+  const operatingSystems = [{ type: 'Linux', versions: ['1.0.0', 'new'] }]
+  await expect(check({ typeId: 'OS', operatingSystems })).rejects.toMatchObject({
+    code: 'COULD_NOT_VALIDATE',
+    detail: { field: 'operatingSystems.0.versions.1', value: 'new' },
+  })
+})
+
+test('a check that goes is named by no policy any more, and asks nothing', async () => {
+  const checkId = await check({})
+  const who = await guarded(checkId)
+  await policy.remove('posture-checks', checkId)
+  await whole()
+  expect(await policy.get('service-policies', who.policyId)).toMatchObject({
+    postureCheckRoles: null,
+    postureCheckRolesDisplay: [],
+  })
+  expect(await authorize(who)).toMatchObject({ policyIds: [who.policyId] })
+})
