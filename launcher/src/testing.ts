@@ -6,7 +6,7 @@ import { freePort } from './ports.js'
 import { prepareAndMigrate, type Service, schemaOf } from './schemas.js'
 
 export { type TestPostgres, testPostgres } from './test-postgres.js'
-export { freePort }
+export { freePort, withClient }
 
 export interface TestDatabase extends AsyncDisposable {
   /** For who owns all schemas, as launcher and migration job do. */
