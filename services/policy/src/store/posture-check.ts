@@ -29,6 +29,7 @@ export const postureCheckSeams: Seams<typeof postureCheck> = {
     rows.map((row) => ({ version: 1, roleAttributes: row.roleAttributes ?? [], ...shownOf(row) })), // wire: never null
 
   async writing(_tx, next, before) {
+    // differs: bad input, not a server error
     if (next.roleAttributes?.includes(''))
       throw invalid('roleAttributes', 'role attributes may not be empty', '')
     // wire: the type stays, and members of another type are ignored

@@ -2,7 +2,10 @@ import { type Db, onlyRow, type RowChange, type Tx } from '@overlay/platform'
 import sql from 'sql-template-tag'
 import { nothingSaid, type PostureData, type PostureResponse, withResponse } from '../domain/posture/data.js'
 
-/** Takes over what the endpoint of an API session says, in the order in which it does. */
+/**
+ * Takes over what the endpoint of an API session says, in the order in which it does.
+ * differs: stored, so that every replica judges alike and a restart forgets nothing.
+ */
 export async function takePosture(
   tx: Tx,
   identityId: string,
