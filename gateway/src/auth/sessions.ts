@@ -9,6 +9,8 @@ import { type Session, sessionOf } from './session.js'
 /** API sessions by token. */
 export interface Sessions {
   readonly gauged: Gauged
+  /** Where it is remembered; nobody is asked. */
+  known(token: string): Session | undefined
   /** At once when it is known; the refusal of an unknown token is thrown. */
   find(token: string): Session | Promise<Session>
   /** A session that has just begun here. */
@@ -83,13 +85,19 @@ export function openSessions(options: SessionsOptions): Sessions {
     }
   }
 
+  function remembered(key: string, at: number): Session | undefined {
+    const session = cache.get(key)
+    return session && valid(session, at) ? used(outlived(session), at) : undefined
+  }
+
   return {
     gauged: cache.gauged,
+    known: (token) => remembered(keyOf(token), now()),
     find(token) {
       const key = keyOf(token)
       const at = now()
-      const session = cache.get(key)
-      if (session && valid(session, at)) return used(outlived(session), at)
+      const session = remembered(key, at)
+      if (session) return session
       if (!UUID.test(token)) throw new Fault('UNAUTHORIZED')
       const load = async (): Promise<Session> =>
         sessionOf(await identity.getApiSession({ token }, context()), now())

@@ -254,6 +254,14 @@ test.each([
     'the query must not contain NUL characters',
   ],
   [
+    'a NUL in a parameter that the operation does not name is refused',
+    `${M}/services/x?asIdentity=%00`,
+    { token: ADMIN },
+    400,
+    'COULD_NOT_VALIDATE',
+    'the query must not contain NUL characters',
+  ],
+  [
     'a NUL in an id names nothing',
     `${M}/services/a%00b`,
     { token: ADMIN },
@@ -277,12 +285,22 @@ test('every answer names the server and the process', async () => {
   }
 })
 
-test('an answer to a valid session says when it ends, an error too', async () => {
-  for (const path of [`${M}/services?limit=1`, `${M}/services/nothing`]) {
+test('an answer to a valid session says when it ends, an error too, and where none is needed', async () => {
+  const paths = ['services?limit=1', 'services/nothing', 'version', 'specs', 'no-such-thing']
+  for (const path of paths.map((path) => `${M}/${path}`)) {
     const { headers } = await gateway.ask(path, { token: ADMIN })
     expect(headers['expiration-seconds']).toBe('1800')
     expect(headers['expires-at']).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? \+0000 UTC$/)
   }
+})
+
+test('who shows a session that is not known gets in where none is needed, and nobody is asked about it', async () => {
+  const asked = gateway.fakes.called('identity.getApiSession')
+  const { status, headers } = await gateway.ask(`${M}/version`, {
+    token: '99999999-9999-4999-8999-999999999999',
+  })
+  expect([status, headers['expires-at']]).toEqual([200, undefined])
+  expect(gateway.fakes.called('identity.getApiSession')).toBe(asked)
 })
 
 test('an answer without a session does not', async () => {

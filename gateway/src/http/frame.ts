@@ -28,7 +28,7 @@ export interface Seen {
 }
 
 export interface Frame {
-  readonly sessions: Pick<Sessions, 'find'>
+  readonly sessions: Pick<Sessions, 'find' | 'known'>
   readonly own: OwnWrites
   readonly instanceId: string
   readonly requestMs: number
@@ -74,6 +74,7 @@ export function mount(frame: Frame, apis: readonly MountedApi[]): Hono<Env> {
     const path = pathOf(incoming.url ?? '/')
     const ask = begin(frame, { api: apiOf(path), operation: '', path }, c)
     allowOrigin(incoming, outgoing)
+    sayKnownExpiry(frame, ask)
     return failure(ask, unknownPath(path))
   })
   return app
@@ -137,6 +138,7 @@ function serve(frame: Frame, route: Route, c: HttpContext<Env>): Response | Prom
   const ask = begin(frame, { api: route.api, operation: mounted?.operation ?? '', path: c.req.path }, c)
   allowOrigin(incoming as never, outgoing as never)
   try {
+    if (!mounted || mounted.access === 'none') sayKnownExpiry(frame, ask)
     // no stored id can hold one
     if (route.hasParams && ask.path.includes('%00')) throw unknownPath(ask.path)
     if (!mounted)
@@ -156,9 +158,14 @@ function serve(frame: Frame, route: Route, c: HttpContext<Env>): Response | Prom
   }
 }
 
-function sessionOf({ sessions }: Frame, { incoming }: Ask): Session | Promise<Session> {
+function tokenOf({ incoming }: Ask): string {
   const token = incoming.headers['zt-session']
-  if (typeof token === 'string' && token !== '') return sessions.find(token)
+  return typeof token === 'string' ? token : ''
+}
+
+function sessionOf({ sessions }: Frame, ask: Ask): Session | Promise<Session> {
+  const token = tokenOf(ask)
+  if (token !== '') return sessions.find(token)
   throw new Fault('UNAUTHORIZED', 'unauthenticated for invalid credentials')
 }
 
@@ -174,6 +181,13 @@ function proceed(
   return admitted(frame, ask, mounted, params)
 }
 
+/** Where no session is needed nobody is asked about it: only one that is remembered is told of. */
+function sayKnownExpiry({ sessions }: Frame, ask: Ask): void {
+  const token = tokenOf(ask)
+  const session = token === '' ? undefined : sessions.known(token)
+  if (session) sayExpiry(ask, session)
+}
+
 /** wire: on every answer to a valid session. */
 export function sayExpiry({ outgoing }: Ask, session: Session): void {
   outgoing.setHeader('expiration-seconds', session.timeoutSeconds)
@@ -186,10 +200,10 @@ function admitted(
   { endpoint, access }: Mounted,
   params: Params,
 ): Response | Promise<Response> {
-  const { body, query, produces, handle } = endpoint
+  const { body, query = [], produces, handle } = endpoint
   checkContentType(ask.incoming, body?.consumes)
   if (!produces) checkAccept(ask.incoming)
-  if (query) checkQuery(ask, query)
+  checkQuery(ask, query)
   if (!body) {
     permit(access, ask.session)
     return handle(ask, params, undefined as never)

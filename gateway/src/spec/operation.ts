@@ -57,7 +57,7 @@ export function describe({ operations, handlers }: MountedApi): Described[] {
       body,
       status: about?.status ?? 200,
       answers: answersOf(endpoint),
-      refusals: refusalsOf(method, path, access, endpoint),
+      refusals: refusalsOf(method, path, access, about?.fails),
     }
   })
 }
@@ -78,16 +78,19 @@ function answersOf({ produces, about }: Endpoint): Described['answers'] {
 }
 
 /** Who may not ask at all, what is wrong with it, what is missing or in the way; and that it is too much right now. */
-function refusalsOf(method: string, path: string, access: Access, endpoint: Endpoint): readonly number[] {
-  const { body, query, produces, about } = endpoint
+function refusalsOf(
+  method: string,
+  path: string,
+  access: Access,
+  fails: readonly number[] | undefined,
+): readonly number[] {
   const isWrite = method !== 'GET' && access !== 'none'
-  const hasFormat = body !== undefined || query !== undefined || produces === undefined
   const statuses = [
-    ...(hasFormat ? [400] : []),
+    400,
     ...(access === 'none' ? [] : [401]),
     ...(isWrite || path.includes('{') ? [404] : []),
     ...(isWrite ? [409] : []),
-    ...(about?.fails ?? []),
+    ...(fails ?? []),
     429,
     503,
   ]
