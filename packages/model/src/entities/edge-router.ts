@@ -8,6 +8,7 @@ export const edgeRouter = defineEntity({
   kind: 'edge-routers',
   singular: 'edgeRouter',
   owner: 'sessions',
+  called: 'router',
   table: 'router',
   ids: 'short',
   followed: true,

@@ -6,6 +6,7 @@ export const transitRouter = defineEntity({
   kind: 'transit-routers',
   singular: 'transitRouter',
   owner: 'sessions',
+  called: 'router',
   table: 'router',
   ids: 'short',
   followed: true,

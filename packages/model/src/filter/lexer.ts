@@ -109,11 +109,15 @@ const found = (kind: Token['kind'], shown: string, value?: Token['value']): Foun
   value,
 })
 
+/** wire: the place is said twice. */
 export function unexpected(text: string, at: number, shown: string): FilterError {
   const before = text.slice(0, at).split('\n')
+  const line = before.length
   const column = before.at(-1)?.length ?? 0
-  const place = `at line: ${before.length} column: ${column}`
-  return new FilterError('INVALID_FILTER', `Unexpected symbol: "${shown}" ${place}`)
+  return new FilterError(
+    'INVALID_FILTER',
+    `Unexpected symbol: "${shown}" at line: ${line} column: ${column}. line: ${line}, column: ${column}, symbol: ${shown}`,
+  )
 }
 
 /** wire: backslashes go first, so that an escaped backslash before an n is a new line. */

@@ -171,7 +171,9 @@ test.each([
 })
 
 test('a refusal says what stands where', () => {
-  expect(() => parse('name = "a"\n  name')).toThrow('Unexpected symbol: "name" at line: 2 column: 2')
+  expect(() => parse('name = "a"\n  name')).toThrow(
+    'Unexpected symbol: "name" at line: 2 column: 2. line: 2, column: 2, symbol: name',
+  )
   expect(() => parse('name =')).toThrow('Unexpected symbol: "<EOF>" at line: 1 column: 6')
 })
 

@@ -1,7 +1,7 @@
 import type { Entity, Fields } from './types.js'
 
-type Declared<F extends Fields> = Omit<Entity<F>, 'plural' | 'ids' | 'followed'> &
-  Partial<Pick<Entity, 'plural' | 'ids' | 'followed'>>
+type Optional = 'called' | 'plural' | 'ids' | 'followed'
+type Declared<F extends Fields> = Omit<Entity<F>, Optional> & Partial<Pick<Entity, Optional>>
 
 /** Fills in what most kinds share, and checks, once, at import, what the type system cannot. */
 export function defineEntity<const F extends Fields>(declared: Declared<F>): Entity<F> {
@@ -10,5 +10,5 @@ export function defineEntity<const F extends Fields>(declared: Declared<F>): Ent
     if (by !== undefined && !(by in fields)) throw new Error(`${kind}: no field '${by}'`)
   }
   const plural = singular.endsWith('y') ? `${singular.slice(0, -1)}ies` : `${singular}s`
-  return { plural, ids: 'base62', followed: false, ...declared }
+  return { called: singular, plural, ids: 'base62', followed: false, ...declared }
 }

@@ -3,7 +3,8 @@ export type Service = 'identity' | 'pki' | 'policy' | 'sessions'
 /** One collection of the API, as data. Everything uniform about it follows from here. */
 export interface Entity<F extends Fields = Fields> {
   readonly kind: string // path segment: 'service-policies'
-  readonly singular: string // in messages, its table in snake case: 'servicePolicy'
+  readonly singular: string // 'servicePolicy'; its table in snake case
+  readonly called: string // in messages, where others say 'router' to all sorts of them
   readonly plural: string // in messages: 'servicePolicies'
   readonly owner: Service
   /** Where it is not the singular in snake case: two kinds may show the same rows. */

@@ -56,7 +56,7 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
       const { kind, id } = given(ref)
       const found = kindOf(kind)
       const row = await findRow(db, found, id, context)
-      if (!row) throw notFound(found.entity.singular, id)
+      if (!row) throw notFound(found.entity.called, id)
       const [shown] = await show(found, [row], {
         context,
         caller: context.caller,

@@ -41,7 +41,7 @@ export function writes({ history, kindOf, names }: Store): Writes {
       const body = bodyIn(json)
       return written(entity, id, history, context, async (tx, also) => {
         const before = await findRow(tx, found, id, context, true)
-        if (!before) throw notFound(entity.singular, id)
+        if (!before) throw notFound(entity.called, id)
         refuseSystem(entity, before, 'update')
         const next = updatedValues(entity, before, body, new Set(mask))
         await checkRoles(entity, next.values, next.names, names, context)
@@ -59,7 +59,7 @@ export function writes({ history, kindOf, names }: Store): Writes {
       return written(entity, id, history, context, async (tx, also) => {
         const before = await findRow(tx, found, id, context, true)
         // wire: the plural, here only, and of policies only
-        if (!before) throw notFound(entity.fields.semantic ? entity.plural : entity.singular, id)
+        if (!before) throw notFound(isPolicy(entity) ? entity.plural : entity.called, id)
         if (!entity.systemMayGo) refuseSystem(entity, before, 'delete')
         await seams.deleting?.(tx, before, { context, also })
         await tx.query(sql`delete from ${tableOf(entity)} where id = ${id}`)
@@ -68,6 +68,8 @@ export function writes({ history, kindOf, names }: Store): Writes {
     },
   }
 }
+
+const isPolicy = ({ fields }: Entity): boolean => Object.values(fields).some(({ rolesOf }) => rolesOf)
 
 const bodyIn = (json: Uint8Array): Record<string, unknown> =>
   JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>

@@ -18,7 +18,7 @@ export const sessionsService = ({ history, create, settled }: Needs): Methods<Se
       is_verified = false, fingerprint = null, cert_pem = null, enrollment_id = ${newId('short')}`
     const written = await changeRouter(history, context, sql`id = ${id} and is_edge`, fresh)
     // differs: the original answers a server error
-    if (!written) throw notFound('edgeRouter', id)
+    if (!written) throw notFound('router', id)
     return settled(written, context)
   },
 
