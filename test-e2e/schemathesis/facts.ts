@@ -24,7 +24,7 @@ const ids: Record<string, string[]> = {}
 for (const [kind, sample] of Object.entries(samples)) {
   const made: string[] = []
   for (let number = 0; number < EACH; number++)
-    made.push(await admin.create(kind, await sample(admin, `${kind}-${number}`)))
+    made.push(await admin.create(kind, await sample(admin, `${kind}-${number}-${session.id}`)))
   ids[kind] = made
 }
 

@@ -26,7 +26,7 @@ export const enrollments = ({ identity, pki, sessions }: Services, own: OwnWrite
       const links = { self: { href: `./enrollments/${id}` } }
       return send(ask, 200, JSON.stringify({ data: { _links: links, id }, meta: {} }))
     },
-    { about: { data: createLocation, envelope: 'createEnvelope' } },
+    { about: { data: createLocation } },
   ),
 
   'POST /authenticators/{id}/re-enroll': takes(

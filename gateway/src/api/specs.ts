@@ -1,5 +1,4 @@
 import { Fault } from '@overlay/rpc'
-import { stringify } from 'yaml'
 import type { Build } from '../about.js'
 import { detail, send } from '../http/answer.js'
 import type { Ask } from '../http/ask.js'
@@ -9,6 +8,7 @@ import { accepts } from '../http/negotiate.js'
 import type { Api } from '../http/paths.js'
 import { openApi2, openApi3 } from '../spec/document.js'
 import { listOf } from '../spec/schemas.js'
+import { yamlOf } from '../spec/yaml.js'
 import { specSchema } from './wire-schemas.js'
 
 /** The documents of both APIs, made when somebody first asks for them. */
@@ -26,8 +26,7 @@ export function documents(address: string, apis: () => readonly MountedApi[]): D
       const api = apis().find((mounted) => mounted.api === name)
       if (!api) throw new Error(`no API '${name}'`)
       const document = version === 2 ? openApi2(api, address) : openApi3(api, address)
-      text =
-        form === 'json' ? JSON.stringify(document) : stringify(document, { aliasDuplicateObjects: false })
+      text = form === 'json' ? JSON.stringify(document) : yamlOf(document).trimStart()
       made.set(key, text)
     }
     return text

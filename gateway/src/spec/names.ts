@@ -16,6 +16,7 @@ export const definitionNameOf = (api: Api, name: string): string => definitionNa
 
 const everywhere = {
   controllerList: 'controllersList',
+  detailCreateLocationEnvelope: 'createEnvelope',
   detailDataIntegrityCheckDetailsEnvelope: 'dataIntegrityCheckResultEnvelope',
   detailPostureDataEnvelope: 'postureDataEnvelope',
   detailPostureResponseEnvelope: 'postureResponseEnvelope',
@@ -113,7 +114,8 @@ const irregular: Readonly<Record<string, string>> = {
 
 /** The envelopes of a page and of one entity, by what is in them. */
 export const pageNameOf = (base: string): string => `list${plural(capital(base))}Envelope`
-export const detailNameOf = (base: string): string => `detail${capital(base)}Envelope`
+export const detailNameOf = (base: string): string =>
+  base.startsWith('detail') ? `${base}Envelope` : `detail${capital(base)}Envelope`
 
 const pascal = (words: string): string => words.split('-').map(capital).join('')
 const camel = (words: string): string => words.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
