@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Fixture, filter, invalid, notFound, startFixture } from '../fixture.js'
+import type { Member } from '../member.js'
+
+let fixture: Fixture
+beforeAll(async () => {
+  fixture = await startFixture()
+})
+afterAll(() => fixture[Symbol.asyncDispose]())
+
+/** A member that may dial a service through a router, if a posture check lets it. */
+async function guarded(check: object, type = 'Dial') {
+  const { admin, make, newName } = fixture
+  const member = await admin.enroll({ name: newName() })
+  const checkId = await make('posture-checks', check)
+  const serviceId = await make('services')
+  const routerId = await make('edge-routers')
+  const [identityRoles, serviceRoles, edgeRouterRoles] = [
+    [`@${member.id}`],
+    [`@${serviceId}`],
+    [`@${routerId}`],
+  ]
+  await make('edge-router-policies', { identityRoles, edgeRouterRoles })
+  await make('service-edge-router-policies', { serviceRoles, edgeRouterRoles })
+  const guard = { type, identityRoles, serviceRoles, postureCheckRoles: [`@${checkId}`] }
+  const policyId = await make('service-policies', guard)
+  return { member, checkId, serviceId, policyId }
+}
+
+const domain = (name: string) => ({ id: 'any', typeId: 'DOMAIN', domain: name })
+const say = (member: Member, response: object) => member.ask('POST', '/posture-response', response)
+const dial = (member: Member, serviceId: string) =>
+  member.call('POST', '/sessions', { serviceId, type: 'Dial' })
+const queriesOf = async (member: Member) =>
+  (await member.ask<{ postureQueries: { isPassing: boolean }[] }[]>('GET', '/services'))[0]?.postureQueries
+
+test('what an endpoint says of itself counts at once, for its list and for its sessions', async () => {
+  const { member, checkId, serviceId, policyId } = await guarded({ typeId: 'DOMAIN', domains: ['a.example'] })
+  expect(await queriesOf(member)).toMatchObject([{ policyId, isPassing: false }])
+  expect(await queriesOf(member)).toMatchObject([{ policyId, isPassing: false }]) // from the gateway's memory
+  const refused = await dial(member, serviceId)
+  expect(refused.status).toBe(409)
+  expect(refused.body.error).toMatchObject({
+    code: 'INVALID_POSTURE',
+    cause: { data: { [policyId]: [{ id: checkId, typeId: 'DOMAIN', isPassing: false }] } },
+  })
+
+  const before = await member.ask('GET', '/current-api-session/service-updates')
+  expect(await say(member, domain('A.example'))).toEqual({ services: [] })
+  expect(await member.ask('GET', '/current-api-session/service-updates')).not.toEqual(before)
+  expect(await queriesOf(member)).toMatchObject([{ policyId, isPassing: true }])
+  const { status, body } = await dial(member, serviceId)
+  expect(status).toBe(201)
+  const { id } = body.data as { id: string }
+  expect(await fixture.get(`/sessions/${id}`)).toMatchObject({ servicePolicies: [{ id: policyId }] })
+})
+
+test.each([
+  ['says something else', async ({ member }: Guarded) => say(member, domain('b.example'))],
+  [
+    'is asked for something else',
+    async ({ checkId }: Guarded) =>
+      fixture.admin.ask('PATCH', `/posture-checks/${checkId}`, { typeId: 'DOMAIN', domains: ['c.example'] }),
+  ],
+])('a session ends when its endpoint %s', async (_what, change) => {
+  const made = await guarded({ typeId: 'DOMAIN', domains: ['a.example'] })
+  await say(made.member, domain('a.example'))
+  const { body } = await dial(made.member, made.serviceId)
+  const { id } = body.data as { id: string }
+  await change(made)
+  await expect.poll(() => fixture.refusalOf('GET', `/sessions/${id}`)).toEqual(notFound)
+})
+type Guarded = Awaited<ReturnType<typeof guarded>>
+
+test('refused requests are told with what was asked and said', async () => {
+  const { member, checkId, serviceId, policyId } = await guarded({ typeId: 'MAC', macAddresses: ['AA:BB'] })
+  await say(member, { id: checkId, typeId: 'MAC', macAddresses: ['11:22'] })
+  await dial(member, serviceId)
+  expect(await fixture.list(`/identities/${member.id}/failed-service-requests`)).toMatchObject([
+    {
+      serviceId,
+      sessionType: 'Dial',
+      policyFailures: [
+        {
+          policyId,
+          checks: [{ postureCheckId: checkId, actualValue: ['1122'], expectedValue: ['aabb'] }],
+        },
+      ],
+    },
+  ])
+  expect(await fixture.get(`/identities/${member.id}/posture-data`)).toMatchObject({
+    mac: { addresses: ['1122'], postureCheckId: checkId },
+  })
+})
+
+test('of an identity that nobody knows nothing was said', async () => {
+  expect(await fixture.get('/identities/nobody/posture-data')).toMatchObject({ processes: [] })
+  expect(await fixture.list('/identities/nobody/failed-service-requests')).toEqual([])
+})
+
+test('hashes are the same with colons and in capitals, on both sides', async () => {
+  const process = { osType: 'Linux', path: '/bin/x', hashes: ['AB:CD'], signerFingerprint: 'EF:01' }
+  const { member, checkId, serviceId } = await guarded({ typeId: 'PROCESS', process })
+  const running = { id: checkId, typeId: 'PROCESS', path: '/bin/x', isRunning: true }
+  await say(member, { ...running, hash: 'ab:cd', signerFingerprints: ['ef01'] })
+  expect((await dial(member, serviceId)).status).toBe(201)
+})
+
+test('many answers are taken together, or none of them', async () => {
+  const { member } = await guarded({ typeId: 'DOMAIN', domains: ['a.example'] })
+  const all = [domain('a.example'), { id: 'x', typeId: 'OS', type: 'Linux', version: '6.1.0', build: '' }]
+  const bad = { id: 'x', typeId: 'NOPE' }
+  expect(await fixture.refusalOf('POST', '/posture-response-bulk', [...all, bad], member)).toEqual([
+    400,
+    'COULD_NOT_PARSE_BODY',
+  ])
+  expect(await queriesOf(member)).toMatchObject([{ isPassing: false }])
+  expect((await member.call('POST', '/posture-response-bulk', all)).status).toBe(201)
+  expect(await queriesOf(member)).toMatchObject([{ isPassing: true }])
+  expect((await member.call('POST', '/posture-response-bulk', [])).status).toBe(201)
+})
+
+test('bad input is refused with its field', async () => {
+  const { refusalOf, sampleOf, make } = fixture
+  const body = await sampleOf('posture-checks')
+  const systems = [{ type: 'Linux', versions: ['not-a-version'] }]
+  expect(
+    await refusalOf('POST', '/posture-checks', { ...body, typeId: 'OS', operatingSystems: systems }),
+  ).toEqual(invalid('operatingSystems.0.versions.0'))
+  expect(await refusalOf('POST', '/posture-checks', { ...body, roleAttributes: [''] })).toEqual(
+    invalid('roleAttributes'),
+  )
+  const path = `/posture-checks/${await make('posture-checks')}`
+  expect(await refusalOf('PATCH', path, { typeId: 'DOMAIN' })).toEqual([200, undefined])
+  expect(await refusalOf('PUT', path, { name: 'x', domains: ['a'] })).toEqual(invalid('typeId'))
+})
+
+test('checks are found by what they ask for', async () => {
+  const name = fixture.newName()
+  await fixture.make('posture-checks', { name, typeId: 'MFA', promptOnWake: true })
+  const found = await fixture.list(`/posture-checks?${filter(`name = "${name}" and promptOnWake = true`)}`)
+  expect(found).toMatchObject([{ name, promptOnWake: true, timeoutSeconds: -1 }])
+})
+
+test('a trace of an identity that nobody knows is not found, and a bad duration is refused', async () => {
+  const { id } = await fixture.person()
+  const { refusalOf, admin } = fixture
+  const wish = { enabled: true, duration: '1m', traceId: 'mine' }
+  const { body } = await admin.call('PUT', `/identities/${id}/trace`, wish)
+  expect(body).toMatchObject({ data: { enabled: true, traceId: 'mine' }, meta: null })
+  expect(await refusalOf('PUT', '/identities/nobody/trace', wish)).toEqual(notFound)
+  expect(await refusalOf('PUT', `/identities/${id}/trace`, { enabled: true, duration: '1 minute' })).toEqual(
+    invalid('duration'),
+  )
+  expect(await admin.ask('PUT', `/identities/${id}/trace`, { enabled: false })).toEqual({
+    until: '0001-01-01T00:00:00.000Z',
+  })
+})
