@@ -23,3 +23,13 @@ begin
      where id = type_id and schema #> at ? 'items';
   end loop;
 end $$;
+
+-- What the forms cannot draw, and what was refused although every client takes it.
+update config_type
+   set schema = jsonb_set(schema, '{properties,protocol}', '{"type": "string", "enum": ["tcp", "udp"]}', false)
+ where name = 'ziti-tunneler-server.v1';
+
+update config_type
+   set schema = schema #- '{definitions,proxy,additionalProperties}'
+                       #- '{definitions,listenOptions,properties,maxConnections,maximum}'
+ where name in ('host.v1', 'host.v2');

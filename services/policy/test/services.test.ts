@@ -40,6 +40,22 @@ test.each([
   await expect(config(type, data)).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE', detail: { field } })
 })
 
+test('a host takes any number of connections, and proxies with settings of their own', async () => {
+  const listenOptions = { maxConnections: 100_000 }
+  const proxy = { type: 'http', address: 'proxy:3128', user: 'u' }
+  for (const [type, data] of [
+    ['NH5p4FpGR', { ...host, listenOptions, proxy }],
+    ['host.v2', { terminators: [{ ...host, listenOptions, proxy }] }],
+  ] as const)
+    expect(await config(type, data)).toEqual(expect.any(String))
+})
+
+test('forms can draw every choice of the built-in config types', async () => {
+  const chosen = JSON.stringify(await policy.list('config-types', {})).matchAll(/"enum": ?(\[.*?\])/g)
+  for (const [, choice = ''] of chosen)
+    for (const value of JSON.parse(choice) as unknown[]) expect(value).toEqual(expect.any(String))
+})
+
 test('forms drawn from the built-in config types leave out sets that nobody filled', async () => {
   for (const type of ['g7cIWbcGg', 'NH5p4FpGR', 'host.v2']) {
     const { schema } = (await policy.get('config-types', type)) as { schema: BuiltIn }
