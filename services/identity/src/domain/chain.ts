@@ -1,4 +1,4 @@
-import type { X509Certificate } from 'node:crypto'
+import { createHash, type X509Certificate } from 'node:crypto'
 import { pathLengthOf } from './path-length.js'
 
 const mostPresented = 16
@@ -58,3 +58,9 @@ export const hasBegun = ({ validFrom }: X509Certificate, now: Date): boolean => 
 /** wire: SHA-1 over the DER, lower case, without colons. */
 export const fingerprintOf = ({ fingerprint }: X509Certificate): string =>
   fingerprint.replaceAll(':', '').toLowerCase()
+
+/** The same of a certificate that pki has just made: what is known to be one is not parsed. */
+export const fingerprintOfPem = (pem: string): string =>
+  createHash('sha1')
+    .update(Buffer.from(pem.replace(/-----[A-Z ]+-----/g, ''), 'base64'))
+    .digest('hex')

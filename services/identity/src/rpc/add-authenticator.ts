@@ -1,8 +1,8 @@
-import { X509Certificate } from 'node:crypto'
 import { authenticator } from '@overlay/model'
 import { type History, newId, uniqueFault } from '@overlay/platform'
 import { type Context, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
+import { fingerprintOfPem } from '../domain/chain.js'
 import { insertAuthenticator } from '../store/authenticator-rows.js'
 import { personOf } from '../store/subjects.js'
 import { checkRules } from './authenticators.js'
@@ -24,7 +24,8 @@ export function authenticatorAddition(parts: Parts): Add {
   const { history } = parts
   return async (request, context) => {
     const { identityId, enrollmentId, isIssuedByNetwork } = request
-    const known = await addedBy(history, enrollmentId)
+    // what costs next to nothing is tried at once
+    const known = isIssuedByNetwork ? undefined : await addedBy(history, enrollmentId)
     if (known) return known
     const id = newId('short')
     const proof = await proofOf(parts, request, context)
@@ -57,7 +58,7 @@ async function proofOf(parts: Parts, request: Request, context: Context): Promis
     const cas = (await parts.authorities.all(context.signal)).filter(({ id }) => id === caId)
     return certificateProof(vouchedFor(parts.authorities, cas, peerCertificates))
   }
-  if (certPem !== '') return certificateProof({ leaf: new X509Certificate(certPem) })
+  if (certPem !== '') return { ...noProof, method: 'cert', certPem, fingerprint: fingerprintOfPem(certPem) }
   const person = await personOf(parts.history.db, identityId)
   if (!person) throw notFound('identity', identityId)
   checkRules(username, password, person.passwordRules)

@@ -20,7 +20,8 @@ export function identityCreation(history: History, pki: Enrollments, services: V
     const hosting = await hostingOf(services, body, context)
     const id = newId(identity.ids)
     const wish = wishFor(id, body.enrollment as Asked | null | undefined)
-    if (wish) await pki.checkEnrollment(wish, context)
+    // of nobody yet: nothing of an identity that is new can be outstanding
+    if (wish) await pki.checkEnrollment({ ...wish, identityId: '' }, context)
     const position = await create({
       id,
       values: { ...values, ...hosting },

@@ -45,7 +45,8 @@ export async function check(creating: Creating, wish: EnrollmentWish): Promise<v
   const objection = await objectionNow(creating, wish)
   if (objection?.field === 'caId') throw new Fault('NOT_FOUND', objection)
   if (objection) throw refused(objection)
-  if (await isOutstanding(creating.history.db, wish.identityId, wish.method)) throw exists(wish.method)
+  if (wish.identityId && (await isOutstanding(creating.history.db, wish.identityId, wish.method)))
+    throw exists(wish.method)
 }
 
 async function objectionNow(
