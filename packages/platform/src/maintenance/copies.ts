@@ -2,7 +2,7 @@ import { kinds as allKinds } from '@overlay/model'
 import { type Change, type Context, Fault, type Finding, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
-import type { Database, Tx } from '../database.js'
+import type { Tx } from '../database.js'
 import type { Effects, Following } from '../follow.js'
 import type { History, RowChange } from '../history.js'
 import type { Source } from '../source.js'
@@ -38,13 +38,21 @@ export const copies = (history: History, copied: Copied, log: Logger): Check =>
         if (!more) return mark
       }
     }
-    const bring = (rows: readonly Change[]): Promise<readonly RowChange[]> =>
-      (fix ? committed : rehearsed)(history, context, async (tx) => {
-        await tx.query(sql`select from followed where schema = ${source.schema} for update`)
-        const upto = await lookOn()
-        const still = rows.filter(({ kind, id }) => !moving.has(`${kind} ${id}`))
-        return still.length > 0 ? apply(tx, still, upto) : []
-      })
+    /** Steps here may follow by way of a third service: what moved before they were looked at explains them. */
+    const bring = async (rows: readonly Change[]): Promise<readonly RowChange[]> => {
+      const hasMoved = ({ kind, id }: Change): boolean => moving.has(`${kind} ${id}`)
+      for (let left = rows; ; left = left.filter((row) => !hasMoved(row))) {
+        const outcome = await (fix ? committed : rehearsed)(history, context, async (tx) => {
+          await tx.query(sql`select from followed where schema = ${source.schema} for update`)
+          const upto = await lookOn()
+          left = left.filter((row) => !hasMoved(row))
+          const changes = left.length > 0 ? await apply(tx, left, upto) : []
+          if (changes.length > 0) await lookOn()
+          return left.some(hasMoved) ? undefined : changes
+        })
+        if (outcome) return outcome
+      }
+    }
     /** What cannot be brought here together is tried one by one. */
     const compare = async (rows: readonly Change[]): Promise<Finding[]> => {
       try {
@@ -75,30 +83,39 @@ export const copies = (history: History, copied: Copied, log: Logger): Check =>
     context.signal.throwIfAborted()
   }
 
-type Work = (tx: Tx) => Promise<readonly RowChange[]>
+/** Undefined: to be undone, and tried again. */
+type Work = (tx: Tx) => Promise<readonly RowChange[] | undefined>
 
-async function committed(history: History, context: Context, work: Work): Promise<readonly RowChange[]> {
-  const { result } = await history.write(context, async (tx) => {
-    const changes = await work(tx)
-    return { result: changes, changes }
-  })
-  return result
+const undo = new Error('undone on purpose')
+
+async function committed(
+  history: History,
+  context: Context,
+  work: Work,
+): Promise<readonly RowChange[] | undefined> {
+  try {
+    const { result } = await history.write(context, async (tx) => {
+      const changes = await work(tx)
+      if (!changes) throw undo
+      return { result: changes, changes }
+    })
+    return result
+  } catch (err) {
+    if (err === undo) return undefined
+    throw err
+  }
 }
 
-const rehearsed = ({ db }: History, _context: Context, work: Work): Promise<readonly RowChange[]> =>
-  undone(db, work)
-
 /** What the work would change; nothing stays of it. */
-async function undone(db: Database, work: Work): Promise<readonly RowChange[]> {
-  const enough = new Error('undone on purpose')
-  let changes: readonly RowChange[] = []
+async function rehearsed({ db }: History, _context: Context, work: Work): ReturnType<Work> {
+  let changes: readonly RowChange[] | undefined
   try {
     await db.transaction(undefined, async (tx) => {
       changes = await work(tx)
-      throw enough
+      throw undo
     })
   } catch (err) {
-    if (err !== enough) throw err
+    if (err !== undo) throw err
   }
   return changes
 }
