@@ -118,7 +118,7 @@ export const views: Readonly<Record<string, View>> = {
     always: { identity: reference },
     sometimes: { ...said('certPem', 'fingerprint', 'username'), isIssuedByNetwork: flag },
   },
-  cas: { sometimes: { externalIdClaim: claim } },
+  cas: { always: said('verificationToken'), sometimes: { externalIdClaim: claim } },
   'edge-router-policies': { always: { isSystem: flag } },
   'edge-routers': {
     always: {

@@ -1,6 +1,13 @@
 import 'reflect-metadata'
 import { X509Certificate as NodeCertificate, webcrypto } from 'node:crypto'
-import { BasicConstraintsExtension, cryptoProvider, X509CertificateGenerator } from '@peculiar/x509'
+import {
+  BasicConstraintsExtension,
+  cryptoProvider,
+  type Extension,
+  X509CertificateGenerator,
+} from '@peculiar/x509'
+
+export { ExtendedKeyUsageExtension, SubjectAlternativeNameExtension } from '@peculiar/x509'
 
 cryptoProvider.set(webcrypto)
 
@@ -20,10 +27,19 @@ export interface Profile {
   readonly pathLength?: number
   readonly from?: Date
   readonly to?: Date
+  readonly extensions?: readonly Extension[]
 }
 
 /** A real certificate. Valid for an hour around now unless told otherwise. */
-export async function certify({ name, issuer, ca = false, pathLength, from, to }: Profile): Promise<Holder> {
+export async function certify({
+  name,
+  issuer,
+  ca = false,
+  pathLength,
+  from,
+  to,
+  extensions = [],
+}: Profile): Promise<Holder> {
   const keys = (await webcrypto.subtle.generateKey(algorithm, true, [
     'sign',
     'verify',
@@ -36,7 +52,7 @@ export async function certify({ name, issuer, ca = false, pathLength, from, to }
     publicKey: keys.publicKey,
     signingKey: (issuer ?? { keys }).keys.privateKey,
     signingAlgorithm: algorithm,
-    extensions: ca ? [new BasicConstraintsExtension(true, pathLength, true)] : [],
+    extensions: [...(ca ? [new BasicConstraintsExtension(true, pathLength, true)] : []), ...extensions],
   })
   return { certificate: new NodeCertificate(Buffer.from(made.rawData)), keys }
 }

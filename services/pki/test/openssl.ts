@@ -42,3 +42,29 @@ export function verifies(chain: string, bundle: string, purpose: 'sslclient' | '
   const args = ['verify', '-purpose', purpose, '-CAfile', 'bundle', '-untrusted', 'chain', 'chain']
   return openssl(args, { chain, bundle }).trim()
 }
+
+export interface Authority {
+  readonly key: string
+  readonly cert: string
+  /** A certificate for this common name. */
+  certify(commonName: string): string
+}
+
+/** Somebody else's authority. */
+export function newAuthority(commonName = 'factory'): Authority {
+  const key = newKey()
+  const constraints = ['-addext', 'basicConstraints=critical,CA:TRUE']
+  const subject = ['-subj', `/O=example/CN=${commonName}`]
+  const cert = openssl(['req', '-x509', '-new', '-key', 'key', ...subject, '-days', '1', ...constraints], {
+    key,
+  })
+  return {
+    key,
+    cert,
+    certify(name) {
+      const csr = newCsr(`/O=example/CN=${name}`)
+      const signed = ['-CA', 'cert', '-CAkey', 'key', '-CAcreateserial', '-days', '1']
+      return openssl(['x509', '-req', '-in', 'csr', ...signed], { csr, cert, key })
+    },
+  }
+}

@@ -17,7 +17,7 @@ export const ca = defineEntity({
     certPem: field.string({ write: 'R--', max: 65536, filter: false }),
     fingerprint: field.string({ write: '---', unique: true }),
     isVerified: field.bool({ write: '---' }),
-    verificationToken: field.string({ write: '---' }),
+    verificationToken: field.string({ write: '---', secret: true }), // shown to admins, told to nobody else
     isAuthEnabled: flag(),
     isAutoCaEnrollmentEnabled: flag(),
     isOttCaEnrollmentEnabled: flag(),

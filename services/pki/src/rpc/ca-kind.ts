@@ -9,7 +9,8 @@ export const cas: Kind = kind(ca, {
   async view(_, rows) {
     return rows.map((row) => {
       const claim = claimOf(row)
-      return { _links: caLinks(row), ...(claim && { externalIdClaim: claim }) }
+      const { verificationToken } = row
+      return { _links: caLinks(row), verificationToken, ...(claim && { externalIdClaim: claim }) }
     })
   },
 

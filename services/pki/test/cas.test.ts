@@ -1,0 +1,263 @@
+import { randomUUID, X509Certificate } from 'node:crypto'
+import { noQuery } from '@overlay/platform'
+import sql from 'sql-template-tag'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { context, faultOf, type Pki, type Row, startPki } from './network.js'
+import { type Authority, newAuthority, newCsr } from './openssl.js'
+
+let pki: Pki
+const settled: string[] = []
+let later = 0
+beforeAll(async () => {
+  pki = await startPki({
+    now: () => new Date(Date.now() + later),
+    settled: async (written) => {
+      settled.push(written.id)
+      return written
+    },
+  })
+})
+afterAll(() => pki[Symbol.asyncDispose]())
+
+const kind = 'cas'
+let count = 0
+const flags = { isAuthEnabled: true, isAutoCaEnrollmentEnabled: true, isOttCaEnrollmentEnabled: true }
+const bodyOf = (more: object = {}) => ({
+  name: `ca ${++count}`,
+  identityRoles: ['b', 'a'],
+  ...flags,
+  ...more,
+})
+const json = (body: object) => Buffer.from(JSON.stringify(body))
+const create = (body: object) => pki.entities.create({ kind, json: json(body) }, context)
+const patch = (id: string, body: object, ...mask: string[]) =>
+  pki.entities.update({ ref: { kind, id }, json: json(body), mask }, context)
+const get = async (id: string): Promise<Row> => {
+  const { json: bytes } = await pki.entities.get({ ref: { kind, id }, perspective: undefined }, context)
+  return JSON.parse(Buffer.from(bytes).toString()) as Row
+}
+const verify = (id: string, certificatePem: string) => pki.pki.verifyCa({ id, certificatePem }, context)
+
+async function newCa(more: object = {}) {
+  const authority = newAuthority()
+  const { id } = await create(bodyOf({ certPem: authority.cert, ...more }))
+  return { id, authority }
+}
+
+async function verified({ id, authority }: { readonly id: string; readonly authority: Authority }) {
+  await verify(id, authority.certify(String((await get(id)).verificationToken)))
+}
+
+const derOf = (pem: string): Buffer => new X509Certificate(pem).raw
+const wholeClaim = {
+  location: 'COMMON_NAME',
+  matcher: 'PREFIX',
+  matcherCriteria: 'dev-',
+  parser: 'SPLIT',
+  parserCriteria: '.',
+  index: 1,
+}
+
+test('an authority is not verified when it is made, and links to what can be done with it', async () => {
+  const { id, authority } = await newCa()
+  const self = { href: `./cas/${id}` }
+  const fingerprint = new X509Certificate(authority.cert).fingerprint.replaceAll(':', '').toLowerCase()
+  expect(await get(id)).toEqual({
+    _links: { self, verify: { href: `./cas/${id}/verify` }, jwt: { href: `./cas/${id}/jwt` } },
+    id,
+    createdAt: expect.any(String),
+    updatedAt: expect.any(String),
+    tags: {},
+    name: expect.any(String),
+    certPem: authority.cert,
+    fingerprint,
+    isVerified: false,
+    verificationToken: expect.stringMatching(/^[\w.-]{9,10}$/),
+    ...flags,
+    identityRoles: ['a', 'b'],
+    identityNameFormat: '[caName]-[commonName]',
+  })
+  await verified({ id, authority })
+  await patch(id, { isAutoCaEnrollmentEnabled: false }, 'isAutoCaEnrollmentEnabled')
+  expect(await get(id)).toMatchObject({ isVerified: true, _links: { self } })
+  expect((await get(id))._links).toEqual({ self })
+})
+
+const ours = newAuthority()
+
+test.each([
+  ['nothing', '', 'could not parse block #1'],
+  ['no PEM', 'nope', 'could not parse block #1'],
+  ['a request', newCsr(), 'block #1 is not a certificate'],
+  ['a broken second block', ours.cert + ours.cert.replace(/[A-Za-z]{20}/, 'x'), 'could not parse block #2'],
+  ['a certificate of nobody else', ours.certify('leaf'), 'certificate is not a CA'],
+])('%s is no authority', async (_what, certPem, reason) => {
+  expect(await faultOf(create(bodyOf({ certPem })))).toEqual([
+    'COULD_NOT_VALIDATE',
+    { field: 'certPem', reason, value: certPem },
+  ])
+})
+
+test('the same certificate is not another authority', async () => {
+  const { id, authority } = await newCa()
+  const [code, detail] = await faultOf(create(bodyOf({ certPem: authority.cert })))
+  expect([code, detail]).toMatchObject([
+    'COULD_NOT_VALIDATE',
+    { field: 'certPem', reason: `certificate already used as CA ${id}` },
+  ])
+})
+
+test('the order of checks of a verification is the original one', async () => {
+  const { id, authority } = await newCa()
+  const token = String((await get(id)).verificationToken)
+  const codeOf = async (pem: string, of = id) => (await faultOf(verify(of, pem)))[0]
+  const good = authority.certify(token)
+  expect(await codeOf(good, 'nothing')).toBe('NOT_FOUND')
+  expect(await codeOf('nope')).toBe('COULD_NOT_PARSE_BODY')
+  expect(await codeOf(newCsr())).toBe('EXPECTED_PEM_CERTIFICATE')
+  expect(await codeOf(good.replace(/[A-Za-z]{20}/, 'x'))).toBe('COULD_NOT_PARSE_DER_BLOCK')
+  expect(await codeOf(authority.certify('wrong'))).toBe('INVALID_COMMON_NAME')
+  expect(await codeOf(newAuthority().certify(token))).toBe('CERTIFICATE_FAILED_VALIDATION')
+  later = 2 * 86_400_000
+  expect(await codeOf(good)).toBe('CERTIFICATE_FAILED_VALIDATION')
+  later = 0
+  await verify(id, good + newCsr()) // what stands behind it is not looked at
+  expect(await codeOf(good)).toBe('CA_ALREADY_VERIFIED')
+})
+
+test('neither a patch nor a replace verifies, or changes the certificate', async () => {
+  const { id } = await newCa()
+  const before = await get(id)
+  const body = {
+    ...bodyOf(),
+    certPem: ours.cert,
+    isVerified: true,
+    verificationToken: 'x',
+    name: before.name,
+  }
+  await patch(id, body, ...Object.keys(body))
+  expect(await get(id)).toEqual({ ...before, updatedAt: expect.any(String) })
+})
+
+test('a blank format is the usual one', async () => {
+  const { id } = await newCa({ identityNameFormat: '[commonName]' })
+  expect(await get(id)).toMatchObject({ identityNameFormat: '[commonName]' })
+  await patch(id, { identityNameFormat: '' }, 'identityNameFormat')
+  expect(await get(id)).toMatchObject({ identityNameFormat: '[caName]-[commonName]' })
+})
+
+test('a claim is kept by patches that do not name it, and changed by those that name a part', async () => {
+  const { id } = await newCa({ externalIdClaim: wholeClaim })
+  await patch(id, { name: `ca ${++count}` }, 'name')
+  expect(await get(id)).toMatchObject({ externalIdClaim: wholeClaim })
+  await patch(id, { externalIdClaim: { parserCriteria: ':' } }, 'externalIdClaim.parserCriteria')
+  expect(await get(id)).toMatchObject({ externalIdClaim: { ...wholeClaim, parserCriteria: ':' } })
+  const members = Object.keys(wholeClaim).map((member) => `externalIdClaim.${member}`)
+  await patch(id, {}, ...members) // as a replace without it
+  expect(await get(id)).not.toHaveProperty('externalIdClaim')
+})
+
+test.each([
+  ['a part of one', { location: 'SAN_URI' }, 'externalIdClaim.matcher'],
+  ['a prefix of nothing', { ...wholeClaim, matcherCriteria: '' }, 'externalIdClaim.matcherCriteria'],
+  ['a split at nothing', { ...wholeClaim, parserCriteria: '' }, 'externalIdClaim.parserCriteria'],
+  ['a prefix of a URI', { ...wholeClaim, location: 'SAN_URI' }, 'externalIdClaim.matcher'],
+])('%s is no claim', async (_what, externalIdClaim, field) => {
+  const fault = await faultOf(create(bodyOf({ certPem: newAuthority().cert, externalIdClaim })))
+  expect(fault).toMatchObject(['COULD_NOT_VALIDATE', { field }])
+})
+
+test('a scheme of what is no URI has a code of its own', async () => {
+  const externalIdClaim = { ...wholeClaim, matcher: 'SCHEME' }
+  const [code] = await faultOf(create(bodyOf({ certPem: newAuthority().cert, externalIdClaim })))
+  expect(code).toBe('REFERENCED_ENTITY_NOT_FOUND')
+})
+
+test('its token names the authority and has no end', async () => {
+  const { id } = await newCa()
+  const { jwt } = await pki.pki.getCaJwt({ kind, id }, context)
+  const [, claims = ''] = jwt.split('.')
+  expect(JSON.parse(Buffer.from(claims, 'base64url').toString())).toEqual({
+    iss: 'https://api.example:1280/',
+    sub: id,
+    jti: id,
+    em: 'ca',
+    ctrls: null,
+  })
+  expect(await faultOf(pki.pki.getCaJwt({ kind, id: 'nothing' }, context))).toEqual(['NOT_FOUND'])
+})
+
+test('filters name its flags and its token, followers and the audit do not hear the token', async () => {
+  const { id } = await newCa()
+  const token = String((await get(id)).verificationToken)
+  const query = { ...noQuery, filter: `verificationToken = "${token}" and not isVerified` }
+  const page = await pki.entities.list({ kind, query, within: undefined, perspective: undefined }, context)
+  expect(JSON.parse(Buffer.from(page.rows).toString())).toMatchObject([{ id }])
+  const { rows } = await pki.history.db.query(sql`
+    select entity::text as text from change where entity_id = ${id}
+     union all select after::text from audit where entity_id = ${id}`)
+  expect(rows).toHaveLength(2)
+  expect(JSON.stringify(rows)).not.toContain(token)
+})
+
+const ottca = (caId: string) => pki.wish({ method: 'ottca', caId })
+const codeOfEnrolling = async (token: string, ...peerCertificates: Buffer[]) =>
+  (await faultOf(pki.enroll({ token, peerCertificates })))[0]
+
+test('a token for an authority takes a certificate, once the authority is verified and lets it', async () => {
+  const ca = await newCa()
+  const { id, token, identityId } = await ottca(ca.id)
+  const leaf = derOf(ca.authority.certify('device'))
+  expect(await codeOfEnrolling(token, leaf)).toBe('ENROLLMENT_CA_NOT_VALID')
+  await verified(ca)
+  await patch(ca.id, { isOttCaEnrollmentEnabled: false }, 'isOttCaEnrollmentEnabled')
+  expect(await codeOfEnrolling(token, leaf)).toBe('ENROLLMENT_CA_NOT_VALID')
+  await patch(ca.id, { isOttCaEnrollmentEnabled: true }, 'isOttCaEnrollmentEnabled')
+  expect(await codeOfEnrolling(token)).toBe('CERT_FAILED_VALIDATION')
+
+  expect((await pki.enroll({ token, peerCertificates: [leaf] })).method).toBe('ottca')
+  expect(pki.added.filter(({ enrollmentId }) => enrollmentId === id)).toMatchObject([
+    { identityId, caId: ca.id, certPem: '', peerCertificates: [leaf], isIssuedByNetwork: false },
+  ])
+  expect(await codeOfEnrolling(token, leaf)).toBe('INVALID_ENROLLMENT_TOKEN')
+})
+
+test('an operation for one method takes no token of another', async () => {
+  const { token } = await pki.wish({})
+  expect(await faultOf(pki.enroll({ method: 'updb', token, password: 'secret' }))).toEqual([
+    'INVALID_ENROLLMENT_TOKEN',
+  ])
+  expect((await pki.enroll({ method: 'ott', token, csrPem: newCsr() })).method).toBe('ott')
+})
+
+test('an identity shows for which authority its token is', async () => {
+  const { id } = await newCa()
+  const { identityId } = await ottca(id)
+  const { json: views } = await pki.entities.view({ kind: 'identities', ids: [identityId] }, context)
+  const { name } = await get(id)
+  expect(JSON.parse(Buffer.from(views[0] ?? '').toString())).toMatchObject({
+    enrollment: { ottca: { caId: id, ca: { entity: 'cas', id, name, _links: { jwt: {}, verify: {} } } } },
+  })
+})
+
+test('only for an authority that is there may an enrollment be wanted', async () => {
+  const { id } = await newCa()
+  const wish = { ...(await ottca(id)), identityId: randomUUID() }
+  expect(await pki.pki.checkEnrollment(wish, context)).toEqual({})
+  for (const caId of ['nothing', ''])
+    expect(await faultOf(pki.pki.checkEnrollment({ ...wish, caId }, context))).toEqual([
+      'NOT_FOUND',
+      { field: 'caId', reason: 'ca not found', value: caId },
+    ])
+})
+
+test('with an authority go its enrollments; none is made for it later, and identity is waited for', async () => {
+  const { id } = await newCa()
+  const [outstanding, other] = [await ottca(id), await pki.wish({})]
+  await pki.entities.delete({ kind, id }, context)
+  expect(settled).toContain(id)
+  const late = await ottca(id) // the wish was told before, and is heard only now
+  const ids = (await pki.outstanding()).map((row) => row.id)
+  expect([outstanding, late, other].map((wish) => ids.includes(wish.id))).toEqual([false, false, true])
+  expect(await codeOfEnrolling(outstanding.token, derOf(ours.cert))).toBe('INVALID_ENROLLMENT_TOKEN')
+})
