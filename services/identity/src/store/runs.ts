@@ -23,7 +23,7 @@ export interface LastRun {
 const PAUSE_SECONDS: Readonly<Record<JobName, number>> = { integrity: 0, snapshot: 60 }
 
 /**
- * Begins a run, or refuses with RATE_LIMITED: while one is under way, and for a pause after one that was of use. The
+ * differs: one over all replicas. Begins a run, or refuses with RATE_LIMITED: while one is under way, and for a pause after one that was of use. The
  * lock is there before the row that names it, so a run whose lock nobody holds is over, whatever its row says.
  */
 export async function beginRun(db: Database, url: string, job: JobName, isFixing: boolean): Promise<Run> {
