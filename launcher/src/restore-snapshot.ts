@@ -1,4 +1,3 @@
-import { unseal } from '@overlay/pki/init'
 import {
   checkContents,
   importSnapshot,
@@ -6,6 +5,7 @@ import {
   readManifest,
   requireUnused,
   storedRows,
+  unseal,
 } from '@overlay/platform'
 import { migrateTo, prepareSchemas } from '@overlay/platform/migrate'
 import { type Home, openHome } from './home.js'

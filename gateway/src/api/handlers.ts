@@ -18,6 +18,7 @@ import { enrollments } from './enrollments.js'
 import { fabricLists } from './fabric.js'
 import { identities } from './identities.js'
 import { info } from './info.js'
+import { mfa } from './mfa.js'
 import { client, fabric, management } from './operations.js'
 import { ownAuthenticators } from './own-authenticators.js'
 import { ownCertificates } from './own-certificates.js'
@@ -55,6 +56,7 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
     ...typedEnroll(services, own),
     ...enrollments(services, own),
     ...identities(services, own),
+    ...mfa(services, caches.sessions, own),
     ...ownAuthenticators(services, own),
     ...ownCertificates(services, own),
     ...posture(services, own),

@@ -1,6 +1,18 @@
 import { apiSession } from '@overlay/model'
 import type { JsonSchema } from '../http/body.js'
-import { links, listOf, mapOf, named, object, ofEveryKind, text, time, whole } from '../spec/schemas.js'
+import {
+  flag,
+  links,
+  listOf,
+  mapOf,
+  named,
+  object,
+  ofEveryKind,
+  orNull,
+  text,
+  time,
+  whole,
+} from '../spec/schemas.js'
 import { listedSchemaOf } from './entity-schema.js'
 
 // What answers that belong to no collection show, for the served documents.
@@ -48,3 +60,16 @@ export const serviceUpdatesSchema = named(
 
 /** Which of them follows from the method. */
 export const enrolledSchema = named('enrollmentCerts', object({}, { ca: text, cert: text, serverCert: text }))
+
+export const mfaSchema = named(
+  'detailMfa',
+  object(
+    { ...ofEveryKind, isVerified: flag, recoveryCodes: orNull(listOf(text)) },
+    { provisioningUrl: text },
+  ),
+)
+
+export const recoveryCodesSchema = named(
+  'detailMfaRecoveryCodes',
+  object({ ...ofEveryKind, recoveryCodes: listOf(text) }),
+)

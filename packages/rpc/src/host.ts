@@ -8,9 +8,9 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
+import { alone } from './alone.js'
 import { type Context, fromMetadata, traceIdOf } from './context.js'
 import { Fault, toStatus } from './fault.js'
-import { alone } from './alone.js'
 import { after, CALL_LIMIT_MS, whenAborted } from './limits.js'
 import type { Methods } from './methods.js'
 

@@ -103,6 +103,8 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
     configTypes: configTypes(names, projection),
     entities: own,
     timeoutSeconds,
+    keySecret: settings.keySecret,
+    issuer: settings.totpIssuer,
     jobs: { ...integrity(jobGrounds, jobs), takeSnapshot: takeSnapshot(jobGrounds, jobs) },
   })
   const hosted = [

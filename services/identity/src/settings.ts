@@ -6,6 +6,14 @@ export const identitySettings = {
   pkiPeers: peersSetting('pki'),
   policyPeers: peersSetting('policy'),
   sessionsPeers: peersSetting('sessions'),
+  keySecret: setting.secret(
+    'OVERLAY_KEY_SECRET',
+    'Encrypts second factors at rest; the same in all replicas, and in pki',
+    { min: 32 },
+  ),
+  totpIssuer: setting.text('OVERLAY_TOTP_ISSUER', 'What authenticator apps call this network', {
+    default: 'openziti.io',
+  }),
   sessionMinutes: setting.number(
     'OVERLAY_SESSION_TIMEOUT_MINUTES',
     'After so long without use an API session ends',

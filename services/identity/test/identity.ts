@@ -128,6 +128,8 @@ async function openReplica(url: string, world: World): Promise<Replica> {
       configTypes,
       entities: own,
       timeoutSeconds: 1800,
+      keySecret: 'a secret that has enough characters',
+      issuer: 'openziti.io',
       jobs: { startIntegrityRun: refuse, getIntegrityRun: refuse, takeSnapshot: refuse },
     }),
     async [Symbol.asyncDispose]() {

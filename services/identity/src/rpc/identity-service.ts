@@ -15,10 +15,11 @@ import { authenticate } from './login/authenticate.js'
 import { ownAuthenticators } from './own-authenticators.js'
 import { type Issuer, ownCertificates } from './own-certificates.js'
 import { reEnrollment } from './re-enroll.js'
+import { type SecondFactorsOptions, secondFactors } from './second-factors.js'
 import { sessionMessage } from './session-message.js'
 import type { Trust } from './trust.js'
 
-export interface Parts {
+export interface Parts extends Pick<SecondFactorsOptions, 'keySecret' | 'issuer'> {
   readonly history: History
   readonly hashing: Hashing
   readonly trust: Trust
@@ -69,6 +70,7 @@ export function identityService(parts: Parts): Methods<IdentityServiceService> {
     reEnrollAuthenticator: reEnrollment(history, pki),
     ...ownAuthenticators(history, hashing, entities),
     ...ownCertificates(history, pki),
+    ...secondFactors(parts),
     ...jobs,
   }
 }

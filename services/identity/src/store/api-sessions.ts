@@ -33,7 +33,6 @@ export interface NewSession {
   readonly voucherId?: string | undefined
   readonly ipAddress: string
   readonly configTypes: readonly string[]
-  readonly isMfaRequired: boolean
   readonly isCertExtendable: boolean
   /** By which routers will know the connections of the session. */
   readonly certificate?: X509Certificate | undefined
@@ -69,7 +68,9 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
          insert into api_session (id, token, token_digest, identity_id, authenticator_id, ca_id, ip_address,
                                   config_types, is_mfa_required, is_cert_extendable)
          select ${newId('cuid')}, ${token}, ${digestOf(token)}, person.id, ${session.authenticatorId}, proof.ca_id,
-                ${session.ipAddress}, ${session.configTypes}, ${session.isMfaRequired}, ${session.isCertExtendable}
+                ${session.ipAddress}, ${session.configTypes},
+                exists (select from second_factor where identity_id = person.id and is_verified),
+                ${session.isCertExtendable}
            from person, proof
       returning *)${certificateRow(session.certificate)}
   select ${columns} from s, person i, auth_policy p, stream where p.id = i.auth_policy_id`,

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type Db, onlyRow, type RowChange, type Tx } from '@overlay/platform'
+import { type Db, onlyRow, type RowChange, seal, type Tx, unseal } from '@overlay/platform'
 import sql from 'sql-template-tag'
-import { seal, unseal } from '../domain/seal.js'
 import { type Holder, notAfterOf } from '../domain/signer.js'
 
 export type KeyRole = 'root' | 'signing' | 'server'

@@ -8,6 +8,7 @@ type Row = RowOf<typeof identity>
 interface Shown {
   readonly id: string
   readonly hasApiSession: boolean
+  readonly isMfaEnabled: boolean
   readonly policyName: string
   readonly authenticators: readonly { id: string; method: string; username: string; fingerprint: string }[]
 }
@@ -49,7 +50,7 @@ function membersOf(row: Row, own: Shown | undefined, now: Date): object {
     disabled: isDisabled(row, now),
     ...(disabledAt && { disabledAt: timeText(disabledAt) }),
     ...(disabledUntil && { disabledUntil: timeText(disabledUntil) }),
-    isMfaEnabled: false, // nobody can enroll yet
+    isMfaEnabled: own?.isMfaEnabled ?? false,
     hasApiSession: own?.hasApiSession ?? false,
     hasEdgeRouterConnection: false,
     authenticators: Object.fromEntries(
@@ -67,6 +68,7 @@ async function shownOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap<stri
     sql`
     select i.id, p.name as "policyName",
            exists (select from api_session s where s.identity_id = i.id) as "hasApiSession",
+           exists (select from second_factor f where f.identity_id = i.id and f.is_verified) as "isMfaEnabled",
            array(select json_build_object('id', a.id, 'method', a.method, 'username', a.username,
                                           'fingerprint', a.fingerprint)
                    from authenticator a where a.identity_id = i.id order by a.created_at, a.id) as authenticators

@@ -46,7 +46,6 @@ export const authenticate = (parts: Parts): Authenticate =>
       voucherId: subject.voucherId,
       ipAddress: request.ipAddress,
       configTypes: await parts.configTypes.idsOf(request.configTypes, context),
-      isMfaRequired: false,
       isCertExtendable: isExtendable(request.method, subject),
       certificate: request.method === 'cert' ? login.certificates[0] : undefined,
     })

@@ -86,6 +86,33 @@ export interface DisableIdentityRequest {
   durationMinutes: number;
 }
 
+export interface StartMfaRequest {
+}
+
+export interface GetMfaRequest {
+}
+
+export interface Mfa {
+  id: string;
+  isVerified: boolean;
+  /** of an authenticator app; only until it is verified, like the codes */
+  provisioningUrl: string;
+  recoveryCodes: string[];
+  createdAtMs: number;
+  updatedAtMs: number;
+}
+
+export interface MfaCode {
+  code: string;
+}
+
+export interface RecoveryCodes {
+  codes: string[];
+  id: string;
+  createdAtMs: number;
+  updatedAtMs: number;
+}
+
 export interface TraceIdentityRequest {
   id: string;
   /** false: the rest means nothing */
@@ -1192,6 +1219,471 @@ export const DisableIdentityRequest: MessageFns<DisableIdentityRequest> = {
     const message = createBaseDisableIdentityRequest();
     message.id = object.id ?? "";
     message.durationMinutes = object.durationMinutes ?? 0;
+    return message;
+  },
+};
+
+function createBaseStartMfaRequest(): StartMfaRequest {
+  return {};
+}
+
+export const StartMfaRequest: MessageFns<StartMfaRequest> = {
+  encode(_: StartMfaRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StartMfaRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStartMfaRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): StartMfaRequest {
+    return {};
+  },
+
+  toJSON(_: StartMfaRequest): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<StartMfaRequest>, I>>(base?: I): StartMfaRequest {
+    return StartMfaRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<StartMfaRequest>, I>>(_: I): StartMfaRequest {
+    const message = createBaseStartMfaRequest();
+    return message;
+  },
+};
+
+function createBaseGetMfaRequest(): GetMfaRequest {
+  return {};
+}
+
+export const GetMfaRequest: MessageFns<GetMfaRequest> = {
+  encode(_: GetMfaRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetMfaRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetMfaRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): GetMfaRequest {
+    return {};
+  },
+
+  toJSON(_: GetMfaRequest): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GetMfaRequest>, I>>(base?: I): GetMfaRequest {
+    return GetMfaRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GetMfaRequest>, I>>(_: I): GetMfaRequest {
+    const message = createBaseGetMfaRequest();
+    return message;
+  },
+};
+
+function createBaseMfa(): Mfa {
+  return { id: "", isVerified: false, provisioningUrl: "", recoveryCodes: [], createdAtMs: 0, updatedAtMs: 0 };
+}
+
+export const Mfa: MessageFns<Mfa> = {
+  encode(message: Mfa, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.isVerified !== false) {
+      writer.uint32(16).bool(message.isVerified);
+    }
+    if (message.provisioningUrl !== "") {
+      writer.uint32(26).string(message.provisioningUrl);
+    }
+    for (const v of message.recoveryCodes) {
+      writer.uint32(34).string(v!);
+    }
+    if (message.createdAtMs !== 0) {
+      writer.uint32(40).int64(message.createdAtMs);
+    }
+    if (message.updatedAtMs !== 0) {
+      writer.uint32(48).int64(message.updatedAtMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Mfa {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMfa();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.isVerified = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.provisioningUrl = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.recoveryCodes.push(reader.string());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.createdAtMs = longToNumber(reader.int64());
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.updatedAtMs = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Mfa {
+    return {
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      isVerified: isSet(object.isVerified)
+        ? globalThis.Boolean(object.isVerified)
+        : isSet(object.is_verified)
+        ? globalThis.Boolean(object.is_verified)
+        : false,
+      provisioningUrl: isSet(object.provisioningUrl)
+        ? globalThis.String(object.provisioningUrl)
+        : isSet(object.provisioning_url)
+        ? globalThis.String(object.provisioning_url)
+        : "",
+      recoveryCodes: globalThis.Array.isArray(object?.recoveryCodes)
+        ? object.recoveryCodes.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.recovery_codes)
+        ? object.recovery_codes.map((e: any) => globalThis.String(e))
+        : [],
+      createdAtMs: isSet(object.createdAtMs)
+        ? globalThis.Number(object.createdAtMs)
+        : isSet(object.created_at_ms)
+        ? globalThis.Number(object.created_at_ms)
+        : 0,
+      updatedAtMs: isSet(object.updatedAtMs)
+        ? globalThis.Number(object.updatedAtMs)
+        : isSet(object.updated_at_ms)
+        ? globalThis.Number(object.updated_at_ms)
+        : 0,
+    };
+  },
+
+  toJSON(message: Mfa): unknown {
+    const obj: any = {};
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.isVerified !== false) {
+      obj.isVerified = message.isVerified;
+    }
+    if (message.provisioningUrl !== "") {
+      obj.provisioningUrl = message.provisioningUrl;
+    }
+    if (message.recoveryCodes?.length) {
+      obj.recoveryCodes = message.recoveryCodes;
+    }
+    if (message.createdAtMs !== 0) {
+      obj.createdAtMs = Math.round(message.createdAtMs);
+    }
+    if (message.updatedAtMs !== 0) {
+      obj.updatedAtMs = Math.round(message.updatedAtMs);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<Mfa>, I>>(base?: I): Mfa {
+    return Mfa.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Mfa>, I>>(object: I): Mfa {
+    const message = createBaseMfa();
+    message.id = object.id ?? "";
+    message.isVerified = object.isVerified ?? false;
+    message.provisioningUrl = object.provisioningUrl ?? "";
+    message.recoveryCodes = object.recoveryCodes?.map((e) => e) || [];
+    message.createdAtMs = object.createdAtMs ?? 0;
+    message.updatedAtMs = object.updatedAtMs ?? 0;
+    return message;
+  },
+};
+
+function createBaseMfaCode(): MfaCode {
+  return { code: "" };
+}
+
+export const MfaCode: MessageFns<MfaCode> = {
+  encode(message: MfaCode, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.code !== "") {
+      writer.uint32(10).string(message.code);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): MfaCode {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMfaCode();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.code = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): MfaCode {
+    return { code: isSet(object.code) ? globalThis.String(object.code) : "" };
+  },
+
+  toJSON(message: MfaCode): unknown {
+    const obj: any = {};
+    if (message.code !== "") {
+      obj.code = message.code;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<MfaCode>, I>>(base?: I): MfaCode {
+    return MfaCode.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<MfaCode>, I>>(object: I): MfaCode {
+    const message = createBaseMfaCode();
+    message.code = object.code ?? "";
+    return message;
+  },
+};
+
+function createBaseRecoveryCodes(): RecoveryCodes {
+  return { codes: [], id: "", createdAtMs: 0, updatedAtMs: 0 };
+}
+
+export const RecoveryCodes: MessageFns<RecoveryCodes> = {
+  encode(message: RecoveryCodes, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.codes) {
+      writer.uint32(10).string(v!);
+    }
+    if (message.id !== "") {
+      writer.uint32(18).string(message.id);
+    }
+    if (message.createdAtMs !== 0) {
+      writer.uint32(24).int64(message.createdAtMs);
+    }
+    if (message.updatedAtMs !== 0) {
+      writer.uint32(32).int64(message.updatedAtMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RecoveryCodes {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRecoveryCodes();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.codes.push(reader.string());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.createdAtMs = longToNumber(reader.int64());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.updatedAtMs = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RecoveryCodes {
+    return {
+      codes: globalThis.Array.isArray(object?.codes) ? object.codes.map((e: any) => globalThis.String(e)) : [],
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      createdAtMs: isSet(object.createdAtMs)
+        ? globalThis.Number(object.createdAtMs)
+        : isSet(object.created_at_ms)
+        ? globalThis.Number(object.created_at_ms)
+        : 0,
+      updatedAtMs: isSet(object.updatedAtMs)
+        ? globalThis.Number(object.updatedAtMs)
+        : isSet(object.updated_at_ms)
+        ? globalThis.Number(object.updated_at_ms)
+        : 0,
+    };
+  },
+
+  toJSON(message: RecoveryCodes): unknown {
+    const obj: any = {};
+    if (message.codes?.length) {
+      obj.codes = message.codes;
+    }
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.createdAtMs !== 0) {
+      obj.createdAtMs = Math.round(message.createdAtMs);
+    }
+    if (message.updatedAtMs !== 0) {
+      obj.updatedAtMs = Math.round(message.updatedAtMs);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<RecoveryCodes>, I>>(base?: I): RecoveryCodes {
+    return RecoveryCodes.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RecoveryCodes>, I>>(object: I): RecoveryCodes {
+    const message = createBaseRecoveryCodes();
+    message.codes = object.codes?.map((e) => e) || [];
+    message.id = object.id ?? "";
+    message.createdAtMs = object.createdAtMs ?? 0;
+    message.updatedAtMs = object.updatedAtMs ?? 0;
     return message;
   },
 };
@@ -3064,6 +3556,81 @@ export const IdentityServiceService = {
     responseDeserialize: (value: Buffer): CreateSessionCertificateResponse =>
       CreateSessionCertificateResponse.decode(value),
   },
+  /** The second factor of the caller. It counts once its first code has been verified. */
+  startMfa: {
+    path: "/overlay.identity.v1.IdentityService/StartMfa" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: StartMfaRequest): Buffer => Buffer.from(StartMfaRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): StartMfaRequest => StartMfaRequest.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
+  getMfa: {
+    path: "/overlay.identity.v1.IdentityService/GetMfa" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetMfaRequest): Buffer => Buffer.from(GetMfaRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetMfaRequest => GetMfaRequest.decode(value),
+    responseSerialize: (value: Mfa): Buffer => Buffer.from(Mfa.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Mfa => Mfa.decode(value),
+  },
+  verifyMfa: {
+    path: "/overlay.identity.v1.IdentityService/VerifyMfa" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: MfaCode): Buffer => Buffer.from(MfaCode.encode(value).finish()),
+    requestDeserialize: (value: Buffer): MfaCode => MfaCode.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
+  /** Makes the API session complete. */
+  passMfa: {
+    path: "/overlay.identity.v1.IdentityService/PassMfa" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: MfaCode): Buffer => Buffer.from(MfaCode.encode(value).finish()),
+    requestDeserialize: (value: Buffer): MfaCode => MfaCode.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
+  listRecoveryCodes: {
+    path: "/overlay.identity.v1.IdentityService/ListRecoveryCodes" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: MfaCode): Buffer => Buffer.from(MfaCode.encode(value).finish()),
+    requestDeserialize: (value: Buffer): MfaCode => MfaCode.decode(value),
+    responseSerialize: (value: RecoveryCodes): Buffer => Buffer.from(RecoveryCodes.encode(value).finish()),
+    responseDeserialize: (value: Buffer): RecoveryCodes => RecoveryCodes.decode(value),
+  },
+  renewRecoveryCodes: {
+    path: "/overlay.identity.v1.IdentityService/RenewRecoveryCodes" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: MfaCode): Buffer => Buffer.from(MfaCode.encode(value).finish()),
+    requestDeserialize: (value: Buffer): MfaCode => MfaCode.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
+  removeMfa: {
+    path: "/overlay.identity.v1.IdentityService/RemoveMfa" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: MfaCode): Buffer => Buffer.from(MfaCode.encode(value).finish()),
+    requestDeserialize: (value: Buffer): MfaCode => MfaCode.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
+  /** By an admin, of any identity, whether or not there is one. */
+  removeMfaOf: {
+    path: "/overlay.identity.v1.IdentityService/RemoveMfaOf" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: EntityRef): Buffer => Buffer.from(EntityRef.encode(value).finish()),
+    requestDeserialize: (value: Buffer): EntityRef => EntityRef.decode(value),
+    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
+    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+  },
   /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
   reEnrollAuthenticator: {
     path: "/overlay.identity.v1.IdentityService/ReEnrollAuthenticator" as const,
@@ -3138,6 +3705,17 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   verifyOwnAuthenticator: handleUnaryCall<VerifyOwnAuthenticatorRequest, Written>;
   /** For the API session of the caller, and gone with it. */
   createSessionCertificate: handleUnaryCall<CreateSessionCertificateRequest, CreateSessionCertificateResponse>;
+  /** The second factor of the caller. It counts once its first code has been verified. */
+  startMfa: handleUnaryCall<StartMfaRequest, Written>;
+  getMfa: handleUnaryCall<GetMfaRequest, Mfa>;
+  verifyMfa: handleUnaryCall<MfaCode, Written>;
+  /** Makes the API session complete. */
+  passMfa: handleUnaryCall<MfaCode, Written>;
+  listRecoveryCodes: handleUnaryCall<MfaCode, RecoveryCodes>;
+  renewRecoveryCodes: handleUnaryCall<MfaCode, Written>;
+  removeMfa: handleUnaryCall<MfaCode, Written>;
+  /** By an admin, of any identity, whether or not there is one. */
+  removeMfaOf: handleUnaryCall<EntityRef, Written>;
   /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
   reEnrollAuthenticator: handleUnaryCall<ReEnrollAuthenticatorRequest, Written>;
   /** Begins to look for what does not fit together in all schemas. RATE_LIMITED while that is under way. */
@@ -3384,6 +3962,114 @@ export interface IdentityServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: CreateSessionCertificateResponse) => void,
+  ): ClientUnaryCall;
+  /** The second factor of the caller. It counts once its first code has been verified. */
+  startMfa(
+    request: StartMfaRequest,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  startMfa(
+    request: StartMfaRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  startMfa(
+    request: StartMfaRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  getMfa(request: GetMfaRequest, callback: (error: ServiceError | null, response: Mfa) => void): ClientUnaryCall;
+  getMfa(
+    request: GetMfaRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Mfa) => void,
+  ): ClientUnaryCall;
+  getMfa(
+    request: GetMfaRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Mfa) => void,
+  ): ClientUnaryCall;
+  verifyMfa(request: MfaCode, callback: (error: ServiceError | null, response: Written) => void): ClientUnaryCall;
+  verifyMfa(
+    request: MfaCode,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  verifyMfa(
+    request: MfaCode,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** Makes the API session complete. */
+  passMfa(request: MfaCode, callback: (error: ServiceError | null, response: Written) => void): ClientUnaryCall;
+  passMfa(
+    request: MfaCode,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  passMfa(
+    request: MfaCode,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  listRecoveryCodes(
+    request: MfaCode,
+    callback: (error: ServiceError | null, response: RecoveryCodes) => void,
+  ): ClientUnaryCall;
+  listRecoveryCodes(
+    request: MfaCode,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: RecoveryCodes) => void,
+  ): ClientUnaryCall;
+  listRecoveryCodes(
+    request: MfaCode,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: RecoveryCodes) => void,
+  ): ClientUnaryCall;
+  renewRecoveryCodes(
+    request: MfaCode,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  renewRecoveryCodes(
+    request: MfaCode,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  renewRecoveryCodes(
+    request: MfaCode,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  removeMfa(request: MfaCode, callback: (error: ServiceError | null, response: Written) => void): ClientUnaryCall;
+  removeMfa(
+    request: MfaCode,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  removeMfa(
+    request: MfaCode,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** By an admin, of any identity, whether or not there is one. */
+  removeMfaOf(request: EntityRef, callback: (error: ServiceError | null, response: Written) => void): ClientUnaryCall;
+  removeMfaOf(
+    request: EntityRef,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  removeMfaOf(
+    request: EntityRef,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
   /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
   reEnrollAuthenticator(

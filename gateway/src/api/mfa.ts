@@ -1,0 +1,120 @@
+import { Fault, type Written } from '@overlay/rpc'
+import { toBuffer } from 'qrcode'
+import type { OwnWrites } from '../auth/own-writes.js'
+import type { Sessions } from '../auth/sessions.js'
+import { detail, empty, send } from '../http/answer.js'
+import type { Ask } from '../http/ask.js'
+import { json } from '../http/body.js'
+import { type Handlers, takes } from '../http/endpoint.js'
+import type { Services } from '../http/services.js'
+import { createLocation } from '../spec/schemas.js'
+import { sessionOf } from './current.js'
+import { mfaSchema, recoveryCodesSchema } from './wire-schemas.js'
+
+const BASE = './current-identity/mfa'
+const self = { self: { href: BASE } }
+const recovery = { 'recovery-codes': { href: `${BASE}/recovery-codes` } }
+const whole = { 'current-identity': { href: './current-identity' } }
+
+const codeSchema = {
+  title: 'mfaCode',
+  type: 'object',
+  properties: { code: { type: 'string', maxLength: 64 } },
+}
+const required = { ...codeSchema, required: ['code'] }
+const code = json<{ readonly code: string }>('mfaValidation', required)
+const loginCode = json<{ readonly code: string }>('mfaAuth', required)
+const maybeCode = json<{ readonly code?: string } | undefined>('mfaValidation', codeSchema, false)
+
+/** wire: where a request has no body, or may have none, a header has the code. */
+const codeIn = ({ incoming }: Ask, body?: { readonly code?: string }): string =>
+  body?.code ?? incoming.headersDistinct['mfa-validation-code']?.[0] ?? ''
+
+/** The caller's second factor. Both APIs have it. */
+export function mfa({ identity }: Services, sessions: Sessions, own: OwnWrites): Handlers {
+  /** The session may be another one now, for this gateway at once. */
+  const done = (ask: Ask, { position }: Written) => {
+    own.note('identity', position)
+    sessions.drop(`api-sessions ${sessionOf(ask).id}`)
+    return empty(ask)
+  }
+  const fails = [400, 404]
+  return {
+    'POST /authenticate/mfa': takes(
+      loginCode,
+      async (ask, _, given) => done(ask, await identity.passMfa(given, ask.context())),
+      { about: { fails: [400, 409] } },
+    ),
+    'GET /current-identity/mfa': {
+      about: { data: mfaSchema, fails: [404] },
+      handle: async (ask) => {
+        const { id, isVerified, provisioningUrl, recoveryCodes, ...times } = await identity.getMfa(
+          {},
+          ask.context(),
+        )
+        const links = isVerified
+          ? recovery
+          : { qr: { href: `${BASE}/qr-code` }, verify: { href: `${BASE}/verify` } }
+        const shown = isVerified ? { recoveryCodes: null } : { provisioningUrl, recoveryCodes }
+        const data = { ...row(id, times), isVerified, ...shown, _links: { ...self, ...whole, ...links } }
+        return detail(ask, JSON.stringify(data))
+      },
+    },
+    'POST /current-identity/mfa': {
+      about: { status: 201, data: createLocation, fails: [409] },
+      handle: async (ask) => {
+        const { id, position } = await identity.startMfa({}, ask.context())
+        own.note('identity', position)
+        return send(ask, 201, JSON.stringify({ data: { _links: self, id }, meta: {} }))
+      },
+    },
+    'DELETE /current-identity/mfa': {
+      about: { fails },
+      handle: async (ask) => done(ask, await identity.removeMfa({ code: codeIn(ask) }, ask.context())),
+    },
+    'GET /current-identity/mfa/qr-code': {
+      produces: ['image/png', 'application/json'],
+      about: { fails: [404] },
+      handle: async (ask) => {
+        const { isVerified, provisioningUrl } = await identity.getMfa({}, ask.context())
+        if (isVerified) throw new Fault('NOT_FOUND')
+        const image = await toBuffer(provisioningUrl, { width: 256, errorCorrectionLevel: 'M' })
+        return send(ask, 200, image, 'image/png')
+      },
+    },
+    'POST /current-identity/mfa/verify': takes(
+      code,
+      async (ask, _, given) => done(ask, await identity.verifyMfa(given, ask.context())),
+      { about: { fails } },
+    ),
+    'GET /current-identity/mfa/recovery-codes': takes(
+      maybeCode,
+      async (ask, _, given) => {
+        const { id, codes, ...times } = await identity.listRecoveryCodes(
+          { code: codeIn(ask, given) },
+          ask.context(),
+        )
+        const data = { ...row(id, times), recoveryCodes: codes, _links: { ...self, ...whole, ...recovery } }
+        return detail(ask, JSON.stringify(data))
+      },
+      { about: { data: recoveryCodesSchema, fails } },
+    ),
+    'POST /current-identity/mfa/recovery-codes': takes(
+      code,
+      async (ask, _, given) => done(ask, await identity.renewRecoveryCodes(given, ask.context())),
+      { about: { fails } },
+    ),
+    'DELETE /identities/{id}/mfa': async (ask, { id }) => {
+      const { position } = await identity.removeMfaOf({ kind: 'identities', id }, ask.context())
+      own.note('identity', position)
+      return empty(ask)
+    },
+  }
+}
+
+const row = (id: string, times: { readonly createdAtMs: number; readonly updatedAtMs: number }) => ({
+  createdAt: new Date(times.createdAtMs).toISOString(),
+  id,
+  tags: {},
+  updatedAt: new Date(times.updatedAtMs).toISOString(),
+})

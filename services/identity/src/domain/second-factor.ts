@@ -1,0 +1,63 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { generateSecret, generateSync } from 'otplib'
+
+/** What an authenticator app and its owner hold. */
+export interface SecondFactor {
+  readonly secret: string // base32
+  /** Each counts once, in place of a code. */
+  readonly recoveryCodes: readonly string[]
+}
+
+/** What a code was: of the app, and of which 30 s, or a recovery code. */
+export type Passed = { readonly step: number } | { readonly recoveryCode: string }
+
+const STEP_SECONDS = 30
+const STEPS_AROUND = 2 // wire: clocks may differ by a minute
+const RECOVERY_CODES = 20
+const RECOVERY_LENGTH = 6
+const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
+
+export const newSecondFactor = (): SecondFactor => ({
+  secret: generateSecret(),
+  recoveryCodes: newRecoveryCodes(),
+})
+
+export function newRecoveryCodes(): string[] {
+  const codes = new Set<string>()
+  while (codes.size < RECOVERY_CODES)
+    codes.add([...randomBytes(RECOVERY_LENGTH)].map((byte) => BASE32[byte & 31]).join(''))
+  return [...codes].sort()
+}
+
+/** wire: the name is not encoded. */
+export const provisioningUrl = (secret: string, issuer: string, name: string): string =>
+  `otpauth://totp/${issuer}:${name}?issuer=${issuer}&secret=${secret}`
+
+/** What the code proves, if anything. differs: a code of the app counts once. */
+export function passedBy(
+  code: string,
+  { secret, recoveryCodes }: SecondFactor,
+  usedSteps: readonly number[],
+  nowMs: number,
+): Passed | undefined {
+  const recoveryCode = recoveryCodes.find((one) => sameText(one, code))
+  if (recoveryCode !== undefined) return { recoveryCode }
+  const step = stepsAround(nowMs).find(
+    (one) => sameText(codeAt(secret, one), code) && !usedSteps.includes(one),
+  )
+  return step === undefined ? undefined : { step }
+}
+
+/** Steps older than these need not be remembered: their codes are refused anyway. */
+export function stepsAround(nowMs: number): number[] {
+  const now = Math.floor(nowMs / 1000 / STEP_SECONDS)
+  return Array.from({ length: 2 * STEPS_AROUND + 1 }, (_, i) => now - STEPS_AROUND + i)
+}
+
+export const codeAt = (secret: string, step: number): string =>
+  generateSync({ secret, epoch: step * STEP_SECONDS })
+
+function sameText(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)]
+  return left.length === right.length && timingSafeEqual(left, right)
+}
