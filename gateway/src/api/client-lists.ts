@@ -1,4 +1,4 @@
-import { edgeRouter, terminator } from '@overlay/model'
+import { edgeRouter, externalJwtSigner, terminator } from '@overlay/model'
 import type { Perspective, Selection } from '@overlay/rpc'
 import type { Ask } from '../http/ask.js'
 import type { Handlers } from '../http/endpoint.js'
@@ -20,6 +20,7 @@ const asClient: Perspective = {
 export function clientLists({ entitiesOf }: Services): Handlers {
   const policy = entitiesOf('policy')
   const rows = entitiesOf('sessions')
+  const signers = entitiesOf('identity')
 
   const routersOf = (ask: Ask): Promise<Selection> | Selection => {
     const { identityId, isAdmin } = sessionOf(ask)
@@ -35,6 +36,22 @@ export function clientLists({ entitiesOf }: Services): Handlers {
         const within = await routersOf(ask)
         return list(ask, edgeRouter, listRequest(ask, edgeRouter.kind, within, asClient), rows.list)
       },
+    },
+
+    'GET /external-jwt-signers': {
+      query: paging,
+      about: {
+        data: clientSchemaOf(externalJwtSigner, 'clientExternalJwtSignerDetail'),
+        page: true,
+        envelope: 'listClientExternalJwtSignersEnvelope',
+      },
+      handle: (ask) =>
+        list(
+          ask,
+          externalJwtSigner,
+          listRequest(ask, externalJwtSigner.kind, undefined, asClient),
+          signers.list,
+        ),
     },
 
     'GET /services/{id}/terminators': {

@@ -136,6 +136,7 @@ export const views: Readonly<Record<string, View>> = {
       transitRouter: reference,
     },
   },
+  'external-jwt-signers': { always: { notAfter: time, notBefore: time } },
   identities: {
     always: {
       authPolicy: reference,

@@ -9,6 +9,7 @@ import { controller } from './entities/controller.js'
 import { edgeRouter } from './entities/edge-router.js'
 import { edgeRouterPolicy } from './entities/edge-router-policy.js'
 import { enrollment } from './entities/enrollment.js'
+import { externalJwtSigner } from './entities/external-jwt-signer.js'
 import { identity } from './entities/identity.js'
 import { identityType } from './entities/identity-type.js'
 import { postureCheck } from './entities/posture-check.js'
@@ -33,6 +34,7 @@ const all: readonly Entity[] = [
   edgeRouter,
   edgeRouterPolicy,
   enrollment,
+  externalJwtSigner,
   identity,
   identityType,
   postureCheck,

@@ -11,6 +11,7 @@ import { hostingOf } from './hosting.js'
 import { apiSessions, sessionCertificates } from './kinds/api-sessions.js'
 import { authPolicies, identityTypes } from './kinds/auth-policies.js'
 import { authenticators } from './kinds/authenticators.js'
+import { externalJwtSigners } from './kinds/external-jwt-signers.js'
 import { identities } from './kinds/identities.js'
 import type { Others } from './kinds/identity-view.js'
 import type { Trust } from './trust.js'
@@ -38,6 +39,7 @@ export function entities(parts: Parts): Entities {
     apiSessions,
     sessionCertificates,
     authPolicies,
+    externalJwtSigners,
     identityTypes,
   ]
   const uniform = entityService(history, kinds, async () => new Map())

@@ -1,5 +1,5 @@
 import { authPolicy, identityType } from '@overlay/model'
-import { type Kind, kind } from '@overlay/platform'
+import { type Kind, kind, type Tx } from '@overlay/platform'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 
@@ -18,12 +18,15 @@ export const authPolicies: Kind = kind(authPolicy, {
     }))
   },
 
-  async writing(_tx, next) {
-    const [signer] = next['primary.extJwt.allowedSigners'] ?? []
-    // differs: also on patch. No signers are kept yet, so none is known.
-    if (signer !== undefined) throw unknownSigner('primary.extJwt.allowedExtJwtSigners[0]', signer)
+  async writing(tx, next) {
+    const allowed = next['primary.extJwt.allowedSigners'] ?? []
     const second = next['secondary.requireExtJwtSigner'] || null
-    if (second !== null) throw unknownSigner('secondary.requiredExtJwtSigner', second)
+    const known = await knownSigners(tx, second === null ? allowed : [...allowed, second])
+    // differs: also on patch
+    const unknown = allowed.findIndex((id) => !known.has(id))
+    if (unknown >= 0)
+      throw unknownSigner(`primary.extJwt.allowedExtJwtSigners[${unknown}]`, allowed[unknown] ?? '')
+    if (second !== null && !known.has(second)) throw unknownSigner('secondary.requiredExtJwtSigner', second)
     return {
       'primary.updb.minPasswordLength': Math.max(next['primary.updb.minPasswordLength'], shortestPassword),
       'primary.updb.maxAttempts': Math.max(next['primary.updb.maxAttempts'], 0),
@@ -43,6 +46,14 @@ export const authPolicies: Kind = kind(authPolicy, {
     }
   },
 })
+
+/** They stay for as long as this transaction: whoever deletes one waits. */
+async function knownSigners(tx: Tx, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set()
+  const { rows } = await tx.query<{ id: string }>(sql`
+    select id from external_jwt_signer where id = any(${ids}) order by id for key share`)
+  return new Set(rows.map(({ id }) => id))
+}
 
 const unknownSigner = (field: string, id: string): Fault =>
   new Fault('NOT_FOUND', { field, reason: 'no signer with this id', value: id })

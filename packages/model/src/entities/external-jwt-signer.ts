@@ -1,0 +1,33 @@
+import { defineEntity } from '../kernel/entity.js'
+import { field } from '../kernel/field.js'
+
+const optional = { nullable: true } as const
+
+/** Somebody else whose signed tokens say who a client is. Known by one certificate, or by a list of keys. */
+export const externalJwtSigner = defineEntity({
+  kind: 'external-jwt-signers',
+  singular: 'externalJwtSigner',
+  owner: 'identity',
+  fields: {
+    name: field.string({ write: 'RRO', min: 1, unique: true }),
+    enabled: field.bool({ write: 'RRO' }),
+    issuer: field.string({ write: 'RRO', min: 1, max: 1000, unique: true }),
+    audience: field.string({ write: 'RRO' }),
+    kid: field.string({ ...optional, max: 1000, unique: true }),
+    certPem: field.string({ ...optional, max: 65536 }),
+    jwksEndpoint: field.string({ ...optional, format: 'uri', filter: false }),
+    claimsProperty: field.string({ fallback: 'sub' }),
+    useExternalId: field.bool(),
+    // only passed on to clients
+    externalAuthUrl: field.string({ ...optional, format: 'uri', filter: false }),
+    clientId: field.string(optional),
+    scopes: field.strings(),
+    // of the certificate
+    commonName: field.string({ write: '---' }),
+    fingerprint: field.string({ ...optional, write: '---', unique: true }),
+    notBefore: field.datetime({ write: '---', hidden: true }),
+    notAfter: field.datetime({ write: '---', hidden: true }),
+  },
+  links: {},
+  clientSees: ['clientId', 'externalAuthUrl', 'name', 'scopes'],
+})
