@@ -5,7 +5,6 @@ import { servedHosts } from './domain/hosts.js'
 import { ensureKeys } from './store/ensure-keys.js'
 import { readKeyring } from './store/keyring.js'
 
-
 export interface InitOptions {
   readonly databaseUrl: string
   /** Encrypts private keys at rest. */
