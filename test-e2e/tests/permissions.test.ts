@@ -64,6 +64,10 @@ const bodies: Readonly<Record<string, () => unknown>> = {
   'POST /posture-response': () => ({ id: 'nothing', typeId: 'DOMAIN', domain: 'a.example' }),
   'POST /posture-response-bulk': () => [],
   'PATCH /posture-checks/{id}': () => ({ typeId: 'DOMAIN', tags: { a: 'b' } }),
+  'POST /authenticate/mfa': () => ({ code: '000000' }),
+  'POST /current-identity/mfa': () => undefined,
+  'POST /current-identity/mfa/recovery-codes': () => ({ code: '000000' }),
+  'POST /current-identity/mfa/verify': () => ({ code: '000000' }),
   'POST /identities/{id}/service-configs': () => [{ serviceId: 'nothing', configId: 'nothing' }],
 }
 
