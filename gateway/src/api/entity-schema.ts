@@ -21,7 +21,13 @@ export function listedSchemaOf(entity: Entity): JsonSchema {
 
 /** The same, where clients see less. */
 export const clientSchemaOf = (entity: Entity, title: string): JsonSchema =>
-  named(title, shownBy(entity, {}, {}, [...Object.keys(ofEveryKind), ...(entity.clientSees ?? [])]))
+  named(
+    title,
+    shownBy(entity, {}, views[entity.kind]?.sometimesForClients, [
+      ...Object.keys(ofEveryKind),
+      ...(entity.clientSees ?? []),
+    ]),
+  )
 
 function shownBy(
   entity: Entity,

@@ -19,6 +19,8 @@ export interface View {
   readonly always?: Members
   /** Left out where there is nothing to show. */
   readonly sometimes?: Members
+  /** The same, where clients ask. */
+  readonly sometimesForClients?: Members
   /** What further members there are, as one of them says. */
   readonly variants?: { readonly by: string; readonly of: Readonly<Record<string, Variant>> }
 }
@@ -136,7 +138,10 @@ export const views: Readonly<Record<string, View>> = {
       transitRouter: reference,
     },
   },
-  'external-jwt-signers': { always: { notAfter: time, notBefore: time } },
+  'external-jwt-signers': {
+    always: { notAfter: time, notBefore: time },
+    sometimesForClients: { clientId: text },
+  },
   identities: {
     always: {
       authPolicy: reference,

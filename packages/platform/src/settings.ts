@@ -197,6 +197,12 @@ export const serviceSettings = {
   ),
 }
 
+export const keySecretSetting = setting.secret(
+  'OVERLAY_KEY_SECRET',
+  'Encrypts private keys and second factors in the database; without it they are lost',
+  { min: 32 },
+)
+
 /** Where the replicas of another service are. */
 export const peersSetting = (service: 'identity' | 'pki' | 'policy' | 'sessions'): Setting<string> =>
   setting.addresses(

@@ -1,4 +1,4 @@
-import { peersSetting, serviceSettings, setting } from '@overlay/platform'
+import { keySecretSetting, peersSetting, serviceSettings, setting } from '@overlay/platform'
 
 /** Everything that this process reads from its environment. */
 export const identitySettings = {
@@ -6,11 +6,7 @@ export const identitySettings = {
   pkiPeers: peersSetting('pki'),
   policyPeers: peersSetting('policy'),
   sessionsPeers: peersSetting('sessions'),
-  keySecret: setting.secret(
-    'OVERLAY_KEY_SECRET',
-    'Encrypts second factors at rest; the same in all replicas, and in pki',
-    { min: 32 },
-  ),
+  keySecret: keySecretSetting,
   totpIssuer: setting.text('OVERLAY_TOTP_ISSUER', 'What authenticator apps call this network', {
     default: 'openziti.io',
   }),

@@ -1,4 +1,4 @@
-import { peersSetting, serviceSettings, setting } from '@overlay/platform'
+import { keySecretSetting, peersSetting, serviceSettings, setting } from '@overlay/platform'
 
 const minutes = { min: 5, max: 525_600, default: 180 }
 
@@ -10,13 +10,7 @@ export const initSettings = {
   address: setting.address('OVERLAY_ADDRESS', 'Where clients reach the APIs, as host:port', {
     default: 'localhost:1280',
   }),
-  keySecret: setting.secret(
-    'OVERLAY_KEY_SECRET',
-    'Encrypts private keys in the database; without it they are lost',
-    {
-      min: 32,
-    },
-  ),
+  keySecret: keySecretSetting,
 }
 
 /** Everything that this process reads from its environment. */
