@@ -30,7 +30,6 @@ interface Holder {
 }
 
 export const clientAuth = '1.3.6.1.5.5.7.3.2'
-export const serverAuth = '1.3.6.1.5.5.7.3.1'
 
 export const newAuthority = async (commonName: string): Promise<Authority> => {
   const subject = `CN=${commonName}`

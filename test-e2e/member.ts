@@ -42,10 +42,10 @@ const pemOf = async (key: webcrypto.CryptoKey): Promise<string> =>
   PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')
 
 /** A P-256 key and a request for its certificate, as PEM. */
-export async function keyAndRequest(): Promise<{ csr: string; key: string }> {
+export async function keyAndRequest(commonName = 'member'): Promise<{ csr: string; key: string }> {
   const keys = await newKeys()
   const csr = await Pkcs10CertificateRequestGenerator.create(
-    { name: 'CN=member', keys, signingAlgorithm: algorithm },
+    { name: `CN=${commonName}`, keys, signingAlgorithm: algorithm },
     webcrypto,
   )
   return { csr: csr.toString('pem'), key: await pemOf(keys.privateKey) }

@@ -28,7 +28,7 @@ const never = '0001-01-01T00:00:00.000Z'
 test('a certificate says what it is called and how long it counts', async () => {
   const { certificate } = await authority('issuer of tokens')
   const certPem = certificate.toString()
-  const body = bodyOf({ certPem, tags: { a: 'b' } })
+  const body = bodyOf({ certPem, externalAuthUrl: '', tags: { a: 'b' } })
   const { id } = await create(body)
   expect(await get(id)).toEqual({
     _links: { self: { href: `./${kind}/${id}` } },
@@ -40,7 +40,6 @@ test('a certificate says what it is called and how long it counts', async () => 
     jwksEndpoint: null,
     claimsProperty: 'sub',
     useExternalId: false,
-    externalAuthUrl: null,
     clientId: null,
     scopes: null,
     commonName: 'issuer of tokens',

@@ -19,7 +19,7 @@ export const externalJwtSigner = defineEntity({
     claimsProperty: field.string({ fallback: 'sub' }),
     useExternalId: field.bool(),
     // only passed on to clients
-    externalAuthUrl: field.string({ ...optional, format: 'uri', filter: false }),
+    externalAuthUrl: field.string({ ...optional, filter: false }), // wire: blank where the command line has none
     clientId: field.string(optional),
     scopes: field.strings(),
     // of the certificate
