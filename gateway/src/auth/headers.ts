@@ -28,14 +28,13 @@ export interface HeadersOptions {
   readonly log: Log
   readonly context: () => Context
   readonly streamContext: (signal: AbortSignal) => Context
-  readonly now?: () => number
 }
 
 /** The schemas whose changes move a header. */
 const SCHEMAS = ['identity', 'policy', 'sessions'] as const
 
 export function openHeaders(options: HeadersOptions): Headers {
-  const { policy, own, log, context, streamContext, now = Date.now } = options
+  const { policy, own, log, context, streamContext } = options
   const cache = openCache<PolicyHeader>(
     { maxBytes: 32 << 20, maxEntries: 200_000 },
     ({ identityId }) => [identityId],
@@ -57,7 +56,7 @@ export function openHeaders(options: HeadersOptions): Headers {
     return positions
   })
 
-  function valid(header: PolicyHeader, at: number): boolean {
+  function valid(header: PolicyHeader): boolean {
     if (header.isBehind || !followed.trusted()) return false
     const wanted = own.positions()
     const heard = followed.positions()
@@ -82,10 +81,10 @@ export function openHeaders(options: HeadersOptions): Headers {
     gauged: cache.gauged,
     of(identityId) {
       const known = cache.get(identityId)
-      if (known && valid(known, now())) return known
+      if (known && valid(known)) return known
       return cache.load(identityId, own.positions(), () => load(identityId))
     },
-    current: (header) => cache.get(header.identityId) === header && valid(header, now()),
+    current: (header) => cache.get(header.identityId) === header && valid(header),
     trusted: followed.trusted,
     [Symbol.asyncDispose]: () => followed[Symbol.asyncDispose](),
   }
