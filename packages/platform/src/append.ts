@@ -11,7 +11,11 @@ export interface RowChange {
   readonly after: object | null
   /** What followers get; null: deleted. Absent: nobody follows this kind. */
   readonly told?: object | null | undefined
+  /** By whom, where a transaction writes for several requests. */
+  readonly by?: Actor | undefined
 }
+
+export type Actor = Pick<Context, 'caller' | 'requestId'>
 
 /** What followers have to hear of a transaction. */
 export interface Appended {
@@ -22,36 +26,45 @@ export interface Appended {
 /** The last statement of a transaction: from here to the commit nobody else can append to this schema. */
 export async function append(
   tx: Tx,
-  { caller, requestId }: Context,
+  context: Actor,
   rows: readonly RowChange[],
 ): Promise<Appended | undefined> {
   if (rows.length === 0) return undefined
   const followed = rows.filter(({ told }) => told !== undefined)
+  const list = JSON.stringify(
+    rows.map(({ by: { caller, requestId } = context, ...row }) => ({
+      ...row,
+      followed: row.told !== undefined,
+      identity_id: caller.identityId,
+      request_id: requestId,
+    })),
+  )
   if (followed.length === 0) {
     await tx.query(
       sql`
       insert into audit (kind, entity_id, before, after, identity_id, request_id)
-      select kind, id, before, after, ${caller.identityId}, ${requestId}
-        from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as (kind text, id text, before jsonb, after jsonb)`,
+      select kind, id, before, after, identity_id, request_id
+        from jsonb_to_recordset(${list}::jsonb)
+          as (kind text, id text, before jsonb, after jsonb, identity_id text, request_id text)`,
       'append-audit',
     )
     return undefined
   }
-  const list = JSON.stringify(rows.map((row) => ({ ...row, followed: row.told !== undefined })))
   const { rows: heads } = await tx.query<Position & { at: Date }>(
     sql`
     with list as (
-         select kind, id, before, after, told, followed, sum(followed::int) over (order by place) as nth
+         select *, sum(followed::int) over (order by place) as nth
            from rows from (jsonb_to_recordset(${list}::jsonb)
-                as (kind text, id text, before jsonb, after jsonb, told jsonb, followed boolean))
-                with ordinality as list (kind, id, before, after, told, followed, place)),
+                as (kind text, id text, before jsonb, after jsonb, told jsonb, followed boolean,
+                    identity_id text, request_id text))
+                with ordinality as list (
+                kind, id, before, after, told, followed, identity_id, request_id, place)),
          head as materialized (
          select timeline, number, at, number - ${followed.length}::int as start
            from advance(${followed.length}::int)),
          audited as (
          insert into audit (number, kind, entity_id, before, after, identity_id, request_id, at)
-         select case when followed then start + nth end, kind, id, before, after,
-                ${caller.identityId}, ${requestId}, at
+         select case when followed then start + nth end, kind, id, before, after, identity_id, request_id, at
            from list, head),
          changed as (
          insert into change (number, kind, entity_id, entity, at)

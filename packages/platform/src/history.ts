@@ -10,7 +10,7 @@ import { startReaping } from './reaper.js'
 import { openTail } from './tail.js'
 import { settleTimeline } from './timeline.js'
 
-export type { RowChange } from './append.js'
+export type { Actor, RowChange } from './append.js'
 
 /** What has happened to the rows of one schema, in order. */
 export interface History extends AsyncDisposable {

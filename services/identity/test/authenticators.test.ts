@@ -1,3 +1,4 @@
+import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { authority, certify, type Holder } from './certificates.js'
 import {
@@ -249,6 +250,27 @@ test('a certificate that is in use, and a name that is taken, are not added agai
     detail: { field: 'username' },
   })
   await enter('enrolled', 'right-one')
+})
+
+test('what is redeemed together is audited each for its request, and one that is refused stops no other', async () => {
+  const taken = (await leaf()).certificate.toString()
+  await one.identity.addAuthenticator(added(await person(), { certPem: taken }), system())
+  const pems = [
+    ...(await Promise.all([leaf(), leaf(), leaf()])).map((holder) => holder.certificate.toString()),
+    taken,
+  ]
+  const requests = await Promise.all(pems.map(async (certPem) => added(await person(), { certPem })))
+  const answers = await Promise.allSettled(
+    requests.map((request) =>
+      one.identity.addAuthenticator(request, { ...system(), requestId: `of ${request.enrollmentId}` }),
+    ),
+  )
+  expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected'])
+  const { rows } = await one.history.db.query<{ request: string; enrollment: string }>(sql`
+    select request_id as request, after ->> 'enrollmentId' as enrollment from audit
+     where request_id like 'of %' order by id`)
+  expect(rows).toHaveLength(3)
+  for (const { request, enrollment } of rows) expect(request).toBe(`of ${enrollment}`)
 })
 
 test('an identity that has gone gets no authenticator', async () => {

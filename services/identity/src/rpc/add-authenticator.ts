@@ -3,7 +3,7 @@ import { type History, newId, uniqueFault } from '@overlay/platform'
 import { type Context, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { fingerprintOfPem } from '../domain/chain.js'
-import { insertAuthenticator } from '../store/authenticator-rows.js'
+import { authenticatorAdder } from '../store/authenticator-rows.js'
 import { personOf } from '../store/subjects.js'
 import { checkRules } from './authenticators.js'
 import type { Authorities } from './authorities.js'
@@ -22,6 +22,7 @@ interface Parts {
 /** The last step of an enrollment. The first call with an enrollment's id wins; the others hear what it made. */
 export function authenticatorAddition(parts: Parts): Add {
   const { history } = parts
+  const add = authenticatorAdder(history)
   return async (request, context) => {
     const { identityId, enrollmentId, isIssuedByNetwork } = request
     // what costs next to nothing is tried at once
@@ -31,11 +32,8 @@ export function authenticatorAddition(parts: Parts): Add {
     const proof = await proofOf(parts, request, context)
     const added = { id, identityId, enrollmentId, isIssuedByNetwork, tags: {}, ...proof }
     try {
-      const { result, position } = await history.write(context, async (tx) => {
-        const change = await insertAuthenticator(tx, added)
-        return { result: change?.id, changes: change ? [change] : [] }
-      })
-      if (result) return { authenticatorId: id, created: true, position }
+      const position = await add({ ...added, by: context })
+      if (position) return { authenticatorId: id, created: true, position }
     } catch (err) {
       throw conflictOf(err, proof) ?? err
     }

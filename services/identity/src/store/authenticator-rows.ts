@@ -1,6 +1,16 @@
 import { authenticator, type RowOf } from '@overlay/model'
-import { changeOf, columnsOf, type Db, type RowChange, rowOf, type Tx } from '@overlay/platform'
-import { Fault, invalid, notFound } from '@overlay/rpc'
+import {
+  type Actor,
+  changeOf,
+  columnsOf,
+  combine,
+  type Db,
+  type History,
+  type RowChange,
+  rowOf,
+  type Tx,
+} from '@overlay/platform'
+import { Fault, invalid, notFound, ownContext, type Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 
 export type Authenticator = RowOf<typeof authenticator>
@@ -42,20 +52,62 @@ export interface NewAuthenticator
 }
 
 /** Unless its enrollment has brought one already, or identity or authority have gone. */
-export async function insertAuthenticator(tx: Tx, one: NewAuthenticator): Promise<RowChange | undefined> {
-  const { rows } = await tx.query(sql`
+export const insertAuthenticator = async (tx: Tx, one: NewAuthenticator): Promise<RowChange | undefined> =>
+  (await insertAuthenticators(tx, [one]))[0]
+
+export async function insertAuthenticators(
+  tx: Tx,
+  many: readonly NewAuthenticator[],
+): Promise<readonly RowChange[]> {
+  const list = many.map(({ identityId, certPem, isIssuedByNetwork, enrollmentId, caId, ...rest }) => ({
+    ...rest,
+    identity_id: identityId,
+    cert_pem: certPem,
+    is_issued_by_network: isIssuedByNetwork,
+    enrollment_id: enrollmentId,
+    ca_id: caId,
+  }))
+  const { rows } = await tx.query(
+    sql`
     insert into authenticator (id, method, identity_id, username, password, cert_pem, fingerprint,
                                is_issued_by_network, enrollment_id, ca_id, tags)
-    select ${one.id}, ${one.method}, identity.id, ${one.username}, ${one.password}, ${one.certPem},
-           ${one.fingerprint}, ${one.isIssuedByNetwork}, ${one.enrollmentId}, ${one.caId},
-           ${JSON.stringify(one.tags)}::jsonb
-      from identity
-     where id = ${one.identityId}
-       and (${one.caId}::text is null or exists (select from known_ca where id = ${one.caId} for key share))
-       for key share
+    select made.id, made.method, identity.id, made.username, made.password, made.cert_pem, made.fingerprint,
+           made.is_issued_by_network, made.enrollment_id, made.ca_id, made.tags
+      from jsonb_to_recordset(${JSON.stringify(list)}::jsonb) as made (
+           id text, method text, identity_id text, username text, password text, cert_pem text,
+           fingerprint text, is_issued_by_network boolean, enrollment_id text, ca_id text, tags jsonb)
+      join identity on identity.id = made.identity_id
+     where made.ca_id is null or exists (select from known_ca where known_ca.id = made.ca_id for key share)
+       for key share of identity
         on conflict (enrollment_id) do nothing
- returning ${columnsOf(authenticator)}`)
-  return rows[0] && changeOf(authenticator, one.id, null, rowOf(authenticator, rows[0]))
+ returning ${columnsOf(authenticator)}`,
+    'insert-authenticators',
+  )
+  return rows.map((stored) => {
+    const row = rowOf(authenticator, stored)
+    return changeOf(authenticator, row.id, null, row)
+  })
+}
+
+/** Adds what enrollments bring; what waits together goes in one transaction. Nothing: as above. */
+export function authenticatorAdder(
+  history: History,
+): (one: NewAuthenticator & { readonly by: Actor }) => Promise<Position | undefined> {
+  const context = ownContext(new AbortController().signal)
+  return combine(async (entries) => {
+    const { result, position } = await history.write(context, async (tx) => {
+      const made = await insertAuthenticators(
+        tx,
+        entries.map(({ by: _, ...one }) => one),
+      )
+      const actors = new Map(entries.map(({ id, by }) => [id, by]))
+      return {
+        result: new Set(made.map(({ id }) => id)),
+        changes: made.map((change) => ({ ...change, by: actors.get(change.id) })),
+      }
+    })
+    return entries.map(({ id }) => (result.has(id) ? position : undefined))
+  })
 }
 
 /** Takes authenticators away beside the uniform way, and tells it alike. */
