@@ -36,6 +36,7 @@ test('a certificate says what it is called and how long it counts', async () => 
     createdAt: expect.any(String),
     updatedAt: expect.any(String),
     ...body,
+    externalAuthUrl: null,
     kid: null,
     jwksEndpoint: null,
     claimsProperty: 'sub',

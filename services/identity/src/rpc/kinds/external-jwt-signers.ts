@@ -30,6 +30,7 @@ export const externalJwtSigners: Kind = kind(externalJwtSigner, {
       ...ofCertificate(certPem),
       jwksEndpoint,
       kid: next.kid || null,
+      externalAuthUrl: next.externalAuthUrl || null,
       claimsProperty: next.claimsProperty.trim() || 'sub',
     }
   },
