@@ -188,7 +188,7 @@ test('the document of an API tells exactly the operations of its table', async (
   const { paths, definitions } = json as unknown as { paths: Record<string, object>; definitions: object }
   expect(Object.keys(paths['/services'] ?? {}).sort()).toEqual(['get', 'post'])
   expect(definitions).toMatchObject({ serviceCreate: { required: ['name', 'encryptionRequired'] } })
-  expect(paths['/external-jwt-signers']).toBeUndefined()
+  expect(paths['/current-identity/edge-routers']).toBeUndefined()
 })
 
 test('the document exists as OpenAPI 3 too', async () => {

@@ -25,12 +25,12 @@ test.each([
     `path ${M}/no-such-thing was not found`,
   ],
   [
-    'a path that is only pending is unknown',
-    `${M}/external-jwt-signers`,
+    'a path of the other API alone is unknown',
+    `${M}/current-identity/edge-routers`,
     {},
     404,
     'NOT_FOUND',
-    `path ${M}/external-jwt-signers was not found`,
+    `path ${M}/current-identity/edge-routers was not found`,
   ],
   [
     'a bare path belongs to the client API',
