@@ -10,11 +10,16 @@ export interface Address {
   readonly port: number
 }
 
-/** A port of the loopback interface on which nobody listens. */
+const given = new Set<number>()
+
+/** A port of the loopback interface on which nobody listens, and which this process has not been given before. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(lowest, ephemeral)
+    if (given.has(port)) continue
+    given.add(port)
     if (await isFree(port)) return port
+    given.delete(port)
   }
 }
 
