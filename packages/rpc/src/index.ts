@@ -31,6 +31,7 @@ export type {
   Query as ListQuery,
   RoleList,
   Selection,
+  ViewResponse,
   Written,
 } from './gen/overlay/entity/v1/entity.js'
 export { EntityServiceService } from './gen/overlay/entity/v1/entity.js'

@@ -1,4 +1,4 @@
-import type { Entity } from './types.js'
+import type { Entity, Link } from './types.js'
 
 /**
  * `_links` of an entity: itself and its listed collections. wire: always relative to the API's root.
@@ -10,13 +10,13 @@ export function linksOf(
   row: Readonly<Record<string, unknown>> = {},
 ): Record<string, { href: string }> {
   const self = `./${kind}/${id}`
-  const listed = Object.entries(links)
-    .filter(([, { unlisted }]) => !unlisted)
-    .map(([name, { to, at }]) => {
-      const href = at === undefined ? `${self}/${name}` : `./${to}/${row[at] ?? fields[at]?.fallback}`
-      return [name, { href }] as const
-    })
-  return { self: { href: self }, ...Object.fromEntries(listed) }
+  const all: Record<string, { href: string }> = { self: { href: self } }
+  for (const name in links) {
+    const { to, at, unlisted } = links[name] as Link
+    if (unlisted) continue
+    all[name] = { href: at === undefined ? `${self}/${name}` : `./${to}/${row[at] ?? fields[at]?.fallback}` }
+  }
+  return all
 }
 
 /** How one entity names another. wire: a name that is not known is left out. */

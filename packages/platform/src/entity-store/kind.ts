@@ -1,7 +1,7 @@
 import type { Entity } from '@overlay/model'
-import type { Context, Perspective, Selection } from '@overlay/rpc'
-import sql from 'sql-template-tag'
-import type { Db } from '../database.js'
+import type { Caller, Context, Perspective, Selection } from '@overlay/rpc'
+import sql, { type Sql } from 'sql-template-tag'
+import type { Db, Tx } from '../database.js'
 import type { History } from '../history.js'
 import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
 import type { Names, Seams } from './seams.js'
@@ -17,7 +17,11 @@ export interface Kind {
   readonly selects: Selects
 }
 
-export function kind<E extends Entity>(entity: E, seams: Seams<E> = {}, selects: Selects = {}): Kind {
+export function kind<E extends Entity, Joined extends object = object>(
+  entity: E,
+  seams: Seams<E, Joined> = {},
+  selects: Selects = {},
+): Kind {
   return { entity, seams: seams as unknown as Seams<Entity>, selects }
 }
 
@@ -31,18 +35,18 @@ export interface Store {
 }
 
 /** One row, if the caller sees it. */
-export async function findRow(
-  db: Db,
-  { entity, seams }: Kind,
+export const selectRow = ({ entity, seams }: Kind, columns: Sql, id: string, caller: Caller): Sql => sql`
+  select ${columns} from ${tableOf(entity)} where id = ${id} and ${seams.scope?.(caller) ?? sql`true`}`
+
+/** The same, which nobody else changes before the transaction ends. */
+export async function lockRow(
+  tx: Tx,
+  kind: Kind,
   id: string,
   { caller }: Context,
-  lock = false,
 ): Promise<AnyRow | undefined> {
-  const visible = seams.scope?.(caller) ?? sql`true`
-  const { rows } = await db.query(sql`
-    select ${columnsOf(entity)} from ${tableOf(entity)}
-     where id = ${id} and ${visible} ${lock ? sql`for update` : sql``}`)
-  return rows[0] && rowOf(entity, rows[0])
+  const { rows } = await tx.query(sql`${selectRow(kind, columnsOf(kind.entity), id, caller)} for update`)
+  return rows[0] && rowOf(kind.entity, rows[0])
 }
 
 export async function namesIn(

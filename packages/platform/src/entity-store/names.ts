@@ -1,6 +1,7 @@
 import { kinds, type Service } from '@overlay/model'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import type { Names } from './seams.js'
+import { viewedIn } from './viewed.js'
 
 export type Viewer = Pick<Methods<EntityServiceService>, 'view'>
 
@@ -13,8 +14,8 @@ export const namesFrom =
     if (!viewer || ids.length === 0) return new Map()
     const { json } = await viewer.view({ kind, ids: [...ids] }, context)
     const named = ids.flatMap((id, i) => {
-      const text = Buffer.from(json[i] ?? '').toString()
-      return text === '' ? [] : [[id, (JSON.parse(text) as { name: string }).name] as const]
+      const known = viewedIn(json[i]) as { readonly name: string } | undefined
+      return known ? [[id, known.name] as const] : []
     })
     return new Map(named)
   }

@@ -17,8 +17,9 @@ export const orderOf = (sort: Sort, symbols: Symbols): Sql =>
     }),
   )
 
-export const pageOf = ({ offset, limit }: Pick<Query, 'offset' | 'limit'>): Sql =>
-  sql`${limit === null ? empty : sql`limit ${limit}`} offset ${offset}`
+/** The limit stands in the text: the plan of a prepared statement depends on it. */
+export const pageOf = ({ offset, limit }: { readonly offset: number; readonly limit: number }): Sql =>
+  sql`limit ${raw(String(limit))}${offset > 0 ? sql` offset ${offset}` : empty}`
 
 /** A column of the page, `cursor`: the place of a row in the order. */
 export const cursorColumnOf = (sort: Sort, symbols: Symbols): Sql =>

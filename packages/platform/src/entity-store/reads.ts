@@ -8,12 +8,14 @@ import {
   type Selection,
 } from '@overlay/rpc'
 import sql, { join, type Sql } from 'sql-template-tag'
-import { findRow, given, type Kind, namesIn, type Store } from './kind.js'
+import { given, type Kind, namesIn, type Store, selectRow } from './kind.js'
 import { render } from './render.js'
 import { listRows, type Page, queryOf, rowsOf } from './repository.js'
 import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
 import type { Reading } from './seams.js'
 import { roleFilterOf, selectionOf } from './select.js'
+import { shownColumnsOf, shownRowOf } from './shown.js'
+import { viewed } from './viewed.js'
 
 type Reads = Pick<
   Methods<EntityServiceService>,
@@ -29,8 +31,8 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
   ): Promise<object[]> => {
     const shown = await render(entity, rows, names, reading.context)
     const added = await seams.view?.(db, rows, reading)
-    const whole = shown.map((row, i) => (added ? { ...row, ...added[i] } : row))
-    return reading.perspective?.asClient ? whole.map((row) => seenByClients(entity, row)) : whole
+    if (added) for (const [i, row] of shown.entries()) Object.assign(row, added[i])
+    return reading.perspective?.asClient ? shown.map((row) => seenByClients(entity, row)) : shown
   }
 
   return {
@@ -45,9 +47,9 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
         within && selectionOf(within, entity),
         roles.length > 0 ? roleFilterOf(roles, query?.roleSemantic ?? '', entity) : undefined,
       ])
-      const page = await listRows(db, rowsOf(entity), parsed, scope, query?.after ?? nothingRead)
+      const page = await listRows(db, rowsOf(found), parsed, scope, query?.after ?? nothingRead)
       const shape = within || roles.length > 0 ? 'linked' : 'list'
-      const rows = page.rows.map((row) => rowOf(entity, row))
+      const rows = page.rows.map((row) => shownRowOf(found, row))
       const shown = await show(found, rows, { context, caller: context.caller, perspective, shape })
       return { ...pageOf(parsed, page), rows: Buffer.from(JSON.stringify(shown)), contentKey: '' }
     },
@@ -55,9 +57,9 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
     async get({ ref, perspective }, context) {
       const { kind, id } = given(ref)
       const found = kindOf(kind)
-      const row = await findRow(db, found, id, context)
-      if (!row) throw notFound(found.entity.called, id)
-      const [shown] = await show(found, [row], {
+      const { rows } = await db.query(selectRow(found, shownColumnsOf(found), id, context.caller))
+      if (!rows[0]) throw notFound(found.entity.called, id)
+      const [shown] = await show(found, [shownRowOf(found, rows[0])], {
         context,
         caller: context.caller,
         perspective,
@@ -95,11 +97,12 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
 
     async view({ kind, ids }) {
       const found = await namesIn(db, kindOf(kind).entity, ids)
-      const json = ids.map((id) => {
-        const name = found.get(id)
-        return name === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify({ name }))
-      })
-      return { json }
+      return viewed(
+        ids.map((id) => {
+          const name = found.get(id)
+          return name === undefined ? undefined : { name }
+        }),
+      )
     },
 
     async listAttributes({ kind, query }) {

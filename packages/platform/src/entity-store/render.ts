@@ -1,7 +1,8 @@
-import { type Entity, kinds, linksOf, referenceTo, timeText } from '@overlay/model'
+import { type Entity, type Field, kinds, linksOf, referenceTo, timeText } from '@overlay/model'
 import type { Context } from '@overlay/rpc'
 import type { AnyRow } from './row.js'
 import type { Names } from './seams.js'
+import { nameOf } from './shown.js'
 
 type Members = Record<string, unknown>
 type NamesByKind = ReadonlyMap<string, ReadonlyMap<string, string>>
@@ -32,7 +33,7 @@ async function namesFor(
   for (const [name, { ref, rolesOf }] of Object.entries(entity.fields)) {
     for (const row of rows) {
       const value = (row as unknown as Members)[name]
-      if (ref && value) want(ref, value as string)
+      if (ref && value && !(nameOf(name) in row)) want(ref, value as string)
       if (rolesOf && value) for (const id of idsIn(value as string[])) want(rolesOf, id)
     }
   }
@@ -44,36 +45,56 @@ const idsIn = (roles: readonly string[]): string[] =>
   roles.filter((role) => role.startsWith('@')).map((role) => role.slice(1))
 
 function wireOf(entity: Entity, row: AnyRow, names: NamesByKind): Members {
+  const members = row as unknown as Members
   const wire: Members = {
-    _links: linksOf(entity, row.id, row as unknown as Members),
+    _links: linksOf(entity, row.id, members),
     createdAt: timeText(row.createdAt),
     id: row.id,
     tags: row.tags,
     updatedAt: timeText(row.updatedAt),
   }
-  for (const [name, { ref, rolesOf, secret, hidden }] of Object.entries(entity.fields)) {
-    if (secret || hidden) continue
-    const value = (row as unknown as Members)[name]
+  for (const { name, ref, rolesOf } of shownFieldsOf(entity)) {
+    const value = members[name]
     put(wire, name, value instanceof Date ? timeText(value) : value)
-    if (ref && value) put(wire, name.replace(/Id$/, ''), reference(ref, value as string, names))
+    if (ref && value) {
+      const id = value as string
+      const known = members[nameOf(name)] ?? names.get(ref)?.get(id)
+      put(wire, name.replace(/Id$/, ''), reference(ref, id, known as string | undefined))
+    }
     if (rolesOf) wire[`${name}Display`] = display((value ?? []) as string[], names.get(rolesOf))
   }
   return wire
 }
 
+type ShownField = Field & { readonly name: string }
+
+const shownFields = new WeakMap<Entity, readonly ShownField[]>()
+
+function shownFieldsOf(entity: Entity): readonly ShownField[] {
+  const known = shownFields.get(entity)
+  if (known) return known
+  const shown = Object.entries(entity.fields)
+    .filter(([, { secret, hidden }]) => !secret && !hidden)
+    .map(([name, field]) => ({ ...field, name }))
+  shownFields.set(entity, shown)
+  return shown
+}
+
+/** A name with dots is a member of a member. */
 function put(wire: Members, name: string, value: unknown): void {
-  const [first = '', ...rest] = name.split('.')
-  if (rest.length === 0) wire[first] = value
+  const dot = name.indexOf('.')
+  if (dot < 0) wire[name] = value
   else {
+    const first = name.slice(0, dot)
     wire[first] ??= {}
-    put(wire[first] as Members, rest.join('.'), value)
+    put(wire[first] as Members, name.slice(dot + 1), value)
   }
 }
 
-function reference(kind: string, id: string, names: NamesByKind): object {
+function reference(kind: string, id: string, known: string | undefined): object {
   const target = kinds.get(kind)
   // wire: who has no name is named by its id alone
-  const name = target && !('name' in target.fields) ? undefined : names.get(kind)?.get(id)
+  const name = target && !('name' in target.fields) ? undefined : known
   if (target) return referenceTo(target, id, name)
   return { _links: { self: { href: `./${kind}/${id}` } }, entity: kind, id, ...(name && { name }) }
 }

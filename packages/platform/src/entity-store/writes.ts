@@ -14,7 +14,7 @@ import { createdValues, updatedValues } from './body.js'
 import { checkRoles } from './check.js'
 import { uniqueFault } from './conflict.js'
 import { newId } from './ids.js'
-import { findRow, given, type Store } from './kind.js'
+import { given, lockRow, type Store } from './kind.js'
 import { type AnyRow, insertSql, plainOf, rowOf, tableOf, updateSql } from './row.js'
 
 type Writes = Pick<Methods<EntityServiceService>, 'create' | 'update' | 'delete'>
@@ -40,7 +40,7 @@ export function writes({ history, kindOf, names }: Store): Writes {
       const { entity, seams } = found
       const body = bodyIn(json)
       return written(entity, id, history, context, async (tx, also) => {
-        const before = await findRow(tx, found, id, context, true)
+        const before = await lockRow(tx, found, id, context)
         if (!before) throw notFound(entity.called, id)
         refuseSystem(entity, before, 'update')
         const next = updatedValues(entity, before, body, new Set(mask))
@@ -57,7 +57,7 @@ export function writes({ history, kindOf, names }: Store): Writes {
       const found = kindOf(kind)
       const { entity, seams } = found
       return written(entity, id, history, context, async (tx, also) => {
-        const before = await findRow(tx, found, id, context, true)
+        const before = await lockRow(tx, found, id, context)
         // wire: the plural, here only, and of policies only
         if (!before) throw notFound(isPolicy(entity) ? entity.plural : entity.called, id)
         if (!entity.systemMayGo) refuseSystem(entity, before, 'delete')

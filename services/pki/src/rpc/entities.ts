@@ -1,5 +1,5 @@
 import { ca, enrollment } from '@overlay/model'
-import { entityService, type Settled } from '@overlay/platform'
+import { entityService, type Settled, viewed } from '@overlay/platform'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import { cas } from './ca-kind.js'
 import { type Creating, createForIdentity } from './create-enrollment.js'
@@ -29,8 +29,7 @@ export function entities(creating: Creating, settled: Settled): Methods<EntitySe
     async view(request, context) {
       const view = views[request.kind]
       if (!view) return uniform.view(request, context)
-      const members = await view(history.db, request.ids)
-      return { json: members.map((one) => Buffer.from(JSON.stringify(one))) }
+      return viewed(await view(history.db, request.ids))
     },
   }
 }

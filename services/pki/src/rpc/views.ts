@@ -5,15 +5,17 @@ import { findOf, type StoredEnrollment } from '../store/enrollments.js'
 import { caLinks } from './ca-kind.js'
 
 /** What enrollments add to the members of others' kinds, a page at once. */
-type View = (db: Db, ids: readonly string[]) => Promise<readonly object[]>
+type View = (db: Db, ids: readonly string[]) => Promise<readonly (object | undefined)[]>
 
 const identities: View = async (db, ids) => {
   const found = await findOf(db, 'identity_id', ids)
   const caIds = found.flatMap(({ caId }) => caId ?? [])
   const cas = new Map((await findCas(db, caIds)).map((row) => [row.id, row]))
-  const members = (id: string) =>
-    found.filter(({ identityId }) => identityId === id).map((one) => memberOf(one, cas.get(one.caId ?? '')))
-  return ids.map((id) => ({ enrollment: Object.fromEntries(members(id)) }))
+  return ids.map((id) => {
+    const own = found.filter(({ identityId }) => identityId === id)
+    if (own.length === 0) return undefined
+    return { enrollment: Object.fromEntries(own.map((one) => memberOf(one, cas.get(one.caId ?? '')))) }
+  })
 }
 
 const memberOf = (

@@ -1,4 +1,4 @@
-import type { Db } from '@overlay/platform'
+import { type Db, viewed } from '@overlay/platform'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 
@@ -19,6 +19,7 @@ export const viewsOf =
       'connected-identities',
     )
     const connected = new Set(rows.map(({ id }) => id))
-    const members = (id: string) => JSON.stringify({ hasEdgeRouterConnection: connected.has(id) })
-    return { json: request.ids.map((id) => Buffer.from(members(id))) }
+    return viewed(
+      request.ids.map((id) => (connected.has(id) ? { hasEdgeRouterConnection: true } : undefined)),
+    )
   }

@@ -4,16 +4,17 @@ import { Fault, invalid, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions } from '../../store/api-sessions.js'
 import { removeAuthenticators } from '../../store/authenticator-rows.js'
-import { identityView, type Others } from './identity-view.js'
+import { identityView, type Joined, joined, type Others } from './identity-view.js'
 
 /** What the original knows as the identity of a tunneling router. It comes and goes with the router. */
 const routerType = 'Router'
 
 export const identities = (others: Others): Kind =>
-  kind(identity, {
+  kind<typeof identity, Joined>(identity, {
     // an admin sees all, everybody else itself
     scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`id = ${identityId}`),
 
+    joined,
     view: identityView(others),
 
     // creates do not come here: they are gathered
