@@ -14,7 +14,7 @@ import { listRows, type Page, queryOf, rowsOf } from './repository.js'
 import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
 import type { Reading } from './seams.js'
 import { roleFilterOf, selectionOf } from './select.js'
-import { shownColumnsOf, shownRowOf } from './shown.js'
+import { joinedOf, shownRowOf } from './shown.js'
 import { viewed } from './viewed.js'
 
 type Reads = Pick<
@@ -57,7 +57,8 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
     async get({ ref, perspective }, context) {
       const { kind, id } = given(ref)
       const found = kindOf(kind)
-      const { rows } = await db.query(selectRow(found, shownColumnsOf(found), id, context.caller))
+      const columns = join([columnsOf(found.entity), ...joinedOf(found)])
+      const { rows } = await db.query(selectRow(found, columns, id, context.caller))
       if (!rows[0]) throw notFound(found.entity.called, id)
       const [shown] = await show(found, [shownRowOf(found, rows[0])], {
         context,
@@ -110,7 +111,7 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
       // wire: only the filter counts; paging and sorting stand in it or nowhere
       const parsed = parsedQuery({ ...noQuery, filter: query?.filter ?? '', limit: '-1' })
       const words = sql`(select distinct unnest(role_attributes) as id from ${tableOf(entity)}) as word`
-      const rows = { from: words, columns: sql`id`, symbols: attributeSymbols }
+      const rows = { from: words, as: sql`word`, columns: sql`id`, joined: [], symbols: attributeSymbols }
       const page = await listRows(db, rows, parsed, sql`true`, query?.after ?? nothingRead)
       const text = JSON.stringify(page.rows.map(({ id }) => id))
       return { ...pageOf(parsed, page), rows: Buffer.from(text), contentKey: '' }

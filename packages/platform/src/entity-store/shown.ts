@@ -1,13 +1,13 @@
 import { type Entity, kinds } from '@overlay/model'
 import type { QueryResultRow } from 'pg'
-import sql, { join, raw, type Sql } from 'sql-template-tag'
+import sql, { raw, type Sql } from 'sql-template-tag'
 import type { Kind } from './kind.js'
-import { type AnyRow, columnOf, columnsOf, rowOf, tableOf } from './row.js'
+import { type AnyRow, columnOf, rowOf, tableOf } from './row.js'
 
 interface Shape {
-  readonly columns: Sql
-  /** Those that are no columns of the table. */
-  readonly joined: readonly string[]
+  /** Named. */
+  readonly joined: readonly Sql[]
+  readonly names: readonly string[]
 }
 
 const shapes = new WeakMap<Kind, Shape>()
@@ -16,20 +16,20 @@ function shapeOf(kind: Kind): Shape {
   const known = shapes.get(kind)
   if (known) return known
   const { entity, seams } = kind
-  const joined = new Map([...Object.entries(seams.joined ?? {}), ...namesOf(entity)])
-  const named = [...joined].map(([name, value]) => sql`${value} as ${raw(`"${name}"`)}`)
-  const shape = { columns: join([columnsOf(entity), ...named]), joined: [...joined.keys()] }
+  const all = new Map([...Object.entries(seams.joined ?? {}), ...namesOf(entity)])
+  const joined = [...all].map(([name, value]) => sql`${value} as ${raw(`"${name}"`)}`)
+  const shape = { joined, names: [...all.keys()] }
   shapes.set(kind, shape)
   return shape
 }
 
-/** All that an answer shows of a row and its own schema knows, so that a page is one statement. */
-export const shownColumnsOf = (kind: Kind): Sql => shapeOf(kind).columns
+/** What answers show of a row and other tables of its schema know, so that a page is one statement. */
+export const joinedOf = (kind: Kind): readonly Sql[] => shapeOf(kind).joined
 
-/** A row that was read with these columns. */
+/** A row that was read with its columns and these. */
 export function shownRowOf(kind: Kind, stored: QueryResultRow): AnyRow {
   const row = rowOf(kind.entity, stored) as unknown as Record<string, unknown>
-  for (const name of shapeOf(kind).joined) row[name] = stored[name]
+  for (const name of shapeOf(kind).names) row[name] = stored[name]
   return row as unknown as AnyRow
 }
 

@@ -7,15 +7,20 @@ import { isDisabled } from '../../domain/disabled.js'
 export interface Joined {
   readonly hasApiSession: boolean
   readonly isMfaEnabled: boolean
-  readonly authenticators: readonly { id: string; method: string; username: string; fingerprint: string }[]
+  readonly authenticators:
+    | readonly { id: string; method: string; username: string; fingerprint: string }[]
+    | null
 }
 
 export const joined = {
-  hasApiSession: sql`exists (select from api_session s where s.identity_id = identity.id)`,
-  isMfaEnabled: sql`exists (select from second_factor f where f.identity_id = identity.id and f.is_verified)`,
+  // not exists(): the planner would rather read all sessions once
+  hasApiSession: sql`
+    coalesce((select true from api_session s where s.identity_id = identity.id limit 1), false)`,
+  isMfaEnabled: sql`
+    coalesce((select f.is_verified from second_factor f where f.identity_id = identity.id), false)`,
   authenticators: sql`
-    (select coalesce(json_agg(json_build_object('id', a.id, 'method', a.method, 'username', a.username,
-                                                'fingerprint', a.fingerprint) order by a.created_at, a.id), '[]')
+    (select json_agg(json_build_object('id', a.id, 'method', a.method, 'username', a.username,
+                                       'fingerprint', a.fingerprint) order by a.created_at, a.id)
        from authenticator a where a.identity_id = identity.id)`,
 } satisfies Seams<typeof identity, Joined>['joined']
 
@@ -54,7 +59,7 @@ function membersOf(row: Row, now: Date): object {
     hasApiSession: row.hasApiSession,
     hasEdgeRouterConnection: false,
     authenticators: Object.fromEntries(
-      row.authenticators.map(({ id, method, username, fingerprint }) => [
+      (row.authenticators ?? []).map(({ id, method, username, fingerprint }) => [
         method,
         method === 'updb' ? { id, username } : { id, fingerprint },
       ]),
