@@ -92,6 +92,7 @@ async function openReplica(url: string, world: World): Promise<Replica> {
       world.wishes.push(wish)
       return {}
     },
+    grantEnrollment: async () => ({}),
     reach: async () => ({}),
     extendCertificate: (request: { csrPem: string }) => world.sign(request),
     issueSessionCertificate: (request: { csrPem: string }) => world.sign(request),

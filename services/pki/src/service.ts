@@ -14,6 +14,7 @@ import {
 } from '@overlay/platform'
 import type { ChangeServiceService, EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { openAhead } from './events/ahead.js'
 import { checksOf } from './events/checks.js'
 import { identityEffects, sessionsEffects } from './events/effects.js'
 import { startRenewing } from './events/renewing.js'
@@ -58,8 +59,9 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   await keyring() // a secret that does not fit, or keys that are missing, stop the start
 
   const grants = openGrants({ ...options, now, keyring })
+  const ahead = { granted: openAhead(), ended: openAhead() }
   const followed = {
-    identity: follow(history, sources.identity, identityEffects(grants), log),
+    identity: follow(history, sources.identity, identityEffects(grants, ahead), log),
     sessions: follow(history, sources.sessions, sessionsEffects(grants), log),
   }
   const renewing = startRenewing(options)
@@ -69,7 +71,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     running: options.enrollmentsRunning,
     waiting: options.enrollmentsWaiting,
   })
-  const enroll = enroller({ history, owners, followed, keyring, queued, now })
+  const enroll = enroller({ history, owners, followed, ended: ahead.ended, keyring, queued, now })
   return {
     entities: entities(creating, options.settled),
     changes: changeService(
@@ -78,7 +80,14 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       followed,
     ),
     checks: checksOf({ history, names: creating.names, grants, sources, followed, log }),
-    pki: pkiService({ ...creating, keyring, queued, identityFollowed: followed.identity, enroll }),
+    pki: pkiService({
+      ...creating,
+      keyring,
+      queued,
+      identityFollowed: followed.identity,
+      granted: ahead.granted,
+      enroll,
+    }),
 
     async [Symbol.asyncDispose]() {
       await renewing[Symbol.asyncDispose]()

@@ -1,9 +1,9 @@
 import { type BaseRow, identity, scalarsOf, type ValuesOf } from '@overlay/model'
-import { checkRoles, createdValues, type History, newId, settling, type Viewer } from '@overlay/platform'
+import { checkRoles, createdValues, type History, newId, type Viewer } from '@overlay/platform'
 import type { EntityServiceService, Methods, Written } from '@overlay/rpc'
 import { identityCreator } from '../store/create-identities.js'
 import { type Asked, wishFor } from './enrollment-wish.js'
-import type { Enrollments } from './enrollments.js'
+import { type Enrollments, granting } from './enrollments.js'
 import { hostingOf } from './hosting.js'
 
 type Create = Methods<EntityServiceService>['create']
@@ -11,7 +11,7 @@ type Create = Methods<EntityServiceService>['create']
 /** An identity, and the enrollment that it asks for: refused together, or there together when the answer leaves. */
 export function identityCreation(history: History, pki: Enrollments, services: Viewer): Create {
   const create = identityCreator(history)
-  const settled = settling(history.db.schema, [pki])
+  const granted = granting(history, pki)
 
   return async ({ json }, context): Promise<Written> => {
     const body = JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
@@ -29,7 +29,7 @@ export function identityCreation(history: History, pki: Enrollments, services: V
       told: wish ? { enrollmentWanted: wish } : {},
       context,
     })
-    return wish ? settled({ id, position }, context) : { id, position }
+    return wish ? granted({ id, position }, wish, context) : { id, position }
   }
 }
 

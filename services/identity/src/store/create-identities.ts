@@ -1,7 +1,7 @@
 import { identity, type RowOf, type ValuesOf } from '@overlay/model'
-import { combine, type Db, type History, plainOf } from '@overlay/platform'
-import { type Change, type Context, Fault, invalid, notFound, type Position } from '@overlay/rpc'
-import sql from 'sql-template-tag'
+import { creator, type Db, type History, plainOf } from '@overlay/platform'
+import { type Context, Fault, invalid, notFound, type Position } from '@overlay/rpc'
+import sql, { type Sql } from 'sql-template-tag'
 
 type Values = ValuesOf<typeof identity>
 
@@ -14,44 +14,37 @@ export interface NewIdentity {
   readonly context: Context
 }
 
-interface Made {
-  readonly id: string
-  readonly at: Date
-  readonly number: number
-  readonly timeline: string
-  readonly toldAt: Date
-}
-
 /** Creates identities, those that wait together in one statement. The position when it is made, else a Fault. */
 export function identityCreator(history: History): (one: NewIdentity) => Promise<Position> {
-  const create = combine<NewIdentity, Made | undefined>(async (entries) => {
-    const { rows } = await history.db.query<Made>(
-      sql`
-      select made_id as id, made_at as at, made_number::float8 as number, made_timeline as timeline,
-             told_at as "toldAt"
-        from create_identities(${JSON.stringify(entries.map(entryOf))}::jsonb)`,
-      'create-identities',
-    )
-    const last = rows.at(-1)
-    if (last) history.appended({ timeline: last.timeline, number: last.number }, changesOf(entries, rows))
-    const made = new Map(rows.map((row) => [row.id, row]))
-    return entries.map(({ id }) => made.get(id))
-  })
+  const create = creator(history, identity.kind, insert)
   return async (one) => {
-    const made = await create(one)
-    if (made) return { timeline: made.timeline, number: made.number }
+    const { id, values, tags, told, context } = one
+    const plain = plainWithoutTimes(id, values, tags)
+    const position = await create({ id, columns: columnsOf(one), plain, told, by: context })
+    if (position) return position
     const refusal = await reasonFor(history.db, one)
     if (refusal) throw refusal
     return history.head()
   }
 }
 
-/** One element of the function's argument, in the words of the table. */
-function entryOf({ id, values, tags, told, context }: NewIdentity, ord: number): object {
+const insert = (list: string): Sql => sql`
+  insert into identity (id, name, type, is_admin, role_attributes, external_id, auth_policy_id, app_data,
+                        default_hosting_cost, default_hosting_precedence, service_hosting_costs,
+                        service_hosting_precedences, enrollment, tags)
+  select e.id, e.name, e.type, e.is_admin, e.role_attributes, e.external_id, e.auth_policy_id, e.app_data,
+         e.default_hosting_cost, e.default_hosting_precedence, e.service_hosting_costs,
+         e.service_hosting_precedences, e.enrollment, e.tags
+    from jsonb_to_recordset(${list}::jsonb) as e (
+           id text, name text, type text, is_admin boolean, role_attributes text[], external_id text,
+           auth_policy_id text, app_data jsonb, default_hosting_cost integer, default_hosting_precedence text,
+           service_hosting_costs jsonb, service_hosting_precedences jsonb, enrollment jsonb, tags jsonb)
+    join auth_policy on auth_policy.id = e.auth_policy_id
+      on conflict do nothing`
+
+function columnsOf({ values, tags }: NewIdentity): object {
   const { fields } = identity
   return {
-    ord,
-    id,
     name: values.name,
     type: values.type,
     is_admin: values.isAdmin,
@@ -65,10 +58,6 @@ function entryOf({ id, values, tags, told, context }: NewIdentity, ord: number):
     service_hosting_precedences: values.serviceHostingPrecedences,
     enrollment: values.enrollment,
     tags,
-    plain: plainWithoutTimes(id, values, tags),
-    told,
-    request_id: context.requestId,
-    caller: context.caller.identityId,
   }
 }
 
@@ -91,17 +80,6 @@ function plainWithoutTimes(id: string, values: Values, tags: NewIdentity['tags']
     updatedAt: new Date(0),
   })
   return plain
-}
-
-function changesOf(entries: readonly NewIdentity[], made: readonly Made[]): Change[] {
-  const byId = new Map(entries.map((entry) => [entry.id, entry]))
-  return made.flatMap(({ id, at, number, toldAt }) => {
-    const entry = byId.get(id)
-    if (!entry) return []
-    const plain = plainWithoutTimes(id, entry.values, entry.tags)
-    const json = Buffer.from(JSON.stringify({ ...plain, ...entry.told, createdAt: at, updatedAt: at }))
-    return [{ kind: identity.kind, id, json, atMs: toldAt.getTime(), number }]
-  })
 }
 
 /** Why the statement left it out. Nothing: it is there, and only the answer of an earlier try was lost. */

@@ -9,6 +9,7 @@ import {
   insertEnrollments,
 } from '../store/enrollments.js'
 import type { Grants } from '../store/grants.js'
+import type { Ahead } from './ahead.js'
 
 /** The members of others' rows that mean something here. */
 interface Told {
@@ -50,8 +51,14 @@ function runsOf(changes: readonly Change[]): readonly (readonly Step[])[] {
   return runs
 }
 
-/** An identity that wants an enrollment gets it; what is redeemed goes, and all goes with the identity. */
-export function identityEffects(grants: Grants): Effects {
+/**
+ * An identity that wants an enrollment gets it; what is redeemed goes, and all goes with the identity. Wishes that were
+ * granted ahead, and enrollments that were ended ahead, stay so for good: changes that say it do nothing more.
+ */
+export function identityEffects(
+  grants: Grants,
+  ahead?: { readonly granted: Ahead; readonly ended: Ahead },
+): Effects {
   const take = async (tx: Tx, run: readonly Step[]): Promise<readonly RowChange[]> => {
     const ids = run.map(({ id }) => id)
     switch (run[0]?.sort) {
@@ -73,7 +80,12 @@ export function identityEffects(grants: Grants): Effects {
   }
   return {
     kinds: ['identities', 'authenticators'],
-    concerns: (change) => stepOf(change) !== undefined,
+    concerns(change) {
+      const step = stepOf(change)
+      if (step?.sort === 'wanted') return !ahead?.granted.has(step.wish?.id ?? '')
+      if (step?.sort === 'redeemed') return !ahead?.ended.has(step.id)
+      return step !== undefined
+    },
     apply,
     async reload(tx, rows) {
       const living = rows.filter(({ kind }) => kind === 'identities').map(({ id }) => id)

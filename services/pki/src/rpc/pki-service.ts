@@ -1,4 +1,4 @@
-import type { Following } from '@overlay/platform'
+import { type Following, given } from '@overlay/platform'
 import {
   type Context,
   type EnrollRequest,
@@ -7,7 +7,9 @@ import {
   type Methods,
   type PkiServiceService,
 } from '@overlay/rpc'
+import type { Ahead } from '../events/ahead.js'
 import { findCa } from '../store/cas.js'
+import { enrollmentCreator } from '../store/enrollments.js'
 import { type Creating, check, refresh } from './create-enrollment.js'
 import { type Issuing, issue } from './issue.js'
 import { verification } from './verify-ca.js'
@@ -15,12 +17,14 @@ import { verification } from './verify-ca.js'
 export interface Serving extends Creating, Issuing {
   /** Wishes travel in the changes of identity. */
   readonly identityFollowed: Pick<Following, 'reach'>
+  readonly granted: Ahead
   enroll(request: EnrollRequest, context: Context): Promise<EnrollResponse>
 }
 
 export function pkiService(serving: Serving): Methods<PkiServiceService> {
-  const { grants, history, identityFollowed, keyring, now } = serving
+  const { granted, grants, history, identityFollowed, keyring, now } = serving
   const untilFollowing = firstLook(identityFollowed)
+  const create = enrollmentCreator(history)
 
   return {
     async getServerCertificate() {
@@ -36,6 +40,14 @@ export function pkiService(serving: Serving): Methods<PkiServiceService> {
     async checkEnrollment(wish, { signal }) {
       await untilFollowing(signal)
       await check(serving, wish)
+      return {}
+    },
+
+    async grantEnrollment({ wish, position }, context) {
+      const made = await grants.made(given(wish))
+      const at = given(position)
+      if (await create(made, at, context)) granted.add(made.id)
+      else await identityFollowed.reach(at, context.signal)
       return {}
     },
 

@@ -1,5 +1,18 @@
 import { enrollment, type RowOf } from '@overlay/model'
-import { type AnyRow, changeOf, columnsOf, type Db, type RowChange, rowOf, type Tx } from '@overlay/platform'
+import {
+  type Actor,
+  type AnyRow,
+  changeOf,
+  columnsOf,
+  creator,
+  type Db,
+  type History,
+  plainOf,
+  type RowChange,
+  rowOf,
+  type Tx,
+} from '@overlay/platform'
+import type { Position } from '@overlay/rpc'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { Enrollment, Method } from '../domain/enrollment.js'
 
@@ -33,35 +46,67 @@ export const isOutstanding = async (db: Db, identityId: string, method: string):
   (await findWhere(db, sql`identity_id = ${identityId} and method = ${method}`, 'outstanding-enrollment'))
     .length > 0
 
-/**
- * Stores those that are not there and have not ended, while none of their method is outstanding and their authority
- * lives.
- */
+const listed = ({
+  identityId,
+  edgeRouterId,
+  transitRouterId,
+  caId,
+  expiresAt,
+  ...rest
+}: Enrollment): object => ({
+  ...rest,
+  identity_id: identityId,
+  edge_router_id: edgeRouterId,
+  transit_router_id: transitRouterId,
+  ca_id: caId,
+  expires_at: expiresAt,
+})
+
+/** Those that are not there and have not ended, while none of their method is outstanding and their authority lives. */
+const insert = (list: string, also = sql`true`): Sql => sql`
+  insert into enrollment
+         (id, token, method, identity_id, edge_router_id, transit_router_id, ca_id, username, expires_at, jwt)
+  select id, token, method, identity_id, edge_router_id, transit_router_id, ca_id, username, expires_at, jwt
+    from jsonb_to_recordset(${list}::jsonb) as made (
+         id text, token text, method text, identity_id text, edge_router_id text, transit_router_id text,
+         ca_id text, username text, expires_at timestamptz, jwt text, timeline uuid, number bigint)
+   where not exists (select from ended_enrollment where ended_enrollment.id = made.id)
+     and (made.ca_id is null or exists (select from ca where ca.id = made.ca_id for key share))
+     and ${also}
+      on conflict do nothing`
+
 export async function insertEnrollments(tx: Tx, made: readonly Enrollment[]): Promise<readonly RowChange[]> {
-  const list = made.map(({ identityId, edgeRouterId, transitRouterId, caId, expiresAt, ...rest }) => ({
-    ...rest,
-    identity_id: identityId,
-    edge_router_id: edgeRouterId,
-    transit_router_id: transitRouterId,
-    ca_id: caId,
-    expires_at: expiresAt,
-  }))
-  const { rows } = await tx.query(
-    sql`
-    insert into enrollment
-           (id, token, method, identity_id, edge_router_id, transit_router_id, ca_id, username, expires_at, jwt)
-    select id, token, method, identity_id, edge_router_id, transit_router_id, ca_id, username, expires_at, jwt
-      from jsonb_to_recordset(${JSON.stringify(list)}::jsonb) as made (
-           id text, token text, method text, identity_id text, edge_router_id text, transit_router_id text,
-           ca_id text, username text, expires_at timestamptz, jwt text)
-     where not exists (select from ended_enrollment where ended_enrollment.id = made.id)
-       and (made.ca_id is null or exists (select from ca where ca.id = made.ca_id for key share))
-        on conflict do nothing
- returning ${columns}`,
-    'insert-enrollments',
-  )
+  const list = JSON.stringify(made.map(listed))
+  const { rows } = await tx.query(sql`${insert(list)} returning ${columns}`, 'insert-enrollments')
   return rows.map((row) => change(String(row.id), null, storedOf(row)))
 }
+
+/** identity has not been followed so far: what it said afterwards, of the end of its owner too, comes later. */
+const isAhead = sql`
+  exists (select from followed
+           where schema = 'identity' and followed.timeline = made.timeline and followed.number < made.number
+             for share)`
+
+/** Makes what is wanted at a position of identity before it is followed there. False: it has been, or is no position. */
+export function enrollmentCreator(
+  history: History,
+): (made: Enrollment, position: Position, by: Actor) => Promise<boolean> {
+  const create = creator(history, enrollment.kind, (list) => insert(list, isAhead))
+  return async (made, position, by) => {
+    const { createdAt: _, updatedAt: __, ...plain } = plainOf(enrollment, storedSoon(made))
+    const columns = { ...listed(made), ...position }
+    return (await create({ id: made.id, columns, plain, by })) !== undefined
+  }
+}
+
+const storedSoon = (made: Enrollment): AnyRow =>
+  ({
+    ...made,
+    tags: {},
+    isSystem: false,
+    createdAt: new Date(0),
+    updatedAt: new Date(0),
+  }) as unknown as AnyRow
 
 /** Deletes, and remembers. */
 async function end(tx: Tx, which: Sql, name?: string): Promise<readonly RowChange[]> {

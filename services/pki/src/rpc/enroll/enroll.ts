@@ -1,6 +1,28 @@
-import { answerAnyway, type Following, type History, openLimit, type Queue } from '@overlay/platform'
-import { type Context, type EnrollRequest, type EnrollResponse, Fault, faults } from '@overlay/rpc'
-import { claim, findByToken, release, type StoredEnrollment } from '../../store/enrollments.js'
+import {
+  type Actor,
+  answerAnyway,
+  combine,
+  type Following,
+  type History,
+  openLimit,
+  type Queue,
+} from '@overlay/platform'
+import {
+  type Context,
+  type EnrollRequest,
+  type EnrollResponse,
+  Fault,
+  faults,
+  ownContext,
+} from '@overlay/rpc'
+import type { Ahead } from '../../events/ahead.js'
+import {
+  claim,
+  endEnrollments,
+  findByToken,
+  release,
+  type StoredEnrollment,
+} from '../../store/enrollments.js'
 import type { Keyring } from '../../store/keyring.js'
 import { ott, ottca, updb } from './identity-methods.js'
 import type { Admitted, Issued, Method, Offer, Owners } from './offer.js'
@@ -9,8 +31,9 @@ import { erott, trott } from './router-methods.js'
 export interface Enrolling {
   readonly history: History
   readonly owners: Owners
-  /** Enrollments end when the owner's changes say that they are redeemed. */
+  /** Enrollments end, at the latest, when the owner's changes say that they are redeemed. */
   readonly followed: Readonly<Record<keyof Owners, Pick<Following, 'reach'>>>
+  readonly ended: Ahead
   keyring(): Promise<Keyring>
   /** For checking and signing, which take milliseconds of a core. */
   readonly queued: Queue
@@ -30,6 +53,8 @@ export function enroller(
     trott: trott(owners),
   }
 
+  const ended = ending(enrolling)
+
   return async (request, context) => {
     const enrollment = await findByToken(history.db, request.token)
     if (!enrollment) throw new Fault('INVALID_ENROLLMENT_TOKEN')
@@ -43,7 +68,7 @@ export function enroller(
     const offer = await enrolling.queued(() => read(request, enrollment), context.signal)
     if (!(await claim(history.db, enrollment, offer.hash))) throw new Fault('INVALID_ENROLLMENT_TOKEN')
     const { issued, admitted } = await redeem(enrolling, enrollment, offer, context)
-    await untilEnded(enrolling, enrollment, admitted, context)
+    await ended(enrollment, admitted, context)
     if (!admitted.isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
     return { method: enrollment.method, ...issued }
   }
@@ -72,14 +97,22 @@ const isRefusal = (err: unknown): boolean => err instanceof Fault && faults[err.
 const END_MS = 5000 // of the 10 s that a request may take: the answer needs some too
 
 /** The owner has it: should this take too long, it comes to the same end later. */
-async function untilEnded(
-  { followed }: Enrolling,
-  { identityId }: StoredEnrollment,
-  { position }: Admitted,
-  { signal }: Context,
-): Promise<void> {
-  if (!position) return
-  const owner = identityId ? 'identity' : 'sessions'
-  using limit = openLimit(END_MS, signal)
-  await answerAnyway(owner, followed[owner].reach(position, limit.signal))
+function ending({ history, followed, ended }: Enrolling) {
+  const own = ownContext(new AbortController().signal)
+  const end = combine(async (entries: readonly (Actor & { readonly id: string })[]) => {
+    const ids = entries.map(({ id }) => id)
+    const deadline = new Date(Date.now() + END_MS)
+    await history.write({ ...own, deadline }, async (tx) => {
+      const gone = await endEnrollments(tx, ids)
+      const changes = gone.map((change) => ({ ...change, by: entries.find(({ id }) => id === change.id) }))
+      return { result: undefined, changes }
+    })
+    for (const id of ids) ended.add(id)
+    return ids
+  })
+  return async ({ id, identityId }: StoredEnrollment, { position }: Admitted, context: Context) => {
+    using limit = openLimit(END_MS, context.signal)
+    if (identityId) await answerAnyway('identity', end({ id, ...context }))
+    else if (position) await answerAnyway('sessions', followed.sessions.reach(position, limit.signal))
+  }
 }

@@ -18,6 +18,7 @@ import {
   type ServiceError,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
+import { Position } from "../../change/v1/change.js";
 import { EntityRef, Written } from "../../entity/v1/entity.js";
 
 export interface GetServerCertificateRequest {
@@ -60,6 +61,14 @@ export interface EnrollmentWish {
 }
 
 export interface CheckEnrollmentResponse {
+}
+
+export interface GrantEnrollmentRequest {
+  wish: EnrollmentWish | undefined;
+  position: Position | undefined;
+}
+
+export interface GrantEnrollmentResponse {
 }
 
 export interface RefreshEnrollmentRequest {
@@ -727,6 +736,147 @@ export const CheckEnrollmentResponse: MessageFns<CheckEnrollmentResponse> = {
   },
   fromPartial<I extends Exact<DeepPartial<CheckEnrollmentResponse>, I>>(_: I): CheckEnrollmentResponse {
     const message = createBaseCheckEnrollmentResponse();
+    return message;
+  },
+};
+
+function createBaseGrantEnrollmentRequest(): GrantEnrollmentRequest {
+  return { wish: undefined, position: undefined };
+}
+
+export const GrantEnrollmentRequest: MessageFns<GrantEnrollmentRequest> = {
+  encode(message: GrantEnrollmentRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.wish !== undefined) {
+      EnrollmentWish.encode(message.wish, writer.uint32(10).fork()).join();
+    }
+    if (message.position !== undefined) {
+      Position.encode(message.position, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GrantEnrollmentRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGrantEnrollmentRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.wish = EnrollmentWish.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.position = Position.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GrantEnrollmentRequest {
+    return {
+      wish: isSet(object.wish) ? EnrollmentWish.fromJSON(object.wish) : undefined,
+      position: isSet(object.position) ? Position.fromJSON(object.position) : undefined,
+    };
+  },
+
+  toJSON(message: GrantEnrollmentRequest): unknown {
+    const obj: any = {};
+    if (message.wish !== undefined) {
+      obj.wish = EnrollmentWish.toJSON(message.wish);
+    }
+    if (message.position !== undefined) {
+      obj.position = Position.toJSON(message.position);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GrantEnrollmentRequest>, I>>(base?: I): GrantEnrollmentRequest {
+    return GrantEnrollmentRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GrantEnrollmentRequest>, I>>(object: I): GrantEnrollmentRequest {
+    const message = createBaseGrantEnrollmentRequest();
+    message.wish = (object.wish !== undefined && object.wish !== null)
+      ? EnrollmentWish.fromPartial(object.wish)
+      : undefined;
+    message.position = (object.position !== undefined && object.position !== null)
+      ? Position.fromPartial(object.position)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseGrantEnrollmentResponse(): GrantEnrollmentResponse {
+  return {};
+}
+
+export const GrantEnrollmentResponse: MessageFns<GrantEnrollmentResponse> = {
+  encode(_: GrantEnrollmentResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GrantEnrollmentResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGrantEnrollmentResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): GrantEnrollmentResponse {
+    return {};
+  },
+
+  toJSON(_: GrantEnrollmentResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GrantEnrollmentResponse>, I>>(base?: I): GrantEnrollmentResponse {
+    return GrantEnrollmentResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GrantEnrollmentResponse>, I>>(_: I): GrantEnrollmentResponse {
+    const message = createBaseGrantEnrollmentResponse();
     return message;
   },
 };
@@ -1685,6 +1835,18 @@ export const PkiServiceService = {
       Buffer.from(CheckEnrollmentResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): CheckEnrollmentResponse => CheckEnrollmentResponse.decode(value),
   },
+  /** Makes at once what is wanted at a position of identity's changes, which say it too: answered when it is there. */
+  grantEnrollment: {
+    path: "/overlay.pki.v1.PkiService/GrantEnrollment" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GrantEnrollmentRequest): Buffer =>
+      Buffer.from(GrantEnrollmentRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GrantEnrollmentRequest => GrantEnrollmentRequest.decode(value),
+    responseSerialize: (value: GrantEnrollmentResponse): Buffer =>
+      Buffer.from(GrantEnrollmentResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): GrantEnrollmentResponse => GrantEnrollmentResponse.decode(value),
+  },
   /** A new token and a new end. The old token is dead. */
   refreshEnrollment: {
     path: "/overlay.pki.v1.PkiService/RefreshEnrollment" as const,
@@ -1762,6 +1924,8 @@ export interface PkiServiceServer extends UntypedServiceImplementation {
   getTrustBundle: handleUnaryCall<GetTrustBundleRequest, TrustBundle>;
   /** Refuses what could not be created later: unknown CA, past expiry. Writes nothing. */
   checkEnrollment: handleUnaryCall<EnrollmentWish, CheckEnrollmentResponse>;
+  /** Makes at once what is wanted at a position of identity's changes, which say it too: answered when it is there. */
+  grantEnrollment: handleUnaryCall<GrantEnrollmentRequest, GrantEnrollmentResponse>;
   /** A new token and a new end. The old token is dead. */
   refreshEnrollment: handleUnaryCall<RefreshEnrollmentRequest, Written>;
   /** Whoever can have a certificate signed for the authority's verification token has its key. */
@@ -1829,6 +1993,22 @@ export interface PkiServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: CheckEnrollmentResponse) => void,
+  ): ClientUnaryCall;
+  /** Makes at once what is wanted at a position of identity's changes, which say it too: answered when it is there. */
+  grantEnrollment(
+    request: GrantEnrollmentRequest,
+    callback: (error: ServiceError | null, response: GrantEnrollmentResponse) => void,
+  ): ClientUnaryCall;
+  grantEnrollment(
+    request: GrantEnrollmentRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: GrantEnrollmentResponse) => void,
+  ): ClientUnaryCall;
+  grantEnrollment(
+    request: GrantEnrollmentRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: GrantEnrollmentResponse) => void,
   ): ClientUnaryCall;
   /** A new token and a new end. The old token is dead. */
   refreshEnrollment(

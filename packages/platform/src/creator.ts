@@ -1,0 +1,96 @@
+import type { Change, Position } from '@overlay/rpc'
+import sql, { type Sql } from 'sql-template-tag'
+import type { Actor } from './append.js'
+import { combine } from './combiner.js'
+import type { History } from './history.js'
+
+/** A row that is to be made. */
+export interface NewRow {
+  readonly id: string
+  /** Its columns, in the words of the table. */
+  readonly columns: object
+  /** As the audit and followers see it. The times are the database's. */
+  readonly plain: object
+  /** What followers hear besides, which the audit must not hold. */
+  readonly told?: object | undefined
+  readonly by: Actor
+}
+
+interface Made {
+  readonly id: string
+  readonly createdAt: Date
+  readonly number: number
+  readonly timeline: string
+  readonly at: Date
+}
+
+/**
+ * For creates that are hot: what waits in a replica is made in one statement, with its audit and change rows. `insert`
+ * makes rows out of a JSON list of columns and may leave some out. Those have no position.
+ */
+export function creator(
+  history: History,
+  kind: string,
+  insert: (list: string) => Sql,
+): (row: NewRow) => Promise<Position | undefined> {
+  const create = combine<NewRow, Made | undefined>(async (entries) => {
+    const { rows } = await history.db.query<Made>(statement(kind, insert, entries), `create-${kind}`)
+    const last = rows.at(-1)
+    if (last) history.appended(positionOf(last), changesOf(kind, entries, rows))
+    const made = new Map(rows.map((row) => [row.id, row]))
+    return entries.map(({ id }) => made.get(id))
+  })
+  return async (row) => {
+    const made = await create(row)
+    return made && positionOf(made)
+  }
+}
+
+const positionOf = ({ timeline, number }: Made): Position => ({ timeline, number })
+
+/** The counter comes last: whoever holds it keeps all other writers of the schema waiting until the commit. */
+function statement(kind: string, insert: (list: string) => Sql, entries: readonly NewRow[]): Sql {
+  const columns = JSON.stringify(entries.map(({ id, columns }) => ({ ...columns, id })))
+  const list = JSON.stringify(
+    entries.map(({ id, plain, told, by: { caller, requestId } }) => ({
+      id,
+      plain,
+      told: { ...plain, ...told },
+      identity_id: caller.identityId,
+      request_id: requestId,
+    })),
+  )
+  return sql`
+    with made as (${insert(columns)} returning id, created_at),
+         head as materialized (
+         select timeline, number - n as start, at
+           from (select count(*)::int as n from made) as counted, advance(n)
+          where n > 0),
+         row as materialized (
+         select id, created_at, plain, told, identity_id, request_id, timeline, at,
+                start + row_number() over (order by place) as number,
+                jsonb_build_object('createdAt', time, 'updatedAt', time) as times
+           from rows from (jsonb_to_recordset(${list}::jsonb)
+                as (id text, plain jsonb, told jsonb, identity_id text, request_id text))
+                with ordinality as list (id, plain, told, identity_id, request_id, place)
+           join made using (id)
+          cross join head
+          cross join to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as time),
+         audited as (
+         insert into audit (number, kind, entity_id, after, identity_id, request_id, at)
+         select number, ${kind}, id, plain || times, identity_id, request_id, at from row),
+         changed as (
+         insert into change (number, kind, entity_id, entity, at)
+         select number, ${kind}, id, told || times, at from row)
+  select id, created_at as "createdAt", number, timeline, at from row order by number`
+}
+
+function changesOf(kind: string, entries: readonly NewRow[], made: readonly Made[]): Change[] {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]))
+  return made.flatMap(({ id, createdAt, number, at }) => {
+    const entry = byId.get(id)
+    if (!entry) return []
+    const told = { ...entry.plain, ...entry.told, createdAt, updatedAt: createdAt }
+    return [{ kind, id, json: Buffer.from(JSON.stringify(told)), atMs: at.getTime(), number }]
+  })
+}
