@@ -1,21 +1,35 @@
 const MOST = 10_000
 
 /**
- * What has been done here already by the time that a change says it. To forget costs a transaction without any effect,
+ * What requests do here before the change that says it is followed. To forget it costs a transaction without effect,
  * nothing else.
  */
 export interface Ahead {
-  has(enrollmentId: string): boolean
-  add(enrollmentId: string): void
+  /** Runs `work`, which says whether it has done it. */
+  doing(enrollmentId: string, work: () => Promise<boolean>): Promise<boolean>
+  /** Whether it has been done. What is under way is waited for, or both would do it. */
+  hasDone(enrollmentId: string): boolean | Promise<boolean>
 }
 
 export function openAhead(): Ahead {
-  const ids = new Set<string>()
+  const done = new Set<string>()
+  const underWay = new Map<string, Promise<boolean>>()
   return {
-    has: (id) => ids.has(id),
-    add(id) {
-      ids.add(id)
-      if (ids.size > MOST) for (const oldest of [...ids].slice(0, MOST / 2)) ids.delete(oldest)
+    async doing(id, work) {
+      const running = work()
+      underWay.set(
+        id,
+        running.catch(() => false), // whoever asked for it hears why
+      )
+      try {
+        if (!(await running)) return false
+        done.add(id)
+        if (done.size > MOST) for (const old of [...done].slice(0, MOST / 2)) done.delete(old)
+        return true
+      } finally {
+        underWay.delete(id)
+      }
     },
+    hasDone: (id) => underWay.get(id) ?? done.has(id),
   }
 }

@@ -80,10 +80,10 @@ export function identityEffects(
   }
   return {
     kinds: ['identities', 'authenticators'],
-    concerns(change) {
+    async concerns(change) {
       const step = stepOf(change)
-      if (step?.sort === 'wanted') return !ahead?.granted.has(step.wish?.id ?? '')
-      if (step?.sort === 'redeemed') return !ahead?.ended.has(step.id)
+      if (step?.wish) return !(await ahead?.granted.hasDone(step.wish.id))
+      if (step?.sort === 'redeemed') return !(await ahead?.ended.hasDone(step.id))
       return step !== undefined
     },
     apply,

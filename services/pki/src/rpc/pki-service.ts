@@ -44,10 +44,11 @@ export function pkiService(serving: Serving): Methods<PkiServiceService> {
     },
 
     async grantEnrollment({ wish, position }, context) {
-      const made = await grants.made(given(wish))
-      const at = given(position)
-      if (await create(made, at, context)) granted.add(made.id)
-      else await identityFollowed.reach(at, context.signal)
+      const [wanted, at] = [given(wish), given(position)]
+      const isMade = await granted.doing(wanted.id, async () =>
+        create(await grants.made(wanted), at, context),
+      )
+      if (!isMade) await identityFollowed.reach(at, context.signal)
       return {}
     },
 

@@ -107,12 +107,15 @@ function ending({ history, followed, ended }: Enrolling) {
       const changes = gone.map((change) => ({ ...change, by: entries.find(({ id }) => id === change.id) }))
       return { result: undefined, changes }
     })
-    for (const id of ids) ended.add(id)
-    return ids
+    return ids.map(() => true)
   })
   return async ({ id, identityId }: StoredEnrollment, { position }: Admitted, context: Context) => {
     using limit = openLimit(END_MS, context.signal)
-    if (identityId) await answerAnyway('identity', end({ id, ...context }))
+    if (identityId)
+      await answerAnyway(
+        'identity',
+        ended.doing(id, () => end({ id, ...context })),
+      )
     else if (position) await answerAnyway('sessions', followed.sessions.reach(position, limit.signal))
   }
 }
