@@ -32,8 +32,8 @@ export async function* watchHeaders(
         clearTimeout(timer)
         resolve()
       }
-      signal.addEventListener('abort', wake, { once: true })
     })
+  signal.addEventListener('abort', () => wake(), { once: true })
 
   while (!signal.aborted) {
     const next = pause() // from before the message on: what happens while it is sent wakes us
