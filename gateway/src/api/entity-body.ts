@@ -41,7 +41,8 @@ export function entityBody(entity: Entity, write: Write): BodySpec<EntityBody> {
       if (write === 'replace') return { json, mask: writable }
       const mask = writable.filter((name) => memberOf(checked, name) !== undefined)
       // differs: that nothing is set is the client's mistake; wire: members that nobody knows are not
-      if (mask.length === 0 && !Object.values(sent ?? {}).some((value) => value !== null))
+      const others = Object.entries(sent ?? {}).filter(([, value]) => value !== null)
+      if (mask.length === 0 && others.every(([name]) => letterOf(entity, name, 'create') !== '-'))
         throw new Fault('COULD_NOT_VALIDATE', 'no fields to update')
       return { json, mask }
     },

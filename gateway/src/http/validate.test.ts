@@ -75,6 +75,13 @@ test('members that nobody knows, and those that may not be written, go no furthe
   expect(create(body)).toEqual({ name: 'a', encryptionRequired: true })
 })
 
+test('names of members are taken in any case, and rather as they are written', () => {
+  expect(create({ NAME: 'a', encryptionrequired: true })).toEqual({ name: 'a', encryptionRequired: true })
+  expect(create({ Name: 'b', name: 'a', encryptionRequired: true })).toMatchObject({ name: 'a' })
+  const systems = { type: 'array', items: { type: 'object', properties: { type: { type: 'string' } } } }
+  expect(check(systems, [{ Type: 'Linux' }])).toEqual([{ type: 'Linux' }])
+})
+
 const read = (write: 'replace' | 'patch', sent: unknown, entity: Entity = service) => {
   const { schema, read } = entityBody(entity, write)
   return thrown(() => {
@@ -105,6 +112,9 @@ test('a patch names nested members one by one', () => {
 test('a patch in which nothing is set is refused', () => {
   for (const nothing of [{}, null, { name: null }])
     expect(read('patch', nothing)).toEqual(['COULD_NOT_VALIDATE', 'no fields to update'])
+})
+test('a patch of nothing but what stays as it was created is refused', () => {
+  expect(read('patch', { encryptionRequired: false })).toEqual(['COULD_NOT_VALIDATE', 'no fields to update'])
 })
 test('a patch of members that nobody knows is not', () => {
   expect(read('patch', { other: 1, encryptionRequired: false })).toEqual([{}, []])
@@ -137,6 +147,9 @@ describe('where one member says what the others are', () => {
   test('those of its word are asked for, and others are left out', () => {
     expect(read({ type: 'A', a: 'x', b: 'y', c: 'z' })).toEqual({ type: 'A', a: 'x' })
     expect(read({ type: 'B', a: 'x' })).toEqual(refused('b', 'is required'))
+  })
+  test('its own name is taken in any case', () => {
+    expect(read({ Type: 'A', A: 'x' })).toEqual({ type: 'A', a: 'x' })
   })
   test('without it nothing can be said of the others', () => {
     expect(read({ a: 'x' })).toEqual(refused('type', 'is required', ''))

@@ -11,7 +11,7 @@ const compiled = new WeakMap<JsonSchema, ValidateFunction>()
 
 /**
  * The value as its schema describes it, without what the schema does not know.
- * wire: null counts as absent, and an unknown member is not an error.
+ * wire: null counts as absent, an unknown member is not an error, and names are taken in any case.
  */
 export function check(schema: JsonSchema, value: unknown): unknown {
   let validate = compiled.get(schema)
@@ -31,8 +31,9 @@ function tidy(schema: JsonSchema, value: unknown): unknown {
   const variant = variantOf(schema, value)
   if (variant) return tidy(variant, value)
   if (properties && isObject(value)) {
+    const memberOf = membersOf(value, properties)
     const members = Object.entries(properties).flatMap(([name, member]) => {
-      const given = Object.hasOwn(value, name) ? value[name] : undefined
+      const given = memberOf(name)
       return given === undefined || given === null ? [] : [[name, tidy(member, given)] as const]
     })
     return Object.fromEntries(members)
@@ -41,12 +42,20 @@ function tidy(schema: JsonSchema, value: unknown): unknown {
   return value
 }
 
+/** A member by its name, else by that name in another case: the original's command line sends `Type` and `Versions`. */
+function membersOf(value: Json, properties: Readonly<Record<string, unknown>>): (name: string) => unknown {
+  const strangers = Object.keys(value).filter((name) => !Object.hasOwn(properties, name))
+  const folded = new Map(strangers.map((name) => [name.toLowerCase(), value[name]]))
+  return (name) => (Object.hasOwn(value, name) ? value[name] : folded.get(name.toLowerCase()))
+}
+
 /** Where one member says which schema the others follow: that one. */
 function variantOf({ oneOf, discriminator }: JsonSchema, value: unknown): JsonSchema | undefined {
   if (!discriminator || !isObject(value)) return undefined
   const { propertyName } = discriminator as { propertyName: string }
+  const word = membersOf(value, { [propertyName]: true })(propertyName)
   return (oneOf as readonly Variant[]).find(({ properties }) =>
-    properties[propertyName]?.enum?.includes(value[propertyName]),
+    properties[propertyName]?.enum?.includes(word),
   )
 }
 
@@ -56,7 +65,9 @@ type Variant = JsonSchema & {
 
 const isWhole = ({ type }: JsonSchema): boolean => [type].flat().includes('integer')
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+type Json = Readonly<Record<string, unknown>>
+
+const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** wire: a wrong JSON type means that the body cannot be read at all; else the first field by name is told. */

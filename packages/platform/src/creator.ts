@@ -55,7 +55,7 @@ function statement(kind: string, insert: (list: string) => Sql, entries: readonl
     entries.map(({ id, plain, told, by: { caller, requestId } }) => ({
       id,
       plain,
-      told: { ...plain, ...told },
+      told: toldOf({ plain, told }),
       identity_id: caller.identityId,
       request_id: requestId,
     })),
@@ -90,7 +90,14 @@ function changesOf(kind: string, entries: readonly NewRow[], made: readonly Made
   return made.flatMap(({ id, createdAt, number, at }) => {
     const entry = byId.get(id)
     if (!entry) return []
-    const told = { ...entry.plain, ...entry.told, createdAt, updatedAt: createdAt }
-    return [{ kind, id, json: Buffer.from(JSON.stringify(told)), atMs: at.getTime(), number }]
+    const json = Buffer.from(JSON.stringify({ ...toldOf(entry), createdAt, updatedAt: createdAt }))
+    return [{ kind, id, json, atMs: at.getTime(), number }]
   })
 }
+
+/** Nothing can hang yet on what is new: followers may save themselves the look. */
+const toldOf = ({ plain, told }: Pick<NewRow, 'plain' | 'told'>): object => ({
+  ...plain,
+  ...told,
+  isNew: true,
+})

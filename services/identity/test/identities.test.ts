@@ -138,13 +138,15 @@ test('creates that wait together are told apart, densely and in order', async ()
   }
 })
 
-test('a create tells what an update tells', async () => {
+test('a create tells what an update tells, and that it is one', async () => {
   const before = await one.history.head()
   const { id } = await create({ name: 'told', roleAttributes: ['x'], tags: { a: 1 } })
   await update(id, { tags: { a: 2 } })
   const { changes } = await one.history.pull(before)
-  const [first, second] = changes.map(({ json }) => parsed(json))
-  expect(Object.keys(first ?? {}).sort()).toEqual(Object.keys(second ?? {}).sort())
+  const [created, second] = changes.map(({ json }) => parsed(json))
+  const { isNew, ...first } = created ?? {}
+  expect(isNew).toBe(true)
+  expect(Object.keys(first).sort()).toEqual(Object.keys(second ?? {}).sort())
   expect(first).toMatchObject({ ...second, updatedAt: expect.any(String), tags: { a: 1 } })
 })
 
