@@ -109,6 +109,11 @@ test('a service has one config of a type', async () => {
     },
   })
 })
+test('the same config twice counts once', async () => {
+  const id = await config('g7cIWbcGg', intercept)
+  const [row] = await policy.list('services', { filter: `id = "${await service({ configs: [id, id] })}"` })
+  expect(row).toMatchObject({ configs: [id] })
+})
 
 test('a caller sees the services that a policy grants it, and no others', async () => {
   const alice = as({ identityId: 'alice' })

@@ -21,6 +21,7 @@ export const authPolicy = defineEntity({
     },
     'primary.updb.allowed': flag(),
     'primary.updb.lockoutDurationMinutes': field.integer({ write: 'RRO', filter: false }),
+    // differs: the original patches and filters some of these wrongly
     'primary.updb.maxAttempts': field.integer({ write: 'RRO' }),
     'primary.updb.minPasswordLength': field.integer({ write: 'RRO' }),
     'primary.updb.requireMixedCase': flag(),

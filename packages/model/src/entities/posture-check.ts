@@ -79,7 +79,7 @@ const types: Readonly<Record<string, { readonly title: string; readonly members:
   PROCESS: {
     title: 'Process',
     members: {
-      'process.osType': 'RRO',
+      'process.osType': 'RRO', // differs: a patch may have one without the other
       'process.path': 'RRO',
       'process.hashes': 'OOO',
       'process.signerFingerprint': 'OOO',

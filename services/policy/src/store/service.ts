@@ -68,7 +68,7 @@ const withoutChecks = (permission: string) => ({
   postureQueries: [],
 })
 
-/** All there, and of different types. wire: the same one twice are two of a type. Held until the commit, so that none is deleted meanwhile. */
+/** All there, and of different types. Held until the commit, so that none is deleted meanwhile. */
 async function checkConfigs(tx: Tx, ids: NonNullable<RowOf<typeof service>['configs']>): Promise<void> {
   if (ids.length === 0) return
   const { rows } = await tx.query<{ id: string; name: string; type_id: string; type: string }>(sql`
@@ -76,11 +76,10 @@ async function checkConfigs(tx: Tx, ids: NonNullable<RowOf<typeof service>['conf
       from config c join config_type t on t.id = c.config_type_id
      where c.id = any(${ids}) order by c.id for key share of c`)
   const known = new Map(rows.map((row) => [row.id, row]))
+  const missing = ids.find((id) => !known.has(id))
+  if (missing !== undefined) throw new Fault('NOT_FOUND', `configs with id ${missing} not found`)
   const byType = new Map<string, string>()
-  for (const id of ids) {
-    const row = known.get(id)
-    if (!row) throw new Fault('NOT_FOUND', `configs with id ${id} not found`)
-    const { name, type_id, type } = row
+  for (const { name, type_id, type } of rows) {
     const other = byType.get(type_id)
     if (other !== undefined)
       throw invalid(
