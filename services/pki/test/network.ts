@@ -120,7 +120,9 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     added,
     admitted,
     names,
+    note,
     tell,
+    identityHead: () => owners.identity.head(),
     /** An identity with this enrollment; answers with the token. */
     async wish(given: Partial<EnrollmentWish>) {
       const wanted = { ...noWish, id: randomUUID(), token: randomUUID(), identityId: randomUUID(), ...given }

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import type { Positions } from '@overlay/rpc'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { as, type Network, openNetwork, type Replica } from './network.js'
@@ -142,6 +143,7 @@ test('whoever watches hears whose headers have changed, and each second that the
     },
   )) {
     expect(all).toBe(false)
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1) // however many changes it has told
     if (heard.size === 0 && silent === 0) void replica.update('services', service, { tags: { b: 1 } })
     for (const id of identityIds) heard.add(id)
     if (identityIds.length === 0) silent += 1

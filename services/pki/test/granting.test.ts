@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto'
+import type { EnrollmentWish, Position } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { context, noWish, type Pki, startPki } from './network.js'
+
+let pki: Pki
+beforeAll(async () => {
+  pki = await startPki()
+})
+afterAll(() => pki[Symbol.asyncDispose]())
+
+const wished = (): EnrollmentWish => ({
+  ...noWish,
+  id: randomUUID(),
+  token: randomUUID(),
+  identityId: randomUUID(),
+})
+const grant = (wish: EnrollmentWish, position: Position | undefined) =>
+  pki.pki.grantEnrollment({ wish, position }, context)
+const tell = ({ identityId, ...wish }: EnrollmentWish) =>
+  pki.tell('identity', 'identities', identityId, { enrollmentWanted: { ...wish, identityId } })
+const after = ({ timeline, number }: Position, more: number): Position => ({
+  timeline,
+  number: number + more,
+})
+const rowOf = async (id: string) => (await pki.outstanding()).find((row) => row.id === id)
+
+async function writes(table: 'audit' | 'change', id: string): Promise<number> {
+  const rows =
+    table === 'audit'
+      ? sql`select from audit where entity_id = ${id}`
+      : sql`select from change where entity_id = ${id}`
+  return (await pki.history.db.query(rows)).rows.length
+}
+
+test('what is wanted at a position that is not followed yet is made at once, and not again later', async () => {
+  const wish = wished()
+  await grant(wish, after(await pki.identityHead(), 1))
+  const made = await rowOf(wish.id)
+  expect(made).toMatchObject({ method: 'ott', token: wish.token, identityId: wish.identityId, tags: {} })
+  await tell(wish)
+  expect(await rowOf(wish.id)).toEqual(made)
+  expect([await writes('audit', wish.id), await writes('change', wish.id)]).toEqual([1, 1])
+})
+
+test('followers hear of it what they hear of others, which is no secret', async () => {
+  const [ahead, followed] = [wished(), wished()]
+  const before = await pki.history.head()
+  await grant(ahead, after(await pki.identityHead(), 1))
+  await tell(ahead)
+  await tell(followed)
+  const { changes } = await pki.history.pull(before)
+  const [first, second] = changes.map(({ json }) => JSON.parse(Buffer.from(json).toString()) as object)
+  expect(Object.keys(first ?? {}).sort()).toEqual([...Object.keys(second ?? {}), 'isNew'].sort())
+  expect(JSON.stringify(first)).not.toContain(ahead.token)
+})
+
+test('those that are wanted at one time are all made', async () => {
+  const head = await pki.identityHead()
+  const wishes = Array.from({ length: 20 }, wished)
+  await Promise.all(wishes.map((wish, i) => grant(wish, after(head, i + 1))))
+  const ids = (await pki.outstanding()).map(({ id }) => id)
+  expect(ids).toEqual(expect.arrayContaining(wishes.map(({ id }) => id)))
+  for (const wish of wishes) await tell(wish)
+})
+
+test('who comes after its owner has gone makes nothing', async () => {
+  const wish = wished()
+  const position = await tell(wish)
+  await pki.tell('identity', 'identities', wish.identityId, null)
+  await grant(wish, position)
+  expect(await rowOf(wish.id)).toBeUndefined()
+})
+
+test('at a position that is not of this timeline nothing is made', async () => {
+  const wish = wished()
+  await grant(wish, { timeline: randomUUID(), number: 1_000_000 })
+  expect(await rowOf(wish.id)).toBeUndefined()
+})
+
+test('one of its method that is outstanding stays', async () => {
+  const first = wished()
+  await tell(first)
+  const second = { ...wished(), identityId: first.identityId }
+  await tell(second)
+  await grant(second, await pki.identityHead())
+  expect([(await rowOf(first.id))?.id, await rowOf(second.id)]).toEqual([first.id, undefined])
+})
