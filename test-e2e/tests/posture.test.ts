@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Fixture, filter, invalid, notFound, startFixture } from '../fixture.js'
 import type { Member } from '../member.js'
+import { totp } from '../totp.js'
 
 let fixture: Fixture
 beforeAll(async () => {
@@ -71,6 +72,25 @@ test.each([
   await expect.poll(() => fixture.refusalOf('GET', `/sessions/${id}`)).toEqual(notFound)
 })
 type Guarded = Awaited<ReturnType<typeof guarded>>
+
+test('a code opens what asks for one, as long as it counts', async () => {
+  const { member, checkId, serviceId } = await guarded({ typeId: 'MFA', timeoutSeconds: 600 })
+  expect(await queriesOf(member)).toMatchObject([{ isPassing: false }])
+  expect((await dial(member, serviceId)).body.error?.code).toBe('INVALID_POSTURE')
+
+  await member.ask('POST', '/current-identity/mfa')
+  const { provisioningUrl } = await member.ask<{ provisioningUrl: string }>('GET', '/current-identity/mfa')
+  await member.ask('POST', '/current-identity/mfa/verify', { code: totp(provisioningUrl) })
+  const query = { queryType: 'MFA', isPassing: true, timeout: 600 }
+  expect(await queriesOf(member)).toMatchObject([{ isPassing: true, postureQueries: [query] }])
+  const { status, body } = await dial(member, serviceId)
+  expect(status).toBe(201)
+
+  const { id } = body.data as { id: string }
+  await fixture.admin.ask('PATCH', `/posture-checks/${checkId}`, { typeId: 'MFA', timeoutSeconds: 3 })
+  await expect.poll(() => fixture.refusalOf('GET', `/sessions/${id}`), { timeout: 20_000 }).toEqual(notFound)
+  expect((await dial(member, serviceId)).body.error?.code).toBe('INVALID_POSTURE')
+})
 
 test('refused requests are told with what was asked and said', async () => {
   const { member, checkId, serviceId, policyId } = await guarded({ typeId: 'MAC', macAddresses: ['AA:BB'] })

@@ -51,11 +51,14 @@ const many = json<readonly object[]>('postureResponse', {
 
 /** What endpoints say of themselves, and what became of it. */
 export function posture({ policy }: Services, own: OwnWrites): Handlers {
-  // wire: 201 for many as for one. Services are named to those who have given a code, which nobody can yet.
+  // wire: 201 for many as for one
   const submit = async (ask: Ask, _: unknown, said: readonly object[]) => {
-    const { position } = await policy.submitPosture({ responses: said.map(jsonBytes) }, ask.context())
-    own.note('policy', position)
-    return send(ask, 201, '{"data":{"services":[]},"meta":{}}')
+    const { written, services } = await policy.submitPosture(
+      { responses: said.map(jsonBytes) },
+      ask.context(),
+    )
+    own.note('policy', written?.position)
+    return send(ask, 201, `{"data":{"services":${Buffer.from(services).toString()}},"meta":{}}`)
   }
   const about = { status: 201, data: postureResponseSchema } as const
   return {

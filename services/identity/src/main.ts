@@ -105,6 +105,7 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
     timeoutSeconds,
     keySecret: settings.keySecret,
     issuer: settings.totpIssuer,
+    factorSettled: settling('identity', [policy.changes]),
     jobs: { ...integrity(jobGrounds, jobs), takeSnapshot: takeSnapshot(jobGrounds, jobs) },
   })
   const hosted = [

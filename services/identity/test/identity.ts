@@ -131,6 +131,7 @@ async function openReplica(url: string, world: World): Promise<Replica> {
       timeoutSeconds: 1800,
       keySecret: 'a secret that has enough characters',
       issuer: 'openziti.io',
+      factorSettled: async (written) => written,
       jobs: { startIntegrityRun: refuse, getIntegrityRun: refuse, takeSnapshot: refuse },
     }),
     async [Symbol.asyncDispose]() {

@@ -91,6 +91,29 @@ test('a code makes a session complete, and counts once for all replicas', async 
   expect(await shown(session.token)).toMatchObject({ isMfaComplete: true, authQueries: [] })
 })
 
+test('when a code was given is told; its owner takes that back with the factor, an admin does not', async () => {
+  const { identityId, context, recoveryCodes } = await protectedPerson('telling')
+  const [first = '', second = ''] = recoveryCodes
+  const told = async (act: () => Promise<unknown>) => {
+    const before = await one.history.head()
+    await act()
+    const { changes } = await one.history.pull(before)
+    return changes.flatMap(({ kind, id, json }) =>
+      kind === 'api-sessions' && id === context.caller.apiSessionId ? [parsed(json).mfaPassedAt] : [],
+    )
+  }
+  expect(await told(() => one.identity.passMfa({ code: first }, context))).toEqual([expect.any(String)])
+  expect(await told(() => one.identity.removeMfa({ code: second }, context))).toEqual([null])
+
+  await one.identity.startMfa({}, context)
+  await one.identity.passMfa(
+    { code: (await one.identity.getMfa({}, context)).recoveryCodes[0] ?? '' },
+    context,
+  )
+  const admins = () => one.identity.removeMfaOf({ kind: 'identities', id: identityId }, system())
+  expect(await told(admins)).toEqual([])
+})
+
 test('a recovery code counts once, and new ones replace the old', async () => {
   const { context, secret, recoveryCodes } = await protectedPerson('recovering')
   const [first = '', second = ''] = recoveryCodes

@@ -31,7 +31,8 @@ import type {
 import type { Logger } from 'pino'
 import { checksOf } from './events/checks.js'
 import { current, type Engine, startEngine } from './events/engine.js'
-import { identityEffects } from './events/removed-entities.js'
+import { identityEffects } from './events/identity.js'
+import { startTellingLapses } from './events/lapses.js'
 import { routerEffects } from './events/routers.js'
 import { entities } from './rpc/entities.js'
 import { policyService } from './rpc/policy-service.js'
@@ -39,7 +40,7 @@ import { configSeams } from './store/config.js'
 import { configTypeSeams } from './store/config-type.js'
 import { edgeRouterPolicySeams, servicePolicySeams } from './store/policies.js'
 import { postureCheckSeams } from './store/posture-check.js'
-import { allPostureData } from './store/posture-data.js'
+import { postureDataTold } from './store/posture-data.js'
 import { serviceSeams } from './store/service.js'
 import { allServiceConfigs } from './store/service-config.js'
 
@@ -75,13 +76,14 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       servicePolicy,
     ]),
     'service-configs': () => allServiceConfigs(history.db),
-    'posture-data': () => allPostureData(history.db),
+    'posture-data': () => postureDataTold(history.db),
   }
   const engine = await startEngine({ ...options, ...sources, loaders })
   const followed = {
     identity: follow(history, sources.identity, identityEffects, log),
     sessions: follow(history, sources.sessions, routerEffects, log),
   }
+  const lapses = startTellingLapses(history, engine.state, log)
   const kinds = [
     kind(config, configSeams),
     kind(configType, configTypeSeams),
@@ -109,6 +111,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     changes: changeService(history, loaders, followed),
     policy: policyService(history, engine, options.routers),
     async [Symbol.asyncDispose]() {
+      await lapses[Symbol.asyncDispose]()
       for (const one of Object.values(followed)) await one[Symbol.asyncDispose]()
       await engine[Symbol.asyncDispose]()
     },

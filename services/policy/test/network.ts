@@ -1,5 +1,6 @@
 import { testBus, testDatabase } from '@overlay/launcher/testing'
 import {
+  type Database,
   type History,
   localSource,
   noQuery,
@@ -23,11 +24,14 @@ type Row = Readonly<Record<string, unknown>>
 export interface Owner {
   readonly source: Source
   readonly viewer: Viewer
+  /** Something of another kind. */
+  tell(kind: string, id: string, row: Row | null): Promise<Position>
   put(id: string, row: Row): Promise<Position>
   remove(id: string): Promise<Position>
 }
 
 export interface Replica extends Service {
+  readonly db: Database
   /** Creates and answers the id. */
   create(kind: string, row: Row, context?: Context): Promise<string>
   update(kind: string, id: string, row: Row, context?: Context): Promise<Position | undefined>
@@ -101,7 +105,7 @@ export async function openNetwork(): Promise<Network> {
           describeRouters: async ({ ids }) => ({ json: ids.map(() => Buffer.from('{"isOnline":true}')) }),
         },
       })
-      return keep(replicaOf(service))
+      return keep(replicaOf(service, db))
     },
     async [Symbol.asyncDispose]() {
       for (const one of closing.reverse()) await one[Symbol.asyncDispose]()
@@ -111,19 +115,24 @@ export async function openNetwork(): Promise<Network> {
 
 function ownerOf(history: History, kind: string): Owner {
   const rows = new Map<string, Row>()
-  const write = async (id: string, told: Row | null): Promise<Position> => {
-    if (told) rows.set(id, told)
-    else rows.delete(id)
+  const tell = async (kind: string, id: string, told: Row | null): Promise<Position> => {
     const change: RowChange = { kind, id, before: null, after: told, told }
     const { position } = await history.write(admin, async () => ({ result: undefined, changes: [change] }))
     if (!position) throw new Error('nothing was told')
     return position
   }
+  const write = (id: string, told: Row | null): Promise<Position> => {
+    if (told) rows.set(id, told)
+    else rows.delete(id)
+    return tell(kind, id, told)
+  }
   return {
+    tell,
     source: localSource(history, {
       async *[kind]() {
         for (const [id, json] of rows) yield { id, json }
       },
+      async *'api-sessions'() {},
     }),
     viewer: {
       view: async ({ ids }) => ({ json: ids.map((id) => Buffer.from(JSON.stringify(rows.get(id)) ?? '')) }),
@@ -136,11 +145,12 @@ function ownerOf(history: History, kind: string): Owner {
 const bytes = (row: Row): Buffer => Buffer.from(JSON.stringify(row))
 const read = (json: Uint8Array): unknown => JSON.parse(Buffer.from(json).toString())
 
-function replicaOf(service: Service): Replica {
+function replicaOf(service: Service, db: Database): Replica {
   const { entities } = service
   let isOpen = true
   return {
     ...service,
+    db,
     create: async (kind, row, context = admin) =>
       (await entities.create({ kind, json: bytes(row) }, context)).id,
     update: async (kind, id, row, context = admin) =>

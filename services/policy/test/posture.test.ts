@@ -1,5 +1,6 @@
 import { Access, type Context, type Positions } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { identityEffects } from '../src/events/identity.js'
 import { admin, as, type Network, openNetwork, type Replica } from './network.js'
 
 let network: Network
@@ -61,7 +62,8 @@ test('a service is refused until what was said passes, and the refusal says whic
   await expect(authorize(who)).rejects.toMatchObject(refused)
   await say(who.alice, domain('b.example'))
   await expect(authorize(who)).rejects.toMatchObject(refused)
-  const { position } = await say(who.alice, domain('A.example'))
+  const { written } = await say(who.alice, domain('A.example'))
+  const position = written?.position
   if (!position) throw new Error('nothing was told')
   const allowed = await authorize(who, { policy: position })
   expect(allowed).toMatchObject({ policyIds: [who.policyId], routerIds: [`r-${who.alice}`] })
@@ -120,6 +122,82 @@ test('a held access is lost when posture fails, also where an admin has it', asy
   expect(await lost()).toEqual([false, false])
   await say(who.alice, domain('b.example'))
   expect(await lost()).toEqual([true, false])
+})
+
+const code = (checkMore: object = {}) => check({ typeId: 'MFA', domains: undefined, ...checkMore })
+/** As identity tells it. */
+async function pass(identityId: string, mfaPassedAt: string | null, apiSessionId = 's1') {
+  const told = { identityId, isMfaComplete: true, mfaPassedAt }
+  const position = await network.identity.tell('api-sessions', apiSessionId, told)
+  await policy.changes.reach({ schema: 'identity', position }, as({}))
+}
+const now = () => new Date().toISOString()
+
+test('a code lets its API session through at once, in every replica, until it counts no more', async () => {
+  const who = await guarded(await code())
+  const { alice: identityId, service: serviceId } = who
+  await expect(authorize(who)).rejects.toMatchObject({ code: 'INVALID_POSTURE' })
+  await pass(identityId, now(), 's2')
+  await expect(authorize(who)).rejects.toMatchObject({ code: 'INVALID_POSTURE' })
+  await pass(identityId, now())
+  for (const replica of [other, policy])
+    expect(await authorize(who, {}, replica)).toMatchObject({ policyIds: [who.policyId] })
+
+  await pass(identityId, null)
+  await whole()
+  const lost = ['s1', 's2'].map((apiSessionId) => ({
+    identityId,
+    serviceId,
+    access: Access.ACCESS_DIAL,
+    apiSessionId,
+  }))
+  expect((await policy.policy.findLost({ held: lost }, admin)).lost).toEqual([true, false])
+})
+
+test('after a load only those codes count that its rows tell of', async () => {
+  const who = await guarded(await code())
+  await pass(who.alice, now())
+  const row = (id: string, mfaPassedAt: string | null) => ({
+    kind: 'api-sessions',
+    id,
+    json: bytes({ identityId: who.alice, mfaPassedAt }),
+    atMs: 0,
+    number: 0,
+  })
+  const passed = async (...rows: ReturnType<typeof row>[]) => {
+    const upto = { timeline: '', number: 0 }
+    await policy.db.transaction(undefined, (tx) => identityEffects.reload(tx, rows, upto))
+    const shown = parsed((await policy.policy.getPostureData({ identityId: who.alice }, admin)).json)
+    const { apiSessionPostureData } = shown as {
+      apiSessionPostureData: Record<string, { mfa: { passedMfa: boolean } }>
+    }
+    return Object.entries(apiSessionPostureData).flatMap(([id, { mfa }]) => (mfa.passedMfa ? [id] : []))
+  }
+  expect(await passed(row('s1', now()), row('s2', now()), row('s3', null))).toEqual(['s1', 's2'])
+  expect(await passed(row('s1', null))).toEqual([])
+})
+
+test('who wakes hears which services will ask for another code', async () => {
+  const who = await guarded(await code({ promptOnWake: true, timeoutSeconds: 600 }))
+  await guarded(await code({ promptOnWake: true })) // somebody else's
+  const wake = async (state: object) => {
+    const { services } = await say(who.alice, { id: 'x', typeId: 'ENDPOINT_STATE', ...state })
+    return parsed(services)
+  }
+  expect(await wake({ woken: true })).toEqual([])
+  await pass(who.alice, now())
+  expect(await wake({ unlocked: true })).toEqual([])
+  expect(await wake({ woken: true })).toEqual([
+    {
+      id: who.service,
+      name: expect.any(String),
+      postureQueryType: 'MFA',
+      timeout: 600,
+      timeoutRemaining: 300,
+    },
+  ])
+  await pass(who.alice, new Date(Date.now() - 400_000).toISOString())
+  expect(await wake({ woken: true })).toEqual([]) // the code itself ends before
 })
 
 test('a service says what it asks of its reader, and whether that is fulfilled', async () => {

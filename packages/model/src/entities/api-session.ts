@@ -17,6 +17,7 @@ export const apiSession = defineEntity({
     isMfaRequired: field.bool({ write: '---', filter: false }),
     isMfaComplete: field.bool({ write: '---', filter: false }),
     isCertExtendable: field.bool({ write: '---', filter: false }),
+    mfaPassedAt: field.datetime({ write: '---', filter: false, hidden: true }), // for posture checks
     lastActivityAt: field.datetime({ write: '---' }),
   },
   links: { sessions: { to: 'sessions', through: 'apiSession' } },

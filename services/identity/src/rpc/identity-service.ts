@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform'
+import type { History, Settled } from '@overlay/platform'
 import { type EntityServiceService, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { authQueriesOf } from '../domain/auth-queries.js'
 import { markActivity, sessionById, sessionByToken } from '../store/api-sessions.js'
@@ -20,6 +20,8 @@ import { sessionMessage } from './session-message.js'
 import type { Trust } from './trust.js'
 
 export interface Parts extends Pick<SecondFactorsOptions, 'keySecret' | 'issuer'> {
+  /** After a second factor was passed or given up. */
+  readonly factorSettled: Settled
   readonly history: History
   readonly hashing: Hashing
   readonly trust: Trust
@@ -70,7 +72,7 @@ export function identityService(parts: Parts): Methods<IdentityServiceService> {
     reEnrollAuthenticator: reEnrollment(history, pki),
     ...ownAuthenticators(history, hashing, entities),
     ...ownCertificates(history, pki),
-    ...secondFactors(parts),
+    ...secondFactors({ ...parts, settled: parts.factorSettled }),
     ...jobs,
   }
 }

@@ -1,4 +1,4 @@
-import { type History, newId, type RowChange, seal, type Tx, unseal } from '@overlay/platform'
+import { type History, newId, type RowChange, type Settled, seal, type Tx, unseal } from '@overlay/platform'
 import { type Context, Fault, type IdentityServiceService, type Methods, type Written } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import {
@@ -39,6 +39,8 @@ export interface SecondFactorsOptions {
   readonly keySecret: string
   /** What authenticator apps call the network. */
   readonly issuer: string
+  /** After a code was given, or counts no more: what posture checks know of it. */
+  readonly settled: Settled
   readonly now?: () => number
 }
 
@@ -50,7 +52,13 @@ interface Outcome {
 }
 
 /** Second factors: of their owners, and removed by admins. */
-export function secondFactors({ history, keySecret, issuer, now = Date.now }: SecondFactorsOptions): Calls {
+export function secondFactors({
+  history,
+  keySecret,
+  issuer,
+  settled,
+  now = Date.now,
+}: SecondFactorsOptions): Calls {
   const sealed = (identityId: string, factor: SecondFactor): string =>
     seal(keySecret, identityId, JSON.stringify(factor))
   const opened = ({ identityId, sealed: text }: Stored): SecondFactor =>
@@ -99,10 +107,14 @@ export function secondFactors({ history, keySecret, issuer, now = Date.now }: Se
   const completing =
     (context: Context) =>
     async (tx: Tx): Promise<Outcome> => ({
-      changes: await setFactors(tx, sql`id = ${context.caller.apiSessionId}`, sql`true`, sql`true`),
+      changes: await setFactors(
+        tx,
+        sql`id = ${context.caller.apiSessionId}`,
+        sql`is_mfa_required = true, is_mfa_complete = true, mfa_passed_at = clock_timestamp()`,
+      ),
     })
 
-  async function remove(context: Context, identityId: string): Promise<Written> {
+  async function remove(context: Context, identityId: string, isOwn: boolean): Promise<Written> {
     const { position } = await history.write(context, async (tx) => {
       const { rows } = await deleteSecondFactor(tx, identityId)
       const [gone] = rows
@@ -111,19 +123,27 @@ export function secondFactors({ history, keySecret, issuer, now = Date.now }: Se
       const freed = await setFactors(
         tx,
         sql`identity_id = ${identityId} and is_mfa_required and not is_mfa_complete`,
-        sql`false`,
-        sql`false`,
+        sql`is_mfa_required = false`,
       )
+      // wire: codes that were given count on when an admin removes it
+      const forgotten = isOwn
+        ? await setFactors(
+            tx,
+            sql`identity_id = ${identityId} and mfa_passed_at is not null`,
+            sql`mfa_passed_at = null`,
+          )
+        : []
       return {
         result: undefined,
         changes: [
           ...freed,
+          ...forgotten,
           secondFactorChange({ ...gone, identityId }, gone, null),
           ...(await shown(tx, identityId)),
         ],
       }
     })
-    return { id: identityId, position }
+    return settled({ id: identityId, position }, context)
   }
 
   return {
@@ -160,11 +180,12 @@ export function secondFactors({ history, keySecret, issuer, now = Date.now }: Se
         const { changes } = await completing(context)(tx)
         return { changes: [...changes, ...(await shown(tx, identityId))], isVerified: true }
       })
-      return written
+      return settled(written, context)
     },
 
     async passMfa({ code }, context) {
-      return (await withCode(context, code, enrolled, either, completing(context))).written
+      const { written } = await withCode(context, code, enrolled, either, completing(context))
+      return settled(written, context)
     },
 
     async listRecoveryCodes({ code }, context) {
@@ -191,10 +212,10 @@ export function secondFactors({ history, keySecret, issuer, now = Date.now }: Se
     async removeMfa({ code }, context) {
       const stored = known(await own(context))
       if (stored.isVerified) await withCode(context, code, verified, either, async () => ({ changes: [] }))
-      return remove(context, context.caller.identityId)
+      return remove(context, context.caller.identityId, true)
     },
 
-    removeMfaOf: ({ id }, context) => remove(context, id),
+    removeMfaOf: ({ id }, context) => remove(context, id, false),
   }
 }
 

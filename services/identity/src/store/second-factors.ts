@@ -56,18 +56,20 @@ export const deleteSecondFactor = (tx: Tx, identityId: string) =>
   tx.query<{ id: string; isVerified: boolean }>(sql`
     delete from second_factor where identity_id = ${identityId} returning id, is_verified as "isVerified"`)
 
-/** Caches of gateways forget what they know of these sessions. */
-export async function setFactors(tx: Tx, which: Sql, isRequired: Sql, isComplete: Sql): Promise<RowChange[]> {
-  const { rows } = await tx.query<{
-    id: string
-    identityId: string
-    isMfaRequired: boolean
-    isMfaComplete: boolean
-  }>(
-    sql`
-    update api_session set is_mfa_required = ${isRequired}, is_mfa_complete = ${isComplete} where ${which}
- returning id, identity_id as "identityId", is_mfa_required as "isMfaRequired", is_mfa_complete as "isMfaComplete"`,
-  )
+interface Factors {
+  readonly id: string
+  readonly identityId: string
+  readonly isMfaRequired: boolean
+  readonly isMfaComplete: boolean
+  readonly mfaPassedAt: Date | null
+}
+
+/** Caches of gateways forget what they know of these sessions, and posture checks hear when a code was given. */
+export async function setFactors(tx: Tx, which: Sql, values: Sql): Promise<RowChange[]> {
+  const { rows } = await tx.query<Factors>(sql`
+    update api_session set ${values} where ${which}
+ returning id, identity_id as "identityId", is_mfa_required as "isMfaRequired",
+           is_mfa_complete as "isMfaComplete", mfa_passed_at as "mfaPassedAt"`)
   return rows.map(({ id, ...after }) => ({ kind: 'api-sessions', id, before: {}, after, told: after }))
 }
 

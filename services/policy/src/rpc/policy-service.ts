@@ -10,6 +10,7 @@ import {
 } from '@overlay/rpc'
 import { contentKey } from '../domain/content.js'
 import type { PostureResponse } from '../domain/posture/data.js'
+import { endingSoon } from '../domain/posture/ending-soon.js'
 import { isRefused, judge } from '../domain/posture/judge.js'
 import { shownPosture } from '../domain/posture/shown.js'
 import { commonRouters, grantingPolicies, isAdmin as isAdminOf, maySee, mayUse } from '../domain/queries.js'
@@ -43,7 +44,12 @@ export function policyService(
       if (!mayUse(state, identityId, serviceId, type))
         throw invalid('ServiceId', 'service not found', serviceId)
       const asked = { identityId, apiSessionId }
-      const { passing, refusals } = judge(state, grantingPolicies(state, identityId, serviceId, type), asked)
+      const judged = () => judge(state, grantingPolicies(state, identityId, serviceId, type), asked)
+      let { passing, refusals } = judged()
+      if (passing.length === 0) {
+        await orWhatThereIs(engine.confirm(signal)) // what was said a moment ago may not be here yet
+        ;({ passing, refusals } = judged())
+      }
       if (passing.length === 0) throw await refusedFor(history, engine, asked, { serviceId, type }, refusals)
       const routerIds = commonRouters(state, identityId, serviceId)
       if (routerIds.length === 0) throw new Fault('NO_EDGE_ROUTERS_AVAILABLE')
@@ -116,12 +122,16 @@ export function policyService(
     async submitPosture({ responses }, context) {
       const { identityId, apiSessionId } = context.caller
       const said = responses.map((json) => JSON.parse(Buffer.from(json).toString()) as PostureResponse)
-      if (said.length === 0) return { id: identityId, position: undefined }
-      const { position } = await history.write(context, async (tx) => ({
-        result: undefined,
-        changes: [await takePosture(tx, identityId, apiSessionId, said)],
-      }))
-      return { id: identityId, position }
+      const nothing = { written: { id: identityId, position: undefined }, services: jsonOf([]) }
+      if (said.length === 0) return nothing
+      const { result, position } = await history.write(context, async (tx) => {
+        const { data, change } = await takePosture(tx, identityId, apiSessionId, said)
+        return { result: data, changes: [change] }
+      })
+      const services = endingSoon(state, context.caller, said, result.apiSessions[apiSessionId])
+      const names = engine.namesOf('services')
+      const named = services.map((one) => ({ ...one, name: names.get(one.id) ?? '' }))
+      return { written: { id: identityId, position }, services: jsonOf(named) }
     },
 
     async getPostureData({ identityId }) {

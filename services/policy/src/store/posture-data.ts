@@ -6,26 +6,54 @@ import { nothingSaid, type PostureData, type PostureResponse, withResponse } fro
  * Takes over what the endpoint of an API session says, in the order in which it does.
  * differs: stored, so that every replica judges alike and a restart forgets nothing.
  */
-export async function takePosture(
+export const takePosture = (
   tx: Tx,
   identityId: string,
   apiSessionId: string,
   responses: readonly PostureResponse[],
-): Promise<RowChange> {
+): Promise<Changed> =>
+  changePosture(tx, identityId, (before, at) =>
+    responses.reduce((said, response) => withResponse(said, response, apiSessionId, at), before),
+  )
+
+export interface Changed {
+  readonly data: PostureData
+  readonly change: RowChange
+}
+
+export async function changePosture(
+  tx: Tx,
+  identityId: string,
+  next: (before: PostureData, at: string) => PostureData,
+): Promise<Changed> {
   await tx.query(sql`
     insert into posture_data (identity_id, data) values (${identityId}, ${JSON.stringify(nothingSaid)})
         on conflict do nothing`)
   const { rows } = await tx.query<{ data: PostureData; at: Date }>(sql`
     select data, clock_timestamp() as at from posture_data where identity_id = ${identityId} for update`)
   const { data: before, at } = onlyRow(rows)
-  const data = responses.reduce(
-    (said, response) => withResponse(said, response, apiSessionId, at.toISOString()),
-    before,
-  )
+  const data = next(before, at.toISOString())
   await tx.query(
     sql`update posture_data set data = ${JSON.stringify(data)} where identity_id = ${identityId}`,
   )
-  return { kind: 'posture-data', id: identityId, before, after: data, told: { data } }
+  return { data, change: { kind: 'posture-data', id: identityId, before, after: data, told: { data } } }
+}
+
+/** Tells again what these identities said, as it counts otherwise since `at`: the first replica, once. */
+export async function tellLapsed(tx: Tx, lapsed: ReadonlyMap<string, number>): Promise<RowChange[]> {
+  const { rows } = await tx.query<{ id: string; data: PostureData }>(sql`
+    update posture_data
+       set told_at = clock_timestamp()
+      from unnest(${[...lapsed.keys()]}::text[], ${[...lapsed.values()]}::float8[]) as lapsed (id, at)
+     where identity_id = lapsed.id and told_at < to_timestamp(lapsed.at / 1000)
+ returning identity_id as id, data`)
+  return rows.map(({ id, data }) => ({
+    kind: 'posture-data',
+    id,
+    before: data,
+    after: data,
+    told: { data },
+  }))
 }
 
 export async function postureDataOf(db: Db, identityId: string): Promise<PostureData> {
@@ -52,12 +80,17 @@ export async function forgetPosture(tx: Tx, identityIds: readonly string[]): Pro
 
 const atOnce = 1000
 
-/** For followers, in the order of identities. */
-export async function* allPostureData(db: Db): AsyncIterable<{ id: string; json: object }> {
+/** For followers. */
+export async function* postureDataTold(db: Db): AsyncIterable<{ id: string; json: object }> {
+  for await (const { id, data } of allPostureData(db)) yield { id, json: { data } }
+}
+
+/** In the order of identities. */
+export async function* allPostureData(db: Db): AsyncIterable<{ id: string; data: PostureData }> {
   for (let last = ''; ; ) {
     const { rows } = await db.query<{ id: string; data: PostureData }>(sql`
       select identity_id as id, data from posture_data where identity_id > ${last} order by id limit ${atOnce}`)
-    for (const { id, data } of rows) yield { id, json: { data } }
+    yield* rows
     if (rows.length < atOnce) return
     last = rows.at(-1)?.id ?? last
   }

@@ -75,15 +75,27 @@ export function withResponse(
       }
       return { ...data, processes: [...others, process].slice(-MOST) }
     }
-    case 'ENDPOINT_STATE': {
-      const { [apiSessionId]: before, ...others } = data.apiSessions
-      const now = {
+    case 'ENDPOINT_STATE':
+      return withEndpoint(data, apiSessionId, (before) => ({
         ...before,
         ...(response.woken && { wokenAt: at }),
         ...(response.unlocked && { unlockedAt: at }),
-      }
-      const kept = [...Object.entries(others), [apiSessionId, now] as const].slice(-MOST)
-      return { ...data, apiSessions: Object.fromEntries(kept) }
-    }
+      }))
   }
+}
+
+/** A code of the second factor was given in this API session; without a time, none counts any more. */
+export const withMfa = (data: PostureData, apiSessionId: string, at: string | null): PostureData =>
+  withEndpoint(data, apiSessionId, ({ passedMfaAt: _, ...before }) =>
+    at === null ? before : { ...before, passedMfaAt: at },
+  )
+
+function withEndpoint(
+  data: PostureData,
+  apiSessionId: string,
+  next: (before: EndpointState) => EndpointState,
+): PostureData {
+  const { [apiSessionId]: before = {}, ...others } = data.apiSessions
+  const kept = [...Object.entries(others), [apiSessionId, next(before)] as const].slice(-MOST)
+  return { ...data, apiSessions: Object.fromEntries(kept) }
 }

@@ -2,7 +2,7 @@ import { type Check, NO_TIMEOUT } from './check.js'
 import type { EndpointState } from './data.js'
 
 /** After waking or unlocking, access goes on for this long without another code. */
-const GRACE_MS = 5 * 60_000
+export const GRACE_MS = 5 * 60_000
 
 type MfaCheck = Pick<Check, 'timeoutSeconds' | 'promptOnWake' | 'promptOnUnlock'>
 
@@ -39,6 +39,23 @@ export function isTimedOut(check: MfaCheck, { passedMfaAt }: EndpointState, nowM
   )
 }
 
+/** When the check may begin to fail, unless another code is given before. */
+export function lapsesOf(check: MfaCheck, state: EndpointState): number[] {
+  const passedMs = Date.parse(state.passedMfaAt ?? '')
+  const timeout = timeoutOf(check)
+  const events = eventsOf(check, state).filter((ms) => ms >= passedMs)
+  return [
+    ...(timeout === NO_TIMEOUT ? [] : [passedMs + timeout * 1000 + 1]),
+    ...events.map((ms) => ms + GRACE_MS),
+  ]
+}
+
+/** When the endpoint did last what the check asks another code for. */
+const eventsOf = (check: MfaCheck, state: EndpointState): number[] =>
+  [check.promptOnWake && state.wokenAt, check.promptOnUnlock && state.unlockedAt]
+    .filter((at) => typeof at === 'string')
+    .map((at) => Date.parse(at))
+
 /** wire: 0 where no code was given; -1 where there is no time-out, though waking or unlocking may end the access. */
 export function timeoutRemaining(check: MfaCheck, state: EndpointState | undefined, nowMs: number): number {
   const timeout = timeoutOf(check)
@@ -46,9 +63,6 @@ export function timeoutRemaining(check: MfaCheck, state: EndpointState | undefin
   if (state?.passedMfaAt === undefined) return 0
   const passedMs = Date.parse(state.passedMfaAt)
   const left = (from: number, ms: number): number => Math.max(0, Math.trunc((from + ms - nowMs) / 1000))
-  const events = [check.promptOnWake && state.wokenAt, check.promptOnUnlock && state.unlockedAt]
-    .filter((at) => typeof at === 'string')
-    .map((at) => Date.parse(at))
-    .filter((ms) => ms > passedMs)
+  const events = eventsOf(check, state).filter((ms) => ms > passedMs)
   return Math.min(left(passedMs, timeout * 1000), ...events.map((ms) => left(ms, GRACE_MS)))
 }

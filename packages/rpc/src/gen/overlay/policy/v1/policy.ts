@@ -187,6 +187,14 @@ export interface SubmitPostureRequest {
   responses: Buffer[];
 }
 
+export interface SubmitPostureResponse {
+  written:
+    | Written
+    | undefined;
+  /** those that will ask for another code soon; a JSON array */
+  services: Buffer;
+}
+
 export interface PostureOf {
   identityId: string;
 }
@@ -2293,6 +2301,93 @@ export const SubmitPostureRequest: MessageFns<SubmitPostureRequest> = {
   },
 };
 
+function createBaseSubmitPostureResponse(): SubmitPostureResponse {
+  return { written: undefined, services: Buffer.alloc(0) };
+}
+
+export const SubmitPostureResponse: MessageFns<SubmitPostureResponse> = {
+  encode(message: SubmitPostureResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.written !== undefined) {
+      Written.encode(message.written, writer.uint32(10).fork()).join();
+    }
+    if (message.services.length !== 0) {
+      writer.uint32(18).bytes(message.services);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SubmitPostureResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSubmitPostureResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.written = Written.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.services = Buffer.from(reader.bytes());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SubmitPostureResponse {
+    return {
+      written: isSet(object.written) ? Written.fromJSON(object.written) : undefined,
+      services: isSet(object.services) ? Buffer.from(bytesFromBase64(object.services)) : Buffer.alloc(0),
+    };
+  },
+
+  toJSON(message: SubmitPostureResponse): unknown {
+    const obj: any = {};
+    if (message.written !== undefined) {
+      obj.written = Written.toJSON(message.written);
+    }
+    if (message.services.length !== 0) {
+      obj.services = base64FromBytes(message.services);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<SubmitPostureResponse>, I>>(base?: I): SubmitPostureResponse {
+    return SubmitPostureResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<SubmitPostureResponse>, I>>(object: I): SubmitPostureResponse {
+    const message = createBaseSubmitPostureResponse();
+    message.written = (object.written !== undefined && object.written !== null)
+      ? Written.fromPartial(object.written)
+      : undefined;
+    message.services = object.services ?? Buffer.alloc(0);
+    return message;
+  },
+};
+
 function createBasePostureOf(): PostureOf {
   return { identityId: "" };
 }
@@ -2469,8 +2564,9 @@ export const PolicyServiceService = {
     responseStream: false as const,
     requestSerialize: (value: SubmitPostureRequest): Buffer => Buffer.from(SubmitPostureRequest.encode(value).finish()),
     requestDeserialize: (value: Buffer): SubmitPostureRequest => SubmitPostureRequest.decode(value),
-    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
-    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+    responseSerialize: (value: SubmitPostureResponse): Buffer =>
+      Buffer.from(SubmitPostureResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): SubmitPostureResponse => SubmitPostureResponse.decode(value),
   },
   getPostureData: {
     path: "/overlay.policy.v1.PolicyService/GetPostureData" as const,
@@ -2511,7 +2607,7 @@ export interface PolicyServiceServer extends UntypedServiceImplementation {
   /** Takes those of the same types away. */
   removeServiceConfigs: handleUnaryCall<ServiceConfigsRequest, Written>;
   /** What the caller's endpoint says of itself; posture checks are answered by it from now on. */
-  submitPosture: handleUnaryCall<SubmitPostureRequest, Written>;
+  submitPosture: handleUnaryCall<SubmitPostureRequest, SubmitPostureResponse>;
   getPostureData: handleUnaryCall<PostureOf, Entity>;
   /** Sessions that posture checks refused, oldest first; a JSON array. */
   listFailedRequests: handleUnaryCall<PostureOf, Entity>;
@@ -2654,18 +2750,18 @@ export interface PolicyServiceClient extends Client {
   /** What the caller's endpoint says of itself; posture checks are answered by it from now on. */
   submitPosture(
     request: SubmitPostureRequest,
-    callback: (error: ServiceError | null, response: Written) => void,
+    callback: (error: ServiceError | null, response: SubmitPostureResponse) => void,
   ): ClientUnaryCall;
   submitPosture(
     request: SubmitPostureRequest,
     metadata: Metadata,
-    callback: (error: ServiceError | null, response: Written) => void,
+    callback: (error: ServiceError | null, response: SubmitPostureResponse) => void,
   ): ClientUnaryCall;
   submitPosture(
     request: SubmitPostureRequest,
     metadata: Metadata,
     options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: Written) => void,
+    callback: (error: ServiceError | null, response: SubmitPostureResponse) => void,
   ): ClientUnaryCall;
   getPostureData(request: PostureOf, callback: (error: ServiceError | null, response: Entity) => void): ClientUnaryCall;
   getPostureData(

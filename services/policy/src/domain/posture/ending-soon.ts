@@ -1,0 +1,41 @@
+import { linkingPolicies, type Viewer, visibleIds } from '../queries.js'
+import type { State } from '../state.js'
+import { type Check, NO_TIMEOUT } from './check.js'
+import type { EndpointState, PostureResponse } from './data.js'
+import { contentsOf } from './judge.js'
+import { GRACE_MS, timeoutOf } from './mfa.js'
+
+/**
+ * What an endpoint that has just woken or been unlocked will lose if it gives no other code in time.
+ * differs: of the caller's services alone.
+ */
+export function endingSoon(
+  state: State,
+  caller: Viewer,
+  responses: readonly PostureResponse[],
+  endpoint: EndpointState | undefined,
+  nowMs: number = Date.now(),
+): { readonly id: string }[] {
+  if (endpoint?.passedMfaAt === undefined) return []
+  const events = responses.flatMap((response) => (response.typeId === 'ENDPOINT_STATE' ? [response] : []))
+  const [woken, unlocked] = [events.some((one) => one.woken), events.some((one) => one.unlocked)]
+  if (!woken && !unlocked) return []
+  const passedMs = Date.parse(endpoint.passedMfaAt)
+  const asks = (check: Check): boolean =>
+    check.typeId === 'MFA' &&
+    ((woken && check.promptOnWake === true) || (unlocked && check.promptOnUnlock === true)) &&
+    !endsFirst(timeoutOf(check), passedMs, nowMs)
+  return visibleIds(state, caller).flatMap((id) => {
+    const checks = linkingPolicies(state, caller.identityId, id).flatMap(({ policyId }) =>
+      contentsOf(state, policyId).filter(asks),
+    )
+    if (checks.length === 0) return []
+    const timeouts = checks.map(timeoutOf).filter((timeout) => timeout !== NO_TIMEOUT)
+    const timeout = timeouts.length > 0 ? Math.min(...timeouts) : NO_TIMEOUT
+    return [{ id, postureQueryType: 'MFA', timeout, timeoutRemaining: GRACE_MS / 1000 }]
+  })
+}
+
+/** The code itself ends before the grace does. */
+const endsFirst = (timeout: number, passedMs: number, nowMs: number): boolean =>
+  timeout !== NO_TIMEOUT && passedMs + timeout * 1000 - nowMs <= GRACE_MS

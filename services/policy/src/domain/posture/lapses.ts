@@ -1,0 +1,25 @@
+import type { State } from '../state.js'
+import type { Check } from './check.js'
+import type { EndpointState } from './data.js'
+import { lapsesOf } from './mfa.js'
+
+/** Identities of whom a check lets an endpoint no longer through since a time in (from, to], and the last such time. */
+export function lapsedBetween(
+  { said, checkContents }: Pick<State, 'said' | 'checkContents'>,
+  from: number,
+  to: number,
+): ReadonlyMap<string, number> {
+  const checks = [...checkContents.values()].flatMap(({ check }) => (check.typeId === 'MFA' ? [check] : []))
+  const lapsed = new Map<string, number>()
+  if (checks.length === 0) return lapsed
+  for (const [identityId, { apiSessions }] of said) {
+    const times = Object.values(apiSessions)
+      .flatMap((endpoint) => timesOf(checks, endpoint))
+      .filter((at) => at > from && at <= to)
+    if (times.length > 0) lapsed.set(identityId, Math.max(...times))
+  }
+  return lapsed
+}
+
+const timesOf = (checks: readonly Check[], endpoint: EndpointState): readonly number[] =>
+  endpoint.passedMfaAt === undefined ? [] : checks.flatMap((check) => lapsesOf(check, endpoint))
