@@ -2,6 +2,7 @@ import { withClient } from '@overlay/launcher/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Admin } from '../admin.js'
 import { type Network, startNetwork } from '../network.js'
+import { samples } from './samples.js'
 
 interface Results {
   readonly inProgress: boolean
@@ -82,15 +83,32 @@ async function make() {
     address: 'tcp:localhost:80',
   })
   const authenticator = await admin.create('authenticators', person)
-  return { alice, bob, redeemed, routers, config, services, policy, routed, terminator, authenticator }
+  const ca = await admin.create('cas', (await samples.cas?.(admin, 'ca')) ?? {})
+  return {
+    ca,
+    alice,
+    bob,
+    redeemed,
+    routers,
+    config,
+    services,
+    policy,
+    routed,
+    terminator,
+    authenticator,
+  }
 }
 
 test('every copy and every reference that is broken is found, repaired, and then no longer found', async () => {
   const made = await make()
-  const { alice, bob, redeemed, routers, config, services, policy, routed, terminator, authenticator } = made
+  const { alice, bob, ca, redeemed, routers, config, services, policy, routed, terminator, authenticator } =
+    made
   expect(await run('check')).toEqual([])
 
-  const { id: apiSession } = await admin.ask<{ id: string }>('GET', '/current-api-session')
+  const { id: apiSession, identityId: root } = await admin.ask<{ id: string; identityId: string }>(
+    'GET',
+    '/current-api-session',
+  )
   const enrollments = await admin.ask<{ id: string; identityId?: string; edgeRouterId?: string }[]>(
     'GET',
     '/enrollments?limit=100',
@@ -108,6 +126,10 @@ test('every copy and every reference that is broken is found, repaired, and then
     update identity.api_session set config_types = '{ghost,host.v2}' where id = '${apiSession}';
     update identity.authenticator set enrollment_id = '${enrollmentOf(redeemed)}' where id = '${authenticator}';
 
+    update identity.api_session set mfa_passed_at = now() where id = '${apiSession}';
+    update identity.known_ca set row = row || '{"name": "other"}' where id = '${ca}';
+    insert into identity.known_ca values ('ghost', '{}');
+
     update pki.enrollment set identity_id = 'ghost' where id = '${enrollmentOf(alice)}';
     delete from pki.enrollment where id = '${enrollmentOf(routers[0])}';
     insert into pki.ended_enrollment values ('old', 'ghost');
@@ -120,6 +142,8 @@ test('every copy and every reference that is broken is found, repaired, and then
        set identity_roles = identity_roles || '{@ghost}', service_roles = service_roles || '{@lost}'
      where id = '${policy}';
     update policy.service set configs = '{ghost}' where id = '${services[0]}';
+    insert into policy.posture_data values ('ghost', '{"processes": [], "apiSessions": {}}');
+    insert into policy.failed_request (identity_id, request) values ('phantom-2', '{}');
     insert into policy.service_config values ('ghost', '${services[0]}', 'host.v2', '${config}');
 
     ${session('s-1', 'Dial', 'ghost', services[0], '')}
@@ -136,6 +160,8 @@ test('every copy and every reference that is broken is found, repaired, and then
     'router identity phantom names edgeRouter phantom, which does not exist',
     `identity ${bob} names service ghost, which does not exist`,
     `apiSession ${apiSession} names configType ghost, which does not exist`,
+    `known-cas ${ca} is not as it follows from schema pki: name`,
+    'known ca ghost names ca ghost, which does not exist',
     `enrollment ${enrollmentOf(redeemed)} is there, though it does not follow from schema identity`,
     `enrollment ${enrollmentOf(routers[0])} is missing, though it follows from schema sessions`,
     'ended enrollment old names identity or edgeRouter or transitRouter ghost, which does not exist',
@@ -144,6 +170,9 @@ test('every copy and every reference that is broken is found, repaired, and then
     'system edgeRouterPolicy ghost names edgeRouter ghost, which does not exist',
     `edgeRouterPolicy ${routed} names edgeRouter ghost, which does not exist`,
     `servicePolicy ${policy} names service lost, which does not exist`,
+    `posture-data ${root} is not as it follows from schema identity: apiSessions`,
+    'posture data ghost names identity ghost, which does not exist',
+    'failed request phantom-2 names identity phantom-2, which does not exist',
     `service ${services[0]} names config ghost, which does not exist`,
     'session s-1 names apiSession ghost, which does not exist',
     'session s-2 names service ghost, which does not exist',

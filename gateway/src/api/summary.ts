@@ -39,6 +39,7 @@ const kindOf: Readonly<Record<string, string>> = {
   routers: 'transit-routers', // this list shows both sorts
   'routers.edge': 'edge-routers',
   'services.edge': 'services',
+  mfas: 'second-factors', // no kind of its own
 }
 
 const owners = new Set([...kinds.values()].map(({ owner }) => owner))

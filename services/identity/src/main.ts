@@ -77,8 +77,9 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
   const maintenance = grounds.maintenance(
     checksOf({
       history,
-      names: namesFrom({ policy: policy.entities, sessions: sessions.entities }),
+      names: namesFrom({ pki: pki.entities, policy: policy.entities, sessions: sessions.entities }),
       sessions: { source: sessions.source, following: routersFollowed },
+      pki: { source: pki.source, following: authoritiesFollowed },
       log,
     }),
   )

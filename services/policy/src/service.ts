@@ -104,7 +104,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     checks: checksOf({
       history,
       names: namesFrom({ ...viewers, policy: own }),
-      sessions: sources.sessions,
+      sources,
       followed,
       log,
     }),

@@ -1,5 +1,4 @@
 import type { Effects, RowChange, Tx } from '@overlay/platform'
-import type { Change } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { endSessions } from '../store/api-sessions.js'
 import { removeAuthenticators } from '../store/authenticator-rows.js'
@@ -11,21 +10,18 @@ export const authorityEffects: Effects = {
 
   async apply(tx, changes) {
     const last = [...new Map(changes.map((change) => [change.id, change])).values()]
-    await keepCas(tx, last.flatMap(toldIn))
-    return forget(tx, sql`= any(${last.filter(({ json }) => json.length === 0).map(({ id }) => id)})`)
+    await keepCas(tx, last)
+    return forgetCas(tx, sql`= any(${last.filter(({ json }) => json.length === 0).map(({ id }) => id)})`)
   },
 
   async reload(tx, rows) {
-    await keepCas(tx, rows.flatMap(toldIn))
-    return forget(tx, sql`<> all(${rows.map(({ id }) => id)})`)
+    await keepCas(tx, rows)
+    return forgetCas(tx, sql`<> all(${rows.map(({ id }) => id)})`)
   },
 }
 
-const toldIn = ({ id, json }: Change): { id: string; json: string }[] =>
-  json.length > 0 ? [{ id, json: Buffer.from(json).toString() }] : []
-
 /** Who relies on an authority has locked it first: either they are seen here, or they see that it has gone. */
-async function forget(tx: Tx, which: Sql): Promise<RowChange[]> {
+export async function forgetCas(tx: Tx, which: Sql): Promise<RowChange[]> {
   const ofThem = sql`ca_id is not null and ca_id ${which}`
   await tx.query(sql`delete from known_ca where id ${which}`)
   // before their sessions and authenticators, as whoever deletes an identity has it

@@ -13,19 +13,31 @@ import {
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import { changeIdentity } from '../store/identity-rows.js'
+import { correctCas } from '../store/known-cas.js'
+import { authorityEffects, forgetCas } from './authorities.js'
 import { removeRouterIdentities, routerEffects } from './routers.js'
 
 export interface Checked {
   readonly history: History
   readonly names: Names
   readonly sessions: { readonly source: Source; readonly following: Following }
+  readonly pki: { readonly source: Source; readonly following: Following }
   readonly log: Logger
 }
 
 /** What holds between this schema and others, besides what the database itself sees to. */
-export function checksOf({ history, names, sessions, log }: Checked): readonly Check[] {
-  const grounds = { history, names, followed: { sessions: sessions.following } }
+export function checksOf({ history, names, sessions, pki, log }: Checked): readonly Check[] {
+  const grounds = { history, names, followed: { sessions: sessions.following, pki: pki.following } }
   return [
+    copies(history, { ...pki, kinds: authorityEffects.kinds, apply: correctCas }, log),
+    ...Object.entries(reliers).map(([what, from]) =>
+      references(grounds, {
+        what,
+        from,
+        to: ['cas'],
+        repair: (tx, gone) => forgetCas(tx, sql`= any(${gone})`),
+      }),
+    ),
     copies(history, { ...sessions, ...routerEffects }, log),
     references(grounds, {
       what: 'router identity',
@@ -48,6 +60,13 @@ export function checksOf({ history, names, sessions, log }: Checked): readonly C
       repair: forgetConfigTypes,
     }),
   ]
+}
+
+/** Who relies on an authority of somebody else. */
+const reliers = {
+  'known ca': sql`select id, id as ref from known_ca`,
+  authenticator: sql`select id, ca_id as ref from authenticator where ca_id is not null`,
+  apiSession: sql`select id, ca_id as ref from api_session where ca_id is not null`,
 }
 
 async function forgetHosting(tx: Tx, gone: readonly string[]): Promise<RowChange[]> {

@@ -1,6 +1,7 @@
 import { authenticator, identity } from '@overlay/model'
 import { entityService, type History, type Settled, type Viewer } from '@overlay/platform'
 import { type EntityServiceService, invalid, type Methods } from '@overlay/rpc'
+import { countSecondFactors } from '../store/second-factors.js'
 import { personOf } from '../store/subjects.js'
 import { authenticatorWrites, bodyIn } from './authenticators.js'
 import type { Authorities } from './authorities.js'
@@ -53,6 +54,11 @@ export function entities(parts: Parts): Entities {
       if (request.kind === identity.kind) return createIdentity(request, context)
       if (request.kind === authenticator.kind) return authenticatorsOf.create(request, context)
       return uniform.create(request, context)
+    },
+
+    async count(request, context) {
+      const { rows } = await uniform.count(request, context)
+      return { rows: { ...rows, 'second-factors': await countSecondFactors(history.db) } }
     },
 
     async delete(request, context) {

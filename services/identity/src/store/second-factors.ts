@@ -1,4 +1,4 @@
-import type { RowChange, Tx } from '@overlay/platform'
+import { type Db, onlyRow, type RowChange, type Tx } from '@overlay/platform'
 import sql, { type Sql } from 'sql-template-tag'
 
 export interface Stored {
@@ -72,6 +72,9 @@ export async function setFactors(tx: Tx, which: Sql, values: Sql): Promise<RowCh
            is_mfa_complete as "isMfaComplete", mfa_passed_at as "mfaPassedAt"`)
   return rows.map(({ id, ...after }) => ({ kind: 'api-sessions', id, before: {}, after, told: after }))
 }
+
+export const countSecondFactors = async (db: Db): Promise<number> =>
+  onlyRow((await db.query<{ rows: number }>(sql`select count(*) as rows from second_factor`)).rows).rows
 
 /** As audit and followers know it: free of secrets. Nothing: it is gone. */
 export const secondFactorChange = (

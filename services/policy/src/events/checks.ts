@@ -16,24 +16,40 @@ import type { Logger } from 'pino'
 import sql, { raw } from 'sql-template-tag'
 import { takeFromServices } from '../store/config.js'
 import { policies } from '../store/drop-role.js'
+import { forgetPosture } from '../store/posture-data.js'
 import { deleteServiceConfigs } from '../store/service-config.js'
 import { forgetUpdates } from '../store/service-updates.js'
+import { notePassed, PASSING } from './passed-factors.js'
 import { dropAll } from './removed-entities.js'
 import { removeSystemPolicies, routerEffects } from './routers.js'
 
 export interface Checked {
   readonly history: History
   readonly names: Names
-  readonly sessions: Source
-  readonly followed: Followed & { readonly sessions: Following }
+  readonly sources: { readonly identity: Source; readonly sessions: Source }
+  readonly followed: Followed & { readonly identity: Following; readonly sessions: Following }
   readonly log: Logger
 }
 
 /** What holds between this schema and others, and within lists of ids, which the database does not look into. */
-export function checksOf({ history, names, sessions, followed, log }: Checked): readonly Check[] {
+export function checksOf({ history, names, sources, followed, log }: Checked): readonly Check[] {
   const grounds = { history, names, followed }
   return [
-    copies(history, { source: sessions, following: followed.sessions, ...routerEffects }, log),
+    copies(history, { source: sources.sessions, following: followed.sessions, ...routerEffects }, log),
+    // codes of second factors that were given
+    copies(
+      history,
+      { source: sources.identity, following: followed.identity, kinds: [PASSING], apply: notePassed },
+      log,
+    ),
+    ...['posture_data', 'failed_request'].map((table) =>
+      references(grounds, {
+        what: table.replace('_', ' '),
+        from: sql`select distinct identity_id as id, identity_id as ref from ${raw(table)}`,
+        to: ['identities'],
+        repair: forgetPosture,
+      }),
+    ),
     references(grounds, {
       what: 'system edgeRouterPolicy',
       from: sql`select id, id as ref from edge_router_policy where is_system`,

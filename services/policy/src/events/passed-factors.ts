@@ -1,7 +1,7 @@
 import type { RowChange, Tx } from '@overlay/platform'
 import type { Change } from '@overlay/rpc'
 import { withMfa } from '../domain/posture/data.js'
-import { allPostureData, changePosture, postureDataOf } from '../store/posture-data.js'
+import { allPostureData, changePosture, postureDataOfAll } from '../store/posture-data.js'
 
 /** The kind whose rows say when a code was given. */
 export const PASSING = 'api-sessions'
@@ -35,14 +35,19 @@ export async function notePassedAnew(tx: Tx, rows: readonly Change[]): Promise<R
 
 /** The endpoint of the API session has it from now on. */
 export async function notePassed(tx: Tx, changes: readonly Change[]): Promise<RowChange[]> {
-  const own: RowChange[] = []
+  const last = new Map<string, Passed>()
   for (const change of changes) {
     const passed = passedIn(change)
-    if (!passed) continue
-    const { identityId, mfaPassedAt } = passed
-    const { apiSessions } = await postureDataOf(tx, identityId)
-    if ((apiSessions[change.id]?.passedMfaAt ?? null) === mfaPassedAt) continue
-    own.push((await changePosture(tx, identityId, (data) => withMfa(data, change.id, mfaPassedAt))).change)
+    if (passed) last.set(change.id, passed)
+  }
+  const ids = [...last.values()].map(({ identityId }) => identityId)
+  const known = await postureDataOfAll(tx, ids)
+  const own: RowChange[] = []
+  for (const [apiSessionId, { identityId, mfaPassedAt }] of last) {
+    const state = known.get(identityId)?.apiSessions[apiSessionId]
+    if ((state?.passedMfaAt ?? null) === mfaPassedAt) continue
+    const { change } = await changePosture(tx, identityId, (data) => withMfa(data, apiSessionId, mfaPassedAt))
+    own.push(change)
   }
   return own
 }

@@ -56,11 +56,18 @@ export async function tellLapsed(tx: Tx, lapsed: ReadonlyMap<string, number>): P
   }))
 }
 
-export async function postureDataOf(db: Db, identityId: string): Promise<PostureData> {
-  const { rows } = await db.query<{ data: PostureData }>(
-    sql`select data from posture_data where identity_id = ${identityId}`,
-  )
-  return rows[0]?.data ?? nothingSaid
+export const postureDataOf = async (db: Db, identityId: string): Promise<PostureData> =>
+  (await postureDataOfAll(db, [identityId])).get(identityId) ?? nothingSaid
+
+/** Of those who have said something. */
+export async function postureDataOfAll(
+  db: Db,
+  identityIds: readonly string[],
+): Promise<ReadonlyMap<string, PostureData>> {
+  if (identityIds.length === 0) return new Map()
+  const { rows } = await db.query<{ id: string; data: PostureData }>(sql`
+    select identity_id as id, data from posture_data where identity_id = any(${identityIds})`)
+  return new Map(rows.map(({ id, data }) => [id, data]))
 }
 
 /** With the sessions that were refused for it. */
