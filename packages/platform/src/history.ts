@@ -7,6 +7,7 @@ import type { Database, Tx } from './database.js'
 import { isAway } from './database-failure.js'
 import { leading } from './message.js'
 import { startReaping } from './reaper.js'
+import { startAddingUp } from './row-counts.js'
 import { openTail } from './tail.js'
 import { settleTimeline } from './timeline.js'
 
@@ -88,6 +89,7 @@ export async function openHistory(
   })
   const busChanges = bus.onChange(poll) // hints may have been missed
   const reaping = startReaping(db, log)
+  const addingUp = startAddingUp(db, log)
 
   function publish({ position, changes }: Appended): void {
     // commits of one replica may come back in another order than they were made: the missing one is on its way
@@ -174,6 +176,7 @@ export async function openHistory(
       hints[Symbol.dispose]()
       busChanges[Symbol.dispose]()
       await reaping[Symbol.asyncDispose]()
+      await addingUp[Symbol.asyncDispose]()
       wake()
     },
   }

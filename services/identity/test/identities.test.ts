@@ -1,5 +1,5 @@
 import { identity as identityKind } from '@overlay/model'
-import { noQuery } from '@overlay/platform'
+import { addUp, noQuery } from '@overlay/platform'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
@@ -136,6 +136,31 @@ test('creates that wait together are told apart, densely and in order', async ()
     const change = changes.find(({ number }) => number === position?.number)
     expect(change?.id).toBe(id)
   }
+})
+
+test('a list tells how many there are in all, whatever is made, refused, removed and added up meanwhile', async () => {
+  const inAll = async (replica: Replica) => {
+    const query = { ...noQuery, limit: '1' }
+    const list = { kind, query, within: undefined, perspective: undefined }
+    return (await replica.entities.list(list, system())).total
+  }
+  const really = async () => Number((await one.db.query(sql`select count(*) as n from identity`)).rows[0]?.n)
+  expect(await inAll(two)).toBe(await really())
+  const before = await inAll(one)
+  const made = await Promise.allSettled(
+    Array.from({ length: 60 }, (_, i) => create({ name: `counted ${i % 40}` }, i % 2 ? one : two)),
+  )
+  expect(await inAll(one)).toBe(before + 40)
+  const ids = made.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.id] : []))
+  await Promise.all([
+    ...ids.slice(0, 10).map((id) => one.entities.delete({ kind, id }, system())),
+    ...[one, two, one].map(({ db }) => addUp(db, 1)),
+    create({ name: 'counted last' }),
+  ])
+  expect([await inAll(one), await inAll(two)]).toEqual([before + 31, before + 31])
+  await addUp(two.db, 1)
+  const { rows } = await one.db.query(sql`select from row_count where table_name = 'identity'`)
+  expect([rows.length, await inAll(one), await really()]).toEqual([1, before + 31, before + 31])
 })
 
 test('a create tells what an update tells, and that it is one', async () => {

@@ -8,6 +8,7 @@ export const apiSession = defineEntity({
   owner: 'identity',
   ids: 'cuid',
   followed: true,
+  counted: true,
   fields: {
     token: field.string({ write: '---', secret: true }), // a credential: shown by the view, never audited
     identityId: field.ref('identities', { write: '---', symbolName: 'identity' }),

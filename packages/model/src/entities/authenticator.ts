@@ -7,6 +7,7 @@ export const authenticator = defineEntity({
   singular: 'authenticator',
   owner: 'identity',
   followed: true,
+  counted: true,
   fields: {
     method: field.string({ write: 'R--' }),
     identityId: field.ref('identities', { write: 'R--', symbolName: 'identity' }),

@@ -7,6 +7,7 @@ export const config = defineEntity({
   singular: 'config',
   owner: 'policy',
   followed: true,
+  counted: true,
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
     configTypeId: field.ref('config-types', { write: 'R--', symbolName: 'type' }), // wire: ignored after create

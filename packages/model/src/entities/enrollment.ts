@@ -10,6 +10,7 @@ export const enrollment = defineEntity({
   owner: 'pki',
   ids: 'short',
   followed: true,
+  counted: true,
   fields: {
     // wire: those of routers are made with their router
     method: field.oneOf(['ott', 'ottca', 'updb'], { write: 'R--', filter: false }),

@@ -10,6 +10,7 @@ export const identity = defineEntity({
   owner: 'identity',
   ids: 'short',
   followed: true,
+  counted: true,
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
     // wire: five words are accepted, stored is what the system knows; shown as typeId and as a reference

@@ -7,6 +7,7 @@ export const service = defineEntity({
   singular: 'service',
   owner: 'policy',
   followed: true,
+  counted: true,
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
     encryptionRequired: field.bool({ write: 'R--', filter: false }), // differs: read-only after create

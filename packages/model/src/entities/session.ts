@@ -8,6 +8,7 @@ export const session = defineEntity({
   owner: 'sessions',
   ids: 'cuid',
   followed: true,
+  counted: true,
   fields: {
     token: field.string({ write: '---' }),
     type: field.oneOf(['Dial', 'Bind'], { write: '---' }),

@@ -6,6 +6,7 @@ export const terminator = defineEntity({
   kind: 'terminators',
   singular: 'terminator',
   owner: 'sessions',
+  counted: true,
   systemMayGo: true, // made by routers; who administers them may take them away
   fields: {
     // wire: written as service and router, read as references of these names beside their ids

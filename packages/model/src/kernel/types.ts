@@ -16,6 +16,8 @@ export interface Entity<F extends Fields = Fields> {
   readonly computed?: Readonly<Record<string, { readonly column: string; readonly type: SymbolType }>>
   /** True when another service or a cache keeps copies: writes leave change rows. */
   readonly followed: boolean
+  /** True when there may be so many that the schema keeps count of them. */
+  readonly counted?: true
   /** True when system rows, which nobody changes, may be deleted all the same. */
   readonly systemMayGo?: true
   /** Own members that the client API shows, where it shows less than all. */

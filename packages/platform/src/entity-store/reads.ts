@@ -11,7 +11,7 @@ import sql, { join, type Sql } from 'sql-template-tag'
 import { given, type Kind, namesIn, type Store, selectRow } from './kind.js'
 import { render } from './render.js'
 import { listRows, type Page, queryOf, rowsOf } from './repository.js'
-import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
+import { type AnyRow, columnsOf, isAll, rowOf, tableOf, wholeOf } from './row.js'
 import type { Reading } from './seams.js'
 import { roleFilterOf, selectionOf } from './select.js'
 import { joinedOf, shownRowOf } from './shown.js'
@@ -72,8 +72,7 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
     async count(_, { caller }) {
       const counts = kinds.map(
         ({ entity, seams }) =>
-          sql`select ${entity.kind}::text as kind, count(*)::int as rows from ${tableOf(entity)}
-               where ${seams.scope?.(caller) ?? sql`true`}`,
+          sql`select ${entity.kind}::text as kind, ${countFor(entity, seams.scope?.(caller))} as rows`,
       )
       const { rows } = await db.query<{ kind: string; rows: number }>(join(counts, ' union all '))
       return { rows: Object.fromEntries(rows.map(({ kind, rows }) => [kind, rows])) }
@@ -119,6 +118,11 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
   }
 }
 
+function countFor(entity: Entity, scope = sql`true`): Sql {
+  const whole = isAll(scope) ? wholeOf(entity) : undefined
+  return whole ?? sql`(select count(*) from ${tableOf(entity)} where ${scope})`
+}
+
 const nothingRead = Buffer.alloc(0)
 /** The first page of all rows. */
 export const noQuery: ListQuery = {
@@ -150,8 +154,8 @@ const pageOf = (query: Query, { total, next }: Page) => ({
 })
 
 function all(conditions: readonly (Sql | undefined)[]): Sql {
-  const set = conditions.filter((condition) => condition !== undefined)
-  return set.reduce((left, right) => sql`${left} and ${right}`, sql`true`)
+  const set = conditions.filter((condition) => condition !== undefined && !isAll(condition))
+  return set.length > 0 ? join(set, ' and ') : sql`true`
 }
 
 function parsedQuery(query: ListQuery | undefined): Query {

@@ -1,11 +1,19 @@
 import { type BaseRow, type Entity, type Field, type RowOf, snake, type ValuesOf } from '@overlay/model'
 import type { QueryResultRow } from 'pg'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
+import { countOfTable } from '../row-counts.js'
 
 export type AnyRow = RowOf<Entity>
 export type AnyValues = ValuesOf<Entity>
 
 export const tableOf = ({ singular, table }: Entity): Sql => raw(table ?? snake(singular))
+
+/** All rows of a kind that its schema keeps count of. */
+export const wholeOf = (entity: Entity): Sql | undefined =>
+  entity.counted && countOfTable(tableOf(entity).text)
+
+/** A condition that leaves nothing out. */
+export const isAll = (condition: Sql): boolean => condition.text === 'true'
 
 export const columnOf = (name: string, { column }: Field): string => column ?? snake(name)
 

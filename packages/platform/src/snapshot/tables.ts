@@ -6,7 +6,7 @@ export interface Table {
 }
 
 /** What is told in another way: which migrations have run, and changes, which belong to the timeline that was. */
-const untold = ['migration', 'change']
+const untold = ['migration', 'change', 'row_count']
 
 /**
  * The tables of a schema that outlive their server, those that others refer to before them. An unlogged table holds what
