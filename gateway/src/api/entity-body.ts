@@ -42,12 +42,18 @@ export function entityBody(entity: Entity, write: Write): BodySpec<EntityBody> {
       const mask = writable.filter((name) => memberOf(checked, name) !== undefined)
       // differs: that nothing is set is the client's mistake; wire: members that nobody knows are not
       const others = Object.entries(sent ?? {}).filter(([, value]) => value !== null)
-      if (mask.length === 0 && others.every(([name]) => letterOf(entity, name, 'create') !== '-'))
+      if (mask.length === 0 && others.every(([name]) => isField(entity, name)))
         throw new Fault('COULD_NOT_VALIDATE', 'no fields to update')
       return { json, mask }
     },
   }
 }
+
+/** Bodies name members in any case. */
+const isField = (entity: Entity, name: string): boolean =>
+  Object.keys(entity.fields).some(
+    (known) => known.toLowerCase() === name.toLowerCase() && letterOf(entity, known, 'create') !== '-',
+  )
 
 const letterOf = ({ fields }: Entity, name: string, write: Write): string =>
   fields[name]?.write[positions[write]] ?? '-'

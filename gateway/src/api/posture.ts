@@ -53,11 +53,11 @@ const many = json<readonly object[]>('postureResponse', {
 export function posture({ policy }: Services, own: OwnWrites): Handlers {
   // wire: 201 for many as for one
   const submit = async (ask: Ask, _: unknown, said: readonly object[]) => {
-    const { written, services } = await policy.submitPosture(
+    const { position, services } = await policy.submitPosture(
       { responses: said.map(jsonBytes) },
       ask.context(),
     )
-    own.note('policy', written?.position)
+    own.note('policy', position)
     return send(ask, 201, `{"data":{"services":${Buffer.from(services).toString()}},"meta":{}}`)
   }
   const about = { status: 201, data: postureResponseSchema } as const

@@ -49,7 +49,9 @@ export function creator(
 const positionOf = ({ timeline, number }: Made): Position => ({ timeline, number })
 
 /** The counter comes last: whoever holds it keeps all other writers of the schema waiting until the commit. */
-function statement(kind: string, insert: (list: string) => Sql, entries: readonly NewRow[]): Sql {
+function statement(kind: string, insert: (list: string) => Sql, all: readonly NewRow[]): Sql {
+  // each row has one number: whoever asks twice for one id gets what the first asked for
+  const entries = [...new Map(all.toReversed().map((entry) => [entry.id, entry])).values()].reverse()
   const columns = JSON.stringify(entries.map(({ id, columns }) => ({ ...columns, id })))
   const list = JSON.stringify(
     entries.map(({ id, plain, told, by: { caller, requestId } }) => ({

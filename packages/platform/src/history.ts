@@ -16,6 +16,7 @@ export type { Actor, RowChange } from './append.js'
 /** What has happened to the rows of one schema, in order. */
 export interface History extends AsyncDisposable {
   readonly db: Database
+  readonly log: Logger
   /**
    * Every write goes through here: rows, audit rows and change rows commit together or not at all. The changes that
    * `work` returns are appended last. No position: nobody follows what was changed.
@@ -134,6 +135,7 @@ export async function openHistory(
 
   return {
     db,
+    log,
 
     async write(context, work) {
       try {

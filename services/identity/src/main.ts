@@ -66,7 +66,7 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
   const own = entities({
     ...parts,
     services: policy.entities,
-    settled: settling('identity', [pki.changes, policy.changes, sessions.changes]),
+    settled: settling(history, [pki.changes, policy.changes, sessions.changes]),
     others: { pki: pki.entities, sessions: sessions.entities },
   })
   const timeoutSeconds = settings.sessionMinutes * 60
@@ -106,7 +106,7 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
     timeoutSeconds,
     keySecret: settings.keySecret,
     issuer: settings.totpIssuer,
-    factorSettled: settling('identity', [policy.changes]),
+    factorSettled: settling(history, [policy.changes]),
     jobs: { ...integrity(jobGrounds, jobs), takeSnapshot: takeSnapshot(jobGrounds, jobs) },
   })
   const hosted = [

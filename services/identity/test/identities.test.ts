@@ -1,7 +1,9 @@
-import { identity as identityKind } from '@overlay/model'
-import { addUp, noQuery } from '@overlay/platform'
+import { identity as identityKind, type ValuesOf } from '@overlay/model'
+import { addUp, createdValues, noQuery } from '@overlay/platform'
+import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { identityCreator } from '../src/store/create-identities.js'
 import {
   as,
   bytes,
@@ -163,6 +165,24 @@ test('a list tells how many there are in all, whatever is made, refused, removed
   expect([rows.length, await inAll(one), await really()]).toEqual([1, before + 31, before + 31])
 })
 
+test('one id that is made twice at once is made once, and the history has no gap', async () => {
+  const before = await one.history.head()
+  const make = identityCreator(one.history)
+  const { values } = createdValues(identityKind, { name: 'doubled', type: 'Default', isAdmin: false })
+  const made = {
+    id: 'doubled',
+    values: { ...(values as ValuesOf<typeof identityKind>), authPolicyId: 'default' },
+    tags: {},
+    told: {},
+    context: system(),
+  }
+  const positions = await Promise.all([make(made), make(made)])
+  await create({ name: 'after the doubled' })
+  const { changes } = await one.history.pull(before)
+  expect(positions[0]).toEqual(positions[1])
+  expect(changes.map(({ number }) => number - before.number)).toEqual([1, 2])
+})
+
 test('a create tells what an update tells, and that it is one', async () => {
   const before = await one.history.head()
   const { id } = await create({ name: 'told', roleAttributes: ['x'], tags: { a: 1 } })
@@ -173,6 +193,15 @@ test('a create tells what an update tells, and that it is one', async () => {
   expect(isNew).toBe(true)
   expect(Object.keys(first).sort()).toEqual(Object.keys(second ?? {}).sort())
   expect(first).toMatchObject({ ...second, updatedAt: expect.any(String), tags: { a: 1 } })
+})
+
+test('an identity that is there is answered, whatever becomes of its enrollment at once', async () => {
+  for (const code of ['UNHANDLED', 'UNAVAILABLE', 'SERVER_TOO_MANY_REQUESTS'] as const) {
+    identity.world.grant = () => Promise.reject(new Fault(code))
+    const { id } = await create({ name: `granted ${code}`, enrollment: { ott: true } })
+    expect(await get(id)).toMatchObject({ name: `granted ${code}` })
+  }
+  identity.world.grant = async () => ({})
 })
 
 test('a wanted enrollment is told with its token, which no audit row holds', async () => {

@@ -29,6 +29,7 @@ export interface World {
   readonly wishes: EnrollmentWish[]
   readonly services: Set<string>
   trusted: string[]
+  grant: () => Promise<object>
   /** Signs what callers ask for. */
   sign: (request: { readonly csrPem: string }) => Promise<IssuedCertificate>
 }
@@ -60,7 +61,7 @@ export async function testIdentity(): Promise<TestIdentity> {
   const url = database.urlOf('identity')
   const admin = { username: 'admin', password: 'admin-secret' }
   await initIdentity({ databaseUrl: url, ...admin, hashing, log })
-  const world: World = { wishes: [], services: new Set(), trusted: [], sign: refuse }
+  const world: World = { wishes: [], services: new Set(), trusted: [], grant: async () => ({}), sign: refuse }
   const replicas: Replica[] = []
   return {
     url,
@@ -92,7 +93,7 @@ async function openReplica(url: string, world: World): Promise<Replica> {
       world.wishes.push(wish)
       return {}
     },
-    grantEnrollment: async () => ({}),
+    grantEnrollment: () => world.grant(),
     reach: async () => ({}),
     extendCertificate: (request: { csrPem: string }) => world.sign(request),
     issueSessionCertificate: (request: { csrPem: string }) => world.sign(request),

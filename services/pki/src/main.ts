@@ -28,7 +28,7 @@ await runService({ schema: 'pki', settings, migrations }, async (grounds) => {
       sessions: remote(SessionsServiceService, sessions.peers),
     },
     viewers: { identity: identity.entities, sessions: sessions.entities },
-    settled: settling('pki', [identity.changes]),
+    settled: settling(history, [identity.changes]),
     sources: { identity: identity.source, sessions: sessions.source },
   })
   const hosted = [

@@ -7,6 +7,7 @@ import { context, noWish, type Pki, startPki } from './network.js'
 let pki: Pki
 beforeAll(async () => {
   pki = await startPki()
+  await pki.pki.checkEnrollment({ ...noWish, identityId: 'i' }, context) // identity is followed then
 })
 afterAll(() => pki[Symbol.asyncDispose]())
 
@@ -71,6 +72,39 @@ test('who comes after its owner has gone makes nothing', async () => {
   await pki.tell('identity', 'identities', wish.identityId, null)
   await grant(wish, position)
   expect(await rowOf(wish.id)).toBeUndefined()
+})
+
+test('who waits while its position is followed makes nothing', async () => {
+  const wish = wished()
+  const { db } = pki.history
+  let granted: Promise<unknown> = Promise.resolve()
+  const { timeline, number } = await pki.identityHead()
+  const waiting = async (): Promise<boolean> => {
+    const { rows } = await db.query(sql`
+      select from pg_stat_activity
+       where datname = current_database() and wait_event_type = 'Lock' and query like '%insert into enrollment%'`)
+    return rows.length > 0
+  }
+  await db.transaction(undefined, async (tx) => {
+    await tx.query(sql`select from followed where schema = 'identity' for update`)
+    granted = grant(wish, { timeline, number: number + 1 })
+    await expect.poll(waiting, { timeout: 10_000 }).toBe(true)
+    await tx.query(sql`update followed set number = ${number + 1} where schema = 'identity'`)
+  })
+  await pki.note('identity', 'identities', 'somebody', {}) // so that there is such a position
+  await granted
+  expect(await rowOf(wish.id)).toBeUndefined()
+})
+
+test('two wishes with one id are one, and the schema goes on', async () => {
+  const wish = wished()
+  const position = after(await pki.identityHead(), 1)
+  await Promise.all([grant(wish, position), grant(wish, position), grant(wished(), position)])
+  await tell(wish)
+  expect([await writes('audit', wish.id), await writes('change', wish.id)]).toEqual([1, 1])
+  const next = wished()
+  await tell(next)
+  expect(await rowOf(next.id)).toBeDefined()
 })
 
 test('at a position that is not of this timeline nothing is made', async () => {

@@ -83,7 +83,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     identity: follow(history, sources.identity, identityEffects, log),
     sessions: follow(history, sources.sessions, routerEffects, log),
   }
-  const lapses = startTellingLapses(history, engine.state, log)
+  const lapses = startTellingLapses(history, engine)
   const kinds = [
     kind(config, configSeams),
     kind(configType, configTypeSeams),

@@ -1,6 +1,5 @@
 import { testBus, testDatabase } from '@overlay/launcher/testing'
 import {
-  type Database,
   type History,
   localSource,
   noQuery,
@@ -31,7 +30,7 @@ export interface Owner {
 }
 
 export interface Replica extends Service {
-  readonly db: Database
+  readonly history: History
   /** Creates and answers the id. */
   create(kind: string, row: Row, context?: Context): Promise<string>
   update(kind: string, id: string, row: Row, context?: Context): Promise<Position | undefined>
@@ -105,7 +104,7 @@ export async function openNetwork(): Promise<Network> {
           describeRouters: async ({ ids }) => ({ json: ids.map(() => Buffer.from('{"isOnline":true}')) }),
         },
       })
-      return keep(replicaOf(service, db))
+      return keep(replicaOf(service, history))
     },
     async [Symbol.asyncDispose]() {
       for (const one of closing.reverse()) await one[Symbol.asyncDispose]()
@@ -145,12 +144,12 @@ function ownerOf(history: History, kind: string): Owner {
 const bytes = (row: Row): Buffer => Buffer.from(JSON.stringify(row))
 const read = (json: Uint8Array): unknown => JSON.parse(Buffer.from(json).toString())
 
-function replicaOf(service: Service, db: Database): Replica {
+function replicaOf(service: Service, history: History): Replica {
   const { entities } = service
   let isOpen = true
   return {
     ...service,
-    db,
+    history,
     create: async (kind, row, context = admin) =>
       (await entities.create({ kind, json: bytes(row) }, context)).id,
     update: async (kind, id, row, context = admin) =>

@@ -1,6 +1,7 @@
 import { Access, type Context, type Positions } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { identityEffects } from '../src/events/identity.js'
+import { tellBetween } from '../src/events/lapses.js'
 import { admin, as, type Network, openNetwork, type Replica } from './network.js'
 
 let network: Network
@@ -62,8 +63,7 @@ test('a service is refused until what was said passes, and the refusal says whic
   await expect(authorize(who)).rejects.toMatchObject(refused)
   await say(who.alice, domain('b.example'))
   await expect(authorize(who)).rejects.toMatchObject(refused)
-  const { written } = await say(who.alice, domain('A.example'))
-  const position = written?.position
+  const { position } = await say(who.alice, domain('A.example'))
   if (!position) throw new Error('nothing was told')
   const allowed = await authorize(who, { policy: position })
   expect(allowed).toMatchObject({ policyIds: [who.policyId], routerIds: [`r-${who.alice}`] })
@@ -166,7 +166,7 @@ test('after a load only those codes count that its rows tell of', async () => {
   })
   const passed = async (...rows: ReturnType<typeof row>[]) => {
     const upto = { timeline: '', number: 0 }
-    await policy.db.transaction(undefined, (tx) => identityEffects.reload(tx, rows, upto))
+    await policy.history.db.transaction(undefined, (tx) => identityEffects.reload(tx, rows, upto))
     const shown = parsed((await policy.policy.getPostureData({ identityId: who.alice }, admin)).json)
     const { apiSessionPostureData } = shown as {
       apiSessionPostureData: Record<string, { mfa: { passedMfa: boolean } }>
@@ -175,6 +175,27 @@ test('after a load only those codes count that its rows tell of', async () => {
   }
   expect(await passed(row('s1', now()), row('s2', now()), row('s3', null))).toEqual(['s1', 's2'])
   expect(await passed(row('s1', null))).toEqual([])
+})
+
+test('that a code counts no more is told once, by whichever replica looks first, and again for the next code', async () => {
+  const who = await guarded(await code({ timeoutSeconds: 60 }))
+  const told = async (look: () => Promise<unknown>) => {
+    await Promise.all([whole(), whole(other)])
+    const before = await policy.history.head()
+    await look()
+    const { changes } = await policy.history.pull(before)
+    return changes.filter(({ kind, id }) => kind === 'posture-data' && id === who.alice).length
+  }
+  const all = () =>
+    Promise.all(
+      [policy, other, policy].map((replica) => tellBetween(replica.history, replica.engine, 0, Date.now())),
+    )
+  await pass(who.alice, new Date(Date.now() - 120_000).toISOString())
+  expect([await told(all), await told(all)]).toEqual([1, 0])
+  await pass(who.alice, new Date(Date.now() - 61_000).toISOString())
+  expect([await told(all), await told(all)]).toEqual([1, 0])
+  await pass(who.alice, now())
+  expect(await told(all)).toBe(0)
 })
 
 test('who wakes hears which services will ask for another code', async () => {

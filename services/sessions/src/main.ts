@@ -68,7 +68,7 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
     identity: remote(IdentityServiceService, identity.peers),
     followed: (schema) => positionFollowed(db, schema),
   })
-  const settled = settling('sessions', [identity.changes, pki.changes, policy.changes])
+  const settled = settling(history, [identity.changes, pki.changes, policy.changes])
   const followed = { identity: identityFollowed, policy: policyFollowed }
   const checks = checksOf({
     history,

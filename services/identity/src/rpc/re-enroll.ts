@@ -12,7 +12,7 @@ type ReEnroll = Methods<IdentityServiceService>['reEnrollAuthenticator']
 
 /** The authenticator goes, and an enrollment of the same sort takes its place: both or neither. */
 export function reEnrollment(history: History, pki: Enrollments): ReEnroll {
-  const settled = settling(history.db.schema, [pki])
+  const settled = settling(history, [pki])
   return async ({ id, expiresAtMs }, context) => {
     const subject = await subjectById(history.db, id)
     if (!subject) throw notFound('authenticator', id) // differs: not a server error

@@ -16,11 +16,8 @@ export function openAhead(): Ahead {
   const underWay = new Map<string, Promise<boolean>>()
   return {
     async doing(id, work) {
-      const running = work()
-      underWay.set(
-        id,
-        running.catch(() => false), // whoever asked for it hears why
-      )
+      const running = underWay.get(id) ?? work()
+      underWay.set(id, running)
       try {
         if (!(await running)) return false
         done.add(id)
@@ -30,6 +27,7 @@ export function openAhead(): Ahead {
         underWay.delete(id)
       }
     },
-    hasDone: (id) => underWay.get(id) ?? done.has(id),
+    // whoever asked for it hears why it failed
+    hasDone: (id) => underWay.get(id)?.catch(() => false) ?? done.has(id),
   }
 }

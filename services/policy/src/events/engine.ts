@@ -26,6 +26,8 @@ export interface Engine extends AsyncDisposable {
   reach(positions: Positions, signal: AbortSignal): Promise<void>
   /** Resolves when everything is applied that the owners had at the time of the call. TIMEOUT when aborted. */
   confirm(signal: AbortSignal): Promise<void>
+  /** The same, of this schema's stream alone. */
+  confirmOwn(signal: AbortSignal): Promise<void>
   /** The same, of the streams that can take access away, unless it was so a moment ago. */
   vouch(signal: AbortSignal): Promise<void>
   /** Access is as its owners had it within the last two seconds. */
@@ -147,6 +149,7 @@ export async function startEngine({
       await Promise.all(missing.map(([schema, position]) => bySchema.get(schema)?.reach(position, limited)))
     },
     confirm: (signal) => confirm([...bySchema.keys()], signal),
+    confirmOwn: (signal) => confirm(['policy'], signal),
     vouch: async (signal) => (trusted() ? undefined : confirm(timed, signal)),
     trusted,
     lastChangeAtMs: updates.of,

@@ -1,29 +1,34 @@
 import type { History } from '@overlay/platform'
 import { ownContext } from '@overlay/rpc'
-import type { Logger } from 'pino'
 import { lapsedBetween } from '../domain/posture/lapses.js'
-import type { State } from '../domain/state.js'
 import { tellLapsed } from '../store/posture-data.js'
+import type { Engine } from './engine.js'
 
 const TICK_MS = 5000
+/** Whoever is asked afterwards judges by its own clock, which may be late by less than this. */
+const SKEW_MS = 2000
+/** Looked at once more: a check may have come here later than a time that it asks for. What was told is not told again. */
+const OVERLAP_MS = 10_000
+const AT_ONCE = 500
 
 /**
  * Codes of second factors end by time, and so may sessions: followers hear of it as if the endpoint had said something.
  * All replicas look, the first one tells.
  */
-export function startTellingLapses(history: History, state: State, log: Logger): AsyncDisposable {
-  let lookedAt = 0 // what lapsed while nobody looked is told now, unless it was told
+export function startTellingLapses(history: History, engine: Lapsing): AsyncDisposable {
+  let from = 0 // what lapsed while nobody looked is told now, unless it was told
   let running: Promise<void> | undefined
   let failing = false
 
   const look = async (): Promise<void> => {
+    if (!engine.trusted()) return // it may not have loaded what was said
     try {
-      const now = Date.now()
-      await tellBetween(history, state, lookedAt, now)
-      lookedAt = now
+      const to = Date.now() - SKEW_MS
+      await tellBetween(history, engine, from, to)
+      from = to - OVERLAP_MS
       failing = false
     } catch (err) {
-      if (!failing) log.warn({ err }, 'lapsed second factors not told')
+      if (!failing) history.log.warn({ err }, 'lapsed second factors not told')
       failing = true
     }
   }
@@ -40,11 +45,21 @@ export function startTellingLapses(history: History, state: State, log: Logger):
   }
 }
 
-export async function tellBetween(history: History, state: State, from: number, to: number): Promise<void> {
-  const lapsed = lapsedBetween(state, from, to)
-  if (lapsed.size === 0) return
-  await history.write(ownContext(AbortSignal.timeout(TICK_MS)), async (tx) => ({
-    result: undefined,
-    changes: await tellLapsed(tx, lapsed),
-  }))
+type Lapsing = Pick<Engine, 'state' | 'trusted'>
+
+/** In the order of identities, as others lock them. */
+export async function tellBetween(
+  history: History,
+  { state }: Pick<Engine, 'state'>,
+  from: number,
+  to: number,
+): Promise<void> {
+  const lapsed = [...lapsedBetween(state, from, to)].sort(([a], [b]) => (a < b ? -1 : 1))
+  for (let at = 0; at < lapsed.length; at += AT_ONCE) {
+    const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + TICK_MS) }
+    await history.write(context, async (tx) => ({
+      result: undefined,
+      changes: await tellLapsed(tx, new Map(lapsed.slice(at, at + AT_ONCE))),
+    }))
+  }
 }

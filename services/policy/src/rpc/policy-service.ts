@@ -39,15 +39,17 @@ export function policyService(
       const type = typeOf(access)
       await engine.reach(positions, signal)
       await engine.vouch(signal)
-      if (!maySee(state, { identityId, isAdmin }, serviceId)) throw notFound('service', serviceId)
-      // wire: a service that is seen and may not be used so is a field error
-      if (!mayUse(state, identityId, serviceId, type))
-        throw invalid('ServiceId', 'service not found', serviceId)
       const asked = { identityId, apiSessionId }
-      const judged = () => judge(state, grantingPolicies(state, identityId, serviceId, type), asked)
+      const judged = () => {
+        if (!maySee(state, { identityId, isAdmin }, serviceId)) throw notFound('service', serviceId)
+        // wire: a service that is seen and may not be used so is a field error
+        if (!mayUse(state, identityId, serviceId, type))
+          throw invalid('ServiceId', 'service not found', serviceId)
+        return judge(state, grantingPolicies(state, identityId, serviceId, type), asked)
+      }
       let { passing, refusals } = judged()
       if (passing.length === 0) {
-        await orWhatThereIs(engine.confirm(signal)) // what was said a moment ago may not be here yet
+        await orWhatThereIs(engine.confirmOwn(signal)) // what was said a moment ago may not be here yet
         ;({ passing, refusals } = judged())
       }
       if (passing.length === 0) throw await refusedFor(history, engine, asked, { serviceId, type }, refusals)
@@ -122,8 +124,7 @@ export function policyService(
     async submitPosture({ responses }, context) {
       const { identityId, apiSessionId } = context.caller
       const said = responses.map((json) => JSON.parse(Buffer.from(json).toString()) as PostureResponse)
-      const nothing = { written: { id: identityId, position: undefined }, services: jsonOf([]) }
-      if (said.length === 0) return nothing
+      if (said.length === 0) return { id: identityId, position: undefined, services: jsonOf([]) }
       const { result, position } = await history.write(context, async (tx) => {
         const { data, change } = await takePosture(tx, identityId, apiSessionId, said)
         return { result: data, changes: [change] }
@@ -131,7 +132,7 @@ export function policyService(
       const services = endingSoon(state, context.caller, said, result.apiSessions[apiSessionId])
       const names = engine.namesOf('services')
       const named = services.map((one) => ({ ...one, name: names.get(one.id) ?? '' }))
-      return { written: { id: identityId, position }, services: jsonOf(named) }
+      return { id: identityId, position, services: jsonOf(named) }
     },
 
     async getPostureData({ identityId }) {

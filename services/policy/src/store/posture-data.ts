@@ -39,19 +39,23 @@ export async function changePosture(
   return { data, change: { kind: 'posture-data', id: identityId, before, after: data, told: { data } } }
 }
 
-/** Tells again what these identities said, as it counts otherwise since `at`: the first replica, once. */
+/** Tells again what these identities said, for it counts otherwise since then; once, whoever tells. */
 export async function tellLapsed(tx: Tx, lapsed: ReadonlyMap<string, number>): Promise<RowChange[]> {
-  const { rows } = await tx.query<{ id: string; data: PostureData }>(sql`
-    update posture_data
-       set told_at = clock_timestamp()
-      from unnest(${[...lapsed.keys()]}::text[], ${[...lapsed.values()]}::float8[]) as lapsed (id, at)
-     where identity_id = lapsed.id and told_at < to_timestamp(lapsed.at / 1000)
- returning identity_id as id, data`)
-  return rows.map(({ id, data }) => ({
+  const { rows } = await tx.query<{ id: string; data: PostureData; at: Date }>(sql`
+    with lapsed as (
+         select p.identity_id, to_timestamp(given.at / 1000) as at
+           from posture_data p
+           join unnest(${[...lapsed.keys()]}::text[], ${[...lapsed.values()]}::float8[]) as given (id, at)
+             on given.id = p.identity_id
+          where p.told_at < to_timestamp(given.at / 1000)
+          order by p.identity_id for update of p)
+    update posture_data p set told_at = lapsed.at from lapsed where p.identity_id = lapsed.identity_id
+ returning p.identity_id as id, p.data, p.told_at as at`)
+  return rows.map(({ id, data, at }) => ({
     kind: 'posture-data',
     id,
-    before: data,
-    after: data,
+    before: {},
+    after: { lapsedAt: at }, // nothing else has changed
     told: { data },
   }))
 }

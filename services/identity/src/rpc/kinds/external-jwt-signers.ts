@@ -25,9 +25,10 @@ export const externalJwtSigners: Kind = kind(externalJwtSigner, {
 
   async writing(_, next) {
     const [certPem, jwksEndpoint] = [next.certPem || null, next.jwksEndpoint || null]
+    const certificate = ofCertificate(certPem) // wire: what is none is said first
     if ((certPem === null) === (jwksEndpoint === null)) throw oneIsNeeded()
     return {
-      ...ofCertificate(certPem),
+      ...certificate,
       jwksEndpoint,
       kid: next.kid || null,
       externalAuthUrl: next.externalAuthUrl || null,

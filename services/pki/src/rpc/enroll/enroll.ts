@@ -1,11 +1,12 @@
 import {
   type Actor,
-  answerAnyway,
+  afterCommit,
   combine,
   type Following,
   type History,
   openLimit,
   type Queue,
+  shortly,
 } from '@overlay/platform'
 import {
   type Context,
@@ -94,15 +95,12 @@ async function redeem(
 
 const isRefusal = (err: unknown): boolean => err instanceof Fault && faults[err.code][0] < 500
 
-const END_MS = 5000 // of the 10 s that a request may take: the answer needs some too
-
-/** The owner has it: should this take too long, it comes to the same end later. */
+/** The owner has it: should this fail or take too long, it comes to the same end later. */
 function ending({ history, followed, ended }: Enrolling) {
   const own = ownContext(new AbortController().signal)
   const end = combine(async (entries: readonly (Actor & { readonly id: string })[]) => {
     const ids = entries.map(({ id }) => id)
-    const deadline = new Date(Date.now() + END_MS)
-    await history.write({ ...own, deadline }, async (tx) => {
+    await history.write(shortly(own), async (tx) => {
       const gone = await endEnrollments(tx, ids)
       const changes = gone.map((change) => ({ ...change, by: entries.find(({ id }) => id === change.id) }))
       return { result: undefined, changes }
@@ -110,12 +108,17 @@ function ending({ history, followed, ended }: Enrolling) {
     return ids.map(() => true)
   })
   return async ({ id, identityId }: StoredEnrollment, { position }: Admitted, context: Context) => {
-    using limit = openLimit(END_MS, context.signal)
-    if (identityId)
-      await answerAnyway(
-        'identity',
-        ended.doing(id, () => end({ id, ...context })),
-      )
-    else if (position) await answerAnyway('sessions', followed.sessions.reach(position, limit.signal))
+    using limit = openLimit(shortly(context).deadline.getTime() - Date.now(), context.signal)
+    const step = identityId
+      ? ended.doing(id, () => end({ id, ...context }))
+      : position && followed.sessions.reach(position, limit.signal)
+    await afterCommit(history, Promise.race([step, aborted(limit.signal)]))
   }
 }
+
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const late = (): void => reject(new Fault('TIMEOUT'))
+    if (signal.aborted) late()
+    else signal.addEventListener('abort', late, { once: true })
+  })

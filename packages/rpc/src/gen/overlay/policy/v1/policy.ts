@@ -188,8 +188,9 @@ export interface SubmitPostureRequest {
 }
 
 export interface SubmitPostureResponse {
-  written:
-    | Written
+  id: string;
+  position:
+    | Position
     | undefined;
   /** those that will ask for another code soon; a JSON array */
   services: Buffer;
@@ -2302,16 +2303,19 @@ export const SubmitPostureRequest: MessageFns<SubmitPostureRequest> = {
 };
 
 function createBaseSubmitPostureResponse(): SubmitPostureResponse {
-  return { written: undefined, services: Buffer.alloc(0) };
+  return { id: "", position: undefined, services: Buffer.alloc(0) };
 }
 
 export const SubmitPostureResponse: MessageFns<SubmitPostureResponse> = {
   encode(message: SubmitPostureResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.written !== undefined) {
-      Written.encode(message.written, writer.uint32(10).fork()).join();
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.position !== undefined) {
+      Position.encode(message.position, writer.uint32(18).fork()).join();
     }
     if (message.services.length !== 0) {
-      writer.uint32(18).bytes(message.services);
+      writer.uint32(26).bytes(message.services);
     }
     return writer;
   },
@@ -2334,11 +2338,19 @@ export const SubmitPostureResponse: MessageFns<SubmitPostureResponse> = {
               break;
             }
 
-            message.written = Written.decode(reader, reader.uint32());
+            message.id = reader.string();
             continue;
           }
           case 2: {
             if (tag !== 18) {
+              break;
+            }
+
+            message.position = Position.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
               break;
             }
 
@@ -2359,15 +2371,19 @@ export const SubmitPostureResponse: MessageFns<SubmitPostureResponse> = {
 
   fromJSON(object: any): SubmitPostureResponse {
     return {
-      written: isSet(object.written) ? Written.fromJSON(object.written) : undefined,
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      position: isSet(object.position) ? Position.fromJSON(object.position) : undefined,
       services: isSet(object.services) ? Buffer.from(bytesFromBase64(object.services)) : Buffer.alloc(0),
     };
   },
 
   toJSON(message: SubmitPostureResponse): unknown {
     const obj: any = {};
-    if (message.written !== undefined) {
-      obj.written = Written.toJSON(message.written);
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.position !== undefined) {
+      obj.position = Position.toJSON(message.position);
     }
     if (message.services.length !== 0) {
       obj.services = base64FromBytes(message.services);
@@ -2380,8 +2396,9 @@ export const SubmitPostureResponse: MessageFns<SubmitPostureResponse> = {
   },
   fromPartial<I extends Exact<DeepPartial<SubmitPostureResponse>, I>>(object: I): SubmitPostureResponse {
     const message = createBaseSubmitPostureResponse();
-    message.written = (object.written !== undefined && object.written !== null)
-      ? Written.fromPartial(object.written)
+    message.id = object.id ?? "";
+    message.position = (object.position !== undefined && object.position !== null)
+      ? Position.fromPartial(object.position)
       : undefined;
     message.services = object.services ?? Buffer.alloc(0);
     return message;
