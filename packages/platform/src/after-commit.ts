@@ -4,11 +4,11 @@ import type { History } from './history.js'
 import { metrics } from './metrics.js'
 
 /** A request may take 10 s: enough of them must be left for its answer. */
-const WAIT_MS = 5000
+export const AFTER_COMMIT_MS = 5000
 
 /** The same request, for a step after its commit. */
 export function shortly(context: Context): Context & { readonly deadline: Date } {
-  const latest = Date.now() + WAIT_MS
+  const latest = Date.now() + AFTER_COMMIT_MS
   return { ...context, deadline: new Date(Math.min(latest, context.deadline?.getTime() ?? latest)) }
 }
 

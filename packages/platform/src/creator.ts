@@ -7,7 +7,7 @@ import type { History } from './history.js'
 /** A row that is to be made. */
 export interface NewRow {
   readonly id: string
-  /** Its columns, in the words of the table. */
+  /** Its columns, in the words of the table, the id among them. */
   readonly columns: object
   /** As the audit and followers see it. The times are the database's. */
   readonly plain: object
@@ -34,9 +34,15 @@ export function creator(
   insert: (list: string) => Sql,
 ): (row: NewRow) => Promise<Position | undefined> {
   const create = combine<NewRow, Made | undefined>(async (entries) => {
-    const { rows } = await history.db.query<Made>(statement(kind, insert, entries), `create-${kind}`)
+    // each row has one number: whoever asks twice for one id gets what the first asked for
+    const wanted = new Map<string, Wanted>()
+    for (const entry of entries) if (!wanted.has(entry.id)) wanted.set(entry.id, wantedIn(entry))
+    const { rows } = await history.db.query<Made>(
+      statement(kind, insert, [...wanted.values()]),
+      `create-${kind}`,
+    )
     const last = rows.at(-1)
-    if (last) history.appended(positionOf(last), changesOf(kind, entries, rows))
+    if (last) history.appended(positionOf(last), changesOf(kind, wanted, rows))
     const made = new Map(rows.map((row) => [row.id, row]))
     return entries.map(({ id }) => made.get(id))
   })
@@ -48,20 +54,24 @@ export function creator(
 
 const positionOf = ({ timeline, number }: Made): Position => ({ timeline, number })
 
+/** Nothing can hang yet on what is new: followers may save themselves the look. */
+const wantedIn = ({ id, columns, plain, told, by: { caller, requestId } }: NewRow) => ({
+  columns,
+  row: {
+    id,
+    plain,
+    told: { ...plain, ...told, isNew: true },
+    identity_id: caller.identityId,
+    request_id: requestId,
+  },
+})
+
+type Wanted = ReturnType<typeof wantedIn>
+
 /** The counter comes last: whoever holds it keeps all other writers of the schema waiting until the commit. */
-function statement(kind: string, insert: (list: string) => Sql, all: readonly NewRow[]): Sql {
-  // each row has one number: whoever asks twice for one id gets what the first asked for
-  const entries = [...new Map(all.toReversed().map((entry) => [entry.id, entry])).values()].reverse()
-  const columns = JSON.stringify(entries.map(({ id, columns }) => ({ ...columns, id })))
-  const list = JSON.stringify(
-    entries.map(({ id, plain, told, by: { caller, requestId } }) => ({
-      id,
-      plain,
-      told: toldOf({ plain, told }),
-      identity_id: caller.identityId,
-      request_id: requestId,
-    })),
-  )
+function statement(kind: string, insert: (list: string) => Sql, wanted: readonly Wanted[]): Sql {
+  const columns = JSON.stringify(wanted.map(({ columns }) => columns))
+  const list = JSON.stringify(wanted.map(({ row }) => row))
   return sql`
     with made as (${insert(columns)} returning id, created_at),
          head as materialized (
@@ -87,19 +97,9 @@ function statement(kind: string, insert: (list: string) => Sql, all: readonly Ne
   select id, created_at as "createdAt", number, timeline, at from row order by number`
 }
 
-function changesOf(kind: string, entries: readonly NewRow[], made: readonly Made[]): Change[] {
-  const byId = new Map(entries.map((entry) => [entry.id, entry]))
-  return made.flatMap(({ id, createdAt, number, at }) => {
-    const entry = byId.get(id)
-    if (!entry) return []
-    const json = Buffer.from(JSON.stringify({ ...toldOf(entry), createdAt, updatedAt: createdAt }))
-    return [{ kind, id, json, atMs: at.getTime(), number }]
+function changesOf(kind: string, wanted: ReadonlyMap<string, Wanted>, made: readonly Made[]): Change[] {
+  return made.map(({ id, createdAt, number, at }) => {
+    const told = { ...wanted.get(id)?.row.told, createdAt, updatedAt: createdAt }
+    return { kind, id, json: Buffer.from(JSON.stringify(told)), atMs: at.getTime(), number }
   })
 }
-
-/** Nothing can hang yet on what is new: followers may save themselves the look. */
-const toldOf = ({ plain, told }: Pick<NewRow, 'plain' | 'told'>): object => ({
-  ...plain,
-  ...told,
-  isNew: true,
-})

@@ -1,3 +1,5 @@
+import { Fault } from '@overlay/rpc'
+
 /** A signal for one piece of work. */
 export interface Limit extends Disposable {
   readonly signal: AbortSignal
@@ -6,6 +8,14 @@ export interface Limit extends Disposable {
   /** The time was over first. */
   readonly isOver: boolean
 }
+
+/** Fails when the signal is aborted: for a race with work that may go on after it. */
+export const untilAborted = (signal: AbortSignal, detail?: string): Promise<never> =>
+  new Promise((_, reject) => {
+    const tell = (): void => reject(new Fault('TIMEOUT', detail))
+    if (signal.aborted) tell()
+    else signal.addEventListener('abort', tell, { once: true })
+  })
 
 /** Aborts with any of the parents or after the time. Not AbortSignal.any: parents that live long would keep it for ever. */
 export function openLimit(ms: number, ...parents: readonly AbortSignal[]): Limit {

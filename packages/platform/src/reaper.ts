@@ -1,29 +1,19 @@
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import type { Database } from './database.js'
+import { repeating } from './repeating.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
 const EVERY_MS = 10 * 60 * 1000
 const BATCH = 1000
 
 /** Removes change rows that nobody may ask for any more. */
-export function startReaping(db: Database, log: Logger): AsyncDisposable {
-  const stop = new AbortController()
-  let running: Promise<unknown> = Promise.resolve()
-  const run = (): void => {
-    running = reap(db, KEPT_MS, stop.signal).catch((err: unknown) => {
+export const startReaping = (db: Database, log: Logger): AsyncDisposable =>
+  repeating(EVERY_MS, (signal) =>
+    reap(db, KEPT_MS, signal).catch((err: unknown) => {
       log.warn({ err, schema: db.schema }, 'old changes not removed')
-    })
-  }
-  const timer = setInterval(run, EVERY_MS)
-  return {
-    async [Symbol.asyncDispose]() {
-      clearInterval(timer)
-      stop.abort()
-      await running
-    },
-  }
-}
+    }),
+  )
 
 /** Oldest first and without gaps, so that what is kept stays dense. One replica at a time; the others do nothing. */
 export async function reap(db: Database, keptMs: number, signal?: AbortSignal): Promise<number> {

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Database } from './database.js'
+import { repeating } from './repeating.js'
 
 const EVERY_MS = 15_000
 const MANY = 100
@@ -10,20 +11,12 @@ export const countOfTable = (table: string): Sql =>
   sql`(select coalesce(sum(rows), 0)::bigint from row_count where table_name = ${table})`
 
 /** Makes the parts of counts one, each replica now and then: a part is gone when another comes for it. */
-export function startAddingUp(db: Database, log: Logger): AsyncDisposable {
-  let running: Promise<unknown> = Promise.resolve()
-  const timer = setInterval(() => {
-    running = addUp(db).catch((err: unknown) => {
+export const startAddingUp = (db: Database, log: Logger): AsyncDisposable =>
+  repeating(EVERY_MS, () =>
+    addUp(db).catch((err: unknown) => {
       log.warn({ err, schema: db.schema }, 'counts of rows not added up')
-    })
-  }, EVERY_MS)
-  return {
-    async [Symbol.asyncDispose]() {
-      clearInterval(timer)
-      await running
-    },
-  }
-}
+    }),
+  )
 
 export const addUp = (db: Database, many = MANY): Promise<unknown> =>
   db.query(

@@ -7,11 +7,11 @@ import {
   notFound,
   type Selection,
 } from '@overlay/rpc'
-import sql, { join, type Sql } from 'sql-template-tag'
+import sql, { join } from 'sql-template-tag'
 import { given, type Kind, namesIn, type Store, selectRow } from './kind.js'
 import { render } from './render.js'
 import { listRows, type Page, queryOf, rowsOf } from './repository.js'
-import { type AnyRow, columnsOf, isAll, rowOf, tableOf, wholeOf } from './row.js'
+import { type AnyRow, allOf, columnsOf, numberOf, rowOf, tableOf, wholeOf } from './row.js'
 import type { Reading } from './seams.js'
 import { roleFilterOf, selectionOf } from './select.js'
 import { joinedOf, shownRowOf } from './shown.js'
@@ -42,7 +42,7 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
       const asked = parsedQuery(query)
       const parsed = seams.filter ? { ...asked, where: await seams.filter(asked.where, context) } : asked
       const roles = query?.roleFilter ?? []
-      const scope = all([
+      const scope = allOf([
         seams.scope?.(context.caller, perspective),
         within && selectionOf(within, entity),
         roles.length > 0 ? roleFilterOf(roles, query?.roleSemantic ?? '', entity) : undefined,
@@ -70,10 +70,10 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
     },
 
     async count(_, { caller }) {
-      const counts = kinds.map(
-        ({ entity, seams }) =>
-          sql`select ${entity.kind}::text as kind, ${countFor(entity, seams.scope?.(caller))} as rows`,
-      )
+      const counts = kinds.map(({ entity, seams }) => {
+        const number = numberOf(tableOf(entity), seams.scope?.(caller) ?? sql`true`, wholeOf(entity))
+        return sql`select ${entity.kind}::text as kind, ${number} as rows`
+      })
       const { rows } = await db.query<{ kind: string; rows: number }>(join(counts, ' union all '))
       return { rows: Object.fromEntries(rows.map(({ kind, rows }) => [kind, rows])) }
     },
@@ -118,11 +118,6 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
   }
 }
 
-function countFor(entity: Entity, scope = sql`true`): Sql {
-  const whole = isAll(scope) ? wholeOf(entity) : undefined
-  return whole ?? sql`(select count(*) from ${tableOf(entity)} where ${scope})`
-}
-
 const nothingRead = Buffer.alloc(0)
 /** The first page of all rows. */
 export const noQuery: ListQuery = {
@@ -152,11 +147,6 @@ const pageOf = (query: Query, { total, next }: Page) => ({
   limit: limitText(query),
   offset: query.offset,
 })
-
-function all(conditions: readonly (Sql | undefined)[]): Sql {
-  const set = conditions.filter((condition) => condition !== undefined && !isAll(condition))
-  return set.length > 0 ? join(set, ' and ') : sql`true`
-}
 
 function parsedQuery(query: ListQuery | undefined): Query {
   try {

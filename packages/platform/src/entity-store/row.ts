@@ -8,12 +8,21 @@ export type AnyValues = ValuesOf<Entity>
 
 export const tableOf = ({ singular, table }: Entity): Sql => raw(table ?? snake(singular))
 
-/** All rows of a kind that its schema keeps count of. */
+/** How many rows of a kind there are, where its schema keeps count of them. */
 export const wholeOf = (entity: Entity): Sql | undefined =>
   entity.counted && countOfTable(tableOf(entity).text)
 
+/** How many rows there are; counted where nobody keeps count, or not of all of them. */
+export const numberOf = (from: Sql, condition: Sql, whole: Sql | undefined): Sql =>
+  whole && isAll(condition) ? whole : sql`(select count(*) from ${from} where ${condition})`
+
+export function allOf(conditions: readonly (Sql | undefined)[]): Sql {
+  const set = conditions.filter((condition) => condition !== undefined && !isAll(condition))
+  return set.length > 0 ? join(set, ' and ') : sql`true`
+}
+
 /** A condition that leaves nothing out. */
-export const isAll = (condition: Sql): boolean => condition.text === 'true'
+const isAll = (condition: Sql): boolean => condition.text === 'true'
 
 export const columnOf = (name: string, { column }: Field): string => column ?? snake(name)
 
@@ -47,7 +56,31 @@ export function rowOf(entity: Entity, stored: QueryResultRow): AnyRow {
 }
 
 /** The row as followers and the audit see it: everything but secrets. */
-export function plainOf(entity: Entity, row: AnyRow): Record<string, unknown> {
+export const plainOf = (entity: Entity, row: AnyRow): Record<string, unknown> => ({
+  ...plainWithoutTimes(entity, row),
+  createdAt: row.createdAt,
+  updatedAt: row.updatedAt,
+})
+
+/** The same of a row that is about to be made: its times are the database's. */
+export function plainOfNew(
+  entity: Entity,
+  id: string,
+  values: object,
+  tags: BaseRow['tags'],
+): Record<string, unknown> {
+  const members = values as Record<string, unknown>
+  const loaded = Object.entries(entity.fields).map(([name, field]) => [
+    name,
+    field.load(field.store(members[name])),
+  ])
+  return plainWithoutTimes(entity, { ...Object.fromEntries(loaded), id, tags, isSystem: false })
+}
+
+function plainWithoutTimes(
+  entity: Entity,
+  row: Pick<BaseRow, 'id' | 'tags' | 'isSystem'>,
+): Record<string, unknown> {
   const members = row as unknown as Record<string, unknown>
   const own = Object.entries(entity.fields).filter(([, { secret }]) => !secret)
   return {
@@ -55,9 +88,22 @@ export function plainOf(entity: Entity, row: AnyRow): Record<string, unknown> {
     ...Object.fromEntries(own.map(([name]) => [name, members[name]])),
     tags: row.tags,
     isSystem: row.isSystem,
-    createdAt: row.createdAt,
-    updatedAt: row.updatedAt,
   }
+}
+
+/** The row by its columns, for statements that make many out of a JSON list. */
+export function columnValues(
+  entity: Entity,
+  id: string,
+  values: object,
+  tags: BaseRow['tags'],
+): Record<string, unknown> {
+  const members = values as Record<string, unknown>
+  const own = Object.entries(entity.fields).map(([name, field]) => [
+    columnOf(name, field),
+    field.store(members[name]),
+  ])
+  return { ...Object.fromEntries(own), id, tags }
 }
 
 const parameter = (field: Field, value: unknown): unknown => {

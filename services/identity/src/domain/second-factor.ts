@@ -1,5 +1,6 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { generateSecret, generateSync } from 'otplib'
+import { sameText } from './same-text.js'
 
 /** What an authenticator app and its owner hold. */
 export interface SecondFactor {
@@ -56,8 +57,3 @@ export function stepsAround(nowMs: number): number[] {
 
 export const codeAt = (secret: string, step: number): string =>
   generateSync({ secret, epoch: step * STEP_SECONDS })
-
-function sameText(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)]
-  return left.length === right.length && timingSafeEqual(left, right)
-}

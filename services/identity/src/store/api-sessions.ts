@@ -1,7 +1,8 @@
-import { createHash, randomUUID, timingSafeEqual, type X509Certificate } from 'node:crypto'
+import { createHash, randomUUID, type X509Certificate } from 'node:crypto'
 import { type Db, newId, type RowChange, type Tx } from '@overlay/platform'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Demands, Factors } from '../domain/auth-queries.js'
+import { sameText } from '../domain/same-text.js'
 import { insertCertificate } from './session-certificates.js'
 
 /** A session with what has to be known of its identity. */
@@ -109,11 +110,6 @@ async function oneSession(db: Db, which: Sql, name: string): Promise<Session | u
     name,
   )
   return rows[0]
-}
-
-function sameText(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)]
-  return left.length === right.length && timingSafeEqual(left, right)
 }
 
 /** Ends sessions. Followers hear of each: caches forget it, routers close its connections. */

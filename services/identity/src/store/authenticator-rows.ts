@@ -3,6 +3,7 @@ import {
   type Actor,
   changeOf,
   columnsOf,
+  columnValues,
   combine,
   type Db,
   type History,
@@ -59,14 +60,7 @@ export async function insertAuthenticators(
   tx: Tx,
   many: readonly NewAuthenticator[],
 ): Promise<readonly RowChange[]> {
-  const list = many.map(({ identityId, certPem, isIssuedByNetwork, enrollmentId, caId, ...rest }) => ({
-    ...rest,
-    identity_id: identityId,
-    cert_pem: certPem,
-    is_issued_by_network: isIssuedByNetwork,
-    enrollment_id: enrollmentId,
-    ca_id: caId,
-  }))
+  const list = many.map((one) => columnValues(authenticator, one.id, one, one.tags))
   const { rows } = await tx.query(
     sql`
     insert into authenticator (id, method, identity_id, username, password, cert_pem, fingerprint,

@@ -1,5 +1,5 @@
 import { identity, type RowOf, type ValuesOf } from '@overlay/model'
-import { creator, type Db, type History, plainOf } from '@overlay/platform'
+import { columnValues, creator, type Db, type History, plainOfNew } from '@overlay/platform'
 import { type Context, Fault, invalid, notFound, type Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 
@@ -19,8 +19,9 @@ export function identityCreator(history: History): (one: NewIdentity) => Promise
   const create = creator(history, identity.kind, insert)
   return async (one) => {
     const { id, values, tags, told, context } = one
-    const plain = plainWithoutTimes(id, values, tags)
-    const position = await create({ id, columns: columnsOf(one), plain, told, by: context })
+    const columns = columnValues(identity, id, values, tags)
+    const plain = plainOfNew(identity, id, values, tags)
+    const position = await create({ id, columns, plain, told, by: context })
     if (position) return position
     const refusal = await reasonFor(history.db, one)
     if (refusal) throw refusal
@@ -41,46 +42,6 @@ const insert = (list: string): Sql => sql`
            service_hosting_costs jsonb, service_hosting_precedences jsonb, enrollment jsonb, tags jsonb)
     join auth_policy on auth_policy.id = e.auth_policy_id
       on conflict do nothing`
-
-function columnsOf({ values, tags }: NewIdentity): object {
-  const { fields } = identity
-  return {
-    name: values.name,
-    type: values.type,
-    is_admin: values.isAdmin,
-    role_attributes: fields.roleAttributes.store(values.roleAttributes),
-    external_id: values.externalId,
-    auth_policy_id: values.authPolicyId,
-    app_data: fields.appData.store(values.appData),
-    default_hosting_cost: values.defaultHostingCost,
-    default_hosting_precedence: values.defaultHostingPrecedence,
-    service_hosting_costs: values.serviceHostingCosts,
-    service_hosting_precedences: values.serviceHostingPrecedences,
-    enrollment: values.enrollment,
-    tags,
-  }
-}
-
-/** As every other write of an identity tells it; the times are the database's. */
-function plainWithoutTimes(id: string, values: Values, tags: NewIdentity['tags']): object {
-  const stored = Object.entries(identity.fields).map(([name, field]) => {
-    const value = (values as Record<string, unknown>)[name]
-    return [name, (field.load as (v: unknown) => unknown)((field.store as (v: unknown) => unknown)(value))]
-  })
-  const {
-    createdAt: _,
-    updatedAt: __,
-    ...plain
-  } = plainOf(identity, {
-    ...(Object.fromEntries(stored) as Values),
-    id,
-    tags,
-    isSystem: false,
-    createdAt: new Date(0),
-    updatedAt: new Date(0),
-  })
-  return plain
-}
 
 /** Why the statement left it out. Nothing: it is there, and only the answer of an earlier try was lost. */
 async function reasonFor(db: Db, { id, values }: NewIdentity): Promise<Fault | undefined> {

@@ -23,8 +23,9 @@ export interface LastRun {
 const PAUSE_SECONDS: Readonly<Record<JobName, number>> = { integrity: 0, snapshot: 60 }
 
 /**
- * differs: one over all replicas. Begins a run, or refuses with RATE_LIMITED: while one is under way, and for a pause after one that was of use. The
+ * Begins a run, or refuses with RATE_LIMITED: while one is under way, and for a pause after one that was of use. The
  * lock is there before the row that names it, so a run whose lock nobody holds is over, whatever its row says.
+ * differs: one over all replicas.
  */
 export async function beginRun(db: Database, url: string, job: JobName, isFixing: boolean): Promise<Run> {
   await endDeadRun(db, job)

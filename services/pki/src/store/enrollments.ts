@@ -4,10 +4,11 @@ import {
   type AnyRow,
   changeOf,
   columnsOf,
+  columnValues,
   creator,
   type Db,
   type History,
-  plainOf,
+  plainOfNew,
   type RowChange,
   rowOf,
   type Tx,
@@ -46,21 +47,7 @@ export const isOutstanding = async (db: Db, identityId: string, method: string):
   (await findWhere(db, sql`identity_id = ${identityId} and method = ${method}`, 'outstanding-enrollment'))
     .length > 0
 
-const listed = ({
-  identityId,
-  edgeRouterId,
-  transitRouterId,
-  caId,
-  expiresAt,
-  ...rest
-}: Enrollment): object => ({
-  ...rest,
-  identity_id: identityId,
-  edge_router_id: edgeRouterId,
-  transit_router_id: transitRouterId,
-  ca_id: caId,
-  expires_at: expiresAt,
-})
+const listed = (made: Enrollment): object => columnValues(enrollment, made.id, made, {})
 
 /** Those that are not there and have not ended, while none of their method is outstanding and their authority lives. */
 const insert = (list: string, also = sql`true`): Sql => sql`
@@ -93,20 +80,11 @@ export function enrollmentCreator(
 ): (made: Enrollment, position: Position, by: Actor) => Promise<boolean> {
   const create = creator(history, enrollment.kind, (list) => insert(list, isAhead))
   return async (made, position, by) => {
-    const { createdAt: _, updatedAt: __, ...plain } = plainOf(enrollment, storedSoon(made))
+    const plain = plainOfNew(enrollment, made.id, made, {})
     const columns = { ...listed(made), ...position }
     return (await create({ id: made.id, columns, plain, by })) !== undefined
   }
 }
-
-const storedSoon = (made: Enrollment): AnyRow =>
-  ({
-    ...made,
-    tags: {},
-    isSystem: false,
-    createdAt: new Date(0),
-    updatedAt: new Date(0),
-  }) as unknown as AnyRow
 
 /** Deletes, and remembers. */
 async function end(tx: Tx, which: Sql, name?: string): Promise<readonly RowChange[]> {

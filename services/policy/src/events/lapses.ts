@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform'
+import { type History, repeating } from '@overlay/platform'
 import { ownContext } from '@overlay/rpc'
 import { lapsedBetween } from '../domain/posture/lapses.js'
 import { tellLapsed } from '../store/posture-data.js'
@@ -17,7 +17,6 @@ const AT_ONCE = 500
  */
 export function startTellingLapses(history: History, engine: Lapsing): AsyncDisposable {
   let from = 0 // what lapsed while nobody looked is told now, unless it was told
-  let running: Promise<void> | undefined
   let failing = false
 
   const look = async (): Promise<void> => {
@@ -32,17 +31,7 @@ export function startTellingLapses(history: History, engine: Lapsing): AsyncDisp
       failing = true
     }
   }
-  const ticking = setInterval(() => {
-    running ??= look().finally(() => {
-      running = undefined
-    })
-  }, TICK_MS)
-  return {
-    async [Symbol.asyncDispose]() {
-      clearInterval(ticking)
-      await running
-    },
-  }
+  return repeating(TICK_MS, look)
 }
 
 type Lapsing = Pick<Engine, 'state' | 'trusted'>

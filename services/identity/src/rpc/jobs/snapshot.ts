@@ -5,9 +5,10 @@ import {
   type Manifest,
   type StoredSchema,
   type StoredTable,
+  untilAborted,
   writeManifest,
 } from '@overlay/platform'
-import { type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
+import type { Context, IdentityServiceService, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { living, type Run } from '../../store/runs.js'
 import type { JobGrounds, Jobs, Owners } from './jobs.js'
@@ -31,12 +32,7 @@ export function takeSnapshot(
     const { ended } = await jobs.start('snapshot', false, limitMs, context, (run, own) =>
       save(grounds, run, own),
     )
-    const late = new Promise<never>((_, reject) => {
-      const tell = (): void => reject(new Fault('TIMEOUT', 'the snapshot goes on'))
-      if (context.signal.aborted) tell()
-      context.signal.addEventListener('abort', tell, { once: true })
-    })
-    return { name: await Promise.race([ended, late]) }
+    return { name: await Promise.race([ended, untilAborted(context.signal, 'the snapshot goes on')]) }
   }
 }
 

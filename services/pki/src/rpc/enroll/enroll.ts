@@ -1,5 +1,6 @@
 import {
   type Actor,
+  AFTER_COMMIT_MS,
   afterCommit,
   combine,
   type Following,
@@ -7,6 +8,7 @@ import {
   openLimit,
   type Queue,
   shortly,
+  untilAborted,
 } from '@overlay/platform'
 import {
   type Context,
@@ -108,17 +110,10 @@ function ending({ history, followed, ended }: Enrolling) {
     return ids.map(() => true)
   })
   return async ({ id, identityId }: StoredEnrollment, { position }: Admitted, context: Context) => {
-    using limit = openLimit(shortly(context).deadline.getTime() - Date.now(), context.signal)
+    using limit = openLimit(AFTER_COMMIT_MS, context.signal)
     const step = identityId
       ? ended.doing(id, () => end({ id, ...context }))
       : position && followed.sessions.reach(position, limit.signal)
-    await afterCommit(history, Promise.race([step, aborted(limit.signal)]))
+    await afterCommit(history, Promise.race([step, untilAborted(limit.signal)]))
   }
 }
-
-const aborted = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    const late = (): void => reject(new Fault('TIMEOUT'))
-    if (signal.aborted) late()
-    else signal.addEventListener('abort', late, { once: true })
-  })
