@@ -43,6 +43,14 @@ const CONFIRM_MS = 10_000
 export const soon = ({ signal }: Context): AbortSignal =>
   AbortSignal.any([signal, AbortSignal.timeout(CONFIRM_MS)])
 
+/** Comes first: who has just been started again may not be heard yet. Who stays away is told of by what asks it. */
+export const heard = (followed: Followed): Check =>
+  async function* ({ context }) {
+    const owners = Object.values(followed)
+    await Promise.allSettled(owners.map((following) => following?.confirm(soon(context))))
+    yield []
+  }
+
 /**
  * Rows that name what its owner does not have. Ids are not given twice: what is gone for the owner stays gone, so the
  * repair may go by the id alone.

@@ -4,6 +4,7 @@ import {
   copies,
   type Following,
   type History,
+  heard,
   type Names,
   type RowChange,
   references,
@@ -29,6 +30,7 @@ export interface Checked {
 export function checksOf({ history, names, sessions, pki, log }: Checked): readonly Check[] {
   const grounds = { history, names, followed: { sessions: sessions.following, pki: pki.following } }
   return [
+    heard(grounds.followed),
     copies(history, { ...pki, kinds: authorityEffects.kinds, apply: correctCas }, log),
     ...Object.entries(reliers).map(([what, from]) =>
       references(grounds, {

@@ -4,6 +4,7 @@ import {
   type Followed,
   type Following,
   type History,
+  heard,
   type Names,
   references,
   type Source,
@@ -34,6 +35,7 @@ const holders = {
 export function checksOf({ history, names, grants, sources, followed, log }: Checked): readonly Check[] {
   const grounds = { history, names, followed }
   return [
+    heard(followed),
     // of identities there is nothing to compare: that an enrollment is wanted is told once
     copies(
       history,

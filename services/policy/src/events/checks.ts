@@ -5,6 +5,7 @@ import {
   type Followed,
   type Following,
   type History,
+  heard,
   type Names,
   type RowChange,
   references,
@@ -35,6 +36,7 @@ export interface Checked {
 export function checksOf({ history, names, sources, followed, log }: Checked): readonly Check[] {
   const grounds = { history, names, followed }
   return [
+    heard(followed),
     copies(history, { source: sources.sessions, following: followed.sessions, ...routerEffects }, log),
     // codes of second factors that were given
     copies(

@@ -7,6 +7,7 @@ import {
   type Followed,
   type Following,
   type History,
+  heard,
   type Names,
   onlyRow,
   type RowChange,
@@ -35,6 +36,7 @@ export interface Checked {
 export function checksOf({ history, names, policy, sources, followed, log }: Checked): readonly Check[] {
   const grounds = { history, names, followed }
   return [
+    heard(followed),
     references(grounds, {
       what: 'session',
       from: sql`select id, api_session_id as ref from session`,
