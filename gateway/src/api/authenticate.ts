@@ -4,7 +4,7 @@ import { detail } from '../http/answer.js'
 import type { Ask } from '../http/ask.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import { sayExpiry } from '../http/frame.js'
-import { ipAddressOf, peerCertificates } from '../http/peer.js'
+import { peerCertificates } from '../http/peer.js'
 import type { Services } from '../http/services.js'
 import { login } from './bodies.js'
 import { apiSessionSchema } from './wire-schemas.js'
@@ -27,7 +27,7 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
           configTypes: [...configTypes],
           envInfo: bytesOf(envInfo),
           sdkInfo: bytesOf(sdkInfo),
-          ipAddress: ipAddressOf(ask.incoming),
+          ipAddress: ask.sourceAddress,
         },
         ask.context(),
       )

@@ -3,6 +3,7 @@ import { type Caller, type Context, type FaultCode, type Positions, traceparentO
 import type { Session } from '../auth/session.js'
 import { requestId } from './ids.js'
 import type { Api } from './paths.js'
+import { ipAddressOf } from './peer.js'
 
 /** From the path, in the words of the operation table. */
 export type Params = Readonly<Record<'id' | 'serviceId', string>>
@@ -14,6 +15,8 @@ export interface Ask {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
   readonly requestId: string
+  /** IP address of the client. */
+  readonly sourceAddress: string
   session: Session | undefined
   /** Why it was refused, for log and metrics. */
   refusal: FaultCode | undefined
@@ -55,6 +58,7 @@ export function openAsk(
       requestId: ask.requestId,
       traceparent,
       caller,
+      sourceAddress: ask.sourceAddress,
       deadline: new Date(beginMs + limitMs),
       signal: abort.signal,
       positions: positions(),
@@ -66,6 +70,7 @@ export function openAsk(
     incoming,
     outgoing,
     requestId: requestId(),
+    sourceAddress: ipAddressOf(incoming),
     session: undefined,
     refusal: undefined,
     broken: undefined,

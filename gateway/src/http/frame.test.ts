@@ -326,6 +326,12 @@ test('what fails in a way that nobody expected says nothing, and is logged', asy
   expect(gateway.seen.at(-1)?.ask.broken).toBeInstanceOf(TypeError)
 })
 
+test('a call to a service carries the address of the client', async () => {
+  await gateway.ask(`${M}/services`, { token: ADMIN })
+  const call = gateway.fakes.calls.findLast(({ method }) => method === 'policy.entities.list')
+  expect(call?.context.sourceAddress).toBe('127.0.0.1')
+})
+
 test('one line is told of each request, with operation and refusal', async () => {
   await gateway.ask(`${M}/services/x?limit=1`, { token: ALICE })
   expect(gateway.seen.at(-1)).toMatchObject({

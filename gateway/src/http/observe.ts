@@ -13,7 +13,7 @@ const LONGEST_PATH = 100
 export const observer =
   (log: RequestLog) =>
   ({ ask, operation, status, seconds, aborted }: Seen): void => {
-    const { api, requestId, session, refusal, broken } = ask
+    const { api, requestId, sourceAddress, session, refusal, broken } = ask
     metrics.httpRequest.observe({ api, operation: operation || 'none', status }, seconds)
     const facts = {
       api,
@@ -22,6 +22,7 @@ export const observer =
       status,
       durationMs: Math.round(seconds * 1e5) / 100,
       requestId,
+      sourceAddress,
       traceId: ask.traceparent()?.slice(3, 35),
       apiSessionId: session?.id,
       identityId: session?.identityId,

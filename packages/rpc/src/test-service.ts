@@ -84,6 +84,7 @@ export const context = (ms = 5000, signal = new AbortController().signal): Conte
   requestId: 'r1',
   traceparent: traceparentOf(undefined),
   caller: { identityId: 'alice', apiSessionId: 's', isAdmin: false, configTypes: ['all'] },
+  sourceAddress: '192.0.2.7',
   deadline: new Date(Date.now() + ms),
   signal,
   positions: {},

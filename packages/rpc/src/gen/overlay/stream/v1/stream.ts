@@ -32,6 +32,8 @@ export interface CallContext {
   configTypes: string[];
   /** by schema: the answer must not be older */
   positions: { [key: string]: Position };
+  /** IP address of the client; empty: the call serves no client */
+  sourceAddress: string;
 }
 
 export interface CallContext_PositionsEntry {
@@ -69,6 +71,7 @@ function createBaseCallContext(): CallContext {
     isAdmin: false,
     configTypes: [],
     positions: {},
+    sourceAddress: "",
   };
 }
 
@@ -95,6 +98,9 @@ export const CallContext: MessageFns<CallContext> = {
     globalThis.Object.entries(message.positions).forEach(([key, value]: [string, Position]) => {
       CallContext_PositionsEntry.encode({ key: key as any, value }, writer.uint32(58).fork()).join();
     });
+    if (message.sourceAddress !== "") {
+      writer.uint32(66).string(message.sourceAddress);
+    }
     return writer;
   },
 
@@ -170,6 +176,14 @@ export const CallContext: MessageFns<CallContext> = {
             }
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.sourceAddress = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -224,6 +238,11 @@ export const CallContext: MessageFns<CallContext> = {
           {},
         )
         : {},
+      sourceAddress: isSet(object.sourceAddress)
+        ? globalThis.String(object.sourceAddress)
+        : isSet(object.source_address)
+        ? globalThis.String(object.source_address)
+        : "",
     };
   },
 
@@ -256,6 +275,9 @@ export const CallContext: MessageFns<CallContext> = {
         });
       }
     }
+    if (message.sourceAddress !== "") {
+      obj.sourceAddress = message.sourceAddress;
+    }
     return obj;
   },
 
@@ -279,6 +301,7 @@ export const CallContext: MessageFns<CallContext> = {
       },
       {},
     );
+    message.sourceAddress = object.sourceAddress ?? "";
     return message;
   },
 };
