@@ -47,13 +47,19 @@ interface ListOptions {
   readonly asIdentity?: string
 }
 
+interface ReplicaOptions {
+  readonly identity?: Source
+  /** Gets no hints: its memory lags behind other replicas until it looks. */
+  readonly isDeaf?: boolean
+}
+
 export interface Network extends AsyncDisposable {
   readonly identity: Owner
   readonly sessions: Owner
   readonly bus: Awaited<ReturnType<typeof testBus>>
   /** Cuts the connections of this name, as a failing network or server does. */
   cut(applicationName: string): Promise<void>
-  replica(sources?: { readonly identity?: Source }): Promise<Replica>
+  replica(options?: ReplicaOptions): Promise<Replica>
 }
 
 export const as = (caller: Partial<Caller>): Context => ({
@@ -89,9 +95,10 @@ export async function openNetwork(): Promise<Network> {
         sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${applicationName}`,
       )
     },
-    async replica(sources = {}) {
+    async replica({ isDeaf = false, ...sources } = {}) {
       const databaseUrl = database.urlOf('policy')
-      const [own, db] = [keep(await bus()), keep(openDatabase(databaseUrl, 'policy'))]
+      const [open, db] = [keep(await bus()), keep(openDatabase(databaseUrl, 'policy'))]
+      const own = isDeaf ? { ...open, subscribe: () => ({ [Symbol.dispose]: () => undefined }) } : open
       const history = keep(await openHistory(db, own, log))
       const service = await openService({
         history,

@@ -45,8 +45,9 @@ function policiesOf(state: State, identityId: string, serviceId: string): unknow
   const endpoint = endpointOf(state, { identityId, apiSessionId: '' })
   return linkingPolicies(state, identityId, serviceId)
     .sort((a, b) => (a.policyId < b.policyId ? -1 : 1))
-    .map(({ policyId }) => [
+    .map(({ policyId, type }) => [
       policyId,
+      type,
       checksOf(state, policyId).map((id) => {
         const content = state.checkContents.get(id)
         return content && [id, content.revision, passes(content.check, endpoint)]

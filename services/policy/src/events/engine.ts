@@ -92,8 +92,10 @@ export async function startEngine({
   const memoryOf = (schema: string, kinds: readonly FedKind[]): FedMemory =>
     fedMemory(state, kinds, {
       followed(effect, { kind, id, json, atMs, number }, upto) {
-        if (kind === 'identities' && json.length === 0) updates.forget(id)
+        const isGone = kind === 'identities' && json.length === 0
+        if (isGone) updates.forget(id)
         if (!isBegun()) return
+        if (isGone) viewed.add(id) // has no number any more by which an effect could name it
         for (const one of state.identities.idsOf(effect.viewed)) viewed.add(one)
         const ids = state.identities.idsOf(effect.updated)
         if (ids.length === 0) return

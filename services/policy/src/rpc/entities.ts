@@ -1,8 +1,8 @@
 import { type Context, type EntityServiceService, Fault, type Methods, type Perspective } from '@overlay/rpc'
-import { contentKey } from '../domain/content.js'
 import { isAdmin } from '../domain/queries.js'
 import { current, type Engine } from '../events/engine.js'
 import { selects } from './selects.js'
+import { watchView } from './watch-view.js'
 
 /** The uniform operations, where the engine has a say: who sees which services, and what policies link. */
 export function entities(
@@ -28,8 +28,10 @@ export function entities(
       if (request.kind !== 'services') return inner.list(request, context)
       await current(engine, context)
       const seen = seenBy(request.perspective, context)
+      if (request.within || seen !== context) return inner.list(request, seen) // no gateway keeps these
+      using view = watchView(engine, seen.caller)
       const page = await inner.list(request, seen)
-      return request.within ? page : { ...page, contentKey: contentKey(state, seen.caller) }
+      return page.next.length > 0 ? page : { ...page, contentKey: await view.key(context.signal) }
     },
 
     async get(request, context) {

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+import { contentKey } from './content.js'
+import { putIdentity, putPostureCheck, putService } from './entities.js'
+import { type AccessType, putServicePolicy } from './policies.js'
+import { emptyState } from './state.js'
+import { sampleCheck } from './testing/sample-check.js'
+
+test('lists that differ only in the type of a policy have different keys', () => {
+  const keyWith = (first: AccessType, second: AccessType): string => {
+    const state = emptyState()
+    putIdentity(state, { id: 'alice', attributes: [], isAdmin: false })
+    putService(state, { id: 's', attributes: [], configIds: [], revision: '1' })
+    putPostureCheck(state, { id: 'k1', attributes: [], revision: '1', check: sampleCheck })
+    for (const [id, type] of [
+      ['p1', first],
+      ['p2', second],
+    ] as const)
+      putServicePolicy(state, {
+        id,
+        type,
+        semantic: 'AnyOf',
+        identityRoles: ['#all'],
+        serviceRoles: ['#all'],
+        postureCheckRoles: [],
+      })
+    return contentKey(state, { identityId: 'alice', isAdmin: false })
+  }
+  expect(keyWith('Dial', 'Bind')).not.toBe(keyWith('Bind', 'Dial'))
+})

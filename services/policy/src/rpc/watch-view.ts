@@ -1,0 +1,42 @@
+import { isAway } from '@overlay/platform'
+import { contentKey } from '../domain/content.js'
+import { isAdmin, type Viewer } from '../domain/queries.js'
+import type { Engine } from '../events/engine.js'
+
+export interface ViewWatch extends Disposable {
+  /** Of the page that was read since the watch began. Empty: the page may differ from what memory has now. */
+  key(signal: AbortSignal): Promise<string>
+}
+
+/**
+ * Watches what one viewer sees while a page of services is read. The page comes from several statements, its key from
+ * memory, and each of them may be at another position. The page has a key only if nothing that the viewer sees changed
+ * from before the first statement until memory had everything that the last one can have seen. A change that was taken
+ * back in between counts too.
+ */
+export function watchView(
+  { state, onChange, confirmOwn }: Pick<Engine, 'state' | 'onChange' | 'confirmOwn'>,
+  viewer: Viewer,
+): ViewWatch {
+  let hasChanged = false
+  const listening = onChange((ids) => {
+    hasChanged ||= ids === 'all' || ids.includes(viewer.identityId)
+  })
+  return {
+    async key(signal) {
+      if (hasChanged || !(await isInTime(confirmOwn(signal))) || hasChanged) return ''
+      // changes of services are announced to those who are administrators in memory
+      return viewer.isAdmin === isAdmin(state, viewer.identityId) ? contentKey(state, viewer) : ''
+    },
+    [Symbol.dispose]: () => listening[Symbol.dispose](),
+  }
+}
+
+const isInTime = (wait: Promise<void>): Promise<boolean> =>
+  wait.then(
+    () => true,
+    (err: unknown) => {
+      if (isAway(err)) return false
+      throw err
+    },
+  )

@@ -1,0 +1,103 @@
+import { noQuery } from '@overlay/platform'
+import type { Position } from '@overlay/rpc'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { admin, as, type Network, openNetwork, type Replica } from './network.js'
+
+let network: Network
+let writer: Replica
+/** Its memory is behind what `writer` has written, while its pages show it. */
+let lagging: Replica
+beforeAll(async () => {
+  network = await openNetwork()
+  writer = await network.replica()
+  lagging = await network.replica({ isDeaf: true })
+})
+afterAll(() => network[Symbol.asyncDispose]())
+
+let made = 0
+/** Two identities with the same service, and a config that only one of them is to get. */
+async function twins() {
+  const n = ++made
+  const [alice, bob] = [`alice${n}`, `bob${n}`]
+  for (const id of [alice, bob]) await network.identity.put(id, { isAdmin: false })
+  const type = await writer.create('config-types', { name: `type${n}` })
+  const config = (of: string) =>
+    writer.create('configs', { name: `${of}${n}`, configTypeId: type, data: { of } })
+  const [shared, secret] = [await config('shared'), await config('secret')]
+  const service = await writer.create('services', {
+    name: `service${n}`,
+    encryptionRequired: true,
+    configs: [shared],
+  })
+  const policy = await writer.create('service-policies', {
+    name: `policy${n}`,
+    type: 'Dial',
+    semantic: 'AnyOf',
+    identityRoles: [`@${alice}`, `@${bob}`],
+    serviceRoles: [`@${service}`],
+  })
+  for (const replica of [writer, lagging]) await replica.engine.confirm(AbortSignal.timeout(5000))
+
+  const page = async (identityId: string, positions: Readonly<Record<string, Position>> = {}) => {
+    const context = { ...as({ identityId, configTypes: ['all'] }), positions }
+    const { rows, contentKey } = await lagging.entities.list(
+      { kind: 'services', query: noQuery, within: undefined, perspective: undefined },
+      context,
+    )
+    const [row] = JSON.parse(Buffer.from(rows).toString()) as { name: string; config: object }[]
+    return { shown: row?.config, key: contentKey }
+  }
+  const keyOf = async (identityId: string) =>
+    (await lagging.policy.getHeader({ identityId }, admin)).contentKey
+  return { type: `type${n}`, alice, bob, service, policy, secret, page, keyOf }
+}
+
+test('identities with the same view share one page, in the calm', async () => {
+  const { type, alice, bob, page, keyOf } = await twins()
+  const [first, second] = [await page(alice), await page(bob)]
+  expect(first).toEqual(second)
+  expect(first).toEqual({ shown: { [type]: { of: 'shared' } }, key: await keyOf(bob) })
+  expect(first.key).not.toBe('')
+})
+
+test('a page that shows more than memory knew has no key, and the next one has its own', async () => {
+  const { type, alice, bob, service, secret, page, keyOf } = await twins()
+  await writer.policy.putServiceConfigs(
+    { identityId: alice, configs: [{ serviceId: service, configId: secret }] },
+    admin,
+  )
+  expect(await page(alice)).toEqual({ shown: { [type]: { of: 'secret' } }, key: '' })
+  const next = await page(alice)
+  expect(next).toEqual({ shown: { [type]: { of: 'secret' } }, key: await keyOf(alice) })
+  expect(next.key).not.toBe(await keyOf(bob))
+})
+
+test('a page that was read while access was lost has no key', async () => {
+  const { alice, policy, page } = await twins()
+  await writer.remove('service-policies', policy)
+  expect((await page(alice)).key).toBe('')
+})
+
+test('a page of an identity that is deleted meanwhile does not have the key of an empty view', async () => {
+  const { alice, bob, page, keyOf } = await twins()
+  await page(alice)
+  let told = 0
+  using _listening = lagging.engine.onChange((ids) => {
+    if (ids === 'all' || ids.includes(alice)) told += 1
+  })
+  await network.identity.remove(alice)
+  await lagging.engine.confirm(AbortSignal.timeout(5000))
+  expect(told).toBeGreaterThan(0)
+  expect(await keyOf(alice)).not.toBe((await page(bob)).key)
+})
+
+test('changes of what others see leave a page its key', async () => {
+  const { alice, bob, service, secret, page, keyOf } = await twins()
+  await writer.policy.putServiceConfigs(
+    { identityId: alice, configs: [{ serviceId: service, configId: secret }] },
+    admin,
+  )
+  const { key } = await page(bob)
+  expect(key).toBe(await keyOf(bob))
+  expect(key).not.toBe('')
+})
