@@ -20,6 +20,7 @@ import { observeCall } from './metrics.js'
 import { untilMigrated } from './migrate.js'
 import { type Health, serveOps } from './ops.js'
 import { guardProcess, untilStopped } from './process.js'
+import { startPruningAudit } from './prune-audit.js'
 import type { serviceSettings, Values } from './settings.js'
 import { remoteSource, type Source } from './source.js'
 
@@ -63,6 +64,7 @@ export async function runService(
   await using bus = await openBus(settings.natsUrl, log)
   await using db = openDatabase(databaseUrl, schema)
   await using history = await openHistory(db, bus, log)
+  await using _pruning = startPruningAudit(db, settings.auditDays, log)
   await work({
     log,
     bus,

@@ -12,7 +12,7 @@ export interface ServiceSchema {
 
 /**
  * Makes schemas and roles, as the owner. A role may read and write the rows of its own schema, of today's tables and
- * later ones, and nothing else. Repeating it is cheap and changes nothing. An owner that may not make roles gets an
+ * later ones, and nothing else; to its audit it may only add. Repeating it is cheap and changes nothing. An owner that may not make roles gets an
  * error that says the SQL to run.
  */
 export async function prepareSchemas(ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> {
@@ -81,7 +81,8 @@ const FIND = `
              select from pg_class c
               where c.relnamespace = n.oid and c.relkind in ('r', 'p')
                 and not (has_table_privilege(r.oid, c.oid, 'select') and has_table_privilege(r.oid, c.oid, 'insert')
-                     and has_table_privilege(r.oid, c.oid, 'update') and has_table_privilege(r.oid, c.oid, 'delete')))
+                     and (c.relname = 'audit' or has_table_privilege(r.oid, c.oid, 'update')
+                                             and has_table_privilege(r.oid, c.oid, 'delete'))))
          as prepared
     from unnest($1::text[], $2::text[]) with ordinality as wanted (schema, role, place)
     left join pg_roles r on r.rolname = role
@@ -119,7 +120,8 @@ function statements(
   { schema, role, owner, role_exists, password_holds, reads_control }: Todo,
   password: string,
 ) {
-  const [inSchema, to, by] = [schema, role, owner].map((name) => pg.escapeIdentifier(name))
+  const inSchema = pg.escapeIdentifier(schema)
+  const [to, by] = [pg.escapeIdentifier(role), pg.escapeIdentifier(owner)]
   const defaults = `alter default privileges for role ${by} in schema ${inSchema}`
   return [
     ...(role_exists ? [] : [`create role ${to}`]),
@@ -128,6 +130,7 @@ function statements(
     `create schema if not exists ${inSchema} authorization ${by}`,
     `grant usage on schema ${inSchema} to ${to}`,
     `grant select, insert, update, delete on all tables in schema ${inSchema} to ${to}`,
+    keepAudit(`${inSchema}.audit`, to),
     `grant usage, select on all sequences in schema ${inSchema} to ${to}`,
     `grant execute on all functions in schema ${inSchema} to ${to}`,
     `${defaults} grant select, insert, update, delete on tables to ${to}`,
@@ -137,8 +140,13 @@ function statements(
   ]
 }
 
+/** A role only adds to its audit. Before its first migration the schema has none, and the migration revokes this too. */
+const keepAudit = (audit: string, role: string): string =>
+  `do $$ begin revoke update, delete, truncate on ${audit} from ${role};
+   exception when undefined_table then null; end $$`
+
 /** Tells restored backups apart; where the owner may not grant it, the rest of their marks must do. */
-const grantControl = (role: string | undefined): string =>
+const grantControl = (role: string): string =>
   `do $$ begin grant execute on function pg_control_system() to ${role};
    exception when insufficient_privilege then null; end $$`
 

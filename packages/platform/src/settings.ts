@@ -71,13 +71,15 @@ export const setting = {
     {
       min = 0,
       max = Number.MAX_SAFE_INTEGER,
+      orZero = false,
       ...options
-    }: Options<number> & { min?: number; max?: number } = {},
+    }: Options<number> & { min?: number; max?: number; orZero?: boolean } = {},
   ): Setting<number> =>
     declare(env, about, plain, options, (text) => {
       const value = Number(text)
+      if (orZero && value === 0) return value
       if (!Number.isInteger(value) || value < min || value > max)
-        throw new Error(`must be a whole number from ${min} to ${max}`)
+        throw new Error(`must be ${orZero ? '0 or ' : ''}a whole number from ${min} to ${max}`)
       return value
     }),
 
@@ -187,6 +189,16 @@ export const processSettings = {
 /** What every process with a schema reads besides. */
 export const serviceSettings = {
   ...processSettings,
+  auditDays: setting.number(
+    'OVERLAY_AUDIT_DAYS',
+    'Days for which audit rows are kept; 0 keeps them for ever',
+    {
+      min: 7,
+      max: 36_500,
+      orZero: true,
+      default: 90,
+    },
+  ),
   databaseUrl: setting.url('DATABASE_URL', 'Database, with the role of the process', {
     schemes: ['postgres', 'postgresql'],
   }),

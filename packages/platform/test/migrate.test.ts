@@ -33,14 +33,15 @@ const fresh = () => {
 const urlOf = (role: string) => Object.assign(new URL(database.ownerUrl), { username: role }).href
 const dropRole = (role: string) => admin.query(raw(`drop owned by ${role}; drop role ${role}`))
 
-test('the change stream is the same in all schemas', async () => {
-  const texts = await Promise.all(
-    services.map((service) =>
-      readFile(join(migrations(service), '20260112090000000_change-stream.sql'), 'utf8'),
-    ),
-  )
-  expect(new Set(texts).size).toBe(1)
-})
+test.each(['20260112090000000_change-stream', '20260113040000000_audit-kept'])(
+  '%s is the same in all schemas',
+  async (name) => {
+    const texts = await Promise.all(
+      services.map((service) => readFile(join(migrations(service), `${name}.sql`), 'utf8')),
+    )
+    expect(new Set(texts).size).toBe(1)
+  },
+)
 
 test('replicas that start together make schemas, roles and tables once', async () => {
   const one = fresh()
