@@ -154,6 +154,21 @@ test('enrollments go with their identity or router', async () => {
   expect(rows).toEqual([])
 })
 
+test('the enrollment of a router stays when the identity of its tunneler goes, which has the same id', async () => {
+  const { id, routerId, token } = await pki.routerWish('erott')
+  await pki.tell('identity', 'identities', routerId, { name: 'r1' })
+  await pki.tell('identity', 'identities', routerId, null)
+  expect(await rowOf(id)).toMatchObject({ edgeRouterId: routerId, token })
+})
+
+test('a deleted enrollment of a router stays deleted when the identity of its tunneler goes', async () => {
+  const { id, routerId } = await pki.routerWish('erott')
+  await pki.entities.delete({ kind: 'enrollments', id }, context)
+  await pki.tell('identity', 'identities', routerId, null)
+  await pki.tell('sessions', 'edge-routers', routerId, { enrollmentId: id, isVerified: false, isEdge: true })
+  expect(await rowOf(id)).toBeUndefined()
+})
+
 test('a router has one enrollment, the latest; having enrolled it has none', async () => {
   const first = await pki.routerWish('erott')
   const wish = await pki.routerWish('erott', first.routerId)

@@ -8,10 +8,11 @@ import {
   type Names,
   references,
   type Source,
+  type Tx,
 } from '@overlay/platform'
 import type { Logger } from 'pino'
-import sql, { raw } from 'sql-template-tag'
-import { endOfOwners } from '../store/enrollments.js'
+import sql from 'sql-template-tag'
+import { endOfOwners, ownerColumns, ownerKinds } from '../store/enrollments.js'
 import type { Grants } from '../store/grants.js'
 import { identityEffects, sessionsEffects } from './effects.js'
 
@@ -22,13 +23,6 @@ export interface Checked {
   readonly sources: { readonly identity: Source; readonly sessions: Source }
   readonly followed: Followed & { readonly identity: Following; readonly sessions: Following }
   readonly log: Logger
-}
-
-/** Columns of enrollments, and whose ids they hold. */
-const holders = {
-  identity_id: 'identities',
-  edge_router_id: 'edge-routers',
-  transit_router_id: 'transit-routers',
 }
 
 /** What holds between this schema and others, besides what the database itself sees to. */
@@ -52,19 +46,29 @@ export function checksOf({ history, names, grants, sources, followed, log }: Che
       { source: sources.sessions, following: followed.sessions, ...sessionsEffects(grants) },
       log,
     ),
-    ...Object.entries(holders).map(([column, kind]) =>
-      references(grounds, {
-        what: 'enrollment',
-        from: sql`select id, ${raw(column)} as ref from enrollment where ${raw(column)} is not null`,
-        to: [kind],
-        repair: endOfOwners,
-      }),
-    ),
+    ...ownerKinds.flatMap((kind) => {
+      const column = ownerColumns[kind]
+      const repair = (tx: Tx, ids: readonly string[]) => endOfOwners(tx, kind, ids)
+      return [
+        references(grounds, {
+          what: 'enrollment',
+          from: sql`select id, ${column} as ref from enrollment where ${column} is not null`,
+          to: [kind],
+          repair,
+        }),
+        references(grounds, {
+          what: 'ended enrollment',
+          from: sql`select id, owner_id as ref from ended_enrollment where owner_kind = ${kind}`,
+          to: [kind],
+          repair,
+        }),
+      ]
+    }),
     references(grounds, {
       what: 'ended enrollment',
-      from: sql`select id, owner_id as ref from ended_enrollment`,
-      to: Object.values(holders),
-      repair: endOfOwners,
+      from: sql`select id, owner_id as ref from ended_enrollment where owner_kind is null`,
+      to: ownerKinds,
+      repair: (tx, ids) => endOfOwners(tx, 'identities', ids),
     }),
   ]
 }

@@ -70,7 +70,7 @@ export function identityEffects(
       case 'redeemed':
         return endEnrollments(tx, ids)
       default:
-        return endOfOwners(tx, ids)
+        return endOfOwners(tx, 'identities', ids)
     }
   }
   const apply = async (tx: Tx, changes: readonly Change[]): Promise<readonly RowChange[]> => {
@@ -96,8 +96,12 @@ export function identityEffects(
 
 /** A router that has not enrolled has the one enrollment that it names, all others have none. */
 export function sessionsEffects(grants: Grants): Effects {
-  const follow = async (tx: Tx, { id }: Change, told: Told | undefined): Promise<readonly RowChange[]> => {
-    if (!told) return endOfOwners(tx, [id])
+  const follow = async (
+    tx: Tx,
+    { id, kind }: Change,
+    told: Told | undefined,
+  ): Promise<readonly RowChange[]> => {
+    if (!told) return endOfOwners(tx, kind === 'transit-routers' ? kind : 'edge-routers', [id])
     if (told.isVerified || !told.enrollmentId) return endOfRouterBut(tx, id)
     const made = await grants.made(wishOf(id, told.enrollmentId, told.isEdge !== false))
     return [...(await endOfRouterBut(tx, id, made.id)), ...(await insertEnrollments(tx, [made]))]

@@ -1,10 +1,9 @@
 import { enrollment, kinds, type RowOf, referenceTo } from '@overlay/model'
 import { type Kind, kind, type Names } from '@overlay/platform'
 import type { Context } from '@overlay/rpc'
-import { rememberEnded } from '../store/enrollments.js'
+import { type OwnerKind, ownerKinds, rememberEnded } from '../store/enrollments.js'
 
 type Row = RowOf<typeof enrollment>
-type SubjectKind = 'identities' | 'edge-routers' | 'transit-routers'
 
 export const enrollments = (names: Names): Kind =>
   kind(enrollment, {
@@ -25,15 +24,22 @@ export const enrollments = (names: Names): Kind =>
     },
 
     async deleting(tx, { id, identityId, edgeRouterId, transitRouterId }) {
-      const ownerId = identityId ?? edgeRouterId ?? transitRouterId
-      if (ownerId) await rememberEnded(tx, id, ownerId)
+      const owners = {
+        identities: identityId,
+        'edge-routers': edgeRouterId,
+        'transit-routers': transitRouterId,
+      }
+      for (const kind of ownerKinds) {
+        const ownerId = owners[kind]
+        if (ownerId) await rememberEnded(tx, id, kind, ownerId)
+      }
     },
   })
 
-type NameOf = (kindName: SubjectKind, id: string) => string | undefined
+type NameOf = (kindName: OwnerKind, id: string) => string | undefined
 
 async function subjectNames(names: Names, rows: readonly Row[], context: Context): Promise<NameOf> {
-  const ask = (kindName: SubjectKind, ids: readonly (string | null)[]) =>
+  const ask = (kindName: OwnerKind, ids: readonly (string | null)[]) =>
     names(kindName, [...new Set(ids.filter((id) => id !== null))], context)
   const [identities, edgeRouters, transitRouters] = await Promise.all([
     ask(
@@ -53,7 +59,7 @@ async function subjectNames(names: Names, rows: readonly Row[], context: Context
   return (kindName, id) => known[kindName].get(id)
 }
 
-function reference(kindName: SubjectKind, id: string, nameOf: NameOf): object | undefined {
+function reference(kindName: OwnerKind, id: string, nameOf: NameOf): object | undefined {
   const target = kinds.get(kindName)
   return target && referenceTo(target, id, nameOf(kindName, id))
 }

@@ -93,8 +93,12 @@ async function end(tx: Tx, which: Sql, name?: string): Promise<readonly RowChang
     with gone as (
          delete from enrollment where ${which} returning ${columns}),
          ended as (
-         insert into ended_enrollment (id, owner_id)
-         select id, coalesce(identity_id, edge_router_id, transit_router_id) from gone
+         insert into ended_enrollment (id, owner_id, owner_kind)
+         select gone.id, owner.id, owner.kind
+           from gone cross join lateral (values
+                ('identities', identity_id), ('edge-routers', edge_router_id), ('transit-routers', transit_router_id)
+                ) as owner (kind, id)
+          where owner.id is not null
              on conflict do nothing)
   select ${columns} from gone`,
     name,
@@ -102,11 +106,11 @@ async function end(tx: Tx, which: Sql, name?: string): Promise<readonly RowChang
   return rows.map((row) => change(String(row.id), storedOf(row), null))
 }
 
-/** For who deletes the row itself. */
-export async function rememberEnded(tx: Tx, id: string, ownerId: string): Promise<void> {
-  await tx.query(
-    sql`insert into ended_enrollment (id, owner_id) values (${id}, ${ownerId}) on conflict do nothing`,
-  )
+/** For callers that delete the row themselves. */
+export async function rememberEnded(tx: Tx, id: string, kind: OwnerKind, ownerId: string): Promise<void> {
+  await tx.query(sql`
+    insert into ended_enrollment (id, owner_id, owner_kind) values (${id}, ${ownerId}, ${kind})
+        on conflict do nothing`)
 }
 
 export const endEnrollments = (tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> =>
@@ -119,13 +123,28 @@ export const endOfCa = (tx: Tx, caId: string): Promise<readonly RowChange[]> => 
 export const endOfRouterBut = (tx: Tx, id: string, enrollmentId = ''): Promise<readonly RowChange[]> =>
   end(tx, sql`(edge_router_id = ${id} or transit_router_id = ${id}) and id <> ${enrollmentId}`)
 
-/** Who was to enroll is gone: nobody will tell of its enrollments again. */
-export async function endOfOwners(tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> {
-  const changes = await end(
-    tx,
-    sql`identity_id = any(${ids}) or edge_router_id = any(${ids}) or transit_router_id = any(${ids})`,
-  )
-  await tx.query(sql`delete from ended_enrollment where owner_id = any(${ids})`)
+/** Columns of an enrollment that name its owner. */
+export const ownerColumns = {
+  identities: raw('identity_id'),
+  'edge-routers': raw('edge_router_id'),
+  'transit-routers': raw('transit_router_id'),
+}
+export type OwnerKind = keyof typeof ownerColumns
+export const ownerKinds: readonly OwnerKind[] = ['identities', 'edge-routers', 'transit-routers']
+
+/**
+ * The owners are gone: nothing will report their enrollments again. The kind matters, because a router and the
+ * identity of its tunneler have the same id.
+ */
+export async function endOfOwners(
+  tx: Tx,
+  kind: OwnerKind,
+  ids: readonly string[],
+): Promise<readonly RowChange[]> {
+  const changes = await end(tx, sql`${ownerColumns[kind]} = any(${ids})`)
+  await tx.query(sql`
+    delete from ended_enrollment
+     where owner_id = any(${ids}) and (owner_kind = ${kind} or owner_kind is null)`)
   return changes
 }
 
