@@ -1,3 +1,4 @@
+import { Fault } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ADMIN, ALICE, PARTIAL_ADMIN } from '../testing/fakes.js'
 import { startGateway, type TestGateway } from '../testing/gateway.js'
@@ -347,4 +348,13 @@ test('the trace of the client goes on', async () => {
   await gateway.ask(`${M}/services`, { token: ADMIN, headers: { traceparent } })
   const call = gateway.fakes.calls.findLast(({ method }) => method === 'policy.entities.list')
   expect(call?.context).toMatchObject({ traceparent, caller: { identityId: 'i-1111', isAdmin: true } })
+})
+
+test.each(['RATE_LIMITED', 'UNAVAILABLE', 'TIMEOUT'] as const)('%s says when to try again', async (code) => {
+  gateway.fakes.instead.set('policy.entities.get', async () => {
+    throw new Fault(code)
+  })
+  const { headers } = await gateway.ask(`${M}/services/x`, { token: ADMIN })
+  gateway.fakes.instead.delete('policy.entities.get')
+  expect(headers['retry-after']).toBe('1')
 })

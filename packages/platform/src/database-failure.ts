@@ -6,17 +6,28 @@ export interface Failure {
   readonly connectionIsLost: boolean
 }
 
-/** A database that is away is a 503, a statement that takes too long a timeout; all else is thrown on as it is. */
+/** A database that is away and a repeated conflict are a 503, a statement that takes too long a timeout. */
 export function failureOf(err: unknown): Failure {
   if (err instanceof Fault || !(err instanceof Error)) return { error: err, connectionIsLost: false }
   const { code = '' } = err as { code?: string }
   if (code === '57014') return { error: new Fault('TIMEOUT', undefined, err), connectionIsLost: false }
   if (err.message === 'Query read timeout')
     return { error: new Fault('TIMEOUT', undefined, err), connectionIsLost: true }
+  if (isConflict(err))
+    return {
+      error: new Fault('UNAVAILABLE', 'conflicting changes by others, try again', err),
+      connectionIsLost: false,
+    }
   if (away.test(code) || lost.test(err.message) || err.message === STALE_PLAN)
     return { error: new Fault('UNAVAILABLE', undefined, err), connectionIsLost: true }
   return { error: err, connectionIsLost: false }
 }
+
+/** A deadlock or a serialization failure: the server has undone the transaction, and the same one may now succeed. */
+export const isConflict = (err: unknown): boolean =>
+  err instanceof Error && conflicts.has((err as { code?: string }).code ?? '')
+
+const conflicts = new Set(['40P01', '40001'])
 
 /** Nobody's fault: the database was away or late, and what became of the statement is not known. */
 export const isAway = (err: unknown): boolean =>

@@ -55,6 +55,12 @@ export const metrics = {
       )
     },
   }),
+  databaseRepeated: new Counter({
+    name: 'overlay_database_repeated_total',
+    help: 'Transactions that were repeated after a deadlock or a serialization failure',
+    labelNames: ['schema'],
+    registers,
+  }),
   queueTasks: new Gauge({
     name: 'overlay_queue_tasks',
     help: 'Tasks of a bounded queue: running and waiting',

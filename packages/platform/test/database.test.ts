@@ -141,3 +141,45 @@ test.each([
 ])('a service cannot change tables: %s', async (statement) => {
   await expect(db.query(raw(statement))).rejects.toMatchObject({ code: '42501' })
 })
+
+/** What the server answers to the victim of a deadlock, or of another conflict. */
+const conflict = (code: string) =>
+  sql`do ${raw(`$$ begin raise exception using errcode = '${code}'; end $$`)}`
+
+test('two transactions that block each other both commit: the server ends one, and it is repeated', async () => {
+  await admin.query(sql`create table blocking (id int primary key, n int not null)`)
+  await admin.query(sql`insert into blocking values (1, 0), (2, 0)`)
+  let waiting = 0
+  const add = (ids: readonly [number, number]) =>
+    db.transaction(undefined, async (tx) => {
+      await tx.query(sql`update blocking set n = n + 1 where id = ${ids[0]}`)
+      waiting++
+      await until(() => waiting >= 2)
+      await tx.query(sql`update blocking set n = n + 1 where id = ${ids[1]}`)
+    })
+  await Promise.all([add([1, 2]), add([2, 1])])
+  expect((await db.query(sql`select n from blocking order by id`)).rows).toEqual([{ n: 2 }, { n: 2 }])
+  expect(waiting).toBe(3)
+})
+
+test.each(['40P01', '40001'])('a transaction that meets %s again is UNAVAILABLE', async (code) => {
+  let runs = 0
+  const failing = db.transaction(undefined, async (tx) => {
+    runs++
+    await tx.query(conflict(code))
+  })
+  await expect(failing).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  expect(runs).toBe(2)
+  await expect(db.query(conflict(code))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  expect((await db.query(sql`select 1 as one`)).rows).toEqual([{ one: 1 }])
+})
+
+test('a transaction that fails otherwise is not repeated', async () => {
+  let runs = 0
+  const failing = db.transaction(undefined, async (tx) => {
+    runs++
+    await tx.query(conflict('23514'))
+  })
+  await expect(failing).rejects.toMatchObject({ code: '23514' })
+  expect(runs).toBe(1)
+})
