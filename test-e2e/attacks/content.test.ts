@@ -5,16 +5,20 @@ import { type Network, startNetwork } from '../network.js'
 
 const password = 'correct horse'
 
+let made = 0
+const newName = (): string => `n-${made++}`
+
 let network: Network
 let admin: Admin
 beforeAll(async () => {
   network = await startNetwork({ gateways: 2, policies: 2 })
   admin = await network.admin(network.gateways[0] ?? '')
+  await admin.create('edge-routers', { name: newName() })
+  const all = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
+  await admin.create('edge-router-policies', { ...all, name: newName(), identityRoles: ['#all'] })
+  await admin.create('service-edge-router-policies', { ...all, name: newName(), serviceRoles: ['#all'] })
 })
 afterAll(() => network[Symbol.asyncDispose]())
-
-let made = 0
-const newName = (): string => `n-${made++}`
 
 /** An identity with this role, logged in with its password at the last gateway. */
 async function member(role: string): Promise<Client & { readonly id: string }> {
@@ -88,4 +92,40 @@ test("a config that is one identity's own is shown to nobody else, however lists
     await admin.ask('DELETE', `/identities/${alice.id}/service-configs`, [own])
     await expect.poll(() => seenBy(alice, 9)).toBe('everybody')
   }
+})
+
+test('no amount of posture makes a change that others cannot be told', async () => {
+  const role = newName()
+  const serviceId = await serviceFor(role)
+  const [alice, bob] = [await member(role), await member(role)]
+  const checkId = await admin.create('posture-checks', {
+    name: newName(),
+    typeId: 'PROCESS',
+    process: { osType: 'Linux', path: '/a' },
+  })
+  const bulk = (count: number, from: number) =>
+    alice.call(
+      'POST',
+      '/posture-response-bulk',
+      Array.from({ length: count }, (_, n) => ({
+        id: checkId,
+        typeId: 'PROCESS',
+        path: '\u0001'.repeat(4000) + (from + n),
+        isRunning: true,
+        signerFingerprints: Array(64).fill('a'.repeat(255)),
+      })),
+    )
+  expect((await bulk(1, 0)).status).toBe(201)
+  for (let turn = 0; turn < 3; turn++)
+    expect(await bulk(20, turn * 20)).toMatchObject({
+      status: 400,
+      body: { error: { code: 'COULD_NOT_VALIDATE', cause: { field: 'postureResponse' } } },
+    })
+  const empty = { id: checkId, typeId: 'PROCESS' }
+  expect((await alice.call('POST', '/posture-response-bulk', Array(501).fill(empty))).status).toBe(400)
+  expect((await alice.call('POST', '/posture-response-bulk', Array(500).fill(empty))).status).toBe(201)
+
+  const before = await bob.ask<{ id: string }>('POST', '/sessions', { serviceId, type: 'Dial' })
+  await admin.ask('PATCH', `/identities/${bob.id}`, { roleAttributes: [] })
+  await expect.poll(() => admin.call('GET', `/sessions/${before.id}`)).toMatchObject({ status: 404 })
 })

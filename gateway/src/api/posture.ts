@@ -44,8 +44,10 @@ const one: BodySpec<readonly object[]> = {
   ...json('postureResponse', response),
   read: (checked) => [checked as object],
 }
+/** SDKs send one for each check, or each process of a check. */
 const many = json<readonly object[]>('postureResponse', {
   type: 'array',
+  maxItems: 500,
   items: response,
 })
 

@@ -109,7 +109,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       log,
     }),
     changes: changeService(history, loaders, followed),
-    policy: policyService(history, engine, options.routers),
+    policy: policyService(history, engine, options.routers, namesFrom(viewers)),
     async [Symbol.asyncDispose]() {
       await lapses[Symbol.asyncDispose]()
       for (const one of Object.values(followed)) await one[Symbol.asyncDispose]()

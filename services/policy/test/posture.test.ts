@@ -287,6 +287,69 @@ test('what was said outlives a restart, and ends with the identity', async () =>
   expect(await data()).toMatchObject({ domain: { domain: null }, apiSessionPostureData: {} })
 })
 
+const dataOf = async (identityId: string) =>
+  parsed((await policy.policy.getPostureData({ identityId }, admin)).json) as {
+    readonly domain: { readonly domain: string | null }
+    readonly processes: readonly { readonly postureCheckId: string }[]
+    readonly apiSessionPostureData: Readonly<Record<string, unknown>>
+  }
+const processCheck = () => check({ typeId: 'PROCESS', process: { osType: 'Linux', path: '/a' } })
+const runs = (id: string, path: string) => ({ id, typeId: 'PROCESS', path, isRunning: true })
+
+test('what all endpoints of an identity say has a budget; more is refused and changes nothing', async () => {
+  const [checkId, who] = [await processCheck(), newName()]
+  await say(who, domain('a.example'), runs(checkId, '/a'))
+  const before = await dataOf(who)
+  const head = await policy.history.head()
+  const many = Array.from({ length: 30 }, (_, n) => runs(checkId, `\u0001`.repeat(400) + n))
+  await expect(say(who, domain('b.example'), ...many)).rejects.toMatchObject({
+    code: 'COULD_NOT_VALIDATE',
+    detail: { field: 'postureResponse' },
+  })
+  expect([await dataOf(who), await policy.history.head()]).toEqual([before, head])
+  for (const one of many.slice(0, 20)) await say(who, one)
+  expect((await dataOf(who)).processes).toHaveLength(21)
+  await expect(Promise.all(many.map((one) => say(who, one)))).rejects.toMatchObject({
+    code: 'COULD_NOT_VALIDATE',
+  })
+})
+
+test('answers to checks that do not exist are not stored, and go with their check', async () => {
+  const [first, second, who] = [await processCheck(), await processCheck(), newName()]
+  await say(who, runs(first, '/a'), runs(second, '/b'), runs('nothing', '/c'))
+  const ids = async () => (await dataOf(who)).processes.map(({ postureCheckId }) => postureCheckId)
+  expect(await ids()).toEqual([first, second])
+  await policy.remove('posture-checks', first)
+  await say(who, domain('a.example'))
+  expect(await ids()).toEqual([second])
+})
+
+test('states of API sessions that have ended make room', async () => {
+  const who = newName()
+  const wake = (apiSessionId: string) =>
+    policy.policy.submitPosture(
+      { responses: [bytes({ id: 'x', typeId: 'ENDPOINT_STATE', woken: true })] },
+      caller(who, apiSessionId),
+    )
+  for (let n = 0; n < 60; n++) {
+    await wake(`${who}-${n}`)
+    await whole()
+  }
+  expect(Object.keys((await dataOf(who)).apiSessionPostureData).length).toBeLessThan(60)
+  expect((await dataOf(who)).apiSessionPostureData).toHaveProperty(`${who}-59`)
+})
+
+test('refused requests are listed as far as they fit a message', async () => {
+  const processes = Array.from({ length: 150 }, (_, n) => ({
+    osType: 'Linux',
+    path: `/${n}`.padEnd(4000, 'p'),
+  }))
+  const who = await guarded(await check({ typeId: 'PROCESS_MULTI', semantic: 'AllOf', processes }))
+  for (let n = 0; n < 16; n++) await authorize(who).catch(() => undefined)
+  const { json } = await policy.policy.listFailedRequests({ identityId: who.alice }, admin)
+  expect((parsed(json) as object[]).length).toBe(13)
+})
+
 test('members follow the type of a check, which never changes', async () => {
   const id = await check({ roleAttributes: ['#b', 'a'] })
   const shown = { typeId: 'DOMAIN', domains: ['a.example'], version: 1, roleAttributes: ['#b', 'a'] }

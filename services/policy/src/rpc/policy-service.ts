@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform'
+import type { History, Names } from '@overlay/platform'
 import {
   Access,
   type Context,
@@ -11,7 +11,7 @@ import {
 import { contentKey } from '../domain/content.js'
 import type { PostureResponse } from '../domain/posture/data.js'
 import { endingSoon } from '../domain/posture/ending-soon.js'
-import { isRefused, judge } from '../domain/posture/judge.js'
+import { isRefused, judge, saidBy } from '../domain/posture/judge.js'
 import { shownPosture } from '../domain/posture/shown.js'
 import { commonRouters, grantingPolicies, isAdmin as isAdminOf, maySee, mayUse } from '../domain/queries.js'
 import { type Engine, orWhatThereIs } from '../events/engine.js'
@@ -22,17 +22,28 @@ import { policyAdvice } from './policy-advice.js'
 import { refusedFor } from './refuse-posture.js'
 import { watchHeaders } from './watch-headers.js'
 
+/** Their states take little of the budget. */
+const FEW_API_SESSIONS = 50
+
 const types = { [Access.ACCESS_DIAL]: 'Dial', [Access.ACCESS_BIND]: 'Bind' } as const
 
 export function policyService(
   history: History,
   engine: Engine,
   routers: Parameters<typeof policyAdvice>[1],
+  names: Names,
 ): Methods<PolicyServiceService> {
   const { state } = engine
   const known = async (identityId: string, { signal }: Context): Promise<void> => {
     await orWhatThereIs(engine.confirm(signal))
     if (!engine.namesOf('identities').has(identityId)) throw notFound('identity', identityId)
+  }
+  /** Of those in which endpoints of the identity said something. Asked only when there are many. */
+  const endedApiSessions = async (identityId: string, context: Context): Promise<ReadonlySet<string>> => {
+    const ids = Object.keys(saidBy(state, identityId).apiSessions)
+    if (ids.length <= FEW_API_SESSIONS) return new Set()
+    const alive = await names('api-sessions', ids, context)
+    return new Set(ids.filter((id) => !alive.has(id) && id !== context.caller.apiSessionId))
   }
   return {
     async authorize({ identityId, serviceId, access, isAdmin, apiSessionId }, { positions, signal }) {
@@ -125,8 +136,9 @@ export function policyService(
       const { identityId, apiSessionId } = context.caller
       const said = responses.map((json) => JSON.parse(Buffer.from(json).toString()) as PostureResponse)
       if (said.length === 0) return { id: identityId, position: undefined, services: jsonOf([]) }
+      const ended = await endedApiSessions(identityId, context)
       const { result, position } = await history.write(context, async (tx) => {
-        const { data, change } = await takePosture(tx, identityId, apiSessionId, said)
+        const { data, change } = await takePosture(tx, identityId, apiSessionId, said, ended)
         return { result: data, changes: [change] }
       })
       const services = endingSoon(state, context.caller, said, result.apiSessions[apiSessionId])

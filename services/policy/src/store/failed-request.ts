@@ -3,6 +3,8 @@ import sql from 'sql-template-tag'
 
 /** wire: so many are remembered of each identity. */
 const KEPT = 100
+/** So many are shown that the answer fits a message. */
+const MOST_BYTES = 8 * 1024 * 1024
 
 /** No write that anybody follows: what was refused changes nothing. */
 export async function rememberFailed(db: Db, identityId: string, request: object): Promise<void> {
@@ -18,10 +20,14 @@ export async function rememberFailed(db: Db, identityId: string, request: object
   )
 }
 
-/** Oldest first, in wire shape. */
+/** Oldest first, in wire shape; the newest if they are very large. */
 export async function failedRequests(db: Db, identityId: string): Promise<object[]> {
   const { rows } = await db.query<{ at: Date; request: object }>(
-    sql`select at, request from failed_request where identity_id = ${identityId} order by id`,
+    sql`
+    select at, request
+      from (select id, at, request, sum(octet_length(request::text)) over (order by id desc) as bytes
+              from failed_request where identity_id = ${identityId}) as newest
+     where bytes <= ${MOST_BYTES} order by id`,
   )
   return rows.map(({ at, request }) => ({ when: at.toISOString(), ...request }))
 }

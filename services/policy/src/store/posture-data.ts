@@ -1,9 +1,19 @@
 import { type Db, onlyRow, type RowChange, type Tx } from '@overlay/platform'
+import { invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { nothingSaid, type PostureData, type PostureResponse, withResponse } from '../domain/posture/data.js'
+import {
+  nothingSaid,
+  POSTURE_BUDGET_BYTES,
+  type PostureData,
+  type PostureResponse,
+  postureBytes,
+  withoutEnded,
+  withResponse,
+} from '../domain/posture/data.js'
 
 /**
- * Takes over what the endpoint of an API session says, in the order in which it does.
+ * Stores what the endpoint of an API session says, in the order in which it does. Answers to checks that do not exist
+ * are dropped. More than the budget of an identity is refused, unless there is less of it than before.
  * differs: stored, so that every replica judges alike and a restart forgets nothing.
  */
 export const takePosture = (
@@ -11,10 +21,34 @@ export const takePosture = (
   identityId: string,
   apiSessionId: string,
   responses: readonly PostureResponse[],
+  endedApiSessions: ReadonlySet<string>,
 ): Promise<Changed> =>
-  changePosture(tx, identityId, (before, at) =>
-    responses.reduce((said, response) => withResponse(said, response, apiSessionId, at), before),
+  changePosture(tx, identityId, async (before, at) => {
+    const said = responses.reduce((data, response) => withResponse(data, response, apiSessionId, at), before)
+    const missing = await missingChecks(
+      tx,
+      said.processes.map(({ checkId }) => checkId),
+    )
+    const data = withoutEnded(said, missing, endedApiSessions)
+    const bytes = postureBytes(data)
+    if (bytes > POSTURE_BUDGET_BYTES && bytes > postureBytes(before))
+      throw invalid(
+        'postureResponse',
+        `all endpoints of an identity together may say at most ${POSTURE_BUDGET_BYTES} bytes of themselves`,
+        bytes,
+      )
+    return data
+  })
+
+async function missingChecks(tx: Tx, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const missing = new Set(ids)
+  if (missing.size === 0) return missing
+  const { rows } = await tx.query<{ id: string }>(
+    sql`select id from posture_check where id = any(${[...missing]})`,
   )
+  for (const { id } of rows) missing.delete(id)
+  return missing
+}
 
 export interface Changed {
   readonly data: PostureData
@@ -24,7 +58,7 @@ export interface Changed {
 export async function changePosture(
   tx: Tx,
   identityId: string,
-  next: (before: PostureData, at: string) => PostureData,
+  next: (before: PostureData, at: string) => PostureData | Promise<PostureData>,
 ): Promise<Changed> {
   await tx.query(sql`
     insert into posture_data (identity_id, data) values (${identityId}, ${JSON.stringify(nothingSaid)})
@@ -32,7 +66,7 @@ export async function changePosture(
   const { rows } = await tx.query<{ data: PostureData; at: Date }>(sql`
     select data, clock_timestamp() as at from posture_data where identity_id = ${identityId} for update`)
   const { data: before, at } = onlyRow(rows)
-  const data = next(before, at.toISOString())
+  const data = await next(before, at.toISOString())
   await tx.query(
     sql`update posture_data set data = ${JSON.stringify(data)} where identity_id = ${identityId}`,
   )

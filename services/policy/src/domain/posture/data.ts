@@ -46,8 +46,13 @@ export type PostureResponse = { readonly id: string } & (
   | { readonly typeId: 'ENDPOINT_STATE'; readonly woken?: boolean; readonly unlocked?: boolean }
 )
 
-/** More processes, and more API sessions, than these are not remembered: the oldest go. */
-const MOST = 500
+/** Of all endpoints of one identity, as JSON: a change of it must always fit a message. */
+export const POSTURE_BUDGET_BYTES = 64 * 1024
+
+export const postureBytes = (data: PostureData): number => Buffer.byteLength(JSON.stringify(data))
+
+/** More API sessions than these are not remembered: the oldest go. */
+const MOST_API_SESSIONS = 500
 
 export function withResponse(
   data: PostureData,
@@ -73,7 +78,7 @@ export function withResponse(
         hash: cleanHex(hash),
         signerFingerprints: signerFingerprints.map(cleanHex),
       }
-      return { ...data, processes: [...others, process].slice(-MOST) }
+      return { ...data, processes: [...others, process] }
     }
     case 'ENDPOINT_STATE':
       return withEndpoint(data, apiSessionId, (before) => ({
@@ -90,12 +95,23 @@ export const withMfa = (data: PostureData, apiSessionId: string, at: string | nu
     at === null ? before : { ...before, passedMfaAt: at },
   )
 
+/** Without the answers to these checks and the state of these API sessions, which exist no more. */
+export const withoutEnded = (
+  data: PostureData,
+  checkIds: ReadonlySet<string>,
+  apiSessionIds: ReadonlySet<string>,
+): PostureData => ({
+  ...data,
+  processes: data.processes.filter(({ checkId }) => !checkIds.has(checkId)),
+  apiSessions: Object.fromEntries(Object.entries(data.apiSessions).filter(([id]) => !apiSessionIds.has(id))),
+})
+
 function withEndpoint(
   data: PostureData,
   apiSessionId: string,
   next: (before: EndpointState) => EndpointState,
 ): PostureData {
   const { [apiSessionId]: before = {}, ...others } = data.apiSessions
-  const kept = [...Object.entries(others), [apiSessionId, next(before)] as const].slice(-MOST)
+  const kept = [...Object.entries(others), [apiSessionId, next(before)] as const].slice(-MOST_API_SESSIONS)
   return { ...data, apiSessions: Object.fromEntries(kept) }
 }

@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest'
 import { sampleCheck } from '../testing/sample-check.js'
 import type { Check } from './check.js'
-import { nothingSaid, type PostureData, type PostureResponse, withResponse } from './data.js'
+import {
+  nothingSaid,
+  type PostureData,
+  type PostureResponse,
+  withMfa,
+  withoutEnded,
+  withResponse,
+} from './data.js'
 import { passes } from './evaluate.js'
 import { timeoutRemaining } from './mfa.js'
 
@@ -138,8 +145,17 @@ test.each([
   expect(timeoutRemaining({ ...sampleCheck, ...check }, state, seconds(100))).toBe(expected)
 })
 
-test('what is remembered of processes and API sessions is bounded', () => {
-  const many = Array.from({ length: 600 }, (_, n) => process({ path: `/${n}` }))
-  const { processes } = after(...many)
-  expect([processes.length, processes.at(-1)?.path]).toEqual([500, '/599'])
+test('answers to checks and states of API sessions that have ended are dropped, and no others', () => {
+  const woken: PostureResponse = { id: 'x', typeId: 'ENDPOINT_STATE', woken: true }
+  const said = after(process({ id: 'gone' }), process({ id: 'here' }), woken)
+  const ended = withoutEnded(withResponse(said, woken, 's2', at), new Set(['gone']), new Set(['s1']))
+  expect(ended.processes.map(({ checkId }) => checkId)).toEqual(['here'])
+  expect(Object.keys(ended.apiSessions)).toEqual(['s2'])
+})
+
+test('of many API sessions the oldest are forgotten', () => {
+  let data = nothingSaid
+  for (let n = 0; n < 600; n++) data = withMfa(data, `s${n}`, at)
+  expect(Object.keys(data.apiSessions)).toHaveLength(500)
+  expect(data.apiSessions).toHaveProperty('s599')
 })
