@@ -16,6 +16,8 @@ export { readLauncherSettings } from './settings.js'
 export interface Product extends Initialized {
   /** By the name of the process: 'gateway', 'policy-2'. */
   readonly processes: ReadonlyMap<string, Kept>
+  /** Where each of them listens, for clients and for health checks. */
+  readonly instances: readonly Instance[]
   /** `host:port` of each gateway; with several, a balancer listens where clients look for them. */
   readonly gateways: readonly string[]
   stop(): Promise<void>
@@ -84,7 +86,7 @@ async function start(
     const balancer = await startBalancer(listen, gateways.map(splitAddress))
     stops.balancer.push(async () => balancer[Symbol.asyncDispose]())
   }
-  return { ...initialized, processes, gateways }
+  return { ...initialized, processes, instances, gateways }
 }
 
 /** At once: a password that is told at the end only would be lost when the start fails. */

@@ -1,0 +1,72 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Caller, isUnknown, managementApi, openCaller, type Reply, type Run } from './caller.js'
+import { administrator } from './topology.js'
+
+/** An administrator, logged in at each gateway. */
+export interface Administrator extends Disposable {
+  readonly callers: readonly Caller[]
+  /** Logs in anew when the session has ended, which no fault may cause. */
+  call(gateway: number, method: string, path: string, body?: unknown): Promise<Reply>
+  /** Repeats until an answer comes, up to a minute. */
+  insist(gateway: number, method: string, path: string, body?: unknown): Promise<Reply>
+  /** All rows of a kind, as one gateway shows them. */
+  all<Row>(gateway: number, kind: string, filter?: string): Promise<{ rows: Row[]; total: number }>
+}
+
+const PAGE = 500
+const PATIENCE_MS = 60_000
+
+export async function openAdministrator(run: Run): Promise<Administrator> {
+  const callers = run.gateways.map((_, gateway) => openCaller(run, managementApi, gateway))
+  const logIn = async (caller: Caller): Promise<void> => {
+    for (const began = performance.now(); ; await pause(300)) {
+      const reply = await caller.call('POST', '/authenticate?method=password', administrator)
+      if (reply.status === 200) return caller.use((reply.data as { token: string }).token)
+      if (!isUnknown(reply) || performance.now() - began > PATIENCE_MS)
+        throw new Error(`login of the administrator: ${reply.status} ${JSON.stringify(reply.error)}`)
+    }
+  }
+  for (const caller of callers) await logIn(caller)
+
+  const call = async (gateway: number, method: string, path: string, body?: unknown): Promise<Reply> => {
+    const caller = callers[gateway]
+    if (!caller) throw new Error(`no gateway ${gateway}`)
+    const reply = await caller.call(method, path, body)
+    if (reply.status !== 401) return reply
+    run.report.violated('a valid request is not refused, and no failure is unexplained', {
+      method,
+      path,
+      status: 401,
+      gateway,
+    })
+    await logIn(caller)
+    return caller.call(method, path, body)
+  }
+  const insist = async (gateway: number, method: string, path: string, body?: unknown): Promise<Reply> => {
+    for (const began = performance.now(); ; await pause(300)) {
+      const reply = await call(gateway, method, path, body)
+      if (!isUnknown(reply) || performance.now() - began > PATIENCE_MS) return reply
+    }
+  }
+  return {
+    callers,
+    call,
+    insist,
+    async all<Row>(gateway: number, kind: string, filter?: string) {
+      const rows: Row[] = []
+      const query = filter ? `&filter=${encodeURIComponent(filter)}` : ''
+      for (;;) {
+        const path = `/${kind}?limit=${PAGE}&offset=${rows.length}${query}`
+        const reply = await insist(gateway, 'GET', path)
+        if (reply.status !== 200)
+          throw new Error(`GET ${path}: ${reply.status} ${JSON.stringify(reply.error)}`)
+        const page = reply.data as Row[]
+        rows.push(...page)
+        if (page.length < PAGE) return { rows, total: reply.total ?? -1 }
+      }
+    },
+    [Symbol.dispose]() {
+      for (const caller of callers) caller[Symbol.dispose]()
+    },
+  }
+}

@@ -1,0 +1,80 @@
+import { type Client, openClient } from '../client.js'
+import type { Calm } from './calm.js'
+import type { Report, Rule } from './report.js'
+
+/** What all parts of a run share. */
+export interface Run {
+  readonly gateways: readonly string[]
+  readonly caPem: string
+  readonly calm: Calm
+  readonly report: Report
+  /** How long another gateway may accept a token after its end, whatever the fault. */
+  readonly tokenMs: number
+  /** Id of the config type `host.v1`. */
+  readonly hostConfigType: string
+}
+
+export interface Reply {
+  /** 0: no answer. */
+  readonly status: number
+  readonly data: unknown
+  readonly total: number | undefined
+  readonly error: unknown
+}
+
+/** A program with a token of its own, at one gateway. */
+export interface Caller extends Disposable {
+  readonly gateway: number
+  call(method: string, path: string, body?: unknown): Promise<Reply>
+  use(token: string): void
+}
+
+const VALID = 'a valid request is not refused, and no failure is unexplained' satisfies Rule
+const SILENCE_MS = 30_000
+
+export const clientApi = '/edge/client/v1'
+export const managementApi = '/edge/management/v1'
+
+export function openCaller({ gateways, caPem, calm, report }: Run, api: string, gateway: number): Caller {
+  const client: Client = openClient({ addresses: [gateways[gateway] ?? 'localhost'], caPem }, api)
+  return {
+    gateway,
+    use: client.use,
+    async call(method, path, body) {
+      report.operation()
+      const began = performance.now()
+      const wasCalm = calm.isCalm()
+      const reply = await answerOf(client, method, path, body)
+      const facts = { method, path, body, status: reply.status, error: reply.error, gateway }
+      const { code } = (reply.error ?? {}) as { readonly code?: string }
+      if (isSuccess(reply)) report.held(VALID)
+      else if (reply.status === 500 || code === 'UNHANDLED') report.violated(VALID, facts)
+      else if (isUnknown(reply)) {
+        report.note(`status ${reply.status}${wasCalm && calm.isCalm() ? ' in calm' : ''}`)
+        report.log('unknown', { ...facts, ms: Math.round(performance.now() - began), fault: calm.fault() })
+        if (wasCalm && calm.isCalm()) report.violated(VALID, facts)
+      }
+      return reply
+    },
+    [Symbol.dispose]: () => client[Symbol.dispose](),
+  }
+}
+
+async function answerOf(client: Client, method: string, path: string, body: unknown): Promise<Reply> {
+  const silence = AbortSignal.timeout(SILENCE_MS)
+  const silent = new Promise<never>((_, reject) => {
+    silence.addEventListener('abort', () => reject(new Error('no answer')))
+  })
+  try {
+    const { status, body: answer } = await Promise.race([client.call(method, path, body), silent])
+    const { pagination } = answer.meta as { pagination?: { totalCount: number } }
+    return { status, data: answer.data, total: pagination?.totalCount, error: answer.error }
+  } catch (err) {
+    return { status: 0, data: undefined, total: undefined, error: (err as Error).message }
+  }
+}
+
+export const isSuccess = ({ status }: Reply): boolean => status >= 200 && status < 300
+
+/** Whether the operation may or may not have happened. */
+export const isUnknown = ({ status }: Reply): boolean => status === 0 || status === 429 || status >= 500

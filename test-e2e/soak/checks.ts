@@ -1,0 +1,114 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Administrator } from './administrator.js'
+import { isUnknown, type Run } from './caller.js'
+import type { Endpoint } from './endpoint.js'
+import { type Policy, sameSet } from './model.js'
+import type { Random } from './random.js'
+import type { Rule } from './report.js'
+
+const READ_BACK = 'an acknowledged write is read back through every gateway' satisfies Rule
+const GONE = 'what was deleted is not found again' satisfies Rule
+const LISTED = 'a list by id shows what exists and nothing else' satisfies Rule
+const ENDED = 'a session ends with its grant' satisfies Rule
+const REFUSED = 'a token is refused after its end' satisfies Rule
+
+const POLL_MS = 15
+
+export interface Checks {
+  readBack(path: string, expected: Readonly<Record<string, readonly string[]>>): Promise<void>
+  checkGone(kind: string, id: string): Promise<void>
+  checkListed(kind: string, id: string, count: 0 | 1): Promise<void>
+  /** Refused at once by the gateway that ended it, soon by the others. Disposes the endpoint. */
+  checkRefused(endpoint: Endpoint, gateway: number): Promise<void>
+  /** No session of this identity, service and type is left soon after `since`. */
+  checkEnded(identityId: string, serviceId: string, type: Policy['type'], since: number): Promise<void>
+}
+
+/** What an administrator can find out about single rows, through any gateway. */
+export function openChecks(run: Run, admin: Administrator, random: Random): Checks {
+  const { calm, report } = run
+  const anyGateway = (): number => random.int(run.gateways.length)
+  const other = (gateway: number): number => (gateway + 1) % run.gateways.length
+
+  async function readBack(
+    path: string,
+    expected: Readonly<Record<string, readonly string[]>>,
+  ): Promise<void> {
+    const gateway = anyGateway()
+    const reply = await admin.insist(gateway, 'GET', path)
+    if (isUnknown(reply)) return report.note('read without an answer')
+    const row = (reply.data ?? {}) as Readonly<Record<string, readonly string[] | null>>
+    const wrong = Object.entries(expected).filter(([member, value]) => !sameSet(value, row[member]))
+    if (reply.status === 200 && wrong.length === 0) report.held(READ_BACK)
+    else report.violated(READ_BACK, { path, expected, status: reply.status, row, gateway })
+  }
+
+  async function checkGone(kind: string, id: string): Promise<void> {
+    const gateway = anyGateway()
+    const reply = await admin.insist(gateway, 'GET', `/${kind}/${id}`)
+    if (reply.status === 404) report.held(GONE)
+    else if (!isUnknown(reply)) report.violated(GONE, { kind, id, status: reply.status, gateway })
+    await checkListed(kind, id, 0)
+  }
+
+  async function checkListed(kind: string, id: string, count: 0 | 1): Promise<void> {
+    const gateway = anyGateway()
+    const filter = encodeURIComponent(`id="${id}"`)
+    const reply = await admin.insist(gateway, 'GET', `/${kind}?filter=${filter}`)
+    if (isUnknown(reply)) return
+    const rows = (reply.data ?? []) as readonly unknown[]
+    if (rows.length === count && reply.total === count) report.held(LISTED)
+    else report.violated(LISTED, { kind, id, count, rows: rows.length, total: reply.total, gateway })
+  }
+
+  async function checkRefused(endpoint: Endpoint, gateway: number): Promise<void> {
+    const { apiSessionId } = endpoint
+    const since = performance.now()
+    const same = await endpoint.call(gateway, 'GET', '/current-api-session')
+    if (same.status === 200) report.violated(REFUSED, { apiSessionId, gateway, at: 'the same gateway' })
+    for (;;) {
+      const askedAt = performance.now()
+      const reply = await endpoint.call(other(gateway), 'GET', '/current-api-session')
+      if (reply.status === 401) {
+        report.held(REFUSED)
+        report.observe(`token refused${calm.isCalm() ? '' : ', faults'}`, performance.now() - since)
+        break
+      }
+      // a gateway that hears nothing of the owner trusts its memory no longer: no fault excuses a 200
+      if (reply.status === 200 && askedAt - since > run.tokenMs) {
+        report.violated(REFUSED, { apiSessionId, gateway: other(gateway), ms: Math.round(askedAt - since) })
+        break
+      }
+      if (calm.isOverdue(since) && reply.status !== 200) break
+      await pause(POLL_MS)
+    }
+    endpoint[Symbol.dispose]()
+  }
+
+  async function checkEnded(
+    identityId: string,
+    serviceId: string,
+    type: Policy['type'],
+    since: number,
+  ): Promise<void> {
+    const filter = encodeURIComponent(`service="${serviceId}"`)
+    for (;;) {
+      const askedAt = performance.now()
+      const reply = await admin.call(anyGateway(), 'GET', `/sessions?limit=500&filter=${filter}`)
+      const rows = (reply.data ?? []) as readonly { identityId: string; type: string }[]
+      const left = rows.filter((row) => row.identityId === identityId && row.type === type).length
+      if (reply.status === 200 && left === 0) {
+        report.held(ENDED)
+        return report.observe(`session ended${calm.isCalm() ? '' : ', faults'}`, performance.now() - since)
+      }
+      if (calm.isOverdue(since)) {
+        if (reply.status === 200 && calm.isOverdue(since + performance.now() - askedAt))
+          report.violated(ENDED, { identityId, serviceId, type, left, ms: Math.round(askedAt - since) })
+        return
+      }
+      await pause(POLL_MS)
+    }
+  }
+
+  return { readBack, checkGone, checkListed, checkRefused, checkEnded }
+}

@@ -1,0 +1,72 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { withClient } from '@overlay/launcher/testing'
+import type { Random } from './random.js'
+import type { Topology } from './topology.js'
+
+export const faultNames = [
+  'kill',
+  'kill-part',
+  'pause',
+  'backends',
+  'postgres-cut',
+  'postgres-stall',
+  'bus-cut',
+  'bus-stall',
+] as const
+export type FaultName = (typeof faultNames)[number]
+
+const parts = ['gateway', 'identity', 'pki', 'policy', 'sessions'] as const
+
+/** Each makes its fault, lets it last, and takes back what it can. Returns what was hit. */
+export function faultsOf(topology: Topology, random: Random): Record<FaultName, () => Promise<string>> {
+  const { product, postgres, bus, postgresUrl } = topology
+  const processes = (): [string, number][] => [...product.processes].map(([name, kept]) => [name, kept.pid()])
+  const one = (): [string, number] => random.pick(processes()) ?? nothing()
+
+  const away = async (proxy: typeof bus, how: 'cut' | 'stall', ms: number): Promise<string> => {
+    proxy[how]()
+    await pause(ms)
+    proxy.restore()
+    return `${ms} ms`
+  }
+  return {
+    async kill() {
+      const [name, pid] = one()
+      process.kill(pid, 'SIGKILL')
+      return name
+    },
+    async 'kill-part'() {
+      const part = random.pick(parts) ?? nothing()
+      for (const [name, pid] of processes()) if (name.startsWith(part)) process.kill(pid, 'SIGKILL')
+      return part
+    },
+    async pause() {
+      const [name, pid] = one()
+      const ms = 5000 + random.int(10_000)
+      process.kill(pid, 'SIGSTOP')
+      await pause(ms)
+      process.kill(pid, 'SIGCONT')
+      return `${name} ${ms} ms`
+    },
+    async backends() {
+      return `${await endSomeBackends(postgresUrl)} connections`
+    },
+    'postgres-cut': () => away(postgres, 'cut', 2000 + random.int(3000)),
+    'postgres-stall': () => away(postgres, 'stall', 2000 + random.int(3000)),
+    'bus-cut': () => away(bus, 'cut', 4000 + random.int(4000)),
+    'bus-stall': () => away(bus, 'stall', 4000 + random.int(4000)),
+  }
+}
+
+/** Returns how many connections of the services were ended. */
+const endSomeBackends = (url: string): Promise<number> =>
+  withClient(url, async (client) => {
+    const { rowCount } = await client.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where usename like 'overlay_%' and random() < 0.5`,
+    )
+    return rowCount ?? 0
+  })
+
+function nothing(): never {
+  throw new Error('no process to choose from')
+}

@@ -1,0 +1,136 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { openAdministrator } from './administrator.js'
+import type { Run } from './caller.js'
+import { type Calm, openCalm } from './calm.js'
+import { emptyShared, openContender } from './contender.js'
+import { type FaultName, faultsOf } from './faults.js'
+import { type Options, readOptions, usage } from './options.js'
+import { type Random, randomOf } from './random.js'
+import { openReport, type Report, type Rule, rules } from './report.js'
+import { checkAtRest } from './rest.js'
+import { startTopology, type Topology } from './topology.js'
+import { openWorker, type Worker } from './worker.js'
+
+const RECOVERS = 'every process recovers from a fault' satisfies Rule
+const RECOVERY_MS = 60_000
+const RESOLVE_MS = 60_000
+const TRUST_MS = 2000
+const CALM_BETWEEN_MS = 3000
+
+const options = readOptions(process.argv.slice(2))
+if (options.help) console.log(usage)
+else process.exitCode = (await soak(options)) ? 0 : 1
+
+/** Returns whether every rule held. */
+async function soak(options: Options): Promise<boolean> {
+  const { seed, slack, minutes, roundSeconds } = options
+  const logFile = options.log ?? join(tmpdir(), `soak-${seed}.log`)
+  console.log(`seed ${seed}, ${minutes} minutes, faults ${options.faults.join() || 'none'}, log ${logFile}`)
+  // many logins are made, and the cost of a password's hash is not what is looked at
+  process.env.OVERLAY_PASSWORD_MEMORY_KIB ??= '3072'
+  process.env.OVERLAY_PASSWORD_PASSES ??= '1'
+
+  const calm = openCalm(slack)
+  const checked = rules.filter((rule) => options.faults.length > 0 || rule !== RECOVERS)
+  const report = openReport(logFile, checked, () => ({ fault: calm.fault(), calm: calm.isCalm() }))
+  await using topology = await startTopology((line) => report.log('launcher', { line }))
+  const { gateways, caPem } = topology.product
+  const bare = { gateways, caPem, calm, report, tokenMs: TRUST_MS * slack, hostConfigType: '' }
+  using admin = await openAdministrator(bare)
+  const filter = encodeURIComponent('name="host.v1"')
+  const { data } = await admin.insist(0, 'GET', `/config-types?filter=${filter}`)
+  const run: Run = { ...bare, hostConfigType: (data as { id: string }[])[0]?.id ?? '' }
+  await routeEverything(run, admin)
+
+  const workers: Worker[] = []
+  for (let at = 0; at < options.workers; at += 1)
+    workers.push(await openWorker(run, `w${at}`, randomOf(seed, `worker ${at}`)))
+  const shared = emptyShared()
+  const contenders = []
+  for (let at = 0; at < options.contenders; at += 1)
+    contenders.push(await openContender(run, `c${at}`, shared, randomOf(seed, `contender ${at}`)))
+
+  const random = randomOf(seed, 'faults')
+  const faults = faultsOf(topology, random)
+  const endsAt = performance.now() + minutes * 60_000
+  for (let round = 1; performance.now() < endsAt; round += 1) {
+    const until = Math.min(endsAt, performance.now() + roundSeconds * 1000)
+    const working = new AbortController()
+    const done = [...workers, ...contenders].map((one) => loop(one, working.signal, report, random))
+    while (performance.now() < until) {
+      await pause(CALM_BETWEEN_MS + random.int(CALM_BETWEEN_MS))
+      const name = random.pick(options.faults) as FaultName | undefined
+      if (name && performance.now() < until) await strike(name, faults, topology, calm, report)
+    }
+    await untilResolved(workers)
+    working.abort()
+    await Promise.all(done)
+    await checkAtRest(run, admin, workers, randomOf(seed, `rest ${round}`)).catch((err: unknown) =>
+      report.violated('at rest, gateways agree and rows equal the model', { error: String(err) }),
+    )
+    console.log(`round ${round}: ${report.operations()} operations, ${report.violations()} violations`)
+  }
+  for (const one of [...workers, ...contenders]) one[Symbol.dispose]()
+  const summary = report.summary()
+  report.log('summary', { summary })
+  console.log(summary)
+  return summary.endsWith(' 0 failed')
+}
+
+/** So that sessions can be made: one router for all. */
+async function routeEverything(
+  run: Run,
+  admin: Awaited<ReturnType<typeof openAdministrator>>,
+): Promise<void> {
+  const all = ['#all']
+  const semantic = 'AnyOf'
+  await admin.insist(0, 'POST', '/edge-routers', { name: 'soak' })
+  const body = { name: 'soak', semantic, edgeRouterRoles: all }
+  await admin.insist(0, 'POST', '/edge-router-policies', { ...body, identityRoles: all })
+  await admin.insist(0, 'POST', '/service-edge-router-policies', { ...body, serviceRoles: all })
+  run.report.log('ready')
+}
+
+async function strike(
+  name: FaultName,
+  faults: Record<FaultName, () => Promise<string>>,
+  topology: Topology,
+  calm: Calm,
+  report: Report,
+): Promise<void> {
+  calm.begin(name)
+  report.note(`fault ${name}`)
+  const what = await faults[name]()
+  const isBack = await topology.recovered(RECOVERY_MS)
+  calm.end()
+  report.log('fault', { name, what, isBack })
+  if (isBack) report.held(RECOVERS)
+  else report.violated(RECOVERS, { name, what })
+}
+
+async function loop(
+  { step }: { step(): Promise<void> },
+  signal: AbortSignal,
+  report: Report,
+  random: Random,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await step()
+    } catch (err) {
+      report.violated('a valid request is not refused, and no failure is unexplained', {
+        error: (err as Error).stack,
+      })
+      await pause(1000)
+    }
+    await pause(random.int(15))
+  }
+}
+
+/** Until no operation has an unknown outcome any more, or a minute has passed. */
+async function untilResolved(workers: readonly Worker[]): Promise<void> {
+  const late = performance.now() + RESOLVE_MS
+  while (workers.some((worker) => worker.isUnsure()) && performance.now() < late) await pause(200)
+}

@@ -1,0 +1,145 @@
+export interface Subject {
+  readonly name: string
+  attributes: readonly string[]
+}
+
+export interface Policy {
+  readonly name: string
+  readonly type: 'Dial' | 'Bind'
+  readonly semantic: 'AnyOf' | 'AllOf'
+  identityRoles: readonly string[]
+  serviceRoles: readonly string[]
+}
+
+/** What one client has made, as the controller must show it. */
+export interface Model {
+  readonly identities: Map<string, Subject>
+  readonly services: Map<string, Subject>
+  readonly policies: Map<string, Policy>
+  /** Ids of private configs, by `identity service`. */
+  readonly overrides: Map<string, string>
+}
+
+export const emptyModel = (): Model => ({
+  identities: new Map(),
+  services: new Map(),
+  policies: new Map(),
+  overrides: new Map(),
+})
+
+/** Whether a list of roles selects an entity: an id selects whatever the semantic, an empty list nobody. */
+export function selects(
+  roles: readonly string[],
+  semantic: Policy['semantic'],
+  id: string,
+  attributes: readonly string[],
+): boolean {
+  if (roles.includes('#all') || roles.includes(`@${id}`)) return true
+  const wanted = roles.filter((role) => role.startsWith('#')).map((role) => role.slice(1))
+  if (wanted.length === 0) return false
+  const has = (attribute: string): boolean => attributes.includes(attribute)
+  return semantic === 'AllOf' ? wanted.every(has) : wanted.some(has)
+}
+
+/** Whether some policy, of the type if one is given, lets the identity reach the service. */
+export function grants(
+  { identities, services, policies }: Pick<Model, 'identities' | 'services' | 'policies'>,
+  identityId: string,
+  serviceId: string,
+  type?: Policy['type'],
+): boolean {
+  const [identity, service] = [identities.get(identityId), services.get(serviceId)]
+  if (!identity || !service) return false
+  return [...policies.values()].some(
+    (policy) =>
+      (type === undefined || policy.type === type) &&
+      selects(policy.identityRoles, policy.semantic, identityId, identity.attributes) &&
+      selects(policy.serviceRoles, policy.semantic, serviceId, service.attributes),
+  )
+}
+
+/** Ids of the services that the identity sees, sorted. */
+export const visible = (model: Model, identityId: string): string[] =>
+  [...model.services.keys()].filter((serviceId) => grants(model, identityId, serviceId)).sort()
+
+export const overrideKey = (identityId: string, serviceId: string): string => `${identityId} ${serviceId}`
+
+/** An entity that goes takes its roles and its overrides along. */
+export function forget(model: Model, kind: 'identities' | 'services', id: string): void {
+  model[kind].delete(id)
+  const without = (roles: readonly string[]): string[] => roles.filter((role) => role !== `@${id}`)
+  for (const policy of model.policies.values()) {
+    policy.identityRoles = without(policy.identityRoles)
+    policy.serviceRoles = without(policy.serviceRoles)
+  }
+  for (const key of model.overrides.keys()) if (key.split(' ').includes(id)) model.overrides.delete(key)
+}
+
+export interface Row {
+  readonly id: string
+  readonly name: string
+  readonly roleAttributes?: readonly string[] | null
+  readonly type?: unknown
+  readonly semantic?: Policy['semantic']
+  readonly identityRoles?: readonly string[] | null
+  readonly serviceRoles?: readonly string[] | null
+}
+
+export type ModelKind = 'identities' | 'services' | 'service-policies'
+
+/** What rows say of a model, in place of what it had. */
+export function adopt(model: Model, rows: Readonly<Record<ModelKind, readonly Row[]>>): void {
+  for (const kind of ['identities', 'services'] as const) {
+    model[kind].clear()
+    for (const { id, name, roleAttributes } of rows[kind])
+      model[kind].set(id, { name, attributes: roleAttributes ?? [] })
+  }
+  model.policies.clear()
+  for (const { id, name, type, semantic, identityRoles, serviceRoles } of rows['service-policies'])
+    model.policies.set(id, {
+      name,
+      type: type === 'Bind' ? 'Bind' : 'Dial',
+      semantic: semantic ?? 'AnyOf',
+      identityRoles: identityRoles ?? [],
+      serviceRoles: serviceRoles ?? [],
+    })
+}
+
+/** Where rows and model differ, as texts. Rows named in `unsure` may be as they are. */
+export function differences(
+  model: Model,
+  rows: Readonly<Record<ModelKind, readonly Row[]>>,
+  unsure: ReadonlySet<string> = new Set(),
+): string[] {
+  const found: string[] = []
+  const compare = <T extends { readonly name: string }>(
+    kind: ModelKind,
+    wanted: ReadonlyMap<string, T>,
+    same: (wanted: T, row: Row) => boolean,
+  ): void => {
+    const byId = new Map(rows[kind].map((row) => [row.id, row]))
+    for (const [id, one] of wanted) {
+      if (unsure.has(id) || unsure.has(one.name)) continue
+      const row = byId.get(id)
+      if (!row) found.push(`${kind} ${id} (${one.name}) was acknowledged and is lost`)
+      else if (!same(one, row))
+        found.push(`${kind} ${id}: want ${JSON.stringify(one)}, found ${JSON.stringify(row)}`)
+    }
+    for (const { id, name } of rows[kind])
+      if (!wanted.has(id) && !unsure.has(id) && !unsure.has(name))
+        found.push(`${kind} ${id} (${name}) was deleted and is back, or was never made`)
+  }
+  const attributes = (wanted: Subject, row: Row) => sameSet(wanted.attributes, row.roleAttributes)
+  compare('identities', model.identities, attributes)
+  compare('services', model.services, attributes)
+  compare(
+    'service-policies',
+    model.policies,
+    (wanted, row) =>
+      sameSet(wanted.identityRoles, row.identityRoles) && sameSet(wanted.serviceRoles, row.serviceRoles),
+  )
+  return found
+}
+
+export const sameSet = (a: readonly string[], b: readonly string[] | null | undefined): boolean =>
+  [...a].sort().join() === [...(b ?? [])].sort().join()

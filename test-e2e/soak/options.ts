@@ -1,0 +1,70 @@
+import { randomInt } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import { faultNames } from './faults.js'
+
+export const usage = `npm run soak [-- OPTIONS]
+
+Starts the product with two replicas of each part, on a Postgres and a bus of its own. Several clients make random
+operations through both gateways and compare every answer with a model, while processes are killed and paused and
+Postgres and bus are cut off or stall. The exit code is 0 when every rule holds.
+
+  --minutes N        length of the run (default 60)
+  --round N          seconds between two looks at everything at rest (default 90)
+  --seed N           repeats the choices of an earlier run, not its timing (default: a new one, printed)
+  --workers N        clients with a model each (default 4)
+  --contenders N     clients that work on the same rows (default 2)
+  --faults A,B,…     ${faultNames.join(', ')} (default: all; none: calm)
+  --slack N          multiplies the time limits, for slow or busy machines (default 1)
+  --log FILE         events and violations as JSON lines (default: soak-SEED.log in the temporary directory)
+  --help             this text`
+
+export interface Options {
+  readonly help: boolean
+  readonly minutes: number
+  readonly roundSeconds: number
+  readonly seed: number
+  readonly workers: number
+  readonly contenders: number
+  readonly faults: readonly string[]
+  readonly slack: number
+  readonly log: string | undefined
+}
+
+/** Throws an error that names the option. */
+export function readOptions(args: readonly string[]): Options {
+  const text = (fallback?: string) => ({ type: 'string' as const, ...(fallback && { default: fallback }) })
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      minutes: text('60'),
+      round: text('90'),
+      seed: text(),
+      workers: text('4'),
+      contenders: text('2'),
+      faults: text(faultNames.join()),
+      slack: text('1'),
+      log: text(),
+      help: { type: 'boolean', default: false },
+    },
+  })
+  const faults = values.faults === 'none' ? [] : (values.faults ?? '').split(',').filter(Boolean)
+  const unknown = faults.find((fault) => !faultNames.some((name) => name === fault))
+  if (unknown) throw new Error(`--faults: '${unknown}' is none of ${faultNames.join()}`)
+  return {
+    help: values.help,
+    minutes: positive('minutes', values.minutes),
+    roundSeconds: positive('round', values.round),
+    seed: values.seed === undefined ? randomInt(1, 2 ** 31) : positive('seed', values.seed),
+    workers: positive('workers', values.workers),
+    contenders: Number(values.contenders),
+    faults,
+    slack: positive('slack', values.slack),
+    log: values.log,
+  }
+}
+
+function positive(name: string, text: string | undefined): number {
+  const value = Number(text)
+  if (!(value > 0)) throw new Error(`--${name}: '${text}' is not a number above 0`)
+  return value
+}

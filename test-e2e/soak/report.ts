@@ -1,0 +1,102 @@
+import { appendFileSync } from 'node:fs'
+
+/** What must hold. A run in which one was never checked has failed, too. */
+export const rules = [
+  'an acknowledged write is read back through every gateway',
+  'what was deleted is not found again',
+  'a list by id shows what exists and nothing else',
+  'a client sees what its policies grant, at once at the gateway of the write',
+  'a private config reaches its identity alone',
+  'what is granted can be dialed',
+  'a session ends with its grant',
+  'a token is refused after its end',
+  'a valid request is not refused, and no failure is unexplained',
+  'every process recovers from a fault',
+  'at rest, gateways agree and rows equal the model',
+  'at rest, views equal the policies',
+  'at rest, every session has a grant',
+  'at rest, the integrity check finds nothing',
+] as const
+export type Rule = (typeof rules)[number]
+
+export interface Report {
+  readonly operations: () => number
+  operation(): void
+  /** One check of the rule that held. */
+  held(rule: Rule): void
+  violated(rule: Rule, facts: object): void
+  /** Milliseconds, by what they are of. */
+  observe(name: string, ms: number): void
+  /** Counts something that is neither right nor wrong. */
+  note(name: string): void
+  /** One line of the log file. */
+  log(event: string, facts?: object): void
+  violations(): number
+  /** Rules with their checks, latencies, notes; the last line counts rules: `N passed, N failed`. */
+  summary(): string
+}
+
+/**
+ * @param checked the rules that this run can check
+ * @param situation what to say beside each violation, such as the fault under way
+ */
+export function openReport(file: string, checked: readonly Rule[], situation: () => object): Report {
+  const checks = new Map<Rule, number>()
+  const violations = new Map<Rule, number>()
+  const times = new Map<string, number[]>()
+  const notes = new Map<string, number>()
+  let operations = 0
+
+  const log = (event: string, facts: object = {}): void =>
+    appendFileSync(file, `${JSON.stringify({ at: new Date().toISOString(), event, ...facts })}\n`)
+  const add = <K>(map: Map<K, number>, key: K): void => void map.set(key, (map.get(key) ?? 0) + 1)
+  const total = (): number => [...violations.values()].reduce((sum, count) => sum + count, 0)
+
+  return {
+    operations: () => operations,
+    operation: () => {
+      operations += 1
+    },
+    held: (rule) => add(checks, rule),
+    violated(rule, facts) {
+      add(violations, rule)
+      const line = JSON.stringify({ ...facts, ...situation() })
+      console.log(`VIOLATED ${rule}: ${line}`)
+      log('violated', { rule, facts, ...situation() })
+    },
+    observe(name, ms) {
+      const list = times.get(name) ?? []
+      times.set(name, list)
+      list.push(ms)
+    },
+    note: (name) => add(notes, name),
+    log,
+    violations: total,
+    summary() {
+      const lines = checked.map((rule) => {
+        const [held, broken] = [checks.get(rule) ?? 0, violations.get(rule) ?? 0]
+        const verdict = broken > 0 ? 'FAILED' : held > 0 ? 'passed' : 'FAILED (never checked)'
+        return `${verdict}  ${rule}: ${held} checks, ${broken} violations`
+      })
+      const latencies = [...times].map(([name, list]) => `${name}: ${percentiles(list)}`)
+      const counted = [...notes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, n]) => `${name} ${n}`)
+      const failed = lines.filter((line) => line.startsWith('FAILED')).length
+      return [
+        '',
+        ...lines,
+        '',
+        `${operations} operations; ${counted.join(', ')}`,
+        ...latencies,
+        '',
+        `${checked.length - failed} passed, ${failed} failed`,
+      ].join('\n')
+    },
+  }
+}
+
+function percentiles(list: number[]): string {
+  list.sort((a, b) => a - b)
+  const at = (share: number): number =>
+    Math.round(list[Math.min(list.length - 1, Math.floor(list.length * share))] ?? 0)
+  return `n ${list.length}, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, max ${at(1)} ms`
+}

@@ -1,0 +1,197 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Administrator } from './administrator.js'
+import type { Run } from './caller.js'
+import { differences, grants, type Model, type Row } from './model.js'
+import type { Random } from './random.js'
+import type { Rule } from './report.js'
+import type { Worker } from './worker.js'
+
+const AGREE = 'at rest, gateways agree and rows equal the model' satisfies Rule
+const VIEWS = 'at rest, views equal the policies' satisfies Rule
+const GRANTED = 'at rest, every session has a grant' satisfies Rule
+const INTEGRITY = 'at rest, the integrity check finds nothing' satisfies Rule
+
+const counted = [
+  'identities',
+  'services',
+  'service-policies',
+  'edge-router-policies',
+  'service-edge-router-policies',
+  'configs',
+  'sessions',
+  'api-sessions',
+  'edge-routers',
+  'enrollments',
+  'authenticators',
+] as const
+type Rows = Record<(typeof counted)[number], readonly Row[]>
+
+const SETTLE_MS = 2500
+const MOST_IDENTITIES = 40
+const CHECK_MS = 120_000
+
+/** Looks at everything while nobody works and no fault is under way. */
+export async function checkAtRest(
+  run: Run,
+  admin: Administrator,
+  workers: readonly Worker[],
+  random: Random,
+): Promise<void> {
+  await pause(SETTLE_MS)
+  const rows = await checkCounts(run, admin)
+  checkModels(run, rows, workers)
+  const network = networkOf(rows)
+  await checkViews(run, admin, network, random)
+  await checkClients(run, network, workers)
+  checkSessions(run, rows, network)
+  await checkIntegrity(run, admin)
+}
+
+async function checkCounts({ report }: Run, admin: Administrator): Promise<Rows> {
+  const found: Partial<Record<keyof Rows, readonly Row[]>> = {}
+  for (const kind of counted) {
+    const [one, two] = [await admin.all<Row>(0, kind), await admin.all<Row>(1, kind)]
+    const ids = (rows: readonly Row[]): string =>
+      rows
+        .map(({ id }) => id)
+        .sort()
+        .join()
+    const isWhole = new Set(one.rows.map(({ id }) => id)).size === one.total && two.rows.length === two.total
+    if (isWhole && ids(one.rows) === ids(two.rows)) report.held(AGREE)
+    else {
+      const lengths = {
+        rows: one.rows.length,
+        total: one.total,
+        there: two.rows.length,
+        thereTotal: two.total,
+      }
+      report.violated(AGREE, { kind, ...lengths })
+    }
+    found[kind] = one.rows
+  }
+  return found as Rows
+}
+
+function checkModels({ report }: Run, rows: Rows, workers: readonly Worker[]): void {
+  for (const worker of workers) {
+    if (worker.isUnsure()) continue
+    const own = (list: readonly Row[]) => list.filter(({ name }) => name.startsWith(`${worker.prefix}-`))
+    const found = differences(worker.model, {
+      identities: own(rows.identities),
+      services: own(rows.services),
+      'service-policies': own(rows['service-policies']),
+    })
+    if (found.length === 0) report.held(AGREE)
+    for (const difference of found) report.violated(AGREE, { difference })
+  }
+}
+
+type Network = Pick<Model, 'identities' | 'services' | 'policies'>
+
+function networkOf(rows: Rows): Network {
+  const subjects = (list: readonly Row[]) =>
+    new Map(list.map(({ id, name, roleAttributes }) => [id, { name, attributes: roleAttributes ?? [] }]))
+  return {
+    identities: subjects(rows.identities),
+    services: subjects(rows.services),
+    policies: new Map(
+      rows['service-policies'].map(({ id, name, type, semantic, identityRoles, serviceRoles }) => [
+        id,
+        {
+          name,
+          type: type === 'Bind' ? ('Bind' as const) : ('Dial' as const),
+          semantic: semantic ?? 'AnyOf',
+          identityRoles: identityRoles ?? [],
+          serviceRoles: serviceRoles ?? [],
+        },
+      ]),
+    ),
+  }
+}
+
+const wantedBy = (network: Network, identityId: string): string =>
+  [...network.services.keys()]
+    .filter((id) => grants(network, identityId, id))
+    .sort()
+    .join()
+
+const idsOf = (data: unknown): string =>
+  (Array.isArray(data) ? (data as readonly Row[]) : [])
+    .map(({ id }) => id)
+    .sort()
+    .join()
+
+async function checkViews(run: Run, admin: Administrator, network: Network, random: Random): Promise<void> {
+  const chosen = [...network.identities.keys()].filter(
+    () => random.int(network.identities.size) < MOST_IDENTITIES,
+  )
+  for (const id of chosen) {
+    const wanted = wantedBy(network, id)
+    for (const gateway of run.gateways.keys()) {
+      const linked = await admin.insist(gateway, 'GET', `/identities/${id}/services?limit=500`)
+      const found = idsOf(linked.data)
+      if (linked.status === 200 && found === wanted) run.report.held(VIEWS)
+      else run.report.violated(VIEWS, { identityId: id, gateway, wanted, found, status: linked.status })
+    }
+  }
+}
+
+async function checkClients(
+  { report, gateways }: Run,
+  network: Network,
+  workers: readonly Worker[],
+): Promise<void> {
+  for (const worker of workers) {
+    if (worker.isUnsure()) continue
+    for (const [identityId, endpoint] of worker.endpoints)
+      for (const gateway of gateways.keys()) {
+        const services = await endpoint.services(gateway)
+        if (!services) continue
+        const [wanted, found] = [wantedBy(network, identityId), idsOf(services)]
+        if (wanted === found) report.held(VIEWS)
+        else report.violated(VIEWS, { identityId, gateway, wanted, found, of: 'the client API' })
+      }
+  }
+}
+
+interface Session extends Row {
+  readonly identityId: string
+  readonly serviceId: string
+  readonly apiSessionId: string
+}
+
+function checkSessions({ report }: Run, rows: Rows, network: Network): void {
+  const apiSessions = new Set(rows['api-sessions'].map(({ id }) => id))
+  for (const session of rows.sessions as readonly Session[]) {
+    const { id, identityId, serviceId, apiSessionId, type } = session
+    const isGranted = grants(network, identityId, serviceId, type === 'Bind' ? 'Bind' : 'Dial')
+    if (isGranted && apiSessions.has(apiSessionId)) report.held(GRANTED)
+    else report.violated(GRANTED, { id, identityId, serviceId, type, isGranted })
+  }
+}
+
+interface Results {
+  readonly inProgress: boolean
+  readonly error: string | null
+  readonly results: readonly { readonly description: string }[] | null
+}
+
+async function checkIntegrity({ report }: Run, admin: Administrator): Promise<void> {
+  const started = await admin.insist(0, 'POST', '/database/check-data-integrity')
+  if (started.status !== 202)
+    return report.violated(INTEGRITY, { status: started.status, error: started.error })
+  const since = performance.now()
+  for (;;) {
+    await pause(100)
+    const { status, data } = await admin.insist(1, 'GET', '/database/data-integrity-results')
+    const results = data as Results
+    if (status === 200 && !results.inProgress) {
+      report.observe('integrity check', performance.now() - since)
+      const found = (results.results ?? []).map(({ description }) => description)
+      if (results.error || found.length > 0) report.violated(INTEGRITY, { error: results.error, found })
+      else report.held(INTEGRITY)
+      return
+    }
+    if (performance.now() - since > CHECK_MS) return report.violated(INTEGRITY, { status, hangs: true })
+  }
+}

@@ -1,0 +1,80 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { freePort } from '@overlay/launcher/testing'
+
+/** A TCP proxy in front of a server, to take the server away from its clients. */
+export interface TcpProxy extends AsyncDisposable {
+  readonly port: number
+  /** Ends all connections and refuses new ones. */
+  cut(): void
+  /** Keeps all connections open and passes nothing on. */
+  stall(): void
+  /** Passes everything on again, also what has arrived meanwhile. */
+  restore(): void
+}
+
+type State = 'open' | 'cut' | 'stalled'
+
+/** Listens on a free loopback port. */
+export async function startProxy(target: {
+  readonly host: string
+  readonly port: number
+}): Promise<TcpProxy> {
+  let state: State = 'open'
+  const sockets = new Set<Socket>()
+  const port = await freePort()
+
+  const track = (socket: Socket, end: () => void): void => {
+    sockets.add(socket)
+    if (state === 'stalled') socket.pause()
+    socket.on('error', () => socket.destroy())
+    socket.on('close', () => {
+      sockets.delete(socket)
+      end()
+    })
+  }
+  const forward = (from: Socket, to: Socket): void => {
+    from.on('data', (chunk) => {
+      if (!to.write(chunk)) from.pause()
+    })
+    to.on('drain', () => {
+      if (state === 'open') from.resume()
+    })
+    from.on('end', () => to.end())
+  }
+  const server = createServer({ noDelay: true, allowHalfOpen: true }, (client) => {
+    if (state === 'cut') {
+      client.destroy()
+      return
+    }
+    const upstream = connect({ ...target, noDelay: true, allowHalfOpen: true })
+    track(client, () => upstream.destroySoon())
+    track(upstream, () => client.destroySoon())
+    forward(client, upstream)
+    forward(upstream, client)
+    if (state === 'stalled') for (const socket of [client, upstream]) socket.pause()
+  })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port,
+    cut() {
+      state = 'cut'
+      for (const socket of sockets) socket.destroy()
+    },
+    stall() {
+      state = 'stalled'
+      for (const socket of sockets) socket.pause()
+    },
+    restore() {
+      state = 'open'
+      for (const socket of sockets) socket.resume()
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, 'close')
+      server.close()
+      for (const socket of sockets) socket.destroy()
+      await closed
+    },
+  }
+}

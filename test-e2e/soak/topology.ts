@@ -1,0 +1,98 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
+import { freePort, testBus, testPostgres } from '@overlay/launcher/testing'
+import { startProxy, type TcpProxy } from './tcp-proxy.js'
+
+/** The product with two replicas of each part, behind proxies of its Postgres and its bus. */
+export interface Topology extends AsyncDisposable {
+  readonly postgresUrl: string
+  readonly postgres: TcpProxy
+  readonly bus: TcpProxy
+  readonly product: Product
+  /** Resolves when every process calls itself ready; false when one does not within the time. */
+  recovered(ms: number): Promise<boolean>
+}
+
+export const administrator = { username: 'admin', password: 'correct horse' }
+
+export async function startTopology(say: (line: string) => void): Promise<Topology> {
+  const started: AsyncDisposable[] = []
+  const dispose = async (): Promise<void> => {
+    for (const one of started.reverse()) await one[Symbol.asyncDispose]()
+  }
+  try {
+    return { ...(await startAll(started, say)), [Symbol.asyncDispose]: dispose }
+  } catch (err) {
+    await dispose()
+    throw err
+  }
+}
+
+/** @param started what has to be stopped at the end, in the order of its start */
+async function startAll(
+  started: AsyncDisposable[],
+  say: (line: string) => void,
+): Promise<Omit<Topology, keyof AsyncDisposable>> {
+  const use = <T extends AsyncDisposable>(one: T): T => {
+    started.push(one)
+    return one
+  }
+  const database = use(await testPostgres('postgres'))
+  const broker = use(await testBus())
+  const postgres = use(await startProxy(endOf(database.url)))
+  const bus = use(await startProxy(endOf(broker.url)))
+  const home = await mkdtemp(join(tmpdir(), 'overlay-soak-'))
+  use({ [Symbol.asyncDispose]: () => rm(home, { recursive: true }) })
+
+  const settings = readLauncherSettings({
+    OVERLAY_HOME: home,
+    OVERLAY_ADDRESS: `localhost:${await freePort()}`,
+    OVERLAY_ADMIN_USERNAME: administrator.username,
+    OVERLAY_ADMIN_PASSWORD: administrator.password,
+    DATABASE_URL: through(database.url, postgres),
+    NATS_URL: through(broker.url, bus),
+  })
+  const two = { gateway: 2, identity: 2, pki: 2, policy: 2, sessions: 2 }
+  const product = await startProduct(settings, two, say)
+  use({ [Symbol.asyncDispose]: () => product.stop() })
+  return {
+    postgresUrl: database.url,
+    postgres,
+    bus,
+    product,
+    async recovered(ms) {
+      const late = performance.now() + ms
+      for (;;) {
+        const ready = await Promise.all(product.instances.map(({ ops }) => isReady(ops)))
+        if (ready.every(Boolean)) return true
+        if (performance.now() > late) return false
+        await pause(50)
+      }
+    },
+  }
+}
+
+const endOf = (url: string): { host: string; port: number } => {
+  const { hostname, port } = new URL(url)
+  return { host: hostname, port: Number(port) }
+}
+
+function through(url: string, { port }: TcpProxy): string {
+  const proxied = new URL(url)
+  proxied.hostname = '127.0.0.1'
+  proxied.port = String(port)
+  return proxied.href
+}
+
+const isReady = (opsAddress: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const request = get(`http://${opsAddress}/healthz/ready`, { agent: false, timeout: 2000 }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode === 200)
+    })
+    request.on('timeout', () => request.destroy()).on('error', () => resolve(false))
+  })
