@@ -1,11 +1,12 @@
-import { createWriteStream } from 'node:fs'
 import { hostname } from 'node:os'
+import { finished } from 'node:stream/promises'
 import { initIdentity } from '@overlay/identity/init'
 import { initPki } from '@overlay/pki/init'
 import { openLog } from '@overlay/platform'
 import type { Home } from './home.js'
+import { openLogFile } from './log-file.js'
 import type { Service } from './schemas.js'
-import type { LauncherSettings } from './settings.js'
+import { type LauncherSettings, logLimits } from './settings.js'
 
 export interface Initialized {
   readonly caPem: string
@@ -25,7 +26,8 @@ export async function initialize(
   urlOf: (service: Service) => string,
 ): Promise<Initialized> {
   const { address, adminPassword, adminUsername, logLevel, logFormat } = settings
-  const destination = createWriteStream(home.path('launcher.log'), { flags: 'a', mode: 0o600 })
+  const file = openLogFile(home.path('launcher.log'), logLimits(settings))
+  const destination = file.input()
   const log = openLog('launcher', { level: logLevel, format: logFormat, destination })
   const [{ caPem }, admin] = await Promise.all([
     initPki({
@@ -42,6 +44,7 @@ export async function initialize(
       log,
     }),
   ])
-  destination.end()
+  await finished(destination.end())
+  await file.close()
   return { caPem, admin }
 }

@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { type Account, isReachable } from './account.js'
 import { commandOf } from './command-of.js'
+import { type LogLimits, openLogFile } from './log-file.js'
 import { type Running, startTied } from './tied-process.js'
 
 export interface PostgresOptions {
@@ -13,7 +14,10 @@ export interface PostgresOptions {
   readonly directory: string // holds data and log; made if missing
   readonly port: number
   readonly password?: string // absent: lets in everybody on this machine and does not wait for the disk; for tests
+  readonly logs?: LogLimits
 }
+
+const testLogs: LogLimits = { maxBytes: 16 * 1024 * 1024, files: 2 }
 
 export interface Postgres extends Running {
   readonly url: string
@@ -39,7 +43,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
       args: flags(options, data),
       account,
       readyWords: 'ready to accept connections',
-      logFile: join(directory, 'postgres.log'),
+      log: openLogFile(join(directory, 'postgres.log'), options.logs ?? testLogs),
     }),
   )
   const credentials = password === undefined ? user : `${user}:${password}`

@@ -4,12 +4,13 @@ import { startBalancer } from './balancer.js'
 import { type Home, openHome } from './home.js'
 import { type Initialized, initialize } from './initialize.js'
 import { type Kept, keepRunning } from './keep-running.js'
+import { openLogFile } from './log-file.js'
 import { startNode, untilReady } from './node-process.js'
 import { whyNotFree } from './ports.js'
 import { type Instance, planInstances, type Scale } from './processes.js'
 import { prepareAndMigrate, rolesIn, type Service } from './schemas.js'
 import { type OwnServer, ownBus, ownPostgres } from './servers.js'
-import type { LauncherSettings } from './settings.js'
+import { type LauncherSettings, logLimits } from './settings.js'
 
 export { readLauncherSettings } from './settings.js'
 
@@ -62,7 +63,7 @@ async function start(
     return url
   }
   const [ownerUrl, natsUrl] = await all([
-    settings.databaseUrl ?? own('postgres', ownPostgres(home, say)),
+    settings.databaseUrl ?? own('postgres', ownPostgres(home, logLimits(settings), say)),
     settings.natsUrl ?? own('bus', ownBus(say)),
   ])
 
@@ -80,7 +81,7 @@ async function start(
   say('keys, certificates, administrator')
 
   const instances = await planInstances({ settings, scale, secrets: home.secrets, natsUrl, urlOf })
-  const processes = await startProcesses(instances, home, say, stops)
+  const processes = await startProcesses(instances, settings, home, say, stops)
   const gateways = instances.filter(({ part }) => part === 'gateway').map(({ listen }) => listen)
   if (gateways.length > 1) {
     const balancer = await startBalancer(listen, gateways.map(splitAddress))
@@ -99,16 +100,19 @@ async function keepForOwner(home: Home, { admin, caPem }: Initialized): Promise<
 /** All at once: each waits for what it needs. */
 async function startProcesses(
   instances: readonly Instance[],
+  settings: LauncherSettings,
   home: Home,
   say: Say,
   stops: Stops,
 ): Promise<Map<string, Kept>> {
   const processes = new Map<string, Kept>()
   const failed = new AbortController()
+  const limits = logLimits(settings)
+  const silenceMs = settings.silenceSeconds * 1000
   const startOne = async (instance: Instance): Promise<void> => {
     const { name, part } = instance
     const logFile = home.path(`${name}.log`)
-    const start = () => startNode(instance, logFile)
+    const start = () => startNode(instance, { log: () => openLogFile(logFile, limits, say), silenceMs })
     const first = await start()
     const keep = (kept: Kept): void => void processes.set(name, kept)
     keep({ pid: () => first.pid, stop: first.stop }) // whoever cannot even start is not started again

@@ -11,11 +11,11 @@ import { migrateTo, prepareSchemas } from '@overlay/platform/migrate'
 import { type Home, openHome } from './home.js'
 import { migrationsOf, rolesIn, services } from './schemas.js'
 import { ownPostgres } from './servers.js'
-import type { LauncherSettings } from './settings.js'
+import { type LauncherSettings, logLimits } from './settings.js'
 
 /** Reads a snapshot into an empty database. All is looked at before anything is written. */
 export async function restoreSnapshot(
-  settings: Pick<LauncherSettings, 'databaseUrl' | 'home'>,
+  settings: Pick<LauncherSettings, 'databaseUrl' | 'home' | 'logMib' | 'logFiles'>,
   directory: string,
   say: (line: string) => void,
 ): Promise<void> {
@@ -28,7 +28,8 @@ export async function restoreSnapshot(
   const home = await openHome(settings.home)
   try {
     await requireKeySecret(directory, manifest, home)
-    const own = settings.databaseUrl === undefined ? await ownPostgres(home, say) : undefined
+    const own =
+      settings.databaseUrl === undefined ? await ownPostgres(home, logLimits(settings), say) : undefined
     try {
       await restore(settings.databaseUrl ?? own?.url ?? '', { directory, manifest }, home, say)
     } finally {

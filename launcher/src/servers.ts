@@ -3,6 +3,7 @@ import { accountFor, sharedCache } from './account.js'
 import { startBroker } from './broker.js'
 import { databaseDirectory, type Home } from './home.js'
 import { keepRunning } from './keep-running.js'
+import type { LogLimits } from './log-file.js'
 import { findNatsServer, startNatsServer } from './nats-server.js'
 import { freePort } from './ports.js'
 import { startPostgres } from './postgres.js'
@@ -16,7 +17,11 @@ export interface OwnServer {
 }
 
 /** With a database for the product alone; the URL is its owner's. */
-export async function ownPostgres(home: Home, say: (line: string) => void): Promise<OwnServer> {
+export async function ownPostgres(
+  home: Home,
+  logs: LogLimits,
+  say: (line: string) => void,
+): Promise<OwnServer> {
   const account = await accountFor(home.path('postgres'))
   const directory = await databaseDirectory(home, account)
   const binaries = await findPostgres(account, sharedCache(home.directory))
@@ -28,6 +33,7 @@ export async function ownPostgres(home: Home, say: (line: string) => void): Prom
       directory,
       port,
       password: home.secrets.postgresPassword,
+      logs,
     })
   const first = await start()
   const { stop } = keepRunning(first, start, say)

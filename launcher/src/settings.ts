@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
 import { processSettings, readSettings, setting, splitAddress, type Values } from '@overlay/platform/settings'
+import type { LogLimits } from './log-file.js'
 import { projectRoot } from './project-root.js'
 
 export const launcherSettings = {
@@ -43,6 +44,21 @@ export const launcherSettings = {
   ),
   logLevel: processSettings.logLevel,
   logFormat: processSettings.logFormat,
+  logMib: setting.number('OVERLAY_LOG_MIB', 'Size at which a log file is set aside', {
+    min: 1,
+    max: 1 << 20,
+    default: 16,
+  }),
+  logFiles: setting.number('OVERLAY_LOG_FILES', 'Log files that are kept of each process', {
+    min: 2,
+    max: 1000,
+    default: 5,
+  }),
+  silenceSeconds: setting.number(
+    'OVERLAY_SILENCE_SECONDS',
+    'A process that does not answer for so long is killed and started again; 0: never, for debuggers',
+    { min: 6, max: 86_400, orZero: true, default: 30 },
+  ),
 }
 
 export type LauncherSettings = Omit<Values<typeof launcherSettings>, 'listen'> & { readonly listen: string }
@@ -52,6 +68,14 @@ export function readLauncherSettings(env: NodeJS.ProcessEnv): LauncherSettings {
   const home = env.OVERLAY_HOME ? resolve(values.home) : join(projectRoot, values.home)
   return { ...values, home, listen: values.listen ?? listenFor(values.address) }
 }
+
+export const logLimits = ({
+  logMib,
+  logFiles,
+}: Pick<LauncherSettings, 'logMib' | 'logFiles'>): LogLimits => ({
+  maxBytes: logMib * 1024 * 1024,
+  files: logFiles,
+})
 
 function listenFor(address: string): string {
   const { host, port } = splitAddress(address)

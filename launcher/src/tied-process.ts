@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
 import { basename } from 'node:path'
 import type { Account } from './account.js'
+import type { LogFile } from './log-file.js'
 
 export interface Program {
   readonly path: string
   readonly args: readonly string[]
   readonly account?: Account
   readonly readyWords: string // what it writes to standard error when it is ready
-  readonly logFile?: string
+  readonly log?: LogFile
 }
 
 /** A server of this machine that runs. */
@@ -26,7 +26,7 @@ const patienceMs = 10_000
 const untilPipeEnds = '(read -r _ <&3 || kill -INT $$) >/dev/null 2>&1 & exec "$@" 3<&-'
 
 /** Starts a program that is not ours so that it ends when this process ends, however that ends. */
-export async function startTied({ path, args, account, readyWords, logFile }: Program): Promise<Running> {
+export async function startTied({ path, args, account, readyWords, log }: Program): Promise<Running> {
   const child = spawn('/bin/sh', ['-c', untilPipeEnds, 'sh', path, ...args], {
     ...account,
     // no locale of the host, and no working directory that the account may not enter
@@ -45,7 +45,7 @@ export async function startTied({ path, args, account, readyWords, logFile }: Pr
     life.end('\n') // nothing to stop any more, and the process id may soon be another's
     return `${basename(path)} ended with ${signal ?? `code ${code}`}`
   })
-  if (logFile) errors.pipe(createWriteStream(logFile, { flags: 'a', mode: 0o600 }))
+  if (log) errors.pipe(log.input()).once('close', () => log.close())
   let said = ''
   const ready = new Promise<boolean>((resolve) => {
     const listen = (chunk: Buffer): void => {

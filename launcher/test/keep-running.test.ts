@@ -4,14 +4,15 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { commandOf } from '../src/command-of.js'
 import { keepRunning } from '../src/keep-running.js'
-import { startNode, untilReady } from '../src/node-process.js'
+import { openLogFile } from '../src/log-file.js'
+import { type NodeOptions, startNode, untilReady } from '../src/node-process.js'
 import { freePort } from '../src/ports.js'
 import type { Instance } from '../src/processes.js'
 
 test('starts a process again when it was killed', async () => {
-  const { instance, log } = await program(server)
+  const { instance, options } = await program(server)
   const lines: string[] = []
-  const start = () => startNode(instance, log)
+  const start = () => startNode(instance, options)
   const kept = keepRunning(await start(), start, (line) => lines.push(line))
   const never = new AbortController().signal
   await untilReady(instance, never)
@@ -25,9 +26,9 @@ test('starts a process again when it was killed', async () => {
 })
 
 test('pauses longer each time that a process ends at once', async () => {
-  const { instance, log } = await program('process.exit(3)')
+  const { instance, options } = await program('process.exit(3)')
   const lines: string[] = []
-  const start = () => startNode(instance, log)
+  const start = () => startNode(instance, options)
   const kept = keepRunning(await start(), start, (line) => lines.push(line))
   await expect.poll(() => lines.length, { timeout: 5000 }).toBe(3)
   await kept.stop()
@@ -35,21 +36,43 @@ test('pauses longer each time that a process ends at once', async () => {
 })
 
 test('a process has its settings, writes to its log, and is asked to stop before it is made to', async () => {
-  const { instance, log } = await program(
-    `console.log(process.env.WORD); process.on('SIGTERM', () => { console.log('bye'); process.exit(0) }); ${server}`,
+  const { instance, log, options } = await program(
+    `console.log(process.env.WORD); process.on('SIGTERM', () => { console.error('bye'); process.exit(0) }); ${server}`,
   )
-  const running = await startNode({ ...instance, env: { ...instance.env, WORD: 'hello' } }, log)
+  const running = await startNode({ ...instance, env: { ...instance.env, WORD: 'hello' } }, options)
   await untilReady(instance, new AbortController().signal)
   await running.stop()
-  expect(await readFile(log, 'utf8')).toBe('hello\nbye\n')
+  expect(await readFile(log, 'utf8')).toBe('hello\n/healthz/ready\nbye\n')
   expect(await running.ended).toBe('example ended with code 0')
+})
+
+test('starts a process again when it runs and does not answer', async () => {
+  const { instance, log, options } = await program(server)
+  const lines: string[] = []
+  const start = () => startNode(instance, { ...options, silenceMs: 600 })
+  const kept = keepRunning(await start(), start, (line) => lines.push(line))
+  const never = new AbortController().signal
+  await expect.poll(() => readFile(log, 'utf8').catch(() => ''), { timeout: 30_000 }).toContain('live')
+  const stopped = kept.pid()
+  process.kill(stopped, 'SIGSTOP')
+  await expect.poll(() => kept.pid(), { timeout: 30_000 }).not.toBe(stopped)
+  await untilReady(instance, never)
+  await kept.stop()
+  expect(lines[0]).toBe('example did not answer for 0.6 s and was killed; starting it again in 0.1 s')
+})
+
+test('a process that has not answered yet is left alone', async () => {
+  const { instance, log, options } = await program(`setTimeout(() => console.log('waited'), 1000)`)
+  const running = await startNode(instance, { ...options, silenceMs: 60 })
+  expect(await running.ended).toBe('example ended with code 0')
+  expect(await readFile(log, 'utf8')).toBe('waited\n')
 })
 
 const server = `
   import { createServer } from 'node:http'
-  createServer((_, answer) => answer.end()).listen(process.env.PORT, '127.0.0.1')`
+  createServer(({ url }, answer) => answer.end(() => console.log(url))).listen(process.env.PORT, '127.0.0.1')`
 
-async function program(source: string): Promise<{ instance: Instance; log: string }> {
+async function program(source: string): Promise<{ instance: Instance; log: string; options: NodeOptions }> {
   const directory = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   onTestFinished(() => rm(directory, { recursive: true }))
   const entry = join(directory, 'example.mjs')
@@ -64,5 +87,7 @@ async function program(source: string): Promise<{ instance: Instance; log: strin
     ops: address,
     listen: address,
   } as const
-  return { instance, log: join(directory, 'example.log') }
+  const log = join(directory, 'example.log')
+  const options = { log: () => openLogFile(log, { maxBytes: 1024, files: 3 }), silenceMs: 0 }
+  return { instance, log, options }
 }
