@@ -8,6 +8,7 @@ export const faultNames = [
   'kill-part',
   'pause',
   'backends',
+  'postgres-crash',
   'postgres-cut',
   'postgres-stall',
   'bus-cut',
@@ -19,7 +20,7 @@ const parts = ['gateway', 'identity', 'pki', 'policy', 'sessions'] as const
 
 /** Each makes its fault, lets it last, and takes back what it can. Returns what was hit. */
 export function faultsOf(topology: Topology, random: Random): Record<FaultName, () => Promise<string>> {
-  const { product, postgres, bus, postgresUrl } = topology
+  const { product, postgres, bus, server } = topology
   const processes = (): [string, number][] => [...product.processes].map(([name, kept]) => [name, kept.pid()])
   const one = (): [string, number] => random.pick(processes()) ?? nothing()
 
@@ -49,7 +50,12 @@ export function faultsOf(topology: Topology, random: Random): Record<FaultName, 
       return `${name} ${ms} ms`
     },
     async backends() {
-      return `${await endSomeBackends(postgresUrl)} connections`
+      return `${await endSomeBackends(server.url)} connections`
+    },
+    async 'postgres-crash'() {
+      await server.stop('SIGKILL')
+      await server.start()
+      return 'Postgres'
     },
     'postgres-cut': () => away(postgres, 'cut', 2000 + random.int(3000)),
     'postgres-stall': () => away(postgres, 'stall', 2000 + random.int(3000)),

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
-import { freePort, testBus, testPostgres } from '@overlay/launcher/testing'
+import { freePort, type TestPostgres, testBus, testPostgres } from '@overlay/launcher/testing'
 import { startProxy, type TcpProxy } from './tcp-proxy.js'
 
 /** The product with two replicas of each part, behind proxies of its Postgres and its bus. */
 export interface Topology extends AsyncDisposable {
-  readonly postgresUrl: string
+  readonly server: TestPostgres
   readonly postgres: TcpProxy
   readonly bus: TcpProxy
   readonly product: Product
@@ -41,9 +41,9 @@ async function startAll(
     started.push(one)
     return one
   }
-  const database = use(await testPostgres('postgres'))
+  const server = use(await testPostgres('postgres'))
   const broker = use(await testBus())
-  const postgres = use(await startProxy(endOf(database.url)))
+  const postgres = use(await startProxy(endOf(server.url)))
   const bus = use(await startProxy(endOf(broker.url)))
   const home = await mkdtemp(join(tmpdir(), 'overlay-soak-'))
   use({ [Symbol.asyncDispose]: () => rm(home, { recursive: true }) })
@@ -53,14 +53,14 @@ async function startAll(
     OVERLAY_ADDRESS: `localhost:${await freePort()}`,
     OVERLAY_ADMIN_USERNAME: administrator.username,
     OVERLAY_ADMIN_PASSWORD: administrator.password,
-    DATABASE_URL: through(database.url, postgres),
+    DATABASE_URL: through(server.url, postgres),
     NATS_URL: through(broker.url, bus),
   })
   const two = { gateway: 2, identity: 2, pki: 2, policy: 2, sessions: 2 }
   const product = await startProduct(settings, two, say)
   use({ [Symbol.asyncDispose]: () => product.stop() })
   return {
-    postgresUrl: database.url,
+    server,
     postgres,
     bus,
     product,

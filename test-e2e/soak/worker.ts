@@ -42,7 +42,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
   const attributes = (): string[] =>
     random.coin(0.1) ? [] : ['a', 'b', 'c'].filter(() => random.coin(0.4)).map((one) => `${prefix}-${one}`)
   const roles = (ids: Iterable<string>): string[] => {
-    const some = ['a', 'b', 'c'].filter(() => random.coin(0.5)).map((one) => `#${prefix}-${one}`)
+    const some = ['a', 'b', 'c'].filter(() => random.coin(0.6)).map((one) => `#${prefix}-${one}`)
     const id = random.coin(0.3) ? random.pick(ids) : undefined
     return id === undefined ? some : [...some, `@${id}`]
   }
@@ -234,7 +234,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
       return
     }
     report.held(DIALED)
-    if (random.coin(0.6)) await revoke(endpoint, granted, type, create)
+    if (random.coin(0.4)) await revoke(endpoint, granted, type, create)
   }
 
   async function revoke(
@@ -271,7 +271,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
   const steps: readonly Step[] = [
     [12, () => model.identities.size < 14, createIdentity],
     [10, () => model.services.size < 8, createService],
-    [12, () => model.policies.size < 6, createPolicy],
+    [12, () => model.policies.size < 8, createPolicy],
     [10, () => true, async () => (await patchSubject('identities')) && checkViews()],
     [8, () => true, async () => (await patchSubject('services')) && checkViews()],
     [6, () => true, patchPolicy],
@@ -279,7 +279,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     [4, () => model.services.size > 4, deleteService],
     [5, () => model.identities.size > 8, deleteIdentity],
     [10, () => names.size > 0, override],
-    [16, () => endpoints.size > 0, dial],
+    [22, () => endpoints.size > 0, dial],
     [6, () => endpoints.size > 0, logOut],
     [
       3,
