@@ -11,12 +11,21 @@ export interface Sink {
   readonly kinds: readonly string[]
   /** Changes may wait for others for so long, unless somebody waits for them. */
   readonly gatherMs: number
+  /** While it takes a load, old and new rows are mixed: it stands nowhere. */
+  readonly mixesLoads: boolean
   /** From an earlier run; undefined: it has nothing and wants all rows. */
   start(): Promise<Position | undefined>
-  /** All rows, as they were at `upto` or later, in place of what it had at `known`. */
-  replace(rows: readonly Change[], upto: Position, known: Position | undefined): Promise<Position | undefined>
+  /** All rows in place of what it had at `known`. */
+  replace(load: Load, known: Position | undefined): Promise<Position | undefined>
   /** What comes after its position, without gaps. */
   take(changes: readonly Change[], upto: Position): Promise<Position | undefined>
+}
+
+/** All rows, as they were at `upto` or later. */
+export interface Load {
+  readonly upto: Position
+  /** To be read once; throws when the owner does not tell all of them. */
+  readonly pages: AsyncIterable<readonly Change[]>
 }
 
 export interface Follower extends AsyncDisposable {
@@ -96,17 +105,16 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
 
   async function load(): Promise<void> {
     const [turn, askedAt] = [waiting.begin(), performance.now()]
-    const rows: Change[] = []
-    let upto: Position | undefined
-    let complete = false
-    for await (const message of audible(LOAD_SILENCE_MS, (signal) => source.load(sink.kinds, signal))) {
-      upto ??= message.upto
-      complete = !message.more
-      for (const row of message.changes) rows.push(row)
-    }
-    const from = upto
-    if (!from || !complete) throw new Error('load ended early')
-    await inTurn(() => move(() => sink.replace(rows, from, applied)))
+    let from: Position | undefined
+    await inTurn(async () => {
+      const known = applied ?? (await sink.start())
+      const messages = audible(LOAD_SILENCE_MS, (signal) => source.load(sink.kinds, signal))
+      for await (const load of loadOf(messages)) {
+        from = load.upto
+        if (sink.mixesLoads) applied = undefined
+        await move(() => sink.replace(load, known))
+      }
+    })
     outdated = false
     if (same(applied, from)) {
       hear(askedAt)
@@ -222,6 +230,28 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
       stop.abort()
       await Promise.all([running, pulling])
     },
+  }
+}
+
+/** One load, or none where it throws: the stream is closed however it is used. */
+async function* loadOf(messages: AsyncIterable<Changes>): AsyncIterable<Load> {
+  const reading = messages[Symbol.asyncIterator]()
+  const ended = (): Error => new Error('load ended early')
+  try {
+    const { value: first } = (await reading.next()) as IteratorResult<Changes, undefined>
+    if (!first?.upto) throw ended()
+    yield { upto: first.upto, pages: pagesOf(first) }
+  } finally {
+    await reading.return?.()
+  }
+
+  async function* pagesOf(first: Changes): AsyncIterable<readonly Change[]> {
+    for (let message: Changes | undefined = first; ; ) {
+      if (message.changes.length > 0) yield message.changes
+      if (!message.more) return
+      message = ((await reading.next()) as IteratorResult<Changes, undefined>).value
+      if (!message) throw ended()
+    }
   }
 }
 

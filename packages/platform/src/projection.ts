@@ -1,5 +1,6 @@
 import type { Change, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { breather } from './breathe.js'
 import type { Bus } from './bus.js'
 import { startFollower } from './follower.js'
 import type { Source } from './source.js'
@@ -16,16 +17,24 @@ export interface Projection extends AsyncDisposable {
   confirm(signal: AbortSignal): Promise<void>
 }
 
-/** What is kept of the rows. Both functions are synchronous: readers never see half of a load. */
+/** What is kept of the rows. */
 export interface Memory {
   readonly kinds: readonly string[]
-  /** Forgets everything; all rows follow in one `apply`. */
-  reset(): void
-  /** In order. A row may come again as it already is. */
+  /** In order, and at once: readers never see half of a message. A row may come again as it already is. */
   apply(changes: readonly Change[], upto: Position): void
+  /** A load begins. It may end early, and another begin. */
+  load(): MemoryLoad
+}
+
+/** The process does other things between these calls, but no change is applied. Nobody trusts the memory meanwhile. */
+export interface MemoryLoad {
+  add(rows: readonly Change[], upto: Position): void
+  /** All rows were added: what was not among them is gone. */
+  end(upto: Position): void | Promise<void>
 }
 
 const TRUST_MS = 2000
+const ROWS_AT_ONCE = 10
 const PUSH_MS = 50 // by then the owner has pushed what a hint announced
 
 /** Loads from the owner, then follows. In the background: returns before the first load. */
@@ -48,10 +57,18 @@ export async function openProjection(
     {
       kinds: memory.kinds,
       gatherMs: 0,
+      mixesLoads: true,
       start: async () => undefined,
-      async replace(rows, upto) {
-        memory.reset()
-        memory.apply(rows, upto)
+      async replace({ upto, pages }) {
+        const load = memory.load()
+        const breathe = breather()
+        for await (const rows of pages) {
+          for (let from = 0; from < rows.length; from += ROWS_AT_ONCE) {
+            load.add(rows.slice(from, from + ROWS_AT_ONCE), upto)
+            await breathe()
+          }
+        }
+        await load.end(upto)
         return upto
       },
       async take(changes, upto) {

@@ -39,10 +39,15 @@ async function network() {
     remoteSource('identity', remote(ChangeServiceService, peers)),
     {
       kinds: ['identities'],
-      reset: () => ids.clear(),
       apply(changes) {
         for (const { id } of changes) ids.add(id)
       },
+      load: () => ({
+        add(rows) {
+          for (const { id } of rows) ids.add(id)
+        },
+        end: () => undefined,
+      }),
     },
     { bus: streams.bus, log },
   )

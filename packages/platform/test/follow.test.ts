@@ -40,9 +40,9 @@ const noting = (before: (changes: readonly Change[]) => Promise<void> = async ()
     await before(changes)
     return []
   },
-  async reload(tx, changes) {
+  async reload(tx, rows) {
     await tx.query(sql`delete from effect`)
-    await note(tx, changes)
+    for await (const page of rows.pages('identities')) await note(tx, page)
     return []
   },
 })
@@ -70,6 +70,30 @@ test('the first start loads all rows, then every change takes effect once and in
   const last = await write(history, told('a'), { ...told('b'), kind: 'others' }, told('c', null))
   await one.reach(last, soon())
   expect(await noted()).toEqual([0, last.number - 2, last.number])
+})
+
+test('a load of any number of rows takes effect in pages, and nothing of it stays', async () => {
+  const ids = numbersTo(1201).map((n) => `${n}`.padStart(5, '0'))
+  source = localSource(history, {
+    async *identities() {
+      for (const id of ids) yield { id, json: { id } }
+    },
+  })
+  const pages: number[] = []
+  const one = await start({
+    ...noting(),
+    async reload(tx, rows) {
+      for await (const page of rows.pages('identities')) {
+        pages.push(page.length)
+        await note(tx, page)
+      }
+      await tx.query(sql`delete from effect where entity_id not in (${rows.ids('identities')})`)
+      return []
+    },
+  })
+  await one.reach(await history.head(), soon())
+  expect([await noted(), pages]).toEqual([ids.map(() => 0), [500, 500, 201]])
+  expect(await countOf(streams.admin, sql`sessions.loaded_row`)).toBe(0)
 })
 
 test('what a crash interrupts is repeated whole, and nothing else', async () => {

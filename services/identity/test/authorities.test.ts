@@ -1,3 +1,4 @@
+import { withLoaded } from '@overlay/platform'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { authorityEffects } from '../src/events/authorities.js'
@@ -269,7 +270,7 @@ test('a load takes away what belongs to authorities that it lacks, and no other 
   const reload = (...rows: ReturnType<typeof changeOf>[]) =>
     one.history.write(system(), async (tx) => ({
       result: undefined,
-      changes: await authorityEffects.reload(tx, rows, upto),
+      changes: await withLoaded(tx, [rows], (loaded) => authorityEffects.reload(tx, loaded, upto)),
     }))
   await reload(changeOf(staying.id, staying.row))
   await expect(logIn(leaf)).rejects.toMatchObject(refused)

@@ -60,12 +60,13 @@ export async function openService(options: ServiceOptions): Promise<Service> {
 
   const grants = openGrants({ ...options, now, keyring })
   const ahead = { granted: openAhead(), ended: openAhead() }
+  const names = namesFrom(options.viewers)
   const followed = {
-    identity: follow(history, sources.identity, identityEffects(grants, ahead), log),
-    sessions: follow(history, sources.sessions, sessionsEffects(grants), log),
+    identity: follow(history, sources.identity, identityEffects(grants, names, ahead), log),
+    sessions: follow(history, sources.sessions, sessionsEffects(grants, names), log),
   }
   const renewing = startRenewing(options)
-  const creating = { history, grants, names: namesFrom(options.viewers), now }
+  const creating = { history, grants, names, now }
   const queued = boundedQueue({
     name: 'signing',
     running: options.enrollmentsRunning,

@@ -1,7 +1,8 @@
 import { createPublicKey, randomUUID, verify, X509Certificate } from 'node:crypto'
+import { withLoaded } from '@overlay/platform'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityEffects } from '../src/events/effects.js'
+import { identityEffects, sessionsEffects } from '../src/events/effects.js'
 import { context, faultOf, noWish, type Pki, startPki } from './network.js'
 import { newCsr } from './openssl.js'
 
@@ -108,9 +109,10 @@ test('a token whose claim has run out may be claimed anew, but what the owner ha
   expect(await rowOf(id)).toBeUndefined()
 })
 
-test('a load ends what its rows know nothing of, or know to be redeemed', async () => {
-  const [gone, redeemed, living] = [await pki.wish({}), await pki.wish({}), await pki.wish({})]
-  await pki.history.db.query(sql`update enrollment set created_at = now() - interval '2 hours'`)
+test('a load ends what belongs to nobody any more, or is redeemed, and no enrollment of one who is too new for it', async () => {
+  const [gone, ended, redeemed] = [await pki.wish({}), await pki.wish({}), await pki.wish({})]
+  const [living, young] = [await pki.wish({}), await pki.wish({})]
+  await pki.entities.delete({ kind: 'enrollments', id: ended.id }, context)
   const row = (kind: string, id: string, json: object) => ({
     kind,
     id,
@@ -128,10 +130,35 @@ test('a load ends what its rows know nothing of, or know to be redeemed', async 
     row('identities', living.identityId, {}),
     row('authenticators', 'a1', { enrollmentId: redeemed.id }),
   ]
-  const { reload } = identityEffects(grants)
+  const names = async (_: string, ids: readonly string[]) =>
+    new Map(ids.filter((id) => id === young.identityId).map((id) => [id, id]))
+  const { reload } = identityEffects(grants, names)
   const upto = { timeline: '', number: 0 }
-  await pki.history.db.transaction(undefined, (tx) => reload(tx, rows, upto))
+  await pki.history.db.transaction(undefined, (tx) =>
+    withLoaded(tx, [rows], (loaded) => reload(tx, loaded, upto)),
+  )
   expect([await rowOf(gone.id), await rowOf(redeemed.id)]).toEqual([undefined, undefined])
+  expect([(await rowOf(living.id))?.id, (await rowOf(young.id))?.id]).toEqual([living.id, young.id])
+  const { rows: remembered } = await pki.history.db.query(
+    sql`select from ended_enrollment where owner_id = any(${[gone.identityId, ended.identityId]})`,
+  )
+  expect(remembered).toEqual([])
+})
+
+test('a load ends what belongs to routers that are gone', async () => {
+  const [gone, living] = [await pki.routerWish('erott'), await pki.routerWish('trott')]
+  const { reload } = sessionsEffects(
+    {
+      made: () => Promise.reject(new Error('no wish')),
+      remade: () => Promise.reject(new Error()),
+      forCa: () => Promise.reject(new Error()),
+    },
+    async (_, ids) => new Map(ids.filter((id) => id === living.routerId).map((id) => [id, id])),
+  )
+  await pki.history.db.transaction(undefined, (tx) =>
+    withLoaded(tx, [], (loaded) => reload(tx, loaded, { timeline: '', number: 0 })),
+  )
+  expect(await rowOf(gone.id)).toBeUndefined()
   expect((await rowOf(living.id))?.id).toBe(living.id)
 })
 

@@ -79,9 +79,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     'posture-data': () => postureDataTold(history.db),
   }
   const engine = await startEngine({ ...options, ...sources, loaders })
+  const names = namesFrom(viewers)
   const followed = {
-    identity: follow(history, sources.identity, identityEffects, log),
-    sessions: follow(history, sources.sessions, routerEffects, log),
+    identity: follow(history, sources.identity, identityEffects(names), log),
+    sessions: follow(history, sources.sessions, routerEffects(names), log),
   }
   const lapses = startTellingLapses(history, engine)
   const kinds = [
@@ -97,7 +98,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       servicePolicySeams(engine.state, (context) => current(engine, context)),
     ),
   ]
-  const own = entities(entityService(history, kinds, namesFrom(viewers)), engine)
+  const own = entities(entityService(history, kinds, names), engine)
   return {
     engine,
     entities: own,

@@ -86,6 +86,38 @@ test('an authorization that waits for what does not come is a 503', async () => 
   await expect(authorize(alice, service, { context })).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
+test('nobody is judged by a part of a load', async () => {
+  const { alice, service } = await wiki()
+  let finish = (): void => undefined
+  const held = new Promise<void>((resolve) => {
+    finish = resolve
+  })
+  const { source } = network.identity
+  const starting = await network.replica({
+    identity: {
+      ...source,
+      async *load(kinds, signal) {
+        for await (const message of source.load(kinds, signal)) {
+          yield message
+          if (message.changes.length > 0) await held
+        }
+      },
+    },
+  })
+  const lost = () =>
+    starting.policy.findLost(
+      { held: [{ identityId: alice, serviceId: service, access: Access.ACCESS_DIAL, apiSessionId: '' }] },
+      as({}),
+    )
+  await expect(lost()).rejects.toMatchObject({ code: 'TIMEOUT' })
+  await expect(starting.policy.getHeader({ identityId: alice }, as({}))).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+  })
+  finish()
+  await starting.engine.confirm(AbortSignal.timeout(5000))
+  expect((await lost()).lost).toEqual([false])
+})
+
 test('lost accesses are named, also of what exists no more; an admin keeps its own', async () => {
   const { alice, service, dial, staff } = await wiki()
   await network.identity.put('root', { isAdmin: true, roleAttributes: [staff] })

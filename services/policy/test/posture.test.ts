@@ -1,3 +1,4 @@
+import { withLoaded } from '@overlay/platform'
 import { Access, type Context, type Positions } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { identityEffects } from '../src/events/identity.js'
@@ -166,7 +167,10 @@ test('after a load only those codes count that its rows tell of', async () => {
   })
   const passed = async (...rows: ReturnType<typeof row>[]) => {
     const upto = { timeline: '', number: 0 }
-    await policy.history.db.transaction(undefined, (tx) => identityEffects.reload(tx, rows, upto))
+    const { reload } = identityEffects(async (_, ids) => new Map(ids.map((id) => [id, id])))
+    await policy.history.db.transaction(undefined, (tx) =>
+      withLoaded(tx, [rows], (loaded) => reload(tx, loaded, upto)),
+    )
     const shown = parsed((await policy.policy.getPostureData({ identityId: who.alice }, admin)).json)
     const { apiSessionPostureData } = shown as {
       apiSessionPostureData: Record<string, { mfa: { passedMfa: boolean } }>

@@ -1,4 +1,9 @@
+import { withLoaded } from '@overlay/platform'
+import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { nothingSaid } from '../src/domain/posture/data.js'
+import { identityEffects } from '../src/events/identity.js'
+import { routerEffects } from '../src/events/routers.js'
 import { admin, as, type Network, openNetwork, type Replica } from './network.js'
 
 let network: Network
@@ -233,6 +238,34 @@ test('roles name what exists, and lose what goes', async () => {
   const after = await policy.get('service-policies', policyId)
   expect(after.serviceRoles).toEqual(['#web', `@${other}`])
   expect(after.updatedAt).toBe(before.updatedAt)
+})
+
+test('a load takes away what is left of identities and routers that were deleted unheard', async () => {
+  const gone = `gone${Math.random()}`
+  await network.identity.put('stays', { isAdmin: false })
+  await network.identity.put(gone, { isAdmin: false })
+  await network.sessions.put(gone, {})
+  const id = await policy.create(
+    'edge-router-policies',
+    named({ semantic: 'AllOf', identityRoles: ['@stays', `@${gone}`], edgeRouterRoles: [`@${gone}`] }),
+  )
+  const { db } = policy.history
+  await db.query(
+    sql`insert into posture_data (identity_id, data) values (${gone}, ${JSON.stringify(nothingSaid)})`,
+  )
+  const names = async (_: string, ids: readonly string[]) =>
+    new Map(ids.filter((one) => one !== gone).map((one) => [one, one]))
+  for (const effects of [identityEffects(names), routerEffects(names)])
+    await policy.history.write(admin, async (tx) => ({
+      result: undefined,
+      changes: await withLoaded(tx, [], (rows) => effects.reload(tx, rows, { timeline: '', number: 0 })),
+    }))
+  expect(await policy.get('edge-router-policies', id)).toMatchObject({
+    identityRoles: ['@stays'],
+    edgeRouterRoles: null,
+  })
+  const { rows } = await db.query(sql`select from posture_data where identity_id = ${gone}`)
+  expect(rows).toEqual([])
 })
 
 test('an identity or router that goes is named by no policy any more', async () => {

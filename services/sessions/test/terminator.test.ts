@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { withLoaded } from '@overlay/platform'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
@@ -31,7 +32,11 @@ async function follow({ db, services }: Routers, how: 'apply' | 'reload', rows: 
   const names = async (_: string, ids: readonly string[]) =>
     new Map(ids.flatMap((id) => (services.has(id) ? [[id, services.get(id) ?? '']] : [])))
   const effects = policyEffects({ findLost: async () => ({ lost: [] }) }, names)
-  return db.transaction(undefined, (tx) => effects[how](tx, rows, upto))
+  return db.transaction(undefined, (tx) =>
+    how === 'apply'
+      ? effects.apply(tx, rows, upto)
+      : withLoaded(tx, [rows], (loaded) => effects.reload(tx, loaded, upto)),
+  )
 }
 
 test('a terminator shows service and router, and never its secret', async () => {

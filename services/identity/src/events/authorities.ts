@@ -15,8 +15,8 @@ export const authorityEffects: Effects = {
   },
 
   async reload(tx, rows) {
-    await keepCas(tx, rows)
-    return forgetCas(tx, sql`<> all(${rows.map(({ id }) => id)})`)
+    for await (const page of rows.pages('cas')) await keepCas(tx, page)
+    return forgetCas(tx, sql`not in (${rows.ids('cas')})`)
   },
 }
 

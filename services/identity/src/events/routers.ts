@@ -30,9 +30,9 @@ export const routerEffects: Effects = {
   },
 
   async reload(tx, rows) {
-    const tunnelers = rows.filter(({ json }) => toldIn(json)?.isTunnelerEnabled).map(({ id }) => id)
-    const own = await removeRouterIdentities(tx, sql`id <> all(${tunnelers})`)
-    for (const { id, json } of rows) own.push(...(await follow(tx, id, toldIn(json))))
+    const own = await removeRouterIdentities(tx, sql`id not in (${rows.ids('edge-routers')})`)
+    for await (const page of rows.pages('edge-routers'))
+      for (const { id, json } of page) own.push(...(await follow(tx, id, toldIn(json))))
     return own
   },
 }

@@ -1,4 +1,4 @@
-import type { Projection } from '@overlay/platform'
+import type { MemoryLoad, Projection } from '@overlay/platform'
 import type { Change, Context } from '@overlay/rpc'
 
 /** Which config types exist, as policy tells it. */
@@ -12,22 +12,36 @@ const everything = 'all'
 export interface Names {
   readonly byId: Map<string, string>
   apply(changes: readonly Change[]): void
-  reset(): void
+  load(): MemoryLoad
 }
 
 export function configTypeNames(): Names {
   const byId = new Map<string, string>()
   return {
     byId,
-    reset: () => byId.clear(),
     apply(changes) {
       for (const { id, json } of changes) {
         if (json.length === 0) byId.delete(id)
-        else byId.set(id, (JSON.parse(Buffer.from(json).toString()) as { name: string }).name)
+        else byId.set(id, nameIn(json))
+      }
+    },
+    load() {
+      const loaded = new Map<string, string>()
+      return {
+        add(rows) {
+          for (const { id, json } of rows) loaded.set(id, nameIn(json))
+        },
+        end() {
+          byId.clear()
+          for (const [id, name] of loaded) byId.set(id, name)
+        },
       }
     },
   }
 }
+
+const nameIn = (json: Change['json']): string =>
+  (JSON.parse(Buffer.from(json).toString()) as { readonly name: string }).name
 
 export function configTypes(
   { byId }: Names,

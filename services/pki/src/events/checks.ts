@@ -36,14 +36,14 @@ export function checksOf({ history, names, grants, sources, followed, log }: Che
       {
         source: sources.identity,
         following: followed.identity,
-        ...identityEffects(grants),
+        ...identityEffects(grants, names),
         kinds: ['authenticators'],
       },
       log,
     ),
     copies(
       history,
-      { source: sources.sessions, following: followed.sessions, ...sessionsEffects(grants) },
+      { source: sources.sessions, following: followed.sessions, ...sessionsEffects(grants, names) },
       log,
     ),
     ...ownerKinds.flatMap((kind) => {

@@ -1,12 +1,13 @@
-import type { Effects, RowChange, Tx } from '@overlay/platform'
+import { type Effects, goneSince, type Loaded, type Names, type RowChange, type Tx } from '@overlay/platform'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
 import { noWish } from '../domain/enrollment.js'
 import {
   endEnrollments,
-  endOfAllBut,
   endOfOwners,
   endOfRouterBut,
   insertEnrollments,
+  namedOwners,
+  type OwnerKind,
 } from '../store/enrollments.js'
 import type { Grants } from '../store/grants.js'
 import type { Ahead } from './ahead.js'
@@ -21,9 +22,6 @@ interface Told {
 
 const toldBy = ({ json }: Change): Told | undefined =>
   json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as Told) : undefined
-
-/** Rows of a load have no time of their own. What is younger than this may belong to something newer than the load. */
-const beforeTheLoad = (): Date => new Date(Date.now() - 3_600_000)
 
 /** What a change of identity means here. */
 interface Step {
@@ -57,6 +55,7 @@ function runsOf(changes: readonly Change[]): readonly (readonly Step[])[] {
  */
 export function identityEffects(
   grants: Grants,
+  names: Names,
   ahead?: { readonly granted: Ahead; readonly ended: Ahead },
 ): Effects {
   const take = async (tx: Tx, run: readonly Step[]): Promise<readonly RowChange[]> => {
@@ -88,14 +87,16 @@ export function identityEffects(
     },
     apply,
     async reload(tx, rows) {
-      const living = rows.filter(({ kind }) => kind === 'identities').map(({ id }) => id)
-      return [...(await apply(tx, rows)), ...(await endOfAllBut(tx, living, beforeTheLoad()))]
+      const own: RowChange[] = []
+      for (const kind of ['identities', 'authenticators'])
+        for await (const page of rows.pages(kind)) own.push(...(await apply(tx, page)))
+      return [...own, ...(await endOfGone(tx, names, 'identities', rows))]
     },
   }
 }
 
 /** A router that has not enrolled has the one enrollment that it names, all others have none. */
-export function sessionsEffects(grants: Grants): Effects {
+export function sessionsEffects(grants: Grants, names: Names): Effects {
   const follow = async (
     tx: Tx,
     { id, kind }: Change,
@@ -106,13 +107,34 @@ export function sessionsEffects(grants: Grants): Effects {
     const made = await grants.made(wishOf(id, told.enrollmentId, told.isEdge !== false))
     return [...(await endOfRouterBut(tx, id, made.id)), ...(await insertEnrollments(tx, [made]))]
   }
-  const apply: Effects['apply'] = async (tx, changes) => {
+  const apply = async (tx: Tx, changes: readonly Change[]): Promise<readonly RowChange[]> => {
     const own: RowChange[] = []
     for (const change of changes) own.push(...(await follow(tx, change, toldBy(change))))
     return own
   }
-  return { kinds: ['edge-routers', 'transit-routers'], apply, reload: apply }
+  return {
+    kinds: routerKinds,
+    apply,
+    async reload(tx, rows) {
+      const own: RowChange[] = []
+      for (const kind of routerKinds) {
+        for await (const page of rows.pages(kind)) own.push(...(await apply(tx, page)))
+        own.push(...(await endOfGone(tx, names, kind, rows)))
+      }
+      return own
+    },
+  }
 }
+
+const routerKinds = ['edge-routers', 'transit-routers'] as const
+
+const endOfGone = async (
+  tx: Tx,
+  names: Names,
+  kind: OwnerKind,
+  rows: Loaded,
+): Promise<readonly RowChange[]> =>
+  endOfOwners(tx, kind, await goneSince(tx, names, kind, rows, namedOwners(kind)))
 
 const wishOf = (routerId: string, id: string, isEdge: boolean): EnrollmentWish =>
   isEdge

@@ -148,13 +148,10 @@ export async function endOfOwners(
   return changes
 }
 
-/** Of identities that are not among these, as far as they were made before. */
-export const endOfAllBut = (
-  tx: Tx,
-  identityIds: readonly string[],
-  before: Date,
-): Promise<readonly RowChange[]> =>
-  end(tx, sql`identity_id <> all(${identityIds}) and created_at < ${before}`)
+/** Selects the ids of the owners that are named here. */
+export const namedOwners = (kind: OwnerKind): Sql => sql`
+  select ${ownerColumns[kind]} as id from enrollment where ${ownerColumns[kind]} is not null
+   union select owner_id from ended_enrollment where owner_kind = ${kind}`
 
 /** Another token and another end. */
 export async function renewEnrollment(

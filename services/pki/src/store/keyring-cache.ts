@@ -26,7 +26,7 @@ export async function openKeys(history: History, secret: string, bus: Bus, log: 
   }
   const memory = {
     kinds: ['keys'],
-    reset: forget,
+    load: () => ({ add: forget, end: forget }),
     apply: (changes: readonly unknown[]) => {
       if (changes.length > 0) forget()
     },

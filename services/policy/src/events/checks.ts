@@ -37,7 +37,7 @@ export function checksOf({ history, names, sources, followed, log }: Checked): r
   const grounds = { history, names, followed }
   return [
     heard(followed),
-    copies(history, { source: sources.sessions, following: followed.sessions, ...routerEffects }, log),
+    copies(history, { source: sources.sessions, following: followed.sessions, ...routerEffects(names) }, log),
     // codes of second factors that were given
     copies(
       history,

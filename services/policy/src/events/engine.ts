@@ -8,7 +8,7 @@ import {
   type Projection,
   type Source,
 } from '@overlay/platform'
-import type { Context, Positions } from '@overlay/rpc'
+import { type Context, Fault, type Positions } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { isSame } from '../domain/bitset.js'
 import type { FedKind } from '../domain/changes.js'
@@ -30,6 +30,8 @@ export interface Engine extends AsyncDisposable {
   confirmOwn(signal: AbortSignal): Promise<void>
   /** The same, of the streams that can take access away, unless it was so a moment ago. */
   vouch(signal: AbortSignal): Promise<void>
+  /** All that access depends on has been loaded once. */
+  hasLoaded(): boolean
   /** Access is as its owners had it within the last two seconds. */
   trusted(): boolean
   /** In milliseconds; 0: nothing has changed. */
@@ -86,6 +88,7 @@ export async function startEngine({
   })
 
   const places: Record<string, { timeline: string; number: number }> = {}
+  const loading = new Set<string>() // at the start nothing is loaded
   const isBegun = (): boolean => timed.every((schema) => places[schema])
   const viewed = new Set<string>()
 
@@ -108,6 +111,7 @@ export async function startEngine({
         })
       },
       applied(upto) {
+        loading.delete(schema)
         const hadBegun = isBegun()
         places[schema] = { timeline: upto.timeline, number: upto.number }
         const { policy, identity: identities } = places
@@ -118,6 +122,7 @@ export async function startEngine({
         tell(hadBegun && viewed.size <= NAMED ? [...viewed] : 'all')
         viewed.clear()
       },
+      loading: () => void loading.add(schema),
     })
 
   const own = memoryOf('policy', ownKinds)
@@ -131,6 +136,9 @@ export async function startEngine({
     await openProjection(sessions, routers, options),
   ]
   const bySchema = new Map(projections.map((projection) => [projection.schema, projection]))
+  /** Who is asked about access waits for the end of a load. Without routers there is no session, so those need not. */
+  const isTorn = (schema: string): boolean =>
+    loading.has(schema) || (timed.includes(schema) && !places[schema])
 
   const confirm = async (schemas: readonly string[], signal: AbortSignal): Promise<void> => {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)])
@@ -142,17 +150,23 @@ export async function startEngine({
     state,
     positions: () => ({ ...places }),
     async reach(positions, signal) {
-      const missing = Object.entries(positions).filter(([schema, { timeline, number }]) => {
-        const place = places[schema]
-        return bySchema.has(schema) && !(place?.timeline === timeline && place.number >= number)
+      const missing = projections.filter(({ schema }) => {
+        const [place, wanted] = [places[schema], positions[schema]]
+        if (isTorn(schema)) return wanted !== undefined || timed.includes(schema)
+        return wanted && !(place?.timeline === wanted.timeline && place.number >= wanted.number)
       })
       if (missing.length === 0) return
       const limited = AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)])
-      await Promise.all(missing.map(([schema, position]) => bySchema.get(schema)?.reach(position, limited)))
+      const reach = (one: Projection): Promise<void> => {
+        const wanted = positions[one.schema]
+        return wanted ? one.reach(wanted, limited) : one.confirm(limited)
+      }
+      await Promise.all(missing.map(reach))
     },
     confirm: (signal) => confirm([...bySchema.keys()], signal),
     confirmOwn: (signal) => confirm(['policy'], signal),
     vouch: async (signal) => (trusted() ? undefined : confirm(timed, signal)),
+    hasLoaded: isBegun,
     trusted,
     lastChangeAtMs: updates.of,
     namesOf: (kind) => names.get(kind) ?? new Map(),
@@ -167,9 +181,17 @@ export async function startEngine({
   }
 }
 
-/** For lists: when the wait is over in vain they answer from what there is. */
-export const orWhatThereIs = (wait: Promise<void>): Promise<void> => answerAnyway('policy', wait)
+/** For lists: when the wait is over in vain they answer from what there is, but never from a part of the first load. */
+export async function orWhatThereIs(engine: Pick<Engine, 'hasLoaded'>, wait: Promise<void>): Promise<void> {
+  await answerAnyway('policy', wait)
+  if (!engine.hasLoaded()) throw new Fault('UNAVAILABLE')
+}
 
-/** For lists. Clients see what went through their gateway; admins see what the owners had when they asked. */
+/**
+ * For lists. Clients see what went through their gateway; admins see what the owners had when they asked, and rows of
+ * this schema before the others are loaded.
+ */
 export const current = (engine: Engine, { caller, positions, signal }: Context): Promise<void> =>
-  orWhatThereIs(caller.isAdmin ? engine.confirm(signal) : engine.reach(positions, signal))
+  caller.isAdmin
+    ? answerAnyway('policy', engine.confirm(signal))
+    : orWhatThereIs(engine, engine.reach(positions, signal))

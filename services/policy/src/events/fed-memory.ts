@@ -1,4 +1,4 @@
-import type { Memory } from '@overlay/platform'
+import { breather, type Memory } from '@overlay/platform'
 import type { Change, Position } from '@overlay/rpc'
 import { changes as engineChanges, type FedKind } from '../domain/changes.js'
 import type { Effect } from '../domain/effect.js'
@@ -8,8 +8,10 @@ import { decode, isFed } from './rows.js'
 export interface Listener {
   /** One change is in the engine; what it led to is valid until the next. `upto` ends its message. */
   followed(effect: Effect, change: Change, upto: Position): void
-  /** A message is in the engine. The first one has all rows: nobody has seen anything before. */
-  applied(upto: Position, isFirst: boolean): void
+  /** A message is in the engine, or a whole load. */
+  applied(upto: Position): void
+  /** A load begins: until `applied`, old rows and new ones are mixed. */
+  loading(): void
 }
 
 export interface FedMemory extends Memory {
@@ -17,13 +19,11 @@ export interface FedMemory extends Memory {
 }
 
 /**
- * Feeds the rows of one stream to the engine. A load that replaces what is known is fed as the difference, so that
- * nobody's view changes unnoticed.
+ * Feeds the rows of one stream to the engine. A load that replaces what is known is fed row by row over the old ones,
+ * and what did not come again is removed at its end, so that nobody's view changes unnoticed.
  */
 export function fedMemory(state: State, kinds: readonly FedKind[], listener: Listener): FedMemory {
   const names = new Map(kinds.map((kind) => [kind as string, new Map<string, string>()]))
-  let isFirst = true
-  let outdated: { readonly kind: string; readonly id: string }[] = []
 
   function feed<K extends FedKind>(kind: K, change: Change, upto: Position): void {
     const { id } = change
@@ -37,18 +37,35 @@ export function fedMemory(state: State, kinds: readonly FedKind[], listener: Lis
   return {
     kinds,
     names,
-    reset() {
-      outdated = [...names].flatMap(([kind, ids]) => [...ids.keys()].map((id) => ({ kind, id })))
-    },
     apply(changes, upto) {
-      const loaded = new Set(outdated.length > 0 ? changes.map(({ kind, id }) => `${kind} ${id}`) : [])
-      const gone = outdated.filter(({ kind, id }) => !loaded.has(`${kind} ${id}`))
-      outdated = []
       for (const change of changes) if (isFed(change.kind)) feed(change.kind, change, upto)
-      const nothing = { json: Buffer.alloc(0), atMs: 0, number: 0 }
-      for (const row of gone) if (isFed(row.kind)) feed(row.kind, { ...row, ...nothing }, upto)
-      listener.applied(upto, isFirst)
-      isFirst = false
+      listener.applied(upto)
+    },
+    load() {
+      listener.loading()
+      const seen = [...names].map(([kind, ids]) => ({ kind, ids, loaded: new Set<string>() }))
+      const mayBeGone = new Map(seen.filter(({ ids }) => ids.size > 0).map((one) => [one.kind, one.loaded]))
+      return {
+        add(rows, upto) {
+          for (const row of rows) {
+            mayBeGone.get(row.kind)?.add(row.id)
+            if (isFed(row.kind)) feed(row.kind, row, upto)
+          }
+        },
+        async end(upto) {
+          const breathe = breather()
+          for (const { kind, ids, loaded } of seen) {
+            if (!mayBeGone.has(kind) || !isFed(kind)) continue
+            for (const id of ids.keys()) {
+              if (!loaded.has(id)) feed(kind, { kind, id, ...nothing }, upto)
+              await breathe()
+            }
+          }
+          listener.applied(upto)
+        },
+      }
     },
   }
 }
+
+const nothing = { json: Buffer.alloc(0), atMs: 0, number: 0 }

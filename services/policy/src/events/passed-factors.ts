@@ -1,4 +1,4 @@
-import type { RowChange, Tx } from '@overlay/platform'
+import type { Loaded, RowChange, Tx } from '@overlay/platform'
 import type { Change } from '@overlay/rpc'
 import { withMfa } from '../domain/posture/data.js'
 import { allPostureData, changePosture, postureDataOfAll } from '../store/posture-data.js'
@@ -20,10 +20,14 @@ export function passedIn({ kind, json }: Change): Passed | undefined {
 }
 
 /** After a load: what its rows do not say any more counts no more. */
-export async function notePassedAnew(tx: Tx, rows: readonly Change[]): Promise<RowChange[]> {
-  const passed = rows.filter((row) => passedIn(row)?.mfaPassedAt)
-  const own = await notePassed(tx, passed)
-  const ids = new Set(passed.map(({ id }) => id))
+export async function notePassedAnew(tx: Tx, rows: Loaded): Promise<RowChange[]> {
+  const own: RowChange[] = []
+  const ids = new Set<string>()
+  for await (const page of rows.pages(PASSING)) {
+    const passed = page.filter((row) => passedIn(row)?.mfaPassedAt)
+    own.push(...(await notePassed(tx, passed)))
+    for (const { id } of passed) ids.add(id)
+  }
   for await (const { id: identityId, data } of allPostureData(tx)) {
     for (const [id, { passedMfaAt }] of Object.entries(data.apiSessions)) {
       if (passedMfaAt === undefined || ids.has(id)) continue

@@ -1,11 +1,21 @@
 import { edgeRouterPolicy } from '@overlay/model'
-import { changeOf, columnsOf, type Effects, type RowChange, rowOf, type Tx } from '@overlay/platform'
+import {
+  changeOf,
+  columnsOf,
+  type Effects,
+  goneSince,
+  type Names,
+  type RowChange,
+  rowOf,
+  type Tx,
+} from '@overlay/platform'
 import type { Change } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
+import { idsInRoles } from '../store/drop-role.js'
 import { dropAll, goneIn } from './removed-entities.js'
 
 /** A tunneling router reaches itself by a policy of its own; a router that is gone is named by no policy. */
-export const routerEffects: Effects = {
+export const routerEffects = (names: Names): Effects => ({
   kinds: ['edge-routers'],
 
   async apply(tx, changes) {
@@ -15,14 +25,15 @@ export const routerEffects: Effects = {
     return [...own, ...(await dropAll(tx, 'edge-routers', goneIn(changes)))]
   },
 
-  // roles that are left over select nobody: ids are not given twice
   async reload(tx, rows) {
-    const tunnelers = rows.filter(({ json }) => isTunneler(json)).map(({ id }) => id)
-    const own = await removeSystemPolicies(tx, sql`id <> all(${tunnelers})`)
-    for (const id of tunnelers) own.push(...(await keep(tx, id)))
-    return own
+    const own = await removeSystemPolicies(tx, sql`id not in (${rows.ids('edge-routers')})`)
+    for await (const page of rows.pages('edge-routers'))
+      for (const { id, json } of page)
+        own.push(...(isTunneler(json) ? await keep(tx, id) : await removeSystemPolicies(tx, sql`id = ${id}`)))
+    const gone = await goneSince(tx, names, 'edge-routers', rows, idsInRoles('edge-routers'))
+    return [...own, ...(await dropAll(tx, 'edge-routers', gone))]
   },
-}
+})
 
 const isTunneler = (json: Change['json']): boolean =>
   json.length > 0 &&

@@ -35,7 +35,7 @@ export function policyService(
 ): Methods<PolicyServiceService> {
   const { state } = engine
   const known = async (identityId: string, { signal }: Context): Promise<void> => {
-    await orWhatThereIs(engine.confirm(signal))
+    await orWhatThereIs(engine, engine.confirm(signal))
     if (!engine.namesOf('identities').has(identityId)) throw notFound('identity', identityId)
   }
   /** Of those in which endpoints of the identity said something. Asked only when there are many. */
@@ -60,7 +60,7 @@ export function policyService(
       }
       let { passing, refusals } = judged()
       if (passing.length === 0) {
-        await orWhatThereIs(engine.confirmOwn(signal)) // what was said a moment ago may not be here yet
+        await orWhatThereIs(engine, engine.confirmOwn(signal)) // what was said a moment ago may not be here yet
         ;({ passing, refusals } = judged())
       }
       if (passing.length === 0) throw await refusedFor(history, engine, asked, { serviceId, type }, refusals)
@@ -72,7 +72,7 @@ export function policyService(
     },
 
     async getHeader({ identityId }, { positions, signal }) {
-      await orWhatThereIs(engine.reach(positions, signal))
+      await orWhatThereIs(engine, engine.reach(positions, signal))
       return {
         lastChangeAtMs: engine.lastChangeAtMs(identityId),
         positions: engine.positions(),
@@ -83,7 +83,7 @@ export function policyService(
     watchHeaders: (_request, { signal }) => watchHeaders(engine, signal),
 
     async getCommonRouters({ pairs }, { positions, signal }) {
-      await orWhatThereIs(engine.reach(positions, signal))
+      await orWhatThereIs(engine, engine.reach(positions, signal))
       const routers = pairs.map(({ identityId, serviceId }) => ({
         ids: commonRouters(state, identityId, serviceId),
       }))
@@ -103,7 +103,7 @@ export function policyService(
     },
 
     async getPolicyAdvice({ identityId, serviceId }, context) {
-      await orWhatThereIs(engine.confirm(context.signal))
+      await orWhatThereIs(engine, engine.confirm(context.signal))
       const advice = await policyAdvice(engine, routers, identityId, serviceId, context)
       return { json: Buffer.from(JSON.stringify(advice)) }
     },

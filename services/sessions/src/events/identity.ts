@@ -31,8 +31,7 @@ export const identityEffects = (policy: AskPolicy): Effects => ({
   },
 
   async reload(tx, rows, upto) {
-    const live = idsOf(rows, 'api-sessions', false)
-    const ended = await endSessions(tx, sql`api_session_id <> all(${live})`)
+    const ended = await endSessions(tx, sql`api_session_id not in (${rows.ids('api-sessions')})`)
     return [...ended, ...(await endLost(tx, policy, sql`true`, { identity: upto }))]
   },
 })

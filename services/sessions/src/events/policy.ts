@@ -21,12 +21,11 @@ export const policyEffects = (policy: AskPolicy, names: Names): Effects => ({
   },
 
   async reload(tx, rows, upto) {
-    const services = of('services', rows)
     await tx.query(sql`delete from known_service`)
-    await nameServices(tx, services)
+    for await (const services of rows.pages('services')) await nameServices(tx, services)
     // one that is younger than the load is not among its rows
     const missing = await tx.query<{ id: string }>(sql`
-      select distinct service_id as id from terminator where service_id <> all(${services.map(({ id }) => id)})`)
+      select distinct service_id as id from terminator where service_id not in (${rows.ids('services')})`)
     const ids = missing.rows.map(({ id }) => id)
     const living = await names('services', ids, ownContext(AbortSignal.timeout(30_000)))
     const gone = ids.filter((id) => !living.has(id))
