@@ -1,7 +1,7 @@
 import { goTime } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { ALICE, sessionFor } from '../testing/fakes.js'
-import { sessionJson, sessionOf } from './session.js'
+import { expiryText, sessionJson, sessionOf } from './session.js'
 
 test.each([
   [Date.UTC(2026, 0, 1, 10, 0, 0, 123), '2026-01-01 10:00:00.123 +0000 UTC'],
@@ -19,4 +19,11 @@ test('what moves with time is added to what does not', () => {
     cachedLastActivityAt: '2026-01-02T00:00:00.000Z',
     expirationSeconds: 1800,
   })
+})
+
+test('a session expires no later than its lifetime ends', () => {
+  const now = Date.UTC(2026, 0, 1)
+  const session = sessionOf(sessionFor(ALICE, { endsInMs: 60_000 }), now)
+  expect(JSON.parse(sessionJson(session))).toMatchObject({ expiresAt: '2026-01-01T00:01:00.000Z' })
+  expect(expiryText(session)).toBe('2026-01-01 00:01:00 +0000 UTC')
 })

@@ -10,6 +10,8 @@ export interface Session {
   readonly isPartial: boolean
   readonly caller: Caller
   readonly timeoutSeconds: number
+  /** By the clock of this gateway: when it ends whatever its use. */
+  readonly endsAtMs: number
   readonly createdAtMs: number
   /** Members of the wire shape that do not move with time. */
   readonly json: Buffer
@@ -33,6 +35,7 @@ export function sessionOf(session: ApiSession, now: number): Session {
     isPartial,
     caller: { identityId, apiSessionId: id, isAdmin, configTypes },
     timeoutSeconds: session.timeoutSeconds,
+    endsAtMs: session.endsInMs > 0 ? now + session.endsInMs : Number.POSITIVE_INFINITY,
     createdAtMs: session.createdAtMs,
     json,
     position,
@@ -44,12 +47,16 @@ export function sessionOf(session: ApiSession, now: number): Session {
 
 /** wire: Go's print form of a time, not RFC 3339. */
 export function expiryText(session: Session): string {
-  const { storedActivityMs, timeoutSeconds, expiry } = session
+  const { storedActivityMs, expiry } = session
   if (expiry?.storedMs === storedActivityMs) return expiry.text
-  const text = goTime(storedActivityMs + timeoutSeconds * 1000)
+  const text = goTime(expiresAtMs(session))
   session.expiry = { storedMs: storedActivityMs, text }
   return text
 }
+
+/** After so long without use, or at the end of the lifetime if that is sooner. */
+const expiresAtMs = ({ storedActivityMs, timeoutSeconds, endsAtMs }: Session): number =>
+  Math.min(storedActivityMs + timeoutSeconds * 1000, endsAtMs)
 
 /** The session in wire shape: what moves with time is added to what does not. */
 export function sessionJson(session: Session): string {
@@ -59,7 +66,7 @@ export function sessionJson(session: Session): string {
     updatedAt: at(Math.max(createdAtMs, storedActivityMs)),
     lastActivityAt: at(storedActivityMs),
     cachedLastActivityAt: at(Math.max(usedAtMs, storedActivityMs)),
-    expiresAt: at(storedActivityMs + timeoutSeconds * 1000),
+    expiresAt: at(expiresAtMs(session)),
     expirationSeconds: timeoutSeconds,
   }
   return `${json.toString().trimEnd().slice(0, -1)},${JSON.stringify(moving).slice(1)}`

@@ -118,6 +118,17 @@ test('a session that was idle for longer than its time is asked for again', asyn
   expect(asked.length).toBe(2)
 })
 
+test('a session that has reached its lifetime is asked for again, however much it is used', async () => {
+  answer = async () => sessionFor(ALICE, { endsInMs: 60_000 })
+  await sessions.find(ALICE)
+  now += 59_999
+  expect(sessions.find(ALICE)).not.toBeInstanceOf(Promise)
+  now += 1
+  expect(sessions.known(ALICE)).toBeUndefined()
+  answer = () => Promise.reject(new Fault('UNAUTHORIZED'))
+  await expect(sessions.find(ALICE)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+})
+
 test('activity is told in batches, once, with the last time', async () => {
   await sessions.find(ALICE)
   now += 5000

@@ -50,7 +50,7 @@ export function openSessions(options: SessionsOptions): Sessions {
 
   /** Nothing that could have ended it, through this gateway or another, can have been missed. */
   function valid(session: Session, at: number): boolean {
-    if (at - session.usedAtMs > session.timeoutSeconds * 1000) return false
+    if (at - session.usedAtMs > session.timeoutSeconds * 1000 || at >= session.endsAtMs) return false
     const source = followed()
     if (!source.trusted()) return false
     const wanted = own.positions()[SCHEMA]

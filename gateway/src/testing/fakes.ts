@@ -43,6 +43,7 @@ export function sessionFor(token: string, more: Partial<ApiSession> = {}): ApiSe
     createdAtMs: Date.UTC(2026, 0, 1),
     lastActivityAtMs: Date.UTC(2026, 0, 1),
     timeoutSeconds: 1800,
+    endsInMs: 0,
     position: undefined,
     ...more,
   }

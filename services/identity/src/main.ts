@@ -21,8 +21,8 @@ import {
 } from '@overlay/rpc'
 import { authorityEffects } from './events/authorities.js'
 import { checksOf } from './events/checks.js'
-import { startEndingIdleSessions } from './events/idle-sessions.js'
 import { routerEffects } from './events/routers.js'
+import { startReapingSessions } from './events/session-reaper.js'
 import { openAuthorities } from './rpc/authorities.js'
 import { configTypeNames, configTypes } from './rpc/config-types.js'
 import { entities } from './rpc/entities.js'
@@ -69,9 +69,12 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
     settled: settling(history, [pki.changes, policy.changes, sessions.changes]),
     others: { pki: pki.entities, sessions: sessions.entities },
   })
-  const timeoutSeconds = settings.sessionMinutes * 60
+  const lifetimes = {
+    timeoutSeconds: settings.sessionMinutes * 60,
+    lifetimeSeconds: settings.sessionLifetimeMinutes * 60,
+  }
   await using routersFollowed = follow(history, sessions.source, routerEffects, log)
-  await using _idle = startEndingIdleSessions(history, timeoutSeconds * 1000, log)
+  await using _reaping = startReapingSessions(history, lifetimes, log)
   const loaders = loadersOf(db, [identity, authenticator, authPolicy, apiSession])
   const followed = { sessions: routersFollowed, pki: authoritiesFollowed }
   const maintenance = grounds.maintenance(
@@ -103,7 +106,7 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
     ...parts,
     configTypes: configTypes(names, projection),
     entities: own,
-    timeoutSeconds,
+    lifetimes,
     keySecret: settings.keySecret,
     issuer: settings.totpIssuer,
     factorSettled: settling(history, [policy.changes]),

@@ -15,6 +15,11 @@ export const identitySettings = {
     'After so long without use an API session ends',
     { min: 1, max: 525_600, default: 30 },
   ),
+  sessionLifetimeMinutes: setting.number(
+    'OVERLAY_SESSION_LIFETIME_MINUTES',
+    'An API session ends after so long whatever its use; 0: no limit',
+    { max: 525_600, default: 0 },
+  ),
   snapshotMinutes: setting.number('OVERLAY_SNAPSHOT_MINUTES', 'How long a database snapshot may take', {
     min: 1,
     max: 1440,

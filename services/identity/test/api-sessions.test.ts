@@ -1,7 +1,7 @@
 import { noQuery } from '@overlay/platform'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { endIdleSessions } from '../src/store/api-sessions.js'
+import { reapSessions } from '../src/store/api-sessions.js'
 import {
   as,
   bytes,
@@ -125,7 +125,7 @@ test('sessions that nobody uses end, and are told; one replica at a time is at i
   await backdate(idle.id, 31)
   const end = (replica: Replica) =>
     replica.history.write(system(), async (tx) => {
-      const changes = await endIdleSessions(tx, 30 * 60_000, 500)
+      const changes = await reapSessions(tx, { idleMs: 30 * 60_000, lifetimeMs: 0 }, 500)
       return { result: changes.map(({ id }) => id), changes }
     })
   const results = await Promise.all([end(one), end(two)])

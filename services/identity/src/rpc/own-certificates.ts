@@ -11,6 +11,7 @@ import {
 } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { fingerprintOf } from '../domain/chain.js'
+import { endSessionsOf } from '../store/api-sessions.js'
 import { type Authenticator, authenticatorById } from '../store/authenticator-rows.js'
 import { changeRow } from '../store/identity-rows.js'
 import { addSessionCertificate, removeSessionCertificates } from '../store/session-certificates.js'
@@ -83,7 +84,9 @@ export function ownCertificates(history: History, pki: Issuer): Own {
           pem: verified.toString(),
         })
         const removed = await removeSessionCertificates(tx, fingerprint)
-        return { result: undefined, changes: [...(added ? [added] : []), ...removed, swapped] }
+        // differs: sessions that the former certificate opened end with it
+        const ended = await endSessionsOf(tx, id, apiSessionId)
+        return { result: undefined, changes: [...(added ? [added] : []), ...removed, ...ended, swapped] }
       })
       return { id, position }
     },

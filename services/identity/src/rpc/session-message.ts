@@ -1,10 +1,11 @@
 import { apiSession, identity, linksOf, referenceTo, timeText } from '@overlay/model'
 import type { ApiSession } from '@overlay/rpc'
 import { authQueriesOf } from '../domain/auth-queries.js'
+import { type Lifetimes, remainingMs } from '../domain/lifetimes.js'
 import type { Session } from '../store/api-sessions.js'
 
 /** What a gateway keeps of a session. Members that move with each use are not in the JSON: it knows them better. */
-export function sessionMessage(session: Session, timeoutSeconds: number): ApiSession {
+export function sessionMessage(session: Session, lifetimes: Lifetimes): ApiSession {
   const { id, identityId, identityName, authPolicyId } = session
   const authQueries = authQueriesOf(session, session.demands)
   const wire = {
@@ -34,7 +35,8 @@ export function sessionMessage(session: Session, timeoutSeconds: number): ApiSes
     json: Buffer.from(JSON.stringify(wire)),
     createdAtMs: session.createdAt.getTime(),
     lastActivityAtMs: session.lastActivityAt.getTime(),
-    timeoutSeconds,
+    timeoutSeconds: lifetimes.timeoutSeconds,
+    endsInMs: remainingMs(lifetimes, session.ageMs),
     position: { timeline: session.timeline, number: session.number },
   }
 }

@@ -22,6 +22,7 @@ export interface Session extends Factors {
   readonly createdAt: Date
   readonly lastActivityAt: Date
   readonly tags: object
+  readonly ageMs: number
   /** Where the history of the schema was when this was read. */
   readonly timeline: string
   readonly number: number
@@ -30,6 +31,10 @@ export interface Session extends Factors {
 export interface NewSession {
   readonly identityId: string
   readonly authenticatorId: string
+  readonly method: string
+  /** As the authenticator had them when the login was checked. */
+  readonly password: string | null
+  readonly fingerprint: string | null
   /** The authority that vouches in place of an authenticator. */
   readonly voucherId?: string | undefined
   readonly ipAddress: string
@@ -48,13 +53,20 @@ const columns = sql`
   s.authenticator_id as "authenticatorId", s.ip_address as "ipAddress", s.config_types as "configTypes",
   s.is_mfa_required as "isMfaRequired", s.is_mfa_complete as "isMfaComplete",
   s.is_cert_extendable as "isCertExtendable", s.created_at as "createdAt",
-  s.last_activity_at as "lastActivityAt", s.tags, stream.timeline, stream.number::float8 as number`
+  s.last_activity_at as "lastActivityAt", s.tags,
+  extract(epoch from clock_timestamp() - s.created_at)::float8 * 1000 as "ageMs", stream.timeline, stream.number::float8 as number`
+
+/** Whether policy `p` allows the method by which session `s` was opened. */
+const isAllowed = sql`
+  case s.method when 'updb' then p.primary_updb_allowed
+                when 'cert' then p.primary_cert_allowed
+                else true end`
 
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 /**
- * Opens a session, unless identity, authenticator or authority have gone meanwhile, or the identity is disabled: the
- * locks make whoever ends sessions wait, or us see that it has been before us.
+ * Opens a session, unless identity, authenticator or authority have been deleted meanwhile, the identity is disabled
+ * or the credential has been replaced. The locks order this after or before any transaction that ends sessions.
  */
 export async function openSession(db: Db, session: NewSession): Promise<Session | undefined> {
   const token = randomUUID()
@@ -67,11 +79,11 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
          proof as (${proofOf(session)}),
          s as (
          insert into api_session (id, token, token_digest, identity_id, authenticator_id, ca_id, ip_address,
-                                  config_types, is_mfa_required, is_cert_extendable)
+                                  config_types, is_mfa_required, is_cert_extendable, method)
          select ${newId('cuid')}, ${token}, ${digestOf(token)}, person.id, ${session.authenticatorId}, proof.ca_id,
                 ${session.ipAddress}, ${session.configTypes},
                 exists (select from second_factor where identity_id = person.id and is_verified),
-                ${session.isCertExtendable}
+                ${session.isCertExtendable}, ${session.method}
            from person, proof
       returning *)${certificateRow(session.certificate)}
   select ${columns} from s, person i, auth_policy p, stream where p.id = i.auth_policy_id`,
@@ -80,10 +92,13 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
   return rows[0]
 }
 
-const proofOf = ({ authenticatorId, voucherId }: NewSession): Sql =>
+const proofOf = ({ authenticatorId, password, fingerprint, voucherId }: NewSession): Sql =>
   voucherId
     ? sql`select id as ca_id from known_ca where id = ${voucherId} for share`
-    : sql`select null as ca_id from authenticator where id = ${authenticatorId} for share`
+    : sql`
+         select null as ca_id from authenticator
+          where id = ${authenticatorId} and password is not distinct from ${password}
+            and fingerprint is not distinct from ${fingerprint} for share`
 
 function certificateRow(leaf: X509Certificate | undefined): Sql {
   if (!leaf) return sql``
@@ -91,22 +106,34 @@ function certificateRow(leaf: X509Certificate | undefined): Sql {
          vouched as (${insertCertificate({ id: newId('short'), leaf, pem: leaf.toString() })} from s)`
 }
 
-export async function sessionByToken(db: Db, token: string): Promise<Session | undefined> {
-  const found = await oneSession(db, sql`s.token_digest = ${digestOf(token)}`, 'session-by-token')
+/** Lifetimes in seconds; 0: no limit. */
+export async function sessionByToken(
+  db: Db,
+  token: string,
+  lifetimeSeconds: number,
+): Promise<Session | undefined> {
+  const which = sql`s.token_digest = ${digestOf(token)}`
+  const found = await oneSession(db, which, lifetimeSeconds, 'session-by-token')
   return found && sameText(found.token, token) ? found : undefined
 }
 
-export const sessionById = (db: Db, id: string): Promise<Session | undefined> =>
-  oneSession(db, sql`s.id = ${id}`, 'session-by-id')
+export const sessionById = (db: Db, id: string, lifetimeSeconds: number): Promise<Session | undefined> =>
+  oneSession(db, sql`s.id = ${id}`, lifetimeSeconds, 'session-by-id')
 
-async function oneSession(db: Db, which: Sql, name: string): Promise<Session | undefined> {
+/** A session that has outlived its lifetime or its policy is refused here, before the reaper deletes it. */
+async function oneSession(
+  db: Db,
+  which: Sql,
+  lifetimeSeconds: number,
+  name: string,
+): Promise<Session | undefined> {
   const { rows } = await db.query<Session>(
     sql`
     select ${columns}
       from stream, api_session s
       join identity i on i.id = s.identity_id
       join auth_policy p on p.id = i.auth_policy_id
-     where ${which}`,
+     where ${which} and ${isAllowed} and not ${isOver(sql`s.created_at`, lifetimeSeconds * 1000)}`,
     name,
   )
   return rows[0]
@@ -143,16 +170,70 @@ returning s.id`)
   return ids.filter((id) => !alive.has(id))
 }
 
-/** Some of the sessions that nobody has used for so long; nothing while another replica is at it. */
-export async function endIdleSessions(tx: Tx, idleMs: number, limit: number): Promise<RowChange[]> {
+/** Every session that the authenticator opened, except the one that asks for it. */
+export const endSessionsOf = (
+  tx: Tx,
+  authenticatorId: string,
+  exceptId: string,
+): Promise<readonly RowChange[]> =>
+  endSessions(tx, sql`authenticator_id = ${authenticatorId} and id <> ${exceptId}`)
+
+/** Sessions of the identity that its next auth policy does not allow. */
+export const endSessionsOutside = (tx: Tx, identityId: string, authPolicyId: string): Promise<RowChange[]> =>
+  endSessions(
+    tx,
+    sql`id in (
+      select s.id from api_session s, auth_policy p
+       where s.identity_id = ${identityId} and p.id = ${authPolicyId} and not ${isAllowed})`,
+  )
+
+export interface SessionLimits {
+  readonly idleMs: number
+  /** 0: no limit. */
+  readonly lifetimeMs: number
+}
+
+/** Sessions by a method that the policy has just ceased to allow are refused at once, and deleted by the reaper. */
+export const noteSessionsToEnd = (tx: Tx, authPolicyId: string) =>
+  tx.query(sql`update auth_policy set ends_sessions = true where id = ${authPolicyId}`)
+
+/** Deletes some of the sessions that must end. Does nothing while another replica is doing it. */
+export async function reapSessions(tx: Tx, limits: SessionLimits, count: number): Promise<RowChange[]> {
   const { rows } = await tx.query<{ mine: boolean }>(sql`
     select pg_try_advisory_xact_lock(hashtextextended('end idle sessions', 0)) as mine`)
   if (!rows[0]?.mine) return []
-  return endSessions(
+  const disallowed = await endDisallowed(tx, count)
+  const expired = await endSessions(
     tx,
     sql`id in (
       select id from api_session
-       where last_activity_at < now() - ${idleMs}::float8 * interval '1 millisecond'
-       limit ${limit} for update skip locked)`,
+       where ${isOver(sql`last_activity_at`, limits.idleMs)} or ${isOver(sql`created_at`, limits.lifetimeMs)}
+       limit ${count - disallowed.length} for update skip locked)`,
   )
+  return [...disallowed, ...expired]
 }
+
+/** A policy may have any number of sessions, so they end page by page. The locks keep a change of the policy waiting. */
+async function endDisallowed(tx: Tx, count: number): Promise<RowChange[]> {
+  const { rows } = await tx.query<{ id: string }>(sql`
+    select id from auth_policy where ends_sessions order by id for no key update`)
+  if (rows.length === 0) return []
+  const ids = rows.map(({ id }) => id)
+  const ended = await endSessions(
+    tx,
+    sql`id in (
+      select s.id
+        from auth_policy p
+        join identity i on i.auth_policy_id = p.id
+        join api_session s on s.identity_id = i.id
+       where p.id = any(${ids}) and not ${isAllowed}
+       limit ${count} for update of s skip locked)`,
+  )
+  if (ended.length < count)
+    await tx.query(sql`update auth_policy set ends_sessions = false where id = any(${ids})`)
+  return ended
+}
+
+/** Whether so long has passed since then; 0: never. */
+const isOver = (since: Sql, ms: number): Sql =>
+  sql`(${ms}::float8 > 0 and ${since} < now() - ${ms}::float8 * interval '1 millisecond')`

@@ -28,6 +28,7 @@ export interface Subject extends Person {
   readonly username: string | null
   readonly password: string | null
   readonly certPem: string | null
+  readonly fingerprint: string | null
   readonly isIssuedByNetwork: boolean
   /** There were wrong passwords since the last right one. */
   readonly hasFailed: boolean
@@ -54,7 +55,8 @@ const person = sql`
     'requireExtJwtSigner', p.secondary_require_ext_jwt_signer) as demands`
 
 const subject = sql`
-  a.id as "authenticatorId", a.method, a.username, a.password, a.cert_pem as "certPem", a.is_issued_by_network as "isIssuedByNetwork",
+  a.id as "authenticatorId", a.method, a.username, a.password, a.cert_pem as "certPem", a.fingerprint,
+  a.is_issued_by_network as "isIssuedByNetwork",
   a.ca_id as "caId",
   exists (select from login_attempt where authenticator_id = a.id) as "hasFailed"`
 
@@ -92,7 +94,16 @@ export async function subjectByExternalId(
 ): Promise<Subject | undefined> {
   const found = await onePerson(db, sql`i.external_id = ${externalId}`, 'person-by-external-id')
   return (
-    found && { ...found, ...vouched, caId, voucherId: caId, username: null, password: null, certPem: null }
+    found && {
+      ...found,
+      ...vouched,
+      caId,
+      voucherId: caId,
+      username: null,
+      password: null,
+      certPem: null,
+      fingerprint: null,
+    }
   )
 }
 

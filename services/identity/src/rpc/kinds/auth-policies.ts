@@ -2,9 +2,11 @@ import { authPolicy, identityType } from '@overlay/model'
 import { type Kind, kind, type Tx } from '@overlay/platform'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
+import { noteSessionsToEnd } from '../../store/api-sessions.js'
 
 const shortestPassword = 5
 const mostNamed = 10
+const methods = ['primary.cert.allowed', 'primary.updb.allowed'] as const
 
 export const authPolicies: Kind = kind(authPolicy, {
   async view(_db, rows) {
@@ -18,7 +20,7 @@ export const authPolicies: Kind = kind(authPolicy, {
     }))
   },
 
-  async writing(tx, next) {
+  async writing(tx, next, before) {
     const allowed = next['primary.extJwt.allowedSigners'] ?? []
     const second = next['secondary.requireExtJwtSigner'] || null
     const known = await knownSigners(tx, second === null ? allowed : [...allowed, second])
@@ -27,6 +29,8 @@ export const authPolicies: Kind = kind(authPolicy, {
     if (unknown >= 0)
       throw unknownSigner(`primary.extJwt.allowedExtJwtSigners[${unknown}]`, allowed[unknown] ?? '')
     if (second !== null && !known.has(second)) throw unknownSigner('secondary.requiredExtJwtSigner', second)
+    if (before && methods.some((method) => before[method] && !next[method]))
+      await noteSessionsToEnd(tx, next.id)
     return {
       'primary.updb.minPasswordLength': Math.max(next['primary.updb.minPasswordLength'], shortestPassword),
       'primary.updb.maxAttempts': Math.max(next['primary.updb.maxAttempts'], 0),

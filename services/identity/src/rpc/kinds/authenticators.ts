@@ -2,7 +2,7 @@ import { authenticator, identity, type RowOf, referenceTo } from '@overlay/model
 import { type Kind, kind, type Tx } from '@overlay/platform'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { endSessions } from '../../store/api-sessions.js'
+import { endSessions, endSessionsOf } from '../../store/api-sessions.js'
 import { mayHaveOneMore } from '../../store/authenticator-rows.js'
 import { peopleOf } from './api-sessions.js'
 
@@ -22,8 +22,11 @@ export const authenticators: Kind = kind(authenticator, {
     })
   },
 
-  async writing(tx, next, before) {
+  async writing(tx, next, before, { context, also }) {
     if (!before) await mayHaveOneMore(tx, next.identityId, next.method)
+    // differs: sessions that the former password opened end with it
+    else if (next.password !== before.password)
+      for (const change of await endSessionsOf(tx, next.id, context.caller.apiSessionId)) also(change)
     return {}
   },
 

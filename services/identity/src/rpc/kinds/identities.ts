@@ -2,7 +2,7 @@ import { identity } from '@overlay/model'
 import { type Kind, kind, type Tx } from '@overlay/platform'
 import { Fault, invalid, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { endSessions } from '../../store/api-sessions.js'
+import { endSessions, endSessionsOutside } from '../../store/api-sessions.js'
 import { removeAuthenticators } from '../../store/authenticator-rows.js'
 import { identityView, type Joined, joined, type Others } from './identity-view.js'
 
@@ -18,12 +18,15 @@ export const identities = (others: Others): Kind =>
     view: identityView(others),
 
     // creates do not come here: they are gathered
-    async writing(tx, next, before) {
+    async writing(tx, next, before, { also }) {
       if (!before) throw new Error('identities are not created one by one')
       if (before.type === routerType && next.name !== before.name)
         throw invalid('name', 'the name of a router identity follows its router', next.name)
       const authPolicyId = next.authPolicyId || 'default'
-      if (authPolicyId !== before.authPolicyId) await policyExists(tx, authPolicyId)
+      if (authPolicyId !== before.authPolicyId) {
+        await policyExists(tx, authPolicyId)
+        for (const change of await endSessionsOutside(tx, next.id, authPolicyId)) also(change)
+      }
       return {
         type: before.type,
         authPolicyId,

@@ -1,5 +1,6 @@
 import { metrics } from '@overlay/platform'
 import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
+import type { Lifetimes } from '../../domain/lifetimes.js'
 import { openSession } from '../../store/api-sessions.js'
 import { keepInfo } from '../../store/client-info.js'
 import type { Subject } from '../../store/subjects.js'
@@ -21,7 +22,7 @@ const methods: Readonly<Record<string, readonly Step[]>> = {
 
 export type Parts = Pick<Login, 'history' | 'hashing' | 'trust' | 'authorities'> & {
   readonly configTypes: ConfigTypes
-  readonly timeoutSeconds: number
+  readonly lifetimes: Lifetimes
 }
 
 type Authenticate = Methods<IdentityServiceService>['authenticate']
@@ -43,6 +44,9 @@ export const authenticate = (parts: Parts): Authenticate =>
     const session = await openSession(parts.history.db, {
       identityId: subject.identityId,
       authenticatorId: subject.authenticatorId,
+      method: subject.method,
+      password: subject.password,
+      fingerprint: subject.fingerprint,
       voucherId: subject.voucherId,
       ipAddress: request.ipAddress,
       configTypes: await parts.configTypes.idsOf(request.configTypes, context),
@@ -50,7 +54,7 @@ export const authenticate = (parts: Parts): Authenticate =>
       certificate: request.method === 'cert' ? login.certificates[0] : undefined,
     })
     if (!session) throw refused(request.method, 'gone meanwhile')
-    return sessionMessage(session, parts.timeoutSeconds)
+    return sessionMessage(session, parts.lifetimes)
   }
 
 const begin = (

@@ -67,6 +67,8 @@ export interface ApiSession {
   /** Of schema identity: the answer is not older. */
   position: Position | undefined;
   identityName: string;
+  /** Time left of the absolute lifetime, which use does not extend. 0: no limit. */
+  endsInMs: number;
 }
 
 export interface MarkActivityRequest {
@@ -676,6 +678,7 @@ function createBaseApiSession(): ApiSession {
     timeoutSeconds: 0,
     position: undefined,
     identityName: "",
+    endsInMs: 0,
   };
 }
 
@@ -716,6 +719,9 @@ export const ApiSession: MessageFns<ApiSession> = {
     }
     if (message.identityName !== "") {
       writer.uint32(98).string(message.identityName);
+    }
+    if (message.endsInMs !== 0) {
+      writer.uint32(104).int64(message.endsInMs);
     }
     return writer;
   },
@@ -829,6 +835,14 @@ export const ApiSession: MessageFns<ApiSession> = {
             message.identityName = reader.string();
             continue;
           }
+          case 13: {
+            if (tag !== 104) {
+              break;
+            }
+
+            message.endsInMs = longToNumber(reader.int64());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -887,6 +901,11 @@ export const ApiSession: MessageFns<ApiSession> = {
         : isSet(object.identity_name)
         ? globalThis.String(object.identity_name)
         : "",
+      endsInMs: isSet(object.endsInMs)
+        ? globalThis.Number(object.endsInMs)
+        : isSet(object.ends_in_ms)
+        ? globalThis.Number(object.ends_in_ms)
+        : 0,
     };
   },
 
@@ -928,6 +947,9 @@ export const ApiSession: MessageFns<ApiSession> = {
     if (message.identityName !== "") {
       obj.identityName = message.identityName;
     }
+    if (message.endsInMs !== 0) {
+      obj.endsInMs = Math.round(message.endsInMs);
+    }
     return obj;
   },
 
@@ -950,6 +972,7 @@ export const ApiSession: MessageFns<ApiSession> = {
       ? Position.fromPartial(object.position)
       : undefined;
     message.identityName = object.identityName ?? "";
+    message.endsInMs = object.endsInMs ?? 0;
     return message;
   },
 };

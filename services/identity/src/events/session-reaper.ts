@@ -2,18 +2,21 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { History } from '@overlay/platform'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { endIdleSessions } from '../store/api-sessions.js'
+import type { Lifetimes } from '../domain/lifetimes.js'
+import { reapSessions, type SessionLimits } from '../store/api-sessions.js'
 
 const everyMs = 5000
 const atOnce = 500
+/** Gateways report use in batches, so that idle sessions get a little longer than promised. */
+const graceMs = 60_000
 
-/** Ends sessions that nobody uses any more. Marks of use arrive late, so they get a little longer than promised. */
-export function startEndingIdleSessions(
+/** Ends sessions that are idle, have reached their lifetime, or whose method the auth policy no longer allows. */
+export function startReapingSessions(
   history: History,
-  timeoutMs: number,
+  { timeoutSeconds, lifetimeSeconds }: Lifetimes,
   log: Logger,
-  graceMs = 60_000,
 ): AsyncDisposable {
+  const limits = { idleMs: timeoutSeconds * 1000 + graceMs, lifetimeMs: lifetimeSeconds * 1000 }
   const stop = new AbortController()
   const { signal } = stop
   const running = run()
@@ -27,21 +30,21 @@ export function startEndingIdleSessions(
   async function run(): Promise<void> {
     while (!signal.aborted) {
       try {
-        const ended = await endSome(history, timeoutMs + graceMs)
-        if (ended > 0) log.info({ count: ended }, 'idle sessions ended')
+        const ended = await endSome(history, limits)
+        if (ended > 0) log.info({ count: ended }, 'sessions ended')
         if (ended === atOnce) continue
       } catch (err) {
-        log.warn({ err }, 'idle sessions not ended')
+        log.warn({ err }, 'sessions not ended')
       }
       await delay(everyMs, undefined, { signal }).catch(() => undefined) // aborted: the loop ends
     }
   }
 }
 
-async function endSome(history: History, idleMs: number): Promise<number> {
+async function endSome(history: History, limits: SessionLimits): Promise<number> {
   const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + 30_000) }
   const { result } = await history.write(context, async (tx) => {
-    const changes = await endIdleSessions(tx, idleMs, atOnce)
+    const changes = await reapSessions(tx, limits, atOnce)
     return { result: changes.length, changes }
   })
   return result
