@@ -129,3 +129,28 @@ test('no amount of posture makes a change that others cannot be told', async () 
   await admin.ask('PATCH', `/identities/${bob.id}`, { roleAttributes: [] })
   await expect.poll(() => admin.call('GET', `/sessions/${before.id}`)).toMatchObject({ status: 404 })
 })
+
+test('rows that an endpoint fills with tags leave lists readable, and lists of large rows are whole', async () => {
+  const role = newName()
+  const serviceId = await serviceFor(role)
+  const alice = await member(role)
+  const tags = Object.fromEntries(Array.from({ length: 15_000 }, (_, n) => [`k${n}`, 'x'.repeat(50)]))
+  const open = (tags: object) => alice.call('POST', '/sessions', { serviceId, type: 'Dial', tags })
+  expect(await open(tags)).toMatchObject({ status: 400, body: { error: { cause: { field: 'tags' } } } })
+  expect(await open({ k: 'x'.repeat(20_000) })).toMatchObject({ status: 400 })
+  expect(await open({ k: 'x'.repeat(15_000) })).toMatchObject({ status: 201 })
+  expect(await admin.call('GET', '/sessions?limit=500')).toMatchObject({ status: 200 })
+
+  const configTypeId = await admin.create('config-types', { name: newName() })
+  const made: string[] = []
+  for (let n = 0; n < 70; n++)
+    made.push(
+      await admin.create('configs', { name: newName(), configTypeId, data: { of: 'x'.repeat(250_000) } }),
+    )
+  const { status, body } = await admin.call(
+    'GET',
+    `/configs?limit=500&${new URLSearchParams({ filter: `type="${configTypeId}" sort by createdAt` })}`,
+  )
+  expect([status, body.meta.pagination]).toEqual([200, { limit: 500, offset: 0, totalCount: 70 }])
+  expect((body.data as { id: string }[]).map(({ id }) => id)).toEqual(made)
+})

@@ -1,4 +1,4 @@
-import type { Entity } from '@overlay/model'
+import { type Entity, tagsSchema } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import { type BodySpec, type JsonSchema, jsonBytes } from '../http/body.js'
 import { baseNameOf } from '../spec/names.js'
@@ -22,8 +22,6 @@ const BODY_NAMES: Readonly<Record<string, string>> = {
   routers: 'router',
   'transit-routers': 'router',
 }
-
-const tags = { type: ['object', 'null'], additionalProperties: true }
 
 /** The body of a create, replace or patch of one kind, from its definition. */
 export function entityBody(entity: Entity, write: Write): BodySpec<EntityBody> {
@@ -83,7 +81,7 @@ export function schemaOf(entity: Entity, write: Write): JsonSchema {
     object.properties[leaf] = field.schema
     if (letter === 'R') require(object, leaf)
   }
-  root.properties.tags = tags
+  root.properties.tags = tagsSchema
   return { title: `${baseNameOf(entity)}${titles[write]}`, ...root }
 }
 

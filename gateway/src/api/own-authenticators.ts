@@ -1,4 +1,4 @@
-import { authenticator } from '@overlay/model'
+import { authenticator, tagsSchema } from '@overlay/model'
 import type { OwnWrites } from '../auth/own-writes.js'
 import { detail, empty } from '../http/answer.js'
 import type { Ask } from '../http/ask.js'
@@ -18,7 +18,7 @@ const credentials = (title: string, type: unknown, required: readonly string[]) 
     properties: {
       currentPassword: text(5, 'string'),
       password: text(5, type),
-      tags: { type: ['object', 'null'], additionalProperties: true },
+      tags: tagsSchema,
       username: text(4, type),
     },
     required,

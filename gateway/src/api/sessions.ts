@@ -1,4 +1,4 @@
-import { session } from '@overlay/model'
+import { session, tagsSchema } from '@overlay/model'
 import type { Context } from '@overlay/rpc'
 import { around, detail, send } from '../http/answer.js'
 import type { Ask } from '../http/ask.js'
@@ -20,7 +20,7 @@ const wanted = json<Wanted>('session', {
   type: 'object',
   properties: {
     serviceId: { type: 'string' },
-    tags: { type: ['object', 'null'], additionalProperties: true },
+    tags: tagsSchema,
     type: { type: 'string', enum: ['Dial', 'Bind', 'Invalid'] },
   },
 })

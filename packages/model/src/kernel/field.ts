@@ -1,3 +1,4 @@
+import { scalarsOf } from './tags.js'
 import type { Field, SymbolType, Tags, Write } from './types.js'
 
 interface Options {
@@ -44,14 +45,8 @@ const asSet = {
 
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-/** wire: scalars are kept; objects and arrays below are dropped without a word. */
-export const scalarsOf = (value: unknown): Tags =>
-  Object.fromEntries(
-    Object.entries((value ?? {}) as Tags).filter(([, v]) => v === null || typeof v !== 'object'),
-  )
-
 const map = { type: ['object', 'null'], additionalProperties: true }
-const strings = { type: ['array', 'null'], items: { type: 'string' } }
+const strings = { type: ['array', 'null'], items: { type: 'string', maxLength: 4096 } }
 
 export const field = {
   string: <const O extends StringOptions>(

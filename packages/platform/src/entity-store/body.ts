@@ -1,5 +1,6 @@
-import { type Entity, type Field, scalarsOf, type Tags } from '@overlay/model'
+import type { Entity, Field, Tags } from '@overlay/model'
 import type { AnyRow, AnyValues } from './row.js'
+import { refuseLarge, tagsOf } from './sizes.js'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -20,11 +21,13 @@ const writes = (field: Field, operation: 0 | 1): boolean => field.write[operatio
 
 /** What a create body says; members that may not be written, or are absent, get what they are without. */
 export function createdValues(entity: Entity, json: Json): { values: AnyValues; tags: Tags } {
-  const values = Object.entries(entity.fields).map(([name, field]) => [
+  const members = Object.entries(entity.fields).map(([name, field]) => [
     name,
     given(field, writes(field, 0) ? memberOf(json, name) : undefined),
   ])
-  return { values: Object.fromEntries(values) as AnyValues, tags: scalarsOf(json.tags) }
+  const values = Object.fromEntries(members) as AnyValues
+  refuseLarge(entity, values)
+  return { values, tags: tagsOf(json.tags) }
 }
 
 /** The row with the members that the mask names taken from the body. Of a map or object the whole is replaced. */
@@ -40,10 +43,12 @@ export function updatedValues(
       .filter(([name, field]) => writes(field, 1) && mask.has(name))
       .map(([name]) => name),
   )
-  const values = Object.entries(entity.fields).map(([name, field]) => [
+  const members = Object.entries(entity.fields).map(([name, field]) => [
     name,
     names.has(name) ? given(field, memberOf(json, name)) : stored[name],
   ])
-  const tags = mask.has('tags') ? scalarsOf(json.tags) : before.tags
-  return { values: Object.fromEntries(values) as AnyValues, tags, names }
+  const values = Object.fromEntries(members) as AnyValues
+  refuseLarge(entity, values, before)
+  const tags = mask.has('tags') ? tagsOf(json.tags) : before.tags
+  return { values, tags, names }
 }

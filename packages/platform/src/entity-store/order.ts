@@ -25,13 +25,23 @@ export const pageOf = ({ offset, limit }: { readonly offset: number; readonly li
 export const cursorColumnOf = (sort: Sort, symbols: Symbols): Sql =>
   sql`array[${join(keysOf(sort, symbols).map(({ at }) => sql`${at}::text`))}] as cursor`
 
+/** Where a list goes on, and how many rows are left of it; null: all. */
+export interface Cursor {
+  readonly at: readonly (string | null)[]
+  readonly left: number | null
+}
+
 /** Opaque to everybody else. The row has the column above. */
-export const cursorOf = (row: QueryResultRow): Buffer => Buffer.from(JSON.stringify(row.cursor))
+export const cursorOf = ({ cursor }: QueryResultRow, left: number | null): Buffer =>
+  Buffer.from(JSON.stringify({ at: cursor, left } satisfies Cursor))
+
+/** Absent: the list begins. */
+export const cursorIn = (after: Uint8Array): Cursor | undefined =>
+  after.length > 0 ? (JSON.parse(Buffer.from(after).toString()) as Cursor) : undefined
 
 /** The rows behind the one that the cursor names, in the same order. */
-export function afterOf(cursor: Uint8Array, sort: Sort, symbols: Symbols): Sql {
+export function afterOf({ at: values }: Cursor, sort: Sort, symbols: Symbols): Sql {
   const keys = keysOf(sort, symbols)
-  const values = JSON.parse(Buffer.from(cursor).toString()) as (string | null)[]
   if (values.length !== keys.length) throw new Error('the cursor belongs to another order')
   return (
     keys.reduceRight<Sql | undefined>((later, key, i) => behind(key, values[i] ?? null, later), undefined) ??

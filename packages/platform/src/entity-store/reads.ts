@@ -3,11 +3,13 @@ import {
   type EntityServiceService,
   Fault,
   type ListQuery,
+  type ListResponse,
   type Methods,
   notFound,
   type Selection,
 } from '@overlay/rpc'
 import sql, { join } from 'sql-template-tag'
+import { fitting } from './fitting.js'
 import { given, type Kind, namesIn, type Store, selectRow } from './kind.js'
 import { render } from './render.js'
 import { listRows, type Page, queryOf, rowsOf } from './repository.js'
@@ -51,7 +53,7 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
       const shape = within || roles.length > 0 ? 'linked' : 'list'
       const rows = page.rows.map((row) => shownRowOf(found, row))
       const shown = await show(found, rows, { context, caller: context.caller, perspective, shape })
-      return { ...pageOf(parsed, page), rows: Buffer.from(JSON.stringify(shown)), contentKey: '' }
+      return pageOf(parsed, page, shown)
     },
 
     async get({ ref, perspective }, context) {
@@ -109,11 +111,11 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
       const { entity } = kindOf(kind)
       // wire: only the filter counts; paging and sorting stand in it or nowhere
       const parsed = parsedQuery({ ...noQuery, filter: query?.filter ?? '', limit: '-1' })
-      const words = sql`(select distinct unnest(role_attributes) as id from ${tableOf(entity)}) as word`
-      const rows = { from: words, as: sql`word`, columns: sql`id`, joined: [], symbols: attributeSymbols }
+      const listed = sql`(select distinct unnest(role_attributes) as id from ${tableOf(entity)}) as word`
+      const rows = { from: listed, as: sql`word`, columns: sql`id`, joined: [], symbols: attributeSymbols }
       const page = await listRows(db, rows, parsed, sql`true`, query?.after ?? nothingRead)
-      const text = JSON.stringify(page.rows.map(({ id }) => id))
-      return { ...pageOf(parsed, page), rows: Buffer.from(text), contentKey: '' }
+      const words = page.rows.map(({ id }) => id)
+      return pageOf(parsed, page, words)
     },
   }
 }
@@ -141,12 +143,10 @@ function seenByClients({ clientSees }: Entity, row: object): object {
 
 const ofEveryKind = ['_links', 'createdAt', 'id', 'tags', 'updatedAt']
 
-const pageOf = (query: Query, { total, next }: Page) => ({
-  total,
-  next,
-  limit: limitText(query),
-  offset: query.offset,
-})
+function pageOf(query: Query, { total, next }: Page, shown: readonly unknown[]): ListResponse {
+  const { rows, count } = fitting(shown)
+  return { rows, total, next: next(count), limit: limitText(query), offset: query.offset, contentKey: '' }
+}
 
 function parsedQuery(query: ListQuery | undefined): Query {
   try {

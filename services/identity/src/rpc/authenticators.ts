@@ -1,5 +1,5 @@
-import { authenticator, scalarsOf } from '@overlay/model'
-import { type History, newId, uniqueFault } from '@overlay/platform'
+import { authenticator } from '@overlay/model'
+import { type History, newId, tagsOf, uniqueFault } from '@overlay/platform'
 import {
   type Context,
   type EntityServiceService,
@@ -53,7 +53,7 @@ export function authenticatorWrites(
   const createCertificate = async (body: Body, context: Context): Promise<Written> => {
     const [id, identityId] = [newId(authenticator.ids), String(body.identityId)]
     const proof = await trustedProof(body, context)
-    const tags = scalarsOf(body.tags)
+    const tags = tagsOf(body.tags)
     const made = { id, identityId, enrollmentId: null, isIssuedByNetwork: false, tags, ...proof }
     try {
       const { position } = await history.write(context, async (tx) => {

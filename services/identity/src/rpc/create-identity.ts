@@ -1,4 +1,4 @@
-import { type BaseRow, identity, scalarsOf, type ValuesOf } from '@overlay/model'
+import { type BaseRow, identity, type ValuesOf } from '@overlay/model'
 import { checkRoles, createdValues, type History, newId, type Viewer } from '@overlay/platform'
 import type { EntityServiceService, Methods, Written } from '@overlay/rpc'
 import { identityCreator } from '../store/create-identities.js'
@@ -39,7 +39,7 @@ function valuesOf(body: Record<string, unknown>): {
   values: ValuesOf<typeof identity>
   tags: BaseRow['tags']
 } {
-  const { values } = createdValues(identity, body)
+  const { values, tags } = createdValues(identity, body)
   const given = values as ValuesOf<typeof identity>
   return {
     values: {
@@ -48,6 +48,6 @@ function valuesOf(body: Record<string, unknown>): {
       externalId: given.externalId || null,
       authPolicyId: given.authPolicyId || 'default',
     },
-    tags: scalarsOf(body.tags),
+    tags,
   }
 }

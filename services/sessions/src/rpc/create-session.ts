@@ -1,5 +1,5 @@
 import { session as definition, kinds, referenceTo, timeText } from '@overlay/model'
-import type { Database } from '@overlay/platform'
+import { type Database, tagsOf } from '@overlay/platform'
 import {
   Access,
   type Context,
@@ -44,7 +44,7 @@ export function sessionCreator(needs: Needs) {
     const { identityId, apiSessionId, isAdmin } = context.caller
     const type = request.type === '' ? 'Dial' : request.type // wire: nothing means Dial
     if (type !== 'Dial' && type !== 'Bind') throw invalid('type', 'invalid session type', type)
-    const tags: unknown = request.tags.length > 0 ? JSON.parse(Buffer.from(request.tags).toString()) : {}
+    const tags = tagsOf(request.tags.length > 0 ? JSON.parse(Buffer.from(request.tags).toString()) : {})
     const { serviceId } = request
 
     let known = context

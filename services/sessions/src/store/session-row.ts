@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type BaseRow, scalarsOf, type session, type ValuesOf } from '@overlay/model'
+import type { BaseRow, session, Tags, ValuesOf } from '@overlay/model'
 import { combine, type Database, newId } from '@overlay/platform'
 import type { Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -12,7 +12,7 @@ export interface Wanted {
   readonly identityId: string
   readonly serviceId: string
   readonly servicePolicies: readonly string[]
-  readonly tags: unknown
+  readonly tags: Tags
   /** Up to where the streams were known that can take this access away again. */
   readonly authorized: Positions
 }
@@ -59,7 +59,7 @@ const rowFor = (wanted: Wanted) => ({
   service_id: wanted.serviceId,
   identity_id: wanted.identityId,
   service_policies: wanted.servicePolicies,
-  tags: scalarsOf(wanted.tags),
+  tags: wanted.tags,
   ...Object.fromEntries(
     guards.flatMap((schema) => [
       [`${schema}_timeline`, wanted.authorized[schema]?.timeline],

@@ -1,0 +1,25 @@
+import { storedBytes } from './size.js'
+import type { Tags } from './types.js'
+
+const MOST_KEYS = 256
+const LONGEST_KEY = 256
+const MOST_BYTES = 16 * 1024
+
+/** wire: scalars are kept; objects and arrays below are dropped without a word. */
+export const scalarsOf = (value: unknown): Tags =>
+  Object.fromEntries(
+    Object.entries((value ?? {}) as Tags).filter(([, v]) => v === null || typeof v !== 'object'),
+  )
+
+/** Tags in bodies of every kind. */
+export const tagsSchema = { type: ['object', 'null'], maxProperties: MOST_KEYS, additionalProperties: true }
+
+/** Why these tags are too large. Endpoints write tags too, and hundreds of rows with them must fit one answer. */
+export function refusalOfTags(tags: Tags): string | undefined {
+  const keys = Object.keys(tags)
+  if (keys.length > MOST_KEYS) return `tags may have at most ${MOST_KEYS} keys`
+  if (keys.some((key) => key.length > LONGEST_KEY))
+    return `keys of tags may have at most ${LONGEST_KEY} characters`
+  if (storedBytes(tags) > MOST_BYTES) return `tags may take at most ${MOST_BYTES} bytes`
+  return undefined
+}
