@@ -1,5 +1,16 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, link, lstat, mkdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  link,
+  lstat,
+  mkdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Account, isReachable } from './account.js'
 import { commandOf } from './command-of.js'
@@ -10,7 +21,8 @@ export interface Secrets {
   readonly id: string // of this home
   readonly postgresPassword: string
   readonly peerSecret: string
-  readonly keySecret: string
+  /** Each opens only what its service keeps. */
+  readonly keySecrets: Readonly<Record<'identity' | 'pki', string>>
   readonly rolePasswords: Readonly<Record<Service, string>>
 }
 
@@ -31,14 +43,17 @@ export async function openHome(directory: string): Promise<Home> {
   const lock = path('launcher.pid')
   await takeLock(lock, directory)
   const write = async (name: string, text: string): Promise<void> => {
-    await writeFile(path(name), text, { mode: 0o600 })
-    await chmod(path(name), 0o600) // the mode above is for new files only
+    const unfinished = path(`${name}.unfinished`)
+    await rm(unfinished, { force: true }) // the mode below is for new files only
+    await writeFile(unfinished, text, { mode: 0o600, flush: true })
+    await rename(unfinished, path(name))
   }
   const known = await readFile(path('secrets.json'), 'utf8').catch((err: NodeJS.ErrnoException) => {
     if (err.code !== 'ENOENT') throw err
   })
-  const secrets: Secrets = known === undefined ? newSecrets() : JSON.parse(known)
-  if (known === undefined) await write('secrets.json', `${JSON.stringify(secrets, null, 2)}\n`)
+  const secrets = known === undefined ? newSecrets() : secretsIn(known)
+  const text = `${JSON.stringify(secrets, null, 2)}\n`
+  if (text !== known) await write('secrets.json', text)
   return { directory, secrets, path, write, release: () => rm(lock, { force: true }) }
 }
 
@@ -68,12 +83,19 @@ const newSecrets = (): Secrets => ({
   id: secret(9),
   postgresPassword: secret(24),
   peerSecret: secret(32),
-  keySecret: secret(32),
+  keySecrets: { identity: secret(32), pki: secret(32) },
   rolePasswords: Object.fromEntries(services.map((service) => [service, secret(24)])) as Record<
     Service,
     string
   >,
 })
+
+/** Those of a home that is older than separate key secrets: pki keeps the one that identity had too. */
+function secretsIn(text: string): Secrets {
+  const { keySecret, ...stored } = JSON.parse(text) as Secrets & { readonly keySecret?: string }
+  if (keySecret === undefined) return stored
+  return { ...stored, keySecrets: { identity: secret(32), pki: keySecret } }
+}
 
 /** A file with our process id. One that a killed launcher left behind counts for nothing. */
 async function takeLock(file: string, directory: string): Promise<void> {

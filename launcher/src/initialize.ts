@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { finished } from 'node:stream/promises'
-import { initIdentity } from '@overlay/identity/init'
+import { initIdentity, resealSecondFactors } from '@overlay/identity/init'
 import { initPki } from '@overlay/pki/init'
 import { openLog } from '@overlay/platform'
 import type { Home } from './home.js'
@@ -26,13 +26,14 @@ export async function initialize(
   urlOf: (service: Service) => string,
 ): Promise<Initialized> {
   const { address, adminPassword, adminUsername, logLevel, logFormat } = settings
+  const { keySecrets } = home.secrets
   const file = openLogFile(home.path('launcher.log'), logLimits(settings))
   const destination = file.input()
   const log = openLog('launcher', { level: logLevel, format: logFormat, destination })
   const [{ caPem }, admin] = await Promise.all([
     initPki({
       databaseUrl: urlOf('pki'),
-      keySecret: home.secrets.keySecret,
+      keySecret: keySecrets.pki,
       address,
       hostNames: [hostname()],
       log,
@@ -41,6 +42,12 @@ export async function initialize(
       databaseUrl: urlOf('identity'),
       username: adminUsername,
       ...(adminPassword !== undefined && { password: adminPassword }),
+      log,
+    }),
+    resealSecondFactors({
+      databaseUrl: urlOf('identity'),
+      from: keySecrets.pki, // the one that was shared
+      to: keySecrets.identity,
       log,
     }),
   ])

@@ -71,7 +71,7 @@ export async function planInstances({ settings, scale, secrets, natsUrl, urlOf }
       ...(part === 'gateway'
         ? { OVERLAY_LISTEN: listen }
         : { OVERLAY_RPC_LISTEN: listen, DATABASE_URL: urlOf(part) }),
-      ...((part === 'pki' || part === 'identity') && { OVERLAY_KEY_SECRET: secrets.keySecret }),
+      ...((part === 'pki' || part === 'identity') && { OVERLAY_KEY_SECRET: secrets.keySecrets[part] }),
     },
   }))
 }

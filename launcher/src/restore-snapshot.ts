@@ -69,7 +69,7 @@ async function requireKeySecret(
 ): Promise<void> {
   for await (const { id, private_key: sealed } of storedRows(directory, manifest, 'pki', 'key'))
     try {
-      unseal(secrets.keySecret, id ?? '', sealed ?? '')
+      unseal(secrets.keySecrets.pki, id ?? '', sealed ?? '')
     } catch (cause) {
       const file = path('secrets.json')
       throw new Error(

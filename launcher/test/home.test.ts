@@ -15,6 +15,21 @@ test('secrets are made once, and only their owner reads them', async () => {
   expect((await stat(join(directory, 'secrets.json'))).mode & 0o777).toBe(0o600)
 })
 
+test('identity and pki have a key secret each, and pki keeps the one of a home in which they shared it', async () => {
+  const directory = await place()
+  const home = await openHome(directory)
+  const { keySecrets, ...others } = home.secrets
+  expect(keySecrets.identity).not.toBe(keySecrets.pki)
+  await home.write('secrets.json', JSON.stringify({ ...others, keySecret: 'shared' }))
+  await home.release()
+
+  const older = await openHome(directory)
+  await older.release()
+  expect(older.secrets.keySecrets.pki).toBe('shared')
+  expect(older.secrets.keySecrets.identity).toMatch(/^[\w-]{43}$/)
+  expect((await openHome(directory)).secrets).toEqual(older.secrets)
+})
+
 test('a second launcher is refused while the first one lives', async () => {
   const directory = await place()
   const other = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' })

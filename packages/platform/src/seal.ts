@@ -1,6 +1,8 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
+import sql, { type Sql } from 'sql-template-tag'
 
-const VERSION = 'v1'
+const VERSION = 'v2'
+const SHARED = 'v1' // the same form, from when one secret served several services
 
 /** Encrypts under a secret; the name goes into the seal, so that one sealed text cannot stand for another. */
 export function seal(secret: string, name: string, text: string): string {
@@ -13,7 +15,8 @@ export function seal(secret: string, name: string, text: string): string {
 export function unseal(secret: string, name: string, sealed: string): string {
   const [version, ...parts] = sealed.split('.')
   const [iv, tag, body] = parts.map((part) => Buffer.from(part, 'base64url'))
-  if (version !== VERSION || !iv || !tag || !body) throw new Error(`key ${name}: unknown form of encryption`)
+  if ((version !== VERSION && version !== SHARED) || !iv || !tag || !body)
+    throw new Error(`key ${name}: unknown form of encryption`)
   try {
     const decipher = createDecipheriv('aes-256-gcm', keyOf(secret), iv, { authTagLength: 16 })
       .setAAD(Buffer.from(name))
@@ -23,6 +26,9 @@ export function unseal(secret: string, name: string, sealed: string): string {
     throw new Error(`key ${name}: the key secret is not the one that it was stored with`, { cause })
   }
 }
+
+/** Whether a column holds text that was sealed when identity and pki had the same secret. */
+export const isSealedForAll = (column: Sql): Sql => sql`${column} like ${`${SHARED}.%`}`
 
 const keyOf = (secret: string): Uint8Array =>
   new Uint8Array(hkdfSync('sha256', secret, '', 'overlay private keys at rest', 32))

@@ -211,7 +211,7 @@ export const serviceSettings = {
 
 export const keySecretSetting = setting.secret(
   'OVERLAY_KEY_SECRET',
-  'Encrypts private keys and second factors in the database; without it they are lost',
+  'Encrypts the private keys of pki, or the second factors of identity, in the database; another one for each of them, and without it they are lost',
   { min: 32 },
 )
 

@@ -21,6 +21,8 @@ import sql from 'sql-template-tag'
 import { brokenRule } from './domain/passwords.js'
 import { type HashSettings, openHashing } from './rpc/hashing.js'
 
+export { type ResealOptions, resealSecondFactors } from './reseal.js'
+
 export interface InitOptions {
   readonly databaseUrl: string
   readonly username: string

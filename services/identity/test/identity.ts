@@ -20,6 +20,8 @@ import { identityService } from '../src/rpc/identity-service.js'
 import { openTrust } from '../src/rpc/trust.js'
 
 /** Cheap on purpose: what is tested is not how long a hash takes. */
+export const keySecret = 'a secret that has enough characters'
+
 export const hashing = { memoryKib: 3072, passes: 1, lanes: 1, running: 2, waiting: 50 }
 
 const log = pino({ enabled: false })
@@ -130,7 +132,7 @@ async function openReplica(url: string, world: World, lifetimeSeconds: number): 
       configTypes,
       entities: own,
       lifetimes: { timeoutSeconds: 1800, lifetimeSeconds },
-      keySecret: 'a secret that has enough characters',
+      keySecret,
       issuer: 'openziti.io',
       factorSettled: async (written) => written,
       jobs: { startIntegrityRun: refuse, getIntegrityRun: refuse, takeSnapshot: refuse },

@@ -1,9 +1,13 @@
+import { seal, unseal } from '@overlay/platform'
+import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
+import { resealSecondFactors } from '../src/init.js'
 import {
   as,
   bytes,
+  keySecret,
   login,
   parsed,
   type Replica,
@@ -150,6 +154,33 @@ test('its owner removes it with a code, an admin without; sessions that waited f
   await expect(one.identity.passMfa({ code: '1' }, context)).rejects.toMatchObject({
     code: 'MFA_NOT_ENROLLED',
   })
+})
+
+test('factors under the secret that pki had too are encrypted anew under identity’s, once', async () => {
+  const { identityId, secret, context } = await protectedPerson('resealed')
+  const shared = 'the secret that two services shared'
+  const sealedNow = async () =>
+    (
+      await one.db.query<{ sealed: string }>(
+        sql`select sealed from second_factor where identity_id = ${identityId}`,
+      )
+    ).rows[0]?.sealed ?? ''
+  const plain = unseal(keySecret, identityId, await sealedNow())
+  const before = seal(shared, identityId, plain).replace(/^v2/, 'v1')
+  await one.db.query(sql`update second_factor set sealed = ${before} where identity_id = ${identityId}`)
+
+  const reseal = () =>
+    resealSecondFactors({
+      databaseUrl: identity.url,
+      from: shared,
+      to: keySecret,
+      log: pino({ enabled: false }),
+    })
+  await reseal()
+  const after = await sealedNow()
+  expect(() => unseal(shared, identityId, after)).toThrow('key secret')
+  await one.identity.removeMfa({ code: codeAt(secret, step()) }, context)
+  await reseal()
 })
 
 test('neither secret nor codes are in the database in plain text, nor in what is told or audited', async () => {
