@@ -3,7 +3,7 @@ import { noQuery } from '@overlay/platform'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { context, faultOf, type Pki, type Row, startPki } from './network.js'
-import { type Authority, newAuthority, newCsr } from './openssl.js'
+import { type Authority, newAuthority, newCsr, newKey } from './openssl.js'
 
 let pki: Pki
 const settled: string[] = []
@@ -91,6 +91,11 @@ test.each([
   ['a request', newCsr(), 'block #1 is not a certificate'],
   ['a broken second block', ours.cert + ours.cert.replace(/[A-Za-z]{20}/, 'x'), 'could not parse block #2'],
   ['a certificate of nobody else', ours.certify('leaf'), 'certificate is not a CA'],
+  [
+    'a certificate of a weak key',
+    newAuthority('weak', newKey('RSA-1024')).cert,
+    'certificate of block #1: RSA key must have 2048 to 16384 bits',
+  ],
 ])('%s is no authority', async (_what, certPem, reason) => {
   expect(await faultOf(create(bodyOf({ certPem })))).toEqual([
     'COULD_NOT_VALIDATE',

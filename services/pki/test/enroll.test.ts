@@ -54,6 +54,11 @@ test.each([
   ['nothing', {}, 'csrPem must not be null or empty'],
   ['no PEM', { csrPem: 'not a csr' }, 'could not decode csrPem as PEM'],
   ['two requests', { csrPem: newCsr() + newCsr() }, 'unexpected PEM blocks at end of CSR'],
+  [
+    'a weak key',
+    { csrPem: newCsr('/CN=x', { key: newKey('RSA-e3') }) },
+    'RSA key must have an odd exponent of at least 65537 and at most 64 bits',
+  ],
 ])('%s: the token stays as it was', async (_what, request, cause) => {
   const { token } = await pki.wish({})
   expect(await faultOf(pki.enroll({ token, ...request }))).toEqual(['COULD_NOT_PROCESS_CSR', cause])

@@ -11,6 +11,7 @@ const generators = {
   secp256k1: () => generateKeyPairSync('ec', { namedCurve: 'secp256k1' }),
   'RSA-1024': () => generateKeyPairSync('rsa', { modulusLength: 1024 }),
   'RSA-2048': () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  'RSA-e3': () => generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 3 }),
   Ed25519: () => generateKeyPairSync('ed25519'),
 }
 export type KeyKind = keyof typeof generators
@@ -51,8 +52,7 @@ export interface Authority {
 }
 
 /** Somebody else's authority. */
-export function newAuthority(commonName = 'factory'): Authority {
-  const key = newKey()
+export function newAuthority(commonName = 'factory', key = newKey()): Authority {
   const constraints = ['-addext', 'basicConstraints=critical,CA:TRUE']
   const subject = ['-subj', `/O=example/CN=${commonName}`]
   const cert = openssl(['req', '-x509', '-new', '-key', 'key', ...subject, '-days', '1', ...constraints], {

@@ -1,3 +1,4 @@
+import type { X509Certificate } from 'node:crypto'
 import { authenticator } from '@overlay/model'
 import { type History, newId, tagsOf, uniqueFault } from '@overlay/platform'
 import {
@@ -9,6 +10,7 @@ import {
   notFound,
   type Written,
 } from '@overlay/rpc'
+import { DerError, KeyError, partsOfCertificate, soundKey } from '@overlay/x509'
 import { chainOf } from '../domain/chain.js'
 import { brokenRule, type PasswordRules } from '../domain/passwords.js'
 import { insertAuthenticator, mayHaveOneMore, refuseSecond } from '../store/authenticator-rows.js'
@@ -42,6 +44,7 @@ export function authenticatorWrites(
 
   const trustedProof = async ({ certPem }: Body, { signal }: Context): Promise<Proof> => {
     const leaf = onlyCertificate(String(certPem))
+    refuseWeakKey(leaf)
     const begin = new Date(leaf.validFrom)
     if (chainOf([leaf], await trust.certificates(), begin)) return certificateProof({ leaf })
     const cas = (await authorities.all(signal)).filter(({ isVerified }) => isVerified)
@@ -94,6 +97,16 @@ export function authenticatorWrites(
       const hashed = password === undefined ? {} : { password: await hashing.hash(password) }
       return uniform.update({ ...request, json: bytesOf({ ...body, ...hashed }) }, context)
     },
+  }
+}
+
+/** differs: the original takes keys of any strength. */
+function refuseWeakKey(leaf: X509Certificate): void {
+  try {
+    soundKey(partsOfCertificate(leaf).publicKey)
+  } catch (err) {
+    if (!(err instanceof KeyError || err instanceof DerError)) throw err
+    throw invalid('certPem', err.message, '')
   }
 }
 

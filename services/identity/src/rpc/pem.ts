@@ -1,9 +1,10 @@
 import { X509Certificate } from 'node:crypto'
 import { Fault } from '@overlay/rpc'
+import { pemBlocksIn } from '@overlay/x509'
 
-const block = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
-
-export const blocksIn = (pem: string): readonly string[] => pem.match(block) ?? []
+/** The certificates in the text, each as PEM; blocks of other kinds are skipped. */
+export const blocksIn = (pem: string): readonly string[] =>
+  [...pemBlocksIn(pem)].filter(({ label }) => label === 'CERTIFICATE').map(({ text }) => text)
 
 /** The one certificate that the text holds. */
 export function onlyCertificate(pem: string, refused = unparsable): X509Certificate {

@@ -1,6 +1,14 @@
 import { isIP } from 'node:net'
-import { DerError, type Element, encode, onlyElement, partsOf } from './der.js'
-import { altNamesType, extensionsIn } from './extensions.js'
+import {
+  DerError,
+  type Element,
+  type Extension,
+  elementsIn,
+  encode,
+  onlyElement,
+  partsOf,
+} from '@overlay/x509'
+import { altNamesType } from './extensions.js'
 
 /** Kinds of names that certificates of the network carry, by their tags. */
 export const nameKind = { email: 0x81, dns: 0x82, uri: 0x86, ip: 0x87 } as const
@@ -8,8 +16,10 @@ export const nameKind = { email: 0x81, dns: 0x82, uri: 0x86, ip: 0x87 } as const
 const kinds: readonly number[] = Object.values(nameKind)
 
 /** The names in a list of extensions, of the kinds that are carried. */
-export const altNamesIn = (extensions: Element): readonly Element[] =>
-  extensionsIn(extensions, altNamesType)
+export const altNamesIn = (extensions: readonly Extension[]): readonly Element[] =>
+  extensions
+    .filter(({ id }) => id === altNamesType)
+    .flatMap(({ value }) => elementsIn(value))
     .flatMap((names) => partsOf(names))
     .filter(({ tag }) => kinds.includes(tag))
 

@@ -1,5 +1,6 @@
 import { createHash, X509Certificate } from 'node:crypto'
 import { type Claim, claimMembers } from '@overlay/model'
+import { DerError, KeyError, partsOfCertificate, pemBlocksIn, soundKey } from '@overlay/x509'
 
 /** Why something about an authority is refused, and which member is to blame. */
 export class CaError extends Error {
@@ -13,22 +14,38 @@ export class CaError extends Error {
   }
 }
 
-const block = /-----BEGIN ([A-Z0-9 ]{1,40})-----.*?-----END \1-----/gs
-
 /** The fingerprint of the authority that the text holds, perhaps with others behind it. */
 export function authorityFingerprint(pem: string): string {
-  const found = [...pem.matchAll(block)]
+  const found = [...pemBlocksIn(pem)]
   if (found.length === 0) throw new CaError('certPem', 'could not parse block #1')
-  const [authority] = found.map(([text, label], i) => {
+  const [authority] = found.map(({ text, label }, i) => {
     if (label !== 'CERTIFICATE') throw new CaError('certPem', `block #${i + 1} is not a certificate`)
-    try {
-      return new X509Certificate(text)
-    } catch {
-      throw new CaError('certPem', `could not parse block #${i + 1}`)
-    }
+    const certificate = parsed(text)
+    if (!certificate) throw new CaError('certPem', `could not parse block #${i + 1}`)
+    refuseWeakKey(certificate, i + 1)
+    return certificate
   })
   if (!authority?.ca) throw new CaError('certPem', 'certificate is not a CA')
   return createHash('sha1').update(authority.raw).digest('hex')
+}
+
+function parsed(pem: string): X509Certificate | undefined {
+  try {
+    return new X509Certificate(pem)
+  } catch {
+    return undefined
+  }
+}
+
+function refuseWeakKey(certificate: X509Certificate, block: number): void {
+  try {
+    soundKey(partsOfCertificate(certificate).publicKey)
+  } catch (err) {
+    if (err instanceof DerError) throw new CaError('certPem', `could not parse block #${block}`)
+    if (!(err instanceof KeyError)) throw err
+    // differs: the original takes keys of any strength
+    throw new CaError('certPem', `certificate of block #${block}: ${err.message}`)
+  }
 }
 
 /** wire: what a blank format means. */

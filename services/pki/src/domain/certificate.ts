@@ -1,5 +1,5 @@
+import { type Element, sequence } from '@overlay/x509'
 import { hostName, uriName } from './alt-names.js'
-import { type Element, sequence } from './der.js'
 import { altNames, authority, noAuthority, purposes, subjectKeyId, usages } from './extensions.js'
 import {
   forYears,

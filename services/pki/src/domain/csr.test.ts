@@ -1,8 +1,8 @@
+import { encode, sequence, tag } from '@overlay/x509'
 import { expect, test } from 'vitest'
 import { newCsr, newKey } from '../../test/openssl.js'
 import { textOf } from './alt-names.js'
 import { CsrError, readCsr } from './csr.js'
-import { encode, sequence, tag } from './der.js'
 import { commonNameOf } from './subject.js'
 
 const good = newCsr()
@@ -49,8 +49,9 @@ test.each([
   ['a changed subject', changed(good, 'device', 'divece'), 'CSR signature validation failed'],
   ['a changed signature', flipped(good), 'CSR signature validation failed'],
   ['bytes behind the request', longer(good), 'could not parse CSR'],
-  ['a short RSA key', newCsr('/CN=x', { key: newKey('RSA-1024') }), /public key must be/],
-  ['a foreign curve', newCsr('/CN=x', { key: newKey('secp256k1') }), /public key must be/],
+  ['a short RSA key', newCsr('/CN=x', { key: newKey('RSA-1024') }), /must have 2048 to 16384 bits/],
+  ['a key with a small exponent', newCsr('/CN=x', { key: newKey('RSA-e3') }), /odd exponent/],
+  ['a foreign curve', newCsr('/CN=x', { key: newKey('secp256k1') }), /P-256, P-384 or P-521/],
   [
     'an address of three bytes',
     newCsr('/CN=x', { more: ['-addext', 'subjectAltName=DER:30058703010203'] }),

@@ -1,16 +1,21 @@
-import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:crypto'
+import { type KeyObject, verify } from 'node:crypto'
 import { promisify } from 'node:util'
-import { altNamesIn, checkName } from './alt-names.js'
 import {
+  type Algorithm,
+  algorithmIn,
   bytesOfBits,
   contentOf,
   DerError,
   type Element,
+  extensionsIn,
+  KeyError,
   objectIdIn,
   onlyElement,
   partsOf,
+  soundKey,
   tag,
-} from './der.js'
+} from '@overlay/x509'
+import { altNamesIn, checkName } from './alt-names.js'
 import { derOfPem } from './pem.js'
 import { commonNameOf } from './subject.js'
 
@@ -77,52 +82,14 @@ function parse(der: Buffer): Request {
   }
 }
 
-interface Algorithm {
-  readonly id: string
-  readonly parameters: Element | undefined
-}
-
-function algorithmIn(element: Element | undefined): Algorithm {
-  const [id, parameters] = partsOf(element)
-  return { id: objectIdIn(id), parameters }
-}
-
 function keyOf(publicKey: Buffer): KeyObject {
-  const key = imported(publicKey)
-  const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {}
-  const isUsable = {
-    rsa: modulusLength >= 2048 && modulusLength <= 4096,
-    ec: ['prime256v1', 'secp384r1', 'secp521r1'].includes(namedCurve),
-    ed25519: true,
-  }[key.asymmetricKeyType as string]
-  if (!isUsable)
-    throw new CsrError('public key must be RSA of 2048 to 4096 bits, P-256, P-384, P-521 or Ed25519')
-  return key
-}
-
-function imported(key: Buffer): KeyObject {
   try {
-    const isUsual = key.length === usual.length + 64 && key.subarray(0, usual.length).equals(usual)
-    return isUsual
-      ? createPublicKey({ key: jwkOf(key.subarray(usual.length)), format: 'jwk' })
-      : createPublicKey({ key, format: 'der', type: 'spki' })
+    return soundKey(publicKey)
   } catch (cause) {
-    throw new CsrError('could not read the public key of the CSR', { cause })
+    if (!(cause instanceof KeyError)) throw cause
+    throw new CsrError(cause.message, { cause })
   }
 }
-
-/**
- * P-256, with the point as it is: what nearly everybody sends. OpenSSL tries all its decoders on DER, and reads the
- * same key from its coordinates in a third of the time.
- */
-const usual = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d03010703420004', 'hex')
-
-const jwkOf = (point: Buffer): JsonWebKey => ({
-  kty: 'EC',
-  crv: 'P-256',
-  x: point.toString('base64url', 0, 32),
-  y: point.toString('base64url', 32),
-})
 
 /** Digest by signature algorithm: PKCS#1 v1.5, ECDSA. */
 const digests: Readonly<Record<string, string>> = {
@@ -167,7 +134,7 @@ function altNamesOf(attributes: readonly Element[]): readonly Element[] {
     const [type, values] = partsOf(attribute)
     if (objectIdIn(type) !== EXTENSION_REQUEST) return []
     const [extensions] = partsOf(values, tag.set)
-    return extensions ? altNamesIn(extensions) : []
+    return extensions ? altNamesIn(extensionsIn(extensions)) : []
   })
   for (const name of names) checkName(name)
   return names

@@ -1,25 +1,7 @@
-import {
-  bits,
-  contentOf,
-  type Element,
-  elementsIn,
-  encode,
-  objectId,
-  objectIdIn,
-  partsOf,
-  sequence,
-  tag,
-} from './der.js'
+import { bits, type Element, encode, objectId, sequence, tag } from '@overlay/x509'
 
 export const subjectKeyIdType = '2.5.29.14'
 export const altNamesType = '2.5.29.17'
-
-/** Values of an extension in the list, which certificates and requests have alike. */
-export const extensionsIn = (list: Element, type: string): readonly Element[] =>
-  partsOf(list).flatMap((extension) => {
-    const [id, ...rest] = partsOf(extension)
-    return objectIdIn(id) === type ? elementsIn(contentOf(rest.at(-1), tag.octetString)) : []
-  })
 
 function extension(type: string, value: Buffer, critical = false): Buffer {
   return sequence(objectId(type), ...(critical ? [yes] : []), encode(tag.octetString, value))

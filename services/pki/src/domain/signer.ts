@@ -8,9 +8,9 @@ import {
   X509Certificate,
 } from 'node:crypto'
 import { promisify } from 'node:util'
+import { bits, bytesOfBits, encode, objectId, onlyElement, partsOf, sequence, tag, time } from '@overlay/x509'
 import { isHost, textOf } from './alt-names.js'
 import { partsOfCertificate } from './certificate-parts.js'
-import { bits, bytesOfBits, encode, objectId, onlyElement, partsOf, sequence, tag, time } from './der.js'
 import { authorityKeyId } from './extensions.js'
 import { pemOf } from './pem.js'
 

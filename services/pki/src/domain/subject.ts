@@ -9,7 +9,7 @@ import {
   sequence,
   tag,
   text,
-} from './der.js'
+} from '@overlay/x509'
 
 const COMMON_NAME = '2.5.4.3'
 const ORGANIZATION = '2.5.4.10'

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { History } from '@overlay/platform'
 import { Fault, type Methods, type PkiServiceService } from '@overlay/rpc'
+import { pemBlocksIn } from '@overlay/x509'
 import { partsOfCertificate } from '../domain/certificate-parts.js'
 import { isIssuedBy } from '../domain/signer.js'
 import { commonNameOf } from '../domain/subject.js'
@@ -27,12 +28,12 @@ export const verification =
 
 /** wire: what stands behind the first block is not looked at. */
 function certificateIn(text: string): { readonly certificate: X509Certificate; readonly commonName: string } {
-  const [pem, label] = /-----BEGIN ([A-Z0-9 ]{1,40})-----.*?-----END \1-----/s.exec(text) ?? []
-  if (pem === undefined) throw new Fault('COULD_NOT_PARSE_BODY')
-  if (label !== 'CERTIFICATE')
-    throw new Fault('EXPECTED_PEM_CERTIFICATE', `expected a block of type CERTIFICATE, got ${label}`)
+  const { value: block } = pemBlocksIn(text).next()
+  if (!block) throw new Fault('COULD_NOT_PARSE_BODY')
+  if (block.label !== 'CERTIFICATE')
+    throw new Fault('EXPECTED_PEM_CERTIFICATE', `expected a block of type CERTIFICATE, got ${block.label}`)
   try {
-    const certificate = new X509Certificate(pem)
+    const certificate = new X509Certificate(block.text)
     return { certificate, commonName: commonNameOf(partsOfCertificate(certificate).subject) }
   } catch (err) {
     throw new Fault('COULD_NOT_PARSE_DER_BLOCK', undefined, err)

@@ -1,0 +1,62 @@
+import type { X509Certificate } from 'node:crypto'
+import { contentOf, DerError, type Element, objectIdIn, onlyElement, partsOf, tag } from './der.js'
+
+export interface Extension {
+  readonly id: string
+  readonly isCritical: boolean
+  /** DER of the value. */
+  readonly value: Buffer
+}
+
+/** What node:crypto does not tell of a certificate. */
+export interface CertificateParts {
+  /** DER of the Names. */
+  readonly issuer: Buffer
+  readonly subject: Buffer
+  /** DER of the SubjectPublicKeyInfo. */
+  readonly publicKey: Buffer
+  readonly signature: Algorithm
+  readonly extensions: readonly Extension[]
+}
+
+export interface Algorithm {
+  readonly id: string
+  readonly parameters: Element | undefined
+}
+
+/** Reads the DER of a certificate strictly; anything else is a DerError. */
+export function partsOfCertificate({ raw }: Pick<X509Certificate, 'raw'>): CertificateParts {
+  const [toBeSigned, signature] = partsOf(onlyElement(raw))
+  // the version may be absent
+  const [, , issuer, , subject, publicKey, ...optional] = partsOf(toBeSigned).filter(
+    (part) => part.tag !== 0xa0,
+  )
+  if (!issuer || !subject || !publicKey) throw new DerError('certificate without subject, issuer or key')
+  return {
+    issuer: issuer.whole,
+    subject: subject.whole,
+    publicKey: publicKey.whole,
+    signature: algorithmIn(signature),
+    extensions: optional
+      .filter((part) => part.tag === 0xa3)
+      .flatMap((part) => partsOf(part, 0xa3))
+      .flatMap(extensionsIn),
+  }
+}
+
+export function algorithmIn(element: Element | undefined): Algorithm {
+  const [id, parameters] = partsOf(element)
+  return { id: objectIdIn(id), parameters }
+}
+
+/** The extensions of a list, which certificates and requests have alike. */
+export const extensionsIn = (list: Element): readonly Extension[] =>
+  partsOf(list).map((extension) => {
+    const [id, ...rest] = partsOf(extension)
+    const [critical] = rest.length > 1 ? rest : []
+    return {
+      id: objectIdIn(id),
+      isCritical: critical !== undefined && contentOf(critical, tag.boolean)[0] !== 0,
+      value: contentOf(rest.at(-1), tag.octetString),
+    }
+  })

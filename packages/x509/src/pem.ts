@@ -1,0 +1,21 @@
+/** One block of a PEM text. */
+export interface PemBlock {
+  readonly label: string
+  /** From its first to its last dash. */
+  readonly text: string
+}
+
+/** The blocks of a text, in order. Reads each character once, whatever the text: a boundary without its partner is skipped. */
+export function* pemBlocksIn(text: string): Generator<PemBlock, void> {
+  let begin: { readonly label: string; readonly at: number } | undefined
+  for (const { 0: boundary, 1: which, 2: label = '', index } of text.matchAll(
+    /-----(BEGIN|END) ([A-Z0-9 ]{1,40})-----/g,
+  )) {
+    if (which === 'BEGIN') {
+      begin = { label, at: index }
+    } else {
+      if (begin?.label === label) yield { label, text: text.slice(begin.at, index + boundary.length) }
+      begin = undefined
+    }
+  }
+}

@@ -1,0 +1,99 @@
+const leastBits = 2048
+const mostBits = 16_384
+const leastExponent = 65_537n
+const mostExponentBits = 64
+
+/** Why an RSA key is weak, or undefined. The size is checked first: it bounds the work of all that follows. */
+export function rsaWeakness(modulus: bigint, exponent: bigint): string | undefined {
+  const bits = bitsOf(modulus)
+  if (bits < leastBits || bits > mostBits) return `must have ${leastBits} to ${mostBits} bits`
+  if (exponent < leastExponent || exponent % 2n === 0n || bitsOf(exponent) > mostExponentBits)
+    return `must have an odd exponent of at least ${leastExponent} and at most ${mostExponentBits} bits`
+  if (hasSmallFactor(modulus)) return 'has a modulus with a small factor'
+  if (hasCloseFactors(modulus)) return 'has a modulus whose factors are close to each other'
+  return isOfRoca(modulus) ? 'has a modulus from a defective generator (CVE-2017-15361)' : undefined
+}
+
+const bitsOf = (value: bigint): number => value.toString(2).length
+
+/** All below the limit, in order. */
+function primesBelow(limit: number): readonly number[] {
+  const isComposite = new Uint8Array(limit)
+  const primes: number[] = []
+  for (let candidate = 2; candidate < limit; candidate++) {
+    if (isComposite[candidate]) continue
+    primes.push(candidate)
+    for (let multiple = candidate * candidate; multiple < limit; multiple += candidate)
+      isComposite[multiple] = 1
+  }
+  return primes
+}
+
+const smallPrimes = primesBelow(10_000)
+
+/** Primes with their product, which stays exact as a number: one long division serves several of them. */
+interface Batch {
+  readonly primes: readonly number[]
+  readonly product: bigint
+}
+
+const batches: readonly Batch[] = smallPrimes.reduce<Batch[]>((made, prime) => {
+  const last = made.at(-1)
+  const product = last && last.product * BigInt(prime)
+  if (last && product && product <= BigInt(Number.MAX_SAFE_INTEGER))
+    made[made.length - 1] = { primes: [...last.primes, prime], product }
+  else made.push({ primes: [prime], product: BigInt(prime) })
+  return made
+}, [])
+
+const hasSmallFactor = (modulus: bigint): boolean =>
+  batches.some(({ primes, product }) => {
+    const rest = Number(modulus % product)
+    return primes.some((prime) => rest % prime === 0)
+  })
+
+const fermatRounds = 100
+
+/** Fermat's method: n = a² − b², with a near the root of n if the factors are near each other. */
+function hasCloseFactors(modulus: bigint): boolean {
+  let a = rootOf(modulus)
+  if (a * a < modulus) a += 1n
+  let square = a * a - modulus
+  for (let round = 0; round < fermatRounds; round++) {
+    if (isSquare(square)) return true
+    square += 2n * a + 1n
+    a += 1n
+  }
+  return false
+}
+
+/** Rounded down, by Newton's method. */
+function rootOf(value: bigint): bigint {
+  if (value < 2n) return value
+  let root = 1n << BigInt(Math.ceil(bitsOf(value) / 2))
+  for (;;) {
+    const next = (root + value / root) >> 1n
+    if (next >= root) return root
+    root = next
+  }
+}
+
+/** Most numbers are told by their last bits: squares end in few patterns. */
+function isSquare(value: bigint): boolean {
+  if (!squaresOf256.has(Number(value & 255n))) return false
+  const root = rootOf(value)
+  return root * root === value
+}
+const squaresOf256 = new Set(Array.from({ length: 256 }, (_, i) => (i * i) % 256))
+
+/** Such a modulus is a power of 65537, modulo each of these primes; any other is one by a chance of 2⁻²⁸. */
+const rocaPrints = smallPrimes
+  .filter((prime) => prime > 2 && prime <= 167)
+  .map((prime) => {
+    const powers = new Set<number>()
+    for (let power = 1; !powers.has(power); power = (power * (65_537 % prime)) % prime) powers.add(power)
+    return { prime: BigInt(prime), powers }
+  })
+
+const isOfRoca = (modulus: bigint): boolean =>
+  rocaPrints.every(({ prime, powers }) => powers.has(Number(modulus % prime)))
