@@ -1,6 +1,15 @@
+import { BlockList } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Service } from '@overlay/model'
-import { guardProcess, openLog, readSettings, serveOps, splitAddress, untilStopped } from '@overlay/platform'
+import {
+  guardProcess,
+  mostSockets,
+  openLog,
+  readSettings,
+  serveOps,
+  splitAddress,
+  untilStopped,
+} from '@overlay/platform'
 import {
   ChangeServiceService,
   connectPeers,
@@ -82,10 +91,18 @@ const app = mount(
   }),
 )
 const key = await serverKey(services.pki, log)
-await using server = await listen(splitAddress(settings.listen), key, limits, app)
+const connections = {
+  connections: Math.min(settings.maxConnections, mostSockets()),
+  connectionsPerSource: settings.maxConnectionsPerSource,
+  proxies: settings.proxyProtocolFrom ?? new BlockList(),
+}
+await using server = await listen(splitAddress(settings.listen), key, { ...limits, ...connections }, app)
 using _renewing = renewed(services.pki, log, key, server.renew)
 serving = true
-log.info({ listen: settings.listen, address: settings.address }, 'ready')
+log.info(
+  { listen: settings.listen, address: settings.address, connections: connections.connections },
+  'ready',
+)
 
 await untilStopped()
 serving = false

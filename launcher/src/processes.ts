@@ -1,4 +1,5 @@
 import { join, resolve } from 'node:path'
+import { balancerAddress } from './balancer.js'
 import type { Secrets } from './home.js'
 import { freePort } from './ports.js'
 import { projectRoot } from './project-root.js'
@@ -69,7 +70,10 @@ export async function planInstances({ settings, scale, secrets, natsUrl, urlOf }
       ...shared,
       OVERLAY_OPS_LISTEN: ops,
       ...(part === 'gateway'
-        ? { OVERLAY_LISTEN: listen }
+        ? {
+            OVERLAY_LISTEN: listen,
+            ...(scale.gateway > 1 && { OVERLAY_PROXY_PROTOCOL_FROM: balancerAddress }),
+          }
         : { OVERLAY_RPC_LISTEN: listen, DATABASE_URL: urlOf(part) }),
       ...((part === 'pki' || part === 'identity') && { OVERLAY_KEY_SECRET: secrets.keySecrets[part] }),
     },

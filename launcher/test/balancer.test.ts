@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect, createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { startBalancer } from '../src/balancer.js'
@@ -30,6 +30,20 @@ test('hangs up when every target refuses', async () => {
   expect(await ask(balancer, '1')).toBe('')
 })
 
+test('tells its targets the address of the client', async () => {
+  const address = await nowhere()
+  const target = createServer()
+  target.listen(address.port, address.host)
+  onTestFinished(() => void target.close())
+  const balancer = await balancerOf([address])
+  const client = connect({ ...balancer, localAddress: '127.0.0.1' })
+  client.end('hello')
+  const [socket] = (await once(target, 'connection')) as [Socket]
+  const { localPort } = client
+  expect(await text(socket)).toBe(`PROXY TCP4 127.0.0.1 127.0.0.1 ${localPort} ${balancer.port}\r\nhello`)
+  socket.end()
+})
+
 const nowhere = async (): Promise<Address> => ({ host: '127.0.0.1', port: await freePort() })
 
 async function balancerOf(targets: readonly Address[]): Promise<Address> {
@@ -47,7 +61,7 @@ async function echo(name: string): Promise<Address> {
     socket.on('data', (chunk) => {
       said += chunk
     })
-    socket.once('end', () => socket.end(name + said))
+    socket.once('end', () => socket.end(name + said.replace(/^PROXY .*\r\n/, '')))
   })
   server.listen(address.port, address.host)
   await once(server, 'listening')

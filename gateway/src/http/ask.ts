@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Caller, type Context, type FaultCode, type Positions, traceparentOf } from '@overlay/rpc'
 import type { Session } from '../auth/session.js'
+import { clientAddressOf } from './connections.js'
 import { requestId } from './ids.js'
 import type { Api } from './paths.js'
-import { ipAddressOf } from './peer.js'
 
 /** From the path, in the words of the operation table. */
 export type Params = Readonly<Record<'id' | 'serviceId', string>>
@@ -70,7 +70,7 @@ export function openAsk(
     incoming,
     outgoing,
     requestId: requestId(),
-    sourceAddress: ipAddressOf(incoming),
+    sourceAddress: clientAddressOf(incoming),
     session: undefined,
     refusal: undefined,
     broken: undefined,

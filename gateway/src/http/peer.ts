@@ -16,7 +16,3 @@ export function peerCertificates({ socket }: IncomingMessage): Buffer[] {
   }
   return chain
 }
-
-/** Without the port; an IPv4 address that came in IPv6 form is an IPv4 address. */
-export const ipAddressOf = ({ socket: { remoteAddress = '' } }: IncomingMessage): string =>
-  remoteAddress.replace(/^::ffff:(?=\d+\.)/, '')

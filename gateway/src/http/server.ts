@@ -7,6 +7,7 @@ import { getRequestListener } from '@hono/node-server'
 import { Fault } from '@overlay/rpc'
 import type { Hono } from 'hono'
 import { failureText } from './answer.js'
+import { type ConnectionLimits, limitConnections } from './connections.js'
 import type { Env } from './frame.js'
 import { requestId } from './ids.js'
 
@@ -15,10 +16,11 @@ export interface ServerKey {
   readonly chainPem: string
 }
 
-export interface ServerLimits {
+export interface ServerLimits extends ConnectionLimits {
   /** Until all headers have come; a whole request may take `requestMs` longer. */
   readonly headersMs: number
   readonly requestMs: number
+  /** Without any byte in either direction. */
   readonly idleMs: number
   readonly headerBytes: number
   /** How long running requests may go on after the end has been announced. */
@@ -31,6 +33,26 @@ export interface Listening extends AsyncDisposable {
   renew(key: ServerKey): void
 }
 
+/** Forward secrecy and authenticated encryption only; the first three are of TLS 1.3. */
+const ciphers = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':')
+
+const secure = {
+  minVersion: 'TLSv1.2',
+  ciphers,
+  // a resumed session shows the leaf of the client only, without its intermediates
+  secureOptions: constants.SSL_OP_NO_TICKET,
+} as const
+
 /** TLS ends here: clients may show a certificate, and whoever needs it verifies it. */
 export async function listen(
   { host, port }: { readonly host: string; readonly port: number },
@@ -38,8 +60,6 @@ export async function listen(
   limits: ServerLimits,
   app: Pick<Hono<Env>, 'fetch'>,
 ): Promise<Listening> {
-  // A resumed session shows the leaf of the client only, without its intermediates.
-  const secure = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET } as const
   const server = createServer({
     ...secure,
     key: keyPem,
@@ -54,6 +74,7 @@ export async function listen(
     maxHeaderSize: limits.headerBytes,
     connectionsCheckingInterval: 1000,
   })
+  server.timeout = limits.idleMs
   const answer = getRequestListener(app.fetch as Parameters<typeof getRequestListener>[0], {
     hostname: 'localhost',
     errorHandler: () =>
@@ -63,10 +84,17 @@ export async function listen(
     'request',
     (incoming: IncomingMessage, outgoing: ServerResponse) => void answer(incoming, outgoing),
   )
+  const secured = new WeakSet<Socket>()
+  server.on('secureConnection', (socket) => secured.add(socket))
+  const ending = new WeakSet<Socket>()
   server.on('clientError', (err: NodeJS.ErrnoException, socket: Socket) => {
-    if (err.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-    else socket.end(rawAnswer(err.code))
+    if (ending.has(socket)) return
+    // before the end of the handshake nothing can be sent, and `end` would wait for it
+    if (err.code === 'ECONNRESET' || !socket.writable || !secured.has(socket)) return socket.destroy()
+    ending.add(socket)
+    endWith(socket, rawAnswer(err.code))
   })
+  limitConnections(server, limits, limits.headersMs)
   server.listen(port, host)
   await once(server, 'listening')
 
@@ -82,6 +110,19 @@ export async function listen(
       clearTimeout(cut)
     },
   }
+}
+
+/** Time for a client to read the last answer on its connection and to close it. */
+const LINGER_MS = 2000
+
+/**
+ * Sends a last answer. Destroying the connection at once could discard it, and waiting for the client to close would
+ * let the client keep it open.
+ */
+function endWith(socket: Socket, answer: string): void {
+  const cut = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(cut))
+  socket.end(answer)
 }
 
 const json = { 'content-type': 'application/json' }

@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { request as send } from 'node:https'
+import { BlockList } from 'node:net'
 import { apisOf } from '../api/handlers.js'
 import { openCaches } from '../auth/caches.js'
 import { ownWrites } from '../auth/own-writes.js'
 import { mount, type Seen } from '../http/frame.js'
-import { type Listening, listen } from '../http/server.js'
+import { type Listening, listen, type ServerLimits } from '../http/server.js'
 import { makeCertificate } from './certificates.js'
 import { type Fakes, fakes } from './fakes.js'
 
@@ -39,13 +40,22 @@ export interface TestGateway extends AsyncDisposable {
   ask(path: string, sent?: Sent): Promise<Answer>
 }
 
+const usual = {
+  headersMs: 2000,
+  idleMs: 5000,
+  headerBytes: 16 << 10,
+  drainMs: 2000,
+  connections: 1000,
+  connectionsPerSource: 1000,
+  proxies: new BlockList(),
+}
 const server = makeCertificate('localhost')
 
 /** A whole gateway on a free port; the services behind it are fakes. */
 export async function startGateway(
-  limits: { readonly requestMs?: number; readonly bodyMs?: number; readonly drainMs?: number } = {},
+  limits: Partial<ServerLimits> & { readonly bodyMs?: number } = {},
 ): Promise<TestGateway> {
-  const { requestMs = 10_000, bodyMs = 5000, drainMs = 2000 } = limits
+  const { requestMs = 10_000, bodyMs = 5000 } = limits
   const fake = fakes()
   const own = ownWrites()
   const caches = openCaches(fake.services, own, { warn: () => undefined })
@@ -73,7 +83,7 @@ export async function startGateway(
   const listening = await listen(
     { host: '127.0.0.1', port: 0 },
     { keyPem, chainPem: pem },
-    { headersMs: 2000, requestMs, idleMs: 5000, headerBytes: 16 << 10, drainMs },
+    { ...usual, requestMs, ...limits },
     app,
   )
   const { port } = listening

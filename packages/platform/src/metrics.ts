@@ -26,6 +26,17 @@ export const metrics = {
     buckets: seconds,
     registers,
   }),
+  connections: new Gauge({
+    name: 'overlay_connections',
+    help: 'Open connections of clients, those in their TLS handshake included',
+    registers,
+  }),
+  connectionsRefused: new Counter({
+    name: 'overlay_connections_refused_total',
+    help: 'Connections refused before their TLS handshake, by limit (total, source) or for a bad PROXY header (header)',
+    labelNames: ['reason'],
+    registers,
+  }),
   rpcCall: new Histogram({
     name: 'overlay_rpc_call_seconds',
     help: 'Calls that this process answered, by method and fault code (OK: none)',

@@ -20,6 +20,8 @@ export interface OpsOptions {
 }
 
 const CHECK_LIMIT_MS = 2000
+const limits = { headersTimeout: 10_000, requestTimeout: 10_000, connectionsCheckingInterval: 1000 }
+const MOST_CONNECTIONS = 200
 
 /** Health and metrics, apart from the APIs. Meant for loopback and for the probes of an orchestrator. */
 export async function serveOps(
@@ -38,7 +40,7 @@ export async function serveOps(
     '/metrics': async (res) => send(res, 200, metrics.contentType, await metrics.metrics()),
   }
 
-  const server = createServer((req, res) => {
+  const server = createServer(limits, (req, res) => {
     const answer = req.method === 'GET' ? answers[req.url?.split('?')[0] ?? ''] : undefined
     if (!answer) return send(res, 404, 'text/plain', 'not found')
     answer(res).catch((err: unknown) => {
@@ -46,6 +48,8 @@ export async function serveOps(
       send(res, 500, 'text/plain', 'failed')
     })
   })
+  server.maxConnections = MOST_CONNECTIONS
+  server.timeout = limits.requestTimeout
   const { host, port } = splitAddress(listen)
   server.listen(port, host)
   await once(server, 'listening') // rejects when it cannot listen

@@ -1,3 +1,5 @@
+import { BlockList, isIP } from 'node:net'
+
 /** One variable of the environment: its name, what it means, how its text becomes a value. */
 export interface Setting<T> {
   readonly env: string
@@ -115,6 +117,14 @@ export const setting = {
       return text
     }),
 
+  /** IP addresses and networks (`10.0.0.0/8`), separated by commas. */
+  networks: (env: string, about: string): Setting<BlockList> =>
+    declare<BlockList>(env, about, plain, {}, (text) => {
+      const list = new BlockList()
+      for (const network of text.split(',')) addNetwork(list, network.trim())
+      return list
+    }),
+
   /** May hold a password, so it is treated as a secret. */
   url: (
     env: string,
@@ -133,6 +143,15 @@ export const setting = {
     otherwise: '',
     parse: (text) => (text === undefined ? undefined : parse(text)),
   }),
+}
+
+function addNetwork(list: BlockList, text: string): void {
+  const [, address = '', bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const version = isIP(address)
+  const most = version === 6 ? 128 : 32
+  const prefix = bits === undefined ? most : Number(bits)
+  if (version === 0 || prefix > most) throw new Error('must be IP addresses and networks such as 10.0.0.0/8')
+  list.addSubnet(address, prefix, version === 6 ? 'ipv6' : 'ipv4')
 }
 
 function declare<T>(

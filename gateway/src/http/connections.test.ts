@@ -1,0 +1,173 @@
+import { once } from 'node:events'
+import { BlockList, connect, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { metrics } from '@overlay/platform'
+import { expect, test } from 'vitest'
+import { ADMIN } from '../testing/fakes.js'
+import { startGateway, type TestGateway } from '../testing/gateway.js'
+import type { ServerLimits } from './server.js'
+
+const PATH = '/edge/management/v1/services'
+const loopback = new BlockList()
+loopback.addSubnet('127.0.0.0', 8)
+
+/** A client that never closes its own side. */
+const openTcp = async ({ port }: TestGateway): Promise<Socket> => {
+  const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true })
+  socket.on('error', () => undefined)
+  await new Promise((resolve) => socket.once('connect', resolve).once('close', resolve))
+  return socket
+}
+const secured = async (socket: Socket): Promise<TLSSocket> => {
+  const tls = connectTls({ socket, rejectUnauthorized: false, allowHalfOpen: true } as object)
+  await once(tls, 'secureConnect')
+  return tls
+}
+const openTls = async (gateway: TestGateway): Promise<TLSSocket> => secured(await openTcp(gateway))
+const ended = (socket: Socket): Promise<unknown> => {
+  socket.resume()
+  if (socket.destroyed) return Promise.resolve()
+  return new Promise((resolve) => socket.once('end', resolve).once('close', resolve))
+}
+const untilOpen = (count: number) =>
+  expect.poll(async () => (await metrics.connections.get()).values[0]?.value, { timeout: 30_000 }).toBe(count)
+const refusals = async (reason: string): Promise<number> =>
+  (await metrics.connectionsRefused.get()).values.find(({ labels }) => labels.reason === reason)?.value ?? 0
+
+/** A gateway of its own; at the end none of its connections is open. */
+async function withGateway(limits: Partial<ServerLimits>, act: (gateway: TestGateway) => Promise<void>) {
+  const gateway = await startGateway(limits)
+  try {
+    await act(gateway)
+  } finally {
+    await gateway[Symbol.asyncDispose]()
+  }
+}
+
+test('connections on which nothing is sent are closed, though their clients keep them open', () =>
+  withGateway({ headersMs: 100 }, async (gateway) => {
+    const sockets = await Promise.all(Array.from({ length: 20 }, () => openTcp(gateway)))
+    await Promise.all(sockets.map(ended))
+    await untilOpen(0)
+    for (const socket of sockets) socket.destroy()
+  }))
+
+test.each([
+  ['nothing', ''],
+  ['half a header', 'GET / HTTP/1.1\r\nhost'],
+])('a client that sends %s after its handshake gets 408, and its connection is closed', (_what, sent) =>
+  withGateway({ headersMs: 100 }, async (gateway) => {
+    const socket = await openTls(gateway)
+    socket.write(sent)
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /)
+    await untilOpen(0)
+    socket.destroy()
+  }),
+)
+
+test('a client that is not done with its header reads why it is refused', () =>
+  withGateway({}, async (gateway) => {
+    const socket = await openTls(gateway)
+    socket.write(`GET / HTTP/1.1\r\nx: ${'x'.repeat(200 << 10)}`)
+    const answer = text(socket)
+    socket.write('x'.repeat(200 << 10))
+    expect(await answer).toMatch(/^HTTP\/1\.1 431 /)
+    await untilOpen(0)
+    socket.destroy()
+  }))
+
+test('a client that does not read its answer is disconnected', () =>
+  withGateway({ idleMs: 500 }, async (gateway) => {
+    gateway.fakes.rows.set('policy services', [JSON.stringify(['x'.repeat(32 << 20)])])
+    const socket = await openTls(gateway)
+    socket.write(`GET ${PATH} HTTP/1.1\r\nhost: x\r\nzt-session: ${ADMIN}\r\n\r\n`)
+    await untilOpen(0)
+    socket.destroy()
+  }))
+
+test('one source has no more connections than its limit, handshakes included', () =>
+  withGateway({ connectionsPerSource: 3 }, async (gateway) => {
+    const before = await refusals('source')
+    const open = [await openTcp(gateway), await openTcp(gateway), await openTls(gateway)]
+    await ended(await openTcp(gateway))
+    expect(await refusals('source')).toBe(before + 1)
+    for (const socket of open) socket.destroy()
+    await untilOpen(0)
+    ;(await openTls(gateway)).destroy()
+    await untilOpen(0)
+  }))
+
+test('there are no more connections than the limit', () =>
+  withGateway({ connections: 2 }, async (gateway) => {
+    const before = await refusals('total')
+    const open = [await openTcp(gateway), await openTls(gateway)]
+    await ended(await openTcp(gateway))
+    expect(await refusals('total')).toBe(before + 1)
+    for (const socket of open) socket.destroy()
+    await untilOpen(0)
+    ;(await openTls(gateway)).destroy()
+    await untilOpen(0)
+  }))
+
+const header = (address: string) => `PROXY TCP4 ${address} 127.0.0.1 4096 443\r\n`
+
+async function sourceSeen(gateway: TestGateway, socket: Socket): Promise<string | undefined> {
+  const tls = await secured(socket)
+  tls.end(`GET ${PATH} HTTP/1.1\r\nhost: x\r\nzt-session: ${ADMIN}\r\nconnection: close\r\n\r\n`)
+  expect(await text(tls)).toMatch(/^HTTP\/1\.1 200 /)
+  return gateway.fakes.calls.findLast(({ method }) => method === 'policy.entities.list')?.context
+    .sourceAddress
+}
+
+test('a request comes from the address that the balancer names', () =>
+  withGateway({ proxies: loopback }, async (gateway) => {
+    const whole = await openTcp(gateway)
+    whole.write(header('192.0.2.1'))
+    expect(await sourceSeen(gateway, whole)).toBe('192.0.2.1')
+
+    const parts = await openTcp(gateway)
+    for (const part of header('192.0.2.2').split(/(?=T)/))
+      await new Promise((done) => parts.write(part, done))
+    expect(await sourceSeen(gateway, parts)).toBe('192.0.2.2')
+
+    expect(await sourceSeen(gateway, await openTcp(gateway))).toBe('127.0.0.1')
+    await untilOpen(0)
+  }))
+
+test('limits are those of the clients, not of the balancer', () =>
+  withGateway({ proxies: loopback, connectionsPerSource: 1 }, async (gateway) => {
+    const [first, second] = [await openTcp(gateway), await openTcp(gateway)]
+    first.write(header('192.0.2.1'))
+    second.write(header('192.0.2.2'))
+    await Promise.all([secured(first), secured(second)])
+    const third = await openTcp(gateway)
+    third.write(header('192.0.2.1'))
+    await ended(third)
+    for (const socket of [first, second]) socket.destroy()
+    await untilOpen(0)
+  }))
+
+test('a header from any other address is no header', () =>
+  withGateway({}, async (gateway) => {
+    const socket = await openTcp(gateway)
+    socket.write(header('192.0.2.1'))
+    await expect(secured(socket)).rejects.toThrow()
+    await untilOpen(0)
+  }))
+
+test.each([
+  ['a malformed header', 'PROXY TCP4 nonsense\r\n'],
+  ['half a header', 'PROXY TCP4'],
+  ['nothing', ''],
+])('a balancer that sends %s is disconnected', (_what, sent) =>
+  withGateway({ proxies: loopback, headersMs: 100 }, async (gateway) => {
+    const before = await refusals('header')
+    const socket = await openTcp(gateway)
+    socket.write(sent)
+    await ended(socket)
+    expect(await refusals('header')).toBe(before + 1)
+    await untilOpen(0)
+    socket.destroy()
+  }),
+)

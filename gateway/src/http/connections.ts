@@ -1,0 +1,86 @@
+import type { IncomingMessage } from 'node:http'
+import type { Server } from 'node:https'
+import type { BlockList, Socket } from 'node:net'
+import { metrics } from '@overlay/platform'
+import { plainAddress, sourceOf } from '@overlay/rpc'
+import { takeProxyHeader } from './proxy-protocol.js'
+
+export interface ConnectionLimits {
+  /** Open connections, those in their handshake included. */
+  readonly connections: number
+  readonly connectionsPerSource: number
+  /** Balancers whose PROXY headers are believed. */
+  readonly proxies: BlockList
+}
+
+/** Addresses of clients, by connection. */
+const addresses = new WeakMap<object, string>()
+
+/** Address of the client that sent a request: the one that the balancer names, if there is a balancer. */
+export const clientAddressOf = ({ socket }: IncomingMessage): string => addresses.get(socket) ?? ''
+
+/**
+ * Refuses connections above the limits before their handshake, and takes the PROXY header from those that have one.
+ * Must be called before the server listens.
+ */
+export function limitConnections(
+  server: Server,
+  { connections, connectionsPerSource, proxies }: ConnectionLimits,
+  headerMs: number,
+): void {
+  const handshakes = server.listeners('connection')
+  const bySource = new Map<string, number>()
+  /** Clients of proxied connections, by address and port of the balancer. */
+  const proxied = new Map<string, { readonly address: string }>()
+
+  const refuse = (socket: Socket, reason: 'source' | 'header'): void => {
+    metrics.connectionsRefused.inc({ reason })
+    socket.resetAndDestroy()
+  }
+
+  function admit(socket: Socket, address: string): void {
+    const source = sourceOf(address)
+    const open = bySource.get(source) ?? 0
+    if (open >= connectionsPerSource) {
+      refuse(socket, 'source')
+      return
+    }
+    bySource.set(source, open + 1)
+    socket.once('close', () => {
+      const left = (bySource.get(source) ?? 0) - 1
+      if (left > 0) bySource.set(source, left)
+      else bySource.delete(source)
+    })
+    for (const begin of handshakes) begin.call(server, socket)
+  }
+
+  async function admitProxied(socket: Socket, balancer: string): Promise<void> {
+    socket.on('error', () => socket.destroy())
+    const header = await takeProxyHeader(socket, headerMs)
+    const client = { address: header?.address ?? balancer }
+    const key = placeOf(socket)
+    proxied.set(key, client)
+    socket.once('close', () => {
+      if (proxied.get(key) === client) proxied.delete(key)
+    })
+    admit(socket, client.address)
+  }
+
+  server.removeAllListeners('connection')
+  server.maxConnections = connections
+  server.on('drop', () => metrics.connectionsRefused.inc({ reason: 'total' }))
+  server.on('connection', (socket: Socket) => {
+    metrics.connections.inc()
+    socket.once('close', () => metrics.connections.dec())
+    if (socket.remoteAddress === undefined) return socket.destroy() // reset by the client meanwhile
+    const address = plainAddress(socket.remoteAddress)
+    if (!proxies.check(address, address.includes(':') ? 'ipv6' : 'ipv4')) admit(socket, address)
+    else admitProxied(socket, address).catch(() => refuse(socket, 'header'))
+  })
+  server.on('secureConnection', (socket) => {
+    if (socket.remoteAddress === undefined) socket.destroy()
+    else addresses.set(socket, proxied.get(placeOf(socket))?.address ?? plainAddress(socket.remoteAddress))
+  })
+}
+
+const placeOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`

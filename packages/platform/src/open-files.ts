@@ -1,0 +1,15 @@
+import { readFileSync } from 'node:fs'
+
+/** Left for logs, databases and other processes. */
+const RESERVED = 200
+
+/** How many sockets this process may have, by its limit of open files. Node raises the soft limit to the hard one. */
+export function mostSockets(): number {
+  try {
+    const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return limit === undefined ? Number.POSITIVE_INFINITY : Math.max(1, Number(limit) - RESERVED)
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code === 'ENOENT') return Number.POSITIVE_INFINITY // only Linux has the file
+    throw err
+  }
+}
