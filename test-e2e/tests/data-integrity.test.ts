@@ -176,7 +176,7 @@ test('every copy and every reference that is broken is found, repaired, and then
     `service ${services[0]} names config ghost, which does not exist`,
     'session s-1 names apiSession ghost, which does not exist',
     'session s-2 names service ghost, which does not exist',
-    'session s-3 is there, though it does not follow from schema identity',
+    'session s-3 is there, though no policy grants its access',
     'session s-4 names servicePolicy ghost, which does not exist',
     `enrollment ${enrollmentOf(alice)} names identity ghost, which does not exist`,
     `servicePolicy ${policy} names identity ghost, which does not exist`,

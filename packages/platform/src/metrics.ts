@@ -109,6 +109,11 @@ export const metrics = {
     buckets: seconds,
     registers,
   }),
+  revocationPending: new Gauge({
+    name: 'overlay_revocation_pending_seconds',
+    help: 'Age of the oldest revocation whose sessions have not all been checked; 0: there is none',
+    registers,
+  }),
   waitExpired: new Counter({
     name: 'overlay_follow_wait_expired_total',
     help: 'Requests that waited in vain for changes of another schema',

@@ -46,7 +46,7 @@ export type {
   IssuedCertificate,
 } from './gen/overlay/pki/v1/pki.js'
 export { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
-export { Access, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
+export { Access, type HeldAccess, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 export { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
 export { type Hosted, host, type Observe } from './host.js'
 export * from './methods.js'

@@ -118,7 +118,7 @@ test('nobody is judged by a part of a load', async () => {
   expect((await lost()).lost).toEqual([false])
 })
 
-test('lost accesses are named, also of what exists no more; an admin keeps its own', async () => {
+test('lost accesses are named, also of what exists no more, and what grants the others; an admin keeps its own', async () => {
   const { alice, service, dial, staff } = await wiki()
   await network.identity.put('root', { isAdmin: true, roleAttributes: [staff] })
   await whole()
@@ -130,10 +130,11 @@ test('lost accesses are named, also of what exists no more; an admin keeps its o
     { identityId: 'root', serviceId: service, access: Access.ACCESS_DIAL, apiSessionId },
     { identityId: 'root', serviceId: 'gone', access: Access.ACCESS_DIAL, apiSessionId },
   ]
-  expect((await policy.policy.findLost({ held }, as({}))).lost).toEqual([false, true, true, false, true])
+  const before = await policy.policy.findLost({ held }, as({}))
+  expect(before).toEqual({ lost: [false, true, true, false, true], granting: [dial, '', '', dial, ''] })
   const position = await policy.update('service-policies', dial, { identityRoles: [] })
   const after = await policy.policy.findLost({ held }, at(position ? { policy: position } : {}))
-  expect(after.lost).toEqual([true, true, true, false, true])
+  expect(after).toEqual({ lost: [true, true, true, false, true], granting: ['', '', '', '', ''] })
 })
 
 test('advice names what is there and leaves out what is not', async () => {

@@ -125,6 +125,15 @@ test('a held access is lost when posture fails, also where an admin has it', asy
   expect(await lost()).toEqual([true, false])
 })
 
+test('the policies that require a posture check are found', async () => {
+  const [checkId, another] = [await check({}), await check({})]
+  const [{ policyId }, { policyId: elsewhere }] = [await guarded(checkId), await guarded(another)]
+  await whole()
+  const { policyIds } = await policy.policy.findRequiring({ postureCheckIds: [checkId, 'unknown'] }, admin)
+  expect(policyIds).toContain(policyId)
+  expect(policyIds).not.toContain(elsewhere)
+})
+
 const code = (checkMore: object = {}) => check({ typeId: 'MFA', domains: undefined, ...checkMore })
 /** As identity tells it. */
 async function pass(identityId: string, mfaPassedAt: string | null, apiSessionId = 's1') {

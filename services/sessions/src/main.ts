@@ -26,6 +26,7 @@ import sql from 'sql-template-tag'
 import { checksOf } from './events/checks.js'
 import { identityEffects } from './events/identity.js'
 import { policyEffects } from './events/policy.js'
+import { startSweeping, withSweep } from './events/sweep.js'
 import { sessionCreator } from './rpc/create-session.js'
 import { entities } from './rpc/entities.js'
 import { sessionsService } from './rpc/sessions-service.js'
@@ -46,8 +47,9 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
 
   const access = remote(PolicyServiceService, policy.peers)
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
-  await using identityFollowed = follow(history, identity.source, identityEffects(access), log)
-  await using policyFollowed = follow(history, policy.source, policyEffects(access, names), log)
+  await using sweeping = startSweeping({ db, policy: access, names, log })
+  await using identityFollowed = follow(history, identity.source, identityEffects(sweeping), log)
+  await using policyFollowed = follow(history, policy.source, policyEffects(sweeping, names), log)
 
   const kinds = [
     kind(controller),
@@ -56,7 +58,7 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
     kind(terminator, terminatorSeams(names)),
     kind(transitRouter, transitRouterSeams(pki.entities)),
   ]
-  const loaders = loadersOf(db, [edgeRouter, session, transitRouter], {
+  const loaders = loadersOf(db, [edgeRouter, transitRouter], {
     [edgeRouter.kind]: sql`is_edge`,
     [transitRouter.kind]: sql`not is_edge`,
   })
@@ -69,12 +71,15 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
     followed: (schema) => positionFollowed(db, schema),
   })
   const settled = settling(history, [identity.changes, pki.changes, policy.changes])
-  const followed = { identity: identityFollowed, policy: policyFollowed }
+  const followed = {
+    identity: withSweep('identity', identityFollowed, sweeping),
+    policy: withSweep('policy', policyFollowed, sweeping),
+  }
   const checks = checksOf({
     history,
     names,
     policy: access,
-    sources: { identity: identity.source, policy: policy.source },
+    sources: { policy: policy.source },
     followed,
     log,
   })

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { type Database, type History, positionFollowed } from '@overlay/platform'
+import { type Database, type History, positionFollowed, type Tx } from '@overlay/platform'
 import { type Context, Fault, ownContext, type Position, type Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { endSessions } from '../src/events/lost-access.js'
+import { sweepStep } from '../src/events/sweep-step.js'
 import { sessionCreator } from '../src/rpc/create-session.js'
+import { pruneRevocations, recordRevocations, type ScopeKind } from '../src/store/revocation.js'
 import { sessionMaker } from '../src/store/session-row.js'
 import { startStore, waitingFor } from './store.js'
 
@@ -43,7 +44,12 @@ function creator({ db }: History, world: World) {
         world.known = Math.max(world.known, positions.identity?.number ?? 0, positions.policy?.number ?? 0)
         if (!world.allowed) throw new Fault('NOT_FOUND', 'service with id wiki not found')
         const positionsThen = { identity: at(world.known), policy: at(world.known) }
-        return { routerIds: [], policyIds: [], serviceName: 'wiki', positions: positionsThen }
+        return {
+          routerIds: [],
+          policyIds: ['grants', 'grants too'],
+          serviceName: 'wiki',
+          positions: positionsThen,
+        }
       },
     },
     identity: { checkApiSession: async () => ({ position: at(world.known) }) },
@@ -68,17 +74,60 @@ test('a session carries its service, token and tags; the same again is the same 
   expect([again.id, again.token]).toEqual([first.id, first.token])
 })
 
-test('an authorization that was overtaken is asked for again, at the position that overtook it', async () => {
+const revoke = (db: Database, schema: string, kind: ScopeKind, id: string, number = 7) =>
+  db.transaction(undefined, (tx) =>
+    recordRevocations(tx, schema, at(number), [{ kind, id, number, isPending: false }]),
+  )
+
+test.each([
+  ['identity', 'everything', ''],
+  ['identity', 'identity', 'alice'],
+  ['identity', 'api-session', 'as1'],
+  ['policy', 'everything', ''],
+  ['policy', 'identity', 'alice'],
+  ['policy', 'service', 'wiki'],
+  ['policy', 'policy', 'grants'],
+] as const)(
+  'an authorization that a change of %s overtook (%s) is asked for again, at the position of the change',
+  async (schema, kind, id) => {
+    await using store = await startStore()
+    await follow(store.history.db, 7)
+    await revoke(store.history.db, schema, kind, id)
+    const world = { known: 5, allowed: true, asked: 0 }
+    await creator(store.history, world)(request, context({ identity: at(5) }))
+    expect([world.asked, world.known]).toEqual([2, 7])
+  },
+)
+
+test('changes that concern other accesses let an authorization stand', async () => {
   await using store = await startStore()
-  await follow(store.history.db, 7)
+  const { db } = store.history
+  await follow(db, 7)
+  await revoke(db, 'identity', 'identity', 'bob')
+  await revoke(db, 'identity', 'api-session', 'as2')
+  await revoke(db, 'policy', 'service', 'other')
+  await revoke(db, 'policy', 'policy', 'another')
+  await revoke(db, 'policy', 'everything', '', 5)
   const world = { known: 5, allowed: true, asked: 0 }
   await creator(store.history, world)(request, context({ identity: at(5) }))
-  expect([world.asked, world.known]).toEqual([2, 7])
+  expect(world.asked).toBe(1)
+})
+
+test('an authorization that is older than the revocations that are kept is asked for again', async () => {
+  await using store = await startStore()
+  const { db } = store.history
+  await follow(db, 7)
+  await revoke(db, 'policy', 'service', 'other', 6)
+  await pruneRevocations(db, 0)
+  const world = { known: 5, allowed: true, asked: 0 }
+  await creator(store.history, world)(request, context({ identity: at(5) }))
+  expect(world.asked).toBe(2)
 })
 
 test('access that is gone by then is refused', async () => {
   await using store = await startStore()
   await follow(store.history.db, 7)
+  await revoke(store.history.db, 'policy', 'service', 'wiki')
   const world = { known: 5, allowed: false, asked: 0 }
   const create = creator(store.history, world)
   await expect(create(request, context({}))).rejects.toMatchObject({ code: 'NOT_FOUND' })
@@ -90,7 +139,7 @@ test('while nobody follows the streams that take access away, nothing is granted
   await expect(create(request, context({}))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
 })
 
-test('a revocation that is under way is seen: the session is not made behind its back', async () => {
+test('a create that waits for a follower sees the revocation that it records', async () => {
   await using store = await startStore()
   const { db } = store.history
   await follow(db, 5)
@@ -101,11 +150,37 @@ test('a revocation that is under way is seen: the session is not made behind its
     creating = creator(store.history, world)(request, context({ identity: at(5) }))
     creating.catch(() => undefined)
     await waitingFor(db)
-    expect(await endSessions(tx, sql`identity_id = 'alice'`)).toEqual([])
     world.allowed = false
+    await recordRevocations(tx, 'identity', at(6), [
+      { kind: 'identity', id: 'alice', number: 6, isPending: true },
+    ])
     await tx.query(sql`update followed set number = 6 where schema = 'identity'`)
   })
   await expect(creating).rejects.toMatchObject({ code: 'NOT_FOUND' })
-  const { rowCount } = await db.query(sql`select from session`)
-  expect(rowCount).toBe(0)
+  expect((await db.query(sql`select from session`)).rowCount).toBe(0)
 })
+
+test('a follower waits for a create that has compared, and the sweep sees its session', async () => {
+  await using store = await startStore()
+  const { db } = store.history
+  await follow(db, 5)
+  const world = { known: 5, allowed: true, asked: 0 }
+  const inside = (tx: Tx): Database => ({ ...db, query: tx.query }) // the create in a transaction that stays open
+  let following: Promise<unknown> | undefined
+  await db.transaction(undefined, async (tx) => {
+    await creator({ ...store.history, db: inside(tx) }, world)(request, context({ identity: at(5) }))
+    following = db.transaction(undefined, async (other) => {
+      await other.query(sql`select from followed where schema = 'policy' for update`)
+      await recordRevocations(other, 'policy', at(6), [
+        { kind: 'policy', id: 'grants', number: 6, isPending: true },
+      ])
+    })
+    await waitingFor(db)
+  })
+  await following
+  const lost = { findLost: async () => ({ lost: [true], granting: [''] }) }
+  await sweepStep({ db, policy: { ...lost, findRequiring: async () => ({ policyIds: [] }) }, names })
+  expect((await db.query(sql`select from session`)).rowCount).toBe(0)
+})
+
+const names = async () => new Map()

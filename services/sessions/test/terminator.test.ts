@@ -31,7 +31,7 @@ const row = (id: string, json: object | null): Change => ({
 async function follow({ db, services }: Routers, how: 'apply' | 'reload', rows: readonly Change[]) {
   const names = async (_: string, ids: readonly string[]) =>
     new Map(ids.flatMap((id) => (services.has(id) ? [[id, services.get(id) ?? '']] : [])))
-  const effects = policyEffects({ findLost: async () => ({ lost: [] }) }, names)
+  const effects = policyEffects({ wake: () => undefined }, names)
   return db.transaction(undefined, (tx) =>
     how === 'apply'
       ? effects.apply(tx, rows, upto)

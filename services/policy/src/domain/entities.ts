@@ -163,7 +163,7 @@ function changedFor({ identities }: State, id: string): Effect {
 }
 
 /** The policies that ask for a posture check. */
-const requiring = ({ required }: State, check: number): string[] =>
+export const requiring = ({ required }: State, check: number): string[] =>
   [...required.open, ...required.selecting(check)].map(({ policyId }) => policyId)
 
 function servicesOf(state: State, policyIds: readonly string[]): Bitset {

@@ -11,7 +11,8 @@ import {
 import { contentKey } from '../domain/content.js'
 import type { PostureResponse } from '../domain/posture/data.js'
 import { endingSoon } from '../domain/posture/ending-soon.js'
-import { isRefused, judge, saidBy } from '../domain/posture/judge.js'
+import { policiesRequiring, standingOf } from '../domain/posture/held-access.js'
+import { judge, saidBy } from '../domain/posture/judge.js'
 import { shownPosture } from '../domain/posture/shown.js'
 import { commonRouters, grantingPolicies, isAdmin as isAdminOf, maySee, mayUse } from '../domain/queries.js'
 import { type Engine, orWhatThereIs } from '../events/engine.js'
@@ -92,14 +93,16 @@ export function policyService(
 
     async findLost({ held }, { positions, signal }) {
       await engine.reach(positions, signal)
-      const lost = held.map(({ identityId, serviceId, access, apiSessionId }) => {
-        const type = typeOf(access)
-        if (mayUse(state, identityId, serviceId, type))
-          return isRefused(state, { identityId, apiSessionId }, serviceId, type)
-        // wire: who is an admin keeps its sessions
-        return !(isAdminOf(state, identityId) && maySee(state, { identityId, isAdmin: true }, serviceId))
-      })
-      return { lost }
+      const standing = standingOf(state)
+      const found = held.map(({ identityId, serviceId, access, apiSessionId }) =>
+        standing({ identityId, apiSessionId }, serviceId, typeOf(access)),
+      )
+      return { lost: found.map(({ lost }) => lost), granting: found.map(({ granting }) => granting) }
+    },
+
+    async findRequiring({ postureCheckIds }, { positions, signal }) {
+      await engine.reach(positions, signal)
+      return { policyIds: policiesRequiring(state, postureCheckIds) }
     },
 
     async getPolicyAdvice({ identityId, serviceId }, context) {

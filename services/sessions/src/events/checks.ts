@@ -18,16 +18,17 @@ import {
 } from '@overlay/platform'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
+import { endSessions } from '../store/held-session.js'
 import { correctNames, forgetServices } from '../store/known-service.js'
 import { endTerminators } from '../store/terminator.js'
-import { identityEffects } from './identity.js'
-import { type AskPolicy, endSessions } from './lost-access.js'
+import { accessCheck } from './access-check.js'
+import type { AskPolicy } from './standing.js'
 
 export interface Checked {
   readonly history: History
   readonly names: Names
   readonly policy: AskPolicy
-  readonly sources: { readonly identity: Source; readonly policy: Source }
+  readonly sources: { readonly policy: Source }
   readonly followed: Followed & { readonly identity: Following; readonly policy: Following }
   readonly log: Logger
 }
@@ -61,17 +62,7 @@ export function checksOf({ history, names, policy, sources, followed, log }: Che
       to: ['service-policies'],
       repair: forgetPolicies,
     }),
-    // sessions whose access exists no more
-    copies(
-      history,
-      {
-        source: sources.identity,
-        following: followed.identity,
-        ...identityEffects(policy),
-        kinds: ['identities'],
-      },
-      log,
-    ),
+    accessCheck(history, policy, followed),
     references(grounds, {
       what: 'terminator',
       from: sql`select id, service_id as ref from terminator`,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { identityEffects } from './identity.js'
 
-const { concerns } = identityEffects({ findLost: async () => ({ lost: [] }) })
+const { concerns } = identityEffects({ wake: () => undefined })
 const change = (kind: string, row: object | null) => ({
   kind,
   id: 'x',

@@ -1,37 +1,54 @@
 import type { Effects } from '@overlay/platform'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { type AskPolicy, endLost, endSessions } from './lost-access.js'
+import { endSessions } from '../store/held-session.js'
+import { type Revocation, recordRevocations } from '../store/revocation.js'
+import { isDeleted, isNew } from './changes.js'
+import type { Sweeping } from './sweep.js'
 
-const idsOf = (changes: readonly Change[], kind: string, gone: boolean): string[] =>
-  changes.filter((change) => change.kind === kind && (change.json.length === 0) === gone).map(({ id }) => id)
-
-/** Whatever is gone, and identities that may have lost something. */
-function mayEndSessions({ kind, json }: Change): boolean {
-  if (json.length === 0) return true
-  if (kind !== 'identities') return false
-  return !(JSON.parse(Buffer.from(json).toString()) as { readonly isNew?: boolean }).isNew
-}
+/** More of them are ended by the sweep. */
+const ENDED_AT_ONCE = 500
 
 /** A session ends with its API session and its identity, and when the identity loses the service. */
-export const identityEffects = (policy: AskPolicy): Effects => ({
+export const identityEffects = (sweeping: Pick<Sweeping, 'wake'>): Effects => ({
   kinds: ['identities', 'api-sessions'],
   concerns: mayEndSessions,
 
   async apply(tx, changes, upto) {
+    const gone = changes.filter(isDeleted)
+    const idsOf = (kind: string): string[] => gone.filter((one) => one.kind === kind).map(({ id }) => id)
     const ended = await endSessions(
       tx,
-      sql`api_session_id = any(${idsOf(changes, 'api-sessions', true)})
-          or identity_id = any(${idsOf(changes, 'identities', true)})`,
+      sql`api_session_id = any(${idsOf('api-sessions')}) or identity_id = any(${idsOf('identities')})`,
+      ENDED_AT_ONCE,
     )
-    const changed = idsOf(changes, 'identities', false)
-    if (changed.length === 0) return ended
-    const positions = { identity: upto }
-    return [...ended, ...(await endLost(tx, policy, sql`identity_id = any(${changed})`, positions))]
+    const hasMore = ended.length === ENDED_AT_ONCE
+    await recordRevocations(
+      tx,
+      'identity',
+      upto,
+      changes.filter(mayEndSessions).map(
+        (change): Revocation => ({
+          kind: change.kind === 'identities' ? 'identity' : 'api-session',
+          id: change.id,
+          number: change.number,
+          isPending: hasMore || !isDeleted(change),
+        }),
+      ),
+    )
+    return ended
   },
 
-  async reload(tx, rows, upto) {
-    const ended = await endSessions(tx, sql`api_session_id not in (${rows.ids('api-sessions')})`)
-    return [...ended, ...(await endLost(tx, policy, sql`true`, { identity: upto }))]
+  async reload(tx, _rows, upto) {
+    await recordRevocations(tx, 'identity', upto, [
+      { kind: 'everything', id: '', number: upto.number, isPending: true },
+    ])
+    return []
   },
+
+  committed: sweeping.wake,
 })
+
+/** Every deletion, and identities that may have lost something. */
+const mayEndSessions = (change: Change): boolean =>
+  isDeleted(change) || (change.kind === 'identities' && !isNew(change))

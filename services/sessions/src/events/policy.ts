@@ -1,23 +1,34 @@
 import type { Effects, Names } from '@overlay/platform'
 import { type Change, ownContext } from '@overlay/rpc'
-import sql, { type Sql } from 'sql-template-tag'
+import sql from 'sql-template-tag'
+import { endSessions, UNDETERMINED } from '../store/held-session.js'
 import { nameServices } from '../store/known-service.js'
+import { type Revocation, recordRevocations, type ScopeKind } from '../store/revocation.js'
 import { endTerminators } from '../store/terminator.js'
-import { type AskPolicy, endLost, endSessions } from './lost-access.js'
+import { isDeleted, isNew } from './changes.js'
+import type { Sweeping } from './sweep.js'
+
+/** More of them are ended by the sweep. */
+const ENDED_AT_ONCE = 500
 
 /** A session ends with its service, and when a policy or posture takes the service away; a terminator with its service. */
-export const policyEffects = (policy: AskPolicy, names: Names): Effects => ({
+export const policyEffects = (sweeping: Pick<Sweeping, 'wake'>, names: Names): Effects => ({
   kinds: ['services', 'service-policies', 'posture-checks', 'posture-data'],
 
   async apply(tx, changes, upto) {
     const services = of('services', changes)
-    const gone = services.filter(({ json }) => json.length === 0).map(({ id }) => id)
-    const ended = [
-      ...(await endSessions(tx, sql`service_id = any(${gone})`)),
-      ...(await endTerminators(tx, sql`service_id = any(${gone})`)),
-    ]
+    const gone = services.filter(isDeleted).map(({ id }) => id)
+    const ended = await endSessions(tx, sql`service_id = any(${gone})`, ENDED_AT_ONCE)
+    const hasMore = ended.length === ENDED_AT_ONCE
+    const terminators = await endTerminators(tx, sql`service_id = any(${gone})`)
     await nameServices(tx, services)
-    return [...ended, ...(await endLost(tx, policy, concernedBy(changes), { policy: upto }))]
+    await recordRevocations(
+      tx,
+      'policy',
+      upto,
+      changes.flatMap((change) => revocationsOf(change, hasMore)),
+    )
+    return [...ended, ...terminators]
   },
 
   async reload(tx, rows, upto) {
@@ -30,17 +41,46 @@ export const policyEffects = (policy: AskPolicy, names: Names): Effects => ({
     const living = await names('services', ids, ownContext(AbortSignal.timeout(30_000)))
     const gone = ids.filter((id) => !living.has(id))
     const ended = await endTerminators(tx, sql`service_id = any(${gone})`)
-    return [...ended, ...(await endLost(tx, policy, sql`true`, { policy: upto }))]
+    await recordRevocations(tx, 'policy', upto, [
+      { kind: 'everything', id: '', number: upto.number, isPending: true },
+    ])
+    return ended
   },
+
+  committed: sweeping.wake,
 })
 
 const of = (kind: string, changes: readonly Change[]): Change[] =>
   changes.filter((change) => change.kind === kind)
 
-/** A policy or a posture check may take anything from anybody. */
-function concernedBy(changes: readonly Change[]): Sql {
-  const services = of('services', changes).map(({ id }) => id)
-  const identities = of('posture-data', changes).map(({ id }) => id)
-  if (services.length + identities.length < changes.length) return sql`true`
-  return sql`(service_id = any(${services}) or identity_id = any(${identities}))`
+const scopeKinds: Readonly<Record<string, ScopeKind>> = {
+  services: 'service',
+  'service-policies': 'policy',
+  'posture-checks': 'posture-check',
+  'posture-data': 'identity',
+}
+
+/** Whose access the change can take away: that of nobody when the row is new, or when a posture check is deleted. */
+function revocationsOf(change: Change, hasMore: boolean): Revocation[] {
+  const { id, number } = change
+  const kind = scopeKinds[change.kind]
+  if (!kind || (!isDeleted(change) && kind !== 'posture-check' && isNew(change))) return []
+  switch (kind) {
+    case 'service':
+      return [{ kind, id, number, isPending: hasMore || !isDeleted(change) }]
+    case 'posture-check':
+      if (isDeleted(change)) return []
+      return [
+        { kind, id, number, isPending: true },
+        // a create does not know which policies require the check
+        { kind: 'everything', id: '', number, isPending: false },
+      ]
+    case 'policy':
+      return [
+        { kind, id, number, isPending: true },
+        { kind, id: UNDETERMINED, number, isPending: true },
+      ]
+    default:
+      return [{ kind, id, number, isPending: true }]
+  }
 }

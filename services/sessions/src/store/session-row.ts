@@ -22,24 +22,24 @@ const guards = ['identity', 'policy'] as const
 
 interface Made {
   readonly ord: number
-  readonly fresh: boolean
+  readonly isAuthorized: boolean
   readonly createdAt: Date | null
 }
 
 export type MakeSession = (wanted: Wanted) => Promise<SessionRow | undefined>
 
 /**
- * Makes the session, or finds the one that is there, unless a stream that can take access away has been followed
- * past the positions of the authorization: then undefined, and the question must be asked anew. The consumer locks
- * its `followed` row before it looks for live sessions, this statement before it inserts: one of the two sees the
- * other. Sessions that are wanted at the same time go in one statement.
+ * Makes the session, or finds the one that exists. Undefined: a change that concerns this access has been followed
+ * past the positions of the authorization, which must be asked for again. The function `make_sessions` locks the rows
+ * of `followed` before it compares; a follower locks them before it records a revocation. So either the create sees
+ * the revocation, or the sweep sees the session. Creates that arrive at the same time share one statement.
  */
 export function sessionMaker(db: Database): MakeSession {
   const insert = combine<Row, Made | undefined>((rows) => insertAll(db, rows))
   return async (wanted) => {
     const row = rowFor(wanted)
     const made = await insert(row)
-    if (!made?.fresh) return undefined
+    if (!made?.isAuthorized) return undefined
     if (!made.createdAt) return findSession(db, wanted)
     const { id, token } = row
     const { type, apiSessionId, identityId, serviceId, servicePolicies } = wanted
@@ -71,28 +71,8 @@ const rowFor = (wanted: Wanted) => ({
 async function insertAll(db: Database, rows: readonly Row[]): Promise<(Made | undefined)[]> {
   const answer = await db.query<Made>(
     sql`
-    with held as (
-         select schema, timeline, number from followed where schema = any(${[...guards]}) for share),
-         wanted as (
-         select * from rows from (jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as (
-                id text, token text, type text, api_session_id text, service_id text, identity_id text,
-                service_policies text[], tags jsonb, identity_timeline uuid, identity_number bigint,
-                policy_timeline uuid, policy_number bigint)) with ordinality as list (
-                id, token, type, api_session_id, service_id, identity_id, service_policies, tags,
-                identity_timeline, identity_number, policy_timeline, policy_number, ord)),
-         fresh as (
-         select wanted.* from wanted
-          where exists (select from held where schema = 'identity' and timeline = identity_timeline
-                                           and number <= identity_number)
-            and exists (select from held where schema = 'policy' and timeline = policy_timeline
-                                           and number <= policy_number)),
-         made as (
-         insert into session (id, token, type, api_session_id, service_id, identity_id, service_policies, tags)
-         select id, token, type, api_session_id, service_id, identity_id, service_policies, tags from fresh
-             on conflict on constraint session_is_one_of_its_sort do nothing
-      returning id, created_at)
-    select wanted.ord::int - 1 as ord, fresh.id is not null as fresh, made.created_at as "createdAt"
-      from wanted left join fresh using (ord) left join made on made.id = wanted.id`,
+    select ord, is_authorized as "isAuthorized", created_at as "createdAt"
+      from make_sessions(${JSON.stringify(rows)}::jsonb)`,
     'make-sessions',
   )
   const byOrd = new Map(answer.rows.map((made) => [made.ord, made]))

@@ -1,6 +1,5 @@
 import { policiesAreShown } from '../effect.js'
-import type { AccessType } from '../policies.js'
-import { checksOf, grantingPolicies } from '../queries.js'
+import { checksOf } from '../queries.js'
 import type { State } from '../state.js'
 import type { Check } from './check.js'
 import { nothingSaid, type PostureData } from './data.js'
@@ -46,8 +45,3 @@ export function judge(
   }
   return { passing, refusals }
 }
-
-/** None of the policies that grant it lets the endpoint through. */
-export const isRefused = (state: State, asked: Asked, serviceId: string, type: AccessType): boolean =>
-  policiesAreShown(state) &&
-  judge(state, grantingPolicies(state, asked.identityId, serviceId, type), asked).passing.length === 0

@@ -151,6 +151,16 @@ export interface HeldAccess {
 export interface FindLostResponse {
   /** in the order of the request */
   lost: boolean[];
+  /** the same order: a policy that grants the access; empty: no policy does */
+  granting: string[];
+}
+
+export interface FindRequiringRequest {
+  postureCheckIds: string[];
+}
+
+export interface FindRequiringResponse {
+  policyIds: string[];
 }
 
 export interface GetPolicyAdviceRequest {
@@ -1665,7 +1675,7 @@ export const HeldAccess: MessageFns<HeldAccess> = {
 };
 
 function createBaseFindLostResponse(): FindLostResponse {
-  return { lost: [] };
+  return { lost: [], granting: [] };
 }
 
 export const FindLostResponse: MessageFns<FindLostResponse> = {
@@ -1676,6 +1686,9 @@ export const FindLostResponse: MessageFns<FindLostResponse> = {
         writer.bool(v);
       }
       writer.join();
+    }
+    for (const v of message.granting) {
+      writer.uint32(18).string(v!);
     }
     return writer;
   },
@@ -1711,6 +1724,14 @@ export const FindLostResponse: MessageFns<FindLostResponse> = {
 
             break;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.granting.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1724,13 +1745,19 @@ export const FindLostResponse: MessageFns<FindLostResponse> = {
   },
 
   fromJSON(object: any): FindLostResponse {
-    return { lost: globalThis.Array.isArray(object?.lost) ? object.lost.map((e: any) => globalThis.Boolean(e)) : [] };
+    return {
+      lost: globalThis.Array.isArray(object?.lost) ? object.lost.map((e: any) => globalThis.Boolean(e)) : [],
+      granting: globalThis.Array.isArray(object?.granting) ? object.granting.map((e: any) => globalThis.String(e)) : [],
+    };
   },
 
   toJSON(message: FindLostResponse): unknown {
     const obj: any = {};
     if (message.lost?.length) {
       obj.lost = message.lost;
+    }
+    if (message.granting?.length) {
+      obj.granting = message.granting;
     }
     return obj;
   },
@@ -1741,6 +1768,153 @@ export const FindLostResponse: MessageFns<FindLostResponse> = {
   fromPartial<I extends Exact<DeepPartial<FindLostResponse>, I>>(object: I): FindLostResponse {
     const message = createBaseFindLostResponse();
     message.lost = object.lost?.map((e) => e) || [];
+    message.granting = object.granting?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseFindRequiringRequest(): FindRequiringRequest {
+  return { postureCheckIds: [] };
+}
+
+export const FindRequiringRequest: MessageFns<FindRequiringRequest> = {
+  encode(message: FindRequiringRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.postureCheckIds) {
+      writer.uint32(10).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FindRequiringRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFindRequiringRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.postureCheckIds.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FindRequiringRequest {
+    return {
+      postureCheckIds: globalThis.Array.isArray(object?.postureCheckIds)
+        ? object.postureCheckIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.posture_check_ids)
+        ? object.posture_check_ids.map((e: any) => globalThis.String(e))
+        : [],
+    };
+  },
+
+  toJSON(message: FindRequiringRequest): unknown {
+    const obj: any = {};
+    if (message.postureCheckIds?.length) {
+      obj.postureCheckIds = message.postureCheckIds;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<FindRequiringRequest>, I>>(base?: I): FindRequiringRequest {
+    return FindRequiringRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<FindRequiringRequest>, I>>(object: I): FindRequiringRequest {
+    const message = createBaseFindRequiringRequest();
+    message.postureCheckIds = object.postureCheckIds?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseFindRequiringResponse(): FindRequiringResponse {
+  return { policyIds: [] };
+}
+
+export const FindRequiringResponse: MessageFns<FindRequiringResponse> = {
+  encode(message: FindRequiringResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.policyIds) {
+      writer.uint32(10).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FindRequiringResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFindRequiringResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.policyIds.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FindRequiringResponse {
+    return {
+      policyIds: globalThis.Array.isArray(object?.policyIds)
+        ? object.policyIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.policy_ids)
+        ? object.policy_ids.map((e: any) => globalThis.String(e))
+        : [],
+    };
+  },
+
+  toJSON(message: FindRequiringResponse): unknown {
+    const obj: any = {};
+    if (message.policyIds?.length) {
+      obj.policyIds = message.policyIds;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<FindRequiringResponse>, I>>(base?: I): FindRequiringResponse {
+    return FindRequiringResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<FindRequiringResponse>, I>>(object: I): FindRequiringResponse {
+    const message = createBaseFindRequiringResponse();
+    message.policyIds = object.policyIds?.map((e) => e) || [];
     return message;
   },
 };
@@ -2532,6 +2706,17 @@ export const PolicyServiceService = {
     responseSerialize: (value: FindLostResponse): Buffer => Buffer.from(FindLostResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): FindLostResponse => FindLostResponse.decode(value),
   },
+  /** The service policies that require any of these posture checks. */
+  findRequiring: {
+    path: "/overlay.policy.v1.PolicyService/FindRequiring" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: FindRequiringRequest): Buffer => Buffer.from(FindRequiringRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): FindRequiringRequest => FindRequiringRequest.decode(value),
+    responseSerialize: (value: FindRequiringResponse): Buffer =>
+      Buffer.from(FindRequiringResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): FindRequiringResponse => FindRequiringResponse.decode(value),
+  },
   getPolicyAdvice: {
     path: "/overlay.policy.v1.PolicyService/GetPolicyAdvice" as const,
     requestStream: false as const,
@@ -2617,6 +2802,8 @@ export interface PolicyServiceServer extends UntypedServiceImplementation {
   getCommonRouters: handleUnaryCall<GetCommonRoutersRequest, GetCommonRoutersResponse>;
   /** Which of these accesses exist no more? */
   findLost: handleUnaryCall<FindLostRequest, FindLostResponse>;
+  /** The service policies that require any of these posture checks. */
+  findRequiring: handleUnaryCall<FindRequiringRequest, FindRequiringResponse>;
   getPolicyAdvice: handleUnaryCall<GetPolicyAdviceRequest, PolicyAdvice>;
   /** An identity's own configs for services, in place of the services' configs of the same types. */
   listServiceConfigs: handleUnaryCall<ListServiceConfigsRequest, ServiceConfigs>;
@@ -2701,6 +2888,22 @@ export interface PolicyServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: FindLostResponse) => void,
+  ): ClientUnaryCall;
+  /** The service policies that require any of these posture checks. */
+  findRequiring(
+    request: FindRequiringRequest,
+    callback: (error: ServiceError | null, response: FindRequiringResponse) => void,
+  ): ClientUnaryCall;
+  findRequiring(
+    request: FindRequiringRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: FindRequiringResponse) => void,
+  ): ClientUnaryCall;
+  findRequiring(
+    request: FindRequiringRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: FindRequiringResponse) => void,
   ): ClientUnaryCall;
   getPolicyAdvice(
     request: GetPolicyAdviceRequest,

@@ -1,0 +1,43 @@
+import { type Check, type Followed, type History, soon } from '@overlay/platform'
+import type { Context, Finding } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { endSessions, nextSessions, sessionsById } from '../store/held-session.js'
+import { type AskPolicy, standingOf } from './standing.js'
+
+const AT_ONCE = 1000
+
+/**
+ * Sessions whose access exists no more. It locks nothing: what policy calls lost is asked again after all revocations
+ * until then have taken effect.
+ */
+export const accessCheck = (
+  history: History,
+  policy: Pick<AskPolicy, 'findLost'>,
+  followed: Followed,
+): Check =>
+  async function* ({ fix, context }) {
+    const { db } = history
+    const owners = Object.values(followed)
+    const settled = () => Promise.all(owners.map((following) => following?.confirm(soon(context))))
+    for (let last = ''; ; ) {
+      const sessions = await nextSessions(db, { kind: 'everything', id: '', sweptTo: last }, AT_ONCE)
+      if (sessions.length === 0) return
+      last = sessions.at(-1)?.id ?? last
+      const { lost: suspected } = await standingOf(policy, sessions, ours(context))
+      if (suspected.length === 0) continue
+      await settled()
+      const left = await sessionsById(db, suspected)
+      const { lost } = await standingOf(policy, left, ours(context))
+      if (fix && lost.length > 0)
+        await history.write(context, async (tx) => ({
+          result: undefined,
+          changes: await endSessions(tx, sql`id = any(${lost})`),
+        }))
+      yield lost.map((id): Finding => ({ description: describe(id), fixed: fix }))
+    }
+  }
+
+const describe = (id: string): string => `session ${id} is there, though no policy grants its access`
+
+/** The question is the check's own: it names no positions. */
+const ours = (context: Context): Context => ({ ...context, positions: {} })

@@ -1,0 +1,78 @@
+import type { Names } from '@overlay/platform'
+import {
+  Access,
+  type Context,
+  type Methods,
+  ownContext,
+  type PolicyServiceService,
+  type Positions,
+} from '@overlay/rpc'
+import { type HeldSession, UNDETERMINED } from '../store/held-session.js'
+
+export type AskPolicy = Pick<Methods<PolicyServiceService>, 'findLost' | 'findRequiring'>
+
+/** Sessions whose access exists no more, and the others that another policy grants now. */
+export interface Standing {
+  readonly lost: readonly string[]
+  readonly moved: readonly { readonly id: string; readonly granting: string }[]
+}
+
+const PER_CALL = 2000
+const NAMES_PER_CALL = 500
+const ASK_MS = 10_000
+
+/** For questions of our own, answered as of these positions or later. */
+export const askingAt = (positions: Positions): Context => ({
+  ...ownContext(AbortSignal.timeout(ASK_MS)),
+  positions,
+})
+
+/** Asks policy about these sessions, as it sees them at the positions of the context or later. */
+export async function standingOf(
+  policy: Pick<AskPolicy, 'findLost'>,
+  sessions: readonly HeldSession[],
+  context: Context,
+): Promise<Standing> {
+  const pages = pagesOf(sessions, PER_CALL)
+  const standings = await Promise.all(pages.map((page) => ask(policy, page, context)))
+  return { lost: standings.flatMap(({ lost }) => lost), moved: standings.flatMap(({ moved }) => moved) }
+}
+
+async function ask(
+  policy: Pick<AskPolicy, 'findLost'>,
+  sessions: readonly HeldSession[],
+  context: Context,
+): Promise<Standing> {
+  const held = sessions.map(({ apiSessionId, identityId, serviceId, type }) => ({
+    apiSessionId,
+    identityId,
+    serviceId,
+    access: type === 'Dial' ? Access.ACCESS_DIAL : Access.ACCESS_BIND,
+  }))
+  const { lost, granting } = await policy.findLost({ held }, context)
+  const moved = sessions.flatMap(({ id, grantingPolicyId }, i) => {
+    const now = granting[i] ?? UNDETERMINED
+    return lost[i] || now === grantingPolicyId ? [] : [{ id, granting: now }]
+  })
+  return { lost: sessions.flatMap(({ id }, i) => (lost[i] ? [id] : [])), moved }
+}
+
+/** Sessions whose API session does not exist. */
+export async function withoutApiSession(
+  names: Names,
+  sessions: readonly HeldSession[],
+  context: Context,
+): Promise<readonly string[]> {
+  const ids = [...new Set(sessions.map(({ apiSessionId }) => apiSessionId))]
+  const found = await Promise.all(
+    pagesOf(ids, NAMES_PER_CALL).map((page) => names('api-sessions', page, context)),
+  )
+  const isThere = (id: string): boolean => found.some((named) => named.has(id))
+  return sessions.flatMap(({ id, apiSessionId }) => (isThere(apiSessionId) ? [] : [id]))
+}
+
+function pagesOf<T>(all: readonly T[], size: number): readonly (readonly T[])[] {
+  const pages: (readonly T[])[] = []
+  for (let from = 0; from < all.length; from += size) pages.push(all.slice(from, from + size))
+  return pages
+}

@@ -1,0 +1,117 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Database, type Following, metrics, type Names, repeating } from '@overlay/platform'
+import { Fault, type Position } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { isPending, oldestPendingAge, pruneRevocations } from '../store/revocation.js'
+import type { AskPolicy } from './standing.js'
+import { sweepStep } from './sweep-step.js'
+
+export interface SweepDeps {
+  readonly db: Database
+  readonly policy: AskPolicy
+  readonly names: Names
+  readonly log: Logger
+}
+
+/** Checks the live sessions of recorded revocations and ends those whose access is lost. */
+export interface Sweeping extends AsyncDisposable {
+  /** Starts at once. To be called after the commit that recorded revocations. */
+  wake(): void
+  /** Resolves when the sessions of these revocations are checked, as in `isPending`. TIMEOUT when aborted. */
+  settle(schema: string, upto: Position | undefined, signal: AbortSignal): Promise<void>
+}
+
+const TICK_MS = 1000
+const PRUNE_MS = 60_000
+const KEPT_MS = 300_000 // an authorization is used within the deadline of its call, seconds later
+const FIRST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 2000
+
+/** Every replica sweeps what its followers record, and what another one has left behind. One page at a time. */
+export function startSweeping({ db, policy, names, log }: SweepDeps): Sweeping {
+  const stop = new AbortController()
+  const waiters = new Set<() => void>()
+  let running: Promise<void> | undefined
+  let isWanted = false
+  let prunedAt = performance.now()
+
+  async function run(): Promise<void> {
+    let pause = FIRST_PAUSE_MS
+    while (isWanted && !stop.signal.aborted) {
+      isWanted = false
+      try {
+        while (!stop.signal.aborted && (await sweepStep({ db, policy, names }))) notify()
+        pause = FIRST_PAUSE_MS
+      } catch (err) {
+        if (pause === FIRST_PAUSE_MS) log.warn({ err }, 'sessions of revocations not checked')
+        isWanted = true
+        await delay(pause, undefined, { signal: stop.signal }).catch(() => undefined)
+        pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
+      }
+      notify()
+    }
+  }
+  function wake(): void {
+    isWanted = true
+    running ??= run().finally(() => {
+      running = undefined
+      if (isWanted && !stop.signal.aborted) wake()
+    })
+  }
+  const notify = (): void => {
+    for (const done of waiters) done()
+  }
+  const stepped = (signal: AbortSignal): Promise<void> =>
+    new Promise((resolve) => {
+      const done = (): void => {
+        waiters.delete(done)
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      waiters.add(done)
+      signal.addEventListener('abort', done)
+    })
+
+  const ticking = repeating(TICK_MS, async () => {
+    try {
+      const age = await oldestPendingAge(db)
+      metrics.revocationPending.set(age ?? 0)
+      if (age !== undefined) wake()
+      if (performance.now() - prunedAt < PRUNE_MS) return
+      prunedAt = performance.now()
+      await pruneRevocations(db, KEPT_MS)
+    } catch (err) {
+      log.debug({ err }, 'revocations not read')
+    }
+  })
+
+  return {
+    wake,
+    async settle(schema, upto, signal) {
+      while (await isPending(db, schema, upto)) {
+        if (signal.aborted) throw new Fault('TIMEOUT', undefined, signal.reason)
+        const step = stepped(signal)
+        wake()
+        await step
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await ticking[Symbol.asyncDispose]()
+      await running
+    },
+  }
+}
+
+/** A follower whose changes have taken effect when the sessions that they concern are checked. */
+export const withSweep = (schema: string, following: Following, sweeping: Sweeping): Following => ({
+  async reach(position, signal) {
+    await following.reach(position, signal)
+    await sweeping.settle(schema, position, signal)
+  },
+  async confirm(signal) {
+    await following.confirm(signal)
+    await sweeping.settle(schema, undefined, signal)
+  },
+  [Symbol.asyncDispose]: () => following[Symbol.asyncDispose](),
+})

@@ -1,0 +1,118 @@
+import type { Db, RowChange, Tx } from '@overlay/platform'
+import sql, { raw, type Sql } from 'sql-template-tag'
+import type { LargeScope, Scope } from './revocation.js'
+
+/** In place of the granting policy: not determined yet. */
+export const UNDETERMINED = '?'
+
+/** A live session, with what decides about its access. */
+export interface HeldSession {
+  readonly id: string
+  readonly apiSessionId: string
+  readonly identityId: string
+  readonly serviceId: string
+  readonly type: 'Dial' | 'Bind'
+  /** One policy that grants it; empty: none, the identity is an admin. */
+  readonly grantingPolicyId: string
+}
+
+const HELD = sql`
+  session.id, api_session_id as "apiSessionId", identity_id as "identityId", service_id as "serviceId", type,
+  granting_policy_id as "grantingPolicyId"`
+
+/** The column by which a scope selects its sessions. */
+const columns = {
+  identity: 'identity_id',
+  'api-session': 'api_session_id',
+  service: 'service_id',
+  policy: 'granting_policy_id',
+} as const
+
+/** Some sessions of each scope, at most `each`. */
+export async function sessionsOfScopes(
+  tx: Tx,
+  scopes: readonly Scope[],
+  each: number,
+): Promise<readonly (HeldSession & { readonly place: number })[]> {
+  const ofKind = ([kind, column]: readonly [string, string]): Sql => sql`
+    (select ${HELD} from session where scope.kind = ${kind} and ${raw(column)} = scope.entity_id limit ${each})`
+  const [first, ...others] = Object.entries(columns).map(ofKind)
+  const any = others.reduce((union, next) => sql`${union} union all ${next}`, first ?? sql``)
+  const { rows } = await tx.query<HeldSession & { place: number }>(
+    sql`
+    select found.*, place::int - 1 as place
+      from unnest(${scopes.map(({ kind }) => kind)}::text[], ${scopes.map(({ id }) => id)}::text[])
+           with ordinality as scope (kind, entity_id, place)
+     cross join lateral (${any}) as found`,
+    'sessions-of-scopes',
+  )
+  return rows
+}
+
+/** The next sessions of one scope, in the order of ids. */
+export async function nextSessions(
+  db: Db,
+  { kind, id, sweptTo }: Pick<LargeScope, 'kind' | 'id' | 'sweptTo'>,
+  limit: number,
+): Promise<readonly HeldSession[]> {
+  if (kind === 'posture-check') throw new Error('a posture check selects no sessions')
+  const ofScope = kind === 'everything' ? sql`true` : sql`${raw(columns[kind])} = ${id}`
+  const { rows } = await db.query<HeldSession>(
+    sql`select ${HELD} from session where ${ofScope} and id > ${sweptTo} order by id limit ${limit}`,
+    `next-sessions-of-${kind}`,
+  )
+  return rows
+}
+
+/** Sessions that are still there. */
+export async function sessionsById(db: Db, ids: readonly string[]): Promise<readonly HeldSession[]> {
+  const { rows } = await db.query<HeldSession>(
+    sql`select ${HELD} from session where id = any(${ids}) order by id`,
+    'sessions-by-id',
+  )
+  return rows
+}
+
+/** Ends at most `limit` sessions and returns their audit rows. */
+export async function endSessions(tx: Tx, which: Sql, limit?: number): Promise<RowChange[]> {
+  const ended =
+    limit === undefined ? which : sql`id in (select id from session where ${which} limit ${limit})`
+  const { rows } = await tx.query<HeldSession>(sql`
+    delete from session where ${ended}
+    returning id, identity_id as "identityId", service_id as "serviceId", type, api_session_id as "apiSessionId"`)
+  return rows.map(({ id, ...before }) => ({ kind: 'sessions', id, before, after: null }))
+}
+
+/** The same for many at once, with their audit rows, as the system's own work. */
+export async function endManySessions(tx: Tx, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await tx.query(
+    sql`
+    with ended as (
+         delete from session where id = any(${ids})
+      returning id, identity_id, service_id, type, api_session_id)
+    insert into audit (kind, entity_id, before, identity_id, request_id)
+    select 'sessions', id,
+           jsonb_build_object('identityId', identity_id, 'serviceId', service_id, 'type', type,
+                              'apiSessionId', api_session_id),
+           '', ''
+      from ended`,
+    'end-sessions',
+  )
+}
+
+/** Saves which policy grants each session now. */
+export async function saveGrants(
+  tx: Tx,
+  granted: readonly { readonly id: string; readonly granting: string }[],
+): Promise<void> {
+  if (granted.length === 0) return
+  await tx.query(
+    sql`
+    update session set granting_policy_id = granting
+      from unnest(${granted.map(({ id }) => id)}::text[], ${granted.map(({ granting }) => granting)}::text[])
+        as now (id, granting)
+     where session.id = now.id`,
+    'save-grants',
+  )
+}

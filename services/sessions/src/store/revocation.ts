@@ -1,0 +1,158 @@
+import { type Db, onlyRow, type Tx } from '@overlay/platform'
+import type { Position } from '@overlay/rpc'
+import sql, { type Sql } from 'sql-template-tag'
+
+/** Whose sessions a change concerns. */
+export type ScopeKind = 'everything' | 'identity' | 'api-session' | 'service' | 'policy' | 'posture-check'
+
+export interface Scope {
+  readonly kind: ScopeKind
+  readonly id: string
+}
+
+/** A change that can take access away. */
+export interface Revocation extends Scope {
+  /** Number of the change in its schema. */
+  readonly number: number
+  /** Sessions of the scope have to be checked. */
+  readonly isPending: boolean
+}
+
+/** In the transaction that saves the followed position: no create and no sweep sees one without the other. */
+export async function recordRevocations(
+  tx: Tx,
+  schema: string,
+  { timeline }: Position,
+  revocations: readonly Revocation[],
+): Promise<void> {
+  if (revocations.length === 0) return
+  await tx.query(
+    sql`
+    insert into revocation (schema, timeline, number, kind, entity_id, is_pending)
+    select ${schema}, ${timeline}, number, kind, "id", "isPending"
+      from jsonb_to_recordset(${JSON.stringify(revocations)}::jsonb)
+        as (number bigint, kind text, "id" text, "isPending" boolean)`,
+    'record-revocations',
+  )
+}
+
+/** A scope with the revocations that it was read from: one that is recorded later has to be swept anew. */
+export interface PendingScope extends Scope {
+  readonly revocationIds: readonly number[]
+}
+
+/** Scopes whose sweep has not begun, oldest first. */
+export async function newScopes(tx: Tx, limit: number): Promise<PendingScope[]> {
+  const { rows } = await tx.query<PendingScope>(
+    sql`
+    select kind, entity_id as id, json_agg(revocation.id) as "revocationIds" from revocation
+     where is_pending and not is_large
+     group by kind, entity_id order by min(revocation.id) limit ${limit}`,
+    'new-scopes',
+  )
+  return rows
+}
+
+export interface LargeScope extends PendingScope {
+  /** The last session that was checked; empty: none. */
+  readonly sweptTo: string
+  /** The revocations of schema identity include API sessions, which policy does not know. */
+  readonly isOfIdentity: boolean
+}
+
+/**
+ * Any scope that is swept in pages. Of several each has the same chance, so that none waits for another. Revocations
+ * that were recorded during the sweep of their scope share the next one.
+ */
+export async function someLargeScope(tx: Tx): Promise<LargeScope | undefined> {
+  const { rows } = await tx.query<LargeScope>(
+    sql`
+    select kind, entity_id as id, swept_to as "sweptTo", json_agg(revocation.id) as "revocationIds",
+           bool_or(schema = 'identity') as "isOfIdentity"
+      from (select *, max(swept_to) over (partition by kind, entity_id) as furthest
+              from revocation where is_pending and is_large) as revocation
+     where swept_to = furthest
+     group by kind, entity_id, swept_to order by random() limit 1`,
+    'large-scope',
+  )
+  return rows[0]
+}
+
+const revocationsOf = (scopes: readonly PendingScope[]): Sql =>
+  sql`id = any(${scopes.flatMap(({ revocationIds }) => revocationIds)}::bigint[])`
+
+export async function markSwept(tx: Tx, scopes: readonly PendingScope[]): Promise<void> {
+  if (scopes.length === 0) return
+  await tx.query(sql`update revocation set is_pending = false where ${revocationsOf(scopes)}`, 'mark-swept')
+}
+
+export async function markLarge(tx: Tx, scopes: readonly PendingScope[]): Promise<void> {
+  if (scopes.length === 0) return
+  await tx.query(sql`update revocation set is_large = true where ${revocationsOf(scopes)}`, 'mark-large')
+}
+
+/** Saves how far a large scope is swept. */
+export async function saveProgress(tx: Tx, scope: LargeScope, sweptTo: string): Promise<void> {
+  await tx.query(
+    sql`update revocation set swept_to = ${sweptTo} where ${revocationsOf([scope])}`,
+    'save-sweep',
+  )
+}
+
+/** A posture check concerns the sessions of the policies that require it. */
+export async function replaceChecks(
+  tx: Tx,
+  checks: readonly PendingScope[],
+  policyIds: readonly string[],
+): Promise<void> {
+  await tx.query(
+    sql`
+    with replaced as (
+         update revocation set is_pending = false where ${revocationsOf(checks)}
+      returning schema, timeline, number)
+    insert into revocation (schema, timeline, number, kind, entity_id, is_pending)
+    select schema, timeline, max(number), 'policy', policy_id, true
+      from replaced cross join unnest(${policyIds}::text[]) as policy_id
+     group by schema, timeline, policy_id`,
+    'replace-checks',
+  )
+}
+
+/** In seconds; undefined: none is pending. */
+export async function oldestPendingAge(db: Db): Promise<number | undefined> {
+  const { rows } = await db.query<{ age: number | null }>(
+    sql`
+    select extract(epoch from clock_timestamp() - min(recorded_at))::float8 as age
+      from revocation where is_pending`,
+    'oldest-revocation',
+  )
+  return onlyRow(rows).age ?? undefined
+}
+
+/** Pending revocations up to this position. A large scope counts only when all are wanted. */
+export async function isPending(db: Db, schema: string, upto?: Position): Promise<boolean> {
+  const until = upto
+    ? sql`timeline = ${upto.timeline} and number <= ${upto.number} and not is_large`
+    : sql`true`
+  const { rows } = await db.query<{ found: boolean }>(sql`
+    select exists (select from revocation where is_pending and schema = ${schema} and ${until}) as found`)
+  return onlyRow(rows).found
+}
+
+/**
+ * Removes revocations that no authorization can be older than. The newest one of them stays as one of everything: an
+ * authorization from before it is refused.
+ */
+export async function pruneRevocations(db: Db, keptMs: number, limit = 20_000): Promise<void> {
+  await db.query(sql`
+    with removed as (
+         delete from revocation where id in (
+                select id from revocation
+                 where not is_pending and recorded_at < now() - make_interval(secs => ${keptMs / 1000})
+                 order by id limit ${limit} for update skip locked)
+      returning schema, timeline, number)
+    insert into revocation (schema, timeline, number, kind, entity_id, is_pending)
+    select schema, timeline, max(removed.number), 'everything', '', false
+      from removed join followed using (schema, timeline)
+     group by schema, timeline`)
+}

@@ -1,0 +1,284 @@
+import { randomUUID } from 'node:crypto'
+import { type Database, withLoaded } from '@overlay/platform'
+import type { Change, HeldAccess } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { expect, test } from 'vitest'
+import { identityEffects } from '../src/events/identity.js'
+import { policyEffects } from '../src/events/policy.js'
+import { startSweeping } from '../src/events/sweep.js'
+import { sweepStep } from '../src/events/sweep-step.js'
+import { log, startStore } from './store.js'
+
+const timeline = randomUUID()
+const upto = (number: number) => ({ timeline, number })
+
+/** Policy as it would answer, and what it was asked. */
+interface World {
+  /** Policies that grant, by identity and service. */
+  readonly granting: Map<string, string>
+  readonly asked: string[]
+  /** Called with each question; may fail it. */
+  onQuestion: (held: readonly HeldAccess[]) => Promise<void>
+}
+
+const sweptWith = (world: World) => ({
+  policy: {
+    async findLost({ held }: { held: HeldAccess[] }) {
+      await world.onQuestion(held)
+      world.asked.push(...held.map(({ identityId, serviceId }) => `${identityId} ${serviceId}`))
+      const granting = held.map(({ identityId, serviceId }) =>
+        world.granting.get(`${identityId} ${serviceId}`),
+      )
+      return { lost: granting.map((id) => id === undefined), granting: granting.map((id) => id ?? '') }
+    },
+    findRequiring: async ({ postureCheckIds }: { postureCheckIds: string[] }) => ({
+      policyIds: postureCheckIds.map((id) => `policy with ${id}`),
+    }),
+  },
+  names: async (_kind: string, ids: readonly string[]) =>
+    new Map(ids.filter((id) => id.startsWith('live')).map((id) => [id, id])),
+})
+
+async function startWorld(pageSize = 100) {
+  const store = await startStore()
+  const { db } = store.history
+  const world: World = { granting: new Map(), asked: [], onQuestion: async () => undefined }
+  for (const schema of ['identity', 'policy'])
+    await db.query(sql`insert into followed (schema, timeline, number) values (${schema}, ${timeline}, 1)`)
+  const effects = {
+    identity: identityEffects({ wake: () => undefined }),
+    policy: policyEffects({ wake: () => undefined }, async () => new Map()),
+  }
+  let number = 1
+  return {
+    db,
+    world,
+    /** As a follower takes a change of a row: null, it is deleted. */
+    async change(schema: 'identity' | 'policy', kind: string, id: string, row: object | null = {}) {
+      const json = row ? Buffer.from(JSON.stringify({ name: id, ...row })) : Buffer.alloc(0)
+      const change: Change = { kind, id, json, number: ++number, atMs: 0 }
+      await db.transaction(undefined, async (tx) => {
+        await effects[schema].apply(tx, [change], upto(number))
+        await tx.query(sql`update followed set number = ${number} where schema = ${schema}`)
+      })
+      return upto(number)
+    },
+    reload: (schema: 'identity' | 'policy') =>
+      db.transaction(undefined, (tx) =>
+        withLoaded(tx, [], (rows) => effects[schema].reload(tx, rows, upto(++number))),
+      ),
+    step: () => sweepStep({ db, pageSize, ...sweptWith(world) }),
+    async sweep() {
+      while (await sweepStep({ db, pageSize, ...sweptWith(world) }));
+    },
+    sweeping: () => startSweeping({ db, log, ...sweptWith(world) }),
+    [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
+  }
+}
+
+interface Made {
+  readonly identity: string
+  readonly service: string
+  readonly policy: string
+  readonly apiSession?: string
+}
+
+/** Sessions of one sort; each has an API session of its own unless one is named. */
+async function makeSessions(db: Database, { identity, service, policy, apiSession }: Made, count = 1) {
+  await db.query(sql`
+    insert into session (id, token, type, api_session_id, service_id, identity_id, granting_policy_id)
+    select ${identity} || ' ' || ${service} || to_char(n, '0000'), gen_random_uuid()::text, 'Dial',
+           coalesce(${apiSession ?? null}, 'live ' || gen_random_uuid()), ${service}, ${identity}, ${policy}
+      from generate_series(1, ${count}::int) as n`)
+}
+
+async function counts(db: Database): Promise<Readonly<Record<string, number>>> {
+  const { rows } = await db.query<{ who: string; count: number }>(sql`
+    select identity_id || ' ' || service_id as who, count(*) from session group by 1`)
+  return Object.fromEntries(rows.map(({ who, count }) => [who, count]))
+}
+
+test('a change of a policy concerns the sessions that it grants, and no others', async () => {
+  await using started = await startWorld()
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
+  await makeSessions(db, { identity: 'bob', service: 'wiki', policy: 'p2' })
+  await started.change('policy', 'service-policies', 'p1')
+  await started.sweep()
+  expect(world.asked).toEqual(['alice wiki'])
+  expect(await counts(db)).toEqual({ 'bob wiki': 1 })
+})
+
+test('a session that another policy grants is kept, and ends with that one', async () => {
+  await using started = await startWorld()
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
+  world.granting.set('alice wiki', 'p2')
+  await started.change('policy', 'service-policies', 'p1', null)
+  await started.sweep()
+  expect(await counts(db)).toEqual({ 'alice wiki': 1 })
+  world.granting.clear()
+  await started.change('policy', 'service-policies', 'p2', null)
+  await started.sweep()
+  expect(await counts(db)).toEqual({})
+})
+
+test('a session whose policy is not determined is concerned by a change of any policy', async () => {
+  await using started = await startWorld()
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: '?' })
+  world.granting.set('alice wiki', 'p1')
+  await started.change('policy', 'service-policies', 'p2')
+  await started.sweep()
+  await started.change('policy', 'service-policies', 'p2')
+  await started.sweep()
+  expect(world.asked).toEqual(['alice wiki'])
+})
+
+test('a change of a posture check concerns the sessions of the policies that require it', async () => {
+  await using started = await startWorld()
+  const { db } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'policy with c1' })
+  await makeSessions(db, { identity: 'bob', service: 'wiki', policy: 'p2' })
+  await started.change('policy', 'posture-checks', 'c1')
+  await started.sweep()
+  expect(await counts(db)).toEqual({ 'bob wiki': 1 })
+})
+
+test.each([
+  ['identity', 'identities', 'alice'],
+  ['policy', 'posture-data', 'alice'],
+  ['policy', 'services', 'wiki'],
+] as const)('a change of %s (%s) concerns the sessions of that row', async (schema, kind, id) => {
+  await using started = await startWorld()
+  const { db } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
+  await makeSessions(db, { identity: 'bob', service: 'chat', policy: 'p1' })
+  await started.change(schema, kind, id)
+  await started.sweep()
+  expect(await counts(db)).toEqual({ 'bob chat': 1 })
+})
+
+test('many sessions end in pages, each with its audit row; a failure repeats no page', async () => {
+  await using started = await startWorld(100)
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' }, 250)
+  await started.change('policy', 'service-policies', 'p1')
+  await started.step()
+  expect(await counts(db)).toEqual({ 'alice wiki': 150 })
+  world.onQuestion = async () => {
+    throw new Error('policy is away')
+  }
+  await expect(started.step()).rejects.toThrow('policy is away')
+  world.onQuestion = async () => undefined
+  await started.sweep()
+  expect(await counts(db)).toEqual({})
+  expect(world.asked.length).toBe(250)
+  const { rows } = await db.query(
+    sql`select count(*), count(distinct entity_id) as ids from audit where kind = 'sessions'`,
+  )
+  expect(rows).toEqual([{ count: 250, ids: 250 }])
+})
+
+test('a change of a scope that is being swept sweeps it again', async () => {
+  await using started = await startWorld(100)
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' }, 250)
+  world.granting.set('alice wiki', 'p1')
+  await started.change('policy', 'service-policies', 'p1')
+  await started.step()
+  world.granting.clear()
+  await started.change('policy', 'service-policies', 'p1')
+  await started.sweep()
+  expect(await counts(db)).toEqual({})
+})
+
+test('a revocation that is recorded while policy answers is not taken for answered', async () => {
+  await using started = await startWorld()
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
+  world.granting.set('alice wiki', 'p1')
+  await started.change('policy', 'service-policies', 'p1')
+  world.onQuestion = async () => {
+    world.onQuestion = async () => world.granting.clear()
+    await started.change('policy', 'service-policies', 'p1')
+  }
+  await started.sweep()
+  await started.sweep()
+  expect(await counts(db)).toEqual({})
+})
+
+test('a small scope waits for one page of a large one at most', async () => {
+  await using started = await startWorld(100)
+  const { db } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' }, 500)
+  await makeSessions(db, { identity: 'bob', service: 'chat', policy: 'p2' })
+  await started.change('policy', 'service-policies', 'p1')
+  await started.step()
+  await started.change('identity', 'identities', 'bob')
+  await started.step()
+  expect(Object.keys(await counts(db))).toEqual(['alice wiki'])
+})
+
+test.each([
+  ['identity', 'identities', 'alice'],
+  ['policy', 'services', 'wiki'],
+] as const)('%s: a deletion of one of its %s ends all of its sessions', async (schema, kind, id) => {
+  await using started = await startWorld(100)
+  const { db } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' }, 700)
+  await started.change(schema, kind, id, null)
+  await started.sweep()
+  expect(await counts(db)).toEqual({})
+})
+
+test('the end of an API session ends all of its sessions, whatever policy grants', async () => {
+  await using started = await startWorld(100)
+  const { db, world } = started
+  for (let n = 0; n < 600; n++) world.granting.set(`alice s${n}`, 'p1')
+  await db.query(sql`
+    insert into session (id, token, type, api_session_id, service_id, identity_id, granting_policy_id)
+    select 's' || n, gen_random_uuid()::text, 'Dial', 'as1', 's' || n, 'alice', 'p1'
+      from generate_series(0, 599) as n`)
+  await started.change('identity', 'api-sessions', 'as1', null)
+  await started.sweep()
+  expect(await counts(db)).toEqual({})
+})
+
+test('after missed changes every session is checked, and its API session too', async () => {
+  await using started = await startWorld(100)
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' }, 150)
+  await makeSessions(db, { identity: 'alice', service: 'chat', policy: 'p1', apiSession: 'gone' })
+  await makeSessions(db, { identity: 'bob', service: 'chat', policy: 'p1' })
+  world.granting.set('alice wiki', 'p1').set('alice chat', 'p1')
+  await started.reload('policy')
+  await started.sweep()
+  expect(await counts(db)).toEqual({ 'alice wiki': 150, 'alice chat': 1 })
+  await started.reload('identity')
+  await started.sweep()
+  expect(await counts(db)).toEqual({ 'alice wiki': 150 })
+})
+
+test('a change has taken effect when its sessions are checked, which needs no timer', async () => {
+  await using started = await startWorld()
+  const { db } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
+  await using sweeping = started.sweeping()
+  const position = await started.change('identity', 'identities', 'alice')
+  await sweeping.settle('identity', position, AbortSignal.timeout(10_000))
+  expect(await counts(db)).toEqual({})
+})
+
+test('who waits for a sweep that cannot go on is told so in time', async () => {
+  await using started = await startWorld()
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
+  world.onQuestion = async () => {
+    throw new Error('policy is away')
+  }
+  await using sweeping = started.sweeping()
+  const position = await started.change('identity', 'identities', 'alice')
+  const settled = sweeping.settle('identity', position, AbortSignal.timeout(300))
+  await expect(settled).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
