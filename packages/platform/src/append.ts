@@ -1,6 +1,7 @@
 import type { Change, Context, Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { onlyRow, type Tx } from './database.js'
+import { refuseTooLarge } from './too-large.js'
 
 /** One row that a transaction made, changed or removed. */
 export interface RowChange {
@@ -23,22 +24,73 @@ export interface Appended {
   readonly changes: readonly Change[]
 }
 
-/** The last statement of a transaction: from here to the commit nobody else can append to this schema. */
+const ROWS_AT_ONCE = 2000
+const BYTES_AT_ONCE = 16 * 1024 * 1024
+
+/**
+ * The last statements of a transaction: from here to the commit nobody else can append to this schema. A row that is
+ * too large to be told is refused, and with it all that the transaction did.
+ */
 export async function append(
   tx: Tx,
   context: Actor,
   rows: readonly RowChange[],
 ): Promise<Appended | undefined> {
-  if (rows.length === 0) return undefined
-  const followed = rows.filter(({ told }) => told !== undefined)
-  const list = JSON.stringify(
-    rows.map(({ by: { caller, requestId } = context, ...row }) => ({
-      ...row,
-      followed: row.told !== undefined,
-      identity_id: caller.identityId,
-      request_id: requestId,
-    })),
-  )
+  const entries: Entry[] = []
+  for (const row of rows) entries.push(entryOf(row, context))
+  for (const entry of entries) await refuseTooLarge(tx, entry)
+  let position: Position | undefined
+  const changes: Change[] = []
+  for (const some of atOnce(entries)) {
+    const appended = await appendSome(tx, some)
+    if (!appended) continue
+    position = appended.position
+    for (const change of appended.changes) changes.push(change)
+  }
+  return position && { position, changes }
+}
+
+interface Entry {
+  readonly kind: string
+  readonly id: string
+  /** The row as the statement reads it. */
+  readonly text: string
+  /** What followers get, as JSON, empty where the row is gone; undefined: nobody follows it. */
+  readonly told: string | undefined
+}
+
+function entryOf({ by, told, ...row }: RowChange, context: Actor): Entry {
+  const { caller, requestId } = by ?? context
+  const entry = {
+    ...row,
+    told,
+    followed: told !== undefined,
+    identity_id: caller.identityId,
+    request_id: requestId,
+  }
+  return {
+    kind: row.kind,
+    id: row.id,
+    text: JSON.stringify(entry),
+    told: told === undefined ? undefined : told === null ? '' : JSON.stringify(told),
+  }
+}
+
+function* atOnce(entries: readonly Entry[]): Iterable<readonly Entry[]> {
+  let [some, length]: [Entry[], number] = [[], 0]
+  for (const entry of entries) {
+    some.push(entry)
+    length += entry.text.length
+    if (some.length < ROWS_AT_ONCE && length < BYTES_AT_ONCE) continue
+    yield some
+    ;[some, length] = [[], 0]
+  }
+  if (some.length > 0) yield some
+}
+
+async function appendSome(tx: Tx, entries: readonly Entry[]): Promise<Appended | undefined> {
+  const followed = entries.filter(({ told }) => told !== undefined)
+  const list = `[${entries.map(({ text }) => text).join()}]`
   if (followed.length === 0) {
     await tx.query(
       sql`
@@ -77,7 +129,7 @@ export async function append(
   const changes = followed.map(({ kind, id, told }, index) => ({
     kind,
     id,
-    json: Buffer.from(told ? JSON.stringify(told) : ''),
+    json: Buffer.from(told ?? ''),
     atMs: at.getTime(),
     number: start + index + 1,
   }))

@@ -3,6 +3,7 @@ import sql, { type Sql } from 'sql-template-tag'
 import type { Actor } from './append.js'
 import { combine } from './combiner.js'
 import type { History } from './history.js'
+import { refuseTooLarge } from './too-large.js'
 
 /** A row that is to be made. */
 export interface NewRow {
@@ -47,6 +48,8 @@ export function creator(
     return entries.map(({ id }) => made.get(id))
   })
   return async (row) => {
+    const told = JSON.stringify({ ...row.plain, ...row.told })
+    await refuseTooLarge(history.db, { kind, id: row.id, told }) // alone: who is made with it is not refused
     const made = await create(row)
     return made && positionOf(made)
   }

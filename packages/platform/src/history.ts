@@ -92,12 +92,24 @@ export async function openHistory(
   const reaping = startReaping(db, log)
   const addingUp = startAddingUp(db, log)
 
-  function publish({ position, changes }: Appended): void {
+  /** After a commit: whatever fails here must not tell anybody that the write did. */
+  function publish(appended: Appended): void {
+    try {
+      tell(appended)
+    } catch (err) {
+      log.error({ err, schema: db.schema }, 'commit not passed on; the next look at the database finds it')
+    }
+  }
+
+  function tell({ position, changes }: Appended): void {
     // commits of one replica may come back in another order than they were made: the missing one is on its way
     if (!tail.offer(position, changes)) setImmediate(() => tail.has(position) || poll())
     if (untold?.upto.timeline !== position.timeline || untold.upto.number < position.number)
       untold = { upto: position, changes: untold?.changes ?? [] }
-    if (untold.changes.length < MAX_KEYS) untold.changes.push(...changes)
+    for (const change of changes) {
+      if (untold.changes.length === MAX_KEYS) break
+      untold.changes.push(change)
+    }
     hinting ??= setTimeout(hint, HINT_MS)
   }
 

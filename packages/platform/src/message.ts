@@ -3,6 +3,9 @@ import type { Change } from '@overlay/rpc'
 const MOST_CHANGES = 500
 const MOST_BYTES = 1024 * 1024
 
+/** What one row may take, as its change is stored: a message has room for it behind all that does not fill one. */
+export const MOST_CHANGE_BYTES = 4 * 1024 * 1024
+
 /** What fills one message. */
 export const isFull = (count: number, bytes: number): boolean => count >= MOST_CHANGES || bytes >= MOST_BYTES
 

@@ -1,8 +1,19 @@
 import type { Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { creator } from '../src/creator.js'
 import { reap } from '../src/reaper.js'
-import { collect, context, countOf, numbersTo, openStreams, type Streams, told, write } from './streams.js'
+import {
+  collect,
+  context,
+  countOf,
+  numbersTo,
+  openStreams,
+  type Streams,
+  told,
+  write,
+  writeAll,
+} from './streams.js'
 
 let streams: Streams
 beforeAll(async () => {
@@ -83,6 +94,72 @@ test('a write is audited whole; only what is followed becomes a change and takes
     { number: last + 1, id: 'i', entity: { b: 2, hidden: true } },
     { number: last + 2, id: 'j', entity: null },
   ])
+})
+
+test('a write of any number of changes is told whole', async () => {
+  const [one, other] = [await streams.replica(), await streams.replica()]
+  const from = await one.head()
+  const count = 150_000 // more than a call has room for arguments
+  const last = await writeAll(
+    one,
+    numbersTo(count).map((n) => told(`${n}`)),
+  )
+  expect(last).toEqual(plus(from, count))
+  const seen = await collect(other.watch(plus(last, -1000), stop().signal), last)
+  expect(seen.map(({ id }) => id)).toEqual(numbersTo(count, count - 999).map((n) => `${n}`))
+})
+
+const tooLarge = {
+  code: 'COULD_NOT_VALIDATE',
+  detail: expect.stringMatching(/^identities big would take \d+ bytes/),
+}
+
+test.each([
+  ['its text is', { text: 'x'.repeat(4 * 1024 * 1024) }],
+  ['its numbers are, written out', { numbers: Array(14_000).fill(1e308) }],
+])(
+  'a row that fits no message because %s too long is refused, and with it the whole write',
+  async (_, row) => {
+    const history = await streams.replica()
+    const before = await history.head()
+    const writing = history.write({ ...context(), requestId: 'too large' }, async (tx) => {
+      await tx.query(sql`insert into followed (schema) values ('left behind')`)
+      return { result: undefined, changes: [told('small'), told('big', row)] }
+    })
+    await expect(writing).rejects.toMatchObject(tooLarge)
+    expect(await history.head()).toEqual(before)
+    expect(await countOf(streams.admin, sql`followed`)).toBe(0)
+    expect(await countOf(streams.admin, sql`audit where request_id = 'too large'`)).toBe(0)
+  },
+)
+
+test('a row as large as it may be arrives', async () => {
+  const [one, other] = [await streams.replica(), await streams.replica()]
+  const from = await other.head()
+  const last = await write(one, told('large', { text: 'x'.repeat(4 * 1024 * 1024 - 100) }))
+  const [change] = await collect(other.watch(from, stop().signal), last)
+  expect(change?.json.length).toBeGreaterThan(4 * 1024 * 1024 - 100)
+})
+
+test('of rows that are made together only the one that fits no message is refused', async () => {
+  const history = await streams.replica()
+  await streams.admin.query(
+    sql`create table identity.thing (id text primary key, created_at timestamptz default now())`,
+  )
+  await streams.admin.query(sql`grant insert, select on identity.thing to public`)
+  const create = creator(
+    history,
+    'identities',
+    (list) => sql`insert into thing (id) select id from jsonb_to_recordset(${list}::jsonb) as made (id text)`,
+  )
+  const made = (id: string, row: object) =>
+    create({ id, columns: { id }, plain: { id, ...row }, by: { caller: context().caller, requestId: id } })
+  const outcomes = await Promise.allSettled([
+    made('a', {}),
+    made('big', { text: 'x'.repeat(5e6) }),
+    made('b', {}),
+  ])
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
 })
 
 test('a write that nobody follows waits for no other writer', async () => {

@@ -93,7 +93,10 @@ export const told = (id: string, told: object | null = { id }): RowChange => ({
   told,
 })
 
-export async function write(history: History, ...changes: RowChange[]): Promise<Position> {
+export const write = (history: History, ...changes: RowChange[]): Promise<Position> =>
+  writeAll(history, changes)
+
+export async function writeAll(history: History, changes: readonly RowChange[]): Promise<Position> {
   const { position } = await history.write(context(), async () => ({ result: undefined, changes }))
   if (!position) throw new Error('nothing was told')
   return position

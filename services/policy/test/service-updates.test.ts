@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events'
 import type { Positions } from '@overlay/rpc'
+import sql from 'sql-template-tag'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { as, type Network, openNetwork, type Replica } from './network.js'
 
@@ -77,6 +78,48 @@ test('an identity that changed while no replica ran has another time afterwards'
   const second = await network.replica()
   await expect.poll(() => timeOf(second, 'alice')).toBeGreaterThan(alice)
   expect(await timeOf(second, 'bob')).toBe(bob)
+})
+
+const timesKept = async (replica: Replica, like: string) => {
+  const { rows } = await replica.history.db.query<{ id: string }>(
+    sql`select identity_id as id from service_update where identity_id like ${like} order by 1`,
+  )
+  return rows.map(({ id }) => id)
+}
+
+test('an identity that is deleted leaves no time, however fast others follow it', async () => {
+  const replicas = [await network.replica(), await network.replica()]
+  const [one] = replicas
+  if (!one) return
+  await wiki(one)
+  const ids = Array.from({ length: 40 }, (_, n) => `many${n}`)
+  await Promise.all(ids.map((id) => network.identity.put(id, { isAdmin: false, roleAttributes: ['staff'] })))
+  await expect.poll(async () => (await timesKept(one, 'many%')).length).toBe(ids.length)
+  for (const id of ids) {
+    await network.identity.put(id, { isAdmin: false, roleAttributes: [] })
+    await network.identity.remove(id)
+  }
+  await expect.poll(() => timesKept(one, 'many%'), { timeout: 5000 }).toEqual([])
+  await network.identity.put('last', { isAdmin: false, roleAttributes: ['staff'] })
+  await expect.poll(() => timesKept(one, 'last')).toEqual(['last']) // all that came before is stored
+  expect(await timesKept(one, 'many%')).toEqual([])
+})
+
+test('an identity that was deleted while no replica ran leaves no time', async () => {
+  const first = await network.replica()
+  await wiki(first)
+  await expect.poll(() => timesKept(first, '%')).toContain('bob')
+  await first[Symbol.asyncDispose]()
+  await network.identity.put('alice', { isAdmin: false, roleAttributes: [] })
+  await network.identity.remove('alice')
+  await network.identity.remove('bob')
+
+  const second = await network.replica()
+  await whole(second)
+  await network.identity.put('last', { isAdmin: false, roleAttributes: ['staff'] })
+  await expect.poll(() => timesKept(second, 'last')).toEqual(['last'])
+  expect(await timesKept(second, '%')).not.toEqual(expect.arrayContaining(['alice']))
+  expect(await timesKept(second, '%')).not.toEqual(expect.arrayContaining(['bob']))
 })
 
 test('when the replica that stores goes, another goes on', async () => {

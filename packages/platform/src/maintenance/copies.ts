@@ -5,6 +5,7 @@ import sql from 'sql-template-tag'
 import type { Tx } from '../database.js'
 import type { Effects, Following } from '../follow.js'
 import type { History, RowChange } from '../history.js'
+import { pushAll } from '../push-all.js'
 import type { Source } from '../source.js'
 import { type Check, soon } from './check.js'
 
@@ -62,8 +63,8 @@ export const copies = (history: History, copied: Copied, log: Logger): Check =>
         const [row] = rows
         if (err instanceof Fault || !row) throw err
         if (rows.length > 1) {
-          const found = []
-          for (const one of rows) found.push(...(await compare([one])))
+          const found: Finding[] = []
+          for (const one of rows) pushAll(found, await compare([one]))
           return found
         }
         log.warn({ err, schema: source.schema, kind: row.kind, id: row.id }, 'row not brought in line')

@@ -4,6 +4,7 @@ import {
   changeOf,
   columnsOf,
   type Effects,
+  pushAll,
   type RowChange,
   rowOf,
   type Tx,
@@ -25,14 +26,14 @@ export const routerEffects: Effects = {
 
   async apply(tx, changes) {
     const own: RowChange[] = []
-    for (const { id, json } of changes) own.push(...(await follow(tx, id, toldIn(json))))
+    for (const { id, json } of changes) pushAll(own, await follow(tx, id, toldIn(json)))
     return own
   },
 
   async reload(tx, rows) {
     const own = await removeRouterIdentities(tx, sql`id not in (${rows.ids('edge-routers')})`)
     for await (const page of rows.pages('edge-routers'))
-      for (const { id, json } of page) own.push(...(await follow(tx, id, toldIn(json))))
+      for (const { id, json } of page) pushAll(own, await follow(tx, id, toldIn(json)))
     return own
   },
 }

@@ -1,4 +1,12 @@
-import { type Effects, goneSince, type Loaded, type Names, type RowChange, type Tx } from '@overlay/platform'
+import {
+  type Effects,
+  goneSince,
+  type Loaded,
+  type Names,
+  pushAll,
+  type RowChange,
+  type Tx,
+} from '@overlay/platform'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
 import { noWish } from '../domain/enrollment.js'
 import {
@@ -74,7 +82,7 @@ export function identityEffects(
   }
   const apply = async (tx: Tx, changes: readonly Change[]): Promise<readonly RowChange[]> => {
     const own: RowChange[] = []
-    for (const run of runsOf(changes)) own.push(...(await take(tx, run)))
+    for (const run of runsOf(changes)) pushAll(own, await take(tx, run))
     return own
   }
   return {
@@ -89,7 +97,7 @@ export function identityEffects(
     async reload(tx, rows) {
       const own: RowChange[] = []
       for (const kind of ['identities', 'authenticators'])
-        for await (const page of rows.pages(kind)) own.push(...(await apply(tx, page)))
+        for await (const page of rows.pages(kind)) pushAll(own, await apply(tx, page))
       return [...own, ...(await endOfGone(tx, names, 'identities', rows))]
     },
   }
@@ -109,7 +117,7 @@ export function sessionsEffects(grants: Grants, names: Names): Effects {
   }
   const apply = async (tx: Tx, changes: readonly Change[]): Promise<readonly RowChange[]> => {
     const own: RowChange[] = []
-    for (const change of changes) own.push(...(await follow(tx, change, toldBy(change))))
+    for (const change of changes) pushAll(own, await follow(tx, change, toldBy(change)))
     return own
   }
   return {
@@ -118,8 +126,8 @@ export function sessionsEffects(grants: Grants, names: Names): Effects {
     async reload(tx, rows) {
       const own: RowChange[] = []
       for (const kind of routerKinds) {
-        for await (const page of rows.pages(kind)) own.push(...(await apply(tx, page)))
-        own.push(...(await endOfGone(tx, names, kind, rows)))
+        for await (const page of rows.pages(kind)) pushAll(own, await apply(tx, page))
+        pushAll(own, await endOfGone(tx, names, kind, rows))
       }
       return own
     },

@@ -85,3 +85,11 @@ test('an identity that is gone leaves nothing', () => {
   times.forget('a')
   expect(times.of('a')).toBe(0)
 })
+
+test('who is deleted gets no time by what was noted before', () => {
+  const times = updateTimes()
+  times.note(policy(2, 1000, ['a', 'b']))
+  times.forget('a')
+  times.confirm(stored({ covered: upto(1) }))
+  expect(times.draft().rows).toEqual([{ id: 'b', atMs: 1000 }])
+})

@@ -4,6 +4,10 @@ export interface Place {
   readonly number: number
 }
 
+/** On the same timeline, and not after it. */
+export const isUpTo = (place: Place, last: Place): boolean =>
+  place.timeline === last.timeline && place.number <= last.number
+
 export type Places = Readonly<Record<string, Place>>
 
 /** A change moved the service-updates time of these identities. */
@@ -50,6 +54,7 @@ export function updateTimes(): UpdateTimes {
   let covered: Places = {}
   let batch = 0
   let noted: Noted[] = []
+  const gone = new Set<string>() // deleted, though what is noted may name them
   const draftRows = new Map<string, number>()
   let draftEverybody = 0
   let highest = 0
@@ -67,11 +72,11 @@ export function updateTimes(): UpdateTimes {
     if (ids === 'all') {
       draftEverybody = after(highest, atMs)
       draftRows.clear()
-    } else for (const id of ids) draftRows.set(id, after(of(id), atMs))
+    } else for (const id of ids) if (!gone.has(id)) draftRows.set(id, after(of(id), atMs))
   }
   const isCovered = ({ schema, place }: Noted): boolean => {
     const at = covered[schema]
-    return at?.timeline === place.timeline && at.number >= place.number
+    return at !== undefined && isUpTo(place, at)
   }
 
   return {
@@ -95,6 +100,7 @@ export function updateTimes(): UpdateTimes {
       draftRows.clear()
       draftEverybody = 0
       noted = noted.filter((one) => !isCovered(one))
+      if (noted.length === 0) gone.clear()
       for (const one of noted) draw(one)
       if (Math.max(draftEverybody, everybody) !== saidEverybody) return 'all'
       return concerned.filter((id, at) => of(id) !== said[at])
@@ -109,6 +115,7 @@ export function updateTimes(): UpdateTimes {
     forget(id) {
       rows.delete(id)
       draftRows.delete(id)
+      gone.add(id)
     },
     rebase(schema, place) {
       noted = noted.map((one) =>

@@ -95,8 +95,9 @@ export async function startEngine({
   const memoryOf = (schema: string, kinds: readonly FedKind[]): FedMemory =>
     fedMemory(state, kinds, {
       followed(effect, { kind, id, json, atMs, number }, upto) {
+        const place = { timeline: upto.timeline, number: number || upto.number } // rows of a load have no number
         const isGone = kind === 'identities' && json.length === 0
-        if (isGone) updates.forget(id)
+        if (isGone) updates.forget(id, place)
         if (!isBegun()) return
         if (isGone) viewed.add(id) // has no number any more by which an effect could name it
         for (const one of state.identities.idsOf(effect.viewed)) viewed.add(one)
@@ -105,7 +106,7 @@ export async function startEngine({
         const isEverybody = ids.length > NAMED && isSame(effect.updated, state.identities.present)
         updates.note({
           schema,
-          place: { timeline: upto.timeline, number: number || upto.number }, // rows of a load have no number
+          place,
           atMs: atMs || Date.now(),
           ids: isEverybody ? 'all' : ids,
         })

@@ -1,4 +1,4 @@
-import type { Loaded, RowChange, Tx } from '@overlay/platform'
+import { type Loaded, pushAll, type RowChange, type Tx } from '@overlay/platform'
 import type { Change } from '@overlay/rpc'
 import { withMfa } from '../domain/posture/data.js'
 import { allPostureData, changePosture, postureDataOfAll } from '../store/posture-data.js'
@@ -25,7 +25,7 @@ export async function notePassedAnew(tx: Tx, rows: Loaded): Promise<RowChange[]>
   const ids = new Set<string>()
   for await (const page of rows.pages(PASSING)) {
     const passed = page.filter((row) => passedIn(row)?.mfaPassedAt)
-    own.push(...(await notePassed(tx, passed)))
+    pushAll(own, await notePassed(tx, passed))
     for (const { id } of passed) ids.add(id)
   }
   for await (const { id: identityId, data } of allPostureData(tx)) {

@@ -1,4 +1,4 @@
-import type { RowChange, Tx } from '@overlay/platform'
+import { pushAll, type RowChange, type Tx } from '@overlay/platform'
 import type { Change } from '@overlay/rpc'
 import { dropRole } from '../store/drop-role.js'
 
@@ -7,6 +7,6 @@ export const goneIn = (changes: readonly Change[]): string[] =>
 
 export async function dropAll(tx: Tx, kind: string, ids: readonly string[]): Promise<RowChange[]> {
   const changes: RowChange[] = []
-  for (const id of ids) changes.push(...(await dropRole(tx, kind, id)))
+  for (const id of ids) pushAll(changes, await dropRole(tx, kind, id))
   return changes
 }

@@ -5,6 +5,7 @@ import {
   type Effects,
   goneSince,
   type Names,
+  pushAll,
   type RowChange,
   rowOf,
   type Tx,
@@ -21,7 +22,7 @@ export const routerEffects = (names: Names): Effects => ({
   async apply(tx, changes) {
     const own: RowChange[] = []
     for (const { id, json } of changes)
-      own.push(...(isTunneler(json) ? await keep(tx, id) : await removeSystemPolicies(tx, sql`id = ${id}`)))
+      pushAll(own, isTunneler(json) ? await keep(tx, id) : await removeSystemPolicies(tx, sql`id = ${id}`))
     return [...own, ...(await dropAll(tx, 'edge-routers', goneIn(changes)))]
   },
 
@@ -29,7 +30,7 @@ export const routerEffects = (names: Names): Effects => ({
     const own = await removeSystemPolicies(tx, sql`id not in (${rows.ids('edge-routers')})`)
     for await (const page of rows.pages('edge-routers'))
       for (const { id, json } of page)
-        own.push(...(isTunneler(json) ? await keep(tx, id) : await removeSystemPolicies(tx, sql`id = ${id}`)))
+        pushAll(own, isTunneler(json) ? await keep(tx, id) : await removeSystemPolicies(tx, sql`id = ${id}`))
     const gone = await goneSince(tx, names, 'edge-routers', rows, idsInRoles('edge-routers'))
     return [...own, ...(await dropAll(tx, 'edge-routers', gone))]
   },

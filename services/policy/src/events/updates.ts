@@ -1,8 +1,16 @@
 import { type Bus, coalesced, type Db } from '@overlay/platform'
 import type { Logger } from 'pino'
-import { type Noted, type Places, type Stored, updateTimes } from '../domain/update-times.js'
+import {
+  isUpTo,
+  type Noted,
+  type Place,
+  type Places,
+  type Stored,
+  updateTimes,
+} from '../domain/update-times.js'
 import { openExclusive } from '../store/exclusive.js'
 import { readUpdates, writeUpdates } from '../store/service-updates.js'
+import type { Missed } from './missed-updates.js'
 
 /** Service-updates times: equal in every replica, kept over restarts, known at once where the change is. */
 export interface Updates extends AsyncDisposable {
@@ -13,16 +21,18 @@ export interface Updates extends AsyncDisposable {
   note(noted: Noted): void
   /** Everything up to here is noted. */
   moved(places: Places): void
-  forget(identityId: string): void
+  /** The identity was deleted at this place. */
+  forget(identityId: string, place: Place): void
 }
 
 export interface Watcher {
-  /** What may have moved times after `from`, while nobody noted it. */
-  missed(from: Places, upto: Places): Promise<readonly Noted[]>
+  /** What happened after `from`, while nobody noted it. */
+  missed(from: Places, upto: Places): Promise<Missed>
   /** These times are now others than were said before. */
   differ(ids: readonly string[] | 'all'): void
 }
 
+const IDENTITIES = 'identity' // the schema that they are of
 const SUBJECT = 'overlay.policy.service-updates'
 const TICK_MS = 1000
 const GATHER_MS = 20 // other replicas hear of a change this much later; times leave here at once
@@ -39,7 +49,7 @@ export async function openUpdates(
   const lock = openExclusive(url, 'policy', 'service-updates')
   let begun: Places | undefined
   let applied: Places = {}
-  let gone: string[] = []
+  let gone: { readonly id: string; readonly place: Place }[] = [] // until their rows are deleted, here or elsewhere
   let isComplete = false // of this tenure: what nobody noted has been made up for
   let wroteAt = Number.NEGATIVE_INFINITY
   let failing = false
@@ -47,15 +57,16 @@ export async function openUpdates(
   const take = (stored: Stored): void => {
     const ids = times.confirm(stored)
     if (ids === 'all' || ids.length > 0) differ(ids)
+    const covered = stored.covered[IDENTITIES]
+    gone = gone.filter(({ place }) => !(covered && isUpTo(place, covered)))
   }
 
   async function store(): Promise<void> {
-    const [draft, covered, leaving] = [times.draft(), applied, gone]
+    const [draft, covered, leaving] = [times.draft(), applied, gone.map(({ id }) => id)]
     const mayWait = performance.now() - wroteAt < TICK_MS || isSame(covered, times.covered())
     if (draft.isEmpty && leaving.length === 0 && mayWait) return
     const batch = await writeUpdates(lock, { ...draft, covered }, leaving)
     wroteAt = performance.now()
-    gone = gone.slice(leaving.length)
     take({ ...draft, batch, covered })
     bus.publish(SUBJECT, { batch })
   }
@@ -65,10 +76,14 @@ export async function openUpdates(
     if (!isHolder || !isComplete) take(await readUpdates(db, times.batch()))
     if (!isHolder || !begun) {
       isComplete = false
-      gone = []
       return
     }
-    if (!isComplete) for (const one of await missed(times.covered(), begun)) times.note(one)
+    if (!isComplete) {
+      const unheard = await missed(times.covered(), begun)
+      for (const one of unheard.noted) times.note(one)
+      const place = begun[IDENTITIES]
+      if (place) for (const id of unheard.gone) gone.push({ id, place })
+    }
     isComplete = true
     await store()
   }
@@ -104,14 +119,16 @@ export async function openUpdates(
     note: times.note,
     moved(places) {
       for (const [schema, place] of Object.entries(places)) {
-        if (applied[schema]?.timeline !== place.timeline) times.rebase(schema, place)
+        if (applied[schema]?.timeline === place.timeline) continue
+        times.rebase(schema, place)
+        if (schema === IDENTITIES) gone = gone.map(({ id }) => ({ id, place }))
       }
       applied = places
       if (lock.isHeld() && !times.draft().isEmpty) soon ??= setTimeout(turn, GATHER_MS)
     },
-    forget(identityId) {
-      times.forget(identityId)
-      gone.push(identityId)
+    forget(id, place) {
+      times.forget(id)
+      gone.push({ id, place })
     },
     async [Symbol.asyncDispose]() {
       clearInterval(ticking)

@@ -31,7 +31,7 @@ export function endingSoon(
     )
     if (checks.length === 0) return []
     const timeouts = checks.map(timeoutOf).filter((timeout) => timeout !== NO_TIMEOUT)
-    const timeout = timeouts.length > 0 ? Math.min(...timeouts) : NO_TIMEOUT
+    const timeout = timeouts.length > 0 ? timeouts.reduce((least, one) => Math.min(least, one)) : NO_TIMEOUT
     return [{ id, postureQueryType: 'MFA', timeout, timeoutRemaining: GRACE_MS / 1000 }]
   })
 }

@@ -16,7 +16,11 @@ export function lapsedBetween(
     const times = Object.values(apiSessions)
       .flatMap((endpoint) => timesOf(checks, endpoint))
       .filter((at) => at > from && at <= to)
-    if (times.length > 0) lapsed.set(identityId, Math.max(...times))
+    if (times.length > 0)
+      lapsed.set(
+        identityId,
+        times.reduce((last, at) => Math.max(last, at)),
+      )
   }
   return lapsed
 }
