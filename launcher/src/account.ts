@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises'
+import { chown, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 /** Who runs Postgres: ourselves, or nobody when we are root, because Postgres refuses to be root. */
@@ -19,6 +19,10 @@ export async function accountFor(data: string): Promise<Account> {
       .find((line) => line.startsWith('nobody:'))
       ?.split(':') ?? []
   return { uid: Number(uid ?? 65534), gid: Number(gid ?? 65534) }
+}
+
+export async function give(path: string, { uid, gid }: Account): Promise<void> {
+  if (uid !== undefined && gid !== undefined) await chown(path, uid, gid)
 }
 
 /** Whether `account` may pass through every directory down to `path`. */

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import {
@@ -12,9 +12,38 @@ import { isValidSubject, type Subscription, subscriptions } from './subscription
 
 export interface BrokerOptions {
   readonly port: number
-  readonly maxPayload?: number
-  readonly maxPending?: number // bytes that wait for a slow reader before it is cut off
+  readonly password: string // of the user `busUser`
+  readonly limits?: Partial<BrokerLimits>
 }
+
+/** Far above what the processes of one machine use. A client beyond one of them is cut off. */
+export interface BrokerLimits {
+  readonly connections: number
+  readonly loginMs: number
+  readonly subscriptions: number // of one connection
+  readonly allSubscriptions: number
+  readonly subjectBytes: number
+  readonly payloadBytes: number
+  readonly pendingBytes: number // that wait for a slow reader
+}
+
+export const busLimits: BrokerLimits = {
+  connections: 512,
+  loginMs: 5000,
+  subscriptions: 1000,
+  allSubscriptions: 10_000,
+  subjectBytes: 512,
+  payloadBytes: 1024 * 1024,
+  pendingBytes: 8 * 1024 * 1024,
+}
+
+const GOODBYE_MS = 1000 // for a client to read why it is cut off; one that does not close is closed
+
+export const busUser = 'overlay'
+
+/** With the password, for settings of processes and never for a command line. */
+export const busUrl = (port: number, password: string): string =>
+  `nats://${busUser}:${encodeURIComponent(password)}@127.0.0.1:${port}`
 
 export interface Broker extends AsyncDisposable {
   readonly url: string
@@ -32,11 +61,13 @@ interface Client {
   readonly send: (...parts: (string | Buffer)[]) => void
   readonly listeners: Map<string, Listener>
   options: ConnectOptions
+  isAdmitted: boolean
 }
 
 /** The NATS core protocol on the loopback interface: for one machine and for tests, where no nats-server is at hand. */
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
-  const { port, maxPayload = 1024 * 1024, maxPending = 64 * 1024 * 1024 } = options
+  const { port, password } = options
+  const limits = { ...busLimits, ...options.limits }
   const sockets = new Set<Socket>()
   const known = subscriptions<Listener>()
   const info = {
@@ -47,33 +78,52 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     host: '127.0.0.1',
     port,
     headers: true,
-    max_payload: maxPayload,
+    auth_required: true,
+    max_payload: limits.payloadBytes,
   }
 
   const server = createServer({ noDelay: true }, (socket) => {
     const client: Client = {
-      send: sender(socket, maxPending),
+      send: sender(socket, limits.pendingBytes),
       listeners: new Map(),
       options: { verbose: true },
+      isAdmitted: false,
     }
-    const commands = commandReader(maxPayload)
+    const commands = commandReader(() => (client.isAdmitted ? limits.payloadBytes : 0))
+    const late = setTimeout(() => {
+      if (!client.isAdmitted) socket.destroy()
+    }, limits.loginMs)
     sockets.add(socket)
     socket.on('data', (chunk) => {
       try {
-        for (const command of commands(chunk)) client.send(obey(command, client))
+        for (const command of commands(chunk)) client.send(obey(admitted(command, client), client))
       } catch (err) {
         if (!(err instanceof ProtocolError)) throw err
         socket.end(`-ERR '${err.message}'\r\n`)
         socket.removeAllListeners('data').resume()
+        setTimeout(() => socket.destroy(), GOODBYE_MS).unref()
       }
     })
     socket.on('error', () => socket.destroy()) // a client that went away; `close` follows
     socket.on('close', () => {
+      clearTimeout(late)
       sockets.delete(socket)
       for (const listener of client.listeners.values()) known.remove(listener)
     })
     client.send(`INFO ${JSON.stringify(info)}\r\n`)
   })
+
+  server.maxConnections = limits.connections
+
+  /** The command, from a client that has logged in or does so with it. */
+  const admitted = (command: Command, client: Client): Command => {
+    if (command.op === 'connect') {
+      const { user, pass } = command.options
+      client.isAdmitted = user === busUser && isSame(pass, password)
+    }
+    if (!client.isAdmitted) throw new ProtocolError('Authorization Violation')
+    return command
+  }
 
   const forget = (listener: Listener): void => {
     known.remove(listener)
@@ -98,6 +148,10 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         const { subject, queue, sid } = command
         if (!isValidSubject(subject)) return "-ERR 'Invalid Subject'\r\n"
         if (client.listeners.has(sid)) return done
+        if (client.listeners.size >= limits.subscriptions || known.size() >= limits.allSubscriptions)
+          throw new ProtocolError('maximum subscriptions exceeded')
+        if (subject.length > limits.subjectBytes || sid.length > limits.subjectBytes)
+          throw new ProtocolError('maximum subject length exceeded')
         const listener = { subject, ...(queue && { queue }), sid, client, delivered: 0, limit: 0 }
         client.listeners.set(sid, listener)
         known.add(listener)
@@ -144,7 +198,13 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     await new Promise((resolve) => server.close(resolve))
     clearTimeout(late)
   }
-  return { url: `nats://127.0.0.1:${port}`, stop, [Symbol.asyncDispose]: stop }
+  return { url: busUrl(port, password), stop, [Symbol.asyncDispose]: stop }
+}
+
+/** Takes the same time wherever they differ. */
+function isSame(given: unknown, expected: string): boolean {
+  const [a, b] = [String(given), expected].map((text) => createHash('sha256').update(text).digest())
+  return a !== undefined && b !== undefined && timingSafeEqual(a, b)
 }
 
 /** Tells who asks that nobody is there to answer. */
@@ -154,7 +214,7 @@ function nobodyThere(subject: string): Message {
 }
 
 /** Gathers what one turn of the event loop has for a client, and cuts off who does not read. */
-function sender(socket: Socket, maxPending: number): Client['send'] {
+function sender(socket: Socket, pendingBytes: number): Client['send'] {
   let corked = false
   return (...parts) => {
     if (socket.writableEnded || socket.destroyed) return
@@ -167,7 +227,7 @@ function sender(socket: Socket, maxPending: number): Client['send'] {
       })
     }
     for (const part of parts) if (part.length > 0) socket.write(part)
-    if (socket.writableLength <= maxPending) return
+    if (socket.writableLength <= pendingBytes) return
     socket.end("-ERR 'Slow Consumer'\r\n")
     // it will not read that either: what it has not taken by now is dropped
     setImmediate(() => socket.destroy())

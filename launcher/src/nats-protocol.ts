@@ -12,6 +12,8 @@ export interface ConnectOptions {
   readonly echo?: boolean
   readonly headers?: boolean
   readonly no_responders?: boolean
+  readonly user?: string
+  readonly pass?: string
 }
 
 export interface Message {
@@ -27,8 +29,8 @@ export class ProtocolError extends Error {}
 const longestLine = 4096
 const newline = 10
 
-/** Cuts a connection's bytes into commands. */
-export function commandReader(maxPayload: number): (chunk: Buffer) => Iterable<Command> {
+/** Cuts a connection's bytes into commands. The limit of a message is asked for when one begins. */
+export function commandReader(maxPayload: () => number): (chunk: Buffer) => Iterable<Command> {
   let unread: Buffer = Buffer.alloc(0)
   let awaited: (Omit<Message, 'payload'> & { bytes: number }) | undefined
 
@@ -53,7 +55,7 @@ export function commandReader(maxPayload: number): (chunk: Buffer) => Iterable<C
         unread = unread.subarray(end + 1)
         const command = read(line)
         if (!('bytes' in command)) yield command
-        else if (command.bytes > maxPayload) throw new ProtocolError('Maximum Payload Violation')
+        else if (command.bytes > maxPayload()) throw new ProtocolError('Maximum Payload Violation')
         else awaited = command
       }
     }

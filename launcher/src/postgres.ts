@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
-import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { type Account, isReachable } from './account.js'
+import { type Account, give, isReachable } from './account.js'
 import { commandOf } from './command-of.js'
 import { type LogLimits, openLogFile } from './log-file.js'
 import { type Running, startTied } from './tied-process.js'
@@ -94,10 +94,6 @@ async function untilAlone(start: () => Promise<Running>): Promise<Running> {
       await pause(100)
     }
   }
-}
-
-async function give(path: string, { uid, gid }: Account): Promise<void> {
-  if (uid !== undefined && gid !== undefined) await chown(path, uid, gid)
 }
 
 /**

@@ -64,7 +64,7 @@ async function start(
   }
   const [ownerUrl, natsUrl] = await all([
     settings.databaseUrl ?? own('postgres', ownPostgres(home, logLimits(settings), say)),
-    settings.natsUrl ?? own('bus', ownBus(say)),
+    settings.natsUrl ?? own('bus', ownBus(home, say)),
   ])
 
   const schemas = rolesIn(ownerUrl, home.secrets)

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { withClient } from '@overlay/platform/migrate'
 import { accountFor, sharedCache } from './account.js'
 import { startBroker } from './broker.js'
@@ -47,18 +48,19 @@ export async function ownPostgres(
 }
 const database = 'overlay'
 
-export async function ownBus(say: (line: string) => void): Promise<OwnServer> {
+export async function ownBus(home: Home, say: (line: string) => void): Promise<OwnServer> {
   const port = await freePort()
-  const program = await findNatsServer()
-  if (program) {
-    const start = () => startNatsServer(program, port)
+  const password = randomBytes(24).toString('base64url')
+  const path = await findNatsServer()
+  if (path) {
+    const start = () => startNatsServer({ path, port, password, configFile: home.path('nats.conf') })
     const first = await start()
     return {
       url: first.url,
-      about: `bus at port ${port}: ${program}`,
+      about: `bus at port ${port}: ${path}`,
       stop: keepRunning(first, start, say).stop,
     }
   }
-  const { url, stop } = await startBroker({ port })
+  const { url, stop } = await startBroker({ port, password })
   return { url, about: `bus at port ${port}: built in`, stop }
 }

@@ -7,18 +7,21 @@ export interface Subscription {
 export interface Subscriptions<S extends Subscription> {
   add(subscription: S): void
   remove(subscription: S): void
+  size(): number
   /** Everyone whom a message reaches: all without a queue, one of each queue. */
   reached(subject: string): S[]
 }
 
 export function subscriptions<S extends Subscription>(): Subscriptions<S> {
   const bySubject = new Map<string, Set<S>>() // by the subject as it was asked for, wildcards too
+  let size = 0
   const patterns = new Map<string, readonly string[]>() // of those with wildcards, their tokens
 
   return {
     add(subscription) {
       const { subject } = subscription
       const wanting = bySubject.get(subject) ?? new Set()
+      if (!wanting.has(subscription)) size++
       bySubject.set(subject, wanting.add(subscription))
       const tokens = subject.split('.')
       if (tokens.some(isWildcard)) patterns.set(subject, tokens)
@@ -26,11 +29,12 @@ export function subscriptions<S extends Subscription>(): Subscriptions<S> {
     remove(subscription) {
       const { subject } = subscription
       const wanting = bySubject.get(subject)
-      wanting?.delete(subscription)
+      if (wanting?.delete(subscription)) size--
       if (wanting?.size !== 0) return
       bySubject.delete(subject)
       patterns.delete(subject)
     },
+    size: () => size,
     reached(subject) {
       const tokens = subject.split('.')
       const wanting = [...patterns].filter(([, pattern]) => matches(pattern, tokens)).map(([asked]) => asked)

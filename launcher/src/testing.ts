@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { withClient } from '@overlay/platform/migrate'
 import type pg from 'pg'
-import { startBroker } from './broker.js'
+import { busUser, startBroker } from './broker.js'
 import { freePort } from './ports.js'
 import { prepareAndMigrate, type Service, schemaOf } from './schemas.js'
 
@@ -74,6 +74,8 @@ function at(server: string, database: string, user?: string): string {
 
 export interface TestBus extends AsyncDisposable {
   readonly url: string
+  /** For a client of the NATS library, which takes no password from a URL. */
+  readonly login: { readonly servers: string; readonly user: string; readonly pass: string }
   stop(): Promise<void>
   /** Again, at the same address. */
   start(): Promise<void>
@@ -82,13 +84,15 @@ export interface TestBus extends AsyncDisposable {
 /** A bus of its own, that a test may stop and start. */
 export async function testBus(): Promise<TestBus> {
   const port = await freePort()
-  let broker = await startBroker({ port })
+  const password = randomBytes(24).toString('base64url')
+  let broker = await startBroker({ port, password })
   const stop = (): Promise<void> => broker.stop()
   return {
     url: broker.url,
+    login: { servers: `127.0.0.1:${port}`, user: busUser, pass: password },
     stop,
     async start() {
-      broker = await startBroker({ port })
+      broker = await startBroker({ port, password })
     },
     [Symbol.asyncDispose]: stop,
   }

@@ -1,8 +1,13 @@
+import { once } from 'node:events'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { connect as connectSocket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { connect, headers, type NatsConnection, type Subscription } from '@nats-io/transport-node'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { startBroker } from '../src/broker.js'
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { busUser, startBroker } from '../src/broker.js'
+import { commandOf } from '../src/command-of.js'
 import { findNatsServer, startNatsServer } from '../src/nats-server.js'
 import { freePort } from '../src/ports.js'
 
@@ -13,10 +18,22 @@ if (!natsServer) {
   console.warn(reason)
 }
 
+const password = 'sesame'
+const login = { user: busUser, pass: password }
+const configDirectory = await mkdtemp(join(tmpdir(), 'overlay test '))
+afterAll(() => rm(configDirectory, { recursive: true }))
+
+const configFile = join(configDirectory, 'nats.conf')
 const buses = [
-  { name: 'the built-in broker', start: async () => startBroker({ port: await freePort() }) },
+  { name: 'the built-in broker', start: async () => startBroker({ port: await freePort(), password }) },
   ...(natsServer
-    ? [{ name: 'nats-server', start: async () => startNatsServer(natsServer, await freePort()) }]
+    ? [
+        {
+          name: 'nats-server',
+          start: async () =>
+            startNatsServer({ path: natsServer, port: await freePort(), password, configFile }),
+        },
+      ]
     : []),
 ]
 
@@ -112,25 +129,35 @@ describe.each(buses)('$name', ({ start }) => {
   })
 
   test.each([
-    ['answers a ping', 'PING\r\n', 'PONG'],
+    ['answers a ping', `${connected(false)}PING\r\n`, 'PONG'],
     [
       'confirms each command to a verbose client',
-      'CONNECT {"verbose":true}\r\nSUB a 1\r\nPING\r\n',
+      `${connected(true)}SUB a 1\r\nPING\r\n`,
       '+OK\r\n+OK\r\nPONG',
     ],
     [
       'reads commands in any case',
-      'connect {"verbose":false}\r\nsub a 1\r\npub a 2\r\nhi\r\nping\r\n',
+      `${connected(false).replace('CONNECT', 'connect')}sub a 1\r\npub a 2\r\nhi\r\nping\r\n`,
       'MSG a 1 2\r\nhi\r\nPONG',
     ],
     [
       'keeps the connection after an invalid subject',
-      'CONNECT {"verbose":false}\r\nSUB a..b 1\r\nPING\r\n',
+      `${connected(false)}SUB a..b 1\r\nPING\r\n`,
       "-ERR 'Invalid Subject'\r\nPONG",
     ],
-    ['hangs up on unknown words', 'HELLO\r\n', "-ERR 'Unknown Protocol Operation'"],
-    ['hangs up on a message over its limit', 'PUB a 9999999\r\n', "-ERR 'Maximum Payload Violation'"],
-    ['hangs up on an endless line', `SUB ${'a'.repeat(5000)}`, "-ERR 'maximum control line exceeded'"],
+    ['hangs up on unknown words', `${connected(false)}HELLO\r\n`, "-ERR 'Unknown Protocol Operation'"],
+    [
+      'hangs up on a message over its limit',
+      `${connected(false)}PUB a 9999999\r\n`,
+      "-ERR 'Maximum Payload Violation'",
+    ],
+    ['refuses a wrong password', connected(false, 'wrong'), "-ERR 'Authorization Violation'"],
+    ['hears no one who has not logged in', 'SUB > 1\r\nPING\r\n', "-ERR 'Authorization Violation'"],
+    [
+      'hangs up on an endless line',
+      `${connected(false)}SUB ${'a'.repeat(5000)}`,
+      "-ERR 'maximum control line exceeded'",
+    ],
   ])('%s', async (_rule, said, expected) => {
     const { port } = await network()
     const socket = connectSocket(port, '127.0.0.1')
@@ -152,7 +179,12 @@ describe.each(buses)('$name', ({ start }) => {
     return {
       port: Number(new URL(bus.url).port),
       async client(options = {}) {
-        const client = await connect({ servers: bus.url, reconnect: false, ...options })
+        const client = await connect({
+          servers: new URL(bus.url).host,
+          ...login,
+          reconnect: false,
+          ...options,
+        })
         clients.push(client)
         return client
       },
@@ -161,16 +193,22 @@ describe.each(buses)('$name', ({ start }) => {
 })
 
 test('the built-in broker cuts off who does not read', async () => {
-  await using broker = await startBroker({ port: await freePort(), maxPending: 1024 * 1024 })
+  await using broker = await startBroker({
+    port: await freePort(),
+    password,
+    limits: { pendingBytes: 1024 * 1024 },
+  })
   const port = Number(new URL(broker.url).port)
   const lazy = connectSocket(port, '127.0.0.1')
   lazy.on('error', () => undefined)
   const cutOff = new Promise((resolve) => lazy.once('close', resolve))
   await new Promise<void>((resolve) => {
-    lazy.write('CONNECT {"verbose":false}\r\nSUB flood 1\r\nPING\r\n')
-    lazy.once('data', () => resolve(void lazy.pause()))
+    lazy.write(`${connected(false)}SUB flood 1\r\nPING\r\n`)
+    lazy.on('data', (words) => {
+      if (words.includes('PONG')) resolve(void lazy.removeAllListeners('data').pause())
+    })
   })
-  const writer = await connect({ servers: broker.url })
+  const writer = await connect({ servers: `127.0.0.1:${port}`, ...login })
   for (let n = 0; n < 40; n++) {
     writer.publish('flood', new Uint8Array(512 * 1024))
     await writer.flush()
@@ -179,6 +217,55 @@ test('the built-in broker cuts off who does not read', async () => {
   await cutOff
   await writer.close()
 })
+
+test.each([
+  ['a connection', { subscriptions: 10 }, subs(11), 'maximum subscriptions exceeded'],
+  ['all connections together', { allSubscriptions: 10 }, subs(11), 'maximum subscriptions exceeded'],
+  [
+    'the length of subjects',
+    { subjectBytes: 10 },
+    `SUB ${'a'.repeat(11)} 1\r\n`,
+    'maximum subject length exceeded',
+  ],
+])('the built-in broker cuts off who goes beyond the limit of %s', async (_what, limits, said, reason) => {
+  await using broker = await startBroker({ port: await freePort(), password, limits })
+  const socket = connectSocket(Number(new URL(broker.url).port), '127.0.0.1')
+  socket.on('error', () => undefined) // a reset after the last word is as good as an end
+  const answer = text(socket)
+  socket.write(connected(false) + said)
+  expect(await answer).toContain(`-ERR '${reason}'`)
+})
+
+test('the built-in broker takes so many connections and no more, and none that does not log in', async () => {
+  const limits = { connections: 2, loginMs: 300 }
+  await using broker = await startBroker({ port: await freePort(), password, limits })
+  const silent = () => connectSocket(Number(new URL(broker.url).port), '127.0.0.1')
+  const [one, two] = [silent(), silent()]
+  await Promise.all([one, two].map((socket) => once(socket, 'data')))
+  const third = silent().on('error', () => undefined)
+  expect(await text(third)).toBe('')
+  await Promise.all([one, two].map((socket) => once(socket, 'close')))
+})
+
+test('the password of a nats-server is in a file for its owner, and not on its command line', async () => {
+  if (!natsServer) return
+  await using server = await startNatsServer({
+    path: natsServer,
+    port: await freePort(),
+    password,
+    configFile,
+  })
+  expect(await commandOf(server.pid)).not.toContain(password)
+  expect((await stat(configFile)).mode & 0o777).toBe(0o600)
+})
+
+function connected(verbose: boolean, pass = password): string {
+  return `CONNECT ${JSON.stringify({ verbose, user: busUser, pass })}\r\n`
+}
+
+function subs(count: number): string {
+  return Array.from({ length: count }, (_, n) => `SUB s${n} ${n}\r\n`).join('')
+}
 
 /** What has come in by now. */
 async function received(client: NatsConnection, subscriptions: readonly Subscription[]): Promise<string[][]> {

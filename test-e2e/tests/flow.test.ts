@@ -45,7 +45,7 @@ async function listenForEnds(bus: NatsConnection): Promise<ReadonlySet<string>> 
 
 test('from an admin who offers a service to a member who dials it; what is taken away ends', async () => {
   await using network = await startNetwork()
-  const bus = await connect({ servers: network.bus.url })
+  const bus = await connect(network.bus.login)
   try {
     const ended = await listenForEnds(bus)
     const admin = await network.admin()
