@@ -18,6 +18,7 @@ import {
   kind,
   loadersOf,
   namesFrom,
+  notingDeletions,
   type Source,
   type Viewer,
 } from '@overlay/platform'
@@ -81,8 +82,18 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const engine = await startEngine({ ...options, ...sources, loaders })
   const names = namesFrom(viewers)
   const followed = {
-    identity: follow(history, sources.identity, identityEffects(names), log),
-    sessions: follow(history, sources.sessions, routerEffects(names), log),
+    identity: follow(
+      history,
+      sources.identity,
+      notingDeletions('identity', ['identities'], identityEffects(names)),
+      log,
+    ),
+    sessions: follow(
+      history,
+      sources.sessions,
+      notingDeletions('sessions', ['edge-routers'], routerEffects(names)),
+      log,
+    ),
   }
   const lapses = startTellingLapses(history, engine)
   const kinds = [

@@ -27,6 +27,8 @@ export interface Owner {
   tell(kind: string, id: string, row: Row | null): Promise<Position>
   put(id: string, row: Row): Promise<Position>
   remove(id: string): Promise<Position>
+  /** Before the next answer about names leaves. */
+  onceViewed(then: () => Promise<unknown>): void
 }
 
 export interface Replica extends Service {
@@ -56,6 +58,8 @@ interface ReplicaOptions {
 export interface Network extends AsyncDisposable {
   readonly identity: Owner
   readonly sessions: Owner
+  /** Of the owner of all schemas. */
+  readonly databaseUrl: string
   readonly bus: Awaited<ReturnType<typeof testBus>>
   /** Cuts the connections of this name, as a failing network or server does. */
   cut(applicationName: string): Promise<void>
@@ -88,6 +92,7 @@ export async function openNetwork(): Promise<Network> {
   return {
     identity,
     sessions,
+    databaseUrl: database.ownerUrl,
     bus: broker,
     async cut(applicationName) {
       await using owner = openDatabase(database.ownerUrl, 'policy')
@@ -127,6 +132,7 @@ function ownerOf(history: History, kind: string): Owner {
     if (!position) throw new Error('nothing was told')
     return position
   }
+  let viewed = async (): Promise<unknown> => undefined
   const write = (id: string, told: Row | null): Promise<Position> => {
     if (told) rows.set(id, told)
     else rows.delete(id)
@@ -141,7 +147,16 @@ function ownerOf(history: History, kind: string): Owner {
       async *'api-sessions'() {},
     }),
     viewer: {
-      view: async ({ ids }) => ({ json: ids.map((id) => Buffer.from(JSON.stringify(rows.get(id)) ?? '')) }),
+      async view({ ids }) {
+        const json = ids.map((id) => Buffer.from(JSON.stringify(rows.get(id)) ?? ''))
+        const then = viewed
+        viewed = async () => undefined
+        await then()
+        return { json }
+      },
+    },
+    onceViewed(then) {
+      viewed = then
     },
     put: (id, row) => write(id, { id, name: `name-${id}`, roleAttributes: null, ...row }),
     remove: (id) => write(id, null),

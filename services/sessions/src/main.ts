@@ -7,6 +7,7 @@ import {
   kind,
   loadersOf,
   namesFrom,
+  notingDeletions,
   positionFollowed,
   readSettings,
   runService,
@@ -49,13 +50,18 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
   await using sweeping = startSweeping({ db, policy: access, names, log })
   await using identityFollowed = follow(history, identity.source, identityEffects(sweeping), log)
-  await using policyFollowed = follow(history, policy.source, policyEffects(sweeping, names), log)
+  await using policyFollowed = follow(
+    history,
+    policy.source,
+    notingDeletions('policy', ['services'], policyEffects(sweeping, names)),
+    log,
+  )
 
   const kinds = [
     kind(controller),
     kind(edgeRouter, edgeRouterSeams(pki.entities)),
     kind(session, sessionSeams(access, names)),
-    kind(terminator, terminatorSeams(names)),
+    kind(terminator, terminatorSeams),
     kind(transitRouter, transitRouterSeams(pki.entities)),
   ]
   const loaders = loadersOf(db, [edgeRouter, transitRouter], {

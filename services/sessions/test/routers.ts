@@ -62,7 +62,7 @@ export async function startRouters(): Promise<Routers> {
     kind(controller),
     kind(edgeRouter, edgeRouterSeams(pki)),
     kind(session),
-    kind(terminator, terminatorSeams(names)),
+    kind(terminator, terminatorSeams),
     kind(transitRouter, transitRouterSeams(pki)),
   ]
   const policyFollowed = { confirm: async () => void confirmed++ }

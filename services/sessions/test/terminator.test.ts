@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { withLoaded } from '@overlay/platform'
+import { notingDeletions, withLoaded } from '@overlay/platform'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
@@ -28,15 +28,18 @@ const row = (id: string, json: object | null): Change => ({
 })
 
 /** As when policy tells of its services. */
-async function follow({ db, services }: Routers, how: 'apply' | 'reload', rows: readonly Change[]) {
+const follow = (store: Routers, how: 'apply' | 'reload', rows: readonly Change[]) =>
+  store.db.transaction(undefined, (tx) =>
+    how === 'apply'
+      ? followedIn(store).apply(tx, rows, upto)
+      : withLoaded(tx, [rows], (loaded) => followedIn(store).reload(tx, loaded, upto)),
+  )
+
+function followedIn({ services }: Routers) {
   const names = async (_: string, ids: readonly string[]) =>
     new Map(ids.flatMap((id) => (services.has(id) ? [[id, services.get(id) ?? '']] : [])))
   const effects = policyEffects({ wake: () => undefined }, names)
-  return db.transaction(undefined, (tx) =>
-    how === 'apply'
-      ? effects.apply(tx, rows, upto)
-      : withLoaded(tx, [rows], (loaded) => effects.reload(tx, loaded, upto)),
-  )
+  return notingDeletions('policy', ['services'], effects)
 }
 
 test('a terminator shows service and router, and never its secret', async () => {
@@ -155,21 +158,35 @@ test('a terminator goes with its service', async () => {
   expect(rowCount).toBe(0)
 })
 
-test('a service that is being removed gets no terminator behind the back of who follows', async () => {
+test('a service whose deletion is followed meanwhile gets no terminator', async () => {
   await using places = await startPlaces()
   const { store, body } = places
-  const { db, services } = store
-  await db.query(sql`insert into followed (schema) values ('policy')`)
   let creating: Promise<unknown> | undefined
-  await db.transaction(undefined, async (tx) => {
-    await tx.query(sql`select from followed where schema = 'policy' for update`)
-    creating = store.create(kind, body)
+  await store.db.transaction(undefined, async (tx) => {
+    await followedIn(store).apply(tx, [row('wiki', null)], upto)
+    creating = store.create(kind, body) // policy still said that the service exists
     creating.catch(() => undefined)
-    await waitingFor(db)
-    services.delete('wiki')
+    await waitingFor(store.db)
   })
   await expect(creating).rejects.toMatchObject({ code: 'NOT_FOUND' })
   expect(await store.list(kind, '')).toEqual([])
+})
+
+test('a terminator is changed after its router, which may be deleted meanwhile', async () => {
+  await using places = await startPlaces()
+  const { store, router, body } = places
+  const id = await store.create(kind, body)
+  let changing: Promise<unknown> | undefined
+  await store.db.transaction(undefined, async (tx) => {
+    await tx.query(sql`select from router where id = ${router} for update`)
+    changing = store.update(kind, id, { router })
+    changing.catch(() => undefined)
+    await waitingFor(store.db)
+    await tx.query(sql`select from terminator where id = ${id} for update`) // not locked by who waits
+    await tx.query(sql`delete from terminator where id = ${id}`)
+    await tx.query(sql`delete from router where id = ${router}`)
+  })
+  await expect(changing).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
 test('a load ends the terminators of services that are gone, not those of younger ones', async () => {

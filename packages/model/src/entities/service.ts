@@ -13,7 +13,7 @@ export const service = defineEntity({
     encryptionRequired: field.bool({ write: 'R--', filter: false }), // differs: read-only after create
     terminatorStrategy: field.string(),
     maxIdleTimeMillis: field.integer({ filter: false }),
-    configs: field.strings(), // differs: the same one twice counts once
+    configs: field.strings({ refs: 'configs' }), // differs: the same one twice counts once
     roleAttributes: field.attributes(),
   },
   links: {

@@ -10,7 +10,7 @@ export const terminator = defineEntity({
   systemMayGo: true, // made by routers; who administers them may take them away
   fields: {
     // wire: written as service and router, read as references of these names beside their ids
-    service: field.ref('services', { write: 'RRO', column: 'service_id' }),
+    service: field.ref('services', { write: 'RRO', column: 'service_id', fixed: true }),
     router: field.ref('transit-routers', { write: 'RRO', column: 'router_id' }),
     binding: field.string({ write: 'RRO' }),
     address: field.string({ write: 'RRO' }),

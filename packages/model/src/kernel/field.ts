@@ -107,13 +107,14 @@ export const field = {
     ...asSet,
     attributes: true,
   }),
-  /** A set of strings, such as the ids of a service's configs. */
-  strings: (o?: Options): Field<readonly string[] | null> => ({
+  /** A set of strings. With `refs`: ids of that kind. */
+  strings: (o?: Options & { readonly refs?: string }): Field<readonly string[] | null> => ({
     ...make<readonly string[] | null>(strings, 'strings', [], o),
     ...asSet,
+    ...(o?.refs && { refs: o.refs }),
   }),
   /** The id of an entity of another kind. */
-  ref: (to: string, o?: Options & { nullable?: true }): Field<string> => ({
+  ref: (to: string, o?: Options & { nullable?: true; fixed?: true }): Field<string> => ({
     ...make<string>(
       { type: o?.nullable ? ['string', 'null'] : 'string' },
       'string',
@@ -121,6 +122,7 @@ export const field = {
       o,
     ),
     ref: to,
+    ...(o?.fixed && { fixed: true }),
   }),
   /** A role list over another kind: '#attribute', '@id', '#all'. */
   roles: (of: string, o?: Options): Field<readonly string[] | null> => ({

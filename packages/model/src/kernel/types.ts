@@ -39,6 +39,10 @@ export interface Field<T = unknown> {
   readonly fallback: unknown
   /** The kind whose id this is; reads show a reference beside it, named without 'Id'. */
   readonly ref?: string
+  /** The kind whose ids these are. */
+  readonly refs?: string
+  /** Accepted after the create, and ignored. */
+  readonly fixed?: true
   /** The kind that this role list selects; reads show the roles by name beside it. */
   readonly rolesOf?: string
   /** Words that policies select by: no '#' or '@' in front, none empty. */

@@ -30,22 +30,31 @@ export function createdValues(entity: Entity, json: Json): { values: AnyValues; 
   return { values, tags: tagsOf(json.tags) }
 }
 
-/** The row with the members that the mask names taken from the body. Of a map or object the whole is replaced. */
+/** The members that the mask names, from the body. Of a map or object the whole is replaced. */
+export function changedValues(
+  entity: Entity,
+  json: Json,
+  mask: ReadonlySet<string>,
+): { values: Json; names: ReadonlySet<string> } {
+  const changed = Object.entries(entity.fields).filter(([name, field]) => writes(field, 1) && mask.has(name))
+  return {
+    values: Object.fromEntries(changed.map(([name, field]) => [name, given(field, memberOf(json, name))])),
+    names: new Set(changed.map(([name]) => name)),
+  }
+}
+
+/** The row with these members changed. */
 export function updatedValues(
   entity: Entity,
   before: AnyRow,
   json: Json,
   mask: ReadonlySet<string>,
 ): { values: AnyValues; tags: Tags; names: ReadonlySet<string> } {
+  const { values: changed, names } = changedValues(entity, json, mask)
   const stored = before as unknown as Json
-  const names = new Set(
-    Object.entries(entity.fields)
-      .filter(([name, field]) => writes(field, 1) && mask.has(name))
-      .map(([name]) => name),
-  )
-  const members = Object.entries(entity.fields).map(([name, field]) => [
+  const members = Object.keys(entity.fields).map((name) => [
     name,
-    names.has(name) ? given(field, memberOf(json, name)) : stored[name],
+    names.has(name) ? changed[name] : stored[name],
   ])
   const values = Object.fromEntries(members) as AnyValues
   refuseLarge(entity, values, before)

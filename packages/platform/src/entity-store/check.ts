@@ -1,32 +1,36 @@
 import { type Entity, kinds } from '@overlay/model'
-import { type Context, invalid } from '@overlay/rpc'
+import { invalid } from '@overlay/rpc'
+import { type Exists, idsIn } from './references.js'
 import type { AnyValues } from './row.js'
-import type { Names } from './seams.js'
 
 /** Refuses words and role entries that no kind accepts. Only members that the request sets are looked at. */
-export async function checkRoles(
-  entity: Entity,
-  values: AnyValues,
-  written: ReadonlySet<string>,
-  names: Names,
-  context: Context,
-): Promise<void> {
-  const lists = Object.entries(entity.fields).filter(([name]) => written.has(name))
-  for (const [name, { attributes, rolesOf }] of lists) {
-    const entries = ((values as Record<string, unknown>)[name] ?? []) as readonly string[]
+export function checkWords(entity: Entity, values: AnyValues, written: ReadonlySet<string>): void {
+  for (const [name, { attributes, rolesOf }] of listsOf(entity, written)) {
+    const entries = entriesOf(values, name)
     if (attributes) checkAttributes(name, entries)
     if (rolesOf) checkFormat(name, entries)
   }
-  for (const [name, { rolesOf }] of lists) {
+}
+
+/** Refuses roles that name what does not exist. */
+export function checkRoles(
+  entity: Entity,
+  values: AnyValues,
+  written: ReadonlySet<string>,
+  exists: Exists,
+): void {
+  for (const [name, { rolesOf }] of listsOf(entity, written)) {
     if (!rolesOf) continue
-    const entries = ((values as Record<string, unknown>)[name] ?? []) as readonly string[]
-    const ids = entries.filter((entry) => entry.startsWith('@')).map((entry) => entry.slice(1))
-    if (ids.length === 0) continue
-    const known = await names(rolesOf, ids, context)
-    const missing = ids.filter((id) => !known.has(id))
+    const missing = idsIn(entriesOf(values, name)).filter((id) => !exists(rolesOf, id))
     if (missing.length > 0) throw invalid(name, `no ${wordFor(rolesOf)} found with the given ids`, missing)
   }
 }
+
+const listsOf = ({ fields }: Entity, written: ReadonlySet<string>) =>
+  Object.entries(fields).filter(([name]) => written.has(name))
+
+const entriesOf = (values: AnyValues, name: string): readonly string[] =>
+  ((values as Record<string, unknown>)[name] ?? []) as readonly string[]
 
 function checkAttributes(name: string, attributes: readonly string[]): void {
   for (const attribute of attributes) {

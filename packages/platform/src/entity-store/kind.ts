@@ -30,6 +30,7 @@ export interface Store {
   readonly history: History
   readonly kinds: readonly Kind[]
   readonly kindOf: (name: string) => Kind
+  readonly owns: (name: string) => boolean
   /** Of every kind: what is not owned here is asked for. */
   readonly names: Names
 }

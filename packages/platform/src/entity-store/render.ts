@@ -1,5 +1,6 @@
 import { type Entity, type Field, kinds, linksOf, referenceTo, timeText } from '@overlay/model'
 import type { Context } from '@overlay/rpc'
+import { idsIn } from './references.js'
 import type { AnyRow } from './row.js'
 import type { Names } from './seams.js'
 import { nameOf } from './shown.js'
@@ -40,9 +41,6 @@ async function namesFor(
   const found = [...wanted].map(async ([kind, ids]) => [kind, await names(kind, [...ids], context)] as const)
   return new Map(await Promise.all(found))
 }
-
-const idsIn = (roles: readonly string[]): string[] =>
-  roles.filter((role) => role.startsWith('@')).map((role) => role.slice(1))
 
 function wireOf(entity: Entity, row: AnyRow, names: NamesByKind): Members {
   const members = row as unknown as Members

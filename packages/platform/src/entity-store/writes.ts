@@ -1,4 +1,4 @@
-import type { Entity } from '@overlay/model'
+import type { Entity, Field } from '@overlay/model'
 import {
   type Context,
   type EntityServiceService,
@@ -9,26 +9,32 @@ import {
 } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { onlyRow, type Tx } from '../database.js'
-import type { History, RowChange } from '../history.js'
-import { createdValues, updatedValues } from './body.js'
-import { checkRoles } from './check.js'
+import type { RowChange } from '../history.js'
+import { changedValues, createdValues, updatedValues } from './body.js'
+import { checkRoles, checkWords } from './check.js'
 import { uniqueFault } from './conflict.js'
 import { newId } from './ids.js'
 import { given, lockRow, type Store } from './kind.js'
+import { type Exists, membersOf, withReferences } from './references.js'
 import { type AnyRow, insertSql, plainOf, rowOf, tableOf, updateSql } from './row.js'
 
 type Writes = Pick<Methods<EntityServiceService>, 'create' | 'update' | 'delete'>
 
 /** How rows are made, changed and removed: each with its audit row, in one transaction. */
-export function writes({ history, kindOf, names }: Store): Writes {
+export function writes(store: Store): Writes {
+  const { kindOf } = store
   return {
     async create({ kind, json }, context) {
       const { entity, seams } = kindOf(kind)
       const { values, tags } = createdValues(entity, bodyIn(json))
-      await checkRoles(entity, values, new Set(Object.keys(entity.fields)), names, context)
+      const names = new Set(Object.keys(entity.fields))
+      checkWords(entity, values, names)
       const id = newId(entity.ids)
-      return written(entity, id, history, context, async (tx, also) => {
-        const derived = await seams.writing?.(tx, { ...values, id }, null, { context, also })
+      const references = membersOf(entity, values, names)
+      return written(store, { entity, id, references }, context, async (tx, also, exists) => {
+        checkRoles(entity, values, names, exists)
+        const writing = { context, also, exists, isWritten: () => true }
+        const derived = await seams.writing?.(tx, { ...values, id }, null, writing)
         const { rows } = await tx.query(insertSql(entity, id, { ...values, ...derived }, tags))
         return changeOf(entity, id, null, rowOf(entity, onlyRow(rows)))
       })
@@ -39,13 +45,17 @@ export function writes({ history, kindOf, names }: Store): Writes {
       const found = kindOf(kind)
       const { entity, seams } = found
       const body = bodyIn(json)
-      return written(entity, id, history, context, async (tx, also) => {
+      const changed = changedValues(entity, body, new Set(mask))
+      const references = membersOf(entity, changed.values, changed.names).filter(([{ fixed }]) => !fixed)
+      return written(store, { entity, id, references }, context, async (tx, also, exists) => {
         const before = await lockRow(tx, found, id, context)
         if (!before) throw notFound(entity.called, id)
         refuseSystem(entity, before, 'update')
         const next = updatedValues(entity, before, body, new Set(mask))
-        await checkRoles(entity, next.values, next.names, names, context)
-        const derived = await seams.writing?.(tx, { ...next.values, id }, before, { context, also })
+        checkWords(entity, next.values, next.names)
+        checkRoles(entity, next.values, next.names, exists)
+        const writing = { context, also, exists, isWritten: (name: string) => next.names.has(name) }
+        const derived = await seams.writing?.(tx, { ...next.values, id }, before, writing)
         const touched = new Set([...next.names, ...Object.keys(derived ?? {})])
         const values = { ...next.values, ...derived }
         const { rows } = await tx.query(updateSql(entity, id, values, next.tags, touched))
@@ -56,12 +66,12 @@ export function writes({ history, kindOf, names }: Store): Writes {
     async delete({ kind, id }, context) {
       const found = kindOf(kind)
       const { entity, seams } = found
-      return written(entity, id, history, context, async (tx, also) => {
+      return written(store, { entity, id, references: [] }, context, async (tx, also) => {
         const before = await lockRow(tx, found, id, context)
         // wire: the plural, here only, and of policies only
         if (!before) throw notFound(isPolicy(entity) ? entity.plural : entity.called, id)
         if (!entity.systemMayGo) refuseSystem(entity, before, 'delete')
-        await seams.deleting?.(tx, before, { context, also })
+        await seams.deleting?.(tx, before, { also })
         await tx.query(sql`delete from ${tableOf(entity)} where id = ${id}`)
         return changeOf(entity, id, before, null)
       })
@@ -92,21 +102,29 @@ export function changeOf(entity: Entity, id: string, before: AnyRow | null, afte
   }
 }
 
-type Step = (tx: Tx, also: (change: RowChange) => void) => Promise<RowChange>
+type Step = (tx: Tx, also: (change: RowChange) => void, exists: Exists) => Promise<RowChange>
+
+interface Wanted {
+  readonly entity: Entity
+  readonly id: string
+  readonly references: readonly (readonly [Field, unknown])[]
+}
 
 async function written(
-  entity: Entity,
-  id: string,
-  history: History,
+  store: Store,
+  { entity, id, references }: Wanted,
   context: Context,
   step: Step,
 ): Promise<Written> {
   try {
-    const { position } = await history.write(context, async (tx) => {
-      const others: RowChange[] = []
-      const own = await step(tx, (change) => others.push(change))
-      return { result: undefined, changes: [...others, own] }
-    })
+    const { position } = await withReferences(store, references, context, (hold) =>
+      store.history.write(context, async (tx) => {
+        const exists = await hold(tx)
+        const others: RowChange[] = []
+        const own = await step(tx, (change) => others.push(change), exists)
+        return { result: undefined, changes: [...others, own] }
+      }),
+    )
     return { id, position }
   } catch (err) {
     throw uniqueFault(entity, err) ?? err

@@ -5,8 +5,11 @@ export interface Table {
   readonly columns: readonly string[]
 }
 
-/** What is told in another way: which migrations have run, and changes, which belong to the timeline that was. */
-const untold = ['migration', 'change', 'row_count']
+/**
+ * Tables without a place in a snapshot: migrations that have run and counts of rows, which come back otherwise; changes
+ * and followed deletions, which belong to the timeline that ends.
+ */
+const untold = ['migration', 'change', 'row_count', 'deleted_entity']
 
 /**
  * The tables of a schema that outlive their server, those that others refer to before them. An unlogged table holds what

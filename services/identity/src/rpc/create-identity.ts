@@ -1,5 +1,5 @@
 import { type BaseRow, identity, type ValuesOf } from '@overlay/model'
-import { checkRoles, createdValues, type History, newId, type Viewer } from '@overlay/platform'
+import { checkWords, createdValues, type History, newId, type Viewer } from '@overlay/platform'
 import type { EntityServiceService, Methods, Written } from '@overlay/rpc'
 import { identityCreator } from '../store/create-identities.js'
 import { type Asked, wishFor } from './enrollment-wish.js'
@@ -16,7 +16,7 @@ export function identityCreation(history: History, pki: Enrollments, services: V
   return async ({ json }, context): Promise<Written> => {
     const body = JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
     const { values, tags } = valuesOf(body)
-    await checkRoles(identity, values, new Set(['roleAttributes']), noNames, context)
+    checkWords(identity, values, new Set(['roleAttributes']))
     const hosting = await hostingOf(services, body, context)
     const id = newId(identity.ids)
     const wish = wishFor(id, body.enrollment as Asked | null | undefined)
@@ -32,8 +32,6 @@ export function identityCreation(history: History, pki: Enrollments, services: V
     return wish ? granted({ id, position }, wish, context) : { id, position }
   }
 }
-
-const noNames = async (): Promise<ReadonlyMap<string, string>> => new Map()
 
 function valuesOf(body: Record<string, unknown>): {
   values: ValuesOf<typeof identity>

@@ -16,12 +16,11 @@ import {
 import type { Logger } from 'pino'
 import sql, { raw } from 'sql-template-tag'
 import { takeFromServices } from '../store/config.js'
-import { policies } from '../store/drop-role.js'
+import { dropRoles, policies } from '../store/drop-role.js'
 import { forgetPosture } from '../store/posture-data.js'
 import { deleteServiceConfigs } from '../store/service-config.js'
 import { forgetUpdates } from '../store/service-updates.js'
 import { notePassed, PASSING } from './passed-factors.js'
-import { dropAll } from './removed-entities.js'
 import { removeSystemPolicies, routerEffects } from './routers.js'
 
 export interface Checked {
@@ -94,7 +93,7 @@ const roleLists = (policy: Entity) =>
         select id, substr(role, 2) as ref from ${tableOf(policy)}, unnest(${raw(snake(name))}) as role
          where role like '@%'`,
       to: [rolesOf],
-      repair: (tx: Tx, gone: readonly string[]) => dropAll(tx, rolesOf, gone),
+      repair: (tx: Tx, gone: readonly string[]) => dropRoles(tx, rolesOf, gone),
     }
   })
 

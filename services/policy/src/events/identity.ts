@@ -1,11 +1,11 @@
 import { type Effects, goneSince, type Names, type RowChange, type Tx } from '@overlay/platform'
 import sql from 'sql-template-tag'
-import { idsInRoles } from '../store/drop-role.js'
+import { dropRoles, idsInRoles } from '../store/drop-role.js'
 import { forgetPosture } from '../store/posture-data.js'
 import { deleteServiceConfigs } from '../store/service-config.js'
 import { forgetUpdates } from '../store/service-updates.js'
 import { notePassed, notePassedAnew, PASSING, passedIn } from './passed-factors.js'
-import { dropAll, goneIn } from './removed-entities.js'
+import { goneIn } from './removed-entities.js'
 
 /**
  * An identity that is gone is named by no policy, has no configs of its own, and what it said is forgotten. A code that
@@ -36,8 +36,9 @@ const namedIdentities = sql`
 
 async function forget(tx: Tx, gone: readonly string[]): Promise<RowChange[]> {
   if (gone.length === 0) return []
+  const roles = await dropRoles(tx, 'identities', gone)
   const configs = await deleteServiceConfigs(tx, sql`identity_id = any(${gone})`)
   const posture = await forgetPosture(tx, gone)
   await forgetUpdates(tx, gone)
-  return [...(await dropAll(tx, 'identities', gone)), ...configs, ...posture]
+  return [...roles, ...configs, ...posture]
 }

@@ -12,8 +12,8 @@ import {
 } from '@overlay/platform'
 import type { Change } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
-import { idsInRoles } from '../store/drop-role.js'
-import { dropAll, goneIn } from './removed-entities.js'
+import { dropRoles, idsInRoles } from '../store/drop-role.js'
+import { goneIn } from './removed-entities.js'
 
 /** A tunneling router reaches itself by a policy of its own; a router that is gone is named by no policy. */
 export const routerEffects = (names: Names): Effects => ({
@@ -21,9 +21,10 @@ export const routerEffects = (names: Names): Effects => ({
 
   async apply(tx, changes) {
     const own: RowChange[] = []
+    await lockPolicies(tx, changes)
     for (const { id, json } of changes)
       pushAll(own, isTunneler(json) ? await keep(tx, id) : await removeSystemPolicies(tx, sql`id = ${id}`))
-    return [...own, ...(await dropAll(tx, 'edge-routers', goneIn(changes)))]
+    return [...own, ...(await dropRoles(tx, 'edge-routers', goneIn(changes)))]
   },
 
   async reload(tx, rows) {
@@ -32,13 +33,21 @@ export const routerEffects = (names: Names): Effects => ({
       for (const { id, json } of page)
         pushAll(own, isTunneler(json) ? await keep(tx, id) : await removeSystemPolicies(tx, sql`id = ${id}`))
     const gone = await goneSince(tx, names, 'edge-routers', rows, idsInRoles('edge-routers'))
-    return [...own, ...(await dropAll(tx, 'edge-routers', gone))]
+    return [...own, ...(await dropRoles(tx, 'edge-routers', gone))]
   },
 })
 
 const isTunneler = (json: Change['json']): boolean =>
   json.length > 0 &&
   (JSON.parse(Buffer.from(json).toString()) as { readonly isTunnelerEnabled: boolean }).isTunnelerEnabled
+
+/** All that may change, in the order of ids, before any does. */
+async function lockPolicies(tx: Tx, changes: readonly Change[]): Promise<void> {
+  const [ids, roles] = [changes.map(({ id }) => id), goneIn(changes).map((id) => `@${id}`)]
+  await tx.query(sql`
+    select from edge_router_policy
+     where is_system and id = any(${ids}) or edge_router_roles && ${roles}::text[] order by id for update`)
+}
 
 const columns = columnsOf(edgeRouterPolicy)
 

@@ -1,4 +1,4 @@
-import type { History, Names } from '@overlay/platform'
+import { type History, momentOf, type Names } from '@overlay/platform'
 import {
   Access,
   type Context,
@@ -17,6 +17,7 @@ import { shownPosture } from '../domain/posture/shown.js'
 import { commonRouters, grantingPolicies, isAdmin as isAdminOf, maySee, mayUse } from '../domain/queries.js'
 import { type Engine, orWhatThereIs } from '../events/engine.js'
 import { failedRequests } from '../store/failed-request.js'
+import { holdsIdentity } from '../store/held-identity.js'
 import { postureDataOf, takePosture } from '../store/posture-data.js'
 import { listServiceConfigs, putServiceConfigs, removeServiceConfigs } from '../store/service-config.js'
 import { policyAdvice } from './policy-advice.js'
@@ -118,11 +119,12 @@ export function policyService(
     },
 
     async putServiceConfigs({ identityId, configs }, context) {
+      const moment = await momentOf(history.db)
       await known(identityId, context)
-      const { position } = await history.write(context, async (tx) => ({
-        result: undefined,
-        changes: await putServiceConfigs(tx, identityId, configs),
-      }))
+      const { position } = await history.write(context, async (tx) => {
+        if (!(await holdsIdentity(tx, identityId, moment))) throw notFound('identity', identityId)
+        return { result: undefined, changes: await putServiceConfigs(tx, identityId, configs) }
+      })
       return { id: identityId, position }
     },
 
@@ -141,6 +143,7 @@ export function policyService(
       if (said.length === 0) return { id: identityId, position: undefined, services: jsonOf([]) }
       const ended = await endedApiSessions(identityId, context)
       const { result, position } = await history.write(context, async (tx) => {
+        if (!(await holdsIdentity(tx, identityId))) throw new Fault('UNAUTHORIZED')
         const { data, change } = await takePosture(tx, identityId, apiSessionId, said, ended)
         return { result: data, changes: [change] }
       })

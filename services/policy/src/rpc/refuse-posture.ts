@@ -15,7 +15,7 @@ export async function refusedFor(
   refusals: readonly Refusal[],
 ): Promise<Fault> {
   const endpoint = endpointOf(state, asked)
-  await rememberFailed(db, asked.identityId, {
+  const request = {
     apiSessionId: asked.apiSessionId,
     policyFailures: refusals.map(({ policyId, checks }) => ({
       checks: checks.map((check) => failureOf(check, endpoint)),
@@ -25,7 +25,8 @@ export async function refusedFor(
     serviceId,
     serviceName: namesOf('services').get(serviceId) ?? '',
     sessionType: type,
-  })
+  }
+  await rememberFailed(db, asked.identityId, request)
   const ids = refusals.map(({ policyId }) => policyId)
   const failed = refusals.map(({ policyId, checks }) => [
     policyId,

@@ -1,15 +1,16 @@
 import { type config, service } from '@overlay/model'
-import { changeOf, columnsOf, rowOf, type Seams, type Tx, type Writing } from '@overlay/platform'
+import { changeOf, columnsOf, type Deleting, rowOf, type Seams, type Tx } from '@overlay/platform'
 import { Fault, invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { compileSchema } from '../domain/config-schema.js'
 import type { Schema } from '../domain/modern-schema.js'
 
 export const configSeams: Seams<typeof config> = {
+  // the type is locked already where it is named, and cannot be deleted where it has been
   async writing(tx, { configTypeId, data }) {
     if (configTypeId === '') throw invalid('type', 'config type must be specified', configTypeId)
     const { rows } = await tx.query<{ schema: Schema | null }>(
-      sql`select schema from config_type where id = ${configTypeId} for key share`,
+      sql`select schema from config_type where id = ${configTypeId}`,
     )
     const [type] = rows
     if (!type) throw invalid('type', 'invalid config type', configTypeId)
@@ -18,7 +19,7 @@ export const configSeams: Seams<typeof config> = {
     return {}
   },
 
-  async deleting(tx, { id }, writing) {
+  async deleting(tx, { id }, deleting) {
     const { rows } = await tx.query<{ identity_id: string; service_id: string }>(
       sql`select identity_id, service_id from service_config where config_id = ${id} limit 1`,
     )
@@ -29,12 +30,12 @@ export const configSeams: Seams<typeof config> = {
         'CAN_NOT_DELETE_REFERENCED_ENTITY',
         `config is in use by identity ${user.identity_id} for service ${user.service_id}`,
       )
-    await takeFromServices(tx, id, writing)
+    await takeFromServices(tx, id, deleting)
   },
 }
 
 /** wire: this is no update of the services, their time of it stays. */
-export async function takeFromServices(tx: Tx, id: string, { also }: Pick<Writing, 'also'>): Promise<void> {
+export async function takeFromServices(tx: Tx, id: string, { also }: Deleting): Promise<void> {
   const users = sql`configs @> array[${id}]`
   const before = await tx.query(
     sql`select ${columnsOf(service)} from service where ${users} order by id for update`,

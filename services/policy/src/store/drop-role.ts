@@ -21,25 +21,30 @@ export const idsInRoles = (kind: string): Sql =>
   )
 
 /**
- * An entity is gone: no policy names it any more. wire: this is no update of the policies, their time of it stays,
- * and system policies lose it too.
+ * Entities are gone: no policy names them any more. wire: this is no update of the policies, their time of it stays,
+ * and system policies lose them too. The system policy of a router keeps its own: it comes and goes with the router.
  */
-export async function dropRole(tx: Tx, kind: string, id: string): Promise<RowChange[]> {
-  const role = `@${id}`
+export async function dropRoles(tx: Tx, kind: string, ids: readonly string[]): Promise<RowChange[]> {
+  if (ids.length === 0) return []
+  const gone = new Set(ids.map((id) => `@${id}`))
   const changes: RowChange[] = []
   for (const policy of policies) {
-    for (const column of listsOf(policy, kind)) {
-      const { rows } = await tx.query(
-        sql`select ${columnsOf(policy)} from ${tableOf(policy)}
-             where ${raw(column)} @> array[${role}]::text[] order by id for update`,
+    const columns = listsOf(policy, kind)
+    if (columns.length === 0) continue
+    const naming = join(
+      columns.map((column) => sql`${raw(column)} && ${[...gone]}::text[]`),
+      ' or ',
+    )
+    const { rows } = await tx.query(sql`
+      select ${columnsOf(policy)} from ${tableOf(policy)}
+       where (${naming}) and not (is_system and id = any(${ids})) order by id for update`)
+    for (const row of rows) {
+      const left = Object.fromEntries(
+        columns.map((column) => [column, (row[column] as string[]).filter((role) => !gone.has(role))]),
       )
-      for (const row of rows) {
-        const left = (row[column] as string[]).filter((entry) => entry !== role)
-        await tx.query(
-          sql`update ${tableOf(policy)} set ${raw(column)} = ${left}::text[] where id = ${row.id}`,
-        )
-        changes.push(changeOf(policy, row.id, rowOf(policy, row), rowOf(policy, { ...row, [column]: left })))
-      }
+      const sets = join(columns.map((column) => sql`${raw(column)} = ${left[column]}::text[]`))
+      await tx.query(sql`update ${tableOf(policy)} set ${sets} where id = ${row.id}`)
+      changes.push(changeOf(policy, row.id, rowOf(policy, row), rowOf(policy, { ...row, ...left })))
     }
   }
   return changes

@@ -1,5 +1,6 @@
-import type { Db } from '@overlay/platform'
+import type { Database, Db, Tx } from '@overlay/platform'
 import sql from 'sql-template-tag'
+import { holdsIdentity } from './held-identity.js'
 
 /** wire: so many are remembered of each identity. */
 const KEPT = 100
@@ -7,8 +8,13 @@ const KEPT = 100
 const MOST_BYTES = 8 * 1024 * 1024
 
 /** No write that anybody follows: what was refused changes nothing. */
-export async function rememberFailed(db: Db, identityId: string, request: object): Promise<void> {
-  await db.query(
+export const rememberFailed = (db: Database, identityId: string, request: object): Promise<void> =>
+  db.transaction(undefined, async (tx) => {
+    if (await holdsIdentity(tx, identityId)) await insertFailed(tx, identityId, request)
+  })
+
+async function insertFailed(tx: Tx, identityId: string, request: object): Promise<void> {
+  await tx.query(
     sql`
     with made as (
          insert into failed_request (identity_id, request) values (${identityId}, ${JSON.stringify(request)}))

@@ -9,7 +9,7 @@ import type { Seams } from '@overlay/platform'
 import { invalid } from '@overlay/rpc'
 import { cleanHex, NO_TIMEOUT, processOf } from '../domain/posture/check.js'
 import { versionRange } from '../domain/posture/version-range.js'
-import { dropRole } from './drop-role.js'
+import { dropRoles } from './drop-role.js'
 
 type Row = RowOf<typeof postureCheck>
 type Values = ValuesOf<typeof postureCheck>
@@ -43,7 +43,7 @@ export const postureCheckSeams: Seams<typeof postureCheck> = {
   },
 
   async deleting(tx, { id }, { also }) {
-    for (const change of await dropRole(tx, 'posture-checks', id)) also(change)
+    for (const change of await dropRoles(tx, 'posture-checks', [id])) also(change)
   },
 }
 

@@ -19,19 +19,21 @@ const columns = sql`identity_id as "identityId", service_id as "serviceId",
 /** In place of those of the same type. wire: the service need not exist. */
 export async function putServiceConfigs(tx: Tx, identityId: string, wanted: Wanted): Promise<RowChange[]> {
   const changes: RowChange[] = []
+  const { rows: configs } = await tx.query<{ id: string; type: string }>(sql`
+    select id, config_type_id as type from config
+     where id = any(${wanted.map(({ configId }) => configId)}) order by id for key share`)
+  const types = new Map(configs.map(({ id, type }) => [id, type]))
+  await lockServiceConfigs(tx, sql`identity_id = ${identityId}`)
   for (const { serviceId, configId } of wanted) {
-    const { rows: types } = await tx.query<{ type: string }>(
-      sql`select config_type_id as type from config where id = ${configId} for key share`,
-    )
-    const [found] = types
-    if (!found) throw new Fault('NOT_FOUND', `config with id ${configId} not found`)
-    const key = sql`identity_id = ${identityId} and service_id = ${serviceId} and config_type_id = ${found.type}`
+    const type = types.get(configId)
+    if (type === undefined) throw new Fault('NOT_FOUND', `config with id ${configId} not found`)
+    const key = sql`identity_id = ${identityId} and service_id = ${serviceId} and config_type_id = ${type}`
     const { rows: known } = await tx.query<ServiceConfig>(
       sql`select ${columns} from service_config where ${key} for update`,
     )
     const { rows } = await tx.query<ServiceConfig>(sql`
       insert into service_config (identity_id, service_id, config_type_id, config_id)
-      values (${identityId}, ${serviceId}, ${found.type}, ${configId})
+      values (${identityId}, ${serviceId}, ${type}, ${configId})
           on conflict (identity_id, service_id, config_type_id) do update set config_id = excluded.config_id
    returning ${columns}`)
     const after = onlyRow(rows)
@@ -53,11 +55,16 @@ export function removeServiceConfigs(tx: Tx, identityId: string, wanted: Wanted)
 }
 
 export async function deleteServiceConfigs(tx: Tx, which: Sql): Promise<RowChange[]> {
+  await lockServiceConfigs(tx, which)
   const { rows } = await tx.query<ServiceConfig>(
     sql`delete from service_config where ${which} returning ${columns}`,
   )
   return rows.map((row) => changed(row, row, null))
 }
+
+const lockServiceConfigs = (tx: Tx, which: Sql): Promise<unknown> =>
+  tx.query(sql`
+    select from service_config where ${which} order by identity_id, service_id, config_type_id for update`)
 
 /** In wire shape. wire: what is set for a service that does not exist is not shown. */
 export async function listServiceConfigs(db: Db, identityId: string): Promise<object[]> {

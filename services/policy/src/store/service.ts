@@ -5,7 +5,7 @@ import sql from 'sql-template-tag'
 import { postureQueries } from '../domain/posture/queries.js'
 import { permissionsOf, visibleIds } from '../domain/queries.js'
 import type { State } from '../domain/state.js'
-import { dropRole } from './drop-role.js'
+import { dropRoles } from './drop-role.js'
 import { configsFor } from './selected-configs.js'
 import { deleteServiceConfigs } from './service-config.js'
 
@@ -36,8 +36,8 @@ export const serviceSeams = (state: State): Seams<typeof service> => ({
     })
   },
 
-  async writing(tx, next) {
-    await checkConfigs(tx, next.configs ?? [])
+  async writing(tx, next, _before, { isWritten }) {
+    if (isWritten('configs')) await checkConfigs(tx, next.configs ?? [])
     const terminatorStrategy = next.terminatorStrategy || 'smartrouting'
     if (!strategies.includes(terminatorStrategy))
       throw new Fault('NOT_FOUND', `terminatorStrategy with name ${terminatorStrategy} not found`)
@@ -45,7 +45,7 @@ export const serviceSeams = (state: State): Seams<typeof service> => ({
   },
 
   async deleting(tx, { id }, { also }) {
-    const roles = await dropRole(tx, 'services', id)
+    const roles = await dropRoles(tx, 'services', [id])
     const configs = await deleteServiceConfigs(tx, sql`service_id = ${id}`)
     for (const change of [...roles, ...configs]) also(change)
   },
@@ -68,13 +68,13 @@ const withoutChecks = (permission: string) => ({
   postureQueries: [],
 })
 
-/** All there, and of different types. Held until the commit, so that none is deleted meanwhile. */
+/** All exist, and are of different types. They are locked already. */
 async function checkConfigs(tx: Tx, ids: NonNullable<RowOf<typeof service>['configs']>): Promise<void> {
   if (ids.length === 0) return
   const { rows } = await tx.query<{ id: string; name: string; type_id: string; type: string }>(sql`
     select c.id, c.name, t.id as type_id, t.name as type
       from config c join config_type t on t.id = c.config_type_id
-     where c.id = any(${ids}) order by c.id for key share of c`)
+     where c.id = any(${ids}) order by c.id`)
   const known = new Map(rows.map((row) => [row.id, row]))
   const missing = ids.find((id) => !known.has(id))
   if (missing !== undefined) throw new Fault('NOT_FOUND', `configs with id ${missing} not found`)

@@ -1,5 +1,5 @@
 import type { edgeRouter } from '@overlay/model'
-import { type Db, newId, type Seams, type Tx, type Writing } from '@overlay/platform'
+import { type Db, type Deleting, newId, type Seams, type Tx } from '@overlay/platform'
 import type { Context, EntityServiceService, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endTerminators } from './terminator.js'
@@ -65,7 +65,11 @@ export const edgeRouterSeams = (pki: Pki): Seams<typeof edgeRouter> => ({
 })
 
 /** What hangs on a router of either kind goes with it. */
-export async function endOfRouter(tx: Tx, { id }: { readonly id: string }, { also }: Writing): Promise<void> {
+export async function endOfRouter(
+  tx: Tx,
+  { id }: { readonly id: string },
+  { also }: Deleting,
+): Promise<void> {
   for (const change of await endTerminators(tx, sql`router_id = ${id}`)) also(change)
 }
 

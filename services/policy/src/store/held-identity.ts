@@ -1,0 +1,7 @@
+import { holdEntities, type Moment, type Tx } from '@overlay/platform'
+
+/** Whether rows may name the identity: its deletion has not been followed, and is not before the commit. */
+export async function holdsIdentity(tx: Tx, id: string, moment?: Moment): Promise<boolean> {
+  const deleted = await holdEntities(tx, new Map([['identities', new Set([id])]]), moment)
+  return deleted.size === 0
+}
