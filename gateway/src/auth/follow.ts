@@ -29,13 +29,15 @@ const PAUSE_MS = 250
 
 /**
  * Reads a stream for ever. `open` begins it anew after a failure. Each message, also an empty one, is a sign of life,
- * except while `hear` answers null: then there is more to come before everything is known.
+ * except while `hear` answers null: then there is more to come before everything is known. What a message says may be
+ * older than the message: trust counts from then.
  */
 export function follow<M>(
   name: string,
   log: Log,
   open: (signal: AbortSignal) => AsyncIterable<M>,
   hear: (message: M) => Positions | null,
+  ageMsOf: (message: M) => number = () => 0,
 ): Followed {
   const stop = new AbortController()
   let heardAt = Number.NEGATIVE_INFINITY
@@ -52,7 +54,7 @@ export function follow<M>(
           const heard = hear(message)
           if (heard === null) continue
           positions = heard
-          heardAt = performance.now()
+          heardAt = Math.max(heardAt, performance.now() - ageMsOf(message))
           metrics.followHeard.setToCurrentTime({ schema: name })
           told = false
         }
@@ -94,19 +96,21 @@ export function followChanges(
       seen.restart()
       if (timeline !== undefined && timeline !== at.timeline) own.ended(schema, timeline)
       timeline = at.timeline
-      yield { upto: at, changes: [], more: false }
+      yield { upto: at, changes: [], more: false, after: undefined, ageMs: 0, oversized: [] }
     }
     try {
-      yield* owner.watch({ after: at, gatherMs: 0 }, context)
+      yield* owner.watch({ after: at, gatherMs: 0, kinds: [] }, context)
     } catch (err) {
       if (err instanceof Fault && err.code === 'OUT_OF_RANGE') at = undefined
       throw err
     }
   }
-  return follow(schema, log, open, ({ upto, changes, more }) => {
+  const hear = ({ upto, changes, more, oversized }: ChangesMessage): Positions | null => {
     if (changes.length > 0) seen.apply(changes)
+    if (oversized.length > 0) seen.restart() // it is not told what else they concern
     at = upto ?? at
     if (at) metrics.followPosition.set({ schema }, at.number)
     return at && !more ? { [schema]: at } : null
-  })
+  }
+  return follow(schema, log, open, hear, ({ ageMs }) => ageMs)
 }

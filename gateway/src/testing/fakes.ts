@@ -132,14 +132,22 @@ export function fakes(): Fakes {
   const changesOf = (schema: string): Changes => ({
     head: async () => at(heads.get(schema) ?? 0),
     load: () => nothing(),
-    pull: async () => ({ upto: at(heads.get(schema) ?? 0), changes: [], more: false }),
+    pull: async () => ({
+      upto: at(heads.get(schema) ?? 0),
+      changes: [],
+      more: false,
+      after: undefined,
+      ageMs: 0,
+      oversized: [],
+    }),
     reach: async () => ({}),
+    row: () => nothing(),
     async *watch({ after }, { signal }) {
       let sent = after?.number ?? 0
       while (!signal.aborted) {
         const changes = (logs.get(schema) ?? []).filter(({ number }) => number > sent)
         sent = heads.get(schema) ?? 0
-        yield { upto: at(sent), changes, more: false }
+        yield { upto: at(sent), changes, more: false, after: undefined, ageMs: 0, oversized: [] }
         await woken(schema, signal)
       }
     },

@@ -1,14 +1,16 @@
 import { type Change, type ChangeServiceService, type Changes, Fault, type Methods } from '@overlay/rpc'
 import type { Following } from './follow.js'
 import type { History } from './history.js'
-import { isFull } from './message.js'
+import { isFull, sendable } from './message.js'
 
-/** All rows of a followed kind, in the shape that its changes have. */
-export type Loaders = Readonly<
-  Record<string, () => AsyncIterable<{ readonly id: string; readonly json: object }>>
->
+/** All rows of a followed kind, or only those with these ids, in the shape that its changes have. */
+export type LoadRows = (
+  ids?: readonly string[],
+) => AsyncIterable<{ readonly id: string; readonly json: object }>
+export type Loaders = Readonly<Record<string, LoadRows>>
 
-const MOST_GATHER_MS = 500 // a sign of life is due each second
+const MOST_GATHER_MS = 500 // signs of life may not wait longer
+const PART_BYTES = 1024 * 1024
 
 /** What a service tells the others about its rows, and about what theirs have done to it. */
 export const changeService = (
@@ -16,11 +18,11 @@ export const changeService = (
   loaders: Loaders,
   followed: Readonly<Record<string, Pick<Following, 'reach'>>> = {},
 ): Methods<ChangeServiceService> => ({
-  async *watch({ after, gatherMs }, { signal }) {
-    yield* history.watch(after ?? unknown(), signal, Math.min(gatherMs, MOST_GATHER_MS))
+  async *watch({ after, gatherMs, kinds }, { signal }) {
+    yield* history.watch(after ?? unknown(), signal, { kinds, gatherMs: Math.min(gatherMs, MOST_GATHER_MS) })
   },
 
-  pull: async ({ after }) => history.pull(after ?? unknown()),
+  pull: async ({ after, kinds }) => history.pull(after ?? unknown(), { kinds }),
 
   head: () => history.head(),
 
@@ -33,23 +35,36 @@ export const changeService = (
 
   async *load({ kinds }, { signal }) {
     const upto = await history.head()
-    yield { upto, changes: [], more: true }
+    const message = (changes: readonly Change[], more: boolean): Changes => ({
+      ...sendable(changes),
+      upto,
+      more,
+      after: undefined,
+      ageMs: 0,
+    })
+    yield message([], true)
     for (const kind of kinds)
       for await (const changes of messagesOf(kind, loaders)) {
         if (signal.aborted) return
-        yield { upto, changes, more: true }
+        yield message(changes, true)
       }
-    yield { upto, changes: [], more: false }
+    yield message([], false)
+  },
+
+  async *row({ kind, id }, { signal }) {
+    for await (const row of rowsOf(kind, loaders)([id])) {
+      const json = Buffer.from(JSON.stringify(row.json))
+      for (let from = 0; from < json.length && !signal.aborted; from += PART_BYTES)
+        yield { json: json.subarray(from, from + PART_BYTES) }
+    }
   },
 })
 
 /** The rows of a kind, as many at a time as fit a message. */
 async function* messagesOf(kind: string, loaders: Loaders): AsyncIterable<Changes['changes']> {
-  const rowsOf = loaders[kind]
-  if (!rowsOf) throw new Error(`nobody may follow ${kind} here`)
   let rows: Change[] = []
   let bytes = 0
-  for await (const { id, json } of rowsOf()) {
+  for await (const { id, json } of rowsOf(kind, loaders)()) {
     const row = { kind, id, json: Buffer.from(JSON.stringify(json)), atMs: 0, number: 0 }
     rows.push(row)
     bytes += row.json.length
@@ -59,6 +74,12 @@ async function* messagesOf(kind: string, loaders: Loaders): AsyncIterable<Change
     bytes = 0
   }
   if (rows.length > 0) yield rows
+}
+
+function rowsOf(kind: string, loaders: Loaders): LoadRows {
+  const rows = loaders[kind]
+  if (!rows) throw new Error(`nobody may follow ${kind} here`)
+  return rows
 }
 
 function unknown(): never {

@@ -85,13 +85,14 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
   }
 
   /** False: the sink has gone on to another timeline by itself. */
-  async function accept({ upto, changes, more }: Changes, askedAt: number): Promise<boolean> {
+  async function accept({ upto, after, changes, more }: Changes, askedAt: number): Promise<boolean> {
     if (!upto) throw new Error("message without 'upto'")
     await inTurn(async () => {
       if (applied?.timeline !== upto.timeline || applied.number >= upto.number) return
       const { number } = applied
       const fresh = changes.filter((change) => change.number > number)
-      if (fresh.length !== upto.number - number) throw new Error('changes are missing')
+      const isWhole = after ? after.number <= number : fresh.length === upto.number - number
+      if (!isWhole) throw new Error('changes are missing')
       const wanted = fresh.filter(({ kind }) => kinds.has(kind))
       await move(() => sink.take(wanted, upto))
       for (const { atMs } of wanted)
@@ -125,9 +126,9 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
 
   async function watch(from: Position): Promise<void> {
     rewatch = new AbortController()
-    const messages = (signal: AbortSignal) => source.watch(from, signal, sink.gatherMs)
+    const messages = (signal: AbortSignal) => source.watch(from, signal, sink.gatherMs, sink.kinds)
     for await (const message of audible(SILENCE_MS, messages, rewatch.signal)) {
-      if (!(await accept(message, performance.now()))) return
+      if (!(await accept(message, performance.now() - message.ageMs))) return
       pause = FIRST_PAUSE_MS
     }
     rewatch.signal.throwIfAborted()
@@ -184,7 +185,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     using limit = openLimit(PULL_MS, stop.signal)
     try {
       while (applied) {
-        const message: Changes = await source.pull(applied, limit.signal)
+        const message: Changes = await source.pull(applied, limit.signal, sink.kinds)
         if (!(await accept(message, askedAt))) return false
         if (!message.more) break
       }

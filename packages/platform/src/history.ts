@@ -5,7 +5,7 @@ import { type Appended, append, type RowChange } from './append.js'
 import type { Bus } from './bus.js'
 import type { Database, Tx } from './database.js'
 import { isAway } from './database-failure.js'
-import { leading } from './message.js'
+import { leading, sendable } from './message.js'
 import { startReaping } from './reaper.js'
 import { startAddingUp } from './row-counts.js'
 import { openTail } from './tail.js'
@@ -30,18 +30,25 @@ export interface History extends AsyncDisposable {
   /** Where the history ends: read from the database after the call, one read for all callers. */
   head(): Promise<Position>
   /** Changes after the position, as many as fit a message, read like `head`. OUT_OF_RANGE: load anew. */
-  pull(after: Position): Promise<Changes>
-  /**
-   * The same, then new ones as they are committed, or gathered for so long after a message; a message at least each
-   * second while the database answers.
-   */
-  watch(after: Position, signal: AbortSignal, gatherMs?: number): AsyncIterable<Changes>
+  pull(after: Position, wanted?: Partial<Wanted>): Promise<Changes>
+  /** The same, then new ones as they are committed; and a message after each look at the database. */
+  watch(after: Position, signal: AbortSignal, wanted?: Partial<Wanted>): AsyncIterable<Changes>
 }
 
-const SIGN_OF_LIFE_MS = 1000
-const POLL_MS = 5000 // hints say it sooner
-const POLL_WITHOUT_BUS_MS = 1000
+export interface Wanted {
+  /** Changes of these alone; none: of all. */
+  readonly kinds: readonly string[]
+  /** Changes are gathered for so long after a message with some. */
+  readonly gatherMs: number
+}
+
+/**
+ * Hints say it sooner; but a bus may hang unnoticed, and a sign of life vouches for a look. Who hears it trusts for 2 s
+ * from that look on.
+ */
+const LOOK_MS = 1000
 const HINT_MS = 10 // hints of so long leave as one
+const HINTED_LOOK_MS = 50 // looks that hints ask for are so far apart
 const MAX_KEYS = 100
 
 /** For the owner of a schema. Every replica has its own, in step by hints and by looking. */
@@ -76,17 +83,20 @@ export async function openHistory(
     }
   }
   const poll = (): void => {
-    look().catch(() => undefined) // logged where it began; the next one follows within a second
+    look().then(wake, () => undefined) // logged where it began; the next one follows within a second
   }
-  const isAlive = (): boolean =>
-    !failing &&
-    performance.now() - heardAt < SIGN_OF_LIFE_MS + (bus.connected() ? POLL_MS : POLL_WITHOUT_BUS_MS)
+  const ticking = setInterval(poll, LOOK_MS)
 
-  const ticking = setInterval(() => {
-    if (failing || !bus.connected() || performance.now() - heardAt > POLL_MS - POLL_WITHOUT_BUS_MS) poll()
-  }, POLL_WITHOUT_BUS_MS)
+  let hinted: Position | undefined
+  let hintedLook: NodeJS.Timeout | undefined
   const hints = bus.subscribe(subject, (hint) => {
-    if (!tail.has(hint as Position)) poll()
+    hinted = hint as Position
+    if (hintedLook || tail.has(hinted)) return
+    poll()
+    hintedLook = setTimeout(() => {
+      hintedLook = undefined
+      if (hinted && !tail.has(hinted)) poll()
+    }, HINTED_LOOK_MS)
   })
   const busChanges = bus.onChange(poll) // hints may have been missed
   const reaping = startReaping(db, log)
@@ -136,13 +146,21 @@ export async function openHistory(
       signal.addEventListener('abort', done)
     })
 
-  async function messageAfter({
-    timeline,
-    number,
-  }: Position): Promise<Changes & { readonly upto: Position }> {
-    const changes = leading(await tail.after({ timeline, number }))
-    const upto = { timeline, number: changes.at(-1)?.number ?? number }
-    return { upto, changes, more: upto.number < tail.known().number }
+  async function messageAfter(
+    { timeline, number }: Position,
+    { kinds = [] }: Partial<Wanted>,
+  ): Promise<Changes & { readonly upto: Position }> {
+    const later = await tail.after({ timeline, number })
+    const isWanted = ({ kind }: Change): boolean => kinds.length === 0 || kinds.includes(kind)
+    const told = later.slice(0, leading(later, isWanted))
+    const upto = { timeline, number: told.at(-1)?.number ?? number }
+    return {
+      ...sendable(told.filter(isWanted)),
+      after: { timeline, number },
+      upto,
+      more: upto.number < tail.known().number,
+      ageMs: Math.ceil(performance.now() - heardAt),
+    }
   }
 
   return {
@@ -167,26 +185,35 @@ export async function openHistory(
 
     head: look,
 
-    async pull(after) {
+    async pull(after, wanted = {}) {
       await look()
-      return messageAfter(after)
+      return messageAfter(after, wanted)
     },
 
-    async *watch(after, signal, gatherMs = 0) {
+    async *watch(after, signal, wanted = {}) {
+      const { gatherMs = 0 } = wanted
       let at = after
+      let vouchedFor = Number.NEGATIVE_INFINITY // the look that the last message speaks of
       while (!signal.aborted) {
-        const message = await messageAfter(at)
+        const message = await messageAfter(at, wanted)
+        const hasMoved = message.upto.number > at.number
         at = message.upto
-        if (message.changes.length > 0 || isAlive()) yield message
+        const lookedAt = heardAt
+        const isLate = performance.now() - lookedAt > LOOK_MS
+        if (hasMoved || (!isLate && lookedAt - vouchedFor >= LOOK_MS / 2)) {
+          vouchedFor = lookedAt
+          yield message
+        }
         if (message.changes.length > 0 && gatherMs > 0)
           await delay(gatherMs, undefined, { signal }).catch(() => undefined)
-        if (at.number === tail.known().number) await sleep(SIGN_OF_LIFE_MS, signal)
+        if (at.number === tail.known().number) await sleep(LOOK_MS, signal)
       }
     },
 
     async [Symbol.asyncDispose]() {
       hint()
       clearInterval(ticking)
+      clearTimeout(hintedLook)
       hints[Symbol.dispose]()
       busChanges[Symbol.dispose]()
       await reaping[Symbol.asyncDispose]()

@@ -1,12 +1,15 @@
-import type { Position } from '@overlay/rpc'
+import type { Changes, Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { creator } from '../src/creator.js'
+import type { Database } from '../src/database.js'
+import { openHistory } from '../src/history.js'
 import { reap } from '../src/reaper.js'
 import {
   collect,
   context,
   countOf,
+  log,
   numbersTo,
   openStreams,
   type Streams,
@@ -193,7 +196,7 @@ test.each(['with', 'without'])('watch tells every change once and in order, %s h
 test('who lets changes gather gets the first at once, and then many in one message', async () => {
   const history = await streams.replica()
   const from = await history.head()
-  const messages = history.watch(from, stop().signal, 200)[Symbol.asyncIterator]()
+  const messages = history.watch(from, stop().signal, { gatherMs: 200 })[Symbol.asyncIterator]()
   const next = async () => (await messages.next()).value?.changes.length
   expect(await next()).toBe(0)
   const first = next()
@@ -223,9 +226,54 @@ test('a watch without changes says each second how far it is', async () => {
   const abort = stop()
   const messages = history.watch(position, abort.signal)[Symbol.asyncIterator]()
   for (let turn = 0; turn < 2; turn++)
-    expect((await messages.next()).value).toEqual({ upto: position, changes: [], more: false })
+    expect((await messages.next()).value).toMatchObject({ upto: position, changes: [], more: false })
   abort.abort()
   expect((await messages.next()).done).toBe(true)
+})
+
+test('a sign of life follows a look at the database, also while the bus claims to be there', async () => {
+  const db = streams.open('identity')
+  let looks = 0
+  const counting: Database = {
+    ...db,
+    query(query, name) {
+      if (name === 'read-changes') looks += 1
+      return db.query(query, name)
+    },
+  }
+  await using history = await openHistory(counting, streams.bus, log)
+  const abort = stop()
+  const messages = history.watch(await history.head(), abort.signal)[Symbol.asyncIterator]()
+  await messages.next()
+  for (let turn = 0; turn < 2; turn++) {
+    const before = looks
+    expect((await messages.next()).value?.changes).toEqual([])
+    expect(looks).toBeGreaterThan(before)
+  }
+  abort.abort()
+})
+
+test('whoever wants some kinds gets their changes alone, and the positions of all', async () => {
+  const history = await streams.replica()
+  const from = await history.head()
+  const kinds = ['wanted']
+  const last = await writeAll(
+    history,
+    numbersTo(1300).map((n) => ({ ...told(`${n}`), kind: n % 100 ? 'others' : 'wanted' })),
+  )
+  const seen: string[] = []
+  const messages: Changes[] = []
+  for await (const message of history.watch(from, stop().signal, { kinds })) {
+    messages.push(message)
+    for (const { id } of message.changes) seen.push(id)
+    if (message.upto?.number === last.number) break
+  }
+  expect(seen).toEqual(numbersTo(13).map((n) => `${n * 100}`))
+  const begins = messages.map(({ after }) => after)
+  const ends = messages.map(({ upto }) => upto)
+  expect(begins).toEqual([from, ...ends.slice(0, -1)]) // without gaps
+  const { changes, upto, after } = await history.pull(plus(last, -150), { kinds })
+  expect([changes.map(({ id }) => id), after, upto]).toEqual([['1200', '1300'], plus(last, -150), last])
 })
 
 test('a watch ends at once when it is aborted', async () => {

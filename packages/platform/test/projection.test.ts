@@ -136,7 +136,7 @@ test('who joins while the owner is asked is served by the next look, all of them
     {
       ...source,
       async pull(position, signal) {
-        const answer = await source.pull(position, signal)
+        const answer = await source.pull(position, signal, ['identities'])
         if (++pulls === 1) await held
         return answer
       },
@@ -216,7 +216,8 @@ test('who is too far behind loads anew', async () => {
       schema: 'identity',
       load: (kinds, signal) => owner.load(kinds, signal),
       watch: (...about) => owner.watch(...about),
-      pull: (position, signal) => owner.pull(position, signal),
+      pull: (...about) => owner.pull(...about),
+      row: (...about) => owner.row(...about),
     },
     known,
   )
@@ -250,13 +251,17 @@ test('a message that repeats or skips changes does no harm', async () => {
   const known = memory()
   const from = await one.head()
   let calls = 0
-  const twisted = (message: Changes): Changes => ({ ...message, changes: message.changes.slice(1) })
+  const skipping = ({ after, ...message }: Changes): Changes => ({
+    ...message,
+    after: after && { ...after, number: after.number + 1 },
+    changes: message.changes.slice(1),
+  })
   const projection = await open(
     {
       ...silent(source),
       async *watch(position, signal) {
-        for await (const message of source.watch(position, signal, 0)) {
-          yield calls++ === 1 ? twisted(message) : message
+        for await (const message of source.watch(position, signal, 0, ['identities'])) {
+          yield calls++ === 1 ? skipping(message) : message
           yield message
         }
       },
@@ -266,6 +271,31 @@ test('a message that repeats or skips changes does no harm', async () => {
   for (const n of numbersTo(5)) await write(one, told(`${n}`))
   await projection.reach(after(from, 5), soon())
   expect(known.applied.map(({ number }) => number)).toEqual(numbersTo(from.number + 5, from.number + 1))
+})
+
+test('an owner of an earlier release, which tells changes of all kinds, is followed too', async () => {
+  const source = sourceOf(one)
+  const earlier = (message: Changes): Changes => ({ ...message, after: undefined, ageMs: 0 })
+  const known = memory()
+  let calls = 0
+  const projection = await open(
+    {
+      ...source,
+      async *watch(position, signal, gatherMs) {
+        for await (const message of source.watch(position, signal, gatherMs, [])) {
+          const told = earlier(message)
+          yield message.changes.length > 1 && calls++ === 0
+            ? { ...told, changes: told.changes.slice(1) }
+            : told
+        }
+      },
+      pull: async (position, signal) => earlier(await source.pull(position, signal, [])),
+    },
+    known,
+  )
+  const position = await write(one, told('a'), { ...told('x'), kind: 'others' }, told('b'))
+  await projection.reach(position, soon())
+  expect(known.applied.map(({ id }) => id)).toEqual(['a', 'b'])
 })
 
 test('it is trusted while its owner says something, and not when it says nothing', async () => {

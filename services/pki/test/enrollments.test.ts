@@ -259,6 +259,7 @@ test('nothing is promised before changes of identities are followed', async () =
     load: () => never(),
     watch: () => never(),
     pull: () => Promise.reject(new Error('away')),
+    row: () => Promise.reject(new Error('away')),
   }
   await using late = await startPki({ sources: { ...pki.sources, identity: unreachable } })
   const abort = new AbortController()

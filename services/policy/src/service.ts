@@ -76,8 +76,8 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       serviceEdgeRouterPolicy,
       servicePolicy,
     ]),
-    'service-configs': () => allServiceConfigs(history.db),
-    'posture-data': () => postureDataTold(history.db),
+    'service-configs': (ids?: readonly string[]) => allServiceConfigs(history.db, ids),
+    'posture-data': (ids?: readonly string[]) => postureDataTold(history.db, ids),
   }
   const engine = await startEngine({ ...options, ...sources, loaders })
   const names = namesFrom(viewers)

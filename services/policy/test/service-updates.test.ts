@@ -206,6 +206,7 @@ test('a service serves its own rows before the others are there', async () => {
       throw new Error('away')
     },
     pull: () => Promise.reject(new Error('away')),
+    row: () => Promise.reject(new Error('away')),
   }
   const replica = await network.replica({ identity: missing })
   const id = await replica.create('services', { name: 'early', encryptionRequired: true })

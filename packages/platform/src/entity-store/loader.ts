@@ -15,16 +15,24 @@ export const loadersOf = (
   kinds: readonly Entity[],
   own: Readonly<Record<string, Sql>> = {},
 ): Loaders =>
-  Object.fromEntries(kinds.map((entity) => [entity.kind, () => allRows(db, entity, own[entity.kind])]))
+  Object.fromEntries(
+    kinds.map((entity) => [
+      entity.kind,
+      (ids?: readonly string[]) => allRows(db, entity, own[entity.kind] ?? sql`true`, ids),
+    ]),
+  )
 
 async function* allRows(
   db: Db,
   entity: Entity,
-  which: Sql = sql`true`,
+  which: Sql,
+  ids: readonly string[] | undefined,
 ): AsyncIterable<{ id: string; json: object }> {
+  const named = ids ? sql`id = any(${ids})` : sql`true`
   for (let last = ''; ; ) {
     const { rows } = await db.query(sql`
-      select ${columnsOf(entity)} from ${tableOf(entity)} where id > ${last} and ${which} order by id limit ${atOnce}`)
+      select ${columnsOf(entity)} from ${tableOf(entity)}
+       where id > ${last} and ${which} and ${named} order by id limit ${atOnce}`)
     for (const stored of rows) {
       const row = rowOf(entity, stored)
       yield { id: row.id, json: plainOf(entity, row) }

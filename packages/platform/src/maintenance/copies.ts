@@ -33,7 +33,7 @@ export const copies = (history: History, copied: Copied, log: Logger): Check =>
     const lookOn = async (): Promise<Position> => {
       for (;;) {
         if (!mark) throw new Error("load without 'upto'")
-        const { upto, changes, more } = await source.pull(mark, context.signal)
+        const { upto, changes, more } = await source.pull(mark, context.signal, kinds)
         for (const { kind, id } of changes) moving.add(`${kind} ${id}`)
         mark = upto ?? mark
         if (!more) return mark

@@ -32,7 +32,7 @@ async function changedSince(identity: Source, from: Place, upto: Place): Promise
   let at = from
   try {
     while (!isUpTo(upto, at)) {
-      const message = await identity.pull(at, AbortSignal.timeout(PULL_MS))
+      const message = await identity.pull(at, AbortSignal.timeout(PULL_MS), ['identities'])
       for (const { kind, id, json, atMs } of message.changes) {
         if (kind !== 'identities') continue
         if (json.length > 0) {

@@ -126,15 +126,23 @@ export async function forgetPosture(tx: Tx, identityIds: readonly string[]): Pro
 const atOnce = 1000
 
 /** For followers. */
-export async function* postureDataTold(db: Db): AsyncIterable<{ id: string; json: object }> {
-  for await (const { id, data } of allPostureData(db)) yield { id, json: { data } }
+export async function* postureDataTold(
+  db: Db,
+  ids?: readonly string[],
+): AsyncIterable<{ id: string; json: object }> {
+  for await (const { id, data } of allPostureData(db, ids)) yield { id, json: { data } }
 }
 
 /** In the order of identities. */
-export async function* allPostureData(db: Db): AsyncIterable<{ id: string; data: PostureData }> {
+export async function* allPostureData(
+  db: Db,
+  ids?: readonly string[],
+): AsyncIterable<{ id: string; data: PostureData }> {
+  const named = ids ? sql`identity_id = any(${ids})` : sql`true`
   for (let last = ''; ; ) {
     const { rows } = await db.query<{ id: string; data: PostureData }>(sql`
-      select identity_id as id, data from posture_data where identity_id > ${last} order by id limit ${atOnce}`)
+      select identity_id as id, data from posture_data
+       where identity_id > ${last} and ${named} order by id limit ${atOnce}`)
     yield* rows
     if (rows.length < atOnce) return
     last = rows.at(-1)?.id ?? last

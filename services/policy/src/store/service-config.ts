@@ -96,15 +96,20 @@ const changed = (
 const atOnce = 1000
 
 /** For followers, in the order of identities. */
-export async function* allServiceConfigs(db: Db): AsyncIterable<{ id: string; json: object }> {
+export async function* allServiceConfigs(
+  db: Db,
+  ids?: readonly string[],
+): AsyncIterable<{ id: string; json: object }> {
+  const named = ids ? sql`identity_id = any(${ids.map((id) => id.split('/')[0])})` : sql`true`
   let last: ServiceConfig | undefined
   for (;;) {
     const { rows } = await db.query<ServiceConfig>(sql`
       select ${columns} from service_config
        where (identity_id, service_id, config_type_id)
              > (${last?.identityId ?? ''}, ${last?.serviceId ?? ''}, ${last?.configTypeId ?? ''})
+         and ${named}
        order by identity_id, service_id, config_type_id limit ${atOnce}`)
-    for (const row of rows) yield { id: idOf(row), json: row }
+    for (const row of rows) if (!ids || ids.includes(idOf(row))) yield { id: idOf(row), json: row }
     last = rows.at(-1)
     if (rows.length < atOnce) return
   }

@@ -33,10 +33,21 @@ export interface WatchRequest {
     | undefined;
   /** Watch: the least time between two messages with changes; the first one comes at once */
   gatherMs: number;
+  /** changes of these alone; none: of all. Positions advance past the others */
+  kinds: string[];
 }
 
 export interface LoadRequest {
   kinds: string[];
+}
+
+export interface RowRequest {
+  kind: string;
+  id: string;
+}
+
+export interface RowPart {
+  json: Buffer;
 }
 
 export interface HeadRequest {
@@ -55,6 +66,14 @@ export interface Changes {
   changes: Change[];
   /** there are later ones, which did not fit */
   more: boolean;
+  /** Not in a load. All changes of the wanted kinds after this position and up to `upto` are here; absent: all changes. */
+  after:
+    | Position
+    | undefined;
+  /** how long ago the owner had nothing beyond `upto`, unless there is more */
+  ageMs: number;
+  /** places in `changes` of rows that fit no message: their json is empty */
+  oversized: number[];
 }
 
 export interface Change {
@@ -154,7 +173,7 @@ export const Position: MessageFns<Position> = {
 };
 
 function createBaseWatchRequest(): WatchRequest {
-  return { after: undefined, gatherMs: 0 };
+  return { after: undefined, gatherMs: 0, kinds: [] };
 }
 
 export const WatchRequest: MessageFns<WatchRequest> = {
@@ -164,6 +183,9 @@ export const WatchRequest: MessageFns<WatchRequest> = {
     }
     if (message.gatherMs !== 0) {
       writer.uint32(16).int32(message.gatherMs);
+    }
+    for (const v of message.kinds) {
+      writer.uint32(26).string(v!);
     }
     return writer;
   },
@@ -197,6 +219,14 @@ export const WatchRequest: MessageFns<WatchRequest> = {
             message.gatherMs = reader.int32();
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.kinds.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -217,6 +247,7 @@ export const WatchRequest: MessageFns<WatchRequest> = {
         : isSet(object.gather_ms)
         ? globalThis.Number(object.gather_ms)
         : 0,
+      kinds: globalThis.Array.isArray(object?.kinds) ? object.kinds.map((e: any) => globalThis.String(e)) : [],
     };
   },
 
@@ -227,6 +258,9 @@ export const WatchRequest: MessageFns<WatchRequest> = {
     }
     if (message.gatherMs !== 0) {
       obj.gatherMs = Math.round(message.gatherMs);
+    }
+    if (message.kinds?.length) {
+      obj.kinds = message.kinds;
     }
     return obj;
   },
@@ -240,6 +274,7 @@ export const WatchRequest: MessageFns<WatchRequest> = {
       ? Position.fromPartial(object.after)
       : undefined;
     message.gatherMs = object.gatherMs ?? 0;
+    message.kinds = object.kinds?.map((e) => e) || [];
     return message;
   },
 };
@@ -307,6 +342,158 @@ export const LoadRequest: MessageFns<LoadRequest> = {
   fromPartial<I extends Exact<DeepPartial<LoadRequest>, I>>(object: I): LoadRequest {
     const message = createBaseLoadRequest();
     message.kinds = object.kinds?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseRowRequest(): RowRequest {
+  return { kind: "", id: "" };
+}
+
+export const RowRequest: MessageFns<RowRequest> = {
+  encode(message: RowRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.kind !== "") {
+      writer.uint32(10).string(message.kind);
+    }
+    if (message.id !== "") {
+      writer.uint32(18).string(message.id);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RowRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRowRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.kind = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RowRequest {
+    return {
+      kind: isSet(object.kind) ? globalThis.String(object.kind) : "",
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+    };
+  },
+
+  toJSON(message: RowRequest): unknown {
+    const obj: any = {};
+    if (message.kind !== "") {
+      obj.kind = message.kind;
+    }
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<RowRequest>, I>>(base?: I): RowRequest {
+    return RowRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RowRequest>, I>>(object: I): RowRequest {
+    const message = createBaseRowRequest();
+    message.kind = object.kind ?? "";
+    message.id = object.id ?? "";
+    return message;
+  },
+};
+
+function createBaseRowPart(): RowPart {
+  return { json: Buffer.alloc(0) };
+}
+
+export const RowPart: MessageFns<RowPart> = {
+  encode(message: RowPart, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.json.length !== 0) {
+      writer.uint32(10).bytes(message.json);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RowPart {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRowPart();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.json = Buffer.from(reader.bytes());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RowPart {
+    return { json: isSet(object.json) ? Buffer.from(bytesFromBase64(object.json)) : Buffer.alloc(0) };
+  },
+
+  toJSON(message: RowPart): unknown {
+    const obj: any = {};
+    if (message.json.length !== 0) {
+      obj.json = base64FromBytes(message.json);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<RowPart>, I>>(base?: I): RowPart {
+    return RowPart.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RowPart>, I>>(object: I): RowPart {
+    const message = createBaseRowPart();
+    message.json = object.json ?? Buffer.alloc(0);
     return message;
   },
 };
@@ -503,7 +690,7 @@ export const ReachResponse: MessageFns<ReachResponse> = {
 };
 
 function createBaseChanges(): Changes {
-  return { upto: undefined, changes: [], more: false };
+  return { upto: undefined, changes: [], more: false, after: undefined, ageMs: 0, oversized: [] };
 }
 
 export const Changes: MessageFns<Changes> = {
@@ -516,6 +703,19 @@ export const Changes: MessageFns<Changes> = {
     }
     if (message.more !== false) {
       writer.uint32(24).bool(message.more);
+    }
+    if (message.after !== undefined) {
+      Position.encode(message.after, writer.uint32(34).fork()).join();
+    }
+    if (message.ageMs !== 0) {
+      writer.uint32(40).int32(message.ageMs);
+    }
+    if (message.oversized.length !== 0) {
+      writer.uint32(50).fork();
+      for (const v of message.oversized) {
+        writer.int32(v);
+      }
+      writer.join();
     }
     return writer;
   },
@@ -557,6 +757,40 @@ export const Changes: MessageFns<Changes> = {
             message.more = reader.bool();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.after = Position.decode(reader, reader.uint32());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.ageMs = reader.int32();
+            continue;
+          }
+          case 6: {
+            if (tag === 48) {
+              message.oversized.push(reader.int32());
+
+              continue;
+            }
+
+            if (tag === 50) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.oversized.push(reader.int32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -574,6 +808,15 @@ export const Changes: MessageFns<Changes> = {
       upto: isSet(object.upto) ? Position.fromJSON(object.upto) : undefined,
       changes: globalThis.Array.isArray(object?.changes) ? object.changes.map((e: any) => Change.fromJSON(e)) : [],
       more: isSet(object.more) ? globalThis.Boolean(object.more) : false,
+      after: isSet(object.after) ? Position.fromJSON(object.after) : undefined,
+      ageMs: isSet(object.ageMs)
+        ? globalThis.Number(object.ageMs)
+        : isSet(object.age_ms)
+        ? globalThis.Number(object.age_ms)
+        : 0,
+      oversized: globalThis.Array.isArray(object?.oversized)
+        ? object.oversized.map((e: any) => globalThis.Number(e))
+        : [],
     };
   },
 
@@ -588,6 +831,15 @@ export const Changes: MessageFns<Changes> = {
     if (message.more !== false) {
       obj.more = message.more;
     }
+    if (message.after !== undefined) {
+      obj.after = Position.toJSON(message.after);
+    }
+    if (message.ageMs !== 0) {
+      obj.ageMs = Math.round(message.ageMs);
+    }
+    if (message.oversized?.length) {
+      obj.oversized = message.oversized.map((e) => Math.round(e));
+    }
     return obj;
   },
 
@@ -599,6 +851,11 @@ export const Changes: MessageFns<Changes> = {
     message.upto = (object.upto !== undefined && object.upto !== null) ? Position.fromPartial(object.upto) : undefined;
     message.changes = object.changes?.map((e) => Change.fromPartial(e)) || [];
     message.more = object.more ?? false;
+    message.after = (object.after !== undefined && object.after !== null)
+      ? Position.fromPartial(object.after)
+      : undefined;
+    message.ageMs = object.ageMs ?? 0;
+    message.oversized = object.oversized?.map((e) => e) || [];
     return message;
   },
 };
@@ -744,8 +1001,8 @@ export const Change: MessageFns<Change> = {
 export type ChangeServiceService = typeof ChangeServiceService;
 export const ChangeServiceService = {
   /**
-   * Changes after the position, in order, then new ones as they are committed; at least one message a second,
-   * empty when nothing happened. OUT_OF_RANGE: load anew.
+   * Changes after the position, in order, then new ones as they are committed; empty messages, at least one in 1.5
+   * seconds, while the owner's database answers. OUT_OF_RANGE: load anew.
    */
   watch: {
     path: "/overlay.change.v1.ChangeService/Watch" as const,
@@ -776,6 +1033,16 @@ export const ChangeServiceService = {
     responseSerialize: (value: Changes): Buffer => Buffer.from(Changes.encode(value).finish()),
     responseDeserialize: (value: Buffer): Changes => Changes.decode(value),
   },
+  /** One row of a followed kind as it is now, in parts; nothing where there is none. For a row that fits no message. */
+  row: {
+    path: "/overlay.change.v1.ChangeService/Row" as const,
+    requestStream: false as const,
+    responseStream: true as const,
+    requestSerialize: (value: RowRequest): Buffer => Buffer.from(RowRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): RowRequest => RowRequest.decode(value),
+    responseSerialize: (value: RowPart): Buffer => Buffer.from(RowPart.encode(value).finish()),
+    responseDeserialize: (value: Buffer): RowPart => RowPart.decode(value),
+  },
   /** Returns when the changes of another schema have taken effect in this one, up to the position. */
   reach: {
     path: "/overlay.change.v1.ChangeService/Reach" as const,
@@ -800,14 +1067,16 @@ export const ChangeServiceService = {
 
 export interface ChangeServiceServer extends UntypedServiceImplementation {
   /**
-   * Changes after the position, in order, then new ones as they are committed; at least one message a second,
-   * empty when nothing happened. OUT_OF_RANGE: load anew.
+   * Changes after the position, in order, then new ones as they are committed; empty messages, at least one in 1.5
+   * seconds, while the owner's database answers. OUT_OF_RANGE: load anew.
    */
   watch: handleServerStreamingCall<WatchRequest, Changes>;
   /** Changes after the position, as of now: read after the call arrived. OUT_OF_RANGE: load anew. */
   pull: handleUnaryCall<WatchRequest, Changes>;
   /** All rows of the followed kinds. The first message carries the position taken before the load. */
   load: handleServerStreamingCall<LoadRequest, Changes>;
+  /** One row of a followed kind as it is now, in parts; nothing where there is none. For a row that fits no message. */
+  row: handleServerStreamingCall<RowRequest, RowPart>;
   /** Returns when the changes of another schema have taken effect in this one, up to the position. */
   reach: handleUnaryCall<ReachRequest, ReachResponse>;
   /** The position of the last commit, read after the call arrived. */
@@ -816,8 +1085,8 @@ export interface ChangeServiceServer extends UntypedServiceImplementation {
 
 export interface ChangeServiceClient extends Client {
   /**
-   * Changes after the position, in order, then new ones as they are committed; at least one message a second,
-   * empty when nothing happened. OUT_OF_RANGE: load anew.
+   * Changes after the position, in order, then new ones as they are committed; empty messages, at least one in 1.5
+   * seconds, while the owner's database answers. OUT_OF_RANGE: load anew.
    */
   watch(request: WatchRequest, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
   watch(request: WatchRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
@@ -837,6 +1106,9 @@ export interface ChangeServiceClient extends Client {
   /** All rows of the followed kinds. The first message carries the position taken before the load. */
   load(request: LoadRequest, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
   load(request: LoadRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
+  /** One row of a followed kind as it is now, in parts; nothing where there is none. For a row that fits no message. */
+  row(request: RowRequest, options?: Partial<CallOptions>): ClientReadableStream<RowPart>;
+  row(request: RowRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<RowPart>;
   /** Returns when the changes of another schema have taken effect in this one, up to the position. */
   reach(
     request: ReachRequest,
