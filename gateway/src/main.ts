@@ -79,6 +79,7 @@ const app = mount(
     instanceId: instanceId(),
     requestMs: limits.requestMs,
     body: { maxBytes: limits.bodyBytes, withinMs: limits.bodyMs },
+    openBody: { maxBytes: limits.openBodyBytes, withinMs: limits.bodyMs },
     seen: observer(log),
     closing: () => !serving,
   },

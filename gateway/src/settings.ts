@@ -36,4 +36,6 @@ export const limits = {
   drainMs: 10_000,
   headerBytes: 32 << 10,
   bodyBytes: 1 << 20,
+  /** Without a session: logins with what SDKs say of themselves, and two requests for certificates. */
+  openBodyBytes: 64 << 10,
 }

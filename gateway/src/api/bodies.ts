@@ -20,7 +20,7 @@ export const login: BodySpec<Login> = json(
     title: 'authenticate',
     type: 'object',
     properties: {
-      configTypes: { type: 'array', items: { type: 'string' } },
+      configTypes: { type: 'array', maxItems: 500, items: text(4096) },
       envInfo: {
         type: 'object',
         properties: {

@@ -24,6 +24,27 @@ test('a body over the limit is refused without an announced length too', async (
   expect([status, json.error?.code]).toEqual([400, 'COULD_NOT_READ_BODY'])
 })
 
+test('a body is limited more tightly where no session is needed', async () => {
+  const logIn = (username: string) =>
+    gateway.ask('/edge/client/v1/authenticate?method=password', {
+      method: 'POST',
+      text: JSON.stringify({ username, password: 'secret' }),
+    })
+  const before = gateway.fakes.called('identity.authenticate')
+  const { status, json } = await logIn('x'.repeat(64 << 10))
+  expect([status, json.error?.code]).toEqual([400, 'COULD_NOT_READ_BODY'])
+  expect((await logIn('x'.repeat(60 << 10))).json.error?.code).toBe('COULD_NOT_VALIDATE')
+  expect(gateway.fakes.called('identity.authenticate')).toBe(before)
+})
+
+test('a login names no more config types than its limit', async () => {
+  const { status, json } = await gateway.ask('/edge/client/v1/authenticate?method=password', {
+    method: 'POST',
+    body: { configTypes: Array(501).fill('t') },
+  })
+  expect([status, json.error?.cause?.field]).toEqual([400, 'configTypes'])
+})
+
 test('nothing of a refused body reaches a service', () => {
   expect(gateway.fakes.called('policy.entities.create')).toBe(0)
 })

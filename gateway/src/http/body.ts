@@ -49,7 +49,7 @@ export async function bodyOf(ask: Ask, spec: BodySpec, limits: BodyLimits): Prom
   if (bytes.length === 0 && required) throw invalid(name, `${name} in body is required`, '')
   if (consumes) return read(bytes, bytes)
   const sent = bytes.length === 0 ? undefined : parse(bytes)
-  return read(check(schema, sent), sent)
+  return read(check(schema, sent, bytes.length), sent)
 }
 
 /** Deeper than anybody writes by hand; much deeper ones exhaust the stack of whoever prints them. */

@@ -33,6 +33,8 @@ export interface Frame {
   readonly instanceId: string
   readonly requestMs: number
   readonly body: BodyLimits
+  /** Where no session is needed. */
+  readonly openBody: BodyLimits
   seen(request: Seen): void
   /** No more requests on this connection: the process is about to end. */
   closing(): boolean
@@ -208,7 +210,7 @@ function admitted(
     permit(access, ask.session)
     return handle(ask, params, undefined as never)
   }
-  return bodyOf(ask, body, frame.body).then((value) => {
+  return bodyOf(ask, body, access === 'none' ? frame.openBody : frame.body).then((value) => {
     permit(access, ask.session)
     return handle(ask, params, value as never)
   })

@@ -1,9 +1,11 @@
-import { authPolicy, type Entity, identity, service } from '@overlay/model'
+import { authPolicy, type Entity, identity, service, servicePolicy } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { entityBody, schemaOf } from '../api/entity-body.js'
-import { check } from './validate.js'
+import { check as checkBody } from './validate.js'
+
+const check = (schema: object, value: unknown, bytes = 100) => checkBody(schema as never, value, bytes)
 
 const thrown = (work: () => unknown): unknown => {
   try {
@@ -165,6 +167,48 @@ describe('where one member says what the others are', () => {
     expect(thrown(() => check(list, [{ type: 'A', a: 'x', b: null }]))).toEqual([{ type: 'A', a: 'x' }])
     expect(thrown(() => check(list, [{ type: 'A', a: 'x' }, {}]))).toEqual(
       refused('1.type', 'is required', ''),
+    )
+  })
+})
+
+describe('limits', () => {
+  const list = { type: 'array', items: { type: 'integer', minimum: 1 } }
+  const schema = { type: 'object', properties: { b: list, a: { type: 'string', minLength: 1 } } }
+  const large = 1 << 20
+
+  test('of the mistakes in a large body the first that is found is told', () => {
+    const wrong = { a: '', b: [0] }
+    expect(thrown(() => check(schema, wrong))).toEqual(refused('a', 'should be at least 1 chars long', ''))
+    expect(thrown(() => check(schema, wrong, large))).toEqual(
+      refused('b.0', 'should be greater than or equal to 1', 0),
+    )
+  })
+
+  test('a list without a limit of its own has one, and what is in a longer one is not looked at', () => {
+    const tooLong = { b: Array(10_001).fill('x') }
+    expect(thrown(() => check(schema, tooLong, large))).toEqual(
+      refused('b', 'should have at most 10000 items'),
+    )
+    const own = { ...schema, properties: { b: { ...list, maxItems: 2 } } }
+    expect(thrown(() => check(own, { b: [1, 2, 3] }))).toEqual(refused('b', 'should have at most 2 items'))
+  })
+
+  test('a text without a limit of its own has one', () => {
+    const text = { type: 'object', properties: { a: { type: 'string' } } }
+    expect(check(text, { a: 'x'.repeat(65_536) }, large)).toBeDefined()
+    expect(thrown(() => check(text, { a: 'x'.repeat(65_537) }, large))).toMatchObject([
+      'COULD_NOT_VALIDATE',
+      { field: 'a', reason: 'a in body should be at most 65536 chars long' },
+    ])
+  })
+
+  test.each([
+    ['serviceRoles', { name: 'p', type: 'Dial', semantic: 'AnyOf', serviceRoles: Array(10_001).fill('#a') }],
+    ['roleAttributes', { name: 'p', encryptionRequired: true, roleAttributes: Array(10_001).fill('a') }],
+  ])('%s has a limit', (field, body) => {
+    const kind = 'type' in body ? servicePolicy : service
+    expect(thrown(() => check(schemaOf(kind, 'create'), body, large))).toEqual(
+      refused(field, 'should have at most 10000 items'),
     )
   })
 })

@@ -3,25 +3,65 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { JsonSchema } from './body.js'
 
-const ajv = new Ajv({ allErrors: true, strict: false, verbose: true, logger: false, discriminator: true })
-// The package is CommonJS: its function is the default export of the module, or a member of it.
-;(typeof formats === 'function' ? formats : formats.default)(ajv)
+function validator(allErrors: boolean): Ajv {
+  const ajv = new Ajv({ allErrors, strict: false, verbose: true, logger: false, discriminator: true })
+  // The package is CommonJS: its function is the default export of the module, or a member of it.
+  ;(typeof formats === 'function' ? formats : formats.default)(ajv)
+  return ajv
+}
 
-const compiled = new WeakMap<JsonSchema, ValidateFunction>()
+const [untilFirst, untilLast] = [validator(false), validator(true)]
+
+interface Checks {
+  /** With a limit on each list and text. */
+  readonly bounded: JsonSchema
+  /** Stops at the first error. */
+  readonly first: ValidateFunction
+  /** Collects all errors: each costs more than a valid value. */
+  readonly all: ValidateFunction
+}
+
+const compiled = new WeakMap<JsonSchema, Checks>()
+
+function checksOf(schema: JsonSchema): Checks {
+  const known = compiled.get(schema)
+  if (known) return known
+  const bounded = boundedSchema(schema) as JsonSchema
+  const checks = { bounded, first: untilFirst.compile(bounded), all: untilLast.compile(bounded) }
+  compiled.set(schema, checks)
+  return checks
+}
+
+/** differs: of lists and texts whose schema sets no limit of its own. */
+const MOST_ITEMS = 10_000
+const MOST_CHARACTERS = 65_536
+
+function boundedSchema(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(boundedSchema)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const { type } = schema as JsonSchema
+  const types = [type].flat()
+  return {
+    ...(types.includes('array') && { maxItems: MOST_ITEMS }),
+    ...(types.includes('string') && !('enum' in schema) && { maxLength: MOST_CHARACTERS }),
+    ...Object.fromEntries(Object.entries(schema).map(([keyword, value]) => [keyword, boundedSchema(value)])),
+  }
+}
+
+/** In larger bodies the first error that is found is reported, instead of the first field by name. */
+const MOST_BYTES_FOR_ALL_ERRORS = 16 << 10
 
 /**
  * The value as its schema describes it, without what the schema does not know.
  * wire: null counts as absent, an unknown member is not an error, and names are taken in any case.
  */
-export function check(schema: JsonSchema, value: unknown): unknown {
-  let validate = compiled.get(schema)
-  if (!validate) {
-    validate = ajv.compile(schema)
-    compiled.set(schema, validate)
-  }
-  const known = tidy(schema, value ?? (schema.type === 'array' ? [] : {}))
-  if (!validate(known)) throw refusalOf(validate.errors ?? [])
-  return known
+export function check(schema: JsonSchema, value: unknown, bytes: number): unknown {
+  const { bounded, first, all } = checksOf(schema)
+  const tidied = tidy(bounded, value ?? (schema.type === 'array' ? [] : {}))
+  if (first(tidied)) return tidied
+  if (bytes > MOST_BYTES_FOR_ALL_ERRORS) throw refusalOf(first.errors ?? [])
+  all(tidied)
+  throw refusalOf(all.errors ?? [])
 }
 
 function tidy(schema: JsonSchema, value: unknown): unknown {
@@ -38,7 +78,8 @@ function tidy(schema: JsonSchema, value: unknown): unknown {
     })
     return Object.fromEntries(members)
   }
-  if (items && Array.isArray(value)) return value.map((item) => tidy(items, item))
+  if (items && Array.isArray(value) && value.length <= Number(schema.maxItems))
+    return value.map((item) => tidy(items, item))
   return value
 }
 
@@ -92,7 +133,7 @@ function refusalOf(errors: readonly ErrorObject[]): Fault {
   return invalid(
     field,
     `${field} in body ${reasonOf(first)}`,
-    first.keyword === 'required' ? undefined : first.data,
+    first.keyword === 'required' || first.keyword === 'maxItems' ? undefined : first.data,
   )
 }
 

@@ -68,6 +68,7 @@ export async function startGateway(
       instanceId: 'cinstance',
       requestMs,
       body: { maxBytes: 1 << 20, withinMs: bodyMs },
+      openBody: { maxBytes: 64 << 10, withinMs: bodyMs },
       seen: (request) => seen.push(request),
       closing: () => closing,
     },

@@ -46,7 +46,7 @@ const asSet = {
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
 const map = { type: ['object', 'null'], additionalProperties: true }
-const strings = { type: ['array', 'null'], items: { type: 'string', maxLength: 4096 } }
+const strings = { type: ['array', 'null'], maxItems: 10_000, items: { type: 'string', maxLength: 4096 } }
 
 export const field = {
   string: <const O extends StringOptions>(

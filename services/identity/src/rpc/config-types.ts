@@ -53,11 +53,9 @@ export function configTypes(
       if (wanted.includes(everything)) return [everything]
       if (positions.policy) await projection.reach(positions.policy, signal)
       else if (!projection.position()) await projection.confirm(signal) // not loaded yet
-      const ids = wanted.map((one) => (byId.has(one) ? one : idOf(byId, one)))
+      const byName = new Map([...byId].map(([id, name]) => [name, id]))
+      const ids = wanted.map((one) => (byId.has(one) ? one : byName.get(one)))
       return [...new Set(ids.filter((id) => id !== undefined))]
     },
   }
 }
-
-const idOf = (byId: ReadonlyMap<string, string>, name: string): string | undefined =>
-  [...byId].find(([, known]) => known === name)?.[0]
