@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { clientTexts, ownTexts, preparedNames } from './prepared.js'
+import { CONNECTION_SECONDS, clientTexts, ownTexts, preparedNames } from './prepared.js'
 
 const often = (nameOf: (text: string) => string | undefined, text: string) =>
   Array.from({ length: 6 }, () => nameOf(text)).at(-1)
@@ -32,4 +32,29 @@ test('texts of clients take no names from our own', () => {
   const [own, clients] = [preparedNames(ownTexts), preparedNames(clientTexts)]
   for (let i = 0; i < 1000; i++) often(clients, `select ${i}`)
   expect(often(own, 'select 1')).not.toBe(often(clients, 'select 1'))
+})
+
+test('a text that comes often takes the name of one that comes no more', () => {
+  let nowMs = 0
+  const nameOf = preparedNames(clientTexts, () => nowMs)
+  const useless = Array.from({ length: clientTexts.names }, (_, i) => `select ${i}`)
+  const names = useless.map((text) => often(nameOf, text))
+  expect(often(nameOf, 'select new')).toBeUndefined()
+  expect(nameOf('select 0')).toBe(names[0])
+  nowMs += 60_000
+  const name = nameOf('select new')
+  expect(name).toEqual(expect.any(String))
+  expect(names).not.toContain(name)
+  expect([nameOf('select 0'), nameOf('select 1')]).toEqual([names[0], undefined])
+})
+
+test('texts that change all the time make a bounded number of names within the life of a connection', () => {
+  let nowMs = 0
+  const nameOf = preparedNames(clientTexts, () => nowMs)
+  const names = new Set<string | undefined>()
+  for (let i = 0; i < 10_000; i++) {
+    nowMs = (i * CONNECTION_SECONDS * 1000) / 10_000
+    names.add(often(nameOf, `select ${i}`))
+  }
+  expect(names.size).toBeLessThanOrEqual(2 * clientTexts.names + 1)
 })

@@ -2,6 +2,7 @@ export {
   type Caller,
   type Context,
   fromMetadata,
+  isStranger,
   ownContext,
   type Positions,
   system,

@@ -10,13 +10,22 @@ export interface Statement {
   readonly limit?: number | null
 }
 
-const MAX_LENGTH = 65_536
+/** What a filter may cost: each condition is evaluated for every row. */
+export interface FilterLimits {
+  readonly characters: number
+  readonly conditions: number
+}
+
+export const filterLimits: FilterLimits = { characters: 65_536, conditions: 1000 }
+
+/** differs: of callers without a session. */
+export const strangerLimits: FilterLimits = { characters: 1024, conditions: 10 }
+
 const MAX_DEPTH = 200
-const MAX_CONDITIONS = 1000 // each is looked at for every row
 
 /** Reads a filter. wire: 'and' and 'or' are equals and lean to the right, 'not' takes all that follows. */
-export function parse(text: string): Statement {
-  if (text.length > MAX_LENGTH) throw new FilterError('INVALID_FILTER', 'the filter is too long')
+export function parse(text: string, limits = filterLimits): Statement {
+  if (text.length > limits.characters) throw new FilterError('INVALID_FILTER', 'the filter is too long')
   const tokens = tokensOf(text)
   let next = 0
   let conditions = 0
@@ -111,7 +120,7 @@ export function parse(text: string): Statement {
 
   function primary(depth: number): Filter {
     conditions += 1
-    if (conditions > MAX_CONDITIONS)
+    if (conditions > limits.conditions)
       throw new FilterError('INVALID_FILTER', 'the filter has too many conditions')
     if (accept('not')) {
       needSpace()

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { FilterError } from './filter-error.js'
+import { type FilterLimits, strangerLimits } from './parser.js'
 import { limitText, parseQuery } from './query.js'
 
 const parameters = { sort: '', limit: '', offset: '' }
@@ -63,4 +65,17 @@ test.each([
 test('the limit of all is a number that JavaScript cannot hold', () => {
   expect(limitText(parseQuery('limit none', parameters))).toBe('9223372036854775807')
   expect(limitText(parseQuery('limit 5', parameters))).toBe('5')
+})
+
+test('a filter is bounded in length and conditions, and more tightly for callers without a session', () => {
+  const conditions = (count: number) => Array(count).fill('a = 1').join(' or ')
+  const read = (filter: string, limits?: FilterLimits) => () => parseQuery(filter, parameters, limits)
+  expect(read(conditions(1000))).not.toThrow()
+  expect(read(conditions(1001))).toThrow(FilterError)
+  expect(read(conditions(10), strangerLimits)).not.toThrow()
+  expect(read(conditions(11), strangerLimits)).toThrow(FilterError)
+  expect(read(`a = "${'x'.repeat(2000)}"`)).not.toThrow()
+  expect(read(`a = "${'x'.repeat(2000)}"`, strangerLimits)).toThrow(FilterError)
+  const sort = Array(1000).fill('name').join()
+  expect(() => parseQuery('', { ...parameters, sort }, strangerLimits)).toThrow(FilterError)
 })

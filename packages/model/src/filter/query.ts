@@ -1,6 +1,6 @@
 import type { Query, SortKey } from './filter.js'
 import { FilterError } from './filter-error.js'
-import { parse } from './parser.js'
+import { type FilterLimits, filterLimits, parse } from './parser.js'
 
 /** The parameters beside `filter`, as they were sent; absent ones are empty. */
 export interface ListParameters {
@@ -14,9 +14,13 @@ const MAX_LIMIT = 500
 const MAX_OFFSET = 100_000
 
 /** Reads filter and parameters of a list. wire: what the filter says itself wins over the parameters. */
-export function parseQuery(filter: string, { sort, limit, offset }: ListParameters): Query {
-  const own = filter === '' ? {} : parse(filter)
-  const asked = sort === '' ? [] : sortParameter(sort)
+export function parseQuery(
+  filter: string,
+  { sort, limit, offset }: ListParameters,
+  limits = filterLimits,
+): Query {
+  const own = filter === '' ? {} : parse(filter, limits)
+  const asked = sort === '' ? [] : sortParameter(sort, limits)
   return {
     where: own.where ?? { op: 'true' },
     sort: own.sort ?? asked,
@@ -40,9 +44,9 @@ function integer(name: string, text: string): number | undefined {
   return Number(text)
 }
 
-function sortParameter(text: string): readonly SortKey[] {
+function sortParameter(text: string, limits: FilterLimits): readonly SortKey[] {
   try {
-    return (parse(`sort by ${text}`).sort ?? []).map((key) => ({ ...key, by: 'parameter' }))
+    return (parse(`sort by ${text}`, limits).sort ?? []).map((key) => ({ ...key, by: 'parameter' }))
   } catch (err) {
     if (err instanceof FilterError) throw new FilterError('INVALID_SORT_IDENTIFIER', err.message)
     throw err

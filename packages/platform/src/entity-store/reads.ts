@@ -1,5 +1,6 @@
 import { type Entity, FilterError, limitText, type Query } from '@overlay/model'
 import {
+  type Caller,
   type EntityServiceService,
   Fault,
   type ListQuery,
@@ -41,7 +42,7 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
     async list({ kind, query, within, perspective }, context) {
       const found = kindOf(kind)
       const { entity, seams } = found
-      const asked = parsedQuery(query)
+      const asked = parsedQuery(query, context.caller)
       const parsed = seams.filter ? { ...asked, where: await seams.filter(asked.where, context) } : asked
       const roles = query?.roleFilter ?? []
       const scope = allOf([
@@ -49,7 +50,14 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
         within && selectionOf(within, entity),
         roles.length > 0 ? roleFilterOf(roles, query?.roleSemantic ?? '', entity) : undefined,
       ])
-      const page = await listRows(db, rowsOf(found), parsed, scope, query?.after ?? nothingRead)
+      const page = await listRows(
+        db,
+        rowsOf(found),
+        parsed,
+        scope,
+        query?.after ?? nothingRead,
+        context.caller,
+      )
       const shape = within || roles.length > 0 ? 'linked' : 'list'
       const rows = page.rows.map((row) => shownRowOf(found, row))
       const shown = await show(found, rows, { context, caller: context.caller, perspective, shape })
@@ -107,13 +115,13 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
       )
     },
 
-    async listAttributes({ kind, query }) {
+    async listAttributes({ kind, query }, { caller }) {
       const { entity } = kindOf(kind)
       // wire: only the filter counts; paging and sorting stand in it or nowhere
-      const parsed = parsedQuery({ ...noQuery, filter: query?.filter ?? '', limit: '-1' })
+      const parsed = parsedQuery({ ...noQuery, filter: query?.filter ?? '', limit: '-1' }, caller)
       const listed = sql`(select distinct unnest(role_attributes) as id from ${tableOf(entity)}) as word`
       const rows = { from: listed, as: sql`word`, columns: sql`id`, joined: [], symbols: attributeSymbols }
-      const page = await listRows(db, rows, parsed, sql`true`, query?.after ?? nothingRead)
+      const page = await listRows(db, rows, parsed, sql`true`, query?.after ?? nothingRead, caller)
       const words = page.rows.map(({ id }) => id)
       return pageOf(parsed, page, words)
     },
@@ -148,9 +156,9 @@ function pageOf(query: Query, { total, next }: Page, shown: readonly unknown[]):
   return { rows, total, next: next(count), limit: limitText(query), offset: query.offset, contentKey: '' }
 }
 
-function parsedQuery(query: ListQuery | undefined): Query {
+function parsedQuery(query: ListQuery | undefined, caller: Caller): Query {
   try {
-    return queryOf(query)
+    return queryOf(query, caller)
   } catch (err) {
     if (err instanceof FilterError) throw new Fault(err.code, err.message)
     throw err
