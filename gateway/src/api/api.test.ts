@@ -80,7 +80,11 @@ test('a login shows the client certificates and opens a session', async () => {
     headers: { authorization: 'Bearer abc' },
     tls: { key: leaf.keyPem, cert: leaf.pem + root.pem },
   })
-  expect(headers).toMatchObject({ 'zt-session': ADMIN, 'expiration-seconds': '1800' })
+  expect(headers).toMatchObject({
+    'zt-session': ADMIN,
+    'expiration-seconds': '1800',
+    'cache-control': 'no-store',
+  })
   expect(json.data).toMatchObject({ token: ADMIN, expirationSeconds: 1800 })
   const { request } = gateway.fakes.calls.findLast(({ method }) => method === 'identity.authenticate') ?? {}
   expect(request).toMatchObject({

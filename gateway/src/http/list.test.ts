@@ -12,6 +12,14 @@ afterAll(() => gateway[Symbol.asyncDispose]())
 const list = '/edge/management/v1/services'
 const rows = (...pages: string[]) => gateway.fakes.rows.set('policy services', pages)
 
+test('no cache may keep a page that holds a token', async () => {
+  const cacheControl = async () => (await gateway.ask(list, { token: ADMIN })).headers['cache-control']
+  rows('[{"name":"a token"}]')
+  expect(await cacheControl()).toBeUndefined()
+  rows('[{"token":"x"}]')
+  expect(await cacheControl()).toBe('no-store')
+})
+
 test('a page is the rows of their owner, with its paging', async () => {
   rows('[{"id":"a","n":9223372036854775807}]')
   const { text, json } = await gateway.ask(`${list}?limit=3`, { token: ADMIN })

@@ -3,7 +3,7 @@ import { createGzip } from 'node:zlib'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Entity, symbolsOf } from '@overlay/model'
 import type { Context, ListRequest, ListResponse, Perspective, Selection } from '@overlay/rpc'
-import { acceptsGzip, around, send } from './answer.js'
+import { acceptsGzip, around, forbidStoring, send } from './answer.js'
 import type { Ask } from './ask.js'
 
 /** wire: these lists, and no other answers, say the charset. */
@@ -97,6 +97,7 @@ function stream(
     }
     yield Buffer.from(end)
   }
+  forbidStoring(ask) // what the pages hold is not known yet
   const zip = acceptsGzip(ask)
   outgoing.writeHead(200, {
     'content-type': type,

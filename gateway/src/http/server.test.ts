@@ -25,6 +25,23 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)('%s is spoken', async (version) => {
   socket.destroy()
 })
 
+test.each([
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+])('TLS 1.2 is spoken with %s', async (ciphers) => {
+  const socket = await open({ maxVersion: 'TLSv1.2', ciphers })
+  expect(socket.getCipher().name).toBe(ciphers)
+  socket.destroy()
+})
+
+test.each(['AES128-GCM-SHA256', 'AES128-SHA', 'ECDHE-ECDSA-AES128-SHA', 'ECDHE-ECDSA-AES256-SHA384'])(
+  'TLS 1.2 is not spoken with %s',
+  async (ciphers) => {
+    await expect(open({ maxVersion: 'TLSv1.2', ciphers: `${ciphers}:@SECLEVEL=0` })).rejects.toThrow()
+  },
+)
+
 test('older versions are not', async () => {
   const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
   await expect(open(old)).rejects.toThrow()

@@ -33,7 +33,7 @@ export interface Listening extends AsyncDisposable {
   renew(key: ServerKey): void
 }
 
-/** Forward secrecy and authenticated encryption only; the first three are of TLS 1.3. */
+/** differs: forward secrecy and authenticated encryption only. The first three are of TLS 1.3. */
 const ciphers = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',

@@ -70,6 +70,22 @@ test('there is a certificate or a list of keys, not both', async () => {
   await expect(patch(id, { jwksEndpoint })).rejects.toMatchObject(code)
 })
 
+test.each([
+  'javascript:alert(1)',
+  'file:///etc/passwd',
+  'data:text/html,x',
+  'login.example',
+  ' javascript:x',
+])('%s is no address for logins or keys', async (address) => {
+  const refusal = (field: string) => ({ code: 'COULD_NOT_VALIDATE', detail: { field, value: address } })
+  const certPem = await pem()
+  const [externalAuthUrl, jwksEndpoint] = [address, address]
+  await expect(create(bodyOf({ certPem, externalAuthUrl }))).rejects.toMatchObject(refusal('externalAuthUrl'))
+  await expect(create(bodyOf({ jwksEndpoint }))).rejects.toMatchObject(refusal('jwksEndpoint'))
+  const { id } = await create(bodyOf({ certPem, externalAuthUrl: 'HTTPS://login.example/?a=b' }))
+  await expect(patch(id, { externalAuthUrl })).rejects.toMatchObject(refusal('externalAuthUrl'))
+})
+
 test('exactly one certificate is expected', async () => {
   for (const certPem of ['nope', (await pem()) + (await pem())])
     await expect(create(bodyOf({ certPem }))).rejects.toMatchObject({ code: 'INVALID_CERT_PEM' })

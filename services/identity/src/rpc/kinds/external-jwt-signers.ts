@@ -1,6 +1,6 @@
 import { externalJwtSigner, timeText } from '@overlay/model'
 import { type Kind, kind, type Tx } from '@overlay/platform'
-import { Fault } from '@overlay/rpc'
+import { Fault, invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { fingerprintOf } from '../../domain/chain.js'
 import { commonNameOf } from '../../domain/claims.js'
@@ -27,6 +27,7 @@ export const externalJwtSigners: Kind = kind(externalJwtSigner, {
     const [certPem, jwksEndpoint] = [next.certPem || null, next.jwksEndpoint || null]
     const certificate = ofCertificate(certPem) // wire: what is none is said first
     if ((certPem === null) === (jwksEndpoint === null)) throw oneIsNeeded()
+    for (const field of ['jwksEndpoint', 'externalAuthUrl'] as const) refuseOtherSchemes(field, next[field])
     return {
       ...certificate,
       jwksEndpoint,
@@ -44,6 +45,12 @@ export const externalJwtSigners: Kind = kind(externalJwtSigner, {
 /** wire: an odd code for it. */
 const oneIsNeeded = (): Fault =>
   new Fault('REFERENCED_ENTITY_NOT_FOUND', 'either certPem or jwksEndpoint is required, and not both')
+
+/** differs: clients open these addresses, and one of another scheme (`javascript:`, `file:`) could act in their name. */
+function refuseOtherSchemes(field: string, value: string | null): void {
+  if (!value || (URL.canParse(value) && /^https?:$/.test(new URL(value).protocol))) return
+  throw invalid(field, `${field} in body must be an http or https address`, value)
+}
 
 function ofCertificate(certPem: string | null) {
   if (certPem === null) return { certPem, commonName: '', fingerprint: null, notBefore: null, notAfter: null }
