@@ -14,6 +14,7 @@ export const alone: ReadonlySet<string> = new Set([
   EntityServiceService.select.path,
   PkiServiceService.getServerCertificate.path,
   PkiServiceService.getTrustBundle.path,
+  PolicyServiceService.findLost.path,
   PolicyServiceService.getPolicyAdvice.path,
   PolicyServiceService.listServiceConfigs.path,
 ])

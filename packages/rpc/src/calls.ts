@@ -5,6 +5,7 @@ import { asFault, Fault, faultToMessage } from './fault.js'
 import { Answer, type Call, CallContext } from './gen/overlay/stream/v1/stream.js'
 import type { Answering } from './host.js'
 import { after, CALL_LIMIT_MS, whenAborted } from './limits.js'
+import { PING } from './line.js'
 
 const NOTHING = Buffer.alloc(0)
 
@@ -53,7 +54,8 @@ export const calls =
     }
 
     stream.on('data', (call: Call) => {
-      if (call.method === '') running.get(call.tag)?.abort(new Fault('TIMEOUT'))
+      if (call.method === PING) reply(call.tag, {})
+      else if (call.method === '') running.get(call.tag)?.abort(new Fault('TIMEOUT'))
       else void answer(call)
     })
     stream.on('end', () => {

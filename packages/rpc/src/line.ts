@@ -9,12 +9,18 @@ import { after, CALL_LIMIT_MS, whenAborted } from './limits.js'
 export interface Line {
   call(method: string, request: Buffer, context: Context): Promise<Buffer>
   pending(): number
+  /** Asks for a sign of life. */
+  ping(): void
+  /** Ends all pending calls; the stream stays. */
+  fail(fault: Fault): void
   close(): void
 }
 
 interface Pending {
   resolve(response: Buffer): void
   reject(fault: Fault): void
+  /** Rejects, and tells the replica that its answer is no longer wanted. */
+  giveUp(fault: Fault): void
 }
 
 /** One stream and what waits for it. Whatever ends the stream fails all of that. */
@@ -26,8 +32,15 @@ interface Stream {
 /** More would wait for longer than their callers do. */
 const MOST_PENDING = 1000
 
-/** Keeps one stream open while there are calls, and opens another when it ends. */
-export function openLine(client: Client, metadata: () => Metadata): Line {
+/** No method has this name: the replica answers in any case, one of an older release with a fault. */
+export const PING = 'ping'
+
+/** Keeps one stream open while there are calls, and opens another when it ends. `heard` is called for each answer. */
+export function openLine(
+  client: Client,
+  metadata: () => Metadata,
+  heard: () => void = () => undefined,
+): Line {
   const streams = new Set<Stream>() // besides the current one those that are only answered to the end
   let current: Stream | undefined
   let pendingCalls = 0
@@ -44,6 +57,7 @@ export function openLine(client: Client, metadata: () => Metadata): Line {
       for (const { reject } of [...stream.pending.values()]) reject(fault)
     }
     wire.on('data', ({ tag, response, fault }: Answer) => {
+      heard()
       if (tag === 0) {
         if (current === stream) current = undefined
         endIfIdle(stream)
@@ -59,12 +73,16 @@ export function openLine(client: Client, metadata: () => Metadata): Line {
     if (stream !== current && stream.pending.size === 0) stream.wire.end()
   }
 
+  function nextTag(): number {
+    lastTag = (lastTag % 0xffff_ffff) + 1
+    return lastTag
+  }
+
   function call(method: string, request: Buffer, context: Context): Promise<Buffer> {
     const { deadline, signal } = context
     if (pendingCalls >= MOST_PENDING) throw new Fault('SERVER_TOO_MANY_REQUESTS')
     const timeoutMs = Math.max(1, deadline ? deadline.getTime() - Date.now() : CALL_LIMIT_MS)
-    lastTag = (lastTag % 0xffff_ffff) + 1
-    const tag = lastTag
+    const tag = nextTag()
     const message = { tag, method, request, context: contextToMessage(context), timeoutMs }
     const bytes = bytesOf(Call.encode(message))
 
@@ -84,6 +102,7 @@ export function openLine(client: Client, metadata: () => Metadata): Line {
         reject(fault)
       }
       stream.pending.set(tag, {
+        giveUp,
         resolve(response) {
           settle()
           resolve(response)
@@ -103,6 +122,13 @@ export function openLine(client: Client, metadata: () => Metadata): Line {
   return {
     call,
     pending: () => pendingCalls,
+    ping() {
+      current ??= open()
+      current.wire.write(bytesOf(Call.encode(Call.fromPartial({ tag: nextTag(), method: PING }))))
+    },
+    fail(fault) {
+      for (const { pending } of streams) for (const { giveUp } of [...pending.values()]) giveUp(fault)
+    },
     close() {
       for (const { wire } of streams) wire.cancel()
     },

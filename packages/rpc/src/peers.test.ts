@@ -1,6 +1,22 @@
 import { once } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
-import { breakable, byStream, context, freePort, peersAt, seen, start, starts, ways } from './test-service.js'
+import { connectPeers } from './peers.js'
+import { remote } from './remote.js'
+import {
+  breakable,
+  byStream,
+  changePart,
+  context,
+  freePort,
+  hanging,
+  peersAt,
+  secret,
+  seen,
+  start,
+  starts,
+  submit,
+  ways,
+} from './test-service.js'
 
 describe.each(ways)('a %s', (_kind, say) => {
   test('made before the first start of its service waits for it, no longer than its deadline', async () => {
@@ -62,6 +78,109 @@ describe.each(ways)('a %s', (_kind, say) => {
     await vi.waitFor(async () => expect(await asked()).toEqual(['a', 'b']))
     await b[Symbol.asyncDispose]()
     for (let n = 0; n < 10; n++) expect(await asked()).toEqual(['a'])
+  })
+})
+
+/** Two replicas; the first one can hang. */
+async function startTwo() {
+  const servers = [await start(0, 'a'), await start(0, 'b')] as const
+  const first = await hanging(servers[0].port)
+  const beatAll = new Set<() => void>()
+  const addresses = [first.port, servers[1].port].map((port) => `127.0.0.1:${port}`).join()
+  const peers = connectPeers(addresses, {
+    secret,
+    beats(beat) {
+      beatAll.add(beat)
+      return () => beatAll.delete(beat)
+    },
+  })
+  const second = peersAt(servers[1].port)
+  const namesOf = async (say: (typeof ways)[number][1]) => {
+    const answers = await Promise.all(Array.from({ length: 8 }, () => say(peers, 'yes', context())))
+    return [...new Set(answers.map(([, name]) => name))].sort()
+  }
+  for (const [, say] of ways) await vi.waitFor(async () => expect(await namesOf(say)).toEqual(['a', 'b']))
+  return {
+    peers,
+    first,
+    namesOf,
+    /** Beats until the work is over. What has arrived is read between the beats, as a timer would let it. */
+    async beatUntil<T>(work: Promise<T>): Promise<T> {
+      let isOver = false
+      const done = work.finally(() => {
+        isOver = true
+      })
+      done.catch(() => undefined)
+      while (!isOver) {
+        for (const beat of beatAll) beat()
+        await byStream(second, 'yes', context())
+      }
+      return done
+    },
+    async [Symbol.asyncDispose]() {
+      for (const one of [peers, second, first, ...servers]) await one[Symbol.asyncDispose]()
+    },
+  }
+}
+
+describe('a replica that hangs with its connections open', () => {
+  test.each(ways)('loses its pending %ss to another one when they change nothing', async (_kind, say) => {
+    await using two = await startTwo()
+    two.first.hang()
+    const asked = Promise.all([1, 2, 3, 4].map(() => say(two.peers, 'yes', context(60_000))))
+    const answers = await two.beatUntil(asked)
+    expect(answers.map(([, name]) => name)).toEqual(['b', 'b', 'b', 'b'])
+  })
+  test.each(ways)('gets no new %ss until it answers again', async (_kind, say) => {
+    await using two = await startTwo()
+    two.first.hang()
+    await two.beatUntil(
+      say(two.peers, 'yes', context(60_000)).then(() => say(two.peers, 'yes', context(60_000))),
+    )
+    expect(await two.namesOf(say)).toEqual(['b'])
+    two.first.goOn()
+    await two.beatUntil(vi.waitFor(async () => expect(await two.namesOf(say)).toEqual(['a', 'b'])))
+  })
+  test('ends writes as unavailable, and they are made nowhere else', async () => {
+    await using two = await startTwo()
+    two.first.hang()
+    seen.length = 0
+    const writes = Promise.allSettled(
+      [1, 2, 3, 4].map(() => submit(two.peers, { ...context(60_000), requestId: 'w' })),
+    )
+    const outcomes = await two.beatUntil(writes)
+    const failed = outcomes.filter(({ status }) => status === 'rejected')
+    for (const outcome of failed) expect(outcome).toMatchObject({ reason: { code: 'UNAVAILABLE' } })
+    expect(failed.length).toBeGreaterThan(0)
+    expect(seen.filter(({ requestId }) => requestId === 'w').length).toBe(4 - failed.length)
+  })
+  test('ends its streams', async () => {
+    await using two = await startTwo()
+    const abort = new AbortController()
+    let messages = 0
+    const read = async () => {
+      const watch = remote(changePart, two.peers).watch
+      for await (const _ of watch(
+        { after: undefined, gatherMs: 0, kinds: [] },
+        context(60_000, abort.signal),
+      ))
+        messages++
+    }
+    const streams = [read(), read()] // one at each replica
+    const all = Promise.allSettled(streams)
+    await vi.waitFor(() => expect(messages).toBe(2000))
+    two.first.hang()
+    await expect(two.beatUntil(Promise.race(streams))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    abort.abort()
+    expect((await all).filter(({ status }) => status === 'rejected').length).toBe(1)
+  })
+  test('is waited for when there is no other', async () => {
+    await using server = await start()
+    await using only = await hanging(server.port)
+    await using peers = peersAt(only.port)
+    await byStream(peers, 'yes', context())
+    only.hang()
+    await expect(byStream(peers, 'yes', context(300))).rejects.toMatchObject({ code: 'TIMEOUT' })
   })
 })
 

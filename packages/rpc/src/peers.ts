@@ -1,12 +1,15 @@
 import { Client, connectivityState, credentials, Metadata } from '@grpc/grpc-js'
+import { Fault } from './fault.js'
 import { MESSAGE_LIMIT_BYTES } from './limits.js'
 import { type Line, openLine } from './line.js'
+import { BEAT_MS, type Pulse, SilentReplica, startPulse } from './pulse.js'
 import { SECRET_KEY } from './serve.js'
 
 /** One replica of a service. */
 export interface Replica {
   readonly client: Client
   readonly line: Line
+  readonly pulse: Pulse
 }
 
 /** All replicas of one service, as their clients see them. */
@@ -20,8 +23,17 @@ export interface Peers extends AsyncDisposable {
   sign(metadata: Metadata): Metadata
 }
 
-/** Connects to the replicas at `addresses`, separated by commas, and stays connected. */
-export function connectPeers(addresses: string, { secret }: { readonly secret: string }): Peers {
+export interface PeersOptions {
+  readonly secret: string
+  /** Calls `beat` again and again until the answer is called. */
+  readonly beats?: (beat: () => void) => () => void
+}
+
+/**
+ * Connects to the replicas at `addresses`, separated by commas, and stays connected. Where there are several, one that
+ * is silent gets no new calls until it answers again, and its pending ones end.
+ */
+export function connectPeers(addresses: string, { secret, beats = everyHalfSecond }: PeersOptions): Peers {
   let reached = false
   let turn = 0
 
@@ -36,15 +48,34 @@ export function connectPeers(addresses: string, { secret }: { readonly secret: s
     client.waitForReady(Number.POSITIVE_INFINITY, (closed) => {
       if (!closed) reached = true
     })
-    return { client, line: openLine(client, () => sign(new Metadata())) }
+    const pulse = startPulse()
+    const line = openLine(client, () => sign(new Metadata()), pulse.heard)
+    pulse.whenSilent(() => line.fail(silent()))
+    return { client, line, pulse }
   })
+  const isReady = ({ client }: Replica): boolean =>
+    client.getChannel().getConnectivityState(true) === connectivityState.READY
   const answering = (): readonly Replica[] => {
     if (replicas.length === 1) return replicas
-    const ready = replicas.filter(
-      ({ client }) => client.getChannel().getConnectivityState(true) === connectivityState.READY,
-    )
-    return ready.length > 0 ? ready : replicas
+    const ready = replicas.filter(isReady)
+    const answering = ready.filter(({ pulse }) => pulse.answers())
+    return [answering, ready, replicas].find(({ length }) => length > 0) ?? nobody()
   }
+  function beat(): void {
+    for (const replica of replicas) {
+      const { line, pulse } = replica
+      if (!isReady(replica)) {
+        pulse.reset()
+        continue
+      }
+      pulse.beat()
+      line.ping()
+    }
+    const ready = replicas.filter(isReady)
+    if (!ready.some(({ pulse }) => pulse.answers())) return // nobody else could be asked
+    for (const { pulse } of ready) if (!pulse.answers()) pulse.endAll()
+  }
+  const stop = replicas.length > 1 ? beats(beat) : () => undefined
   const next = (): Replica => {
     const found = answering()
     turn = (turn + 1) % found.length
@@ -60,12 +91,22 @@ export function connectPeers(addresses: string, { secret }: { readonly secret: s
     reached: () => reached,
     sign,
     async [Symbol.asyncDispose]() {
+      stop()
       for (const { client, line } of replicas) {
         line.close()
         client.close()
       }
     },
   }
+}
+
+/** What ends the calls of a silent replica. */
+export const silent = (): Fault => new Fault('UNAVAILABLE', undefined, new SilentReplica())
+
+function everyHalfSecond(beat: () => void): () => void {
+  const timer = setInterval(beat, BEAT_MS)
+  timer.unref() // the calls themselves keep the process alive
+  return () => clearInterval(timer)
 }
 
 function nobody(): never {

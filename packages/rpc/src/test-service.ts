@@ -10,6 +10,8 @@ import {
   GetPolicyAdviceRequest,
   PolicyAdvice,
   PolicyServiceService,
+  SubmitPostureRequest,
+  SubmitPostureResponse,
 } from './gen/overlay/policy/v1/policy.js'
 import { host } from './host.js'
 import type { Methods } from './methods.js'
@@ -39,9 +41,9 @@ async function act(word: string, context: Context): Promise<string> {
   return caller.identityId
 }
 
-const { authorize, getPolicyAdvice } = PolicyServiceService
-/** Authorize travels on the tagged stream, advice is a call of its own. */
-const policyPart = { authorize, getPolicyAdvice }
+const { authorize, getPolicyAdvice, submitPosture } = PolicyServiceService
+/** Authorize travels on the tagged stream, advice is a call of its own. To submit is no read. */
+const policyPart = { authorize, getPolicyAdvice, submitPosture }
 const { watch } = ChangeServiceService
 export const changePart = { watch }
 
@@ -55,6 +57,9 @@ const policy = (name: string): Methods<typeof policyPart> => ({
     const id = await act(serviceId, context)
     if (serviceId === 'broken') return {} as PolicyAdvice
     return PolicyAdvice.fromPartial({ json: Buffer.from(JSON.stringify([id, name])) })
+  },
+  async submitPosture(_request, context) {
+    return SubmitPostureResponse.fromPartial({ id: await act('yes', context) })
   },
 })
 
@@ -103,6 +108,10 @@ export const byStream: Say = async (peers, serviceId, c) => {
   const { routerIds, serviceName } = await remote(policyPart, peers).authorize(request, c)
   return [...routerIds, serviceName]
 }
+/** A write: it may not be executed twice. */
+export const submit = (peers: Peers, c: Context) =>
+  remote(policyPart, peers).submitPosture(SubmitPostureRequest.create(), c)
+
 export const ways = [
   ['unary call', byUnary],
   ['tagged call', byStream],
@@ -116,6 +125,36 @@ export async function freePort(): Promise<number> {
   server.close()
   await once(server, 'close')
   return port
+}
+
+/** Stands before a server and, while it hangs, relays nothing: connections stay open, as those of a stopped process. */
+export async function hanging(
+  target: number,
+): Promise<AsyncDisposable & { readonly port: number; hang(): void; goOn(): void }> {
+  const pairs = new Set<readonly [Socket, Socket]>()
+  const proxy = createServer((inner) => {
+    const outer = connect(target, '127.0.0.1')
+    for (const socket of [inner, outer]) socket.on('error', () => undefined)
+    pairs.add([inner, outer])
+    inner.pipe(outer).pipe(inner)
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  return {
+    port: (proxy.address() as AddressInfo).port,
+    hang() {
+      for (const [inner, outer] of pairs) {
+        inner.unpipe(outer).pause()
+        outer.unpipe(inner).pause()
+      }
+    },
+    goOn() {
+      for (const [inner, outer] of pairs) inner.pipe(outer).pipe(inner)
+    },
+    async [Symbol.asyncDispose]() {
+      proxy.close()
+      for (const socket of [...pairs].flat()) socket.destroy()
+    },
+  }
 }
 
 /** Stands before a server and breaks its connections as the death of its machine would. */

@@ -1,0 +1,32 @@
+import type { MethodDefinition } from '@grpc/grpc-js'
+import { ChangeServiceService } from './gen/overlay/change/v1/change.js'
+import { EntityServiceService } from './gen/overlay/entity/v1/entity.js'
+import { IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
+import { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
+import { PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
+import { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
+
+const { pull, reach, head } = ChangeServiceService
+const { list, get, select, view, count, listAttributes } = EntityServiceService
+const { getApiSession, checkApiSession, markActivity, listOwnAuthenticators, getOwnAuthenticator, getMfa } =
+  IdentityServiceService
+const { getServerCertificate, getTrustBundle, checkEnrollment, getCaJwt } = PkiServiceService
+const policy = PolicyServiceService
+const sessions = SessionsServiceService
+
+const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
+  ...[pull, reach, head],
+  ...[list, get, select, view, count, listAttributes],
+  ...[getApiSession, checkApiSession, markActivity, listOwnAuthenticators, getOwnAuthenticator, getMfa],
+  ...[getServerCertificate, getTrustBundle, checkEnrollment, getCaJwt],
+  ...[policy.authorize, policy.getHeader, policy.getCommonRouters, policy.findLost, policy.findRequiring],
+  ...[policy.getPolicyAdvice, policy.listServiceConfigs, policy.getPostureData, policy.listFailedRequests],
+  // the second create of a session finds the first one
+  ...[sessions.createSession, sessions.describeRouters, sessions.getRoutePath],
+]
+
+/**
+ * Methods that another replica may be asked when it is not known whether the first one has executed them: reads, and
+ * writes that change nothing when they are repeated.
+ */
+export const repeatable: ReadonlySet<string> = new Set(methods.map(({ path }) => path))
