@@ -1,6 +1,12 @@
 import 'reflect-metadata'
 import { webcrypto } from 'node:crypto'
-import { PemConverter, Pkcs10CertificateRequestGenerator, X509CertificateGenerator } from '@peculiar/x509'
+import {
+  type JsonGeneralNames,
+  PemConverter,
+  Pkcs10CertificateRequestGenerator,
+  SubjectAlternativeNameExtension,
+  X509CertificateGenerator,
+} from '@peculiar/x509'
 import { type Certificate, type Client, openClient, type Server } from './client.js'
 
 /** A member of the network, logged in by its certificate. */
@@ -37,15 +43,28 @@ export async function logIn(server: Server, id: string, certificate: Certificate
 }
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
-const newKeys = () => webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+type KeyAlgorithm = webcrypto.EcKeyGenParams | webcrypto.RsaHashedKeyGenParams
+const newKeys = async (kind: KeyAlgorithm = algorithm) =>
+  (await webcrypto.subtle.generateKey(kind, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair
 const pemOf = async (key: webcrypto.CryptoKey): Promise<string> =>
   PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')
 
-/** A P-256 key and a request for its certificate, as PEM. */
-export async function keyAndRequest(commonName = 'member'): Promise<{ csr: string; key: string }> {
-  const keys = await newKeys()
+interface Requested {
+  /** Names besides the common one. */
+  readonly names?: JsonGeneralNames
+  /** A P-256 key unless told otherwise. */
+  readonly kind?: webcrypto.RsaHashedKeyGenParams
+}
+
+/** A key and a request for its certificate, as PEM. */
+export async function keyAndRequest(
+  commonName = 'member',
+  { names, kind }: Requested = {},
+): Promise<{ csr: string; key: string }> {
+  const keys = await newKeys(kind)
+  const extensions = names ? [new SubjectAlternativeNameExtension(names)] : []
   const csr = await Pkcs10CertificateRequestGenerator.create(
-    { name: `CN=${commonName}`, keys, signingAlgorithm: algorithm },
+    { name: `CN=${commonName}`, keys, signingAlgorithm: kind ?? algorithm, extensions },
     webcrypto,
   )
   return { csr: csr.toString('pem'), key: await pemOf(keys.privateKey) }

@@ -1,6 +1,13 @@
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
-import { processSettings, readSettings, setting, splitAddress, type Values } from '@overlay/platform/settings'
+import {
+  ctrlAddressSetting,
+  processSettings,
+  readSettings,
+  setting,
+  splitAddress,
+  type Values,
+} from '@overlay/platform/settings'
 import type { LogLimits } from './log-file.js'
 import { projectRoot } from './project-root.js'
 
@@ -13,9 +20,7 @@ export const launcherSettings = {
       'Where the gateway listens; if not set: the port of `OVERLAY_ADDRESS`, on the loopback interface if its host is a loopback name, else on all',
     ),
   ),
-  ctrlAddress: setting.address('OVERLAY_CTRL_ADDRESS', 'Where routers reach the control channel', {
-    default: 'localhost:6262',
-  }),
+  ctrlAddress: ctrlAddressSetting,
   adminUsername: setting.text('OVERLAY_ADMIN_USERNAME', 'First administrator; read at the first start only', {
     default: 'admin',
   }),

@@ -234,6 +234,12 @@ export const keySecretSetting = setting.secret(
   { min: 32 },
 )
 
+export const ctrlAddressSetting = setting.address(
+  'OVERLAY_CTRL_ADDRESS',
+  'Where routers reach the control channel',
+  { default: 'localhost:6262' },
+)
+
 /** Where the replicas of another service are. */
 export const peersSetting = (service: 'identity' | 'pki' | 'policy' | 'sessions'): Setting<string> =>
   setting.addresses(

@@ -32,6 +32,10 @@ export interface ServiceOptions {
   readonly log: Logger
   readonly keySecret: string
   readonly address: string
+  /** Where routers reach the control channel, as host:port. */
+  readonly ctrlAddress: string
+  /** Which names the certificates of routers may have; none: any but the own ones. */
+  readonly routerNames: readonly string[]
   readonly identityMinutes: number
   readonly routerMinutes: number
   readonly enrollmentsRunning: number
@@ -72,7 +76,22 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     running: options.enrollmentsRunning,
     waiting: options.enrollmentsWaiting,
   })
-  const enroll = enroller({ history, owners, followed, ended: ahead.ended, keyring, queued, now })
+  const routerNaming = {
+    addresses: [options.address, options.ctrlAddress],
+    patterns: options.routerNames,
+    names: creating.names,
+    log,
+  }
+  const enroll = enroller({
+    history,
+    owners,
+    followed,
+    ended: ahead.ended,
+    routerNaming,
+    keyring,
+    queued,
+    now,
+  })
   return {
     entities: entities(creating, options.settled),
     changes: changeService(

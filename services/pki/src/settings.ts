@@ -1,4 +1,11 @@
-import { keySecretSetting, peersSetting, serviceSettings, setting } from '@overlay/platform'
+import {
+  ctrlAddressSetting,
+  keySecretSetting,
+  peersSetting,
+  serviceSettings,
+  setting,
+} from '@overlay/platform'
+import { namePatternsIn } from './domain/router-names.js'
 
 const minutes = { min: 5, max: 525_600, default: 180 }
 
@@ -19,6 +26,15 @@ export const pkiSettings = {
   ...initSettings,
   identityPeers: peersSetting('identity'),
   sessionsPeers: peersSetting('sessions'),
+  ctrlAddress: ctrlAddressSetting,
+  routerNames: {
+    ...setting.text(
+      'OVERLAY_ROUTER_NAMES',
+      'Host names, addresses and subnets that certificates of routers may have, separated by commas: `*.example.org`, `[name].example.org`, `[id].example.org`, `10.0.0.0/8`; empty: any but the own of the product',
+      { default: '' },
+    ),
+    parse: (text = '') => namePatternsIn(text),
+  },
   identityMinutes: setting.number(
     'OVERLAY_ENROLLMENT_MINUTES',
     'How long the enrollment of an identity lasts, unless it says so itself',

@@ -113,9 +113,13 @@ test.each(['an edge', 'a transit'] as const)(
     expect(verifies(answer.serverChainPem, pems[0] ?? '', 'sslserver')).toBe('chain: OK')
     expect(answer.caPem).toBe(pems.map((pem) => `\n${pem}`).join(''))
     expect(new X509Certificate(answer.certPem).subject).toBe(`O=o\nCN=${routerId}`)
-    expect(new X509Certificate(answer.serverChainPem).subjectAltName).toBe(
-      'DNS:r.example, IP Address:127.0.0.1',
-    )
+    const { trustDomain } = await pki.pki.getTrustBundle({}, context)
+    const spiffeId = `URI:spiffe://${trustDomain}/router/${routerId}`
+    expect(new X509Certificate(answer.serverChainPem)).toMatchObject({
+      subject: `CN=${routerId}`,
+      subjectAltName: `DNS:r.example, IP Address:127.0.0.1, ${spiffeId}`,
+    })
+    expect(new X509Certificate(answer.certPem).subjectAltName).toBe(spiffeId)
     const { certPem } = answer
     const fingerprint = fingerprintOf(certPem)
     expect(pki.admitted.filter(({ enrollmentId }) => enrollmentId === id)).toEqual([
@@ -124,6 +128,38 @@ test.each(['an edge', 'a transit'] as const)(
     expect(await pki.outstanding()).not.toContainEqual(expect.objectContaining({ id }))
   },
 )
+
+test('a router that asks for names of the product gets certificates without them', async () => {
+  const { routerId, token } = await router('erott')
+  const { trustDomain } = await pki.pki.getTrustBundle({}, context)
+  const asked = [
+    'DNS:api.example',
+    'DNS:*.EXAMPLE',
+    'DNS:ctrl.example',
+    'DNS:localhost',
+    `URI:spiffe://${trustDomain}/controller/c1`,
+    'email:admin@example.org',
+  ]
+  const more = ['-addext', `subjectAltName=${asked.join()}`]
+  const csrPem = newCsr(`/CN=api.example/CN=${routerId}`, { more })
+  const answer = await pki.enroll({ token, csrPem, serverCsrPem: newCsr('/CN=api.example', { more }) })
+  for (const pem of [answer.certPem, answer.serverChainPem])
+    expect(new X509Certificate(pem)).toMatchObject({
+      subject: `CN=${routerId}`,
+      subjectAltName: `DNS:localhost, URI:spiffe://${trustDomain}/router/${routerId}`,
+    })
+})
+
+test('a network may bind the names of routers to a pattern', async () => {
+  await using pki = await startPki({ routerNames: ['[name].routers.example'] })
+  const { routerId, token } = await pki.routerWish('erott')
+  pki.names.set(routerId, 'berlin')
+  const more = ['-addext', 'subjectAltName=DNS:berlin.routers.example,DNS:paris.routers.example,IP:192.0.2.1']
+  const csrPem = newCsr(`/CN=${routerId}`)
+  const answer = await pki.enroll({ token, csrPem, serverCsrPem: newCsr('/CN=x', { more }) })
+  const names = new X509Certificate(answer.serverChainPem).subjectAltName ?? ''
+  expect(names.split(', ').filter((name) => !name.startsWith('URI:'))).toEqual(['DNS:berlin.routers.example'])
+})
 
 test.each([
   ['no request', {}, ['MISSING_OR_INVALID_CSR', 'invalid server CSR']],

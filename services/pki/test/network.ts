@@ -86,6 +86,8 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     log,
     keySecret,
     address,
+    ctrlAddress: 'ctrl.example:6262',
+    routerNames: [],
     identityMinutes: 180,
     routerMinutes: 60,
     enrollmentsRunning: 2,

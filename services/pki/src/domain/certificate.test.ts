@@ -41,7 +41,7 @@ test('authorities say what they are and to which trust domain they belong', () =
   const domain = 'X509v3 Subject Alternative Name: URI:spiffe://net.example'
   expect(textOf(root.pem, ...args)).toBe(`X509v3 Basic Constraints: critical CA:TRUE ${usages} ${domain}`)
   expect(textOf(signing.pem, ...args)).toBe(
-    `X509v3 Basic Constraints: critical CA:TRUE, pathlen:1 ${usages} ${domain}`,
+    `X509v3 Basic Constraints: critical CA:TRUE, pathlen:0 ${usages} ${domain}`,
   )
 })
 

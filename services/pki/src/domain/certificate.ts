@@ -36,7 +36,7 @@ export async function issueCa({
     publicKey,
     validity: forYears(10, now),
     extensions: [
-      authority(signer && 1),
+      authority(signer && 0), // what the root signs, signs no authorities
       usages('digitalSignature', 'keyCertSign', 'crlSign'),
       altNames([uriName(`spiffe://${trustDomain}`)]),
       subjectKeyId(keyIdOf(publicKey)),

@@ -1,9 +1,7 @@
-import { X509Certificate } from 'node:crypto'
 import type { Queue } from '@overlay/platform'
 import { Fault, type IssuedCertificate, type Methods, type PkiServiceService } from '@overlay/rpc'
 import { uriName } from '../domain/alt-names.js'
 import { issueLeaf } from '../domain/certificate.js'
-import { partsOfCertificate } from '../domain/certificate-parts.js'
 import type { Csr } from '../domain/csr.js'
 import { forHours, forYears, isIssuedBy, type Validity } from '../domain/signer.js'
 import type { Keyring } from '../store/keyring.js'
@@ -37,7 +35,8 @@ export function issue({ keyring, queued, now }: Issuing): Issue {
         const { signing } = await keyring()
         if (!isIssuedBy(certPem, signing))
           throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR', 'the certificate is not of the current authority')
-        return issued(csrPem, partsOfCertificate(new X509Certificate(certPem)).altNames, forYears(1, now()))
+        // differs: no names are carried over, as identities have none
+        return issued(csrPem, [], forYears(1, now()))
       }, signal),
 
     issueSessionCertificate: ({ id, identityId, apiSessionId, csrPem }, { signal }) =>

@@ -1,6 +1,6 @@
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Db } from '@overlay/platform'
-import { fingerprintOf, type Holder, notAfterOf, openSigner, type Signer } from '../domain/signer.js'
+import { fingerprintOf, type Holder, hostsOf, notAfterOf, openSigner, type Signer } from '../domain/signer.js'
 import { trustDomainOf } from '../domain/trust-domain.js'
 import { activeKey, type Key, type KeyRole, readKeys } from './keys.js'
 
@@ -12,7 +12,12 @@ export interface Keyring {
   /** What stands between a leaf and the root, PEM. */
   readonly intermediates: string
   /** What gateways serve; `keyId` is how tokens name it. */
-  readonly server: Holder & { readonly key: KeyObject; readonly keyId: string }
+  readonly server: Holder & {
+    readonly key: KeyObject
+    readonly keyId: string
+    /** The names and addresses of its certificate. */
+    readonly hosts: readonly string[]
+  }
   /** PEM of every authority that is to be trusted: retired ones until they have run out. */
   readonly bundle: readonly string[]
   /** The bundle as one text. wire: an empty line before each block. */
@@ -39,7 +44,13 @@ export async function readKeyring(db: Db, secret: string, now: Date): Promise<Ke
     signer: openSigner(signing),
     signing: signing.pem,
     intermediates: signing.pem,
-    server: { privateKey, pem, key: createPrivateKey(privateKey), keyId: fingerprintOf(pem) },
+    server: {
+      privateKey,
+      pem,
+      key: createPrivateKey(privateKey),
+      keyId: fingerprintOf(pem),
+      hosts: hostsOf(pem),
+    },
     bundle,
     caPem: bundle.map((pem) => `\n${pem}`).join(''),
     bundleId: createHash('sha256').update(bundle.join('')).digest('hex'),

@@ -29,7 +29,7 @@ import {
 import type { Keyring } from '../../store/keyring.js'
 import { ott, ottca, updb } from './identity-methods.js'
 import type { Admitted, Issued, Method, Offer, Owners } from './offer.js'
-import { erott, trott } from './router-methods.js'
+import { erott, type RouterNaming, trott } from './router-methods.js'
 
 export interface Enrolling {
   readonly history: History
@@ -37,6 +37,7 @@ export interface Enrolling {
   /** Enrollments end, at the latest, when the owner's changes say that they are redeemed. */
   readonly followed: Readonly<Record<keyof Owners, Pick<Following, 'reach'>>>
   readonly ended: Ahead
+  readonly routerNaming: RouterNaming
   keyring(): Promise<Keyring>
   /** For checking and signing, which take milliseconds of a core. */
   readonly queued: Queue
@@ -52,8 +53,8 @@ export function enroller(
     ott: ott(owners),
     ottca: ottca(owners, history.db),
     updb: updb(owners),
-    erott: erott(owners),
-    trott: trott(owners),
+    erott: erott(owners, enrolling.routerNaming),
+    trott: trott(owners, enrolling.routerNaming),
   }
 
   const ended = ending(enrolling)
@@ -68,7 +69,7 @@ export function enroller(
     if (!read || (request.method && request.method !== enrollment.method))
       throw new Fault('INVALID_ENROLLMENT_TOKEN')
 
-    const offer = await enrolling.queued(() => read(request, enrollment), context.signal)
+    const offer = await enrolling.queued(() => read(request, enrollment, context), context.signal)
     if (!(await claim(history.db, enrollment, offer.hash))) throw new Fault('INVALID_ENROLLMENT_TOKEN')
     const { issued, admitted } = await redeem(enrolling, enrollment, offer, context)
     await ended(enrollment, admitted, context)

@@ -33,7 +33,7 @@ export interface Admitted {
 export type Issued = Omit<EnrollResponse, 'method'>
 
 /** Checks a request; what it lacks is a Fault, and its token stays good. */
-export type Method = (request: EnrollRequest, enrollment: Enrollment) => Promise<Offer>
+export type Method = (request: EnrollRequest, enrollment: Enrollment, context: Context) => Promise<Offer>
 
 export interface Owners {
   readonly identity: Pick<Methods<IdentityServiceService>, 'addAuthenticator'>

@@ -1,0 +1,130 @@
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { connect, createServer } from 'node:tls'
+import { freePort } from '@overlay/launcher/testing'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Admin } from '../admin.js'
+import { newAuthority } from '../authority.js'
+import { type Certificate, type Client, openClient, type Server } from '../client.js'
+import { keyAndRequest } from '../member.js'
+import { type Network, startNetwork } from '../network.js'
+
+const host = 'controller.example.org'
+
+let network: Network
+let server: Server
+let admin: Admin
+let stranger: Client
+beforeAll(async () => {
+  const port = await freePort()
+  const env = { OVERLAY_ADDRESS: `${host}:${port}`, OVERLAY_LISTEN: `127.0.0.1:${port}` }
+  network = await startNetwork({ env })
+  server = { addresses: network.gateways, caPem: network.caPem }
+  admin = await network.admin(...network.gateways)
+  stranger = openClient(server, '/edge/client/v1')
+})
+afterAll(() => network[Symbol.asyncDispose]())
+
+interface Router {
+  readonly id: string
+  readonly enrollmentToken: string | null
+}
+const newRouter = async (more: object = {}): Promise<Router> => {
+  const id = await admin.create('edge-routers', { name: `router ${Math.random()}`, ...more })
+  return admin.ask('GET', `/edge-routers/${id}`)
+}
+
+/** What a client that trusts the network's authorities makes of a server that shows this certificate. */
+async function verdictOn(certificate: Certificate): Promise<string> {
+  const impostor = createServer(certificate, (socket) => socket.on('error', () => undefined))
+  impostor.on('tlsClientError', () => undefined)
+  impostor.listen(0, '127.0.0.1')
+  await once(impostor, 'listening')
+  try {
+    return await verdictAt((impostor.address() as AddressInfo).port)
+  } finally {
+    impostor.close()
+  }
+}
+
+function verdictAt(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1', servername: host, ca: network.caPem }, () => {
+      socket.destroy()
+      resolve('trusted')
+    })
+    socket.on('error', (err: NodeJS.ErrnoException) => resolve(err.code ?? err.message))
+  })
+}
+
+test('a router cannot stand in for a gateway, whatever it asks for', async () => {
+  const [gateway = ''] = network.gateways
+  expect(await verdictAt(Number(gateway.split(':').at(-1)))).toBe('trusted')
+
+  const { id, enrollmentToken } = await newRouter()
+  const names = [
+    { type: 'dns' as const, value: host },
+    { type: 'dns' as const, value: `*.${host.split('.').slice(1).join('.')}` },
+    { type: 'dns' as const, value: 'localhost' },
+    { type: 'ip' as const, value: '127.0.0.1' },
+    { type: 'url' as const, value: 'spiffe://x/controller/c1' },
+  ]
+  const [client, request] = [await keyAndRequest(id), await keyAndRequest(host, { names })]
+  const body = { certCsr: client.csr, serverCertCsr: request.csr }
+  const issued = await stranger.ask<{ serverCert: string }>('POST', `/enroll?token=${enrollmentToken}`, body)
+  expect(await verdictOn({ key: request.key, cert: issued.serverCert })).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
+  const { subject, subjectAltName } = new X509Certificate(issued.serverCert)
+  expect(subject).toBe(`CN=${id}`)
+  expect(subjectAltName).toMatch(
+    new RegExp(`^DNS:localhost, IP Address:127\\.0\\.0\\.1, URI:spiffe://[^/]+/router/${id}$`),
+  )
+})
+
+test('the certificate of an identity is good for no server', async () => {
+  const member = await keyAndRequest(host, { names: [{ type: 'dns', value: host }] })
+  const cert = await stranger.ask<{ cert: string }>('POST', `/enroll?token=${await ottToken()}`, member.csr)
+  expect(await verdictOn({ key: member.key, cert: cert.cert })).toBe('INVALID_PURPOSE')
+})
+
+test('a request with a weak key is refused, and its token stays good', async () => {
+  const token = await ottToken()
+  const weak = {
+    name: 'RSASSA-PKCS1-v1_5',
+    hash: 'SHA-256',
+    modulusLength: 2048,
+    publicExponent: new Uint8Array([3]),
+  }
+  const enroll = async (csr: string) => (await stranger.call('POST', `/enroll?token=${token}`, csr)).status
+  expect(await enroll((await keyAndRequest('x', { kind: weak })).csr)).toBe(400)
+  expect(await enroll((await keyAndRequest('x')).csr)).toBe(200)
+})
+
+test('a megabyte of PEM beginnings is answered, as no certificate', async () => {
+  const { cert: certPem } = await newAuthority('factory')
+  const flags = { isAuthEnabled: true, isAutoCaEnrollmentEnabled: true, isOttCaEnrollmentEnabled: true }
+  const id = await admin.create('cas', { name: 'factory', certPem, identityRoles: [], ...flags })
+  const { status, body } = await admin.call('POST', `/cas/${id}/verify`, '-----BEGIN A-----\n'.repeat(58_000))
+  expect([status, body.error?.code]).toEqual([400, 'COULD_NOT_PARSE_BODY'])
+})
+
+test('a router whose tunneler is turned off keeps its enrollment', async () => {
+  const { id, enrollmentToken } = await newRouter({ isTunnelerEnabled: true })
+  expect((await admin.ask<Router>('GET', `/edge-routers/${id}`)).enrollmentToken).toBe(enrollmentToken)
+  await admin.ask('PATCH', `/edge-routers/${id}`, { isTunnelerEnabled: false })
+  // identity and pki have followed as soon as what depends on both is answered
+  await expect.poll(async () => (await admin.call('GET', `/identities/${id}`)).status).toBe(404)
+  const { csr } = await keyAndRequest(id)
+  const body = { certCsr: csr, serverCertCsr: csr }
+  expect((await stranger.call('POST', `/enroll?token=${enrollmentToken}`, body)).status).toBe(200)
+})
+
+async function ottToken(): Promise<string> {
+  const body = { name: `member ${Math.random()}`, type: 'Device', isAdmin: false, enrollment: { ott: true } }
+  const id = await admin.create('identities', body)
+  const { enrollment } = await admin.ask<{ enrollment: { ott: { token: string } } }>(
+    'GET',
+    `/identities/${id}`,
+  )
+  return enrollment.ott.token
+}
