@@ -12,6 +12,11 @@ export interface Certificate {
   readonly cert: string
 }
 
+/** From which address of this machine a client connects. */
+export interface Origin {
+  readonly localAddress: string
+}
+
 export interface Answer {
   readonly status: number
   readonly body: {
@@ -31,8 +36,12 @@ export interface Client extends Disposable {
 }
 
 /** A program that talks to one of the APIs: '/edge/client/v1' or '/edge/management/v1'. */
-export function openClient({ addresses, caPem }: Server, api: string, certificate?: Certificate): Client {
-  const agent = new Agent({ keepAlive: true, ca: caPem, ...certificate })
+export function openClient(
+  { addresses, caPem }: Server,
+  api: string,
+  connection?: Certificate | Origin,
+): Client {
+  const agent = new Agent({ keepAlive: true, ca: caPem, ...connection })
   let token: string | undefined
   let turn = 0
 

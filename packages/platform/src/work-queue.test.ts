@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { expect, test } from 'vitest'
-import { boundedQueue } from './work-queue.js'
+import { boundedQueue, fairQueue } from './work-queue.js'
 
 /** Tasks that run until they are ended, in a queue of two with room for two more. */
 function tasks() {
@@ -88,4 +88,78 @@ test('a task that ran leaves nothing on the signal of its caller', async () => {
   }
   await Promise.all(all)
   expect(getEventListeners(signal, 'abort')).toEqual([])
+})
+
+/** Tasks in a fair queue that runs one at a time and has room for four, in the order in which they ran. */
+function fairTasks() {
+  const run = fairQueue({ name: 'test', running: 1, waiting: 4 })
+  const ran: string[] = []
+  const refused: string[] = []
+  let release: () => void = () => undefined
+  const first = run({ source: 'first', name: '' }, () => new Promise<void>((resolve) => (release = resolve)))
+  const all: Promise<void>[] = []
+  return {
+    ran,
+    refused,
+    /** `source/name`, and a number that tells tasks of one share apart. */
+    add(task: string, signal?: AbortSignal) {
+      const [source = '', name = ''] = task.replace(/\d+$/, '').split('/')
+      const started = run({ source, name }, async () => void ran.push(task), signal)
+      all.push(started.catch(() => void refused.push(task)))
+    },
+    async end() {
+      await new Promise(setImmediate)
+      release()
+      await first
+      await Promise.all(all)
+    },
+  }
+}
+
+test('sources take turns, however many tasks of another one wait', async () => {
+  const { add, end, ran } = fairTasks()
+  for (const task of ['a/x1', 'a/x2', 'a/x3', 'b/x1']) add(task)
+  await end()
+  expect(ran).toEqual(['a/x1', 'b/x1', 'a/x2', 'a/x3'])
+})
+
+test('names of one source take turns', async () => {
+  const { add, end, ran } = fairTasks()
+  for (const task of ['a/x1', 'a/x2', 'a/x3', 'a/y1']) add(task)
+  await end()
+  expect(ran).toEqual(['a/x1', 'a/y1', 'a/x2', 'a/x3'])
+})
+
+test('a full queue refuses the newest task of the source with most for one of a source with fewer', async () => {
+  const { add, end, ran, refused } = fairTasks()
+  for (const task of ['a/x1', 'a/x2', 'a/x3', 'a/y1', 'b/x1', 'c/x1']) add(task)
+  await end()
+  expect(refused).toEqual(['a/x3', 'a/x2'])
+  expect(ran).toEqual(['a/x1', 'b/x1', 'c/x1', 'a/y1'])
+})
+
+test('a full queue of one source refuses the newest task of its name with most for another name', async () => {
+  const { add, end, ran, refused } = fairTasks()
+  for (const task of ['a/x1', 'a/x2', 'a/x3', 'a/x4', 'a/x5', 'a/y1']) add(task)
+  await end()
+  expect(refused).toEqual(['a/x5', 'a/x4'])
+  expect(ran).toEqual(['a/x1', 'a/y1', 'a/x2', 'a/x3'])
+})
+
+test('a full queue displaces nobody for a source that would have as many', async () => {
+  const { add, end, refused } = fairTasks()
+  for (const task of ['a/x1', 'a/x2', 'b/x1', 'b/x2', 'b/x3']) add(task)
+  await end()
+  expect(refused).toEqual(['b/x3'])
+})
+
+test('a fair task whose caller goes while it waits never runs and leaves its place', async () => {
+  const { add, end, ran } = fairTasks()
+  const abort = new AbortController()
+  add('a/x1', abort.signal)
+  add('a/x2')
+  abort.abort(new Error('gone'))
+  for (const task of ['b/x1', 'c/x1', 'd/x1']) add(task)
+  await end()
+  expect(ran).toEqual(['a/x2', 'b/x1', 'c/x1', 'd/x1'])
 })

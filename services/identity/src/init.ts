@@ -53,7 +53,7 @@ export async function initIdentity(options: InitOptions): Promise<InitResult> {
   if (known !== undefined) return { created: false, username: known }
 
   await using history = await openHistory(db, noBus, log)
-  const hashed = await openHashing(hashing).hash(password)
+  const hashed = await openHashing(hashing).hash(password, { source: '', name: '' })
   const { result: created } = await history.write(ownContext(new AbortController().signal), async (tx) => {
     await tx.query(sql`select pg_advisory_xact_lock(hashtextextended('default admin', 0))`)
     if ((await adminOf(tx)) !== undefined) return { result: false, changes: [] }

@@ -7,6 +7,7 @@ import {
   namesFrom,
   openProjection,
   readSettings,
+  repeating,
   runService,
   settling,
 } from '@overlay/platform'
@@ -33,8 +34,10 @@ import { openJobs } from './rpc/jobs/jobs.js'
 import { removeUnfinished, takeSnapshot } from './rpc/jobs/snapshot.js'
 import { openTrust } from './rpc/trust.js'
 import { identitySettings } from './settings.js'
+import { forgetOldTries } from './store/attempts.js'
 
 const trustAgeMs = 10_000
+const forgetTriesEveryMs = 5 * 60_000
 
 const settings = readSettings(identitySettings, process.env)
 const migrations = `${import.meta.dirname}/../migrations`
@@ -69,6 +72,9 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
     settled: settling(history, [pki.changes, policy.changes, sessions.changes]),
     others: { pki: pki.entities, sessions: sessions.entities },
   })
+  await using _forgetting = repeating(forgetTriesEveryMs, () =>
+    forgetOldTries(db).catch((err: unknown) => log.warn({ err }, 'old login attempts not removed')),
+  )
   const lifetimes = {
     timeoutSeconds: settings.sessionMinutes * 60,
     lifetimeSeconds: settings.sessionLifetimeMinutes * 60,

@@ -1,5 +1,5 @@
 import { testDatabase } from '@overlay/launcher/testing'
-import { type Database, type History, noBus, openDatabase, openHistory } from '@overlay/platform'
+import { type Database, type Db, type History, noBus, openDatabase, openHistory } from '@overlay/platform'
 import {
   type Caller,
   type Context,
@@ -43,11 +43,17 @@ export interface Replica extends AsyncDisposable {
   readonly identity: Methods<IdentityServiceService>
 }
 
+export interface ReplicaOptions {
+  readonly lifetimeSeconds?: number
+  /** Called with the text of each statement. */
+  readonly seen?: (statement: string) => void
+}
+
 export interface TestIdentity extends AsyncDisposable {
   readonly url: string
   readonly world: World
   readonly admin: { readonly username: string; readonly password: string }
-  replica(lifetimeSeconds?: number): Promise<Replica>
+  replica(options?: ReplicaOptions): Promise<Replica>
 }
 
 export const system = (): Context => ownContext(new AbortController().signal)
@@ -69,8 +75,8 @@ export async function testIdentity(): Promise<TestIdentity> {
     url,
     world,
     admin,
-    async replica(lifetimeSeconds = 0) {
-      const replica = await openReplica(url, world, lifetimeSeconds)
+    async replica(options = {}) {
+      const replica = await openReplica(url, world, options)
       replicas.push(replica)
       return replica
     },
@@ -85,8 +91,26 @@ const refuse = async (): Promise<never> => {
   throw new Error('this test needs nobody for it')
 }
 
-async function openReplica(url: string, world: World, lifetimeSeconds: number): Promise<Replica> {
-  const db = openDatabase(url, 'identity')
+const watched = (db: Database, seen: (statement: string) => void): Database => {
+  const seeing = <T extends Db>(one: T): T => ({
+    ...one,
+    query: (query, name) => {
+      seen(query.text)
+      return one.query(query, name)
+    },
+  })
+  return {
+    ...seeing(db),
+    transaction: (deadline, work) => db.transaction(deadline, (tx) => work(seeing(tx))),
+  }
+}
+
+async function openReplica(
+  url: string,
+  world: World,
+  { lifetimeSeconds = 0, seen = () => undefined }: ReplicaOptions,
+): Promise<Replica> {
+  const db = watched(openDatabase(url, 'identity'), seen)
   const history = await openHistory(db, noBus, log)
   const nothing = { view: async ({ ids }: { ids: string[] }) => ({ json: ids.map(() => Buffer.alloc(0)) }) }
   const pki = {

@@ -217,7 +217,7 @@ test('an identity that gets another policy loses the sessions that this one forb
 
 test('a session ends with its lifetime, however much it is used', async () => {
   const lifetimeSeconds = 3600
-  const limited = await identity.replica(lifetimeSeconds)
+  const limited = await identity.replica({ lifetimeSeconds })
   const { byPassword } = await person()
   const [old, young] = [await byPassword(), await byPassword()]
   const age = ({ id }: Opened, seconds: number) =>

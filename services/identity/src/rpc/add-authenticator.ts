@@ -5,6 +5,7 @@ import sql from 'sql-template-tag'
 import { fingerprintOfPem } from '../domain/chain.js'
 import { authenticatorAdder } from '../store/authenticator-rows.js'
 import { personOf } from '../store/subjects.js'
+import { turnOf } from './attempt.js'
 import { checkRules } from './authenticators.js'
 import type { Authorities } from './authorities.js'
 import { certificateProof, noProof, type Proof, vouchedFor } from './certificate-proof.js'
@@ -60,7 +61,12 @@ async function proofOf(parts: Parts, request: Request, context: Context): Promis
   const person = await personOf(parts.history.db, identityId)
   if (!person) throw notFound('identity', identityId)
   checkRules(username, password, person.passwordRules)
-  return { ...noProof, method: 'updb', username, password: await parts.hashing.hash(password) }
+  return {
+    ...noProof,
+    method: 'updb',
+    username,
+    password: await parts.hashing.hash(password, turnOf(context, username)),
+  }
 }
 
 /** The certificate, or the name, that somebody else has. */

@@ -1,24 +1,70 @@
-import type { History } from '@overlay/platform'
-import type { Context } from '@overlay/rpc'
-import { countFailure, forgetFailures } from '../store/attempts.js'
+import { type History, metrics } from '@overlay/platform'
+import { type Context, Fault, sourceOf } from '@overlay/rpc'
+import { isPaused, type Tries } from '../domain/login-pause.js'
+import { type Attempt, countFailure, noteSuccess, triesOf } from '../store/attempts.js'
 import { lockOut } from '../store/shut.js'
 import type { Subject } from '../store/subjects.js'
+import type { Hashing, Turn } from './hashing.js'
+import type { Reason } from './login/login.js'
+
+interface Parts {
+  readonly history: History
+  readonly hashing: Hashing
+  readonly context: Context
+}
+
+/** How hashes for this request queue. */
+export const turnOf = ({ caller, sourceAddress, signal }: Context, name = caller.identityId): Turn => ({
+  source: sourceOf(sourceAddress),
+  name,
+  signal,
+})
 
 /**
- * Keeps what came of comparing a password, wherever one is asked for.
- * differs: only failures count, for all replicas together.
+ * Tries a password, wherever one is asked for. `find` reads whose it may be, `judge` says why it is refused. Limits by
+ * name and network hold before the hash, and again if the hash had to wait; the failure is counted before the next
+ * attempt may start. Every name and every refusal take the same statements and one hash: time does not tell names.
  */
-export async function noteAttempt(
+export async function tryPassword(
+  { history, hashing, context }: Parts,
+  username: string,
+  password: string,
+  find: () => Promise<Subject | undefined>,
+  judge: (subject: Subject | undefined, isRight: boolean) => Promise<Reason | undefined>,
+): Promise<Reason | undefined> {
+  const attempt = { username, source: sourceOf(context.sourceAddress) }
+  const atFirst = await admit(history, attempt)
+  const subject = await find()
+  return hashing.inTurn(turnOf(context, username), async (compare, hasWaited) => {
+    const tries = hasWaited ? await admit(history, attempt) : atFirst
+    const reason = await judge(subject, await compare(subject?.password ?? null, password))
+    if (reason !== undefined) await countRefusal(history, context, attempt, subject, reason)
+    else if (subject && (subject.hasFailed || tries.isStale))
+      await noteSuccess(history.db, attempt, subject.authenticatorId)
+    return reason
+  })
+}
+
+/** Refuses an attempt while its name is paused, whether or not the name exists. */
+async function admit({ db }: History, attempt: Attempt): Promise<Tries> {
+  const tries = await triesOf(db, attempt)
+  if (!isPaused(tries)) return tries
+  metrics.loginRefused.inc({ method: 'password', reason: 'paused' })
+  throw new Fault('SERVER_TOO_MANY_REQUESTS')
+}
+
+/** differs: only failures count, for all replicas together. */
+async function countRefusal(
   history: History,
   context: Context,
-  subject: Subject,
-  isRight: boolean,
+  attempt: Attempt,
+  subject: Subject | undefined,
+  reason: Reason,
 ): Promise<void> {
-  const { authenticatorId, maxAttempts, hasFailed } = subject
-  if (isRight) {
-    if (hasFailed) await forgetFailures(history.db, authenticatorId)
-    return
-  }
-  const failures = await countFailure(history.db, authenticatorId)
-  if (maxAttempts > 0 && failures >= maxAttempts) await lockOut(history, context, subject)
+  const counted = reason === 'wrong password' && subject && isLockable(subject) ? subject : undefined
+  const failures = await countFailure(history.db, attempt, counted?.authenticatorId)
+  if (counted && failures >= counted.maxAttempts) await lockOut(history, context, counted)
 }
+
+/** differs: the default admin is paused like everybody, but no policy lets others lock it out. */
+const isLockable = ({ maxAttempts, isDefaultAdmin }: Subject): boolean => maxAttempts > 0 && !isDefaultAdmin

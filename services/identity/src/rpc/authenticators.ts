@@ -15,6 +15,7 @@ import { chainOf } from '../domain/chain.js'
 import { brokenRule, type PasswordRules } from '../domain/passwords.js'
 import { insertAuthenticator, mayHaveOneMore, refuseSecond } from '../store/authenticator-rows.js'
 import { personOf, subjectById } from '../store/subjects.js'
+import { turnOf } from './attempt.js'
 import type { Authorities } from './authorities.js'
 import { certificateProof, type Proof } from './certificate-proof.js'
 import type { Hashing } from './hashing.js'
@@ -36,10 +37,10 @@ export function authenticatorWrites(
   { history, hashing, trust, authorities }: Parts,
   uniform: Uniform,
 ): Uniform {
-  const passwordProof = async (body: Body, rules: PasswordRules): Promise<object> => {
+  const passwordProof = async (body: Body, rules: PasswordRules, context: Context): Promise<object> => {
     const { username, password } = body as { username: string; password: string }
     checkRules(username, password, rules)
-    return { username, password: await hashing.hash(password), certPem: null }
+    return { username, password: await hashing.hash(password, turnOf(context)), certPem: null }
   }
 
   const trustedProof = async ({ certPem }: Body, { signal }: Context): Promise<Proof> => {
@@ -80,7 +81,7 @@ export function authenticatorWrites(
       if (!person) throw notFound('identity', identityId)
       await refuseSecond(history.db, person, method)
       if (method === 'cert') return createCertificate(body, context)
-      const proof = await passwordProof(body, person.passwordRules)
+      const proof = await passwordProof(body, person.passwordRules, context)
       return uniform.create({ ...request, json: bytesOf({ ...body, ...proof }) }, context)
     },
 
@@ -94,7 +95,7 @@ export function authenticatorWrites(
       const username = request.mask.includes('username') ? (body.username ?? '') : undefined
       const password = request.mask.includes('password') ? (body.password ?? '') : undefined
       checkRules(username, password, subject.passwordRules)
-      const hashed = password === undefined ? {} : { password: await hashing.hash(password) }
+      const hashed = password === undefined ? {} : { password: await hashing.hash(password, turnOf(context)) }
       return uniform.update({ ...request, json: bytesOf({ ...body, ...hashed }) }, context)
     },
   }

@@ -3,27 +3,28 @@ import { expect, test } from 'vitest'
 import { openHashing } from './hashing.js'
 
 const cheap = { memoryKib: 3072, passes: 1, lanes: 1, running: 1, waiting: 1 }
+const turn = { source: 'here', name: 'somebody' }
 
 test('a hash says how it was made, and matches its password only', async () => {
-  const { hash, matches } = openHashing({ ...cheap, passes: 2 })
-  const stored = await hash('right-one')
+  const { hash, inTurn } = openHashing({ ...cheap, passes: 2 })
+  const stored = await hash('right-one', turn)
   expect(stored).toMatch(/^\$argon2id\$v=19\$m=3072,t=2,p=1\$/)
-  expect(await matches(stored, 'right-one')).toBe(true)
-  expect(await matches(stored, 'right-onf')).toBe(false)
+  expect(await inTurn(turn, (compare) => compare(stored, 'right-one'))).toBe(true)
+  expect(await inTurn(turn, (compare) => compare(stored, 'right-onf'))).toBe(false)
 })
 
 test('a hash of other parameters is compared by its own', async () => {
   const stored = await hash('right-one', { memoryCost: 4096, timeCost: 1, parallelism: 2 })
-  expect(await openHashing(cheap).matches(stored, 'right-one')).toBe(true)
+  expect(await openHashing(cheap).inTurn(turn, (compare) => compare(stored, 'right-one'))).toBe(true)
 })
 
 test('where nothing is stored the same work is done, and nothing matches', async () => {
-  expect(await openHashing(cheap).matches(null, '')).toBe(false)
+  expect(await openHashing(cheap).inTurn(turn, (compare) => compare(null, ''))).toBe(false)
 })
 
 test('what does not fit into the queue is refused at once', async () => {
   const { hash } = openHashing(cheap)
-  const results = await Promise.allSettled([hash('first'), hash('second'), hash('third')])
+  const results = await Promise.allSettled([hash('first', turn), hash('second', turn), hash('third', turn)])
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
   expect(results[2]).toMatchObject({ reason: { code: 'SERVER_TOO_MANY_REQUESTS' } })
 })

@@ -8,7 +8,7 @@ import {
   notFound,
 } from '@overlay/rpc'
 import { type Subject, subjectById } from '../store/subjects.js'
-import { noteAttempt } from './attempt.js'
+import { tryPassword } from './attempt.js'
 import { bodyIn } from './authenticators.js'
 import type { Hashing } from './hashing.js'
 
@@ -46,9 +46,14 @@ export function ownAuthenticators(history: History, hashing: Hashing, entities: 
       const subject = await ownSubject(id, context)
       if (subject.method !== 'updb') throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
       const { currentPassword } = bodyIn(json) as { currentPassword?: string }
-      const isRight = await hashing.matches(subject.password, currentPassword ?? '')
-      await noteAttempt(history, context, subject, isRight)
-      if (!isRight) {
+      const refusal = await tryPassword(
+        { history, hashing, context },
+        subject.username ?? '',
+        currentPassword ?? '',
+        async () => subject,
+        async (_subject, isRight) => (isRight ? undefined : 'wrong password'),
+      )
+      if (refusal) {
         // differs: what was sent does not come back
         const cause = { field: 'currentPassword', reason: 'invalid current password', value: '' }
         throw new Fault('UNAUTHORIZED', cause)

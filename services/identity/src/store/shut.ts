@@ -6,16 +6,11 @@ import { forgetFailuresOf } from './attempts.js'
 import { changeIdentity } from './identity-rows.js'
 import type { Person } from './subjects.js'
 
-/** Nobody else could open a lock of the default admin that has no end. */
-const defaultAdminMinutes = 15
-
 /** After too many wrong passwords. Attempts begin anew when the lock has lapsed. */
 export async function lockOut(history: History, context: Context, person: Person): Promise<void> {
-  const { identityId, isDefaultAdmin, lockoutMinutes } = person
-  const minutes = isDefaultAdmin ? lockoutMinutes || defaultAdminMinutes : lockoutMinutes
   await history.write(context, async (tx) => ({
     result: undefined,
-    changes: await shut(tx, identityId, minutes),
+    changes: await shut(tx, person.identityId, person.lockoutMinutes),
   }))
 }
 

@@ -8,7 +8,7 @@ import type { ConfigTypes } from '../config-types.js'
 import { certificatesOf } from '../presented.js'
 import { sessionMessage } from '../session-message.js'
 import { certificate } from './certificate.js'
-import type { Login, Reason, Step } from './login.js'
+import { type Login, type Reason, refusalOf, type Step } from './login.js'
 import { password } from './password.js'
 
 /** An external signer vouches. Who may is not kept yet, so nobody's word counts. */
@@ -34,10 +34,8 @@ export const authenticate = (parts: Parts): Authenticate =>
     const steps = methods[request.method]
     if (!steps) throw new Fault('INVALID_AUTH_METHOD')
     const login = begin(parts, request, context)
-    for (const step of steps) {
-      const reason = await step(login)
-      if (reason) throw refused(request.method, reason)
-    }
+    const reason = await refusalOf(steps, login)
+    if (reason) throw refused(request.method, reason)
     const { subject } = login
     if (!subject) throw refused(request.method, 'unknown')
     await keepInfo(parts.history, context, subject.identityId, request.envInfo, request.sdkInfo)

@@ -39,6 +39,15 @@ export type Reason =
 /** One check. Nothing: go on. */
 export type Step = (login: Login) => Reason | undefined | Promise<Reason | undefined>
 
+/** The first reason against the login. */
+export async function refusalOf(steps: readonly Step[], login: Login): Promise<Reason | undefined> {
+  for (const step of steps) {
+    const reason = await step(login)
+    if (reason) return reason
+  }
+  return undefined
+}
+
 /** A check of whoever the steps before have found. */
 export const about =
   (check: (subject: Subject, login: Login) => Reason | undefined | Promise<Reason | undefined>): Step =>

@@ -1,7 +1,7 @@
 import { Fault } from '@overlay/rpc'
 import { subjectByUsername } from '../../store/subjects.js'
-import { noteAttempt } from '../attempt.js'
-import { about, type Step } from './login.js'
+import { tryPassword } from '../attempt.js'
+import { about, refusalOf, type Step } from './login.js'
 import { identityIsEnabled, policyAllows, subjectIsKnown } from './steps.js'
 
 const nameAndPasswordAreGiven: Step = ({ username, password }) => {
@@ -10,28 +10,30 @@ const nameAndPasswordAreGiven: Step = ({ username, password }) => {
   return undefined
 }
 
-const findByName: Step = async (login) => {
-  login.subject = await subjectByUsername(login.history.db, login.username)
-  return undefined
-}
+const passwordIsRight: Step = about((_subject, { passwordMatches = false }) =>
+  passwordMatches ? undefined : 'wrong password',
+)
 
-const comparePassword: Step = async (login) => {
-  login.passwordMatches = await login.hashing.matches(login.subject?.password ?? null, login.password)
-  return undefined
-}
-
-const passwordIsRight: Step = about(async (subject, { passwordMatches = false, history, context }) => {
-  await noteAttempt(history, context, subject, passwordMatches)
-  return passwordMatches ? undefined : 'wrong password'
-})
-
-/** The order of checks. The password is compared before anything is refused, so that time does not tell names. */
-export const password: readonly Step[] = [
-  nameAndPasswordAreGiven,
-  findByName,
-  comparePassword,
+/** The order of checks once the password has been compared: time must not tell which of them fails. */
+const afterComparing: readonly Step[] = [
   subjectIsKnown,
   identityIsEnabled,
   policyAllows(({ isPasswordAllowed }) => isPasswordAllowed),
   passwordIsRight,
 ]
+
+const passwordIsAccepted: Step = (login) =>
+  tryPassword(
+    login,
+    login.username,
+    login.password,
+    () => subjectByUsername(login.history.db, login.username),
+    (subject, passwordMatches) => {
+      login.subject = subject
+      login.passwordMatches = passwordMatches
+      return refusalOf(afterComparing, login)
+    },
+  )
+
+/** The order of checks. */
+export const password: readonly Step[] = [nameAndPasswordAreGiven, passwordIsAccepted]
