@@ -1,5 +1,6 @@
 import { createPublicKey, randomUUID, verify, X509Certificate } from 'node:crypto'
 import { withLoaded } from '@overlay/platform'
+import type { Change, EnrollmentWish } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { identityEffects, sessionsEffects } from '../src/events/effects.js'
@@ -120,11 +121,6 @@ test('a load ends what belongs to nobody any more, or is redeemed, and no enroll
     atMs: 0,
     number: 0,
   })
-  const grants = {
-    made: () => Promise.reject(new Error('no wish')),
-    remade: () => Promise.reject(new Error()),
-    forCa: () => Promise.reject(new Error()),
-  }
   const rows = [
     row('identities', redeemed.identityId, {}),
     row('identities', living.identityId, {}),
@@ -132,7 +128,7 @@ test('a load ends what belongs to nobody any more, or is redeemed, and no enroll
   ]
   const names = async (_: string, ids: readonly string[]) =>
     new Map(ids.filter((id) => id === young.identityId).map((id) => [id, id]))
-  const { reload } = identityEffects(grants, names)
+  const { reload } = identityEffects(noGrants, names)
   const upto = { timeline: '', number: 0 }
   await pki.history.db.transaction(undefined, (tx) =>
     withLoaded(tx, [rows], (loaded) => reload(tx, loaded, upto)),
@@ -145,14 +141,27 @@ test('a load ends what belongs to nobody any more, or is redeemed, and no enroll
   expect(remembered).toEqual([])
 })
 
+const noGrants = {
+  made: () => Promise.reject(new Error('no wish')),
+  remade: () => Promise.reject(new Error()),
+  forCa: () => Promise.reject(new Error()),
+}
+
+const enrollmentOfRouter = {
+  token: randomUUID(),
+  method: 'erott',
+  identityId: null,
+  transitRouterId: null,
+  caId: null,
+  username: null,
+  expiresAt: new Date(),
+  jwt: 'signed',
+} as const
+
 test('a load ends what belongs to routers that are gone', async () => {
   const [gone, living] = [await pki.routerWish('erott'), await pki.routerWish('trott')]
   const { reload } = sessionsEffects(
-    {
-      made: () => Promise.reject(new Error('no wish')),
-      remade: () => Promise.reject(new Error()),
-      forCa: () => Promise.reject(new Error()),
-    },
+    noGrants,
     async (_, ids) => new Map(ids.filter((id) => id === living.routerId).map((id) => [id, id])),
   )
   await pki.history.db.transaction(undefined, (tx) =>
@@ -160,6 +169,36 @@ test('a load ends what belongs to routers that are gone', async () => {
   )
   expect(await rowOf(gone.id)).toBeUndefined()
   expect((await rowOf(living.id))?.id).toBe(living.id)
+})
+
+test('routers that have what they name are compared without a signature; others get it, or lose it', async () => {
+  const [settled, ended] = [await pki.routerWish('erott'), await pki.routerWish('trott')]
+  await pki.entities.delete({ kind: 'enrollments', id: ended.id }, context)
+  const [enrolled, replaced] = [await pki.routerWish('erott'), await pki.routerWish('erott')]
+  const wishes: string[] = []
+  const made = (wish: EnrollmentWish) => {
+    wishes.push(wish.id)
+    return Promise.resolve({ ...enrollmentOfRouter, id: wish.id, edgeRouterId: wish.edgeRouterId })
+  }
+  const { apply } = sessionsEffects({ ...noGrants, made }, async () => new Map())
+  const router = (id: string, enrollmentId: string, isVerified = false): Change => ({
+    kind: 'edge-routers',
+    id,
+    json: Buffer.from(JSON.stringify({ enrollmentId, isVerified, isEdge: true })),
+    atMs: 0,
+    number: 0,
+  })
+  const rows = [
+    router(settled.routerId, settled.id),
+    router(ended.routerId, ended.id),
+    router(enrolled.routerId, enrolled.id, true),
+    router(replaced.routerId, 'another'),
+  ]
+  const changes = await pki.history.db.transaction(undefined, (tx) =>
+    apply(tx, rows, { timeline: '', number: 0 }),
+  )
+  expect(wishes).toEqual(['another'])
+  expect(changes.map(({ id }) => id)).toEqual([enrolled.id, replaced.id, 'another'])
 })
 
 test('a wish that is told again after its enrollment ended is not granted again', async () => {

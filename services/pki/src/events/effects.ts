@@ -16,6 +16,7 @@ import {
   insertEnrollments,
   namedOwners,
   type OwnerKind,
+  routersInStep,
 } from '../store/enrollments.js'
 import type { Grants } from '../store/grants.js'
 import type { Ahead } from './ahead.js'
@@ -111,13 +112,16 @@ export function sessionsEffects(grants: Grants, names: Names): Effects {
     told: Told | undefined,
   ): Promise<readonly RowChange[]> => {
     if (!told) return endOfOwners(tx, kind === 'transit-routers' ? kind : 'edge-routers', [id])
-    if (told.isVerified || !told.enrollmentId) return endOfRouterBut(tx, id)
-    const made = await grants.made(wishOf(id, told.enrollmentId, told.isEdge !== false))
+    const enrollmentId = enrollmentOf(told)
+    if (!enrollmentId) return endOfRouterBut(tx, id)
+    const made = await grants.made(wishOf(id, enrollmentId, told.isEdge !== false))
     return [...(await endOfRouterBut(tx, id, made.id)), ...(await insertEnrollments(tx, [made]))]
   }
   const apply = async (tx: Tx, changes: readonly Change[]): Promise<readonly RowChange[]> => {
     const own: RowChange[] = []
-    for (const change of changes) pushAll(own, await follow(tx, change, toldBy(change)))
+    const inStep = await findInStep(tx, changes)
+    for (const change of changes)
+      if (!inStep.has(change.id)) pushAll(own, await follow(tx, change, toldBy(change)))
     return own
   }
   return {
@@ -132,6 +136,24 @@ export function sessionsEffects(grants: Grants, names: Names): Effects {
       return own
     },
   }
+}
+
+/** The enrollment by which the router may come in. */
+const enrollmentOf = ({ isVerified, enrollmentId }: Told): string | null =>
+  (!isVerified && enrollmentId) || null
+
+/**
+ * Routers for which there is nothing to do. A token costs a signature, so none is made to compare. A router that
+ * changes twice is followed through both changes.
+ */
+async function findInStep(tx: Tx, changes: readonly Change[]): Promise<ReadonlySet<string>> {
+  const places = new Map<string, number>()
+  for (const { id } of changes) places.set(id, (places.get(id) ?? 0) + 1)
+  const routers = changes.flatMap((change) => {
+    const told = toldBy(change)
+    return told && places.get(change.id) === 1 ? [{ id: change.id, enrollmentId: enrollmentOf(told) }] : []
+  })
+  return routers.length > 0 ? routersInStep(tx, routers) : new Set()
 }
 
 const routerKinds = ['edge-routers', 'transit-routers'] as const

@@ -123,6 +123,28 @@ export const endOfCa = (tx: Tx, caId: string): Promise<readonly RowChange[]> => 
 export const endOfRouterBut = (tx: Tx, id: string, enrollmentId = ''): Promise<readonly RowChange[]> =>
   end(tx, sql`(edge_router_id = ${id} or transit_router_id = ${id}) and id <> ${enrollmentId}`)
 
+/** Routers that have exactly the enrollment that they name, or none where they name none. */
+export async function routersInStep(
+  db: Db,
+  routers: readonly { readonly id: string; readonly enrollmentId: string | null }[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await db.query<{ id: string }>(
+    sql`
+    select router.id
+      from unnest(${routers.map(({ id }) => id)}::text[],
+                  ${routers.map(({ enrollmentId }) => enrollmentId)}::text[]) as router (id, enrollment_id)
+     where not exists (
+           select from enrollment
+            where (edge_router_id = router.id or transit_router_id = router.id)
+              and enrollment.id is distinct from router.enrollment_id)
+       and (router.enrollment_id is null
+            or exists (select from enrollment where enrollment.id = router.enrollment_id)
+            or exists (select from ended_enrollment where ended_enrollment.id = router.enrollment_id))`,
+    'routers-in-step',
+  )
+  return new Set(rows.map(({ id }) => id))
+}
+
 /** Columns of an enrollment that name its owner. */
 export const ownerColumns = {
   identities: raw('identity_id'),
