@@ -87,8 +87,8 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
     checksOf({
       history,
       names: namesFrom({ pki: pki.entities, policy: policy.entities, sessions: sessions.entities }),
-      sessions: { source: sessions.source, following: routersFollowed },
-      pki: { source: pki.source, following: authoritiesFollowed },
+      sources: { sessions: sessions.source, pki: pki.source },
+      followed,
       log,
     }),
   )

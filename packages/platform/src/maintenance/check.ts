@@ -1,7 +1,7 @@
 import { kinds } from '@overlay/model'
 import type { Context, Finding } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
-import type { Tx } from '../database.js'
+import type { Db, Tx } from '../database.js'
 import type { Names } from '../entity-store/seams.js'
 import type { Following } from '../follow.js'
 import type { History, RowChange } from '../history.js'
@@ -46,14 +46,25 @@ export const soon = ({ signal }: Context): AbortSignal =>
 /** Comes first: who has just been started again may not be heard yet. Who stays away is told of by what asks it. */
 export const heard = (followed: Followed): Check =>
   async function* ({ context }) {
-    const owners = Object.values(followed)
-    await Promise.allSettled(owners.map((following) => following?.confirm(soon(context))))
+    await Promise.allSettled(confirmations(followed, context))
     yield []
   }
 
 /**
- * Rows that name what its owner does not have. Ids are not given twice: what is gone for the owner stays gone, so the
- * repair may go by the id alone.
+ * Waits until everything is followed here that any owner had at the time of the call. What looked wrong may come by way
+ * of one owner and be put right by way of another.
+ */
+export const settled = async (followed: Followed, context: Context): Promise<void> => {
+  await Promise.all(confirmations(followed, context))
+}
+
+const confirmations = (followed: Followed, context: Context) =>
+  Object.values(followed).map((following) => following?.confirm(soon(context)))
+
+/**
+ * Rows that name what its owner does not have. An owner is asked twice, and our rows are read after each answer and all
+ * that followed from it: a reference counts when the entity is missing both times and is still named in the end. A
+ * repair asks a third time, in its transaction, which stops the followers that could put the reference right.
  */
 export const references = (
   { history, names, followed }: ReferenceGrounds,
@@ -62,31 +73,54 @@ export const references = (
   async function* ({ fix, context }) {
     const { db } = history
     const targets = to.map((kind) => kinds.get(kind)?.singular ?? kind).join(' or ')
-    const naming = async (gone: readonly string[]) => {
-      const { rows } = await db.query<{ id: string; ref: string }>(sql`
+    const owners = to.map((kind) => kinds.get(kind)?.owner ?? kind)
+
+    const missing = async (refs: readonly string[]): Promise<string[]> => {
+      const known = await Promise.all(to.map((kind) => names(kind, refs, context)))
+      return refs.filter((ref) => !known.some((ids) => ids.has(ref)))
+    }
+    const naming = async (gone: readonly string[], by: Db = db) => {
+      const { rows } = await by.query<{ id: string; ref: string }>(sql`
         select id, ref from (${from}) as reference where ref = any(${gone}) order by id, ref
          limit ${MOST_FINDINGS_AT_ONCE}`)
       return rows
     }
+    /** Those of these rows that name what is missing now. */
+    const look = async (refs: readonly string[]) => {
+      const gone = await missing(refs)
+      if (gone.length === 0) return []
+      await settled(followed, context)
+      return naming(gone)
+    }
+    const repaired = (refs: readonly string[]) =>
+      history.write(context, async (tx) => {
+        await tx.query(sql`select from followed where schema = any(${owners}) order by schema for share`)
+        const gone = await missing(refs)
+        const found = await naming(gone, tx)
+        const changes = found.length > 0 ? await repair(tx, gone) : []
+        return { result: { found, left: await naming(gone, tx) }, changes }
+      })
+
     for (let last = ''; ; ) {
       const refs = await distinctRefs(history, from, last)
       if (refs.length === 0) return
       last = refs.at(-1) ?? last
-      const known = await Promise.all(to.map((kind) => names(kind, refs, context)))
-      const gone = refs.filter((ref) => !known.some((ids) => ids.has(ref)))
-      if (gone.length === 0) continue
-      for (const kind of to) await followed[kinds.get(kind)?.owner ?? '']?.confirm(soon(context))
-      const found = await naming(gone)
+      const suspected = await look(refs)
+      if (suspected.length === 0) continue
+      const found = await look(refsIn(suspected))
       if (found.length === 0) continue
-      if (fix)
-        await history.write(context, async (tx) => ({ result: undefined, changes: await repair(tx, gone) }))
-      const left = new Set(fix ? (await naming(gone)).map(({ id, ref }) => `${id} ${ref}`) : [])
-      yield found.map(({ id, ref }) => ({
+      const { result } = fix ? await repaired(refsIn(found)) : { result: { found, left: found } }
+      const left = new Set(result.left.map(({ id, ref }) => `${id} ${ref}`))
+      yield result.found.map(({ id, ref }) => ({
         description: `${what} ${id} names ${targets} ${ref}, which does not exist`,
-        fixed: fix && !left.has(`${id} ${ref}`),
+        fixed: !left.has(`${id} ${ref}`),
       }))
     }
   }
+
+const refsIn = (rows: readonly { readonly ref: string }[]): string[] => [
+  ...new Set(rows.map(({ ref }) => ref)),
+]
 
 async function distinctRefs({ db }: History, from: Sql, after: string): Promise<readonly string[]> {
   const { rows } = await db.query<{ ref: string }>(sql`

@@ -3,15 +3,16 @@ import { type Change, type Context, Fault, type Finding, type Position } from '@
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import type { Tx } from '../database.js'
-import type { Effects, Following } from '../follow.js'
+import type { Effects } from '../follow.js'
 import type { History, RowChange } from '../history.js'
 import { pushAll } from '../push-all.js'
 import type { Source } from '../source.js'
-import { type Check, soon } from './check.js'
+import { type Check, type Followed, settled } from './check.js'
 
 export interface Copied {
   readonly source: Source
-  readonly following: Pick<Following, 'confirm'>
+  /** All that this schema follows, the source among them. */
+  readonly followed: Followed
   readonly kinds: readonly string[]
   /** Brings our rows in line with these of their owner; tells what was not. */
   readonly apply: Effects['apply']
@@ -21,11 +22,13 @@ const ROWS_AT_ONCE = 200
 
 /**
  * Our rows that follow from another service's: whatever following each of its rows anew would change is not as it
- * should be. Without a fix that is tried and undone. Rows that change meanwhile are left to the follower.
+ * should be. That is tried and undone, and tried again when all that the owners had is followed here: only what would
+ * change both times counts, and the second time it is kept if it is to be repaired. Rows that change meanwhile are left
+ * to the follower.
  */
 export const copies = (history: History, copied: Copied, log: Logger): Check =>
   async function* ({ fix, context }) {
-    const { source, kinds, apply, following } = copied
+    const { source, kinds, apply, followed } = copied
     let mark: Position | undefined
     const moving = new Set<string>()
 
@@ -40,10 +43,10 @@ export const copies = (history: History, copied: Copied, log: Logger): Check =>
       }
     }
     /** Steps here may follow by way of a third service: what moved before they were looked at explains them. */
-    const bring = async (rows: readonly Change[]): Promise<readonly RowChange[]> => {
+    const bring = async (rows: readonly Change[], way: typeof committed): Promise<readonly RowChange[]> => {
       const hasMoved = ({ kind, id }: Change): boolean => moving.has(`${kind} ${id}`)
       for (let left = rows; ; left = left.filter((row) => !hasMoved(row))) {
-        const outcome = await (fix ? committed : rehearsed)(history, context, async (tx) => {
+        const outcome = await way(history, context, async (tx) => {
           await tx.query(sql`select from followed where schema = ${source.schema} for update`)
           const upto = await lookOn()
           left = left.filter((row) => !hasMoved(row))
@@ -57,8 +60,13 @@ export const copies = (history: History, copied: Copied, log: Logger): Check =>
     /** What cannot be brought here together is tried one by one. */
     const compare = async (rows: readonly Change[]): Promise<Finding[]> => {
       try {
-        const changes = await bring(rows)
-        return changes.map((change) => ({ description: describe(change, source), fixed: fix }))
+        const suspected = new Set((await bring(rows, rehearsed)).map(nameOf))
+        if (suspected.size === 0) return []
+        await settled(followed, context)
+        const changes = await bring(rows, fix ? committed : rehearsed)
+        return changes
+          .filter((change) => fix || suspected.has(nameOf(change)))
+          .map((change) => ({ description: describe(change, source), fixed: fix }))
       } catch (err) {
         const [row] = rows
         if (err instanceof Fault || !row) throw err
@@ -77,7 +85,7 @@ export const copies = (history: History, copied: Copied, log: Logger): Check =>
     for await (const { upto, changes } of source.load(kinds, context.signal)) {
       mark ??= upto
       for (let from = 0; from < changes.length; from += ROWS_AT_ONCE) {
-        await following.confirm(soon(context))
+        await settled(followed, context)
         yield await compare(changes.slice(from, from + ROWS_AT_ONCE))
       }
     }

@@ -2,7 +2,7 @@ import { identity } from '@overlay/model'
 import {
   type Check,
   copies,
-  type Following,
+  type Followed,
   type History,
   heard,
   type Names,
@@ -21,17 +21,17 @@ import { removeRouterIdentities, routerEffects } from './routers.js'
 export interface Checked {
   readonly history: History
   readonly names: Names
-  readonly sessions: { readonly source: Source; readonly following: Following }
-  readonly pki: { readonly source: Source; readonly following: Following }
+  readonly sources: { readonly sessions: Source; readonly pki: Source }
+  readonly followed: Followed
   readonly log: Logger
 }
 
 /** What holds between this schema and others, besides what the database itself sees to. */
-export function checksOf({ history, names, sessions, pki, log }: Checked): readonly Check[] {
-  const grounds = { history, names, followed: { sessions: sessions.following, pki: pki.following } }
+export function checksOf({ history, names, sources, followed, log }: Checked): readonly Check[] {
+  const grounds = { history, names, followed }
   return [
-    heard(grounds.followed),
-    copies(history, { ...pki, kinds: authorityEffects.kinds, apply: correctCas }, log),
+    heard(followed),
+    copies(history, { source: sources.pki, followed, kinds: authorityEffects.kinds, apply: correctCas }, log),
     ...Object.entries(reliers).map(([what, from]) =>
       references(grounds, {
         what,
@@ -40,7 +40,7 @@ export function checksOf({ history, names, sessions, pki, log }: Checked): reado
         repair: (tx, gone) => forgetCas(tx, sql`= any(${gone})`),
       }),
     ),
-    copies(history, { ...sessions, ...routerEffects }, log),
+    copies(history, { source: sources.sessions, followed, ...routerEffects }, log),
     references(grounds, {
       what: 'router identity',
       from: sql`select id, id as ref from identity where type = 'Router'`,

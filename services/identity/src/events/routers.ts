@@ -50,7 +50,10 @@ const find = async (tx: Tx, which: Sql): Promise<AnyRow[]> => {
   return rows.map((row) => rowOf(identity, row))
 }
 
-/** A name that somebody else has gets the id behind it: the router exists already, and cannot be refused any more. */
+/**
+ * A name that another identity has gets the id behind it: the router exists already, and cannot be refused any more. It
+ * stays so when the name becomes free.
+ */
 async function keep(tx: Tx, id: string, name: string): Promise<RowChange[]> {
   const [before] = await find(tx, sql`id = ${id}`)
   const { rows } = await tx.query(sql`
@@ -60,7 +63,7 @@ async function keep(tx: Tx, id: string, name: string): Promise<RowChange[]> {
     insert into identity (id, name, type, is_admin, auth_policy_id)
     select ${id}, name, 'Router', false, 'default' from wanted
         on conflict (id) do update set name = excluded.name, updated_at = clock_timestamp()
-     where identity.type = 'Router' and identity.name <> excluded.name
+     where identity.type = 'Router' and identity.name not in (${name}, ${`${name}-${id}`})
  returning ${columns}`)
   return rows.map((row) => changeOf(identity, id, before ?? null, rowOf(identity, row)))
 }

@@ -2,7 +2,6 @@ import {
   type Check,
   copies,
   type Followed,
-  type Following,
   type History,
   heard,
   type Names,
@@ -21,7 +20,7 @@ export interface Checked {
   readonly names: Names
   readonly grants: Grants
   readonly sources: { readonly identity: Source; readonly sessions: Source }
-  readonly followed: Followed & { readonly identity: Following; readonly sessions: Following }
+  readonly followed: Followed
   readonly log: Logger
 }
 
@@ -35,17 +34,13 @@ export function checksOf({ history, names, grants, sources, followed, log }: Che
       history,
       {
         source: sources.identity,
-        following: followed.identity,
+        followed,
         ...identityEffects(grants, names),
         kinds: ['authenticators'],
       },
       log,
     ),
-    copies(
-      history,
-      { source: sources.sessions, following: followed.sessions, ...sessionsEffects(grants, names) },
-      log,
-    ),
+    copies(history, { source: sources.sessions, followed, ...sessionsEffects(grants, names) }, log),
     ...ownerKinds.flatMap((kind) => {
       const column = ownerColumns[kind]
       const repair = (tx: Tx, ids: readonly string[]) => endOfOwners(tx, kind, ids)

@@ -3,7 +3,6 @@ import {
   type Check,
   copies,
   type Followed,
-  type Following,
   type History,
   heard,
   type Names,
@@ -27,7 +26,7 @@ export interface Checked {
   readonly history: History
   readonly names: Names
   readonly sources: { readonly identity: Source; readonly sessions: Source }
-  readonly followed: Followed & { readonly identity: Following; readonly sessions: Following }
+  readonly followed: Followed
   readonly log: Logger
 }
 
@@ -36,13 +35,9 @@ export function checksOf({ history, names, sources, followed, log }: Checked): r
   const grounds = { history, names, followed }
   return [
     heard(followed),
-    copies(history, { source: sources.sessions, following: followed.sessions, ...routerEffects(names) }, log),
+    copies(history, { source: sources.sessions, followed, ...routerEffects(names) }, log),
     // codes of second factors that were given
-    copies(
-      history,
-      { source: sources.identity, following: followed.identity, kinds: [PASSING], apply: notePassed },
-      log,
-    ),
+    copies(history, { source: sources.identity, followed, kinds: [PASSING], apply: notePassed }, log),
     ...['posture_data', 'failed_request'].map((table) =>
       references(grounds, {
         what: table.replace('_', ' '),
@@ -83,7 +78,10 @@ export function checksOf({ history, names, sources, followed, log }: Checked): r
   ]
 }
 
-/** Who is named by id in the role lists of a kind of policies. */
+/**
+ * Who is named by id in the role lists of a kind of policies. The system policy of a router names the router and its
+ * identity, which may come later or go earlier: it is compared with the router.
+ */
 const roleLists = (policy: Entity) =>
   Object.entries(policy.fields).flatMap(([name, { rolesOf }]) => {
     if (rolesOf === undefined || !kinds.has(rolesOf)) return []
@@ -91,7 +89,7 @@ const roleLists = (policy: Entity) =>
       what: policy.singular,
       from: sql`
         select id, substr(role, 2) as ref from ${tableOf(policy)}, unnest(${raw(snake(name))}) as role
-         where role like '@%'`,
+         where role like '@%' and not (is_system and id = substr(role, 2))`,
       to: [rolesOf],
       repair: (tx: Tx, gone: readonly string[]) => dropRoles(tx, rolesOf, gone),
     }

@@ -5,7 +5,6 @@ import {
   columnsOf,
   copies,
   type Followed,
-  type Following,
   type History,
   heard,
   type Names,
@@ -29,7 +28,7 @@ export interface Checked {
   readonly names: Names
   readonly policy: AskPolicy
   readonly sources: { readonly policy: Source }
-  readonly followed: Followed & { readonly identity: Following; readonly policy: Following }
+  readonly followed: Followed
   readonly log: Logger
 }
 
@@ -69,11 +68,7 @@ export function checksOf({ history, names, policy, sources, followed, log }: Che
       to: ['services'],
       repair: (tx, gone) => endTerminators(tx, sql`service_id = any(${gone})`),
     }),
-    copies(
-      history,
-      { source: sources.policy, following: followed.policy, kinds: ['services'], apply: correctNames },
-      log,
-    ),
+    copies(history, { source: sources.policy, followed, kinds: ['services'], apply: correctNames }, log),
     references(grounds, {
       what: 'name of service',
       from: sql`select id, id as ref from known_service`,
