@@ -3,6 +3,7 @@ import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openLimit } from './limit.js'
 import { metrics } from './metrics.js'
+import { poisonOf } from './poison.js'
 import type { Source } from './source.js'
 import { openWaiting } from './waiting.js'
 
@@ -52,6 +53,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
   const { schema } = source
   const stop = new AbortController()
   const kinds = new Set(sink.kinds)
+  const poison = poisonOf(source, log, stop.signal)
   let applied: Position | undefined
   let outdated = false // on another timeline, or too far behind: load anew
   let heardAt = Number.NEGATIVE_INFINITY
@@ -85,7 +87,8 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
   }
 
   /** False: the sink has gone on to another timeline by itself. */
-  async function accept({ upto, after, changes, more }: Changes, askedAt: number): Promise<boolean> {
+  async function accept(message: Changes, askedAt: number): Promise<boolean> {
+    const { upto, after, changes, more } = message
     if (!upto) throw new Error("message without 'upto'")
     await inTurn(async () => {
       if (applied?.timeline !== upto.timeline || applied.number >= upto.number) return
@@ -93,7 +96,10 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
       const fresh = changes.filter((change) => change.number > number)
       const isWhole = after ? after.number <= number : fresh.length === upto.number - number
       if (!isWhole) throw new Error('changes are missing')
-      const wanted = fresh.filter(({ kind }) => kinds.has(kind))
+      const wanted = await wholeRows(
+        fresh.filter(({ kind }) => kinds.has(kind)),
+        message,
+      )
       await move(() => sink.take(wanted, upto))
       for (const { atMs } of wanted)
         metrics.followLag.observe({ schema }, Math.max(0, Date.now() - atMs) / 1000)
@@ -104,13 +110,26 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     return true
   }
 
+  /** What fitted no message is asked for alone. */
+  async function wholeRows(
+    wanted: readonly Change[],
+    { changes, oversized }: Changes,
+  ): Promise<readonly Change[]> {
+    if (oversized.length === 0) return wanted
+    const rows = new Set(oversized.map((at) => changes[at]))
+    const whole: Change[] = []
+    for (const change of wanted)
+      whole.push(rows.has(change) ? await poison.alone(change, new Error('the row fits no message')) : change)
+    return whole
+  }
+
   async function load(): Promise<void> {
     const [turn, askedAt] = [waiting.begin(), performance.now()]
     let from: Position | undefined
     await inTurn(async () => {
       const known = applied ?? (await sink.start())
       const messages = audible(LOAD_SILENCE_MS, (signal) => source.load(sink.kinds, signal))
-      for await (const load of loadOf(messages)) {
+      for await (const load of loadOf(messages, wholeRows)) {
         from = load.upto
         if (sink.mixesLoads) applied = undefined
         await move(() => sink.replace(load, known))
@@ -235,7 +254,10 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
 }
 
 /** One load, or none where it throws: the stream is closed however it is used. */
-async function* loadOf(messages: AsyncIterable<Changes>): AsyncIterable<Load> {
+async function* loadOf(
+  messages: AsyncIterable<Changes>,
+  wholeRows: (rows: readonly Change[], message: Changes) => Promise<readonly Change[]>,
+): AsyncIterable<Load> {
   const reading = messages[Symbol.asyncIterator]()
   const ended = (): Error => new Error('load ended early')
   try {
@@ -248,7 +270,7 @@ async function* loadOf(messages: AsyncIterable<Changes>): AsyncIterable<Load> {
 
   async function* pagesOf(first: Changes): AsyncIterable<readonly Change[]> {
     for (let message: Changes | undefined = first; ; ) {
-      if (message.changes.length > 0) yield message.changes
+      if (message.changes.length > 0) yield await wholeRows(message.changes, message)
       if (!message.more) return
       message = ((await reading.next()) as IteratorResult<Changes, undefined>).value
       if (!message) throw ended()

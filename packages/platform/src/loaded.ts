@@ -7,7 +7,7 @@ import type { Tx } from './database.js'
 export interface Loaded {
   /** Selects the ids of a kind, for statements of the same transaction: `id not in (...)`. */
   ids(kind: string): Sql
-  /** The rows of a kind in the order of their ids, some at a time. */
+  /** The rows of a kind in the order of their ids, some at a time; not those that are unknown. */
   pages(kind: string): AsyncIterable<readonly Change[]>
 }
 
@@ -37,7 +37,7 @@ export async function withLoaded<T>(
         const { rows } = await tx.query<{ id: string; json: string }>(
           sql`
           select id, json from loaded_row
-           where load = ${load} and kind = ${kind} and id > ${last} order by id limit ${ROWS_AT_ONCE}`,
+           where load = ${load} and kind = ${kind} and id > ${last} and json <> '' order by id limit ${ROWS_AT_ONCE}`,
           'read-loaded',
         )
         if (rows.length > 0)

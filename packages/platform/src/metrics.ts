@@ -114,6 +114,12 @@ export const metrics = {
     help: 'Age of the oldest revocation whose sessions have not all been checked; 0: there is none',
     registers,
   }),
+  followPoisonous: new Counter({
+    name: 'overlay_follow_poisonous_total',
+    help: 'Changes not followed as they were told: the row was loaded alone (reloaded), or nobody can tell it (unknown)',
+    labelNames: ['schema', 'kind', 'outcome'],
+    registers,
+  }),
   waitExpired: new Counter({
     name: 'overlay_follow_wait_expired_total',
     help: 'Requests that waited in vain for changes of another schema',

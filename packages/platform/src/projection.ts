@@ -2,7 +2,9 @@ import type { Change, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { breather } from './breathe.js'
 import type { Bus } from './bus.js'
+import { feed } from './feed.js'
 import { startFollower } from './follower.js'
+import { poisonOf } from './poison.js'
 import type { Source } from './source.js'
 
 /** Another service's rows in memory, in every replica. */
@@ -22,6 +24,8 @@ export interface Memory {
   readonly kinds: readonly string[]
   /** In order, and at once: readers never see half of a message. A row may come again as it already is. */
   apply(changes: readonly Change[], upto: Position): void
+  /** The row may be there, but it cannot be had, or `apply` throws: what is safe then. Absent: what is known stays. */
+  unknown?(change: Change, upto: Position): void
   /** A load begins. It may end early, and another begin. */
   load(): MemoryLoad
 }
@@ -29,13 +33,15 @@ export interface Memory {
 /** The process does other things between these calls, but no change is applied. Nobody trusts the memory meanwhile. */
 export interface MemoryLoad {
   add(rows: readonly Change[], upto: Position): void
+  /** In place of `add`. Absent: as if it were gone. */
+  unknown?(row: Change, upto: Position): void
   /** All rows were added: what was not among them is gone. */
   end(upto: Position): void | Promise<void>
 }
 
 const TRUST_MS = 2000
 const ROWS_AT_ONCE = 10
-const PUSH_MS = 50 // by then the owner has pushed what a hint announced
+const PUSH_MS = 150 // by then the owner has looked, and pushed what a hint announced
 
 /** Loads from the owner, then follows. In the background: returns before the first load. */
 export async function openProjection(
@@ -52,6 +58,8 @@ export async function openProjection(
   },
 ): Promise<Projection> {
   const { schema } = source
+  const stop = new AbortController()
+  const poison = poisonOf(source, log, stop.signal)
   const follower = startFollower(
     source,
     {
@@ -64,7 +72,12 @@ export async function openProjection(
         const breathe = breather()
         for await (const rows of pages) {
           for (let from = 0; from < rows.length; from += ROWS_AT_ONCE) {
-            load.add(rows.slice(from, from + ROWS_AT_ONCE), upto)
+            await feed(
+              rows.slice(from, from + ROWS_AT_ONCE),
+              poison,
+              (some) => load.add(some, upto),
+              (row) => load.unknown?.(row, upto),
+            )
             await breathe()
           }
         }
@@ -72,7 +85,14 @@ export async function openProjection(
         return upto
       },
       async take(changes, upto) {
-        memory.apply(changes, upto)
+        const at = (change?: Change): Position => ({ ...upto, number: change?.number ?? upto.number })
+        const wereAlone = await feed(
+          changes,
+          poison,
+          (some) => memory.apply(some, some === changes ? upto : at(some.at(-1))),
+          (change) => memory.unknown?.(change, at(change)),
+        )
+        if (wereAlone) memory.apply([], upto)
         return upto
       },
     },
@@ -94,6 +114,7 @@ export async function openProjection(
     reach: follower.reach,
     confirm: follower.confirm,
     async [Symbol.asyncDispose]() {
+      stop.abort()
       clearTimeout(due)
       hints[Symbol.dispose]()
       await follower[Symbol.asyncDispose]()

@@ -15,14 +15,18 @@ afterEach(() => streams.close())
 afterAll(() => streams[Symbol.asyncDispose]())
 
 const secret = 'of all services, thirty-two characters'
-const rows = numbersTo(1201).map((n) => ({ id: `row ${n}`, json: { text: 'x'.repeat(2000) } }))
+const large = { text: 'x'.repeat(17 * 1024 * 1024) } // as an earlier release may have stored it
+const rows = [
+  ...numbersTo(1201).map((n) => ({ id: `row ${n}`, json: { text: 'x'.repeat(2000) } })),
+  { id: 'large', json: large },
+]
 const serving = (history: History) =>
   serve('127.0.0.1:0', { log, secret }, [
     host(
       ChangeServiceService,
       changeService(history, {
-        async *identities() {
-          yield* rows
+        async *identities(ids) {
+          for (const row of rows) if (!ids || ids.includes(row.id)) yield row
         },
       }),
     ),
@@ -35,16 +39,23 @@ async function network() {
   const servers = [await serving(histories[0]), await serving(histories[1])] as const
   const peers = connectPeers(servers.map(({ port }) => `127.0.0.1:${port}`).join(), { secret })
   const ids = new Set<string>()
+  const lengths = new Map<string, number>()
   const projection = await openProjection(
     remoteSource('identity', remote(ChangeServiceService, peers)),
     {
       kinds: ['identities'],
       apply(changes) {
-        for (const { id } of changes) ids.add(id)
+        for (const { id, json } of changes) {
+          ids.add(id)
+          lengths.set(id, json.length)
+        }
       },
       load: () => ({
         add(rows) {
-          for (const { id } of rows) ids.add(id)
+          for (const { id, json } of rows) {
+            ids.add(id)
+            lengths.set(id, json.length)
+          }
         },
         end: () => undefined,
       }),
@@ -56,6 +67,7 @@ async function network() {
     servers,
     projection,
     ids,
+    lengths,
     async [Symbol.asyncDispose]() {
       await projection[Symbol.asyncDispose]()
       await peers[Symbol.asyncDispose]()
@@ -68,9 +80,25 @@ test('what is too large for one message arrives in several', async () => {
   await using net = await network()
   expect(net.ids.size).toBe(rows.length)
   const [one] = net.histories
-  const position = await write(one, ...rows.map(({ id, json }) => told(`changed ${id}`, json)))
+  const position = await write(
+    one,
+    ...rows.filter(({ id }) => id !== 'large').map(({ id, json }) => told(`changed ${id}`, json)),
+  )
   await net.projection.reach(position, soon())
-  expect(net.ids.size).toBe(2 * rows.length)
+  expect(net.ids.size).toBe(2 * rows.length - 1)
+})
+
+test('a row that fits no message arrives alone, and no other waits for it', async () => {
+  await using net = await network()
+  expect(net.lengths.get('large')).toBe(JSON.stringify(large).length)
+  net.lengths.clear()
+  const [{ db }, other] = net.histories
+  await db.query(sql`
+    with head as materialized (select * from advance(1))
+    insert into change (number, kind, entity_id, entity, at)
+    select number, 'identities', 'large', jsonb_build_object('text', repeat('y', ${large.text.length})), at from head`)
+  await net.projection.reach(await write(other, told('next')), soon())
+  expect([net.lengths.get('large'), net.ids.has('next')]).toEqual([JSON.stringify(large).length, true])
 })
 
 test('a replica of the owner that ends leaves its followers to the others', async () => {

@@ -1,4 +1,4 @@
-import type { Change } from '@overlay/rpc'
+import { type Change, Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Tx } from '../src/database.js'
@@ -28,8 +28,8 @@ afterEach(async () => {
 })
 afterAll(() => streams[Symbol.asyncDispose]())
 
-async function* rows() {
-  yield { id: 'there before', json: {} }
+async function* rows(ids?: readonly string[]) {
+  for (const id of ids ?? ['there before']) yield { id, json: { id } }
 }
 
 /** Notes what it is told, in the transaction that it is told in. */
@@ -196,4 +196,69 @@ test('waiting ends with its signal', async () => {
   const waiting = one.reach({ ...head, number: head.number + 1000 }, abort.signal)
   abort.abort()
   await expect(waiting).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+const isBad = ({ json }: Change): boolean => json.length > 0 && JSON.parse(json.toString()).bad === true
+
+test('a change that fails again and again while others pass is taken as its row is now', async () => {
+  const one = await start(
+    noting(async (changes) => {
+      if (changes.some(isBad)) throw new Error('not understood')
+    }),
+  )
+  const from = await history.head()
+  await one.reach(from, soon())
+  await streams.admin.query(sql`truncate sessions.effect`)
+  const last = await write(history, told('a'), told('bad', { bad: true }), told('b'))
+  await one.reach(last, soon())
+  expect(await noted()).toEqual(numbersTo(last.number, from.number + 1))
+})
+
+test('a row that cannot be had is unknown, and others take effect', async () => {
+  const unknown: string[] = []
+  const one = await start({
+    ...noting(async (changes) => {
+      if (changes.some(({ id }) => id === 'bad')) throw new Error('not understood')
+    }),
+    async unknown(_tx, { id }) {
+      unknown.push(id)
+      return []
+    },
+    reload: async () => [],
+  })
+  await one.reach(await history.head(), soon())
+  const last = await write(history, told('a'), told('bad'), told('b'))
+  await one.reach(last, soon())
+  expect([await noted(), unknown]).toEqual([[last.number - 2, last.number], ['bad']])
+})
+
+test('while nothing passes, no change is passed over', async () => {
+  let failures = 0
+  const one = await start({
+    ...noting(async () => {
+      if (failures++ < 12) throw new Error('all is wrong')
+    }),
+    reload: async () => [],
+  })
+  const from = await history.head()
+  await one.reach(from, soon())
+  const last = await write(history, told('a'), told('b'))
+  await one.reach(last, soon())
+  expect(await noted()).toEqual(numbersTo(last.number, from.number + 1))
+})
+
+test('a change that fails because somebody else is away is not passed over, however often', async () => {
+  let failures = 0
+  const one = await start({
+    ...noting(async (changes) => {
+      if (changes.some(isBad) && failures++ < 6) throw new Fault('UNAVAILABLE')
+    }),
+    reload: async () => [],
+  })
+  const from = await history.head()
+  await one.reach(from, soon())
+  await one.reach(await write(history, told('a')), soon())
+  const last = await write(history, told('bad', { bad: true }), told('b'))
+  await one.reach(last, soon())
+  expect([failures, await noted()]).toEqual([7, numbersTo(last.number, from.number + 1)])
 })

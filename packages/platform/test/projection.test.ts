@@ -1,4 +1,4 @@
-import type { Change, Changes, Position } from '@overlay/rpc'
+import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { History } from '../src/history.js'
@@ -28,8 +28,8 @@ afterAll(() => streams[Symbol.asyncDispose]())
 let rows: string[]
 const sourceOf = (history: History): Source =>
   localSource(history, {
-    async *identities() {
-      for (const id of rows) yield { id, json: { id } }
+    async *identities(ids) {
+      for (const id of rows) if (!ids || ids.includes(id)) yield { id, json: { id } }
     },
   })
 
@@ -231,19 +231,61 @@ test('who is too far behind loads anew', async () => {
   expect(known.loads).toBe(2)
 })
 
-test('what the memory refuses is loaded anew', async () => {
+/** Refuses the change of this row when it says so. */
+const refusing = (id: string, always: boolean) => {
   const known = memory()
-  const apply = known.apply
-  let refusals = 0
-  known.apply = (changes, upto) => {
-    if (changes.some(({ id }) => id === 'bad') && refusals++ === 0) throw new Error('not understood')
-    apply(changes, upto)
+  const unknown: string[] = []
+  const isBad = (change: Change): boolean =>
+    change.id === id && (always || JSON.parse(change.json.toString()).bad === true)
+  return {
+    ...known,
+    unknown: (change: Change) => void unknown.push(change.id),
+    notKnown: unknown,
+    apply(changes: readonly Change[], upto: Position) {
+      if (changes.some(isBad)) throw new Error('not understood')
+      known.apply(changes, upto)
+    },
+    loads: () => known.loads,
   }
+}
+
+test('a change that the memory refuses is taken as its row is now, and no other waits for it', async () => {
+  const known = refusing('bad', false)
+  rows.push('bad')
   const projection = await open(sourceOf(one), known)
-  rows.push('loaded')
-  await projection.reach(await write(one, told('bad')), soon())
-  expect([refusals, known.loads]).toEqual([1, 2])
-  expect(known.ids).toContain('loaded')
+  known.ids.delete('bad')
+  const position = await write(one, told('a'), told('bad', { bad: true }), told('b'))
+  await projection.reach(position, soon())
+  expect([...known.ids]).toEqual(['there before', 'a', 'bad', 'b'])
+  expect([known.loads(), known.notKnown]).toEqual([1, []])
+})
+
+test('a row that the memory refuses however it comes is unknown to it, and no other waits for it', async () => {
+  const known = refusing('bad', true)
+  const projection = await open(sourceOf(one), known)
+  rows.push('bad')
+  const position = await write(one, told('a'), told('bad'), told('b'))
+  await projection.reach(position, soon())
+  expect([[...known.ids], known.notKnown, known.loads()]).toEqual([['there before', 'a', 'b'], ['bad'], 1])
+})
+
+test('while the owner is away, a change that the memory refuses is not given up', async () => {
+  const known = refusing('bad', false)
+  rows.push('bad', 'b')
+  const source = sourceOf(one)
+  let refusals = 0
+  const away = () => Promise.reject(new Fault('UNAVAILABLE'))
+  const projection = await open(
+    {
+      ...source,
+      row: (...about) => (refusals++ < 8 ? away() : source.row(...about)),
+      pull: (...about) => (refusals < 8 ? away() : source.pull(...about)),
+    },
+    known,
+  )
+  const position = await write(one, told('bad', { bad: true }), told('b'))
+  await projection.reach(position, soon())
+  expect([known.ids.has('bad'), known.ids.has('b'), known.notKnown]).toEqual([true, true, []])
 })
 
 test('a message that repeats or skips changes does no harm', async () => {

@@ -2,6 +2,7 @@ import { breather, type Memory } from '@overlay/platform'
 import type { Change, Position } from '@overlay/rpc'
 import { changes as engineChanges, type FedKind } from '../domain/changes.js'
 import type { Effect } from '../domain/effect.js'
+import { putUnknownCheck } from '../domain/entities.js'
 import type { State } from '../domain/state.js'
 import { decode, isFed } from './rows.js'
 
@@ -34,9 +35,20 @@ export function fedMemory(state: State, kinds: readonly FedKind[], listener: Lis
     listener.followed(decoded ? put(state, decoded.row) : remove(state, id), change, upto)
   }
 
+  /** Nobody passes a check that is not known; without any other row there is less access, not more. */
+  function feedUnknown(change: Change, upto: Position): void {
+    const { kind, id } = change
+    if (kind === 'posture-checks') listener.followed(putUnknownCheck(state, id), change, upto)
+    else if (isFed(kind)) feed(kind, { ...change, json: nothing.json }, upto)
+  }
+
   return {
     kinds,
     names,
+    unknown(change, upto) {
+      feedUnknown(change, upto)
+      listener.applied(upto)
+    },
     apply(changes, upto) {
       for (const change of changes) if (isFed(change.kind)) feed(change.kind, change, upto)
       listener.applied(upto)
@@ -51,6 +63,10 @@ export function fedMemory(state: State, kinds: readonly FedKind[], listener: Lis
             mayBeGone.get(row.kind)?.add(row.id)
             if (isFed(row.kind)) feed(row.kind, row, upto)
           }
+        },
+        unknown(row, upto) {
+          mayBeGone.get(row.kind)?.add(row.id)
+          feedUnknown(row, upto)
         },
         async end(upto) {
           const breathe = breather()

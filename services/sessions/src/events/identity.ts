@@ -39,6 +39,14 @@ export const identityEffects = (sweeping: Pick<Sweeping, 'wake'>): Effects => ({
     return ended
   },
 
+  // whether its sessions may stay is asked of policy, which refuses what it does not know
+  async unknown(tx, { kind, id, number }, upto) {
+    await recordRevocations(tx, 'identity', upto, [
+      { kind: kind === 'identities' ? 'identity' : 'api-session', id, number, isPending: true },
+    ])
+    return []
+  },
+
   async reload(tx, _rows, upto) {
     await recordRevocations(tx, 'identity', upto, [
       { kind: 'everything', id: '', number: upto.number, isPending: true },

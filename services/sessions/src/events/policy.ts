@@ -31,6 +31,13 @@ export const policyEffects = (sweeping: Pick<Sweeping, 'wake'>, names: Names): E
     return [...ended, ...terminators]
   },
 
+  // whether its sessions may stay is asked of policy, which refuses what it does not know
+  async unknown(tx, { kind, id, number }, upto) {
+    const scope = scopeKinds[kind]
+    if (scope) await recordRevocations(tx, 'policy', upto, [{ kind: scope, id, number, isPending: true }])
+    return []
+  },
+
   async reload(tx, rows, upto) {
     await tx.query(sql`delete from known_service`)
     for await (const services of rows.pages('services')) await nameServices(tx, services)

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { passes } from '../domain/posture/evaluate.js'
+import { emptyState } from '../domain/state.js'
+import { fedMemory } from './fed-memory.js'
+
+const upto = { timeline: 't', number: 1 }
+const change = (kind: string, id: string, row: object) => ({
+  kind,
+  id,
+  json: Buffer.from(JSON.stringify(row)),
+  atMs: 0,
+  number: 1,
+})
+
+test('what is not known gives nobody access: a check that nobody passes, an identity that is not there', () => {
+  const state = emptyState()
+  const listener = { followed: () => undefined, applied: () => undefined, loading: () => undefined }
+  const memory = fedMemory(state, ['identities', 'posture-checks'], listener)
+  const check = change('posture-checks', 'c', { id: 'c', typeId: 'OS', roleAttributes: ['a'] })
+  const identity = change('identities', 'i', { roleAttributes: ['a'], isAdmin: false })
+  memory.apply([check, identity], upto)
+  const before = state.checks.numberOf('c')
+  memory.unknown?.(check, upto)
+  memory.unknown?.(identity, upto)
+  const content = state.checkContents.get('c')
+  expect([state.checks.numberOf('c'), content?.check.roleAttributes]).toEqual([before, ['a']])
+  const endpoint = { data: { processes: [], apiSessions: {} }, apiSessionId: '', nowMs: 0 }
+  expect(content && passes(content.check, endpoint)).toBe(false)
+  expect(state.identities.numberOf('i')).toBeUndefined()
+})
