@@ -358,3 +358,24 @@ test.each(['RATE_LIMITED', 'UNAVAILABLE', 'TIMEOUT'] as const)('%s says when to 
   gateway.fakes.instead.delete('policy.entities.get')
   expect(headers['retry-after']).toBe('1')
 })
+
+test.each([
+  ['fails', () => Promise.reject(new Fault('UNAVAILABLE'))],
+  ['succeeds', async () => ({ id: 'late', position: undefined })],
+])('a call that %s after the request has timed out changes nothing about its answer', async (_how, end) => {
+  await using hasty = await startGateway({ requestMs: 50 })
+  const thrown: unknown[] = []
+  const note = (err: unknown): void => void thrown.push(err)
+  process.on('unhandledRejection', note)
+  let release: () => void = () => undefined
+  const released = new Promise<void>((resolve) => (release = resolve))
+  hasty.fakes.instead.set('policy.entities.create', () => released.then(end))
+  const body = { name: 'a', encryptionRequired: true }
+  const { status, headers } = await hasty.ask(`${M}/services`, { method: 'POST', token: ADMIN, body })
+  expect([status, headers['retry-after']]).toEqual([503, '1'])
+  release()
+  await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  process.off('unhandledRejection', note)
+  expect(thrown).toEqual([])
+})

@@ -233,7 +233,9 @@ function settle(
 ): Response | Promise<Response> {
   if (!(answer instanceof Promise)) return answer
   return new Promise((resolve) => {
+    let isLate = false
     const timer = setTimeout(() => {
+      isLate = true
       const late = new Fault('TIMEOUT')
       ask.giveUp(late)
       if (!ask.outgoing.headersSent) resolve(refused(ask, late))
@@ -245,7 +247,7 @@ function settle(
       },
       (err: unknown) => {
         clearTimeout(timer)
-        resolve(refused(ask, err))
+        if (!isLate) resolve(refused(ask, err)) // else the refusal may be sent: nothing can be set on it any more
       },
     )
   })
