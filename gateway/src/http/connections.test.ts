@@ -27,7 +27,7 @@ const secured = async (socket: Socket): Promise<TLSSocket> => {
 const openTls = async (gateway: TestGateway): Promise<TLSSocket> => secured(await openTcp(gateway))
 const ended = (socket: Socket): Promise<unknown> => {
   socket.resume()
-  if (socket.destroyed) return Promise.resolve()
+  if (socket.destroyed || socket.readableEnded) return Promise.resolve()
   return new Promise((resolve) => socket.once('end', resolve).once('close', resolve))
 }
 const untilOpen = (count: number) =>
