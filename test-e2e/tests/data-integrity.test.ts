@@ -177,7 +177,6 @@ test('every copy and every reference that is broken is found, repaired, and then
     'session s-1 names apiSession ghost, which does not exist',
     'session s-2 names service ghost, which does not exist',
     'session s-3 is there, though no policy grants its access',
-    'session s-4 names servicePolicy ghost, which does not exist',
     `enrollment ${enrollmentOf(alice)} names identity ghost, which does not exist`,
     `servicePolicy ${policy} names identity ghost, which does not exist`,
     `config ${config} names identity ghost, which does not exist`,

@@ -1,19 +1,12 @@
-import { session } from '@overlay/model'
 import {
   type Check,
-  changeOf,
-  columnsOf,
   copies,
   type Followed,
   type History,
   heard,
   type Names,
-  onlyRow,
-  type RowChange,
   references,
-  rowOf,
   type Source,
-  type Tx,
 } from '@overlay/platform'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
@@ -55,12 +48,6 @@ export function checksOf({ history, names, policy, sources, followed, log }: Che
       to: ['services'],
       repair: (tx, gone) => endSessions(tx, sql`service_id = any(${gone})`),
     }),
-    references(grounds, {
-      what: 'session',
-      from: sql`select id, policy as ref from session, unnest(service_policies) as policy`,
-      to: ['service-policies'],
-      repair: forgetPolicies,
-    }),
     accessCheck(history, policy, followed),
     references(grounds, {
       what: 'terminator',
@@ -76,19 +63,4 @@ export function checksOf({ history, names, policy, sources, followed, log }: Che
       repair: forgetServices,
     }),
   ]
-}
-
-/** Others may grant what they granted: whether any does is looked at by itself. */
-async function forgetPolicies(tx: Tx, gone: readonly string[]): Promise<RowChange[]> {
-  const { rows } = await tx.query(sql`
-    select ${columnsOf(session)} from session where service_policies && ${gone}::text[] order by id for update`)
-  const changes: RowChange[] = []
-  for (const before of rows) {
-    const left = (before.service_policies as string[]).filter((policy) => !gone.includes(policy))
-    const after = await tx.query(sql`
-      update session set service_policies = ${left} where id = ${before.id} returning ${columnsOf(session)}`)
-    const id = String(before.id)
-    changes.push(changeOf(session, id, rowOf(session, before), rowOf(session, onlyRow(after.rows))))
-  }
-  return changes
 }
