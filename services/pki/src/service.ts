@@ -8,6 +8,7 @@ import {
   type History,
   loadersOf,
   namesFrom,
+  notingDeletions,
   type Settled,
   type Source,
   type Viewer,
@@ -66,7 +67,12 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const ahead = { granted: openAhead(), ended: openAhead() }
   const names = namesFrom(options.viewers)
   const followed = {
-    identity: follow(history, sources.identity, identityEffects(grants, names, ahead), log),
+    identity: follow(
+      history,
+      sources.identity,
+      notingDeletions('identity', ['identities'], identityEffects(grants, names, ahead)),
+      log,
+    ),
     sessions: follow(history, sources.sessions, sessionsEffects(grants, names), log),
   }
   const renewing = startRenewing(options)

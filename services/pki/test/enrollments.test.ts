@@ -336,3 +336,30 @@ test('a refresh into the past, of nothing, or of a router is refused', async () 
   expect(await refresh('nothing')).toBe('NOT_FOUND')
   expect(await refresh(router.id)).toBe('COULD_NOT_VALIDATE')
 })
+
+test('an identity whose deletion is followed while an enrollment is made for it has none', async () => {
+  const identityId = known()
+  await pki.tell('identity', 'identities', identityId, { name: 'alice' })
+  const { db } = pki.history
+  const waiting = async (count: number): Promise<void> =>
+    expect
+      .poll(async () => {
+        const { rowCount } = await db.query(sql`
+          select from pg_stat_activity
+           where wait_event_type = 'Lock' and datname = current_database() and application_name = 'pki'`)
+        return rowCount
+      })
+      .toBe(count)
+  let creating: Promise<unknown> | undefined
+  await db.transaction(undefined, async (tx) => {
+    await tx.query(sql`select from stream for update`) // nobody commits a change
+    creating = create({ method: 'ott', identityId, expiresAt: inAnHour() })
+    await waiting(1)
+    await pki.note('identity', 'identities', identityId, null)
+    await waiting(2)
+  })
+  await creating
+  await expect
+    .poll(async () => (await pki.outstanding()).filter((row) => row.identityId === identityId))
+    .toEqual([])
+})

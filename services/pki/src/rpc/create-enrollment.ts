@@ -1,4 +1,4 @@
-import type { History, Names } from '@overlay/platform'
+import { type History, holdEntities, type Moment, momentOf, type Names } from '@overlay/platform'
 import { type Context, type EnrollmentWish, Fault, invalid, notFound, type Written } from '@overlay/rpc'
 import { noWish, type Objection, objectionTo } from '../domain/enrollment.js'
 import { findCa } from '../store/cas.js'
@@ -23,9 +23,9 @@ interface Body {
 /** An admin gives an identity another way in. */
 export async function createForIdentity(creating: Creating, body: Body, context: Context): Promise<Written> {
   const { method, identityId } = body
+  const moment = await momentOf(creating.history.db)
   const known = await creating.names('identities', [identityId], context)
-  if (!known.has(identityId))
-    throw notReferable({ field: 'identityId', reason: 'identity not found', value: identityId })
+  if (!known.has(identityId)) throw unknownIdentity(identityId)
   const wish = {
     ...noWish,
     method,
@@ -37,7 +37,7 @@ export async function createForIdentity(creating: Creating, body: Body, context:
   const objection = await objectionNow(creating, wish)
   if (objection)
     throw objection.field === 'username' && wish.username ? refused(objection) : notReferable(objection)
-  return store(creating, wish, context)
+  return store(creating, wish, moment, context)
 }
 
 /** Refuses what could not be granted later. */
@@ -81,10 +81,14 @@ export async function refresh(
 async function store(
   { history, grants }: Creating,
   wish: EnrollmentWish,
+  moment: Moment,
   context: Context,
 ): Promise<Written> {
   const made = await grants.made(wish)
+  const owner = new Map([['identities', new Set([wish.identityId])]])
   const { position } = await history.write(context, async (tx) => {
+    const deleted = await holdEntities(tx, owner, moment)
+    if (deleted.size > 0) throw unknownIdentity(wish.identityId)
     const changes = await insertEnrollments(tx, [made])
     if (changes.length === 0) throw exists(wish.method)
     return { result: made.id, changes }
@@ -104,6 +108,9 @@ const exists = (method: string): Fault =>
     reason: 'an enrollment of this method is outstanding already',
     value: method,
   })
+
+const unknownIdentity = (value: string): Fault =>
+  notReferable({ field: 'identityId', reason: 'identity not found', value })
 
 const refused = ({ field, reason, value }: Objection): Fault => invalid(field, reason, value)
 
