@@ -183,6 +183,31 @@ test('who is known by a claim logs in with every certificate that makes it', asy
   await expect(enroll(renewed)).rejects.toMatchObject({ code: 'CERT_IN_USE' })
 })
 
+test('an identity is known to the authority that vouched for it first, and to no other', async () => {
+  const [first, other] = [await newCa(claim), await newCa(claim)]
+  const enrolled = `robot${++count}`
+  await enroll(await first.leaf(`dev-${enrolled}.x`))
+  await expect(logIn(await other.leaf(`dev-${enrolled}.x`))).rejects.toMatchObject(refused)
+
+  const externalId = `made${++count}`
+  const id = await person()
+  const patch = (value: string) =>
+    one.entities.update(
+      { ref: { kind: 'identities', id }, json: bytes({ externalId: value }), mask: ['externalId'] },
+      system(),
+    )
+  await patch(externalId)
+  const of = (ca: typeof first) => ca.leaf(`dev-${externalId}.x`)
+  await logIn(await of(first))
+  await expect(logIn(await of(other))).rejects.toMatchObject(refused)
+  await patch('')
+  await patch(externalId) // an admin may let another one in
+  await logIn(await of(other))
+  await expect(logIn(await of(first))).rejects.toMatchObject(refused)
+  await tell(other.id, null) // and so may who takes the authority away
+  await logIn(await of(first))
+})
+
 test('a claim decides alone: a certificate that makes it for nobody does not log in by itself', async () => {
   const ca = await newCa(claim)
   const leaf = await ca.leaf('dev-stranger.first')

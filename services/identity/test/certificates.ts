@@ -4,20 +4,36 @@ import {
   BasicConstraintsExtension,
   cryptoProvider,
   type Extension,
+  X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509'
 
-export { ExtendedKeyUsageExtension, SubjectAlternativeNameExtension } from '@peculiar/x509'
+export {
+  ExtendedKeyUsageExtension,
+  Extension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+} from '@peculiar/x509'
 
 cryptoProvider.set(webcrypto)
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+
+/** Keys and signatures of RSA, of any strength. */
+export const rsa = (modulusLength: number, hash = 'SHA-256') => ({
+  name: 'RSASSA-PKCS1-v1_5',
+  modulusLength,
+  publicExponent: new Uint8Array([1, 0, 1]),
+  hash,
+})
 const hour = 3_600_000
 
 /** Somebody with a key and a certificate for it. */
 export interface Holder {
   readonly certificate: NodeCertificate
   readonly keys: webcrypto.CryptoKeyPair
+  readonly algorithm: typeof algorithm | ReturnType<typeof rsa>
 }
 
 export interface Profile {
@@ -28,6 +44,11 @@ export interface Profile {
   readonly from?: Date
   readonly to?: Date
   readonly extensions?: readonly Extension[]
+  readonly algorithm?: Holder['algorithm']
+  /** Of somebody who has another certificate, too. */
+  readonly keys?: webcrypto.CryptoKeyPair
+  /** In place of a common name alone. */
+  readonly subject?: string
 }
 
 /** A real certificate. Valid for an hour around now unless told otherwise. */
@@ -39,22 +60,23 @@ export async function certify({
   from,
   to,
   extensions = [],
+  algorithm: kind = algorithm,
+  subject = `CN=${name}`,
+  keys: given,
 }: Profile): Promise<Holder> {
-  const keys = (await webcrypto.subtle.generateKey(algorithm, true, [
-    'sign',
-    'verify',
-  ])) as webcrypto.CryptoKeyPair
+  const keys =
+    given ?? ((await webcrypto.subtle.generateKey(kind, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair)
   const made = await X509CertificateGenerator.create({
-    subject: `CN=${name}`,
-    issuer: issuer ? issuer.certificate.subject : `CN=${name}`,
+    subject,
+    issuer: issuer ? new X509Certificate(issuer.certificate.raw).subjectName : subject,
     notBefore: from ?? new Date(Date.now() - hour),
     notAfter: to ?? new Date(Date.now() + hour),
     publicKey: keys.publicKey,
     signingKey: (issuer ?? { keys }).keys.privateKey,
-    signingAlgorithm: algorithm,
+    signingAlgorithm: (issuer ?? { algorithm: kind }).algorithm,
     extensions: [...(ca ? [new BasicConstraintsExtension(true, pathLength, true)] : []), ...extensions],
   })
-  return { certificate: new NodeCertificate(Buffer.from(made.rawData)), keys }
+  return { certificate: new NodeCertificate(Buffer.from(made.rawData)), keys, algorithm: kind }
 }
 
 export const authority = (name: string, issuer?: Holder, more: Partial<Profile> = {}): Promise<Holder> =>

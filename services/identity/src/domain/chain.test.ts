@@ -1,7 +1,19 @@
+import { encode, objectId, sequence, tag, text } from '@overlay/x509'
 import { beforeAll, expect, test } from 'vitest'
-import { authority, certify, type Holder } from '../../test/certificates.js'
+import {
+  authority,
+  certify,
+  ExtendedKeyUsageExtension,
+  Extension,
+  type Holder,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  type Profile,
+  rsa,
+  SubjectAlternativeNameExtension,
+} from '../../test/certificates.js'
 import { chainOf, fingerprintOf, hasBegun, isWithin } from './chain.js'
-import { pathLengthOf } from './path-length.js'
+import { isSoundlySigned, linkOf, pathLengthOf } from './link-rules.js'
 
 const hour = 3_600_000
 const now = new Date()
@@ -81,10 +93,129 @@ test('a chain that is too long is none', async () => {
 })
 test('a path length is read from the certificate', async () => {
   const limited = await authority('limited', undefined, { pathLength: 3 })
-  expect(pathLengthOf(limited.certificate.raw)).toBe(3)
-  expect(pathLengthOf(root.certificate.raw)).toBeUndefined()
-  expect(pathLengthOf(leaf.certificate.raw)).toBeUndefined()
+  expect(pathLengthOf(linkOf(limited.certificate, false))).toBe(3)
+  expect(pathLengthOf(linkOf(root.certificate, false))).toBeUndefined()
+  expect(pathLengthOf(linkOf(leaf.certificate, true))).toBeUndefined()
 })
 test('a fingerprint is lower-case hex without colons', () => {
   expect(fingerprintOf(leaf.certificate)).toMatch(/^[0-9a-f]{40}$/)
+})
+
+const purpose = { client: '1.3.6.1.5.5.7.3.2', server: '1.3.6.1.5.5.7.3.1', mail: '1.3.6.1.5.5.7.3.4' }
+const forPurpose = (...ids: string[]) => new ExtendedKeyUsageExtension(ids, true)
+const unknown = (critical: boolean) => new Extension('1.2.3.4.5.6', critical, Buffer.from('0500', 'hex'))
+const { digitalSignature, keyEncipherment, keyCertSign } = KeyUsageFlags
+
+/** Whether a leaf below an authority below the root is trusted. */
+async function isTrusted(above: Partial<Profile>, below: Partial<Profile> = {}): Promise<boolean> {
+  const between = await authority('between', root, above)
+  const client = await certify({ name: 'client', issuer: between, ...below })
+  return lengthOf([client, between], [root]) === 3
+}
+
+test.each<[string, boolean, Partial<Profile>, Partial<Profile>]>([
+  ['an unknown extension that is not critical', true, { extensions: [unknown(false)] }, {}],
+  ['an unknown critical extension of an authority', false, { extensions: [unknown(true)] }, {}],
+  ['an unknown critical extension of a leaf', false, {}, { extensions: [unknown(true)] }],
+  ['an authority for clients', true, { extensions: [forPurpose(purpose.client, purpose.mail)] }, {}],
+  ['an authority for any purpose', true, { extensions: [forPurpose('2.5.29.37.0')] }, {}],
+  ['an authority for mail only', false, { extensions: [forPurpose(purpose.mail)] }, {}],
+  ['a leaf for servers only', false, {}, { extensions: [forPurpose(purpose.server)] }],
+  [
+    'an authority that signs certificates',
+    true,
+    { extensions: [new KeyUsagesExtension(keyCertSign, true)] },
+    {},
+  ],
+  [
+    'an authority that only signs data',
+    false,
+    { extensions: [new KeyUsagesExtension(digitalSignature, true)] },
+    {},
+  ],
+  ['a leaf that signs', true, {}, { extensions: [new KeyUsagesExtension(digitalSignature, true)] }],
+  [
+    'a leaf that only enciphers keys',
+    false,
+    {},
+    { extensions: [new KeyUsagesExtension(keyEncipherment, true)] },
+  ],
+  ['RSA of 2048 bits throughout', true, { algorithm: rsa(2048) }, { algorithm: rsa(2048) }],
+  ['an RSA authority of 1024 bits', false, { algorithm: rsa(1024) }, {}],
+  ['an RSA leaf of 1024 bits', false, {}, { algorithm: rsa(1024) }],
+  ['an authority that signs with SHA-1', false, { algorithm: rsa(2048, 'SHA-1') }, {}],
+  ['the same extension twice', false, {}, { extensions: [unknown(false), unknown(false)] }],
+])('a chain with %s: trusted %s', async (_what, trusted, above, below) => {
+  expect(await isTrusted(above, below)).toBe(trusted)
+})
+
+test.each([
+  ['MD5', '1.2.840.113549.1.1.4', false],
+  ['SHA-1', '1.2.840.113549.1.1.5', false],
+  ['ECDSA with SHA-1', '1.2.840.10045.4.1', false],
+  ['RSA-PSS with its default, SHA-1', '1.2.840.113549.1.1.10', false],
+  ['SHA-256', '1.2.840.113549.1.1.11', true],
+])('a signature with %s is sound: %s', (_what, id, sound) => {
+  expect(
+    isSoundlySigned({ ...linkOf(leaf.certificate, true), signature: { id, parameters: undefined } }),
+  ).toBe(sound)
+})
+
+const base = (kind: number, content: string | Buffer): Buffer => sequence(encode(kind, Buffer.from(content)))
+const constrained = (list: number, ...bases: Buffer[]) => ({
+  extensions: [new Extension('2.5.29.30', true, sequence(encode(list, ...bases)))],
+})
+const permitted = (...bases: Buffer[]) => constrained(0xa0, ...bases)
+const excluded = (...bases: Buffer[]) => constrained(0xa1, ...bases)
+const organization = (name: string): Buffer =>
+  encode(tag.set, sequence(objectId('2.5.4.10'), text(name, tag.utf8String)))
+const directory = (name: string): Buffer => base(0xa4, sequence(organization(name)))
+const [mail, dns, uri, ip] = [0x81, 0x82, 0x86, 0x87]
+type Name = ConstructorParameters<typeof SubjectAlternativeNameExtension>[0]
+const named = (type: 'dns' | 'email' | 'url' | 'ip', value: string) => ({
+  extensions: [new SubjectAlternativeNameExtension([{ type, value }] as Name)],
+})
+const subnet = Buffer.from([10, 0, 0, 0, 255, 0, 0, 0])
+
+test.each<[string, boolean, Partial<Profile>, Partial<Profile>]>([
+  ['a host within', true, permitted(base(dns, 'only.example')), named('dns', 'a.only.example')],
+  ['a host in capitals', true, permitted(base(dns, 'only.example')), named('dns', 'A.ONLY.example')],
+  ['a host outside', false, permitted(base(dns, 'only.example')), named('dns', 'other.example')],
+  ['a host that only ends alike', false, permitted(base(dns, 'only.example')), named('dns', 'xonly.example')],
+  ['an excluded host', false, excluded(base(dns, 'bad.example')), named('dns', 'x.bad.example')],
+  ['a wildcard over an excluded host', false, excluded(base(dns, 'bad.example')), named('dns', '*.example')],
+  ['a host as common name outside', false, permitted(base(dns, 'only.example')), { name: 'other.example' }],
+  ['no name of the kind', true, permitted(base(dns, 'only.example')), { name: 'robot' }],
+  ['an address within', true, permitted(base(ip, subnet)), named('ip', '10.1.2.3')],
+  ['an address outside', false, permitted(base(ip, subnet)), named('ip', '11.1.2.3')],
+  ['an excluded address', false, excluded(base(ip, subnet)), named('ip', '10.1.2.3')],
+  ['an address of the other family', false, permitted(base(ip, subnet)), named('ip', '2001:db8::1')],
+  ['a mailbox within', true, permitted(base(mail, 'only.example')), named('email', 'a@only.example')],
+  ['a mailbox outside', false, permitted(base(mail, 'only.example')), named('email', 'a@x.only.example')],
+  ['another mailbox', false, permitted(base(mail, 'b@only.example')), named('email', 'a@only.example')],
+  ['a URI within', true, permitted(base(uri, '.example')), named('url', 'spiffe://only.example/a')],
+  ['a URI outside', false, permitted(base(uri, 'only.example')), named('url', 'spiffe://other.example/a')],
+  ['a URI without a host', false, permitted(base(uri, 'only.example')), named('url', 'urn:only.example')],
+  ['a subject within', true, permitted(directory('Only Org')), { subject: 'O=only  org, CN=x' }],
+  ['a subject outside', false, permitted(directory('Only Org')), { subject: 'O=Other Org, CN=x' }],
+  ['a constraint of an unknown kind', false, permitted(base(0x88, Buffer.from([0x2a]))), {}],
+  ['a constraint that is not one', false, permitted(Buffer.from([5, 0])), {}],
+])('under constraints of names, with %s: trusted %s', async (_what, trusted, above, below) => {
+  expect(await isTrusted(above, below)).toBe(trusted)
+})
+
+test('constraints hold for all certificates below, not only for the next', async () => {
+  const strict = await authority('strict', root, permitted(base(dns, 'only.example')))
+  const below = await authority('below', strict)
+  const good = await certify({ name: 'good', issuer: below, ...named('dns', 'a.only.example') })
+  const bad = await certify({ name: 'bad', issuer: below, ...named('dns', 'other.example') })
+  expect(lengthOf([good, below, strict], [root])).toBe(4)
+  expect(lengthOf([bad, below, strict], [root])).toBeUndefined()
+})
+
+test('another way to the trusted authority is tried where one breaks a rule', async () => {
+  const keyHolder = await authority('twin', root, { extensions: [forPurpose(purpose.mail)] })
+  const twin = await certify({ name: 'twin', ca: true, issuer: root, keys: keyHolder.keys })
+  const client = await certify({ name: 'client', issuer: twin })
+  expect(lengthOf([client, keyHolder, twin], [root])).toBe(3)
 })

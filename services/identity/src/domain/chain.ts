@@ -1,5 +1,7 @@
 import { createHash, type X509Certificate } from 'node:crypto'
-import { pathLengthOf } from './path-length.js'
+import { DerError, KeyError } from '@overlay/x509'
+import { isSoundlySigned, isUsable, type Link, linkOf, pathLengthOf } from './link-rules.js'
+import { isWithinConstraints } from './name-constraints.js'
 
 const mostPresented = 16
 const longest = 8
@@ -8,50 +10,74 @@ const mostSignatures = 32
 /**
  * The certificates from the client's leaf to one that is trusted, or nothing.
  * Any trusted certificate ends a chain, self-signed or not. The dates of the leaf are the auth policy's affair;
- * those of all others count here. What a certificate may be used for is not looked at.
+ * those of all others count here. Each link must be sound, and may be used for logins.
  */
 export function chainOf(
   presented: readonly X509Certificate[],
   trusted: readonly X509Certificate[],
   now: Date,
 ): readonly X509Certificate[] | undefined {
-  const [leaf, ...sent] = presented.slice(0, mostPresented)
+  const [first, ...sent] = presented.slice(0, mostPresented)
+  const leaf = first && soundLink(first, true)
   if (!leaf) return undefined
   let signatures = 0 // certificates that name each other in circles must not cost more than a few
 
   const issuedBy = (subject: X509Certificate, issuer: X509Certificate): boolean =>
     subject.checkIssued(issuer) && ++signatures <= mostSignatures && subject.verify(issuer.publicKey)
 
-  const extend = (chain: readonly X509Certificate[]): readonly X509Certificate[] | undefined => {
+  const extend = (chain: readonly Link[]): readonly Link[] | undefined => {
     const last = chain.at(-1)
-    if (!last || has(trusted, last)) return last && chain
-    if (chain.length >= longest) return undefined
-    const between = chain.length - 1
+    if (!last || has(trusted, last.certificate)) return last && chain
+    if (chain.length >= longest || !isSoundlySigned(last)) return undefined
     for (const issuer of [...trusted, ...sent]) {
-      if (has(chain, issuer) || !mayIssue(issuer, between, now) || !issuedBy(last, issuer)) continue
-      const whole = extend([...chain, issuer])
+      if (chain.some(({ certificate }) => certificate.raw.equals(issuer.raw))) continue
+      if (!issuer.ca || !isWithin(issuer, now) || !issuedBy(last.certificate, issuer)) continue
+      const link = soundLink(issuer, false)
+      const whole = link && mayVouchFor(link, chain) && extend([...chain, link])
       if (whole) return whole
     }
     return undefined
   }
-  return extend([leaf])
+  return extend([leaf])?.map(({ certificate }) => certificate)
 }
 
 const has = (list: readonly X509Certificate[], one: X509Certificate): boolean =>
   list.some(({ raw }) => raw.equals(one.raw))
 
-function mayIssue(authority: X509Certificate, between: number, now: Date): boolean {
-  return authority.ca && isWithin(authority, now) && between <= (pathLengthOf(authority.raw) ?? between)
+/** Of authorities, which come again with each login; a WeakMap, as they go when their owner drops them. */
+const known = new WeakMap<X509Certificate, Link | undefined>()
+
+function soundLink(certificate: X509Certificate, isLeaf: boolean): Link | undefined {
+  if (!isLeaf && known.has(certificate)) return known.get(certificate)
+  const link = unlessUnsound(() => {
+    const read = linkOf(certificate, isLeaf)
+    return isUsable(read) ? read : undefined
+  })
+  if (!isLeaf) known.set(certificate, link)
+  return link
+}
+
+const mayVouchFor = (authority: Link, below: readonly Link[]): boolean =>
+  unlessUnsound(() => {
+    const between = below.length - 1
+    return (
+      between <= (pathLengthOf(authority) ?? between) &&
+      below.every((link) => isWithinConstraints(authority, link))
+    )
+  }) === true
+
+/** Nothing, where a certificate cannot be read strictly or its key is weak. */
+function unlessUnsound<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (err) {
+    if (err instanceof DerError || err instanceof KeyError) return undefined
+    throw err
+  }
 }
 
 export const isWithin = (certificate: X509Certificate, now: Date): boolean =>
   hasBegun(certificate, now) && now <= new Date(certificate.validTo)
-
-const clientAuth = ['1.3.6.1.5.5.7.3.2', '2.5.29.37.0'] // or anything
-
-/** Whoever does not say what a certificate is for means everything. */
-export const isForClients = ({ keyUsage }: X509Certificate): boolean =>
-  keyUsage === undefined || clientAuth.some((purpose) => keyUsage.includes(purpose))
 
 export const hasBegun = ({ validFrom }: X509Certificate, now: Date): boolean => now >= new Date(validFrom)
 

@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto'
 import { Fault } from '@overlay/rpc'
-import { fingerprintOf, isForClients, isWithin } from '../domain/chain.js'
+import { fingerprintOf, isWithin } from '../domain/chain.js'
 import type { NewAuthenticator } from '../store/authenticator-rows.js'
 import type { KnownCa } from '../store/known-cas.js'
 import type { Authorities } from './authorities.js'
@@ -40,7 +40,6 @@ export function vouchedFor(
   const verified = cas.filter(({ isVerified }) => isVerified)
   const vouched = authorities.vouching(verified, presented, now)
   const [leaf] = presented
-  if (!leaf || !vouched || !isWithin(leaf, now) || !vouched.chain.every(isForClients))
-    throw new Fault('CERT_FAILED_VALIDATION')
+  if (!leaf || !vouched || !isWithin(leaf, now)) throw new Fault('CERT_FAILED_VALIDATION')
   return { leaf, ca: vouched.ca }
 }

@@ -24,6 +24,7 @@ import sql from 'sql-template-tag'
 import { claimIn, commonNameOf } from '../domain/claims.js'
 import { formattedName, nextName } from '../domain/names.js'
 import { insertAuthenticator } from '../store/authenticator-rows.js'
+import { bindExternalId } from '../store/external-id-authorities.js'
 import type { KnownCa } from '../store/known-cas.js'
 import type { Authorities } from './authorities.js'
 import { certificateProof, vouchedFor } from './certificate-proof.js'
@@ -105,7 +106,11 @@ async function insert(tx: Tx, { id, ca, leaf, externalId }: Newcomer, name: stri
   })
   const { rows } = await tx.query(insertSql(identity, id, values, tags))
   const made = changeOf(identity, id, null, rowOf(identity, onlyRow(rows)))
-  if (externalId !== undefined) return [made]
+  if (externalId !== undefined) {
+    // the authority has gone meanwhile
+    if (!(await bindExternalId(tx, id, externalId, ca.id))) throw new Fault('CERT_FAILED_VALIDATION')
+    return [made]
+  }
   const added = await insertAuthenticator(tx, {
     id: newId('short'),
     identityId: id,

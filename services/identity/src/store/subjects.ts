@@ -3,6 +3,7 @@ import sql, { type Sql } from 'sql-template-tag'
 import type { Demands } from '../domain/auth-queries.js'
 import type { Shut } from '../domain/disabled.js'
 import type { PasswordRules } from '../domain/passwords.js'
+import { authorityOfExternalId } from './external-id-authorities.js'
 
 /** An identity with the rules of its auth policy. */
 export interface Person extends Shut {
@@ -36,6 +37,8 @@ export interface Subject extends Person {
   readonly caId: string | null
   /** The authority that vouches in place of an authenticator. */
   readonly voucherId?: string
+  /** The external id for which no authority has vouched before. */
+  readonly unboundExternalId?: string
 }
 
 const person = sql`
@@ -86,25 +89,27 @@ const vouched = {
   hasFailed: false,
 } as const
 
-/** Whoever a certificate of the authority names. */
+/** The identity that a certificate of the authority names, unless another authority vouches for it. */
 export async function subjectByExternalId(
   db: Db,
   externalId: string,
   caId: string,
 ): Promise<Subject | undefined> {
   const found = await onePerson(db, sql`i.external_id = ${externalId}`, 'person-by-external-id')
-  return (
-    found && {
-      ...found,
-      ...vouched,
-      caId,
-      voucherId: caId,
-      username: null,
-      password: null,
-      certPem: null,
-      fingerprint: null,
-    }
-  )
+  if (!found) return undefined
+  const boundTo = await authorityOfExternalId(db, found.identityId, externalId)
+  if (boundTo !== undefined && boundTo !== caId) return undefined
+  return {
+    ...found,
+    ...vouched,
+    caId,
+    voucherId: caId,
+    username: null,
+    password: null,
+    certPem: null,
+    fingerprint: null,
+    ...(boundTo === undefined && { unboundExternalId: externalId }),
+  }
 }
 
 export const subjectById = (db: Db, authenticatorId: string): Promise<Subject | undefined> =>

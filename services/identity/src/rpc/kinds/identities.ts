@@ -4,6 +4,7 @@ import { Fault, invalid, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions, endSessionsOutside } from '../../store/api-sessions.js'
 import { removeAuthenticators } from '../../store/authenticator-rows.js'
+import { unbindExternalId } from '../../store/external-id-authorities.js'
 import { identityView, type Joined, joined, type Others } from './identity-view.js'
 
 /** What the original knows as the identity of a tunneling router. It comes and goes with the router. */
@@ -27,10 +28,12 @@ export const identities = (others: Others): Kind =>
         await policyExists(tx, authPolicyId)
         for (const change of await endSessionsOutside(tx, next.id, authPolicyId)) also(change)
       }
+      const externalId = next.externalId || null
+      if (externalId !== before.externalId) await unbindExternalId(tx, next.id)
       return {
         type: before.type,
         authPolicyId,
-        externalId: next.externalId || null,
+        externalId,
         enrollment: before.enrollment,
       }
     },

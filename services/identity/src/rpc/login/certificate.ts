@@ -1,6 +1,7 @@
 import { claimOf } from '@overlay/model'
 import { chainOf, fingerprintOf, hasBegun, isWithin } from '../../domain/chain.js'
 import { claimIn } from '../../domain/claims.js'
+import { bindExternalId } from '../../store/external-id-authorities.js'
 import { subjectByExternalId, subjectByFingerprint } from '../../store/subjects.js'
 import { about, type Login, type Step } from './login.js'
 import { identityIsEnabled, policyAllows, subjectIsKnown } from './steps.js'
@@ -49,6 +50,13 @@ const isWithinItsDates: Step = about(({ areExpiredCertsAllowed }, { certificates
     : 'certificate out of date'
 })
 
+/** Last, because it stays. differs: one authority vouches for an external id, the first that does. */
+const externalIdIsBound: Step = about(async ({ identityId, unboundExternalId, caId }, { history }) => {
+  if (unboundExternalId === undefined || caId === null) return undefined
+  const isBound = await bindExternalId(history.db, identityId, unboundExternalId, caId)
+  return isBound ? undefined : 'untrusted certificate'
+})
+
 /** The order of checks. */
 export const certificate: readonly Step[] = [
   certificateIsPresented,
@@ -58,4 +66,5 @@ export const certificate: readonly Step[] = [
   identityIsEnabled,
   policyAllows(({ isCertAllowed }) => isCertAllowed),
   isWithinItsDates,
+  externalIdIsBound,
 ]

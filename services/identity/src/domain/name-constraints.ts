@@ -1,0 +1,170 @@
+import { isIP } from 'node:net'
+import {
+  contentOf,
+  type Element,
+  type Extension,
+  elementsIn,
+  encode,
+  objectIdIn,
+  onlyElement,
+  partsOf,
+  tag,
+} from '@overlay/x509'
+import { extensionIds, extensionOf, type Link } from './link-rules.js'
+
+/** Kinds of names that can be constrained, by their tags. */
+const kind = { email: 0x81, dns: 0x82, directory: 0xa4, uri: 0x86, ip: 0x87 } as const
+const kinds: readonly number[] = Object.values(kind)
+
+const EMAIL_ATTRIBUTE = '1.2.840.113549.1.9.1'
+const COMMON_NAME = '2.5.4.3'
+
+/**
+ * Whether the names of a certificate are within the constraints of an authority above it. Constraints of kinds that
+ * are not understood here hold for nobody: the chain is refused.
+ */
+export function isWithinConstraints(authority: Link, below: Link): boolean {
+  const value = extensionOf(authority.extensions, extensionIds.nameConstraints)
+  if (!value) return true
+  const { permitted, excluded } = constraintsIn(value)
+  if ([...permitted, ...excluded].some((base) => base === undefined || !kinds.includes(base.tag)))
+    return false
+  return namesOf(below).every((name) => {
+    const alike = permitted.flatMap((base) => (base?.tag === name.tag ? base : []))
+    return (
+      (alike.length === 0 || alike.some((base) => matches(name, base))) &&
+      !excluded.some((base) => base?.tag === name.tag && matches(name, base, true))
+    )
+  })
+}
+
+interface Constraints {
+  readonly permitted: readonly (Element | undefined)[]
+  readonly excluded: readonly (Element | undefined)[]
+}
+
+function constraintsIn(value: Buffer): Constraints {
+  const lists = partsOf(onlyElement(value))
+  const basesIn = (wanted: number) =>
+    lists.filter((list) => list.tag === wanted).flatMap((list) => elementsIn(list.content).map(baseOf))
+  return { permitted: basesIn(0xa0), excluded: basesIn(0xa1) }
+}
+
+/** A minimum or maximum is of no profile: undefined. */
+function baseOf(subtree: Element): Element | undefined {
+  const [base, ...limits] = partsOf(subtree)
+  return limits.length === 0 ? base : undefined
+}
+
+/** The alternative names, and those in the subject: all of it, mail addresses, and a host as common name. */
+function namesOf({ subject, extensions, isLeaf }: Link): readonly Element[] {
+  const alternative = altNamesIn(extensions)
+  const attributes = partsOf(onlyElement(subject)).flatMap(attributesOf)
+  const mails = attributes.filter(({ type }) => type === EMAIL_ATTRIBUTE)
+  const hasHosts = alternative.some((name) => name.tag === kind.dns)
+  const hosts =
+    isLeaf && !hasHosts ? attributes.filter(({ type, text }) => type === COMMON_NAME && isHost(text)) : []
+  return [
+    ...alternative,
+    ...(attributes.length > 0 ? [onlyElement(encode(kind.directory, subject))] : []),
+    ...mails.map(({ text }) => onlyElement(encode(kind.email, Buffer.from(text)))),
+    ...hosts.map(({ text }) => onlyElement(encode(kind.dns, Buffer.from(text)))),
+  ]
+}
+
+const altNamesIn = (extensions: readonly Extension[]): readonly Element[] => {
+  const value = extensionOf(extensions, extensionIds.altNames)
+  return value ? partsOf(onlyElement(value)) : []
+}
+
+const isHost = (text: string): boolean => /^[\w*-]+(\.[\w-]+)+\.?$/.test(text)
+
+interface Attribute {
+  readonly type: string
+  readonly text: string
+}
+
+const attributesOf = (part: Element): readonly Attribute[] =>
+  partsOf(part, tag.set).map((attribute) => {
+    const [type, value] = partsOf(attribute)
+    return { type: objectIdIn(type), text: value?.content.toString() ?? '' }
+  })
+
+/** `isExcluding`: in doubt a name matches, else it does not. */
+function matches(name: Element, base: Element, isExcluding = false): boolean {
+  const [text, limit] = [name, base].map(({ content }) => content.toString('latin1')) as [string, string]
+  switch (name.tag) {
+    case kind.dns:
+      return isHostWithin(text, limit, isExcluding)
+    case kind.email:
+      return isMailWithin(text, limit)
+    case kind.uri:
+      return isUriWithin(text, limit, isExcluding)
+    case kind.ip:
+      return isAddressWithin(name.content, base.content)
+    default:
+      return isDirectoryWithin(name, base)
+  }
+}
+
+const plain = (host: string): string => host.toLowerCase().replace(/\.$/, '')
+
+/** An empty limit is everything; one with a dot in front is what is below it. */
+function isHostWithin(host: string, limit: string, isExcluding = false): boolean {
+  const [name, within] = [plain(host), plain(limit)]
+  if (within === '') return true
+  const [bare, below] = within.startsWith('.') ? [within.slice(1), within] : [within, `.${within}`]
+  if (name.endsWith(below) || (name === bare && !within.startsWith('.'))) return true
+  return isExcluding && name.startsWith('*.') && `.${bare}`.endsWith(name.slice(1))
+}
+
+/** A limit is one mailbox, all of one host, or all of the hosts below one. */
+function isMailWithin(mail: string, limit: string): boolean {
+  const at = mail.lastIndexOf('@')
+  const host = plain(mail.slice(at + 1))
+  if (limit.includes('@')) {
+    const limitAt = limit.lastIndexOf('@')
+    return mail.slice(0, at) === limit.slice(0, limitAt) && host === plain(limit.slice(limitAt + 1))
+  }
+  return isOneHost(host, limit)
+}
+
+/** wire: as in RFC 5280, a host limits to itself alone unless a dot stands in front of it. */
+const isOneHost = (host: string, limit: string): boolean =>
+  limit === '' || (limit.startsWith('.') ? host.endsWith(plain(limit)) : host === plain(limit))
+
+/** Without a host, or with an address, it is within nothing. */
+function isUriWithin(uri: string, limit: string, isExcluding: boolean): boolean {
+  const [, host = ''] = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#:]*)/i.exec(uri) ?? []
+  if (host === '' || host.startsWith('[') || isIP(host) !== 0) return isExcluding
+  return isExcluding ? isHostWithin(host, limit, true) : isOneHost(plain(host), limit)
+}
+
+/** A limit is an address and a mask. IPv4 addresses in IPv6 count as what they are. */
+function isAddressWithin(address: Buffer, limit: Buffer): boolean {
+  const isMapped = address.length === 16 && address.subarray(0, 12).equals(mappedPrefix)
+  const bytes = isMapped && limit.length === 8 ? address.subarray(12) : address
+  if (limit.length !== 2 * bytes.length) return false
+  const mask = limit.subarray(bytes.length)
+  return bytes.every((byte, i) => ((byte ^ (limit[i] ?? 0)) & (mask[i] ?? 0)) === 0)
+}
+const mappedPrefix = Buffer.from('00000000000000000000ffff', 'hex')
+
+/** The limit is the beginning of the name. Case and white space do not count. */
+function isDirectoryWithin(name: Element, base: Element): boolean {
+  const [parts, limit] = [name, base].map(({ content }) => partsOf(onlyElement(content)).map(comparable)) as [
+    string[],
+    string[],
+  ]
+  return limit.every((part, i) => part === parts[i])
+}
+
+const comparable = (part: Element): string =>
+  elementsIn(contentOf(part, tag.set))
+    .map((attribute) => {
+      const [type, value] = partsOf(attribute)
+      const text = value?.content.toString().trim().replaceAll(/\s+/g, ' ').toLowerCase()
+      return `${objectIdIn(type)}=${text}`
+    })
+    .sort()
+    .join('+')
