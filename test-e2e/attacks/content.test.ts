@@ -154,3 +154,25 @@ test('rows that an endpoint fills with tags leave lists readable, and lists of l
   expect([status, body.meta.pagination]).toEqual([200, { limit: 500, offset: 0, totalCount: 70 }])
   expect((body.data as { id: string }[]).map(({ id }) => id)).toEqual(made)
 })
+
+test('no config type ends or stops policy, whatever its schema says', async () => {
+  const role = newName()
+  const serviceId = await serviceFor(role)
+  const alice = await member(role)
+  const running = () => [...network.processes.values()].map((one) => one.pid())
+  const before = running()
+  const type = (schema: object) =>
+    admin.create('config-types', { name: newName(), schema: { type: 'object', ...schema } })
+  const config = (configTypeId: string, data: object) =>
+    admin.call('POST', '/configs', { name: newName(), configTypeId, data })
+  const deep = JSON.parse(`${'{"a":'.repeat(150)}{}${'}'.repeat(150)}`) as object
+  for (const [schema, data] of [
+    [{ $async: true, required: ['x'] }, { y: 1 }],
+    [{ properties: { a: { pattern: '^(a+)+$' } } }, { a: `${'a'.repeat(1000)}!` }],
+    [{ properties: { a: { allOf: [{ $ref: '#' }, { $ref: '#' }] } } }, deep],
+    [{ allOf: [{ $ref: '#' }] }, { a: 1 }],
+  ] as const)
+    expect(await config(await type(schema), data)).toMatchObject({ status: 400 })
+  expect(await alice.call('POST', '/sessions', { serviceId, type: 'Dial' })).toMatchObject({ status: 201 })
+  expect(running()).toEqual(before)
+})

@@ -1,6 +1,16 @@
 import { Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { describe, expect, test } from 'vitest'
-import { Fault, type FaultCode, faults, goText, invalid, notFound, toFault, toStatus } from './fault.js'
+import {
+  Fault,
+  type FaultCause,
+  type FaultCode,
+  faults,
+  goText,
+  invalid,
+  notFound,
+  toFault,
+  toStatus,
+} from './fault.js'
 
 /** As it arrives at a client. */
 const sent = (err: unknown): Fault => toFault(toStatus(err) as ServiceError)
@@ -59,4 +69,11 @@ test.each<[unknown, string]>([
   [{ b: 1, a: { c: [] } }, 'map[a:map[c:[]] b:1]'],
 ])('Go prints %j as %s', (value, text) => {
   expect(goText(value)).toBe(text)
+})
+
+test('what was sent comes back in a field error, but not without limit', () => {
+  const long = 'x'.repeat(100_000)
+  const { detail } = sent(invalid(long, long, [long])) as { detail: FaultCause }
+  for (const text of Object.values(detail) as string[]) expect(text.length).toBeLessThan(5000)
+  expect(String(sent(new Fault('NOT_FOUND', long)).detail).length).toBeLessThan(5000)
 })

@@ -12,11 +12,11 @@ export {
 } from './context.js'
 export {
   asFault,
+  causeText,
   Fault,
   type FaultCause,
   type FaultCode,
   faults,
-  goText,
   goTime,
   invalid,
   notFound,

@@ -51,3 +51,111 @@ test.each([
 ])('no schema: %s', (_why, schema) => {
   expect(() => compileSchema(schema)).toThrow()
 })
+
+test('a schema that says it is asynchronous is checked at once, like any other', () => {
+  expect(compileSchema({ $async: true, type: 'object', required: ['x'] })({})?.field).toBe('(root)')
+})
+
+test('keywords that the drafts do not have are ignored, and so are ids below the root', () => {
+  const check = compileSchema({
+    $id: 'http://nowhere.example/root',
+    type: 'object',
+    nullable: true,
+    'x-form': { $ref: 'http://nowhere.example/other' },
+    definitions: { name: { $id: 'http://nowhere.example/name', type: 'string' } },
+    properties: { name: { $ref: 'http://nowhere.example/root#/definitions/name' } },
+  })
+  expect([check({ name: 'a' })?.field, check({ name: 1 })?.field, check(null)?.field]).toEqual([
+    undefined,
+    'name',
+    '(root)',
+  ])
+})
+
+const withPattern = (pattern: string) => compileSchema({ type: 'string', pattern })
+
+test.each([
+  ['[0-9]+(h|m|s|ms)', 'in 5s time', 'soon'],
+  ['^\\/[\\w\\-.]+\\/$', '/a-b.c/', '/a b/'],
+  ['^\\u0041\\d{2}$', 'A12', 'a12'],
+  ['^(?P<name>a+)$', 'aaa', 'b'],
+])('a pattern matches anywhere: %s', (pattern, good, bad) => {
+  const check = withPattern(pattern)
+  expect(check(good)).toBeUndefined()
+  expect(check(bad)).toMatchObject({ field: '(root)' })
+})
+
+test.each([
+  ['look-ahead', '(?=a)b'],
+  ['look-behind', '(?<!a)b'],
+  ['a back reference', '(a)\\1'],
+  ['an open group', '(('],
+  ['many characters', 'a'.repeat(1001)],
+  ['many repetitions', '(?:a{900}b){2}'],
+])(
+  'a pattern with %s makes no schema: what cannot be matched in linear time, or is large',
+  (_what, pattern) => {
+    expect(() => withPattern(pattern)).toThrow()
+    expect(() => compileSchema({ patternProperties: { [pattern]: { type: 'string' } } })).toThrow()
+  },
+)
+
+test('patterns take time that grows with the text, and not without end', () => {
+  const check = withPattern('^(a+)+$')
+  expect(check(`${'a'.repeat(100_000)}!`)?.reason).toContain('Does not match pattern')
+  expect(withPattern('^(?:x?){200}y$')('x'.repeat(250_000))?.reason).toContain('too large')
+})
+
+test('a set has each value once, however its members are ordered', () => {
+  const check = compileSchema({ type: 'array', uniqueItems: true })
+  expect(check([1, '1', { a: 1, b: 2 }, { a: 1 }, [1], null])).toBeUndefined()
+  expect(
+    check([
+      { a: 1, b: { c: 1, d: 2 } },
+      { b: { d: 2, c: 1 }, a: 1 },
+    ])?.reason,
+  ).toBe('(root) is invalid: (root): array items must be unique')
+  expect(check(Array.from({ length: 20_000 }, (_, n) => ({ n })))).toBeUndefined()
+})
+
+const nested = (depth: number): object => (depth === 0 ? {} : { x: nested(depth - 1) })
+const many = <T>(count: number, one: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => one(n))
+
+test('a schema may refer to itself, and is given up when that does not end', () => {
+  const tree = compileSchema({
+    type: 'object',
+    properties: { x: { anyOf: [{ type: 'number' }, { $ref: '#' }] } },
+  })
+  expect(tree(nested(150))).toBeUndefined()
+  expect(tree({ x: { x: 'text' } })?.field).toBe('x')
+  const twice = compileSchema({ properties: { x: { allOf: [{ $ref: '#' }, { $ref: '#' }] } } })
+  const forever = compileSchema({ type: 'object', allOf: [{ $ref: '#' }] })
+  for (const check of [twice, forever]) expect(check(nested(150))?.reason).toContain('too large')
+})
+
+test('alternatives within alternatives are given up when there are too many', () => {
+  const doubled = (n: number) => [{ $ref: `#/definitions/d${n}` }, { $ref: `#/definitions/d${n}` }]
+  const definitions = Object.fromEntries(
+    many(40, (n) => [`d${n + 1}`, { anyOf: doubled(n) }] as [string, object]),
+  )
+  const check = compileSchema({
+    definitions: { ...definitions, d0: { minimum: 5 } },
+    $ref: '#/definitions/d40',
+  })
+  expect(check(1)?.reason).toContain('too large')
+})
+
+test('many alternatives are tried for some values, and not for any number', () => {
+  const check = compileSchema({ items: { anyOf: many(300, (n) => ({ minimum: n + 10 })) } })
+  expect(check(many(1000, () => 400))).toBeUndefined()
+  expect(check(many(10_000, () => 400))?.reason).toContain('too large')
+})
+
+test.each([
+  ['members', { properties: Object.fromEntries(many(1000, (n) => [`p${n}`, { type: 'string' }])) }],
+  ['words', { required: many(2500, (n) => `p${n}`) }],
+  ['bytes', { properties: { a: { const: 'x'.repeat(70_000) } } }],
+  ['patterns', { allOf: many(30, (n) => ({ pattern: `^a{500}${n}$` })) }],
+])('a schema with too many %s is none', (_what, schema) => {
+  expect(() => compileSchema(schema)).toThrow(/more than|too large/)
+})

@@ -1,5 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import { modernSchema, type Schema } from './modern-schema.js'
+import { openPatterns } from './linear-pattern.js'
+import { isObject, modernSchema, type Schema } from './modern-schema.js'
+import { openMeter, TooManySteps } from './schema-meter.js'
 
 /** Why data does not fit its type. wire: only the first reason, in the words of the sources' validator. */
 export interface Misfit {
@@ -10,11 +12,19 @@ export interface Misfit {
 
 export type Check = (data: unknown) => Misfit | undefined
 
-/** Throws when the schema is none. Nothing that it names is fetched. Made once: it takes a hundred times as long as its use. */
+/** A stored schema may be larger: it was written when there was no limit. */
+const MOST_SCHEMA_BYTES = 64 * 1024
+
+/**
+ * Throws when the schema is none, or takes more than bounded time. Nothing that it names is fetched. Made once: it takes
+ * a hundred times as long as its use.
+ */
 export function compileSchema(schema: Schema): Check {
   const text = JSON.stringify(schema)
   const known = compiled.get(text)
   if (known) return known
+  if (Buffer.byteLength(text) > MOST_SCHEMA_BYTES)
+    throw new Error(`takes more than ${MOST_SCHEMA_BYTES} bytes`)
   const check = compile(schema)
   for (const oldest of compiled.keys()) if (compiled.size >= most) compiled.delete(oldest)
   compiled.set(text, check)
@@ -25,17 +35,46 @@ const compiled = new Map<string, Check>()
 const most = 200
 
 function compile(schema: Schema): Check {
+  const modern = modernSchema(schema)
+  const meter = openMeter(modern)
+  const patterns = openPatterns()
   // wire: an unknown keyword or format is ignored, and host names may be patterns
   const ajv = new Ajv({
     strict: false,
     validateFormats: false,
-    unicodeRegExp: false,
     verbose: true,
     logger: false,
+    inlineRefs: false,
+    code: { regExp: patterns.compile },
   })
-  const validate = ajv.compile(modernSchema(schema))
-  return (data) => misfitOf(validate, data)
+  ajv.removeKeyword('uniqueItems')
+  ajv.addKeyword({ keyword: 'uniqueItems', type: 'array', schemaType: 'boolean', validate: isSet })
+  const validate = ajv.compile(modern)
+  return (data) => {
+    patterns.reset()
+    try {
+      meter(data)
+      return misfitOf(validate, data)
+    } catch (err) {
+      if (err instanceof TooManySteps) return tooLarge
+      throw err
+    }
+  }
 }
+
+const tooLarge: Misfit = {
+  field: '(root)',
+  reason: '(root) is invalid: (root): the data is too large to be checked by the schema of its type',
+  value: '',
+}
+
+/** In one pass: the usual comparison of all pairs takes a minute for a large list. */
+function isSet(wanted: boolean, list: readonly unknown[]): boolean {
+  return !wanted || new Set(list.map((one) => JSON.stringify(one, sorted))).size === list.length
+}
+
+const sorted = (_name: string, value: unknown): unknown =>
+  isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value
 
 function misfitOf(validate: ValidateFunction, data: unknown): Misfit | undefined {
   if (validate(data)) return undefined
@@ -58,6 +97,7 @@ const messages: Readonly<Record<string, (params: Params, data: unknown) => strin
   maxLength: ({ limit }) => `String length must be less than or equal to ${limit}`,
   minItems: ({ limit }) => `Array must have at least ${limit} items`,
   maxItems: ({ limit }) => `Array must have at most ${limit} items`,
+  uniqueItems: () => 'array items must be unique',
   pattern: ({ pattern }) => `Does not match pattern '${pattern}'`,
   if: ({ failingKeyword }) =>
     `Must validate "${failingKeyword}" as "if" was ${failingKeyword === 'then' ? 'valid' : 'not valid'}`,

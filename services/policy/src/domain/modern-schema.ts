@@ -1,5 +1,22 @@
 export type Schema = Readonly<Record<string, unknown>>
 
+/** Keywords that say something about a value themselves. Others, which the sources' validator ignores, are left out. */
+const own = [
+  '$ref',
+  'const',
+  'enum',
+  'maxItems',
+  'maxLength',
+  'maxProperties',
+  'minItems',
+  'minLength',
+  'minProperties',
+  'multipleOf',
+  'pattern',
+  'required',
+  'type',
+  'uniqueItems',
+]
 const single = [
   'additionalItems',
   'additionalProperties',
@@ -16,14 +33,34 @@ const maps = ['$defs', 'definitions', 'dependencies', 'patternProperties', 'prop
 
 /**
  * A schema of draft 4, 6 or 7 in the words of draft 7. wire: one may mix them, as in the sources' validator; which
- * draft it says it is does not matter.
+ * draft it says it is does not matter. It has no ids, so that every reference starts at the root.
  */
 export function modernSchema(schema: Schema): Schema {
-  const { $schema: _draft, id, exclusiveMinimum, exclusiveMaximum, ...rest } = schema
-  const { minimum, maximum, ...others } = rest
+  const { $id, id } = schema
+  return modern(schema, typeof $id === 'string' ? $id : typeof id === 'string' ? id : '')
+}
+
+/** The schemas that a schema consists of. A dependency may be a list of names. */
+export function partsOf(schema: Schema): readonly unknown[] {
+  return Object.entries(schema).flatMap(([key, value]) => {
+    if (maps.includes(key) && isObject(value))
+      return Object.values(value).filter((one) => !Array.isArray(one))
+    if (lists.includes(key) && Array.isArray(value)) return value
+    return single.includes(key) ? [value] : []
+  })
+}
+
+function modern(schema: Schema, rootId: string): Schema {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, $ref } = schema
+  const members = Object.entries(schema).flatMap(([key, value]): [string, unknown][] => {
+    if (own.includes(key)) return [[key, value]]
+    return [...single, ...lists, ...maps].includes(key) ? [[key, below(key, value, rootId)]] : []
+  })
   return {
-    ...Object.fromEntries(Object.entries(others).map(([key, value]) => [key, below(key, value)])),
-    ...(typeof id === 'string' && rest.$id === undefined && { $id: id }),
+    ...Object.fromEntries(members),
+    ...(typeof $ref === 'string' && {
+      $ref: $ref.startsWith(`${rootId}#`) ? $ref.slice(rootId.length) : $ref,
+    }),
     ...limit('minimum', 'exclusiveMinimum', minimum, exclusiveMinimum),
     ...limit('maximum', 'exclusiveMaximum', maximum, exclusiveMaximum),
   }
@@ -38,17 +75,15 @@ function limit(name: string, exclusive: string, value: unknown, flag: unknown): 
   }
 }
 
-function below(key: string, value: unknown): unknown {
+function below(key: string, value: unknown, rootId: string): unknown {
+  /** A schema may be a boolean. */
+  const schemaOr = (one: unknown): unknown => (isObject(one) ? modern(one, rootId) : one)
   if (lists.includes(key) && Array.isArray(value)) return value.map(schemaOr)
   if (single.includes(key)) return schemaOr(value)
-  if (maps.includes(key) && isObject(value)) {
+  if (maps.includes(key) && isObject(value))
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, schemaOr(inner)]))
-  }
   return value
 }
 
-/** A schema may be a boolean, and a dependency a list of names. */
-const schemaOr = (value: unknown): unknown => (isObject(value) ? modernSchema(value) : value)
-
-const isObject = (value: unknown): value is Schema =>
+export const isObject = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

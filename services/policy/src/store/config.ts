@@ -2,7 +2,7 @@ import { type config, service } from '@overlay/model'
 import { changeOf, columnsOf, type Deleting, rowOf, type Seams, type Tx } from '@overlay/platform'
 import { Fault, invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { compileSchema } from '../domain/config-schema.js'
+import { type Check, compileSchema } from '../domain/config-schema.js'
 import type { Schema } from '../domain/modern-schema.js'
 
 export const configSeams: Seams<typeof config> = {
@@ -14,7 +14,7 @@ export const configSeams: Seams<typeof config> = {
     )
     const [type] = rows
     if (!type) throw invalid('type', 'invalid config type', configTypeId)
-    const misfit = type.schema && compileSchema(type.schema)(data)
+    const misfit = type.schema && checkOf(type.schema)(data)
     if (misfit) throw invalid(misfit.field, misfit.reason, misfit.value)
     return {}
   },
@@ -32,6 +32,15 @@ export const configSeams: Seams<typeof config> = {
       )
     await takeFromServices(tx, id, deleting)
   },
+}
+
+/** A type may have been stored when its schema had no limits. */
+function checkOf(schema: Schema): Check {
+  try {
+    return compileSchema(schema)
+  } catch (err) {
+    throw invalid('type', `the schema of the config type cannot be used: it ${(err as Error).message}`, '')
+  }
 }
 
 /** wire: this is no update of the services, their time of it stays. */
