@@ -27,6 +27,7 @@ import sql from 'sql-template-tag'
 import { checksOf } from './events/checks.js'
 import { identityEffects } from './events/identity.js'
 import { policyEffects } from './events/policy.js'
+import { headsOf } from './events/standing.js'
 import { startSweeping, withSweep } from './events/sweep.js'
 import { sessionCreator } from './rpc/create-session.js'
 import { entities } from './rpc/entities.js'
@@ -48,7 +49,8 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
 
   const access = remote(PolicyServiceService, policy.peers)
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
-  await using sweeping = startSweeping({ db, policy: access, names, log })
+  const heads = headsOf({ identity: identity.changes, policy: policy.changes })
+  await using sweeping = startSweeping({ db, policy: access, names, heads, log })
   await using identityFollowed = follow(history, identity.source, identityEffects(sweeping), log)
   await using policyFollowed = follow(
     history,
@@ -85,6 +87,7 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
     history,
     names,
     policy: access,
+    heads,
     sources: { policy: policy.source },
     followed,
     log,

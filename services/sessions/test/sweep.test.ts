@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Database, withLoaded } from '@overlay/platform'
-import type { Change, HeldAccess } from '@overlay/rpc'
+import type { Change, Context, HeldAccess, Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { identityEffects } from '../src/events/identity.js'
@@ -17,13 +17,16 @@ interface World {
   /** Policies that grant, by identity and service. */
   readonly granting: Map<string, string>
   readonly asked: string[]
+  readonly askedAt: Positions[]
+  heads: Positions
   /** Called with each question; may fail it. */
   onQuestion: (held: readonly HeldAccess[]) => Promise<void>
 }
 
 const sweptWith = (world: World) => ({
   policy: {
-    async findLost({ held }: { held: HeldAccess[] }) {
+    async findLost({ held }: { held: HeldAccess[] }, { positions }: Context) {
+      world.askedAt.push(positions)
       await world.onQuestion(held)
       world.asked.push(...held.map(({ identityId, serviceId }) => `${identityId} ${serviceId}`))
       const granting = held.map(({ identityId, serviceId }) =>
@@ -35,6 +38,7 @@ const sweptWith = (world: World) => ({
       policyIds: postureCheckIds.map((id) => `policy with ${id}`),
     }),
   },
+  heads: async () => world.heads,
   names: async (_kind: string, ids: readonly string[]) =>
     new Map(ids.filter((id) => id.startsWith('live')).map((id) => [id, id])),
 })
@@ -42,7 +46,10 @@ const sweptWith = (world: World) => ({
 async function startWorld(pageSize = 100) {
   const store = await startStore()
   const { db } = store.history
-  const world: World = { granting: new Map(), asked: [], onQuestion: async () => undefined }
+  const world: World = {
+    ...{ granting: new Map(), asked: [], askedAt: [], heads: {} },
+    onQuestion: async () => undefined,
+  }
   for (const schema of ['identity', 'policy'])
     await db.query(sql`insert into followed (schema, timeline, number) values (${schema}, ${timeline}, 1)`)
   const effects = {
@@ -206,6 +213,16 @@ test('a revocation that is recorded while policy answers is not taken for answer
   await started.sweep()
   await started.sweep()
   expect(await counts(db)).toEqual({})
+})
+
+test('policy is asked as of the heads, and where an owner does not answer as of what is followed', async () => {
+  await using started = await startWorld()
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
+  world.heads = { identity: upto(50) }
+  const policy = await started.change('policy', 'service-policies', 'p1')
+  await started.sweep()
+  expect(world.askedAt).toEqual([{ identity: upto(50), policy }])
 })
 
 test('a small scope waits for one page of a large one at most', async () => {

@@ -1,8 +1,15 @@
 import { type Check, type Followed, type History, soon } from '@overlay/platform'
-import type { Context, Finding } from '@overlay/rpc'
+import type { Finding } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions, nextSessions, sessionsById } from '../store/held-session.js'
-import { type AskPolicy, standingOf } from './standing.js'
+import { type AskPolicy, type Heads, lostOf } from './standing.js'
+
+export interface AccessDeps {
+  readonly history: History
+  readonly policy: Pick<AskPolicy, 'findLost'>
+  readonly heads: Heads
+  readonly followed: Followed
+}
 
 const AT_ONCE = 1000
 
@@ -10,11 +17,7 @@ const AT_ONCE = 1000
  * Sessions whose access exists no more. It locks nothing: what policy calls lost is asked again after all revocations
  * until then have taken effect.
  */
-export const accessCheck = (
-  history: History,
-  policy: Pick<AskPolicy, 'findLost'>,
-  followed: Followed,
-): Check =>
+export const accessCheck = ({ history, policy, heads, followed }: AccessDeps): Check =>
   async function* ({ fix, context }) {
     const { db } = history
     const owners = Object.values(followed)
@@ -23,11 +26,11 @@ export const accessCheck = (
       const sessions = await nextSessions(db, { kind: 'everything', id: '', sweptTo: last }, AT_ONCE)
       if (sessions.length === 0) return
       last = sessions.at(-1)?.id ?? last
-      const { lost: suspected } = await standingOf(policy, sessions, ours(context))
+      const suspected = await lostOf(policy, sessions, { ...context, positions: {} })
       if (suspected.length === 0) continue
       await settled()
       const left = await sessionsById(db, suspected)
-      const { lost } = await standingOf(policy, left, ours(context))
+      const lost = await lostOf(policy, left, { ...context, positions: await heads() })
       if (fix && lost.length > 0)
         await history.write(context, async (tx) => ({
           result: undefined,
@@ -38,6 +41,3 @@ export const accessCheck = (
   }
 
 const describe = (id: string): string => `session ${id} is there, though no policy grants its access`
-
-/** The question is the check's own: it names no positions. */
-const ours = (context: Context): Context => ({ ...context, positions: {} })

@@ -14,19 +14,28 @@ import { endSessions } from '../store/held-session.js'
 import { correctNames, forgetServices } from '../store/known-service.js'
 import { endTerminators } from '../store/terminator.js'
 import { accessCheck } from './access-check.js'
-import type { AskPolicy } from './standing.js'
+import type { AskPolicy, Heads } from './standing.js'
 
 export interface Checked {
   readonly history: History
   readonly names: Names
   readonly policy: AskPolicy
+  readonly heads: Heads
   readonly sources: { readonly policy: Source }
   readonly followed: Followed
   readonly log: Logger
 }
 
 /** What holds between this schema and others, besides what the database itself sees to. */
-export function checksOf({ history, names, policy, sources, followed, log }: Checked): readonly Check[] {
+export function checksOf({
+  history,
+  names,
+  policy,
+  heads,
+  sources,
+  followed,
+  log,
+}: Checked): readonly Check[] {
   const grounds = { history, names, followed }
   return [
     heard(followed),
@@ -48,7 +57,7 @@ export function checksOf({ history, names, policy, sources, followed, log }: Che
       to: ['services'],
       repair: (tx, gone) => endSessions(tx, sql`service_id = any(${gone})`),
     }),
-    accessCheck(history, policy, followed),
+    accessCheck({ history, policy, heads, followed }),
     references(grounds, {
       what: 'terminator',
       from: sql`select id, service_id as ref from terminator`,

@@ -1,6 +1,7 @@
 import type { Names } from '@overlay/platform'
 import {
   Access,
+  type ChangeServiceService,
   type Context,
   type Methods,
   ownContext,
@@ -17,7 +18,26 @@ export interface Standing {
   readonly moved: readonly { readonly id: string; readonly granting: string }[]
 }
 
-const PER_CALL = 2000
+/** The ends of the histories that access follows from, of the owners that answer. */
+export type Heads = () => Promise<Positions>
+
+type Owner = Pick<Methods<ChangeServiceService>, 'head'>
+
+export const headsOf =
+  (owners: Readonly<Record<string, Owner>>): Heads =>
+  async () => {
+    const context = ownContext(AbortSignal.timeout(HEAD_MS))
+    const asked = Object.entries(owners).map(async ([schema, owner]) => [
+      [schema, await owner.head({}, context)] as const,
+    ])
+    const answers = await Promise.allSettled(asked)
+    return Object.fromEntries(
+      answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : [])),
+    )
+  }
+
+const HEAD_MS = 1000
+const PER_CALL = 1000
 const NAMES_PER_CALL = 500
 const ASK_MS = 10_000
 
@@ -27,15 +47,39 @@ export const askingAt = (positions: Positions): Context => ({
   positions,
 })
 
-/** Asks policy about these sessions, as it sees them at the positions of the context or later. */
-export async function standingOf(
+/**
+ * Asks policy about these sessions, some at a time, as it sees them at the positions of the context or later. The next
+ * question is on its way while the caller uses an answer.
+ */
+export async function* standingsOf(
   policy: Pick<AskPolicy, 'findLost'>,
   sessions: readonly HeldSession[],
   context: Context,
-): Promise<Standing> {
+): AsyncGenerator<Standing> {
   const pages = pagesOf(sessions, PER_CALL)
-  const standings = await Promise.all(pages.map((page) => ask(policy, page, context)))
-  return { lost: standings.flatMap(({ lost }) => lost), moved: standings.flatMap(({ moved }) => moved) }
+  const askAbout = (place: number): Promise<Standing> | undefined => {
+    const page = pages[place]
+    const asked = page && ask(policy, page, context)
+    asked?.catch(() => undefined) // the caller may have failed by then
+    return asked
+  }
+  let next = askAbout(0)
+  for (let place = 1; next; place++) {
+    const standing = await next
+    next = askAbout(place)
+    yield standing
+  }
+}
+
+/** The sessions among these whose access exists no more. */
+export async function lostOf(
+  policy: Pick<AskPolicy, 'findLost'>,
+  sessions: readonly HeldSession[],
+  context: Context,
+): Promise<string[]> {
+  const all: string[] = []
+  for await (const { lost } of standingsOf(policy, sessions, context)) all.push(...lost)
+  return all
 }
 
 async function ask(

@@ -18,12 +18,13 @@ import {
   saveProgress,
   someLargeScope,
 } from '../store/revocation.js'
-import { type AskPolicy, askingAt, standingOf, withoutApiSession } from './standing.js'
+import { type AskPolicy, askingAt, type Heads, standingsOf, withoutApiSession } from './standing.js'
 
 export interface StepDeps {
   readonly db: Database
   readonly policy: AskPolicy
   readonly names: Names
+  readonly heads: Heads
   /** Sessions of one transaction. */
   readonly pageSize?: number
 }
@@ -113,11 +114,17 @@ async function withLiveApiSession(
   return sessions.filter(({ id }) => !over.has(id))
 }
 
-async function endLost(tx: Tx, { policy }: StepDeps, sessions: readonly HeldSession[]): Promise<void> {
+/**
+ * Policy is asked as of the heads: a session may have been authorized at a position beyond those that are followed
+ * here, which save changes without effect at leisure. An owner that does not answer delays no revocation.
+ */
+async function endLost(tx: Tx, { policy, heads }: StepDeps, sessions: readonly HeldSession[]): Promise<void> {
   if (sessions.length === 0) return
-  const { lost, moved } = await standingOf(policy, sessions, askingAt(await followedPositions(tx)))
-  await endManySessions(tx, lost)
-  await saveGrants(tx, moved)
+  const positions = { ...(await followedPositions(tx)), ...(await heads()) }
+  for await (const { lost, moved } of standingsOf(policy, sessions, askingAt(positions))) {
+    await endManySessions(tx, lost)
+    await saveGrants(tx, moved)
+  }
 }
 
 const endMany = (tx: Tx, sessions: readonly HeldSession[]): Promise<void> =>

@@ -1,15 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Database, type Following, metrics, type Names, repeating } from '@overlay/platform'
+import { type Following, metrics, repeating } from '@overlay/platform'
 import { Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { isPending, oldestPendingAge, pruneRevocations } from '../store/revocation.js'
-import type { AskPolicy } from './standing.js'
-import { sweepStep } from './sweep-step.js'
+import { type StepDeps, sweepStep } from './sweep-step.js'
 
-export interface SweepDeps {
-  readonly db: Database
-  readonly policy: AskPolicy
-  readonly names: Names
+export interface SweepDeps extends StepDeps {
   readonly log: Logger
 }
 
@@ -28,7 +24,8 @@ const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 2000
 
 /** Every replica sweeps what its followers record, and what another one has left behind. One page at a time. */
-export function startSweeping({ db, policy, names, log }: SweepDeps): Sweeping {
+export function startSweeping({ log, ...deps }: SweepDeps): Sweeping {
+  const { db } = deps
   const stop = new AbortController()
   const waiters = new Set<() => void>()
   let running: Promise<void> | undefined
@@ -40,7 +37,7 @@ export function startSweeping({ db, policy, names, log }: SweepDeps): Sweeping {
     while (isWanted && !stop.signal.aborted) {
       isWanted = false
       try {
-        while (!stop.signal.aborted && (await sweepStep({ db, policy, names }))) notify()
+        while (!stop.signal.aborted && (await sweepStep(deps))) notify()
         pause = FIRST_PAUSE_MS
       } catch (err) {
         if (pause === FIRST_PAUSE_MS) log.warn({ err }, 'sessions of revocations not checked')
