@@ -2,6 +2,7 @@ import { BlockList } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { Service } from '@overlay/model'
 import {
+  dropRights,
   guardProcess,
   mostSockets,
   openLog,
@@ -35,6 +36,8 @@ import { gatewaySettings, limits } from './settings.js'
 const settings = readSettings(gatewaySettings, process.env)
 const log = openLog('gateway', { level: settings.logLevel, format: settings.logFormat })
 guardProcess(log)
+const build = buildOf(fileURLToPath(import.meta.url))
+dropRights()
 
 const secret = { secret: settings.peerSecret }
 await using identity = connectPeers(settings.identityPeers, secret)
@@ -88,7 +91,7 @@ const app = mount(
     caches,
     own,
     address: settings.address,
-    build: buildOf(fileURLToPath(import.meta.url)),
+    build,
   }),
 )
 const key = await serverKey(services.pki, log)

@@ -1,28 +1,54 @@
-import { chown, readFile, stat } from 'node:fs/promises'
+import { chown, lchown, readdir, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-/** Who runs Postgres: ourselves, or nobody when we are root, because Postgres refuses to be root. */
+/** Whose rights a process has; empty: those of the launcher. */
 export interface Account {
   readonly uid?: number
   readonly gid?: number
 }
 
-/** @param data directory of a database that may be there already: then its owner goes on with it */
-export async function accountFor(data: string): Promise<Account> {
+/** Of the processes that root starts. Postgres has one of its own, which owns nothing but the database. */
+export interface Accounts {
+  readonly processes: Account
+  readonly database: Account
+}
+
+/** No user of Linux distributions, systemd or containers gets this id or the next by itself. */
+export const DEFAULT_UID = 61_000
+
+/** @param uid first of two ids; 0: only Postgres gives up the rights of root, because it must */
+export function accountsOf(uid: number): Accounts {
+  if (process.getuid?.() !== 0) return { processes: {}, database: {} }
+  const gid = uid || DEFAULT_UID
+  return { processes: uid === 0 ? {} : { uid, gid }, database: { uid: gid + 1, gid: gid + 1 } }
+}
+
+/** The owner of a database that is there already goes on with it; a new one is made for `account`. */
+export async function ownerOf(data: string, account: Account): Promise<Account> {
   if (process.getuid?.() !== 0) return {}
   const owner = await stat(data).catch(() => undefined)
-  if (owner && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid }
-  const users = await readFile('/etc/passwd', 'utf8')
-  const [, , uid, gid] =
-    users
-      .split('\n')
-      .find((line) => line.startsWith('nobody:'))
-      ?.split(':') ?? []
-  return { uid: Number(uid ?? 65534), gid: Number(gid ?? 65534) }
+  return owner && owner.uid !== 0 ? { uid: owner.uid, gid: owner.gid } : account
 }
 
 export async function give(path: string, { uid, gid }: Account): Promise<void> {
   if (uid !== undefined && gid !== undefined) await chown(path, uid, gid)
+}
+
+export async function giveAll(path: string, { uid, gid }: Account): Promise<void> {
+  if (uid === undefined || gid === undefined) return
+  for (const entry of await readdir(path, { recursive: true })) await lchown(join(path, entry), uid, gid)
+  await lchown(path, uid, gid)
+}
+
+/** An id that has a name, which initdb asks for, in the group of `account`. */
+export async function namedIn({ uid, gid }: Account): Promise<Account> {
+  if (uid === undefined || gid === undefined) return {}
+  const users = await readFile('/etc/passwd', 'utf8')
+  const nobody = users
+    .split('\n')
+    .find((line) => line.startsWith('nobody:'))
+    ?.split(':')[2]
+  return { uid: Number(nobody ?? 65_534), gid }
 }
 
 /** Whether `account` may pass through every directory down to `path`. */
@@ -35,6 +61,6 @@ export async function isReachable(path: string, { uid }: Account): Promise<boole
   }
 }
 
-/** Where programs may lie that `postgresAccount` must reach. */
+/** Where programs may lie that the account of Postgres must reach. */
 export const sharedCache = (home: string): string =>
   process.getuid?.() === 0 ? '/var/cache/overlay' : join(home, 'cache')

@@ -12,8 +12,9 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type Account, isReachable } from './account.js'
+import { type Account, type Accounts, accountsOf, DEFAULT_UID, isReachable } from './account.js'
 import { commandOf } from './command-of.js'
+import { makeRunDirectory, type RunDirectory } from './run-directory.js'
 import { type Service, services } from './schemas.js'
 
 /** What must stay the same from start to start, and secret. */
@@ -29,6 +30,8 @@ export interface Secrets {
 export interface Home {
   readonly directory: string
   readonly secrets: Secrets
+  readonly accounts: Accounts
+  readonly run: RunDirectory
   path(name: string): string
   /** For the owner of this home only. */
   write(name: string, text: string): Promise<void>
@@ -36,12 +39,13 @@ export interface Home {
 }
 
 /** Makes the state directory if it is missing, and keeps other launchers out of it. */
-export async function openHome(directory: string): Promise<Home> {
+export async function openHome(directory: string, accounts = accountsOf(DEFAULT_UID)): Promise<Home> {
   await mkdir(directory, { recursive: true })
   await chmod(directory, 0o700)
   const path = (name: string): string => join(directory, name)
   const lock = path('launcher.pid')
   await takeLock(lock, directory)
+  const unlock = (): Promise<void> => rm(lock, { force: true })
   const write = async (name: string, text: string): Promise<void> => {
     const unfinished = path(`${name}.unfinished`)
     await rm(unfinished, { force: true }) // the mode below is for new files only
@@ -54,23 +58,38 @@ export async function openHome(directory: string): Promise<Home> {
   const secrets = known === undefined ? newSecrets() : secretsIn(known)
   const text = `${JSON.stringify(secrets, null, 2)}\n`
   if (text !== known) await write('secrets.json', text)
-  return { directory, secrets, path, write, release: () => rm(lock, { force: true }) }
+  const run = await makeRunDirectory(directory, secrets.id, accounts.processes).catch(
+    async (err: unknown) => {
+      await unlock()
+      throw err
+    },
+  )
+  const release = async (): Promise<void> => {
+    await run.remove()
+    await unlock()
+  }
+  return { directory, secrets, accounts, run, path, write, release }
 }
 
 /**
- * Where the database of a home lies. Root's Postgres runs as nobody: where that account cannot pass through the
- * directories above the home, a link stands there, and the data lies with the system's.
+ * Where the database or the snapshots of a home lie. Started as root, another account owns them: where it cannot pass
+ * through the directories above the home, a link stands there, and the data lies with the system's.
  */
-export async function databaseDirectory(home: Home, account: Account): Promise<string> {
-  const own = home.path('postgres')
+export async function dataDirectory(
+  home: Pick<Home, 'directory' | 'path' | 'secrets'>,
+  name: 'postgres' | 'snapshots',
+  account: Account,
+): Promise<string> {
+  const own = home.path(name)
   const found = await lstat(own).catch(() => undefined)
   if (found?.isSymbolicLink()) return readlink(own)
   if (account.uid === undefined) return own
-  if (found || (await isReachable(dirname(home.directory), account))) {
+  if ((found && name === 'postgres') || (await isReachable(dirname(home.directory), account))) {
     await chmod(home.directory, 0o711) // may be passed through, not read
     return own
   }
-  const elsewhere = join('/var/lib/overlay', home.secrets.id)
+  if (found) return own // of an earlier version; its new owner cannot reach it
+  const elsewhere = join('/var/lib/overlay', home.secrets.id + (name === 'postgres' ? '' : `-${name}`))
   await mkdir(dirname(elsewhere), { recursive: true })
   await chmod(dirname(elsewhere), 0o755)
   await symlink(elsewhere, own)

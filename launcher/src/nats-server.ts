@@ -1,6 +1,6 @@
 import { access, constants, rm, writeFile } from 'node:fs/promises'
 import { delimiter, resolve } from 'node:path'
-import { type Account, give } from './account.js'
+import { type Account, give, isReachable } from './account.js'
 import { busLimits, busUrl, busUser } from './broker.js'
 import { type Running, startTied } from './tied-process.js'
 
@@ -13,12 +13,12 @@ export interface NatsServerOptions {
   readonly account?: Account
 }
 
-/** Path of the real server, when there is one on PATH. */
-export async function findNatsServer(): Promise<string | undefined> {
+/** Path of the real server, when there is one on PATH that the account can reach. */
+export async function findNatsServer(account: Account = {}): Promise<string | undefined> {
   for (const directory of (process.env.PATH ?? '').split(delimiter).filter(Boolean)) {
     const path = resolve(directory, 'nats-server')
     const found = await access(path, constants.X_OK).then(
-      () => true,
+      () => isReachable(path, account),
       () => false,
     )
     if (found) return path

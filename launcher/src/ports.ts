@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 
 // Below the ports that the system itself gives to outgoing connections: nobody takes one between choice and use.
@@ -21,6 +22,14 @@ export async function freePort(): Promise<number> {
     if (await isFree(port)) return port
     given.delete(port)
   }
+}
+
+/** Whether only root may listen there. */
+export async function isPrivileged({ port }: Address): Promise<boolean> {
+  const lowestFree = await readFile('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').catch(
+    () => '1024',
+  )
+  return port < Number(lowestFree)
 }
 
 function isFree(port: number): Promise<boolean> {

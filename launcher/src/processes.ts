@@ -1,4 +1,5 @@
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
+import type { Account } from './account.js'
 import { balancerAddress } from './balancer.js'
 import type { Secrets } from './home.js'
 import { freePort } from './ports.js'
@@ -27,21 +28,34 @@ export interface Plan {
   readonly scale: Scale
   readonly secrets: Secrets
   readonly natsUrl: string
+  readonly sockets: string // directory of the services' sockets
+  readonly snapshots: string
+  readonly account: Account
+  readonly isBalanced: boolean // a balancer listens where clients look for gateways
   urlOf(service: Service): string
 }
 
-/** Gives every process its ports and its environment. They keep them when they are started again. */
-export async function planInstances({ settings, scale, secrets, natsUrl, urlOf }: Plan): Promise<Instance[]> {
+/** Gives every process its addresses and its environment. They keep them when they are started again. */
+export async function planInstances({
+  settings,
+  scale,
+  secrets,
+  natsUrl,
+  sockets,
+  snapshots,
+  account,
+  isBalanced,
+  urlOf,
+}: Plan): Promise<Instance[]> {
   const places = await Promise.all(
     parts.flatMap((part) =>
       Array.from({ length: scale[part] }, async (_, at) => {
-        const behindBalancer = part !== 'gateway' || scale.gateway > 1
-        return {
-          part,
-          name: scale[part] > 1 ? `${part}-${at + 1}` : part,
-          ops: await loopback(),
-          listen: behindBalancer ? await loopback() : settings.listen,
+        const name = scale[part] > 1 ? `${part}-${at + 1}` : part
+        const listenOf = async (): Promise<string> => {
+          if (part !== 'gateway') return `unix:${join(sockets, `${name}.sock`)}`
+          return isBalanced ? loopback() : settings.listen
         }
+        return { part, name, ops: await loopback(), listen: await listenOf() }
       }),
     ),
   )
@@ -56,9 +70,13 @@ export async function planInstances({ settings, scale, secrets, natsUrl, urlOf }
     OVERLAY_ADDRESS: settings.address,
     OVERLAY_CTRL_ADDRESS: settings.ctrlAddress,
     OVERLAY_HOME: settings.home,
-    OVERLAY_SNAPSHOTS: resolve(settings.snapshots ?? join(settings.home, 'snapshots')),
+    OVERLAY_SNAPSHOTS: snapshots,
     OVERLAY_LOG_LEVEL: settings.logLevel,
     OVERLAY_LOG_FORMAT: settings.logFormat,
+    ...(account.uid !== undefined && {
+      OVERLAY_RUN_AS: `${account.uid}:${account.gid}`,
+      UV_USE_IO_URING: '0', // what was queued there before would keep root's rights
+    }),
   }
   return places.map(({ part, name, ops, listen }) => ({
     part,
@@ -72,7 +90,7 @@ export async function planInstances({ settings, scale, secrets, natsUrl, urlOf }
       ...(part === 'gateway'
         ? {
             OVERLAY_LISTEN: listen,
-            ...(scale.gateway > 1 && { OVERLAY_PROXY_PROTOCOL_FROM: balancerAddress }),
+            ...(isBalanced && { OVERLAY_PROXY_PROTOCOL_FROM: balancerAddress }),
           }
         : { OVERLAY_RPC_LISTEN: listen, DATABASE_URL: urlOf(part) }),
       ...((part === 'pki' || part === 'identity') && { OVERLAY_KEY_SECRET: secrets.keySecrets[part] }),

@@ -1,16 +1,18 @@
 import { rm } from 'node:fs/promises'
 import { splitAddress } from '@overlay/platform/settings'
+import { accountsOf } from './account.js'
 import { startBalancer } from './balancer.js'
 import { type Home, openHome } from './home.js'
 import { type Initialized, initialize } from './initialize.js'
 import { type Kept, keepRunning } from './keep-running.js'
 import { openLogFile } from './log-file.js'
 import { startNode, untilReady } from './node-process.js'
-import { whyNotFree } from './ports.js'
+import { isPrivileged, whyNotFree } from './ports.js'
 import { type Instance, planInstances, type Scale } from './processes.js'
 import { prepareAndMigrate, rolesIn, type Service } from './schemas.js'
 import { type OwnServer, ownBus, ownPostgres } from './servers.js'
 import { type LauncherSettings, logLimits } from './settings.js'
+import { snapshotsDirectory } from './snapshots.js'
 
 export { readLauncherSettings } from './settings.js'
 
@@ -53,7 +55,7 @@ async function start(
   const listen = splitAddress(settings.listen)
   const inTheWay = await whyNotFree(listen)
   if (inTheWay) throw new Error(`cannot listen at ${settings.listen} (${inTheWay}): set OVERLAY_ADDRESS`)
-  const home = await openHome(settings.home)
+  const home = await openHome(settings.home, accountsOf(settings.uid))
   stops.home.push(home.release)
 
   const own = async (stage: 'postgres' | 'bus', starting: Promise<OwnServer>): Promise<string> => {
@@ -80,10 +82,23 @@ async function start(
   await keepForOwner(home, initialized)
   say('keys, certificates, administrator')
 
-  const instances = await planInstances({ settings, scale, secrets: home.secrets, natsUrl, urlOf })
+  const { processes: account } = home.accounts
+  // an account that is not root may not listen at low ports: the launcher does, and the gateway behind it
+  const isBalanced = scale.gateway > 1 || (account.uid !== undefined && (await isPrivileged(listen)))
+  const instances = await planInstances({
+    settings,
+    scale,
+    secrets: home.secrets,
+    natsUrl,
+    sockets: home.run.rpc,
+    snapshots: await snapshotsDirectory(settings, home, say),
+    account,
+    isBalanced,
+    urlOf,
+  })
   const processes = await startProcesses(instances, settings, home, say, stops)
   const gateways = instances.filter(({ part }) => part === 'gateway').map(({ listen }) => listen)
-  if (gateways.length > 1) {
+  if (isBalanced) {
     const balancer = await startBalancer(listen, gateways.map(splitAddress))
     stops.balancer.push(async () => balancer[Symbol.asyncDispose]())
   }

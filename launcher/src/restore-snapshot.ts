@@ -8,6 +8,7 @@ import {
   unseal,
 } from '@overlay/platform'
 import { migrateTo, prepareSchemas } from '@overlay/platform/migrate'
+import { accountsOf } from './account.js'
 import { type Home, openHome } from './home.js'
 import { migrationsOf, rolesIn, services } from './schemas.js'
 import { ownPostgres } from './servers.js'
@@ -15,7 +16,7 @@ import { type LauncherSettings, logLimits } from './settings.js'
 
 /** Reads a snapshot into an empty database. All is looked at before anything is written. */
 export async function restoreSnapshot(
-  settings: Pick<LauncherSettings, 'databaseUrl' | 'home' | 'logMib' | 'logFiles'>,
+  settings: Pick<LauncherSettings, 'databaseUrl' | 'home' | 'logMib' | 'logFiles' | 'uid'>,
   directory: string,
   say: (line: string) => void,
 ): Promise<void> {
@@ -25,7 +26,7 @@ export async function restoreSnapshot(
   await checkContents(directory, manifest)
   say(`snapshot of ${manifest.madeAt}: whole`)
 
-  const home = await openHome(settings.home)
+  const home = await openHome(settings.home, accountsOf(settings.uid))
   try {
     await requireKeySecret(directory, manifest, home)
     const own =

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { chmod } from 'node:fs/promises'
+import { join } from 'node:path'
 import { withClient } from '@overlay/platform/migrate'
-import { accountFor, sharedCache } from './account.js'
+import { type Account, give, ownerOf, sharedCache } from './account.js'
 import { startBroker } from './broker.js'
-import { databaseDirectory, type Home } from './home.js'
+import { dataDirectory, type Home } from './home.js'
 import { keepRunning } from './keep-running.js'
 import type { LogLimits } from './log-file.js'
 import { findNatsServer, startNatsServer } from './nats-server.js'
@@ -23,16 +25,16 @@ export async function ownPostgres(
   logs: LogLimits,
   say: (line: string) => void,
 ): Promise<OwnServer> {
-  const account = await accountFor(home.path('postgres'))
-  const directory = await databaseDirectory(home, account)
+  const account = await ownerOf(home.path('postgres'), home.accounts.database)
+  const directory = await dataDirectory(home, 'postgres', account)
+  await admitToSocket(home, account)
   const binaries = await findPostgres(account, sharedCache(home.directory))
-  const port = await freePort()
   const start = () =>
     startPostgres({
       account,
       binaries: binaries.directory,
       directory,
-      port,
+      listen: home.run.postgres,
       password: home.secrets.postgresPassword,
       logs,
     })
@@ -44,16 +46,26 @@ export async function ownPostgres(
   })
   const url = new URL(first.url)
   url.pathname = database
-  return { url: url.href, about: `Postgres ${binaries.version} at port ${port}, data in ${directory}`, stop }
+  const about = `Postgres ${binaries.version}, socket in ${home.run.postgres}, data in ${directory}`
+  return { url: url.href, about, stop }
 }
 const database = 'overlay'
+
+/** Postgres makes its socket there, the processes may connect, and nobody else may do either. */
+async function admitToSocket({ run, accounts: { processes } }: Home, { uid, gid }: Account): Promise<void> {
+  if (uid === undefined) return
+  await give(run.postgres, { uid, gid: processes.gid ?? gid ?? 0 })
+  await chmod(run.postgres, 0o710)
+}
 
 export async function ownBus(home: Home, say: (line: string) => void): Promise<OwnServer> {
   const port = await freePort()
   const password = randomBytes(24).toString('base64url')
-  const path = await findNatsServer()
+  const account = home.accounts.processes
+  const path = await findNatsServer(account)
   if (path) {
-    const start = () => startNatsServer({ path, port, password, configFile: home.path('nats.conf') })
+    const configFile = join(home.run.path, 'nats.conf')
+    const start = () => startNatsServer({ path, port, password, configFile, account })
     const first = await start()
     return {
       url: first.url,

@@ -8,6 +8,7 @@ import {
   splitAddress,
   type Values,
 } from '@overlay/platform/settings'
+import { DEFAULT_UID } from './account.js'
 import type { LogLimits } from './log-file.js'
 import { projectRoot } from './project-root.js'
 
@@ -30,6 +31,11 @@ export const launcherSettings = {
       'Its password; generated if not set; read at the first start only',
       { min: 5 },
     ),
+  ),
+  uid: setting.number(
+    'OVERLAY_UID',
+    'Started as root: user and group id of the processes; Postgres gets the next one. 0: they stay root',
+    { min: 1, max: 2 ** 32 - 3, orZero: true, default: DEFAULT_UID },
   ),
   databaseUrl: setting.optional(
     setting.url('DATABASE_URL', 'Database, as its owner; if not set the launcher starts one', {

@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { accountFor, sharedCache } from './account.js'
+import { accountsOf, DEFAULT_UID, sharedCache } from './account.js'
 import { freePort } from './ports.js'
 import { startPostgres } from './postgres.js'
 import { findPostgres } from './postgres-binaries.js'
@@ -22,13 +22,13 @@ export async function testPostgres(password?: string): Promise<TestPostgres> {
   const given = process.env.OVERLAY_TEST_POSTGRES
   const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   const directory = join(home, 'postgres')
-  const account = await accountFor(directory)
+  const { database: account } = accountsOf(DEFAULT_UID)
   await chmod(home, 0o711)
   const binaries =
     given && !given.startsWith('postgres')
       ? given
       : (await findPostgres(account, sharedCache(home))).directory
-  const options = { account, binaries, directory, port: await freePort() }
+  const options = { account, binaries, directory, listen: await freePort() }
   const start = () => startPostgres({ ...options, ...(password !== undefined && { password }) })
   let server = await start()
   return {

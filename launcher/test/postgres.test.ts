@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { withClient } from '@overlay/platform/migrate'
 import { expect, onTestFinished, test } from 'vitest'
-import { accountFor, sharedCache } from '../src/account.js'
+import { accountsOf, DEFAULT_UID, give, sharedCache } from '../src/account.js'
 import { commandOf } from '../src/command-of.js'
 import { freePort } from '../src/ports.js'
 import { type PostgresOptions, startPostgres } from '../src/postgres.js'
@@ -84,6 +84,23 @@ test('ends when the launcher is killed, and can be started at once', async () =>
   expect(await commandOf(Number(pid))).toBe('')
 })
 
+test('listens at a socket alone where it is given a directory for it, whose name may have blanks', async () => {
+  const options = { ...(await place()), password: 'sesame' }
+  const sockets = await mkdtemp(join(tmpdir(), 'overlay % +'))
+  onTestFinished(() => rm(sockets, { recursive: true }))
+  await give(sockets, options.account)
+  const first = await startPostgres({ ...options, listen: sockets })
+  process.kill(first.pid, 'SIGKILL')
+  await first.ended
+  const server = await startPostgres({ ...options, listen: sockets })
+  onTestFinished(server.stop)
+  const listening = await withClient(server.url, async (client) => {
+    const { rows } = await client.query('show listen_addresses')
+    return rows
+  })
+  expect(listening).toEqual([{ listen_addresses: '' }])
+})
+
 test('says what is wrong when it cannot start', async () => {
   const options = await place()
   const first = await startPostgres(options)
@@ -97,12 +114,12 @@ async function place(): Promise<PostgresOptions> {
   onTestFinished(() => rm(home, { recursive: true }))
   await chmod(home, 0o711)
   const directory = join(home, 'postgres')
-  const account = await accountFor(directory)
+  const { database: account } = accountsOf(DEFAULT_UID)
   const binaries = await findPostgres(account, sharedCache(home))
   return {
     account,
     binaries: binaries.directory,
     directory,
-    port: await freePort(),
+    listen: await freePort(),
   }
 }

@@ -17,9 +17,9 @@ import { openLog } from './log.js'
 import type { Check } from './maintenance/check.js'
 import { maintenanceService } from './maintenance/maintenance-service.js'
 import { observeCall } from './metrics.js'
-import { untilMigrated } from './migrate.js'
+import { migrationsIn, untilMigrated } from './migrate.js'
 import { type Health, serveOps } from './ops.js'
-import { guardProcess, untilStopped } from './process.js'
+import { dropRights, guardProcess, untilStopped } from './process.js'
 import { startPruningAudit } from './prune-audit.js'
 import type { serviceSettings, Values } from './settings.js'
 import { remoteSource, type Source } from './source.js'
@@ -60,7 +60,9 @@ export async function runService(
   const { databaseUrl, opsListen, rpcListen, peerSecret: secret } = settings
   const log = openLog(schema, { level: settings.logLevel, format: settings.logFormat })
   guardProcess(log)
-  await untilMigrated(databaseUrl, schema, migrations, { log })
+  const known = await migrationsIn(migrations)
+  dropRights()
+  await untilMigrated(databaseUrl, schema, known, { log })
   await using bus = await openBus(settings.natsUrl, log)
   await using db = openDatabase(databaseUrl, schema)
   await using history = await openHistory(db, bus, log)

@@ -26,6 +26,14 @@ test('values are typed, defaults fill what is absent or empty, and nothing can b
   expect(Object.isFrozen(read)).toBe(true)
 })
 
+test('a service is reached at host:port or at a socket, its replicas at a list of them', () => {
+  const peers = setting.endpoints('PEERS', 'replicas')
+  for (const good of ['a:1', 'unix:/a b/c.sock', 'unix:/a,unix:/b', 'a:1, [::1]:2'])
+    expect(peers.parse(good)).toBe(good)
+  for (const bad of ['a', 'unix:a', 'unix:', 'unix:/a,', 'http://a:1'])
+    expect(() => peers.parse(bad), bad).toThrow(/must be/)
+})
+
 test('all problems are reported at once, secrets without their values', () => {
   const env = {
     REPLICAS: '12',
@@ -62,11 +70,6 @@ describe('an address', () => {
       expect(() => splitAddress(text)).toThrow('must be host:port')
     },
   )
-  test('a list of them is checked one by one', () => {
-    const peers = { peers: setting.addresses('PEERS', 'replicas') }
-    expect(readSettings(peers, { PEERS: 'a:1, b:2' })).toEqual({ peers: 'a:1, b:2' })
-    expect(() => readSettings(peers, { PEERS: 'a:1,b' })).toThrow('PEERS must be host:port')
-  })
 })
 
 test('the table has one row for a variable that several programs read', () => {

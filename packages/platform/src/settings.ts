@@ -110,10 +110,17 @@ export const setting = {
       return text
     }),
 
-  /** One or more addresses, separated by commas. */
-  addresses: (env: string, about: string, options: Options<string> = {}): Setting<string> =>
+  /** Of a service: `host:port`, or `unix:/path` on one machine. */
+  endpoint: (env: string, about: string, options: Options<string> = {}): Setting<string> =>
     declare(env, about, plain, options, (text) => {
-      for (const address of text.split(',')) splitAddress(address.trim())
+      checkEndpoint(text)
+      return text
+    }),
+
+  /** One or more endpoints, separated by commas. */
+  endpoints: (env: string, about: string, options: Options<string> = {}): Setting<string> =>
+    declare(env, about, plain, options, (text) => {
+      for (const endpoint of text.split(',')) checkEndpoint(endpoint.trim())
       return text
     }),
 
@@ -175,6 +182,17 @@ function declare<T>(
   }
 }
 
+function checkEndpoint(text: string): void {
+  if (text.startsWith('unix:')) {
+    if (!/^unix:\/[^,]+$/.test(text)) throw new Error('must be unix:/path, without a comma')
+  } else
+    try {
+      splitAddress(text)
+    } catch {
+      throw new Error('must be host:port or unix:/path')
+    }
+}
+
 export function splitAddress(address: string): { readonly host: string; readonly port: number } {
   const [, v6, name, digits] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s/]+)):(\d{1,5})$/i.exec(address) ?? []
   const host = v6 ?? name
@@ -221,7 +239,10 @@ export const serviceSettings = {
   databaseUrl: setting.url('DATABASE_URL', 'Database, with the role of the process', {
     schemes: ['postgres', 'postgresql'],
   }),
-  rpcListen: setting.address('OVERLAY_RPC_LISTEN', 'Where the other processes reach this one'),
+  rpcListen: setting.endpoint(
+    'OVERLAY_RPC_LISTEN',
+    'Where the other processes reach this one: `host:port`, or `unix:/path` on one machine',
+  ),
   snapshots: setting.text(
     'OVERLAY_SNAPSHOTS',
     'Directory of database snapshots, one and the same for all services',
@@ -242,7 +263,7 @@ export const ctrlAddressSetting = setting.address(
 
 /** Where the replicas of another service are. */
 export const peersSetting = (service: 'identity' | 'pki' | 'policy' | 'sessions'): Setting<string> =>
-  setting.addresses(
+  setting.endpoints(
     `OVERLAY_${service.toUpperCase()}_PEERS`,
     `Addresses of all replicas of ${service}, separated by commas`,
   )

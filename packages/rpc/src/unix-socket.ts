@@ -1,0 +1,27 @@
+import { lstat, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
+
+/** The path in an address `unix:/path`. */
+export const socketPathOf = (address: string): string | undefined => /^unix:(.*)$/.exec(address)?.[1]
+
+/** Removes the socket that a killed process has left. One on which somebody listens stays, and is an error. */
+export async function removeStaleSocket(path: string): Promise<void> {
+  const found = await lstat(path).catch((err: NodeJS.ErrnoException) => {
+    if (err.code !== 'ENOENT') throw err
+  })
+  if (!found) return
+  if (!found.isSocket()) throw new Error(`${path} is not a socket`)
+  if (await isListening(path)) throw new Error(`${path} is in use`)
+  await rm(path, { force: true })
+}
+
+const isListening = (path: string): Promise<boolean> =>
+  new Promise((resolve, reject) => {
+    const socket = connect(path, () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.on('error', (err: NodeJS.ErrnoException) =>
+      err.code === 'ECONNREFUSED' || err.code === 'ENOENT' ? resolve(false) : reject(err),
+    )
+  })
