@@ -77,6 +77,17 @@ test('a flood of wrong passwords for one name refuses no other name at the same 
   expect(statuses).toEqual([200, 200])
 })
 
+test('a flood of wrong passwords for ever new names refuses nobody who has logged in from the same address', async () => {
+  const { username } = await person()
+  using client = clientAt(0, attacker)
+  expect((await logIn(client, username)).status).toBe(200)
+  const statuses = await flooding(newName, async () => [
+    (await logIn(client, username)).status,
+    (await logIn(client, username)).status,
+  ])
+  expect(statuses).toEqual([200, 200])
+})
+
 test('whoever guesses a password is stopped at every gateway, and its owner is not', async () => {
   for (const username of [(await person()).username, 'admin']) {
     using guesser = clientAt(0, attacker)

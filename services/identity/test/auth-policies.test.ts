@@ -1,4 +1,5 @@
 import { noQuery } from '@overlay/platform'
+import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bytes, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
@@ -74,6 +75,35 @@ test('a policy that identities have, and the default one, cannot be deleted', as
   await expect(one.entities.delete({ kind, id: 'default' }, system())).rejects.toMatchObject(referenced)
   await one.entities.delete({ kind: 'identities', id: user }, system())
   await one.entities.delete({ kind, id }, system())
+})
+
+test('the default admin keeps an authenticator that its policy allows', async () => {
+  const { rows } = await one.db.query<{ id: string; authenticatorId: string }>(sql`
+    select i.id, a.id as "authenticatorId"
+      from identity i join authenticator a on a.identity_id = i.id where i.is_default_admin`)
+  const { id = '', authenticatorId = '' } = rows[0] ?? {}
+  const refused = { code: 'ENTITY_CAN_NOT_BE_UPDATED' }
+  const forbidding = { primary: { updb: { allowed: false } } }
+  await expect(patch('default', forbidding, 'primary.updb.allowed')).rejects.toMatchObject(refused)
+
+  const updb = { ...tree.primary.updb, allowed: false }
+  const without = await create({ name: 'no passwords', ...tree, primary: { ...tree.primary, updb } })
+  const move = (authPolicyId: string) =>
+    one.entities.update(
+      { ref: { kind: 'identities', id }, json: bytes({ authPolicyId }), mask: ['authPolicyId'] },
+      system(),
+    )
+  await expect(move(without.id)).rejects.toMatchObject(refused)
+  const allowing = await create({ name: 'passwords', ...tree })
+  await move(allowing.id)
+  await patch('default', forbidding, 'primary.updb.allowed') // no longer its policy
+  await expect(patch(allowing.id, forbidding, 'primary.updb.allowed')).rejects.toMatchObject(refused)
+  await expect(
+    one.identity.reEnrollAuthenticator(
+      { id: authenticatorId, expiresAtMs: Date.now() + 3_600_000 },
+      system(),
+    ),
+  ).rejects.toMatchObject({ code: 'ENTITY_CAN_NOT_BE_DELETED' })
 })
 
 test('filters name the leaves', async () => {

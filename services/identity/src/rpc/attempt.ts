@@ -35,7 +35,10 @@ export async function tryPassword(
   const attempt = { username, source: sourceOf(context.sourceAddress) }
   const atFirst = await admit(history, attempt)
   const subject = await find()
-  return hashing.inTurn(turnOf(context, username), async (compare, hasWaited) => {
+  const turn = turnOf(context, username)
+  // users of an address take turns with everything else that comes from it
+  const source = atFirst.isFamiliar ? `${turn.source} familiar` : turn.source
+  return hashing.inTurn({ ...turn, source }, async (compare, hasWaited) => {
     const tries = hasWaited ? await admit(history, attempt) : atFirst
     const reason = await judge(subject, await compare(subject?.password ?? null, password))
     if (reason !== undefined) await countRefusal(history, context, attempt, subject, reason)

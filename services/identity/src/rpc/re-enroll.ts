@@ -3,6 +3,7 @@ import { type EnrollmentWish, Fault, type IdentityServiceService, type Methods, 
 import sql from 'sql-template-tag'
 import { endSessions } from '../store/api-sessions.js'
 import { removeAuthenticators } from '../store/authenticator-rows.js'
+import { refuseShuttingOutWithout } from '../store/default-admin.js'
 import { changeIdentity } from '../store/identity-rows.js'
 import { subjectById } from '../store/subjects.js'
 import { wish } from './enrollment-wish.js'
@@ -22,6 +23,7 @@ export function reEnrollment(history: History, pki: Enrollments): ReEnroll {
     const wanted = wish({ identityId, expiresAtMs, ...sameSort(method, username, caId) })
     await pki.checkEnrollment(wanted, context)
     const { position } = await history.write(context, async (tx) => {
+      await refuseShuttingOutWithout(tx, identityId, id)
       const change = await changeIdentity(tx, identityId, sql`name = name`, { enrollmentWanted: wanted })
       const removed = await removeAuthenticators(tx, sql`id = ${id}`)
       if (!change || removed.length === 0) throw notFound('authenticator', id)

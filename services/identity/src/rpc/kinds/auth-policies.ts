@@ -3,6 +3,7 @@ import { type Kind, kind, type Tx } from '@overlay/platform'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { noteSessionsToEnd } from '../../store/api-sessions.js'
+import { refuseShuttingOutBy } from '../../store/default-admin.js'
 
 const shortestPassword = 5
 const mostNamed = 10
@@ -29,8 +30,11 @@ export const authPolicies: Kind = kind(authPolicy, {
     if (unknown >= 0)
       throw unknownSigner(`primary.extJwt.allowedExtJwtSigners[${unknown}]`, allowed[unknown] ?? '')
     if (second !== null && !known.has(second)) throw unknownSigner('secondary.requiredExtJwtSigner', second)
-    if (before && methods.some((method) => before[method] && !next[method]))
+    if (before && methods.some((method) => before[method] && !next[method])) {
+      const allowed = { updb: next['primary.updb.allowed'], cert: next['primary.cert.allowed'] }
+      await refuseShuttingOutBy(tx, next.id, allowed)
       await noteSessionsToEnd(tx, next.id)
+    }
     return {
       'primary.updb.minPasswordLength': Math.max(next['primary.updb.minPasswordLength'], shortestPassword),
       'primary.updb.maxAttempts': Math.max(next['primary.updb.maxAttempts'], 0),

@@ -1,9 +1,9 @@
 import { authenticator, identity, type RowOf, referenceTo } from '@overlay/model'
-import { type Kind, kind, type Tx } from '@overlay/platform'
-import { Fault } from '@overlay/rpc'
+import { type Kind, kind } from '@overlay/platform'
 import sql from 'sql-template-tag'
 import { endSessions, endSessionsOf } from '../../store/api-sessions.js'
 import { mayHaveOneMore } from '../../store/authenticator-rows.js'
+import { refuseShuttingOutWithout } from '../../store/default-admin.js'
 import { peopleOf } from './api-sessions.js'
 
 type Row = RowOf<typeof authenticator>
@@ -31,7 +31,7 @@ export const authenticators: Kind = kind(authenticator, {
   },
 
   async deleting(tx, { id, identityId }, { also }) {
-    await staysReachable(tx, id, identityId)
+    await refuseShuttingOutWithout(tx, identityId, id)
     for (const change of await endSessions(tx, sql`authenticator_id = ${id}`)) also(change)
   },
 })
@@ -40,17 +40,4 @@ export const authenticators: Kind = kind(authenticator, {
 function proofOf({ method, username, certPem, fingerprint, isIssuedByNetwork }: Row): object {
   if (method === 'updb') return { username }
   return { certPem, fingerprint, ...(isIssuedByNetwork && { isIssuedByNetwork }) }
-}
-
-/** differs: the last authenticator of the default admin stays, or nobody might get in again. */
-async function staysReachable(tx: Tx, id: string, identityId: string): Promise<void> {
-  const { rows } = await tx.query<{ isLast: boolean }>(sql`
-    select is_default_admin
-           and not exists (select from authenticator where identity_id = ${identityId} and id <> ${id}) as "isLast"
-      from identity where id = ${identityId} for no key update`)
-  if (rows[0]?.isLast)
-    throw new Fault(
-      'ENTITY_CAN_NOT_BE_DELETED',
-      'the last authenticator of the default admin can not be deleted',
-    )
 }

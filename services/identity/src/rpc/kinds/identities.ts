@@ -4,6 +4,7 @@ import { Fault, invalid, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions, endSessionsOutside } from '../../store/api-sessions.js'
 import { removeAuthenticators } from '../../store/authenticator-rows.js'
+import { refuseShuttingOutUnder } from '../../store/default-admin.js'
 import { unbindExternalId } from '../../store/external-id-authorities.js'
 import { identityView, type Joined, joined, type Others } from './identity-view.js'
 
@@ -26,6 +27,7 @@ export const identities = (others: Others): Kind =>
       const authPolicyId = next.authPolicyId || 'default'
       if (authPolicyId !== before.authPolicyId) {
         await policyExists(tx, authPolicyId)
+        await refuseShuttingOutUnder(tx, next.id, authPolicyId)
         for (const change of await endSessionsOutside(tx, next.id, authPolicyId)) also(change)
       }
       const externalId = next.externalId || null
