@@ -58,12 +58,10 @@ export async function openHome(directory: string, accounts = accountsOf(DEFAULT_
   const secrets = known === undefined ? newSecrets() : secretsIn(known)
   const text = `${JSON.stringify(secrets, null, 2)}\n`
   if (text !== known) await write('secrets.json', text)
-  const run = await makeRunDirectory(directory, secrets.id, accounts.processes).catch(
-    async (err: unknown) => {
-      await unlock()
-      throw err
-    },
-  )
+  const run = await makeRunDirectory(directory, secrets.id, accounts).catch(async (err: unknown) => {
+    await unlock()
+    throw err
+  })
   const release = async (): Promise<void> => {
     await run.remove()
     await unlock()

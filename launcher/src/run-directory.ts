@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type Account, give, isReachable } from './account.js'
+import { type Accounts, give, isReachable } from './account.js'
 
 /** Where the processes of one machine meet: no other user can enter, so no other user can take a place in it. */
 export interface RunDirectory {
@@ -18,14 +18,15 @@ const LONGEST_SOCKET_PATH = 103
 const longestName = Math.max('/postgres/.s.PGSQL.5432.lock'.length, '/rpc-XXXXXX/sessions-16.sock'.length)
 
 /**
- * Makes it anew, below `home`; where the paths of sockets would become too long, or `account` could not enter, in the
+ * Makes it anew, below `home`; where the paths of sockets would become too long, or the accounts could not enter, in the
  * system's directory for that.
  * @param id tells this home from others there
  */
-export async function makeRunDirectory(home: string, id: string, account: Account): Promise<RunDirectory> {
-  const isShared = account.uid !== undefined
-  const own = (await isReachable(dirname(home), account)) ? [join(home, 'run')] : []
-  const elsewhere = isShared && (await isReachable('/run', account).catch(() => false)) ? '/run' : tmpdir()
+export async function makeRunDirectory(home: string, id: string, accounts: Accounts): Promise<RunDirectory> {
+  const { database } = accounts
+  const isShared = database.uid !== undefined
+  const own = (await isReachable(dirname(home), database)) ? [join(home, 'run')] : []
+  const elsewhere = isShared && (await isReachable('/run', database).catch(() => false)) ? '/run' : tmpdir()
   const path = [...own, join(elsewhere, `overlay-${id}`)].find(isFit)
   if (path === undefined)
     throw new Error(
@@ -45,7 +46,7 @@ export async function makeRunDirectory(home: string, id: string, account: Accoun
   await mkdir(postgres, { mode: 0o700 })
   // of this start: processes of a killed launcher remove their sockets when they end
   const rpc = await mkdtemp(join(path, 'rpc-'))
-  await give(rpc, account)
+  await give(rpc, accounts.processes)
   return {
     path,
     rpc,

@@ -6,12 +6,12 @@ import { makeRunDirectory } from '../src/run-directory.js'
 
 test('sockets lie in the home, where only their user enters, and what a killed launcher left is gone', async () => {
   const home = await place()
-  const first = await makeRunDirectory(home, 'x', {})
+  const first = await makeRunDirectory(home, 'x', own)
   expect(first.path).toBe(join(home, 'run'))
   expect(await modeOf(first.path)).toBe(0o700)
   expect(await modeOf(first.rpc)).toBe(0o700)
   await writeFile(join(first.rpc, 'policy.sock'), '')
-  const second = await makeRunDirectory(home, 'x', {})
+  const second = await makeRunDirectory(home, 'x', own)
   await expect(lstat(first.rpc)).rejects.toMatchObject({ code: 'ENOENT' })
   await second.remove()
   await expect(lstat(second.path)).rejects.toMatchObject({ code: 'ENOENT' })
@@ -24,7 +24,7 @@ test.each([
   const home = join(await place(), name)
   await mkdir(home)
   const id = `test-${process.pid}`
-  const run = await makeRunDirectory(home, id, {})
+  const run = await makeRunDirectory(home, id, own)
   expect(run.path).toBe(join(tmpdir(), `overlay-${id}`))
   expect(await modeOf(run.path)).toBe(0o700)
   await run.remove()
@@ -36,8 +36,10 @@ test('a directory that another user has put there is refused', async () => {
   const path = join(home, 'run')
   await mkdir(path)
   await chown(path, 65_533, 65_533)
-  await expect(makeRunDirectory(home, 'x', {})).rejects.toThrow(`${path} belongs to another user`)
+  await expect(makeRunDirectory(home, 'x', own)).rejects.toThrow(`${path} belongs to another user`)
 })
+
+const own = { processes: {}, database: {} }
 
 const modeOf = async (path: string): Promise<number> => (await lstat(path)).mode & 0o777
 
