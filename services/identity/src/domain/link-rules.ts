@@ -1,14 +1,13 @@
 import type { X509Certificate } from 'node:crypto'
 import {
-  type Algorithm,
   type CertificateParts,
   contentOf,
   type Extension,
-  elementsIn,
   objectIdIn,
   onlyElement,
   partsOf,
   partsOfCertificate,
+  signatureSchemeOf,
   soundKey,
   tag,
 } from '@overlay/x509'
@@ -31,19 +30,6 @@ const understood = new Set([
   '2.5.29.35',
   '1.3.6.1.5.5.7.1.1',
 ])
-
-/** RSA and ECDSA with SHA-2, and Ed25519. */
-const signatures = new Set([
-  '1.2.840.113549.1.1.11',
-  '1.2.840.113549.1.1.12',
-  '1.2.840.113549.1.1.13',
-  '1.2.840.10045.4.3.2',
-  '1.2.840.10045.4.3.3',
-  '1.2.840.10045.4.3.4',
-  '1.3.101.112',
-])
-const RSA_PSS = '1.2.840.113549.1.1.10'
-const sha2 = new Set(['2.16.840.1.101.3.4.2.1', '2.16.840.1.101.3.4.2.2', '2.16.840.1.101.3.4.2.3'])
 
 const usageBits = { digitalSignature: 0x80, certificateSign: 0x04 }
 const clientAuth = new Set(['1.3.6.1.5.5.7.3.2', '2.5.29.37.0']) // or anything
@@ -87,17 +73,8 @@ function hasUsage({ extensions, isLeaf }: Link): boolean {
 const isForClients = (value: Buffer | undefined): boolean =>
   value === undefined || partsOf(onlyElement(value)).some((purpose) => clientAuth.has(objectIdIn(purpose)))
 
-/** MD5 and SHA-1 make signatures that others can make, too. */
-export function isSoundlySigned({ signature }: Link): boolean {
-  return signature.id === RSA_PSS ? hasSha2(signature) : signatures.has(signature.id)
-}
-
-/** Without a hash it is SHA-1. */
-function hasSha2({ parameters }: Algorithm): boolean {
-  const hash = parameters && partsOf(parameters).find((part) => part.tag === 0xa0)
-  const [algorithm] = hash ? elementsIn(hash.content) : []
-  return algorithm !== undefined && sha2.has(objectIdIn(partsOf(algorithm)[0]))
-}
+/** Signatures with MD5 and SHA-1 can be forged. */
+export const isSoundlySigned = ({ signature }: Link): boolean => signatureSchemeOf(signature) !== undefined
 
 /** How many authorities may stand between this one and the leaf; undefined: any number. */
 export function pathLengthOf({ extensions }: Pick<CertificateParts, 'extensions'>): number | undefined {

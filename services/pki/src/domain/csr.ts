@@ -12,6 +12,7 @@ import {
   objectIdIn,
   onlyElement,
   partsOf,
+  signatureSchemeOf,
   soundKey,
   tag,
 } from '@overlay/x509'
@@ -91,41 +92,15 @@ function keyOf(publicKey: Buffer): KeyObject {
   }
 }
 
-/** Digest by signature algorithm: PKCS#1 v1.5, ECDSA. */
-const digests: Readonly<Record<string, string>> = {
-  '1.2.840.113549.1.1.11': 'sha256',
-  '1.2.840.113549.1.1.12': 'sha384',
-  '1.2.840.113549.1.1.13': 'sha512',
-  '1.2.840.10045.4.3.2': 'sha256',
-  '1.2.840.10045.4.3.3': 'sha384',
-  '1.2.840.10045.4.3.4': 'sha512',
-}
-const pssDigests: Readonly<Record<string, string>> = {
-  '2.16.840.1.101.3.4.2.1': 'sha256',
-  '2.16.840.1.101.3.4.2.2': 'sha384',
-  '2.16.840.1.101.3.4.2.3': 'sha512',
-}
-const RSA_PSS = '1.2.840.113549.1.1.10'
-const ED25519 = '1.3.101.112'
-
 const verifyOnThread = promisify(verify)
 
 async function isSignedBy(key: KeyObject, { algorithm, signed, signature }: Request): Promise<boolean> {
-  const { id, parameters } = algorithm
-  const isPss = id === RSA_PSS
-  const digest = isPss ? pssDigestOf(parameters) : id === ED25519 ? null : digests[id]
-  if (digest === undefined) throw new CsrError(`unsupported signature algorithm ${id}`)
+  const scheme = reading('could not parse signature parameters', () => signatureSchemeOf(algorithm))
+  if (!scheme) throw new CsrError(`unsupported signature algorithm ${algorithm.id}`)
+  const { digest, isPss } = scheme
   const padding = isPss ? { padding: 6 /* RSA_PKCS1_PSS_PADDING */, saltLength: -2 /* as found */ } : {}
   return verifyOnThread(digest, signed, { key, ...padding }, signature).catch((cause: unknown) => {
     throw new CsrError('CSR signature validation failed', { cause }) // key and algorithm do not fit
-  })
-}
-
-function pssDigestOf(parameters: Element | undefined): string | undefined {
-  return reading('could not parse signature parameters', () => {
-    const hash = partsOf(parameters).find((part) => part.tag === 0xa0)
-    const [algorithm] = hash ? partsOf(hash, 0xa0) : []
-    return algorithm && pssDigests[algorithmIn(algorithm).id]
   })
 }
 
