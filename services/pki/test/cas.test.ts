@@ -130,6 +130,23 @@ test('the order of checks of a verification is the original one', async () => {
   expect(await codeOf(good)).toBe('CA_ALREADY_VERIFIED')
 })
 
+test('an authority is verified neither by a weak certificate nor with a weak key of its own', async () => {
+  const { id, authority } = await newCa()
+  const token = String((await get(id)).verificationToken)
+  const refusal = async (pem: string) => (await faultOf(verify(id, pem))).slice(0, 2)
+  const refused = (reason: RegExp) => ['CERTIFICATE_FAILED_VALIDATION', expect.stringMatching(reason)]
+  const weakKey = { key: newKey('RSA-1024') }
+  expect(await refusal(authority.certify(token, { digest: 'sha1' }))).toEqual(
+    refused(/^unsupported signature/),
+  )
+  expect(await refusal(authority.certify(token, weakKey))).toEqual(refused(/^RSA key/))
+
+  const weak = newAuthority('weak', newKey('RSA-1024')) // stored before keys were checked
+  await pki.history.db.query(sql`update ca set cert_pem = ${weak.cert} where id = ${id}`)
+  expect(await refusal(weak.certify(token))).toEqual(refused(/^RSA key/))
+  expect(await get(id)).toMatchObject({ isVerified: false })
+})
+
 test('neither a patch nor a replace verifies, or changes the certificate', async () => {
   const { id } = await newCa()
   const before = await get(id)

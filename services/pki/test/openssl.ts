@@ -47,8 +47,8 @@ export function verifies(chain: string, bundle: string, purpose: 'sslclient' | '
 export interface Authority {
   readonly key: string
   readonly cert: string
-  /** A certificate for this common name. */
-  certify(commonName: string): string
+  /** A certificate for this common name, signed with SHA-256. */
+  certify(commonName: string, how?: { readonly digest?: string; readonly key?: string }): string
 }
 
 /** Somebody else's authority. */
@@ -61,9 +61,9 @@ export function newAuthority(commonName = 'factory', key = newKey()): Authority 
   return {
     key,
     cert,
-    certify(name) {
-      const csr = newCsr(`/O=example/CN=${name}`)
-      const signed = ['-CA', 'cert', '-CAkey', 'key', '-CAcreateserial', '-days', '1']
+    certify(name, { digest = 'sha256', key: own = newKey() } = {}) {
+      const csr = newCsr(`/O=example/CN=${name}`, { key: own })
+      const signed = ['-CA', 'cert', '-CAkey', 'key', '-CAcreateserial', '-days', '1', `-${digest}`]
       return openssl(['x509', '-req', '-in', 'csr', ...signed], { csr, cert, key })
     },
   }

@@ -1,8 +1,14 @@
 import { X509Certificate } from 'node:crypto'
 import type { History } from '@overlay/platform'
 import { Fault, type Methods, type PkiServiceService } from '@overlay/rpc'
-import { pemBlocksIn } from '@overlay/x509'
-import { partsOfCertificate } from '../domain/certificate-parts.js'
+import {
+  DerError,
+  KeyError,
+  partsOfCertificate,
+  pemBlocksIn,
+  signatureSchemeOf,
+  soundKey,
+} from '@overlay/x509'
 import { isIssuedBy } from '../domain/signer.js'
 import { commonNameOf } from '../domain/subject.js'
 import { lockCa, markVerified } from '../store/cas.js'
@@ -50,5 +56,19 @@ function objectionTo(
   const isWithin = [certificate, authority].every(
     ({ validFrom, validTo }) => new Date(validFrom) <= now && now <= new Date(validTo),
   )
-  return isWithin ? undefined : 'the certificate or the authority is out of date'
+  if (!isWithin) return 'the certificate or the authority is out of date'
+  return weaknessOf(certificate, authority)
+}
+
+/** differs: the original verifies authorities by which no login can succeed. */
+function weaknessOf(certificate: X509Certificate, authority: X509Certificate): string | undefined {
+  try {
+    const { publicKey, signature } = partsOfCertificate(certificate)
+    for (const key of [publicKey, partsOfCertificate(authority).publicKey]) soundKey(key)
+    return signatureSchemeOf(signature) ? undefined : `unsupported signature algorithm ${signature.id}`
+  } catch (err) {
+    if (err instanceof KeyError) return err.message
+    if (err instanceof DerError) return 'could not parse the certificate or the authority'
+    throw err
+  }
 }
