@@ -111,20 +111,24 @@ test('a megabyte of PEM beginnings is answered, as no certificate', async () => 
 test('a router whose tunneler is turned off keeps its enrollment', async () => {
   const { id, enrollmentToken } = await newRouter({ isTunnelerEnabled: true })
   expect((await admin.ask<Router>('GET', `/edge-routers/${id}`)).enrollmentToken).toBe(enrollmentToken)
+  const other = await newMember()
   await admin.ask('PATCH', `/edge-routers/${id}`, { isTunnelerEnabled: false })
-  // identity and pki have followed as soon as what depends on both is answered
-  await expect.poll(async () => (await admin.call('GET', `/identities/${id}`)).status).toBe(404)
+  const statusOf = async (path: string) => (await admin.call('GET', path)).status
+  await expect.poll(() => statusOf(`/identities/${id}`)).toBe(404)
+  // pki follows deletions in order: the enrollment of an identity that is deleted later goes later
+  await admin.ask('DELETE', `/identities/${other.id}`)
+  await expect.poll(() => statusOf(`/enrollments/${other.enrollment.ott.id}`)).toBe(404)
   const { csr } = await keyAndRequest(id)
   const body = { certCsr: csr, serverCertCsr: csr }
   expect((await stranger.call('POST', `/enroll?token=${enrollmentToken}`, body)).status).toBe(200)
 })
 
-async function ottToken(): Promise<string> {
-  const body = { name: `member ${Math.random()}`, type: 'Device', isAdmin: false, enrollment: { ott: true } }
-  const id = await admin.create('identities', body)
-  const { enrollment } = await admin.ask<{ enrollment: { ott: { token: string } } }>(
-    'GET',
-    `/identities/${id}`,
-  )
-  return enrollment.ott.token
+interface Member {
+  readonly id: string
+  readonly enrollment: { readonly ott: { readonly id: string; readonly token: string } }
 }
+async function newMember(): Promise<Member> {
+  const body = { name: `member ${Math.random()}`, type: 'Device', isAdmin: false, enrollment: { ott: true } }
+  return admin.ask('GET', `/identities/${await admin.create('identities', body)}`)
+}
+const ottToken = async (): Promise<string> => (await newMember()).enrollment.ott.token
