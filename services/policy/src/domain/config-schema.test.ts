@@ -106,6 +106,15 @@ test('patterns take time that grows with the text, and not without end', () => {
   expect(withPattern('^(?:x?){200}y$')('x'.repeat(250_000))?.reason).toContain('too large')
 })
 
+test('a dependency on members is a condition on each of them, and counts as many words', () => {
+  const names = (count: number) => Array.from({ length: count }, (_, i) => `n${i}`)
+  const check = compileSchema({ dependencies: { a: names(1900), b: { required: ['c'] } } })
+  expect(check({ n0: 1 })).toBeUndefined()
+  expect(check({ a: 1 })?.reason).toContain('n0 is required')
+  expect(check({ b: 1 })?.reason).toContain('c is required')
+  expect(() => compileSchema({ dependencies: { a: names(2000) } })).toThrow('words')
+})
+
 test('a set has each value once, however its members are ordered', () => {
   const check = compileSchema({ type: 'array', uniqueItems: true })
   expect(check([1, '1', { a: 1, b: 2 }, { a: 1 }, [1], null])).toBeUndefined()

@@ -40,11 +40,10 @@ export function modernSchema(schema: Schema): Schema {
   return modern(schema, typeof $id === 'string' ? $id : typeof id === 'string' ? id : '')
 }
 
-/** The schemas that a schema consists of. A dependency may be a list of names. */
+/** The schemas that a modern schema consists of. */
 export function partsOf(schema: Schema): readonly unknown[] {
   return Object.entries(schema).flatMap(([key, value]) => {
-    if (maps.includes(key) && isObject(value))
-      return Object.values(value).filter((one) => !Array.isArray(one))
+    if (maps.includes(key) && isObject(value)) return Object.values(value)
     if (lists.includes(key) && Array.isArray(value)) return value
     return single.includes(key) ? [value] : []
   })
@@ -76,8 +75,11 @@ function limit(name: string, exclusive: string, value: unknown, flag: unknown): 
 }
 
 function below(key: string, value: unknown, rootId: string): unknown {
-  /** A schema may be a boolean. */
-  const schemaOr = (one: unknown): unknown => (isObject(one) ? modern(one, rootId) : one)
+  /** A schema may be a boolean. A dependency may be a list of names: ajv compiles that in quadratic time. */
+  const schemaOr = (one: unknown): unknown => {
+    if (key === 'dependencies' && Array.isArray(one)) return { required: one as unknown[] }
+    return isObject(one) ? modern(one, rootId) : one
+  }
   if (lists.includes(key) && Array.isArray(value)) return value.map(schemaOr)
   if (single.includes(key)) return schemaOr(value)
   if (maps.includes(key) && isObject(value))
