@@ -353,11 +353,13 @@ test('states of API sessions that have ended make room', async () => {
 })
 
 test('refused requests are listed as far as they fit a message', async () => {
-  const processes = Array.from({ length: 150 }, (_, n) => ({
+  const processes = Array.from({ length: 50 }, (_, n) => ({
     osType: 'Linux',
     path: `/${n}`.padEnd(4000, 'p'),
   }))
-  const who = await guarded(await check({ typeId: 'PROCESS_MULTI', semantic: 'AllOf', processes }))
+  const large = () => check({ typeId: 'PROCESS_MULTI', semantic: 'AllOf', processes })
+  const checks = [await large(), await large(), await large()]
+  const who = await guarded('', { postureCheckRoles: checks.map((id) => `@${id}`) })
   for (let n = 0; n < 16; n++) await authorize(who).catch(() => undefined)
   const { json } = await policy.policy.listFailedRequests({ identityId: who.alice }, admin)
   expect((parsed(json) as object[]).length).toBe(13)
