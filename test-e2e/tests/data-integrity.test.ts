@@ -129,6 +129,8 @@ test('every copy and every reference that is broken is found, repaired, and then
     update identity.api_session set mfa_passed_at = now() where id = '${apiSession}';
     update identity.known_ca set row = row || '{"name": "other"}' where id = '${ca}';
     insert into identity.known_ca values ('ghost', '{}');
+    update identity.known_config_type set name = 'other' where id = 'host.v2';
+    insert into identity.known_config_type values ('ghost', 'ghost');
 
     update pki.enrollment set identity_id = 'ghost' where id = '${enrollmentOf(alice)}';
     delete from pki.enrollment where id = '${enrollmentOf(routers[0])}';
@@ -162,6 +164,8 @@ test('every copy and every reference that is broken is found, repaired, and then
     `apiSession ${apiSession} names configType ghost, which does not exist`,
     `known-cas ${ca} is not as it follows from schema pki: name`,
     'known ca ghost names ca ghost, which does not exist',
+    'known-config-types host.v2 is not as it follows from schema policy: name',
+    'known config type ghost names configType ghost, which does not exist',
     `enrollment ${enrollmentOf(redeemed)} is there, though it does not follow from schema identity`,
     `enrollment ${enrollmentOf(routers[0])} is missing, though it follows from schema sessions`,
     'ended enrollment old names identity or edgeRouter or transitRouter ghost, which does not exist',
@@ -205,6 +209,34 @@ test('every copy and every reference that is broken is found, repaired, and then
   })
   expect(await admin.ask('GET', `/edge-router-policies/${routers[1]}`)).toMatchObject({ isSystem: true })
   expect((await admin.call('GET', `/terminators/${terminator}`)).status).toBe(404)
+})
+
+test('after a service with a hosting cost and a config type of an API session are deleted there is nothing to find', async () => {
+  const service = await admin.create('services', { name: 'hosted', encryptionRequired: true })
+  const hosting = {
+    serviceHostingCosts: { [service]: 3 },
+    serviceHostingPrecedences: { [service]: 'failed' },
+  }
+  const host = await admin.create('identities', { name: 'host', type: 'Device', isAdmin: false, ...hosting })
+  const type = await admin.create('config-types', { name: 'own.v1', schema: { type: 'object' } })
+  const person = { method: 'updb', identityId: host, username: 'hosting', password: 'correct horse' }
+  await admin.create('authenticators', person)
+  const credentials = { username: 'hosting', password: 'correct horse', configTypes: ['own.v1', 'host.v2'] }
+  const session = await admin.ask<{ id: string; configTypes: string[] }>(
+    'POST',
+    '/authenticate?method=password',
+    credentials,
+  )
+  expect(session.configTypes).toEqual([type, 'host.v2'])
+
+  await admin.ask('DELETE', `/services/${service}`)
+  await admin.ask('DELETE', `/config-types/${type}`)
+  expect(await run('check')).toEqual([])
+  expect(await admin.ask('GET', `/identities/${host}`)).toMatchObject({
+    serviceHostingCosts: {},
+    serviceHostingPrecedences: {},
+  })
+  expect(await admin.ask('GET', `/api-sessions/${session.id}`)).toMatchObject({ configTypes: ['host.v2'] })
 })
 
 test('while rows come and go there is nothing to find', async () => {

@@ -5,7 +5,8 @@ import {
   healthOf,
   loadersOf,
   namesFrom,
-  openProjection,
+  notingDeletions,
+  positionFollowed,
   readSettings,
   repeating,
   runService,
@@ -22,10 +23,11 @@ import {
 } from '@overlay/rpc'
 import { authorityEffects } from './events/authorities.js'
 import { checksOf } from './events/checks.js'
+import { policyEffects } from './events/policy.js'
 import { routerEffects } from './events/routers.js'
 import { startReapingSessions } from './events/session-reaper.js'
 import { openAuthorities } from './rpc/authorities.js'
-import { configTypeNames, configTypes } from './rpc/config-types.js'
+import { configTypes } from './rpc/config-types.js'
 import { entities } from './rpc/entities.js'
 import { openHashing } from './rpc/hashing.js'
 import { identityService } from './rpc/identity-service.js'
@@ -59,16 +61,16 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
   const authorities = openAuthorities(history, authoritiesFollowed)
   const trust = openTrust(certifying, trustAgeMs)
   const parts = { history, hashing, trust, authorities, pki: certifying }
-  const names = configTypeNames()
-  // not waited for: policy follows us, and each serves before it has loaded the other
-  await using projection = await openProjection(
+  const names = namesFrom({ pki: pki.entities, policy: policy.entities, sessions: sessions.entities })
+  await using policyFollowed = follow(
+    history,
     policy.source,
-    { kinds: ['config-types'], ...names },
-    { bus, log, loaded: 'background' },
+    notingDeletions('policy', ['services'], policyEffects(names)),
+    log,
   )
   const own = entities({
     ...parts,
-    services: policy.entities,
+    names: namesFrom({ policy: policy.entities }),
     settled: settling(history, [pki.changes, policy.changes, sessions.changes]),
     others: { pki: pki.entities, sessions: sessions.entities },
   })
@@ -82,12 +84,12 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
   await using routersFollowed = follow(history, sessions.source, routerEffects, log)
   await using _reaping = startReapingSessions(history, lifetimes, log)
   const loaders = loadersOf(db, [identity, authenticator, authPolicy, apiSession])
-  const followed = { sessions: routersFollowed, pki: authoritiesFollowed }
+  const followed = { sessions: routersFollowed, pki: authoritiesFollowed, policy: policyFollowed }
   const maintenance = grounds.maintenance(
     checksOf({
       history,
-      names: namesFrom({ pki: pki.entities, policy: policy.entities, sessions: sessions.entities }),
-      sources: { sessions: sessions.source, pki: pki.source },
+      names,
+      sources: { pki: pki.source, policy: policy.source, sessions: sessions.source },
       followed,
       log,
     }),
@@ -110,7 +112,10 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
   removeUnfinished(jobGrounds).catch((err: unknown) => log.warn({ err }, 'unfinished snapshots not removed'))
   const calls = identityService({
     ...parts,
-    configTypes: configTypes(names, projection),
+    configTypes: configTypes(
+      async () => (await positionFollowed(db, 'policy')) !== undefined,
+      policyFollowed,
+    ),
     entities: own,
     lifetimes,
     keySecret: settings.keySecret,
@@ -124,5 +129,5 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
     host(IdentityServiceService, calls),
     host(MaintenanceServiceService, maintenance),
   ]
-  await serve(hosted, healthOf(history, bus, [projection]))
+  await serve(hosted, healthOf(history, bus))
 })

@@ -1,5 +1,13 @@
 import { testDatabase } from '@overlay/launcher/testing'
-import { type Database, type Db, type History, noBus, openDatabase, openHistory } from '@overlay/platform'
+import {
+  type Database,
+  type Db,
+  type History,
+  type Names,
+  noBus,
+  openDatabase,
+  openHistory,
+} from '@overlay/platform'
 import {
   type Caller,
   type Context,
@@ -13,7 +21,6 @@ import {
 import pino from 'pino'
 import { initIdentity } from '../src/init.js'
 import { openAuthorities } from '../src/rpc/authorities.js'
-import type { ConfigTypes } from '../src/rpc/config-types.js'
 import { entities } from '../src/rpc/entities.js'
 import { openHashing } from '../src/rpc/hashing.js'
 import { identityService } from '../src/rpc/identity-service.js'
@@ -30,6 +37,8 @@ const log = pino({ enabled: false })
 export interface World {
   readonly wishes: EnrollmentWish[]
   readonly services: Set<string>
+  /** Called when services have been looked up, before the answer arrives. */
+  lookedUp: () => Promise<unknown>
   trusted: string[]
   grant: () => Promise<object>
   /** Signs what callers ask for. */
@@ -69,7 +78,14 @@ export async function testIdentity(): Promise<TestIdentity> {
   const url = database.urlOf('identity')
   const admin = { username: 'admin', password: 'admin-secret' }
   await initIdentity({ databaseUrl: url, ...admin, hashing, log })
-  const world: World = { wishes: [], services: new Set(), trusted: [], grant: async () => ({}), sign: refuse }
+  const world: World = {
+    wishes: [],
+    services: new Set(),
+    lookedUp: async () => undefined,
+    trusted: [],
+    grant: async () => ({}),
+    sign: refuse,
+  }
   const replicas: Replica[] = []
   return {
     url,
@@ -124,12 +140,11 @@ async function openReplica(
     extendCertificate: (request: { csrPem: string }) => world.sign(request),
     issueSessionCertificate: (request: { csrPem: string }) => world.sign(request),
   }
-  const services = {
-    view: async ({ ids }: { ids: string[] }) => ({
-      json: ids.map((id) => Buffer.from(world.services.has(id) ? '{}' : '')),
-    }),
+  const names: Names = async (_kind, ids) => {
+    const found = new Map(ids.filter((id) => world.services.has(id)).map((id) => [id, id]))
+    await world.lookedUp()
+    return found
   }
-  const configTypes: ConfigTypes = { idsOf: async (wanted) => [...wanted] }
   const authorities = openAuthorities(history, { confirm: async () => undefined })
   const hasher = openHashing(hashing)
   const trust = openTrust(pki, 0)
@@ -139,7 +154,7 @@ async function openReplica(
     trust,
     authorities,
     pki,
-    services,
+    names,
     others: { pki: nothing, sessions: nothing },
     settled: async (written) => written,
   })
@@ -153,7 +168,7 @@ async function openReplica(
       trust,
       authorities,
       pki,
-      configTypes,
+      configTypes: { ready: async () => undefined },
       entities: own,
       lifetimes: { timeoutSeconds: 1800, lifetimeSeconds },
       keySecret,

@@ -24,6 +24,7 @@ export const identity = defineEntity({
     defaultHostingCost: field.integer({ min: 0, max: 65535, filter: false }),
     defaultHostingPrecedence: field.oneOf(precedences, { filter: false }),
     serviceHostingCosts: field.object({
+      refs: 'services',
       fallback: {},
       schema: {
         type: ['object', 'null'],
@@ -31,6 +32,7 @@ export const identity = defineEntity({
       },
     }),
     serviceHostingPrecedences: field.object({
+      refs: 'services',
       fallback: {},
       schema: { type: ['object', 'null'], additionalProperties: { type: 'string' } },
     }),

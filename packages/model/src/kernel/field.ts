@@ -96,9 +96,11 @@ export const field = {
     store: (name) => codes[name],
     load: (code) => Object.keys(codes).find((name) => codes[name] === code) as keyof C & string,
   }),
-  /** A JSON document, replaced as a whole; filters cannot name it. */
-  object: (o?: Options & { schema?: Schema }): Field<object | null> =>
-    make(o?.schema ?? { type: 'object' }, null, null, o),
+  /** A JSON document, replaced as a whole; filters cannot name it. With `refs`: by ids of that kind. */
+  object: (o?: Options & { schema?: Schema; readonly refs?: string }): Field<object | null> => ({
+    ...make<object | null>(o?.schema ?? { type: 'object' }, null, null, o),
+    ...(o?.refs && { refs: o.refs }),
+  }),
   /** A flat map like tags. */
   map: (o?: Options): Field<Tags> => ({ ...make<Tags>(map, null, {}, o), store: scalarsOf }),
   /** Free words that policies select by. */

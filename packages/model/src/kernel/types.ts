@@ -39,7 +39,7 @@ export interface Field<T = unknown> {
   readonly fallback: unknown
   /** The kind whose id this is; reads show a reference beside it, named without 'Id'. */
   readonly ref?: string
-  /** The kind whose ids these are. */
+  /** The kind whose ids these are; of a map: whose ids its keys are. */
   readonly refs?: string
   /** Accepted after the create, and ignored. */
   readonly fixed?: true

@@ -85,11 +85,15 @@ export const idsIn = (roles: readonly string[]): string[] =>
   roles.filter((role) => role.startsWith('@')).map((role) => role.slice(1))
 
 function referencesOf({ ref, refs, rolesOf }: Field, value: unknown): { kind: string; id: string }[] {
+  if (refs) return idsOfValue(value).map((id) => ({ kind: refs, id }))
   const list = (value ?? []) as readonly string[]
   if (rolesOf) return idsIn(list).map((id) => ({ kind: rolesOf, id }))
-  if (refs) return list.map((id) => ({ kind: refs, id }))
   return ref && value ? [{ kind: ref, id: value as string }] : []
 }
+
+/** The ids of a list, or of a map by ids. */
+const idsOfValue = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? (value as readonly string[]) : Object.keys(value ?? {})
 
 /** Those that exist. */
 async function lockRows(tx: Tx, kindOf: Store['kindOf'], ids: IdsByKind): Promise<IdsByKind> {

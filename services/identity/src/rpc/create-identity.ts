@@ -1,15 +1,23 @@
-import { type BaseRow, identity, type ValuesOf } from '@overlay/model'
-import { checkWords, createdValues, type History, newId, type Viewer } from '@overlay/platform'
-import type { EntityServiceService, Methods, Written } from '@overlay/rpc'
-import { identityCreator } from '../store/create-identities.js'
+import { type BaseRow, identity, service, type ValuesOf } from '@overlay/model'
+import {
+  checkWords,
+  createdValues,
+  type History,
+  holdEntities,
+  momentOf,
+  type Names,
+  newId,
+} from '@overlay/platform'
+import type { Context, EntityServiceService, Methods, Written } from '@overlay/rpc'
+import { type Hold, identityCreator } from '../store/create-identities.js'
 import { type Asked, wishFor } from './enrollment-wish.js'
 import { type Enrollments, granting } from './enrollments.js'
-import { hostingOf } from './hosting.js'
+import { hostingOf, refuseUnknown, servicesIn } from './hosting.js'
 
 type Create = Methods<EntityServiceService>['create']
 
 /** An identity, and the enrollment that it asks for: refused together, or there together when the answer leaves. */
-export function identityCreation(history: History, pki: Enrollments, services: Viewer): Create {
+export function identityCreation(history: History, pki: Enrollments, names: Names): Create {
   const create = identityCreator(history)
   const granted = granting(history, pki)
 
@@ -17,19 +25,27 @@ export function identityCreation(history: History, pki: Enrollments, services: V
     const body = JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
     const { values, tags } = valuesOf(body)
     checkWords(identity, values, new Set(['roleAttributes']))
-    const hosting = await hostingOf(services, body, context)
+    const hosting = hostingOf(body)
+    const hold = await holderOf(servicesIn(hosting), context)
     const id = newId(identity.ids)
     const wish = wishFor(id, body.enrollment as Asked | null | undefined)
     // of nobody yet: nothing of an identity that is new can be outstanding
     if (wish) await pki.checkEnrollment({ ...wish, identityId: '' }, context)
-    const position = await create({
-      id,
-      values: { ...values, ...hosting },
-      tags,
-      told: wish ? { enrollmentWanted: wish } : {},
-      context,
-    })
+    const told = wish ? { enrollmentWanted: wish } : {}
+    const position = await create({ id, values: { ...values, ...hosting }, tags, told, context }, hold)
     return wish ? granted({ id, position }, wish, context) : { id, position }
+  }
+
+  /** Looks the services up. Returns what holds them in the transaction; undefined: there are none. */
+  async function holderOf(services: readonly string[], context: Context): Promise<Hold | undefined> {
+    if (services.length === 0) return undefined
+    const moment = await momentOf(history.db)
+    const found = await names(service.kind, services, context)
+    refuseUnknown(services, (id) => found.has(id))
+    return async (tx) => {
+      const deleted = await holdEntities(tx, new Map([[service.kind, new Set(services)]]), moment)
+      refuseUnknown(services, (id) => !deleted.get(service.kind)?.has(id))
+    }
   }
 }
 

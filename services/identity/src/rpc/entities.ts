@@ -1,5 +1,5 @@
 import { authenticator, identity } from '@overlay/model'
-import { entityService, type History, type Settled, type Viewer } from '@overlay/platform'
+import { entityService, type History, type Names, type Settled } from '@overlay/platform'
 import { type EntityServiceService, invalid, type Methods } from '@overlay/rpc'
 import { countSecondFactors } from '../store/second-factors.js'
 import { personOf } from '../store/subjects.js'
@@ -23,7 +23,8 @@ export interface Parts {
   readonly trust: Trust
   readonly authorities: Authorities
   readonly others: Others
-  readonly services: Viewer
+  /** Of services. */
+  readonly names: Names
   readonly pki: Enrollments
   /** After an identity is gone: its enrollments, its place in policies, its sessions. */
   readonly settled: Settled
@@ -33,7 +34,7 @@ type Entities = Methods<EntityServiceService>
 
 /** The uniform operations, and what of them is not uniform: creates that are gathered, passwords that are hashed. */
 export function entities(parts: Parts): Entities {
-  const { history, others, services, pki } = parts
+  const { history, others, names, pki } = parts
   const kinds = [
     identities(others),
     authenticators,
@@ -43,8 +44,8 @@ export function entities(parts: Parts): Entities {
     externalJwtSigners,
     identityTypes,
   ]
-  const uniform = entityService(history, kinds, async () => new Map())
-  const createIdentity = identityCreation(history, pki, services)
+  const uniform = entityService(history, kinds, names)
+  const createIdentity = identityCreation(history, pki, names)
   const authenticatorsOf = authenticatorWrites(parts, uniform)
 
   return {
@@ -71,7 +72,7 @@ export function entities(parts: Parts): Entities {
       if (request.ref?.kind !== identity.kind) return uniform.update(request, context)
       const body = bodyIn(request.json)
       if (body.type === 'Router' && isReplace(request.mask)) await refuseRouter(history, request.ref.id)
-      const json = Buffer.from(JSON.stringify({ ...body, ...(await hostingOf(services, body, context)) }))
+      const json = Buffer.from(JSON.stringify({ ...body, ...hostingOf(body) }))
       return uniform.update({ ...request, json }, context)
     },
   }

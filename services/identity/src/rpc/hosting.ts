@@ -1,5 +1,5 @@
-import type { Viewer } from '@overlay/platform'
-import { type Context, notFound } from '@overlay/rpc'
+import { service } from '@overlay/model'
+import { notFound } from '@overlay/rpc'
 
 export interface Hosting {
   readonly serviceHostingCosts: Readonly<Record<string, number>>
@@ -8,26 +8,27 @@ export interface Hosting {
 
 const precedences = new Set(['default', 'required', 'failed'])
 
-/** What the identity costs as a host, by service. Services that do not exist are refused. */
-export async function hostingOf(
-  services: Viewer,
-  body: Readonly<Record<string, unknown>>,
-  context: Context,
-): Promise<Hosting> {
-  const costs = (body.serviceHostingCosts ?? {}) as Hosting['serviceHostingCosts']
+/** What the identity costs as a host, by service. */
+export function hostingOf(body: Readonly<Record<string, unknown>>): Hosting {
   const labels = (body.serviceHostingPrecedences ?? {}) as Hosting['serviceHostingPrecedences']
-  const ids = [...new Set([...Object.keys(costs), ...Object.keys(labels)])]
-  if (ids.length > 0) {
-    const { json } = await services.view({ kind: 'services', ids }, context)
-    ids.forEach((id, i) => {
-      if (!json[i]?.length) throw notFound('service', id)
-    })
-  }
   return {
-    serviceHostingCosts: costs,
+    serviceHostingCosts: (body.serviceHostingCosts ?? {}) as Hosting['serviceHostingCosts'],
     serviceHostingPrecedences: Object.fromEntries(
-      // wire: a label that nobody knows means the default
+      // wire: an unknown label means the default
       Object.entries(labels).map(([id, label]) => [id, precedences.has(label) ? label : 'default']),
     ),
   }
+}
+
+/** The services of these costs and precedences. */
+export const servicesIn = (hosting: Partial<Record<keyof Hosting, object | null>>): string[] => [
+  ...new Set(hostingMembers.flatMap((member) => Object.keys(hosting[member] ?? {}))),
+]
+
+export const hostingMembers = ['serviceHostingCosts', 'serviceHostingPrecedences'] as const
+
+/** Refuses services that do not exist. */
+export function refuseUnknown(services: readonly string[], exists: (id: string) => boolean): void {
+  const unknown = services.find((id) => !exists(id))
+  if (unknown !== undefined) throw notFound(service.called, unknown)
 }

@@ -3,6 +3,7 @@ import { type Db, newId, type RowChange, type Tx } from '@overlay/platform'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Demands, Factors } from '../domain/auth-queries.js'
 import { sameText } from '../domain/same-text.js'
+import { allOrNone, typesNamed } from './known-config-types.js'
 import { insertCertificate } from './session-certificates.js'
 
 /** A session with what has to be known of its identity. */
@@ -38,6 +39,7 @@ export interface NewSession {
   /** The authority that vouches in place of an authenticator. */
   readonly voucherId?: string | undefined
   readonly ipAddress: string
+  /** By id or name. */
   readonly configTypes: readonly string[]
   readonly isCertExtendable: boolean
   /** By which routers will know the connections of the session. */
@@ -70,27 +72,32 @@ const digestOf = (token: string): Buffer => createHash('sha256').update(token).d
  */
 export async function openSession(db: Db, session: NewSession): Promise<Session | undefined> {
   const token = randomUUID()
+  const types = typesNamed(session.configTypes)
   const { rows } = await db.query<Session>(
     sql`
-    with person as (
+    with ${types ? sql`type as (${types.type}),` : sql``}
+         person as (
          select * from identity
-          where id = ${session.identityId}
+          where id = ${session.identityId} ${types ? lockedFirst : sql``}
             and (disabled_at is null or disabled_until <= clock_timestamp()) for share),
          proof as (${proofOf(session)}),
          s as (
          insert into api_session (id, token, token_digest, identity_id, authenticator_id, ca_id, ip_address,
                                   config_types, is_mfa_required, is_cert_extendable, method)
          select ${newId('cuid')}, ${token}, ${digestOf(token)}, person.id, ${session.authenticatorId}, proof.ca_id,
-                ${session.ipAddress}, ${session.configTypes},
+                ${session.ipAddress}, ${types?.ids ?? allOrNone(session.configTypes)},
                 exists (select from second_factor where identity_id = person.id and is_verified),
                 ${session.isCertExtendable}, ${session.method}
            from person, proof
       returning *)${certificateRow(session.certificate)}
   select ${columns} from s, person i, auth_policy p, stream where p.id = i.auth_policy_id`,
-    `open-session${session.certificate ? '-by-certificate' : ''}${session.voucherId ? '-of-authority' : ''}`,
+    `open-session${session.certificate ? '-by-certificate' : ''}${session.voucherId ? '-of-authority' : ''}${types ? '-with-types' : ''}`,
   )
   return rows[0]
 }
+
+/** The config types are locked before the identity, as the follower that deletes them does. */
+const lockedFirst = sql`and (select count(*) from type) >= 0`
 
 const proofOf = ({ authenticatorId, password, fingerprint, voucherId }: NewSession): Sql =>
   voucherId

@@ -1,5 +1,15 @@
 import { identity, type RowOf, type ValuesOf } from '@overlay/model'
-import { columnValues, creator, type Db, type History, plainOfNew } from '@overlay/platform'
+import {
+  columnsOf,
+  columnValues,
+  creator,
+  type Db,
+  type History,
+  plainOf,
+  plainOfNew,
+  rowOf,
+  type Tx,
+} from '@overlay/platform'
 import { type Context, Fault, invalid, notFound, type Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 
@@ -14,19 +24,47 @@ export interface NewIdentity {
   readonly context: Context
 }
 
-/** Creates identities, those that wait together in one statement. The position when it is made, else a Fault. */
-export function identityCreator(history: History): (one: NewIdentity) => Promise<Position> {
+/** Locks in the transaction what the row names in other schemas, or refuses. */
+export type Hold = (tx: Tx) => Promise<void>
+
+/**
+ * Creates identities, those that wait together in one statement; one with `hold` in a transaction of its own. The
+ * position when it is made, else a Fault.
+ */
+export function identityCreator(history: History): (one: NewIdentity, hold?: Hold) => Promise<Position> {
   const create = creator(history, identity.kind, insert)
-  return async (one) => {
+  return async (one, hold) => {
     const { id, values, tags, told, context } = one
     const columns = columnValues(identity, id, values, tags)
     const plain = plainOfNew(identity, id, values, tags)
-    const position = await create({ id, columns, plain, told, by: context })
+    const position = await (hold
+      ? createHolding(history, one, columns, hold)
+      : create({ id, columns, plain, told, by: context }))
     if (position) return position
     const refusal = await reasonFor(history.db, one)
     if (refusal) throw refusal
     return history.head()
   }
+}
+
+async function createHolding(
+  history: History,
+  { id, told, context }: NewIdentity,
+  columns: object,
+  hold: Hold,
+): Promise<Position | undefined> {
+  const { result, position } = await history.write(context, async (tx) => {
+    await hold(tx)
+    const { rows } = await tx.query(
+      sql`${insert(JSON.stringify([columns]))} returning ${columnsOf(identity)}`,
+    )
+    const changes = rows.map((row) => {
+      const after = plainOf(identity, rowOf(identity, row))
+      return { kind: identity.kind, id, before: null, after, told: { ...after, ...told, isNew: true } }
+    })
+    return { result: rows.length > 0, changes }
+  })
+  return result ? position : undefined
 }
 
 const insert = (list: string): Sql => sql`

@@ -1,4 +1,4 @@
-import { identity } from '@overlay/model'
+import { identity, service } from '@overlay/model'
 import { type Kind, kind, type Tx } from '@overlay/platform'
 import { Fault, invalid, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -6,6 +6,7 @@ import { endSessions, endSessionsOutside } from '../../store/api-sessions.js'
 import { removeAuthenticators } from '../../store/authenticator-rows.js'
 import { refuseShuttingOutUnder } from '../../store/default-admin.js'
 import { unbindExternalId } from '../../store/external-id-authorities.js'
+import { hostingMembers, refuseUnknown, servicesIn } from '../hosting.js'
 import { identityView, type Joined, joined, type Others } from './identity-view.js'
 
 /** What the original knows as the identity of a tunneling router. It comes and goes with the router. */
@@ -20,8 +21,10 @@ export const identities = (others: Others): Kind =>
     view: identityView(others),
 
     // creates do not come here: they are gathered
-    async writing(tx, next, before, { also }) {
+    async writing(tx, next, before, { also, exists, isWritten }) {
       if (!before) throw new Error('identities are not created one by one')
+      const hosting = hostingMembers.filter(isWritten).map((member) => [member, next[member]])
+      refuseUnknown(servicesIn(Object.fromEntries(hosting)), (id) => exists(service.kind, id))
       if (before.type === routerType && next.name !== before.name)
         throw invalid('name', 'the name of a router identity follows its router', next.name)
       const authPolicyId = next.authPolicyId || 'default'

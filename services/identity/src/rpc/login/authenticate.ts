@@ -39,6 +39,7 @@ export const authenticate = (parts: Parts): Authenticate =>
     const { subject } = login
     if (!subject) throw refused(request.method, 'unknown')
     await keepInfo(parts.history, context, subject.identityId, request.envInfo, request.sdkInfo)
+    if (request.configTypes.length > 0) await parts.configTypes.ready(context)
     const session = await openSession(parts.history.db, {
       identityId: subject.identityId,
       authenticatorId: subject.authenticatorId,
@@ -47,7 +48,7 @@ export const authenticate = (parts: Parts): Authenticate =>
       fingerprint: subject.fingerprint,
       voucherId: subject.voucherId,
       ipAddress: request.ipAddress,
-      configTypes: await parts.configTypes.idsOf(request.configTypes, context),
+      configTypes: request.configTypes,
       isCertExtendable: isExtendable(request.method, subject),
       certificate: request.method === 'cert' ? login.certificates[0] : undefined,
     })
