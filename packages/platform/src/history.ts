@@ -11,7 +11,7 @@ import { startAddingUp } from './row-counts.js'
 import { openTail } from './tail.js'
 import { settleTimeline } from './timeline.js'
 
-export type { Actor, RowChange } from './append.js'
+export type { Actor, Appended, RowChange } from './append.js'
 
 /** What has happened to the rows of one schema, in order. */
 export interface History extends AsyncDisposable {

@@ -50,7 +50,7 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
   const access = remote(PolicyServiceService, policy.peers)
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
   const heads = headsOf({ identity: identity.changes, policy: policy.changes })
-  await using sweeping = startSweeping({ db, policy: access, names, heads, log })
+  await using sweeping = startSweeping({ history, policy: access, names, heads, log })
   await using identityFollowed = follow(history, identity.source, identityEffects(sweeping), log)
   await using policyFollowed = follow(
     history,

@@ -179,7 +179,12 @@ test('a follower waits for a create that has compared, and the sweep sees its se
   })
   await following
   const lost = { findLost: async () => ({ lost: [true], granting: [''] }) }
-  await sweepStep({ db, policy: { ...lost, findRequiring: async () => ({ policyIds: [] }) }, names, heads })
+  await sweepStep({
+    history: store.history,
+    policy: { ...lost, findRequiring: async () => ({ policyIds: [] }) },
+    names,
+    heads,
+  })
   expect((await db.query(sql`select from session`)).rowCount).toBe(0)
 })
 

@@ -45,7 +45,8 @@ const sweptWith = (world: World) => ({
 
 async function startWorld(pageSize = 100) {
   const store = await startStore()
-  const { db } = store.history
+  const { history } = store
+  const { db } = history
   const world: World = {
     ...{ granting: new Map(), asked: [], askedAt: [], heads: {} },
     onQuestion: async () => undefined,
@@ -59,6 +60,7 @@ async function startWorld(pageSize = 100) {
   let number = 1
   return {
     db,
+    history,
     world,
     /** As a follower takes a change of a row: null, it is deleted. */
     async change(schema: 'identity' | 'policy', kind: string, id: string, row: object | null = {}) {
@@ -74,11 +76,11 @@ async function startWorld(pageSize = 100) {
       db.transaction(undefined, (tx) =>
         withLoaded(tx, [], (rows) => effects[schema].reload(tx, rows, upto(++number))),
       ),
-    step: () => sweepStep({ db, pageSize, ...sweptWith(world) }),
+    step: () => sweepStep({ history, pageSize, ...sweptWith(world) }),
     async sweep() {
-      while (await sweepStep({ db, pageSize, ...sweptWith(world) }));
+      while (await sweepStep({ history, pageSize, ...sweptWith(world) }));
     },
-    sweeping: () => startSweeping({ db, log, ...sweptWith(world) }),
+    sweeping: () => startSweeping({ history, log, ...sweptWith(world) }),
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   }
 }
@@ -166,11 +168,12 @@ test.each([
   expect(await counts(db)).toEqual({ 'bob chat': 1 })
 })
 
-test('many sessions end in pages, each with its audit row; a failure repeats no page', async () => {
+test('many sessions end in pages, each with its audit and change row; a failure repeats no page', async () => {
   await using started = await startWorld(100)
   const { db, world } = started
   await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' }, 250)
   await started.change('policy', 'service-policies', 'p1')
+  await started.step() // finds that the scope is large
   await started.step()
   expect(await counts(db)).toEqual({ 'alice wiki': 150 })
   world.onQuestion = async () => {
@@ -185,6 +188,10 @@ test('many sessions end in pages, each with its audit row; a failure repeats no 
     sql`select count(*), count(distinct entity_id) as ids from audit where kind = 'sessions'`,
   )
   expect(rows).toEqual([{ count: 250, ids: 250 }])
+  const { rows: deleted } = await db.query(
+    sql`select count(*) from change where kind = 'sessions' and entity is null`,
+  )
+  expect(deleted).toEqual([{ count: 250 }])
 })
 
 test('a change of a scope that is being swept sweeps it again', async () => {

@@ -7,6 +7,7 @@ export const session = defineEntity({
   singular: 'session',
   owner: 'sessions',
   ids: 'cuid',
+  followed: true,
   counted: true,
   fields: {
     token: field.string({ write: '---' }),

@@ -1,4 +1,4 @@
-import type { Database, Names, Tx } from '@overlay/platform'
+import type { History, Names, Tx } from '@overlay/platform'
 import type { Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import {
@@ -21,7 +21,7 @@ import {
 import { type AskPolicy, askingAt, type Heads, standingsOf, withoutApiSession } from './standing.js'
 
 export interface StepDeps {
-  readonly db: Database
+  readonly history: Pick<History, 'db' | 'appended'>
   readonly policy: AskPolicy
   readonly names: Names
   readonly heads: Heads
@@ -29,39 +29,45 @@ export interface StepDeps {
   readonly pageSize?: number
 }
 
+/** Ids of sessions that end. */
+type Ended = readonly string[]
+
+interface Step {
+  readonly ended: Ended
+  /** There may be more to sweep. */
+  readonly hasMore: boolean
+}
+
 const SCOPES_AT_ONCE = 200
 /** A scope with as many sessions as this is swept in pages of its own. */
 const LARGE = 20
-const PAGE_SIZE = 4000
+const PAGE_SIZE = 8000
 
 /**
- * New scopes first, so that none waits for a large one, then a page of a large one. False: that was all. One replica
+ * New scopes first, so that none waits for a large one, else a page of a large one. False: that was all. One replica
  * at a time: what policy answers is saved before it is asked again, so that no older answer overwrites a newer one.
  */
-export async function sweepStep(deps: StepDeps): Promise<boolean> {
-  const { isAll, hasLarge } = await inTurn(deps, async (tx) => {
+export const sweepStep = (deps: StepDeps): Promise<boolean> =>
+  inTurn(deps, async (tx) => {
     const scopes = await newScopes(tx, SCOPES_AT_ONCE)
-    const hasMore = await sweepNew(tx, deps, scopes)
-    return { isAll: !hasMore, hasLarge: (await someLargeScope(tx)) !== undefined }
+    if (scopes.length > 0) return sweepNew(tx, deps, scopes)
+    const large = await someLargeScope(tx)
+    return { hasMore: large !== undefined, ended: large ? await sweepPage(tx, deps, large) : [] }
   })
-  if (!hasLarge) return !isAll
-  await inTurn(deps, async (tx) => {
-    const scope = await someLargeScope(tx)
-    if (scope) await sweepPage(tx, deps, scope)
-  })
-  return true
-}
 
-const inTurn = <T>({ db }: StepDeps, work: (tx: Tx) => Promise<T>): Promise<T> =>
-  db.transaction(undefined, async (tx) => {
+async function inTurn({ history }: StepDeps, work: (tx: Tx) => Promise<Step>): Promise<boolean> {
+  const { db } = history
+  const { hasMore, appended } = await db.transaction(undefined, async (tx) => {
     const name = `sweep ${db.schema}`
     await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`, 'sweep-turn')
-    return work(tx)
+    const { hasMore, ended } = await work(tx)
+    return { hasMore, appended: await endManySessions(tx, ended) }
   })
+  if (appended) history.appended(appended.position, appended.changes)
+  return hasMore
+}
 
-/** True: there may be more of them. */
-async function sweepNew(tx: Tx, deps: StepDeps, scopes: readonly PendingScope[]): Promise<boolean> {
-  if (scopes.length === 0) return false
+async function sweepNew(tx: Tx, deps: StepDeps, scopes: readonly PendingScope[]): Promise<Step> {
   const checks = scopes.filter(({ kind }) => kind === 'posture-check')
   if (checks.length > 0) {
     const postureCheckIds = checks.map(({ id }) => id)
@@ -77,8 +83,8 @@ async function sweepNew(tx: Tx, deps: StepDeps, scopes: readonly PendingScope[])
   const isLarge = (place: number): boolean => (counts.get(place) ?? 0) >= LARGE
   const sessions = found.filter(({ place }) => !isLarge(place))
   const isOver = ({ place }: { readonly place: number }): boolean => others[place]?.kind === 'api-session'
-  await endMany(tx, sessions.filter(isOver))
-  await endLost(
+  const over = idsOf(sessions.filter(isOver))
+  const lost = await findLost(
     tx,
     deps,
     sessions.filter((one) => !isOver(one)),
@@ -88,50 +94,57 @@ async function sweepNew(tx: Tx, deps: StepDeps, scopes: readonly PendingScope[])
     tx,
     others.filter((_, place) => !isLarge(place)),
   )
-  return checks.length > 0 || scopes.length === SCOPES_AT_ONCE
+  const hasMore =
+    checks.length > 0 || scopes.length === SCOPES_AT_ONCE || (await someLargeScope(tx)) !== undefined
+  return { hasMore, ended: [...over, ...lost] }
 }
 
-async function sweepPage(tx: Tx, deps: StepDeps, scope: LargeScope): Promise<void> {
+async function sweepPage(tx: Tx, deps: StepDeps, scope: LargeScope): Promise<Ended> {
   const limit = deps.pageSize ?? PAGE_SIZE
   const sessions = await nextSessions(tx, scope, limit)
-  if (scope.kind === 'api-session') await endMany(tx, sessions)
-  else await endLost(tx, deps, await withLiveApiSession(tx, deps, scope, sessions))
+  const over = await withoutLiveApiSession(deps, scope, sessions)
+  const lost = await findLost(
+    tx,
+    deps,
+    sessions.filter(({ id }) => !over.has(id)),
+  )
   const last = sessions.at(-1)
   if (last && sessions.length === limit) await saveProgress(tx, scope, last.id)
   else await markSwept(tx, [scope])
+  return [...over, ...lost]
 }
 
-/** After changes of identity were missed, its API sessions are compared too. */
-async function withLiveApiSession(
-  tx: Tx,
+/** Ids of those that end whatever policy says. After changes of identity were missed, its API sessions are compared. */
+async function withoutLiveApiSession(
   { names }: StepDeps,
   { kind, isOfIdentity }: LargeScope,
   sessions: readonly HeldSession[],
-): Promise<readonly HeldSession[]> {
-  if (kind !== 'everything' || !isOfIdentity) return sessions
-  const over = new Set(await withoutApiSession(names, sessions, askingAt({})))
-  await endManySessions(tx, [...over])
-  return sessions.filter(({ id }) => !over.has(id))
+): Promise<ReadonlySet<string>> {
+  if (kind === 'api-session') return new Set(idsOf(sessions))
+  const isCompared = kind === 'everything' && isOfIdentity
+  return new Set(isCompared ? await withoutApiSession(names, sessions, askingAt({})) : [])
 }
 
 /**
  * Policy is asked as of the heads: a session may have been authorized at a position beyond those that are followed
  * here, which save changes without effect at leisure. An owner that does not answer delays no revocation.
  */
-async function endLost(tx: Tx, { policy, heads }: StepDeps, sessions: readonly HeldSession[]): Promise<void> {
-  if (sessions.length === 0) return
+async function findLost(
+  tx: Tx,
+  { policy, heads }: StepDeps,
+  sessions: readonly HeldSession[],
+): Promise<Ended> {
+  if (sessions.length === 0) return []
+  const ended: string[] = []
   const positions = { ...(await followedPositions(tx)), ...(await heads()) }
   for await (const { lost, moved } of standingsOf(policy, sessions, askingAt(positions))) {
-    await endManySessions(tx, lost)
+    ended.push(...lost)
     await saveGrants(tx, moved)
   }
+  return ended
 }
 
-const endMany = (tx: Tx, sessions: readonly HeldSession[]): Promise<void> =>
-  endManySessions(
-    tx,
-    sessions.map(({ id }) => id),
-  )
+const idsOf = (sessions: readonly HeldSession[]): string[] => sessions.map(({ id }) => id)
 
 /** Not older than the revocations that were read before. */
 async function followedPositions(tx: Tx): Promise<Positions> {

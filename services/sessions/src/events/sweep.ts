@@ -25,7 +25,7 @@ const LONGEST_PAUSE_MS = 2000
 
 /** Every replica sweeps what its followers record, and what another one has left behind. One page at a time. */
 export function startSweeping({ log, ...deps }: SweepDeps): Sweeping {
-  const { db } = deps
+  const { db } = deps.history
   const stop = new AbortController()
   const waiters = new Set<() => void>()
   let running: Promise<void> | undefined

@@ -1,4 +1,5 @@
-import type { Db, RowChange, Tx } from '@overlay/platform'
+import type { Appended, Db, RowChange, Tx } from '@overlay/platform'
+import type { Position } from '@overlay/rpc'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { LargeScope, Scope } from './revocation.js'
 
@@ -73,32 +74,54 @@ export async function sessionsById(db: Db, ids: readonly string[]): Promise<read
   return rows
 }
 
-/** Ends at most `limit` sessions and returns their audit rows. */
+/** Ends at most `limit` sessions and returns their changes. */
 export async function endSessions(tx: Tx, which: Sql, limit?: number): Promise<RowChange[]> {
   const ended =
     limit === undefined ? which : sql`id in (select id from session where ${which} limit ${limit})`
   const { rows } = await tx.query<HeldSession>(sql`
     delete from session where ${ended}
     returning id, identity_id as "identityId", service_id as "serviceId", type, api_session_id as "apiSessionId"`)
-  return rows.map(({ id, ...before }) => ({ kind: 'sessions', id, before, after: null }))
+  return rows.map(({ id, ...before }) => ({ kind: 'sessions', id, before, after: null, told: null }))
 }
 
-/** The same for many at once, with their audit rows, as the system's own work. */
-export async function endManySessions(tx: Tx, ids: readonly string[]): Promise<void> {
-  if (ids.length === 0) return
-  await tx.query(
+/**
+ * The same for many at once, as the system's own work and the last statement of its transaction: from here to the
+ * commit nobody else can append to this schema. Undefined: none of them was there.
+ */
+export async function endManySessions(tx: Tx, ids: readonly string[]): Promise<Appended | undefined> {
+  if (ids.length === 0) return undefined
+  const { rows } = await tx.query<Position & { id: string; at: Date }>(
     sql`
     with ended as (
          delete from session where id = any(${ids})
-      returning id, identity_id, service_id, type, api_session_id)
-    insert into audit (kind, entity_id, before, identity_id, request_id)
-    select 'sessions', id,
-           jsonb_build_object('identityId', identity_id, 'serviceId', service_id, 'type', type,
-                              'apiSessionId', api_session_id),
-           '', ''
-      from ended`,
+      returning id, identity_id, service_id, type, api_session_id),
+         head as materialized (
+         select timeline, number - n as start, at
+           from (select count(*)::int as n from ended) as counted, advance(n)
+          where n > 0),
+         row as materialized (
+         select ended.*, timeline, at, start + row_number() over () as number from ended, head),
+         audited as (
+         insert into audit (number, kind, entity_id, before, identity_id, request_id, at)
+         select number, 'sessions', id,
+                jsonb_build_object('identityId', identity_id, 'serviceId', service_id, 'type', type,
+                                   'apiSessionId', api_session_id),
+                '', '', at
+           from row),
+         changed as (
+         insert into change (number, kind, entity_id, at) select number, 'sessions', id, at from row)
+  select id, timeline, number, at from row order by number`,
     'end-sessions',
   )
+  const last = rows.at(-1)
+  if (!last) return undefined
+  const nothing = Buffer.alloc(0)
+  return {
+    position: { timeline: last.timeline, number: last.number },
+    changes: rows.map(({ id, number, at }) => {
+      return { kind: 'sessions', id, number, json: nothing, atMs: at.getTime() }
+    }),
+  }
 }
 
 /** Saves which policy grants each session now. */
