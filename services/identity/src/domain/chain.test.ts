@@ -91,6 +91,10 @@ test('a chain that is too long is none', async () => {
   const client = await certify({ name: 'client', ...(chain[0] && { issuer: chain[0] }) })
   expect(lengthOf([client, ...chain], [root])).toBeUndefined()
 })
+test('no signature is verified with the key of an authority that may not vouch', async () => {
+  const useless = Array.from({ length: 40 }, () => authority('signer', root, { extensions: [unknown(true)] }))
+  expect(lengthOf([leaf], [...(await Promise.all(useless)), signer])).toBe(2)
+})
 test('a path length is read from the certificate', async () => {
   const limited = await authority('limited', undefined, { pathLength: 3 })
   expect(pathLengthOf(linkOf(limited.certificate, false))).toBe(3)

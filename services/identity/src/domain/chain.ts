@@ -22,8 +22,8 @@ export function chainOf(
   if (!leaf) return undefined
   let signatures = 0 // certificates that name each other in circles must not cost more than a few
 
-  const issuedBy = (subject: X509Certificate, issuer: X509Certificate): boolean =>
-    subject.checkIssued(issuer) && ++signatures <= mostSignatures && subject.verify(issuer.publicKey)
+  const isSignedBy = (subject: X509Certificate, issuer: X509Certificate): boolean =>
+    ++signatures <= mostSignatures && subject.verify(issuer.publicKey)
 
   const extend = (chain: readonly Link[]): readonly Link[] | undefined => {
     const last = chain.at(-1)
@@ -31,9 +31,10 @@ export function chainOf(
     if (chain.length >= longest || !isSoundlySigned(last)) return undefined
     for (const issuer of [...trusted, ...sent]) {
       if (chain.some(({ certificate }) => certificate.raw.equals(issuer.raw))) continue
-      if (!issuer.ca || !isWithin(issuer, now) || !issuedBy(last.certificate, issuer)) continue
-      const link = soundLink(issuer, false)
-      const whole = link && mayVouchFor(link, chain) && extend([...chain, link])
+      if (!issuer.ca || !isWithin(issuer, now) || !last.certificate.checkIssued(issuer)) continue
+      const link = soundLink(issuer, false) // before the signature: a key with a long exponent is slow
+      if (!link || !mayVouchFor(link, chain) || !isSignedBy(last.certificate, issuer)) continue
+      const whole = extend([...chain, link])
       if (whole) return whole
     }
     return undefined
