@@ -6,8 +6,8 @@ import { forgetHosting, hostedServices } from '../store/hosting.js'
 import { forgetConfigTypes, keepConfigTypes, namedConfigTypes } from '../store/known-config-types.js'
 
 /**
- * differs: a service that is deleted is removed from the hosting costs and precedences of identities, a config type from the API
- * sessions that name it. Config types are locked before identities, as a login does.
+ * differs: a service that is deleted is removed from the hosting costs and precedences of identities. A config type is
+ * removed from the API sessions that name it. Config types are locked before identities, as a login does.
  */
 export const policyEffects = (names: Names): Effects => ({
   kinds: [service.kind, configType.kind],
