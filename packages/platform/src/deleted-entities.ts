@@ -88,6 +88,9 @@ export const notingDeletions = (schema: string, noted: readonly string[], effect
     async reload(tx, rows, upto) {
       await tx.query(slots(sql`select generate_series(0, ${SLOTS} - 1) as slot`, 'alone'))
       await note(tx, [{ kind: '', id: schema }])
+      // a restored backup brings deleted entities back
+      for (const kind of noted)
+        await tx.query(sql`delete from deleted_entity where kind = ${kind} and id in (${rows.ids(kind)})`)
       return effects.reload(tx, rows, upto)
     },
   }

@@ -88,6 +88,13 @@ test('a look-up from before a reload is worth nothing', async () => {
   expect(await held('w5', await momentOf(db))).toEqual([])
 })
 
+test('an entity that a reload brings back is not deleted any more', async () => {
+  await followed('w8', 'w9')
+  const back = [{ ...gone('w8'), json: Buffer.from('{}') }]
+  await db.transaction(undefined, (tx) => withLoaded(tx, [back], (rows) => follower.reload(tx, rows, upto)))
+  expect([await held('w8'), await held('w9')]).toEqual([[], ['w9']])
+})
+
 test('deletions are forgotten when no write can be so old', async () => {
   await followed('w6')
   await db.query(sql`update deleted_entity set at = now() - interval '2 hours' where id = 'w6'`)
