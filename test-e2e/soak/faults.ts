@@ -68,7 +68,7 @@ export function faultsOf(topology: Topology, random: Random): Record<FaultName, 
 const endSomeBackends = (url: string): Promise<number> =>
   withClient(url, async (client) => {
     const { rowCount } = await client.query(
-      `select pg_terminate_backend(pid) from pg_stat_activity where usename like 'overlay_%' and random() < 0.5`,
+      `select pg_terminate_backend(pid) from pg_stat_activity where usename ~ '_(identity|pki|policy|sessions)$' and random() < 0.5`,
     )
     return rowCount ?? 0
   })
