@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { domainToASCII, domainToUnicode } from 'node:url'
 import type { Element } from '@overlay/x509'
 import { nameKind, textOf } from './alt-names.js'
 
@@ -20,10 +21,19 @@ export function hostIn(written: string): Host | undefined {
   if (isIP(written) === 6) return { text: plainIpv6(written), isWildcard: false }
   if (written.length > longest) return undefined
   const [, wildcard, name] = dnsName.exec(written) ?? []
-  // a URL's host: addresses in odd forms (0x7f.1) become usual ones, and broken IDNs are refused
+  // a URL's host: addresses in odd forms (0x7f.1) become usual ones
   const url = `http://${name}`
   if (name === undefined || !URL.canParse(url)) return undefined
-  return { text: new URL(url).hostname, isWildcard: wildcard !== undefined }
+  const { hostname: text } = new URL(url)
+  if (!text.split('.').every(isLabel)) return undefined
+  return { text, isWildcard: wildcard !== undefined }
+}
+
+/** An IDN must be the ASCII form of other text. Some releases of Node accept any text after the prefix in a URL. */
+function isLabel(label: string): boolean {
+  if (!label.startsWith('xn--')) return true
+  const decoded = domainToUnicode(label)
+  return decoded !== label && domainToASCII(decoded) === label
 }
 
 /** The host that a subject alternative name of a kind with hosts stands for. */

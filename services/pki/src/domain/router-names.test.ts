@@ -56,6 +56,7 @@ test.each([
   ' ctrl.example.org',
   'https://ctrl.example.org',
   'xn--a',
+  'xn--xn--a--gua.pt',
   '',
 ])('the DNS name "%s", which could pass for one of the product or is none, is left out', (text) => {
   expect(granted([nameOf('dns', text)])).toEqual([id])
