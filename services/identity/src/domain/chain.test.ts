@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { encode, objectId, sequence, tag, text } from '@overlay/x509'
 import { beforeAll, expect, test } from 'vitest'
 import {
@@ -215,6 +216,16 @@ test('constraints hold for all certificates below, not only for the next', async
   const bad = await certify({ name: 'bad', issuer: below, ...named('dns', 'other.example') })
   expect(lengthOf([good, below, strict], [root])).toBe(4)
   expect(lengthOf([bad, below, strict], [root])).toBeUndefined()
+})
+
+test('a leaf with unreadable parameters of its signature algorithm has no chain', async () => {
+  const { certificate } = await certify({ name: 'client', algorithm: rsa(2048) })
+  const [pkcs1, pss] = ['1.2.840.113549.1.1.11', '1.2.840.113549.1.1.10'].map((id) =>
+    objectId(id).toString('hex'),
+  )
+  const der = certificate.raw.toString('hex').replaceAll(String(pkcs1), String(pss))
+  const altered = new X509Certificate(Buffer.from(der, 'hex'))
+  expect(chainOf([altered], [root.certificate], now)).toBeUndefined()
 })
 
 test('another way to the trusted authority is tried where one breaks a rule', async () => {
