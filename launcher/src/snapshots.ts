@@ -1,5 +1,5 @@
 import { mkdir, stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { give, isReachable } from './account.js'
 import { dataDirectory, type Home } from './home.js'
 import type { LauncherSettings } from './settings.js'
@@ -13,6 +13,7 @@ export async function snapshotsDirectory(
   const account = home.accounts.processes
   const directory =
     snapshots === undefined ? await dataDirectory(home, 'snapshots', account) : resolve(snapshots)
+  await mkdir(dirname(directory), { recursive: true }) // the mode of the directory itself would shut the account out
   const made = await mkdir(directory, { recursive: true, mode: 0o700 })
   if (made !== undefined || snapshots === undefined) await give(directory, account)
   const { uid } = await stat(directory)
