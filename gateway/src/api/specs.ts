@@ -1,6 +1,6 @@
 import { Fault } from '@overlay/rpc'
 import type { Build } from '../about.js'
-import { detail, send } from '../http/answer.js'
+import { detail, type Ready, ready, send, sendReady } from '../http/answer.js'
 import type { Ask } from '../http/ask.js'
 import type { Handlers } from '../http/endpoint.js'
 import type { MountedApi } from '../http/frame.js'
@@ -17,23 +17,23 @@ export interface Documents {
 }
 
 export function documents(address: string, apis: () => readonly MountedApi[]): Documents {
-  const made = new Map<string, string>()
+  const made = new Map<string, Ready>()
 
-  function text(name: Api, version: 2 | 3, form: 'json' | 'yaml'): string {
+  function documentOf(name: Api, version: 2 | 3, form: 'json' | 'yaml'): Ready {
     const key = `${name} ${version} ${form}`
-    let text = made.get(key)
-    if (text === undefined) {
+    let kept = made.get(key)
+    if (kept === undefined) {
       const api = apis().find((mounted) => mounted.api === name)
       if (!api) throw new Error(`no API '${name}'`)
       const document = version === 2 ? openApi2(api, address) : openApi3(api, address)
-      text = form === 'json' ? JSON.stringify(document) : yamlOf(document).trimStart()
-      made.set(key, text)
+      kept =
+        form === 'json' ? ready(JSON.stringify(document)) : ready(yamlOf(document).trimStart(), 'text/yaml')
+      made.set(key, kept)
     }
-    return text
+    return kept
   }
   return {
-    send: (ask, api, version = 2, form = 'json') =>
-      send(ask, 200, text(api, version, form), form === 'json' ? 'application/json' : 'text/yaml'),
+    send: (ask, api, version = 2, form = 'json') => sendReady(ask, documentOf(api, version, form)),
   }
 }
 

@@ -171,3 +171,15 @@ test.each([
     socket.destroy()
   }),
 )
+
+test('of an answer that its client does not read, a part is written and no more', () =>
+  withGateway({}, async (gateway) => {
+    const size = 48 << 20 // more than the buffers of the system take
+    gateway.fakes.rows.set('policy services', [`[{"id":"${'a'.repeat(size)}"}]`])
+    const tls = await openTls(gateway)
+    tls.write(`GET ${PATH} HTTP/1.1\r\nhost: localhost\r\nzt-session: ${ADMIN}\r\n\r\n`)
+    await once(tls, 'readable')
+    tls.destroy()
+    await expect.poll(() => gateway.seen.length, { timeout: 30_000 }).toBe(1)
+    expect(gateway.seen.at(-1)?.ask.incoming.socket.bytesWritten).toBeLessThan(size / 2)
+  }))

@@ -1,9 +1,6 @@
-import { pipeline } from 'node:stream/promises'
-import { createGzip } from 'node:zlib'
-import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Entity, symbolsOf } from '@overlay/model'
 import type { Context, ListRequest, ListResponse, Perspective, Selection } from '@overlay/rpc'
-import { acceptsGzip, around, forbidStoring, send } from './answer.js'
+import { around, forbidStoring, send, streamPacked } from './answer.js'
 import type { Ask } from './ask.js'
 
 /** wire: these lists, and no other answers, say the charset. */
@@ -49,7 +46,7 @@ export async function list(
 ): Promise<Response> {
   const first = await fetch(request, ask.context())
   const end = `],"meta":${metaOf(filterable(entity), first)}}`
-  if (first.next.length > 0) return stream(ask, listTypeOf(entity), end, first, request, fetch)
+  if (first.next.length > 0) return allPages(ask, listTypeOf(entity), end, first, request, fetch)
   const body = around('{"data":', first.rows, end.slice(1))
   kept?.(first, body)
   return send(ask, 200, body, listTypeOf(entity))
@@ -70,7 +67,7 @@ function filterable(entity: Entity): string {
 export const metaOf = (fields: string, { limit, offset, total }: Omit<ListResponse, 'rows'>): string =>
   `{"filterableFields":${fields},"pagination":{"limit":${limit},"offset":${offset},"totalCount":${total}}}`
 
-function stream(
+function allPages(
   ask: Ask,
   type: string,
   end: string,
@@ -78,7 +75,6 @@ function stream(
   request: ListRequest,
   fetch: List,
 ): Response {
-  const { outgoing } = ask
   async function* parts(): AsyncGenerator<Buffer> {
     yield Buffer.from('{"data":[')
     let page = first
@@ -98,17 +94,5 @@ function stream(
     yield Buffer.from(end)
   }
   forbidStoring(ask) // what the pages hold is not known yet
-  const zip = acceptsGzip(ask)
-  outgoing.writeHead(200, {
-    'content-type': type,
-    vary: 'accept-encoding',
-    ...(zip && { 'content-encoding': 'gzip' }),
-  })
-  const sent = zip ? pipeline(parts, createGzip({ level: 1 }), outgoing) : pipeline(parts, outgoing)
-  sent.catch((err: unknown) => {
-    // Too late for a status: what arrived is cut off, and cannot be taken for whole.
-    ask.broken = err
-    outgoing.destroy()
-  })
-  return RESPONSE_ALREADY_SENT
+  return streamPacked(ask, type, parts)
 }
