@@ -18,7 +18,7 @@ export async function momentOf(db: Db): Promise<Moment> {
   return onlyRow(rows).moment
 }
 
-/** The schema of entities has been loaded anew since they were looked up: it is not known which of them are deleted. */
+/** The schema of the entities was reloaded after they were looked up, so any of them may be deleted. */
 export class LoadedAnew extends Fault {
   constructor() {
     super('UNAVAILABLE')

@@ -8,8 +8,8 @@ const ASKED_AT_ONCE = 500
 const NAMES_MS = 30_000
 
 /**
- * Which of the ids that our rows name are of entities that were deleted unheard: those that a load lacks, and their
- * owner does not know. One that is younger than the load is not among its rows.
+ * The ids in our rows whose entities were deleted while their changes were not followed. The load lacks them, and their
+ * owner confirms that they do not exist: an entity that is newer than the load is not among its rows either.
  */
 export async function goneSince(
   tx: Tx,

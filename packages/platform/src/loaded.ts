@@ -3,11 +3,11 @@ import type { Change } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Tx } from './database.js'
 
-/** All rows that an owner told in one load, in a table that only their transaction sees: there may be a million. */
+/** All rows of one load, in a table and not in memory, because there may be a million. Only its transaction sees them. */
 export interface Loaded {
   /** Selects the ids of a kind, for statements of the same transaction: `id not in (...)`. */
   ids(kind: string): Sql
-  /** The rows of a kind in the order of their ids, some at a time; not those that are unknown. */
+  /** The rows of a kind in the order of their ids, a page at a time, without rows that their owner could not send. */
   pages(kind: string): AsyncIterable<readonly Change[]>
 }
 

@@ -8,7 +8,7 @@ export interface Extension {
   readonly value: Buffer
 }
 
-/** What node:crypto does not tell of a certificate. */
+/** The parts of a certificate that node:crypto does not expose. */
 export interface CertificateParts {
   /** DER of the Names. */
   readonly issuer: Buffer

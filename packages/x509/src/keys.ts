@@ -38,7 +38,7 @@ export function soundKey(publicKey: Buffer): KeyObject {
 const numberOf = (base64url: string): bigint =>
   BigInt(`0x${Buffer.from(base64url, 'base64url').toString('hex') || '0'}`)
 
-/** Curves are named, not described, and points are not compressed: others do not read what would be signed. */
+/** Other TLS libraries read neither explicit curve parameters nor compressed points. */
 function refuseOddCurve(publicKey: Buffer): void {
   const { algorithm, bits } = reading(publicKey)
   if (algorithm.id !== EC) return
@@ -70,7 +70,7 @@ function imported(key: Buffer): KeyObject {
 }
 
 /**
- * P-256, with the point as it is: what nearly everybody sends. OpenSSL tries all its decoders on DER, and reads the
+ * The prefix of an uncompressed P-256 key, the most frequent kind. OpenSSL tries all its decoders on DER, and reads the
  * same key from its coordinates in a third of the time.
  */
 const usual = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d03010703420004', 'hex')

@@ -78,7 +78,7 @@ function rootOf(value: bigint): bigint {
   }
 }
 
-/** Most numbers are told by their last bits: squares end in few patterns. */
+/** The last bits rule most numbers out: squares end in few patterns. */
 function isSquare(value: bigint): boolean {
   if (!squaresOf256.has(Number(value & 255n))) return false
   const root = rootOf(value)

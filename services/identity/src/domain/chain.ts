@@ -45,16 +45,16 @@ export function chainOf(
 const has = (list: readonly X509Certificate[], one: X509Certificate): boolean =>
   list.some(({ raw }) => raw.equals(one.raw))
 
-/** Of authorities, which come again with each login; a WeakMap, as they go when their owner drops them. */
-const known = new WeakMap<X509Certificate, Link | undefined>()
+/** The links of authorities, which are used in many logins. */
+const authorities = new WeakMap<X509Certificate, Link | undefined>()
 
 function soundLink(certificate: X509Certificate, isLeaf: boolean): Link | undefined {
-  if (!isLeaf && known.has(certificate)) return known.get(certificate)
+  if (!isLeaf && authorities.has(certificate)) return authorities.get(certificate)
   const link = unlessUnsound(() => {
     const read = linkOf(certificate, isLeaf)
     return isUsable(read) ? read : undefined
   })
-  if (!isLeaf) known.set(certificate, link)
+  if (!isLeaf) authorities.set(certificate, link)
   return link
 }
 

@@ -20,8 +20,8 @@ const EMAIL_ATTRIBUTE = '1.2.840.113549.1.9.1'
 const COMMON_NAME = '2.5.4.3'
 
 /**
- * Whether the names of a certificate are within the constraints of an authority above it. Constraints of kinds that
- * are not understood here hold for nobody: the chain is refused.
+ * Whether the names of a certificate are within the constraints of an authority above it. A constraint on a kind of names
+ * that is not supported here refuses every chain.
  */
 export function isWithinConstraints(authority: Link, below: Link): boolean {
   const value = extensionOf(authority.extensions, extensionIds.nameConstraints)
@@ -109,7 +109,7 @@ function matches(name: Element, base: Element, isExcluding = false): boolean {
 
 const plain = (host: string): string => host.toLowerCase().replace(/\.$/, '')
 
-/** An empty limit is everything; one with a dot in front is what is below it. */
+/** An empty limit includes every host, one with a leading dot every host below it. */
 function isHostWithin(host: string, limit: string, isExcluding = false): boolean {
   const [name, within] = [plain(host), plain(limit)]
   if (within === '') return true

@@ -16,7 +16,7 @@ export interface CertificateParts {
   readonly altNames: readonly Element[]
 }
 
-/** What certificates are issued by, or anew: what node:crypto does not tell of one. */
+/** The parts of a certificate that issuing or renewing another one takes from it. */
 export function partsOfCertificate(certificate: X509Certificate): CertificateParts {
   const { subject, extensions } = readCertificate(certificate)
   const keyId = extensions.find(({ id }) => id === subjectKeyIdType)

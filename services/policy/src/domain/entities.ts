@@ -136,7 +136,7 @@ export function putPostureCheck(state: State, { id, attributes, revision, check 
   return effect(audience, isFirst ? state.identities.present : state.admins)
 }
 
-/** Nobody passes it; whoever had to pass it before still has to. */
+/** No endpoint passes the check, and every policy that required it still does. */
 export function putUnknownCheck(state: State, id: string): Effect {
   const known = state.checkContents.get(id)?.check
   const check = { ...known, id, typeId: 'unknown' } as Check

@@ -54,7 +54,7 @@ export function updateTimes(): UpdateTimes {
   let covered: Places = {}
   let batch = 0
   let noted: Noted[] = []
-  const gone = new Set<string>() // deleted, though what is noted may name them
+  const gone = new Set<string>() // deleted identities, which pending notes may still name
   const draftRows = new Map<string, number>()
   let draftEverybody = 0
   let highest = 0

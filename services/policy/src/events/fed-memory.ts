@@ -35,7 +35,7 @@ export function fedMemory(state: State, kinds: readonly FedKind[], listener: Lis
     listener.followed(decoded ? put(state, decoded.row) : remove(state, id), change, upto)
   }
 
-  /** Nobody passes a check that is not known; without any other row there is less access, not more. */
+  /** No endpoint passes a check whose row is missing. A missing row of any other kind reduces access. */
   function feedUnknown(change: Change, upto: Position): void {
     const { kind, id } = change
     if (kind === 'posture-checks') listener.followed(putUnknownCheck(state, id), change, upto)

@@ -25,7 +25,7 @@ export async function missedUpdates(identity: Source, from: Places, upto: Places
     : { noted: [...noted, everybody('identity', upto.identity)], gone: [] }
 }
 
-/** Undefined: its owner cannot tell any more. */
+/** Undefined: its owner has discarded these changes. */
 async function changedSince(identity: Source, from: Place, upto: Place): Promise<Missed | undefined> {
   const noted = new Map<string, Noted>()
   const gone = new Set<string>()
