@@ -11,6 +11,7 @@ import { keyAndRequest } from '../member.js'
 import { type Network, startNetwork } from '../network.js'
 
 const host = 'controller.example.org'
+const patiently = { timeout: 30_000 }
 
 let network: Network
 let server: Server
@@ -114,10 +115,10 @@ test('a router whose tunneler is turned off keeps its enrollment', async () => {
   const other = await newMember()
   await admin.ask('PATCH', `/edge-routers/${id}`, { isTunnelerEnabled: false })
   const statusOf = async (path: string) => (await admin.call('GET', path)).status
-  await expect.poll(() => statusOf(`/identities/${id}`)).toBe(404)
+  await expect.poll(() => statusOf(`/identities/${id}`), patiently).toBe(404)
   // pki follows deletions in order: the enrollment of an identity that is deleted later goes later
   await admin.ask('DELETE', `/identities/${other.id}`)
-  await expect.poll(() => statusOf(`/enrollments/${other.enrollment.ott.id}`)).toBe(404)
+  await expect.poll(() => statusOf(`/enrollments/${other.enrollment.ott.id}`), patiently).toBe(404)
   const { csr } = await keyAndRequest(id)
   const body = { certCsr: csr, serverCertCsr: csr }
   expect((await stranger.call('POST', `/enroll?token=${enrollmentToken}`, body)).status).toBe(200)
