@@ -3,10 +3,11 @@ import { finished } from 'node:stream/promises'
 import { initIdentity, resealSecondFactors } from '@overlay/identity/init'
 import { initPki } from '@overlay/pki/init'
 import { openLog } from '@overlay/platform'
+import { splitAddress } from '@overlay/platform/settings'
 import type { Home } from './home.js'
 import { openLogFile } from './log-file.js'
 import type { Service } from './schemas.js'
-import { type LauncherSettings, logLimits } from './settings.js'
+import { isLoopbackName, type LauncherSettings, logLimits } from './settings.js'
 
 export interface Initialized {
   readonly caPem: string
@@ -35,7 +36,8 @@ export async function initialize(
       databaseUrl: urlOf('pki'),
       keySecret: keySecrets.pki,
       address,
-      hostNames: [hostname()],
+      // nobody outside reaches a loopback address, so the machine's name stays free for its routers
+      hostNames: isLoopbackName(splitAddress(address).host) ? [] : [hostname()],
       log,
     }),
     initIdentity({

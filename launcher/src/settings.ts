@@ -90,10 +90,13 @@ export const logLimits = ({
 
 function listenFor(address: string): string {
   const { host, port } = splitAddress(address)
-  if (host === '::1') return `[::1]:${port}`
-  if (/^(localhost|.*\.localhost|127\.[\d.]+)$/i.test(host)) return `127.0.0.1:${port}`
+  if (isLoopbackName(host)) return `${host === '::1' ? '[::1]' : '127.0.0.1'}:${port}`
   const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
     list?.some(({ family }) => family === 'IPv6'),
   )
   return `${hasIpv6 ? '[::]' : '0.0.0.0'}:${port}`
 }
+
+/** Whether only programs on this machine reach the host. */
+export const isLoopbackName = (host: string): boolean =>
+  host === '::1' || /^(localhost|.*\.localhost|127\.[\d.]+)$/i.test(host)
