@@ -1,6 +1,7 @@
 import {
   checkContents,
   importSnapshot,
+  isSharedSeal,
   type Manifest,
   readManifest,
   requireUnused,
@@ -28,7 +29,7 @@ export async function restoreSnapshot(
 
   const home = await openHome(settings.home, accountsOf(settings.uid))
   try {
-    await requireKeySecret(directory, manifest, home)
+    await requireKeySecrets(directory, manifest, home)
     const own =
       settings.databaseUrl === undefined ? await ownPostgres(home, logLimits(settings), say) : undefined
     try {
@@ -62,22 +63,27 @@ async function restore(
   say(`${tables.reduce((sum, { rows }) => sum + rows, 0)} rows in ${tables.length} tables`)
 }
 
-/** Private keys stay encrypted in a snapshot. With another secret the product could not start. */
-async function requireKeySecret(
+/**
+ * Private keys and second factors stay encrypted in a snapshot. With other secrets the product could not start, or
+ * nobody with a second factor could log in.
+ */
+async function requireKeySecrets(
   directory: string,
   manifest: Manifest,
-  { secrets, path }: Home,
+  { secrets: { keySecrets }, path }: Home,
 ): Promise<void> {
-  for await (const { id, private_key: sealed } of storedRows(directory, manifest, 'pki', 'key'))
-    try {
-      unseal(secrets.keySecrets.pki, id ?? '', sealed ?? '')
-    } catch (cause) {
-      const file = path('secrets.json')
-      throw new Error(
-        `${file} must be that of the installation which made the snapshot: put it there first`,
-        {
-          cause,
-        },
-      )
+  try {
+    for await (const { id, private_key } of storedRows(directory, manifest, 'pki', 'key'))
+      unseal(keySecrets.pki, id ?? '', private_key ?? '')
+    const factors = storedRows(directory, manifest, 'identity', 'second_factor')
+    for await (const { identity_id, sealed } of factors) {
+      const secret = isSharedSeal(sealed ?? '') ? keySecrets.pki : keySecrets.identity
+      unseal(secret, identity_id ?? '', sealed ?? '')
     }
+  } catch (cause) {
+    const file = path('secrets.json')
+    throw new Error(`${file} must be that of the installation which made the snapshot: put it there first`, {
+      cause,
+    })
+  }
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -60,6 +60,7 @@ test('a snapshot that is taken while others write is of one point in time, and a
   const made = await (async () => {
     await using network = await startNetwork({ identities: 2, env: { OVERLAY_HOME: home } })
     const admin = await network.admin()
+    expect((await admin.call('POST', '/current-identity/mfa')).status).toBe(201)
     const load = startLoad(admin, network)
     await expect.poll(load.count, { timeout: 30_000 }).toBeGreaterThan(100)
     const answers = await Promise.all([
@@ -73,6 +74,10 @@ test('a snapshot that is taken while others write is of one point in time, and a
     return { directory: join(snapshots, names[0] ?? ''), service: await admin.create('services', late) }
   })()
 
+  await expect(restore(made.directory, restored, fresh.ownerUrl)).rejects.toThrow('put it there first')
+  const { keySecrets, ...others } = JSON.parse(await readFile(join(home, 'secrets.json'), 'utf8'))
+  const older = JSON.stringify({ ...others, keySecret: keySecrets.pki }) // from before identity had its own
+  await writeFile(join(restored, 'secrets.json'), older)
   await expect(restore(made.directory, restored, fresh.ownerUrl)).rejects.toThrow('put it there first')
   await copyFile(join(home, 'secrets.json'), join(restored, 'secrets.json'))
   expect((await restore(made.directory, restored, fresh.ownerUrl)).stdout).toContain('restored')

@@ -30,5 +30,8 @@ export function unseal(secret: string, name: string, sealed: string): string {
 /** Whether a column holds text that was sealed when identity and pki had the same secret. */
 export const isSealedForAll = (column: Sql): Sql => sql`${column} like ${`${SHARED}.%`}`
 
+/** The same, of a text. */
+export const isSharedSeal = (sealed: string): boolean => sealed.startsWith(`${SHARED}.`)
+
 const keyOf = (secret: string): Uint8Array =>
   new Uint8Array(hkdfSync('sha256', secret, '', 'overlay private keys at rest', 32))
