@@ -22,6 +22,7 @@ export const tag = {
   teletexString: 0x14,
   utcTime: 0x17,
   generalizedTime: 0x18,
+  universalString: 0x1c,
   bmpString: 0x1e,
   sequence: 0x30,
   set: 0x31,
@@ -84,6 +85,15 @@ export function objectIdIn(element: Element | undefined): string {
   if (first === undefined || !isNew) throw new DerError('object id is cut off')
   const root = Math.min(2, Math.floor(first / 40))
   return [root, first - 40 * root, ...rest].join('.')
+}
+
+/** The text of a character string, whatever its encoding. */
+export function stringIn({ tag: kind, content }: Element): string {
+  if (kind === tag.universalString) throw new DerError('a string of four bytes a character')
+  if (kind === tag.teletexString) return content.toString('latin1')
+  if (kind !== tag.bmpString) return content.toString()
+  if (content.length % 2 !== 0) throw new DerError('half a character')
+  return Buffer.from(content).swap16().toString('utf16le')
 }
 
 /** Of a BIT STRING whose bits are whole bytes. */

@@ -180,6 +180,10 @@ type Name = ConstructorParameters<typeof SubjectAlternativeNameExtension>[0]
 const named = (type: 'dns' | 'email' | 'url' | 'ip', value: string) => ({
   extensions: [new SubjectAlternativeNameExtension([{ type, value }] as Name)],
 })
+const inTwoBytes = (type: string, value: string) => {
+  const content = Buffer.from(value, 'utf16le').swap16()
+  return { subject: `${type}=#${encode(tag.bmpString, content).toString('hex')}` }
+}
 const subnet = Buffer.from([10, 0, 0, 0, 255, 0, 0, 0])
 
 test.each<[string, boolean, Partial<Profile>, Partial<Profile>]>([
@@ -190,6 +194,12 @@ test.each<[string, boolean, Partial<Profile>, Partial<Profile>]>([
   ['an excluded host', false, excluded(base(dns, 'bad.example')), named('dns', 'x.bad.example')],
   ['a wildcard over an excluded host', false, excluded(base(dns, 'bad.example')), named('dns', '*.example')],
   ['a host as common name outside', false, permitted(base(dns, 'only.example')), { name: 'other.example' }],
+  [
+    'a host in two bytes a character outside',
+    false,
+    permitted(base(dns, 'only.example')),
+    inTwoBytes('CN', 'other.example'),
+  ],
   ['no name of the kind', true, permitted(base(dns, 'only.example')), { name: 'robot' }],
   ['an address within', true, permitted(base(ip, subnet)), named('ip', '10.1.2.3')],
   ['an address outside', false, permitted(base(ip, subnet)), named('ip', '11.1.2.3')],
@@ -203,6 +213,12 @@ test.each<[string, boolean, Partial<Profile>, Partial<Profile>]>([
   ['a URI without a host', false, permitted(base(uri, 'only.example')), named('url', 'urn:only.example')],
   ['a subject within', true, permitted(directory('Only Org')), { subject: 'O=only  org, CN=x' }],
   ['a subject outside', false, permitted(directory('Only Org')), { subject: 'O=Other Org, CN=x' }],
+  [
+    'an excluded subject in two bytes a character',
+    false,
+    excluded(directory('Bad Org')),
+    inTwoBytes('O', 'Bad Org'),
+  ],
   ['a constraint of an unknown kind', false, permitted(base(0x88, Buffer.from([0x2a]))), {}],
   ['a constraint that is not one', false, permitted(Buffer.from([5, 0])), {}],
 ])('under constraints of names, with %s: trusted %s', async (_what, trusted, above, below) => {

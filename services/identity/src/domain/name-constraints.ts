@@ -8,6 +8,7 @@ import {
   objectIdIn,
   onlyElement,
   partsOf,
+  stringIn,
   tag,
 } from '@overlay/x509'
 import { extensionIds, extensionOf, type Link } from './link-rules.js'
@@ -87,7 +88,7 @@ interface Attribute {
 const attributesOf = (part: Element): readonly Attribute[] =>
   partsOf(part, tag.set).map((attribute) => {
     const [type, value] = partsOf(attribute)
-    return { type: objectIdIn(type), text: value?.content.toString() ?? '' }
+    return { type: objectIdIn(type), text: value ? stringIn(value) : '' }
   })
 
 /** `isExcluding`: in doubt a name matches, else it does not. */
@@ -163,7 +164,7 @@ const comparable = (part: Element): string =>
   elementsIn(contentOf(part, tag.set))
     .map((attribute) => {
       const [type, value] = partsOf(attribute)
-      const text = value?.content.toString().trim().replaceAll(/\s+/g, ' ').toLowerCase()
+      const text = value && stringIn(value).trim().replaceAll(/\s+/g, ' ').toLowerCase()
       return `${objectIdIn(type)}=${text}`
     })
     .sort()

@@ -7,6 +7,7 @@ import {
   onlyElement,
   partsOf,
   sequence,
+  stringIn,
   tag,
   text,
 } from '@overlay/x509'
@@ -50,10 +51,3 @@ const attributesOf = (part: Element): readonly Attribute[] =>
     if (!value || more.length > 0) throw new DerError('an attribute is a type and a value')
     return { type: objectIdIn(type), value: stringIn(value), whole: attribute.whole }
   })
-
-function stringIn({ tag: kind, content }: Element): string {
-  if (kind === tag.teletexString) return content.toString('latin1')
-  if (kind !== tag.bmpString) return content.toString()
-  if (content.length % 2 !== 0) throw new DerError('half a character')
-  return Buffer.from(content).swap16().toString('utf16le')
-}
