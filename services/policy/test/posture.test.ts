@@ -145,6 +145,7 @@ const now = () => new Date().toISOString()
 
 test('a code lets its API session through at once, in every replica, until it counts no more', async () => {
   const who = await guarded(await code())
+  await whole(other) // of the service itself it hears a little later
   const { alice: identityId, service: serviceId } = who
   await expect(authorize(who)).rejects.toMatchObject({ code: 'INVALID_POSTURE' })
   await pass(identityId, now(), 's2')
