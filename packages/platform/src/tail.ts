@@ -18,7 +18,7 @@ export interface Tail {
   after(position: Position): Promise<readonly Change[]>
 }
 
-const MOST_CHANGES = 2000
+const MOST_CHANGES = 20_000 // more than one write of many rows makes: followers read those from the database
 const MOST_BYTES = 16 * 1024 * 1024
 const BATCH = 500
 

@@ -90,17 +90,17 @@ export async function endSessions(tx: Tx, which: Sql, limit?: number): Promise<R
  */
 export async function endManySessions(tx: Tx, ids: readonly string[]): Promise<Appended | undefined> {
   if (ids.length === 0) return undefined
-  const { rows } = await tx.query<Position & { id: string; at: Date }>(
+  const { rows } = await tx.query<Position & { ids: readonly string[] | null; at: Date }>(
     sql`
     with ended as (
          delete from session where id = any(${ids})
       returning id, identity_id, service_id, type, api_session_id),
          head as materialized (
-         select timeline, number - n as start, at
+         select timeline, number, number - n as start, at
            from (select count(*)::int as n from ended) as counted, advance(n)
           where n > 0),
          row as materialized (
-         select ended.*, timeline, at, start + row_number() over () as number from ended, head),
+         select ended.*, at, start + row_number() over () as number from ended, head),
          audited as (
          insert into audit (number, kind, entity_id, before, identity_id, request_id, at)
          select number, 'sessions', id,
@@ -110,18 +110,17 @@ export async function endManySessions(tx: Tx, ids: readonly string[]): Promise<A
            from row),
          changed as (
          insert into change (number, kind, entity_id, at) select number, 'sessions', id, at from row)
-  select id, timeline, number, at from row order by number`,
+  select timeline, number, at, (select array_agg(id order by number) from row) as ids from head`,
     'end-sessions',
   )
-  const last = rows.at(-1)
-  if (!last) return undefined
-  const nothing = Buffer.alloc(0)
-  return {
-    position: { timeline: last.timeline, number: last.number },
-    changes: rows.map(({ id, number, at }) => {
-      return { kind: 'sessions', id, number, json: nothing, atMs: at.getTime() }
-    }),
-  }
+  const [head] = rows
+  if (!head) return undefined
+  const { timeline, number, at, ids: ended } = head
+  const [nothing, atMs] = [Buffer.alloc(0), at.getTime()]
+  const changes = (ended ?? []).map((id, index, { length }) => {
+    return { kind: 'sessions', id, number: number - length + index + 1, json: nothing, atMs }
+  })
+  return { position: { timeline, number }, changes }
 }
 
 /** Saves which policy grants each session now. */
