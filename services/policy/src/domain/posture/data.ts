@@ -51,8 +51,8 @@ export const POSTURE_BUDGET_BYTES = 64 * 1024
 
 export const postureBytes = (data: PostureData): number => Buffer.byteLength(JSON.stringify(data))
 
-/** More API sessions than these are not remembered: the oldest go. */
-const MOST_API_SESSIONS = 500
+/** More API sessions than these are not remembered: the oldest go. Their states leave room for processes in the budget. */
+const MOST_API_SESSIONS = 300
 
 export function withResponse(
   data: PostureData,

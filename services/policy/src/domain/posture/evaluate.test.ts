@@ -3,8 +3,10 @@ import { sampleCheck } from '../testing/sample-check.js'
 import type { Check } from './check.js'
 import {
   nothingSaid,
+  POSTURE_BUDGET_BYTES,
   type PostureData,
   type PostureResponse,
+  postureBytes,
   withMfa,
   withoutEnded,
   withResponse,
@@ -153,9 +155,12 @@ test('answers to checks and states of API sessions that have ended are dropped, 
   expect(Object.keys(ended.apiSessions)).toEqual(['s2'])
 })
 
-test('of many API sessions the oldest are forgotten', () => {
+test('of many API sessions the oldest are forgotten, so that their states never fill the budget', () => {
+  const id = (n: number): string => `cmiwjs0000${String(n).padStart(15, '0')}`
+  const awake: PostureResponse = { id: 'x', typeId: 'ENDPOINT_STATE', woken: true, unlocked: true }
   let data = nothingSaid
-  for (let n = 0; n < 600; n++) data = withMfa(data, `s${n}`, at)
-  expect(Object.keys(data.apiSessions)).toHaveLength(500)
-  expect(data.apiSessions).toHaveProperty('s599')
+  for (let n = 0; n < 600; n++) data = withMfa(withResponse(data, awake, id(n), at), id(n), at)
+  expect(Object.keys(data.apiSessions)).toHaveLength(300)
+  expect(data.apiSessions).toHaveProperty(id(599))
+  expect(postureBytes(data)).toBeLessThan(POSTURE_BUDGET_BYTES * 0.75)
 })
