@@ -1,4 +1,5 @@
 import pino, { type DestinationStream, type Logger } from 'pino'
+import { gatheredOutput } from './gathered-output.js'
 import { redact } from './redact.js'
 import { toText } from './text-log.js'
 
@@ -10,9 +11,7 @@ export interface LogOptions {
 
 /** JSON lines, or text for people. Secrets are redacted by the name of their key, however deep they lie. */
 export function openLog(service: string, { level, format, destination }: LogOptions): Logger {
-  // lines are written while the next ones gather; a fatal one, and the exit, write what is left
-  const gathering = { minLength: 64 << 10, maxWrite: 128 << 10, periodicFlush: 100 } // a write costs as much as a request
-  const out = destination ?? pino.destination({ dest: 1, sync: false, ...gathering })
+  const out = destination ?? gatheredOutput(1)
   const log = pino(
     {
       level,

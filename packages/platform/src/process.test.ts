@@ -58,6 +58,14 @@ test('the end of the pipe of its parent stops it in order', async () => {
   expect(await exit).toEqual([0, null])
 }, 20_000)
 
+test('the end of its parent ends it too when nobody reads what it logs', async () => {
+  const { child, said, exit } = run('wait', { OVERLAY_PARENT_PIPE: '1' })
+  await said('ready')
+  child.stdout?.destroy()
+  child.stdio[3]?.destroy()
+  expect(await exit).toEqual([0, null])
+}, 20_000)
+
 test('a second signal ends a stop that hangs', async () => {
   const { child, said, exit } = run('hang')
   await said('ready')
