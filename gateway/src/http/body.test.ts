@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ADMIN } from '../testing/fakes.js'
@@ -68,6 +69,27 @@ test('half of a surrogate pair becomes the replacement character', () => {
   expect(jsonBytes({ a: '\ud800x', b: '\\ud800', c: '😀' }).toString()).toBe(
     '{"a":"\ufffdx","b":"\\\\ud800","c":"😀"}',
   )
+})
+
+test('a client that sends all of a refused body before it reads gets the answer', async () => {
+  const body = 'x'.repeat(3 << 20)
+  const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\nzt-session: ${ADMIN}\r\ncontent-type: application/json\r\n`
+  const socket = connect({ host: '127.0.0.1', port: gateway.port, rejectUnauthorized: false })
+  let said = ''
+  socket.on('data', (chunk) => {
+    said += chunk.toString()
+  })
+  socket.pause()
+  const failed = new Promise<never>((_, reject) => {
+    socket.on('error', reject)
+  })
+  const send = (text: string) =>
+    Promise.race([failed, new Promise<void>((sent) => socket.write(text, () => sent()))])
+  await send(`${head}content-length: ${body.length}\r\n\r\n`)
+  for (let from = 0; from < body.length; from += 1 << 16) await send(body.slice(from, from + (1 << 16)))
+  socket.resume()
+  await once(socket, 'close')
+  expect(said).toContain('"code":"COULD_NOT_READ_BODY"')
 })
 
 /** Everything that the gateway says on a connection on which we write by hand. */

@@ -92,23 +92,32 @@ export function jsonBytes(value: unknown): Buffer {
   return Buffer.from(text.replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g, '$1\uFFFD'))
 }
 
+/** Of a body that is refused, so much is read and forgotten. Many clients read no answer before they have sent all. */
+const DISCARDED_BYTES = 4 << 20
+
 function readAll(ask: Ask, { maxBytes, withinMs }: BodyLimits): Promise<Buffer> {
   const { incoming } = ask
-  if (Number(incoming.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(ask, maxBytes)
+  const announced = Number(incoming.headers['content-length'] ?? 0)
+  if (announced > DISCARDED_BYTES) throw tooLarge(ask, maxBytes)
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
+    let chunks: Buffer[] = []
     let size = 0
+    const isTooLarge = (): boolean => Math.max(announced, size) > maxBytes
     const timer = setTimeout(
       () => done(() => reject(cut(ask, `the body did not arrive within ${withinMs / 1000} s`))),
       withinMs,
     )
     const onData = (chunk: Buffer): void => {
       size += chunk.length
-      if (size > maxBytes) done(() => reject(tooLarge(ask, maxBytes)))
+      if (size > DISCARDED_BYTES) done(() => reject(tooLarge(ask, maxBytes)))
+      else if (isTooLarge()) chunks = []
       else chunks.push(chunk)
     }
     const onEnd = (): void =>
-      done(() => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)))
+      done(() => {
+        if (isTooLarge()) reject(tooLarge(ask, maxBytes))
+        else resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
+      })
     const onBroken = (): void => done(() => reject(cut(ask, 'the body ended early')))
     function done(settle: () => void): void {
       clearTimeout(timer)
