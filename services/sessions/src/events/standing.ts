@@ -47,28 +47,15 @@ export const askingAt = (positions: Positions): Context => ({
   positions,
 })
 
-/**
- * Asks policy about these sessions, some at a time, as it sees them at the positions of the context or later. The next
- * question is on its way while the caller uses an answer.
- */
-export async function* standingsOf(
+/** Asks policy about these sessions, as it sees them at the positions of the context or later. */
+export async function standingOf(
   policy: Pick<AskPolicy, 'findLost'>,
   sessions: readonly HeldSession[],
   context: Context,
-): AsyncGenerator<Standing> {
+): Promise<Standing> {
   const pages = pagesOf(sessions, PER_CALL)
-  const askAbout = (place: number): Promise<Standing> | undefined => {
-    const page = pages[place]
-    const asked = page && ask(policy, page, context)
-    asked?.catch(() => undefined) // the caller may have failed by then
-    return asked
-  }
-  let next = askAbout(0)
-  for (let place = 1; next; place++) {
-    const standing = await next
-    next = askAbout(place)
-    yield standing
-  }
+  const standings = await Promise.all(pages.map((page) => ask(policy, page, context)))
+  return { lost: standings.flatMap(({ lost }) => lost), moved: standings.flatMap(({ moved }) => moved) }
 }
 
 /** The sessions among these whose access exists no more. */
@@ -76,10 +63,9 @@ export async function lostOf(
   policy: Pick<AskPolicy, 'findLost'>,
   sessions: readonly HeldSession[],
   context: Context,
-): Promise<string[]> {
-  const all: string[] = []
-  for await (const { lost } of standingsOf(policy, sessions, context)) all.push(...lost)
-  return all
+): Promise<readonly string[]> {
+  const { lost } = await standingOf(policy, sessions, context)
+  return lost
 }
 
 async function ask(

@@ -18,7 +18,7 @@ import {
   saveProgress,
   someLargeScope,
 } from '../store/revocation.js'
-import { type AskPolicy, askingAt, type Heads, standingsOf, withoutApiSession } from './standing.js'
+import { type AskPolicy, askingAt, type Heads, standingOf, withoutApiSession } from './standing.js'
 
 export interface StepDeps {
   readonly history: Pick<History, 'db' | 'appended'>
@@ -135,13 +135,10 @@ async function findLost(
   sessions: readonly HeldSession[],
 ): Promise<Ended> {
   if (sessions.length === 0) return []
-  const ended: string[] = []
   const positions = { ...(await followedPositions(tx)), ...(await heads()) }
-  for await (const { lost, moved } of standingsOf(policy, sessions, askingAt(positions))) {
-    ended.push(...lost)
-    await saveGrants(tx, moved)
-  }
-  return ended
+  const { lost, moved } = await standingOf(policy, sessions, askingAt(positions))
+  await saveGrants(tx, moved)
+  return lost
 }
 
 const idsOf = (sessions: readonly HeldSession[]): string[] => sessions.map(({ id }) => id)
