@@ -92,8 +92,8 @@ export function jsonBytes(value: unknown): Buffer {
   return Buffer.from(text.replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g, '$1\uFFFD'))
 }
 
-/** Of a body that is refused, so much is read and forgotten. Many clients read no answer before they have sent all. */
-const DISCARDED_BYTES = 4 << 20
+/** Of a refused body, so much is read and forgotten, in the time of any body: many clients read no answer before they have sent all. */
+const DISCARDED_BYTES = 64 << 20
 
 function readAll(ask: Ask, { maxBytes, withinMs }: BodyLimits): Promise<Buffer> {
   const { incoming } = ask
