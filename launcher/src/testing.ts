@@ -5,6 +5,7 @@ import { busUser, startBroker } from './broker.js'
 import { freePort } from './ports.js'
 import { prepareAndMigrate, type Service, schemaOf } from './schemas.js'
 
+export { askHealth } from './health.js'
 export { type TestPostgres, testPostgres } from './test-postgres.js'
 export { freePort, withClient }
 

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Caller, isUnknown, managementApi, openCaller, type Reply, type Run } from './caller.js'
+import { type Caller, isUnknown, managementApi, openCaller, type Reply, type Target } from './caller.js'
+import { rules } from './report.js'
 import { administrator } from './topology.js'
 
 /** An administrator, logged in at each gateway. */
@@ -16,8 +17,8 @@ export interface Administrator extends Disposable {
 const PAGE = 500
 const PATIENCE_MS = 60_000
 
-export async function openAdministrator(run: Run): Promise<Administrator> {
-  const callers = run.gateways.map((_, gateway) => openCaller(run, managementApi, gateway))
+export async function openAdministrator(target: Target): Promise<Administrator> {
+  const callers = target.gateways.map((_, gateway) => openCaller(target, managementApi, gateway))
   const logIn = async (caller: Caller): Promise<void> => {
     for (const began = performance.now(); ; await pause(300)) {
       const reply = await caller.call('POST', '/authenticate?method=password', administrator)
@@ -33,7 +34,7 @@ export async function openAdministrator(run: Run): Promise<Administrator> {
     if (!caller) throw new Error(`no gateway ${gateway}`)
     const reply = await caller.call(method, path, body)
     if (reply.status !== 401) return reply
-    run.report.violated('a valid request is not refused, and no failure is unexplained', {
+    target.report.violated(rules.valid, {
       method,
       path,
       status: 401,

@@ -1,13 +1,17 @@
 import { type Client, openClient } from '../client.js'
 import type { Calm } from './calm.js'
-import type { Report, Rule } from './report.js'
+import { type Report, rules } from './report.js'
 
-/** What all parts of a run share. */
-export interface Run {
+/** What it takes to ask the product. */
+export interface Target {
   readonly gateways: readonly string[]
   readonly caPem: string
   readonly calm: Calm
   readonly report: Report
+}
+
+/** What all parts of a run share. */
+export interface Run extends Target {
   /** How long another gateway may accept a token after its end, whatever the fault. */
   readonly tokenMs: number
   /** Id of the config type `host.v1`. */
@@ -29,13 +33,12 @@ export interface Caller extends Disposable {
   use(token: string): void
 }
 
-const VALID = 'a valid request is not refused, and no failure is unexplained' satisfies Rule
 const SILENCE_MS = 30_000
 
 export const clientApi = '/edge/client/v1'
 export const managementApi = '/edge/management/v1'
 
-export function openCaller({ gateways, caPem, calm, report }: Run, api: string, gateway: number): Caller {
+export function openCaller({ gateways, caPem, calm, report }: Target, api: string, gateway: number): Caller {
   const client: Client = openClient({ addresses: [gateways[gateway] ?? 'localhost'], caPem }, api)
   return {
     gateway,
@@ -47,12 +50,12 @@ export function openCaller({ gateways, caPem, calm, report }: Run, api: string, 
       const reply = await answerOf(client, method, path, body)
       const facts = { method, path, body, status: reply.status, error: reply.error, gateway }
       const { code } = (reply.error ?? {}) as { readonly code?: string }
-      if (isSuccess(reply)) report.held(VALID)
-      else if (reply.status === 500 || code === 'UNHANDLED') report.violated(VALID, facts)
+      if (isSuccess(reply)) report.held(rules.valid)
+      else if (reply.status === 500 || code === 'UNHANDLED') report.violated(rules.valid, facts)
       else if (isUnknown(reply)) {
         report.note(`status ${reply.status}${wasCalm && calm.isCalm() ? ' in calm' : ''}`)
         report.log('unknown', { ...facts, ms: Math.round(performance.now() - began), fault: calm.fault() })
-        if (wasCalm && calm.isCalm()) report.violated(VALID, facts)
+        if (wasCalm && calm.isCalm()) report.violated(rules.valid, facts)
       }
       return reply
     },
@@ -78,3 +81,6 @@ export const isSuccess = ({ status }: Reply): boolean => status >= 200 && status
 
 /** Whether the operation may or may not have happened. */
 export const isUnknown = ({ status }: Reply): boolean => status === 0 || status === 429 || status >= 500
+
+/** The gateway that comes after this one. */
+export const nextGateway = ({ gateways }: Target, gateway: number): number => (gateway + 1) % gateways.length

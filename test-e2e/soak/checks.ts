@@ -1,16 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Administrator } from './administrator.js'
-import { isUnknown, type Run } from './caller.js'
+import { isUnknown, nextGateway, type Run } from './caller.js'
 import type { Endpoint } from './endpoint.js'
 import { type Policy, sameSet } from './model.js'
 import type { Random } from './random.js'
-import type { Rule } from './report.js'
-
-const READ_BACK = 'an acknowledged write is read back through every gateway' satisfies Rule
-const GONE = 'what was deleted is not found again' satisfies Rule
-const LISTED = 'a list by id shows what exists and nothing else' satisfies Rule
-const ENDED = 'a session ends with its grant' satisfies Rule
-const REFUSED = 'a token is refused after its end' satisfies Rule
+import { rules } from './report.js'
 
 const POLL_MS = 15
 
@@ -28,7 +22,7 @@ export interface Checks {
 export function openChecks(run: Run, admin: Administrator, random: Random): Checks {
   const { calm, report } = run
   const anyGateway = (): number => random.int(run.gateways.length)
-  const other = (gateway: number): number => (gateway + 1) % run.gateways.length
+  const other = (gateway: number): number => nextGateway(run, gateway)
 
   async function readBack(
     path: string,
@@ -39,15 +33,15 @@ export function openChecks(run: Run, admin: Administrator, random: Random): Chec
     if (isUnknown(reply)) return report.note('read without an answer')
     const row = (reply.data ?? {}) as Readonly<Record<string, readonly string[] | null>>
     const wrong = Object.entries(expected).filter(([member, value]) => !sameSet(value, row[member]))
-    if (reply.status === 200 && wrong.length === 0) report.held(READ_BACK)
-    else report.violated(READ_BACK, { path, expected, status: reply.status, row, gateway })
+    if (reply.status === 200 && wrong.length === 0) report.held(rules.readBack)
+    else report.violated(rules.readBack, { path, expected, status: reply.status, row, gateway })
   }
 
   async function checkGone(kind: string, id: string): Promise<void> {
     const gateway = anyGateway()
     const reply = await admin.insist(gateway, 'GET', `/${kind}/${id}`)
-    if (reply.status === 404) report.held(GONE)
-    else if (!isUnknown(reply)) report.violated(GONE, { kind, id, status: reply.status, gateway })
+    if (reply.status === 404) report.held(rules.gone)
+    else if (!isUnknown(reply)) report.violated(rules.gone, { kind, id, status: reply.status, gateway })
     await checkListed(kind, id, 0)
   }
 
@@ -57,26 +51,30 @@ export function openChecks(run: Run, admin: Administrator, random: Random): Chec
     const reply = await admin.insist(gateway, 'GET', `/${kind}?filter=${filter}`)
     if (isUnknown(reply)) return
     const rows = (reply.data ?? []) as readonly unknown[]
-    if (rows.length === count && reply.total === count) report.held(LISTED)
-    else report.violated(LISTED, { kind, id, count, rows: rows.length, total: reply.total, gateway })
+    if (rows.length === count && reply.total === count) report.held(rules.listed)
+    else report.violated(rules.listed, { kind, id, count, rows: rows.length, total: reply.total, gateway })
   }
 
   async function checkRefused(endpoint: Endpoint, gateway: number): Promise<void> {
     const { apiSessionId } = endpoint
     const since = performance.now()
     const same = await endpoint.call(gateway, 'GET', '/current-api-session')
-    if (same.status === 200) report.violated(REFUSED, { apiSessionId, gateway, at: 'the same gateway' })
+    if (same.status === 200) report.violated(rules.refused, { apiSessionId, gateway, at: 'the same gateway' })
     for (;;) {
       const askedAt = performance.now()
       const reply = await endpoint.call(other(gateway), 'GET', '/current-api-session')
       if (reply.status === 401) {
-        report.held(REFUSED)
+        report.held(rules.refused)
         report.observe(`token refused${calm.isCalm() ? '' : ', faults'}`, performance.now() - since)
         break
       }
       // a gateway that hears nothing of the owner trusts its memory no longer: no fault excuses a 200
       if (reply.status === 200 && askedAt - since > run.tokenMs) {
-        report.violated(REFUSED, { apiSessionId, gateway: other(gateway), ms: Math.round(askedAt - since) })
+        report.violated(rules.refused, {
+          apiSessionId,
+          gateway: other(gateway),
+          ms: Math.round(askedAt - since),
+        })
         break
       }
       if (calm.isOverdue(since) && reply.status !== 200) break
@@ -98,12 +96,12 @@ export function openChecks(run: Run, admin: Administrator, random: Random): Chec
       const rows = (reply.data ?? []) as readonly { identityId: string; type: string }[]
       const left = rows.filter((row) => row.identityId === identityId && row.type === type).length
       if (reply.status === 200 && left === 0) {
-        report.held(ENDED)
+        report.held(rules.ended)
         return report.observe(`session ended${calm.isCalm() ? '' : ', faults'}`, performance.now() - since)
       }
       if (calm.isOverdue(since)) {
         if (reply.status === 200 && calm.isOverdue(since + performance.now() - askedAt))
-          report.violated(ENDED, { identityId, serviceId, type, left, ms: Math.round(askedAt - since) })
+          report.violated(rules.ended, { identityId, serviceId, type, left, ms: Math.round(askedAt - since) })
         return
       }
       await pause(POLL_MS)

@@ -1,4 +1,5 @@
 import { type Caller, clientApi, isUnknown, openCaller, type Reply, type Run } from './caller.js'
+import { rules } from './report.js'
 
 /** An identity's program: one API session, used through every gateway. */
 export interface Endpoint extends Disposable {
@@ -48,7 +49,7 @@ export async function openEndpoint(
       const answer = await call(at, 'GET', '/services?limit=500')
       if (answer.status === 200) return answer.data as SeenService[]
       if (!isUnknown(answer))
-        run.report.violated('a client sees what its policies grant, at once at the gateway of the write', {
+        run.report.violated(rules.seen, {
           identityId,
           status: answer.status,
           gateway: at,

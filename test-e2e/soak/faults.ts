@@ -16,13 +16,11 @@ export const faultNames = [
 ] as const
 export type FaultName = (typeof faultNames)[number]
 
-const parts = ['gateway', 'identity', 'pki', 'policy', 'sessions'] as const
-
 /** Each makes its fault, lets it last, and takes back what it can. Returns what was hit. */
 export function faultsOf(topology: Topology, random: Random): Record<FaultName, () => Promise<string>> {
   const { product, postgres, bus, server } = topology
-  const processes = (): [string, number][] => [...product.processes].map(([name, kept]) => [name, kept.pid()])
-  const one = (): [string, number] => random.pick(processes()) ?? nothing()
+  const pidOf = (name: string): number => product.processes.get(name)?.pid() ?? nothing()
+  const one = (): string => random.pick(product.processes.keys()) ?? nothing()
 
   const away = async (proxy: typeof bus, how: 'cut' | 'stall', ms: number): Promise<string> => {
     proxy[how]()
@@ -32,26 +30,25 @@ export function faultsOf(topology: Topology, random: Random): Record<FaultName, 
   }
   return {
     async kill() {
-      const [name, pid] = one()
-      process.kill(pid, 'SIGKILL')
+      const name = one()
+      process.kill(pidOf(name), 'SIGKILL')
       return name
     },
     async 'kill-part'() {
-      const part = random.pick(parts) ?? nothing()
-      for (const [name, pid] of processes()) if (name.startsWith(part)) process.kill(pid, 'SIGKILL')
+      const { part } = random.pick(product.instances) ?? nothing()
+      for (const one of product.instances) if (one.part === part) process.kill(pidOf(one.name), 'SIGKILL')
       return part
     },
     async pause() {
-      const [name, pid] = one()
+      const name = one()
+      const pid = pidOf(name)
       const ms = 5000 + random.int(10_000)
       process.kill(pid, 'SIGSTOP')
       await pause(ms)
       process.kill(pid, 'SIGCONT')
       return `${name} ${ms} ms`
     },
-    async backends() {
-      return `${await endSomeBackends(server.url)} connections`
-    },
+    backends: async () => `${await endSomeBackends(server.url)} connections`,
     async 'postgres-crash'() {
       await server.stop('SIGKILL')
       await server.start()

@@ -2,6 +2,7 @@ import type { Administrator } from './administrator.js'
 import { isSuccess, isUnknown, type Run } from './caller.js'
 import type { Endpoint } from './endpoint.js'
 import { emptyModel, type Model } from './model.js'
+import { rules } from './report.js'
 
 /** What one worker has made, and what it knows of it. */
 export interface Holdings {
@@ -55,7 +56,7 @@ export const writer =
       holdings.unsureSince = performance.now()
       report.note('unknown outcome')
     } else
-      report.violated('a valid request is not refused, and no failure is unexplained', {
+      report.violated(rules.valid, {
         method,
         path,
         body,

@@ -8,12 +8,11 @@ import { emptyShared, openContender } from './contender.js'
 import { type FaultName, faultsOf } from './faults.js'
 import { type Options, readOptions, usage } from './options.js'
 import { type Random, randomOf } from './random.js'
-import { openReport, type Report, type Rule, rules } from './report.js'
+import { openReport, type Report, rules } from './report.js'
 import { checkAtRest } from './rest.js'
 import { startTopology, type Topology } from './topology.js'
 import { openWorker, type Worker } from './worker.js'
 
-const RECOVERS = 'every process recovers from a fault' satisfies Rule
 const RECOVERY_MS = 60_000
 const RESOLVE_MS = 60_000
 const TRUST_MS = 2000
@@ -33,15 +32,16 @@ async function soak(options: Options): Promise<boolean> {
   process.env.OVERLAY_PASSWORD_PASSES ??= '1'
 
   const calm = openCalm(slack)
-  const checked = rules.filter((rule) => options.faults.length > 0 || rule !== RECOVERS)
+  const checked = Object.values(rules).filter((rule) => options.faults.length > 0 || rule !== rules.recovers)
   const report = openReport(logFile, checked, () => ({ fault: calm.fault(), calm: calm.isCalm() }))
   await using topology = await startTopology((line) => report.log('launcher', { line }))
   const { gateways, caPem } = topology.product
-  const bare = { gateways, caPem, calm, report, tokenMs: TRUST_MS * slack, hostConfigType: '' }
-  using admin = await openAdministrator(bare)
+  const target = { gateways, caPem, calm, report }
+  using admin = await openAdministrator(target)
   const filter = encodeURIComponent('name="host.v1"')
   const { data } = await admin.insist(0, 'GET', `/config-types?filter=${filter}`)
-  const run: Run = { ...bare, hostConfigType: (data as { id: string }[])[0]?.id ?? '' }
+  const hostConfigType = (data as { id: string }[])[0]?.id ?? ''
+  const run: Run = { ...target, tokenMs: TRUST_MS * slack, hostConfigType }
   await routeEverything(run, admin)
 
   const workers: Worker[] = []
@@ -68,7 +68,7 @@ async function soak(options: Options): Promise<boolean> {
     working.abort()
     await Promise.all(done)
     await checkAtRest(run, admin, workers, randomOf(seed, `rest ${round}`)).catch((err: unknown) =>
-      report.violated('at rest, gateways agree and rows equal the model', { error: String(err) }),
+      report.violated(rules.agree, { error: String(err) }),
     )
     console.log(`round ${round}: ${report.operations()} operations, ${report.violations()} violations`)
   }
@@ -106,8 +106,8 @@ async function strike(
   const isBack = await topology.recovered(RECOVERY_MS)
   calm.end()
   report.log('fault', { name, what, isBack })
-  if (isBack) report.held(RECOVERS)
-  else report.violated(RECOVERS, { name, what })
+  if (isBack) report.held(rules.recovers)
+  else report.violated(rules.recovers, { name, what })
 }
 
 async function loop(
@@ -120,7 +120,7 @@ async function loop(
     try {
       await step()
     } catch (err) {
-      report.violated('a valid request is not refused, and no failure is unexplained', {
+      report.violated(rules.valid, {
         error: (err as Error).stack,
       })
       await pause(1000)

@@ -1,23 +1,23 @@
 import { appendFileSync } from 'node:fs'
 
 /** What must hold. A run in which one was never checked has failed, too. */
-export const rules = [
-  'an acknowledged write is read back through every gateway',
-  'what was deleted is not found again',
-  'a list by id shows what exists and nothing else',
-  'a client sees what its policies grant, at once at the gateway of the write',
-  'a private config reaches its identity alone',
-  'what is granted can be dialed',
-  'a session ends with its grant',
-  'a token is refused after its end',
-  'a valid request is not refused, and no failure is unexplained',
-  'every process recovers from a fault',
-  'at rest, gateways agree and rows equal the model',
-  'at rest, views equal the policies',
-  'at rest, every session has a grant',
-  'at rest, the integrity check finds nothing',
-] as const
-export type Rule = (typeof rules)[number]
+export const rules = {
+  readBack: 'an acknowledged write is read back through every gateway',
+  gone: 'what was deleted is not found again',
+  listed: 'a list by id shows what exists and nothing else',
+  seen: 'a client sees what its policies grant, at once at the gateway of the write',
+  private: 'a private config reaches its identity alone',
+  dialed: 'what is granted can be dialed',
+  ended: 'a session ends with its grant',
+  refused: 'a token is refused after its end',
+  valid: 'a valid request is not refused, and no failure is unexplained',
+  recovers: 'every process recovers from a fault',
+  agree: 'at rest, gateways agree and rows equal the model',
+  views: 'at rest, views equal the policies',
+  granted: 'at rest, every session has a grant',
+  integrity: 'at rest, the integrity check finds nothing',
+} as const
+export type Rule = (typeof rules)[keyof typeof rules]
 
 export interface Report {
   readonly operations: () => number

@@ -4,9 +4,8 @@ import type { Run } from './caller.js'
 import { drop, type Holdings } from './holdings.js'
 import { adopt, differences, type ModelKind, overrideKey, type Row } from './model.js'
 import type { Random } from './random.js'
-import type { Rule } from './report.js'
+import { rules } from './report.js'
 
-const MODEL = 'at rest, gateways agree and rows equal the model' satisfies Rule
 const LATEST_COMMIT_MS = 12_000 // a write whose answer was lost commits within its deadline, or never
 
 /** Compares the rows of a worker with its model after an operation of unknown outcome. */
@@ -46,7 +45,8 @@ export function resolver(
       return
     }
     const rows = await rowsOf(anyGateway())
-    for (const difference of differences(model, rows, unsure)) report.violated(MODEL, { prefix, difference })
+    for (const difference of differences(model, rows, unsure))
+      report.violated(rules.agree, { prefix, difference })
     adopt(model, rows)
     for (const id of [...names.keys()]) if (!model.identities.has(id)) names.delete(id)
     for (const id of [...endpoints.keys()]) if (!model.identities.has(id)) drop(holdings, id)

@@ -1,15 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Administrator } from './administrator.js'
 import type { Run } from './caller.js'
-import { differences, grants, type Model, type Row } from './model.js'
+import { adopt, differences, emptyModel, grants, type Model, type Row, visible } from './model.js'
 import type { Random } from './random.js'
-import type { Rule } from './report.js'
+import { rules } from './report.js'
 import type { Worker } from './worker.js'
-
-const AGREE = 'at rest, gateways agree and rows equal the model' satisfies Rule
-const VIEWS = 'at rest, views equal the policies' satisfies Rule
-const GRANTED = 'at rest, every session has a grant' satisfies Rule
-const INTEGRITY = 'at rest, the integrity check finds nothing' satisfies Rule
 
 const counted = [
   'identities',
@@ -40,7 +35,8 @@ export async function checkAtRest(
   await pause(SETTLE_MS)
   const rows = await checkCounts(run, admin)
   checkModels(run, rows, workers)
-  const network = networkOf(rows)
+  const network = emptyModel()
+  adopt(network, rows)
   await checkViews(run, admin, network, random)
   await checkClients(run, network, workers)
   checkSessions(run, rows, network)
@@ -57,7 +53,7 @@ async function checkCounts({ report }: Run, admin: Administrator): Promise<Rows>
         .sort()
         .join()
     const isWhole = new Set(one.rows.map(({ id }) => id)).size === one.total && two.rows.length === two.total
-    if (isWhole && ids(one.rows) === ids(two.rows)) report.held(AGREE)
+    if (isWhole && ids(one.rows) === ids(two.rows)) report.held(rules.agree)
     else {
       const lengths = {
         rows: one.rows.length,
@@ -65,7 +61,7 @@ async function checkCounts({ report }: Run, admin: Administrator): Promise<Rows>
         there: two.rows.length,
         thereTotal: two.total,
       }
-      report.violated(AGREE, { kind, ...lengths })
+      report.violated(rules.agree, { kind, ...lengths })
     }
     found[kind] = one.rows
   }
@@ -81,39 +77,12 @@ function checkModels({ report }: Run, rows: Rows, workers: readonly Worker[]): v
       services: own(rows.services),
       'service-policies': own(rows['service-policies']),
     })
-    if (found.length === 0) report.held(AGREE)
-    for (const difference of found) report.violated(AGREE, { difference })
+    if (found.length === 0) report.held(rules.agree)
+    for (const difference of found) report.violated(rules.agree, { difference })
   }
 }
 
-type Network = Pick<Model, 'identities' | 'services' | 'policies'>
-
-function networkOf(rows: Rows): Network {
-  const subjects = (list: readonly Row[]) =>
-    new Map(list.map(({ id, name, roleAttributes }) => [id, { name, attributes: roleAttributes ?? [] }]))
-  return {
-    identities: subjects(rows.identities),
-    services: subjects(rows.services),
-    policies: new Map(
-      rows['service-policies'].map(({ id, name, type, semantic, identityRoles, serviceRoles }) => [
-        id,
-        {
-          name,
-          type: type === 'Bind' ? ('Bind' as const) : ('Dial' as const),
-          semantic: semantic ?? 'AnyOf',
-          identityRoles: identityRoles ?? [],
-          serviceRoles: serviceRoles ?? [],
-        },
-      ]),
-    ),
-  }
-}
-
-const wantedBy = (network: Network, identityId: string): string =>
-  [...network.services.keys()]
-    .filter((id) => grants(network, identityId, id))
-    .sort()
-    .join()
+const wantedBy = (network: Model, identityId: string): string => visible(network, identityId).join()
 
 const idsOf = (data: unknown): string =>
   (Array.isArray(data) ? (data as readonly Row[]) : [])
@@ -121,7 +90,7 @@ const idsOf = (data: unknown): string =>
     .sort()
     .join()
 
-async function checkViews(run: Run, admin: Administrator, network: Network, random: Random): Promise<void> {
+async function checkViews(run: Run, admin: Administrator, network: Model, random: Random): Promise<void> {
   const chosen = [...network.identities.keys()].filter(
     () => random.int(network.identities.size) < MOST_IDENTITIES,
   )
@@ -130,15 +99,15 @@ async function checkViews(run: Run, admin: Administrator, network: Network, rand
     for (const gateway of run.gateways.keys()) {
       const linked = await admin.insist(gateway, 'GET', `/identities/${id}/services?limit=500`)
       const found = idsOf(linked.data)
-      if (linked.status === 200 && found === wanted) run.report.held(VIEWS)
-      else run.report.violated(VIEWS, { identityId: id, gateway, wanted, found, status: linked.status })
+      if (linked.status === 200 && found === wanted) run.report.held(rules.views)
+      else run.report.violated(rules.views, { identityId: id, gateway, wanted, found, status: linked.status })
     }
   }
 }
 
 async function checkClients(
   { report, gateways }: Run,
-  network: Network,
+  network: Model,
   workers: readonly Worker[],
 ): Promise<void> {
   for (const worker of workers) {
@@ -148,8 +117,8 @@ async function checkClients(
         const services = await endpoint.services(gateway)
         if (!services) continue
         const [wanted, found] = [wantedBy(network, identityId), idsOf(services)]
-        if (wanted === found) report.held(VIEWS)
-        else report.violated(VIEWS, { identityId, gateway, wanted, found, of: 'the client API' })
+        if (wanted === found) report.held(rules.views)
+        else report.violated(rules.views, { identityId, gateway, wanted, found, of: 'the client API' })
       }
   }
 }
@@ -160,13 +129,13 @@ interface Session extends Row {
   readonly apiSessionId: string
 }
 
-function checkSessions({ report }: Run, rows: Rows, network: Network): void {
+function checkSessions({ report }: Run, rows: Rows, network: Model): void {
   const apiSessions = new Set(rows['api-sessions'].map(({ id }) => id))
   for (const session of rows.sessions as readonly Session[]) {
     const { id, identityId, serviceId, apiSessionId, type } = session
     const isGranted = grants(network, identityId, serviceId, type === 'Bind' ? 'Bind' : 'Dial')
-    if (isGranted && apiSessions.has(apiSessionId)) report.held(GRANTED)
-    else report.violated(GRANTED, { id, identityId, serviceId, type, isGranted })
+    if (isGranted && apiSessions.has(apiSessionId)) report.held(rules.granted)
+    else report.violated(rules.granted, { id, identityId, serviceId, type, isGranted })
   }
 }
 
@@ -179,7 +148,7 @@ interface Results {
 async function checkIntegrity({ report }: Run, admin: Administrator): Promise<void> {
   const started = await admin.insist(0, 'POST', '/database/check-data-integrity')
   if (started.status !== 202)
-    return report.violated(INTEGRITY, { status: started.status, error: started.error })
+    return report.violated(rules.integrity, { status: started.status, error: started.error })
   const since = performance.now()
   for (;;) {
     await pause(100)
@@ -188,10 +157,10 @@ async function checkIntegrity({ report }: Run, admin: Administrator): Promise<vo
     if (status === 200 && !results.inProgress) {
       report.observe('integrity check', performance.now() - since)
       const found = (results.results ?? []).map(({ description }) => description)
-      if (results.error || found.length > 0) report.violated(INTEGRITY, { error: results.error, found })
-      else report.held(INTEGRITY)
+      if (results.error || found.length > 0) report.violated(rules.integrity, { error: results.error, found })
+      else report.held(rules.integrity)
       return
     }
-    if (performance.now() - since > CHECK_MS) return report.violated(INTEGRITY, { status, hangs: true })
+    if (performance.now() - since > CHECK_MS) return report.violated(rules.integrity, { status, hangs: true })
   }
 }

@@ -1,10 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
-import { freePort, type TestPostgres, testBus, testPostgres } from '@overlay/launcher/testing'
+import { askHealth, freePort, type TestPostgres, testBus, testPostgres } from '@overlay/launcher/testing'
 import { startProxy, type TcpProxy } from './tcp-proxy.js'
 
 /** The product with two replicas of each part, behind proxies of its Postgres and its bus. */
@@ -67,8 +66,8 @@ async function startAll(
     async recovered(ms) {
       const late = performance.now() + ms
       for (;;) {
-        const ready = await Promise.all(product.instances.map(({ ops }) => isReady(ops)))
-        if (ready.every(Boolean)) return true
+        const answers = await Promise.all(product.instances.map(({ ops }) => askHealth(ops, 'ready', 2000)))
+        if (answers.every((status) => status === 200)) return true
         if (performance.now() > late) return false
         await pause(50)
       }
@@ -87,12 +86,3 @@ function through(url: string, { port }: TcpProxy): string {
   proxied.port = String(port)
   return proxied.href
 }
-
-const isReady = (opsAddress: string): Promise<boolean> =>
-  new Promise((resolve) => {
-    const request = get(`http://${opsAddress}/healthz/ready`, { agent: false, timeout: 2000 }, (answer) => {
-      answer.resume()
-      resolve(answer.statusCode === 200)
-    })
-    request.on('timeout', () => request.destroy()).on('error', () => resolve(false))
-  })

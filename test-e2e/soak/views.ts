@@ -4,10 +4,7 @@ import type { Endpoint, SeenService } from './endpoint.js'
 import type { Holdings } from './holdings.js'
 import { overrideKey, visible } from './model.js'
 import type { Random } from './random.js'
-import type { Rule } from './report.js'
-
-const SEEN = 'a client sees what its policies grant, at once at the gateway of the write' satisfies Rule
-const PRIVATE = 'a private config reaches its identity alone' satisfies Rule
+import { rules } from './report.js'
 
 const OWN_WRITES_ONLY_MS = 2000 // after so long nothing written through another gateway is outstanding
 const POLL_MS = 15
@@ -39,11 +36,11 @@ export function viewChecker(run: Run, holdings: Holdings, random: Random): () =>
       const services = await endpoint.services(gateway)
       const found = services && mismatch(identityId, services)
       if (services && !found) {
-        report.held(SEEN)
+        report.held(rules.seen)
         return report.observe(`view${calm.isCalm() ? '' : ', faults'}`, performance.now() - since)
       }
       if (found && (atOnce || calm.isOverdue(since)))
-        return report.violated(SEEN, { identityId, gateway, atOnce, ...found })
+        return report.violated(rules.seen, { identityId, gateway, atOnce, ...found })
       if (!services && calm.isOverdue(since)) return report.note('view without an answer')
       await pause(POLL_MS)
     }
@@ -55,10 +52,10 @@ export function viewChecker(run: Run, holdings: Holdings, random: Random): () =>
     for (const { id, config } of services) {
       const address = config['host.v1']?.address
       if (address !== undefined && address !== addressFor(identityId)) {
-        report.violated(PRIVATE, { identityId, serviceId: id, address })
+        report.violated(rules.private, { identityId, serviceId: id, address })
         return undefined // said already
       }
-      report.held(PRIVATE)
+      report.held(rules.private)
       const isOverridden = model.overrides.has(overrideKey(identityId, id))
       if (isOverridden !== (address !== undefined)) return { serviceId: id, isOverridden, config }
     }

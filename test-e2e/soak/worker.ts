@@ -1,12 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { openAdministrator } from './administrator.js'
-import { isSuccess, isUnknown, type Reply, type Run } from './caller.js'
+import { isSuccess, isUnknown, nextGateway, type Reply, type Run } from './caller.js'
 import { openChecks } from './checks.js'
 import { type Endpoint, openEndpoint, password } from './endpoint.js'
 import { drop, emptyHoldings, writer } from './holdings.js'
 import { forget, grants, type Model, overrideKey, type Policy } from './model.js'
 import type { Random } from './random.js'
-import type { Rule } from './report.js'
+import { rules } from './report.js'
 import { resolver } from './resolve.js'
 import { addressFor, viewChecker } from './views.js'
 
@@ -21,10 +21,6 @@ export interface Worker extends Disposable {
   step(): Promise<void>
 }
 
-const VALID = 'a valid request is not refused, and no failure is unexplained' satisfies Rule
-const DIALED = 'what is granted can be dialed' satisfies Rule
-const ENDED = 'a session ends with its grant' satisfies Rule
-
 const POLL_MS = 15
 
 export async function openWorker(run: Run, prefix: string, random: Random): Promise<Worker> {
@@ -38,7 +34,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
   const write = writer(run, admin, holdings)
   let made = 0
 
-  const other = (gateway: number): number => (gateway + 1) % run.gateways.length
+  const other = (gateway: number): number => nextGateway(run, gateway)
   const attributes = (): string[] =>
     random.coin(0.1) ? [] : ['a', 'b', 'c'].filter(() => random.coin(0.4)).map((one) => `${prefix}-${one}`)
   const roles = (ids: Iterable<string>): string[] => {
@@ -173,13 +169,14 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     if (name === undefined) return
     const endpoint = await openEndpoint(run, holdings.gateway, id, name)
     if (!('apiSessionId' in endpoint)) {
-      if (!isUnknown(endpoint)) report.violated(VALID, { login: id, status: endpoint.status })
+      if (!isUnknown(endpoint)) report.violated(rules.valid, { login: id, status: endpoint.status })
       return
     }
     drop(holdings, id)
     endpoints.set(id, endpoint)
     const elsewhere = await endpoint.call(other(holdings.gateway), 'GET', '/current-api-session')
-    if (elsewhere.status === 401) report.violated(VALID, { freshToken: endpoint.apiSessionId, status: 401 })
+    if (elsewhere.status === 401)
+      report.violated(rules.valid, { freshToken: endpoint.apiSessionId, status: 401 })
   }
 
   async function logOut(): Promise<void> {
@@ -194,7 +191,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     if (isSuccess(reply)) await checkRefused(endpoint, gateway)
     else {
       endpoint[Symbol.dispose]()
-      if (!isUnknown(reply)) report.violated(VALID, { logout: apiSessionId, status: reply.status })
+      if (!isUnknown(reply)) report.violated(rules.valid, { logout: apiSessionId, status: reply.status })
     }
     await logIn(identityId)
   }
@@ -224,7 +221,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     if (isUnknown(reply)) return
     if (!isSuccess(reply)) {
       if (unsure.size === 0)
-        report.violated(DIALED, {
+        report.violated(rules.dialed, {
           identityId,
           serviceId: granted,
           type,
@@ -233,7 +230,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
         })
       return
     }
-    report.held(DIALED)
+    report.held(rules.dialed)
     if (random.coin(0.4)) await revoke(endpoint, granted, type, create)
   }
 
@@ -255,7 +252,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     if (unsure.size > 0 || grants(model, identityId, serviceId, type)) return
     const since = performance.now()
     if (isSuccess(await create(holdings.gateway, serviceId)))
-      report.violated(ENDED, {
+      report.violated(rules.ended, {
         identityId,
         serviceId,
         type,
