@@ -10,7 +10,7 @@ import {
   serveOps,
   splitAddress,
   untilStopped,
-} from '@overlay/platform'
+} from '@overlay/platform/process'
 import {
   ChangeServiceService,
   connectPeers,
@@ -23,11 +23,11 @@ import {
 } from '@overlay/rpc'
 import { buildOf } from './about.js'
 import { apisOf } from './api/handlers.js'
-import { openCaches } from './auth/caches.js'
-import { ownWrites } from './auth/own-writes.js'
-import { mount } from './http/frame.js'
+import { openCaches } from './cache/caches.js'
+import { ownWrites } from './cache/own-writes.js'
+import { observer } from './http/access-log.js'
 import { instanceId } from './http/ids.js'
-import { observer } from './http/observe.js'
+import { mount } from './http/pipeline.js'
 import { listen } from './http/server.js'
 import { renewed, serverKey } from './http/server-key.js'
 import type { Services } from './http/services.js'

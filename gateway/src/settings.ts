@@ -1,4 +1,4 @@
-import { peersSetting, processSettings, setting } from '@overlay/platform'
+import { peersSetting, processSettings, setting } from '@overlay/platform/process'
 
 /** What the gateway reads from its environment. */
 export const gatewaySettings = {

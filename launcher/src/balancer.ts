@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, isIPv6, type Socket } from 'node:net'
-import { mostSockets } from '@overlay/platform/open-files'
+import { mostSockets } from '@overlay/platform/process/open-files'
 import type { Address } from './ports.js'
 
 /** From here targets must accept PROXY headers: `OVERLAY_PROXY_PROTOCOL_FROM`. */

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Running } from './tied-process.js'
+import type { Running } from './die-with-parent.js'
 
 /** Something that is started again whenever it ends before it is asked to. */
 export interface Kept {

@@ -2,7 +2,7 @@ import { access, constants, rm, writeFile } from 'node:fs/promises'
 import { delimiter, resolve } from 'node:path'
 import { type Account, give, isReachable } from './account.js'
 import { busLimits, busUrl, busUser } from './broker.js'
-import { type Running, startTied } from './tied-process.js'
+import { type Running, startTied } from './die-with-parent.js'
 
 export interface NatsServerOptions {
   readonly path: string

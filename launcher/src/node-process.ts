@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { finished } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Running } from './die-with-parent.js'
 import { askHealth, untilSilent } from './health.js'
 import type { LogFile } from './log-file.js'
 import type { Instance } from './processes.js'
-import type { Running } from './tied-process.js'
 
 export interface NodeOptions {
   /** Opened for each run of the process. */

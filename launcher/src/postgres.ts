@@ -5,8 +5,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { type Account, give, giveAll, isReachable, namedIn } from './account.js'
 import { commandOf } from './command-of.js'
+import { type Running, startTied } from './die-with-parent.js'
 import { type LogLimits, openLogFile } from './log-file.js'
-import { type Running, startTied } from './tied-process.js'
 
 export interface PostgresOptions {
   readonly binaries: string

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import { splitAddress } from '@overlay/platform/settings'
+import { splitAddress } from '@overlay/platform/process/settings'
 import { accountsOf } from './account.js'
 import { startBalancer } from './balancer.js'
 import { type Home, openHome } from './home.js'

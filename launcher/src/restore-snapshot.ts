@@ -1,14 +1,13 @@
+import { isSharedSeal, unseal } from '@overlay/platform/postgres'
+import { migrateTo, prepareSchemas } from '@overlay/platform/postgres/migrate'
 import {
   checkContents,
   importSnapshot,
-  isSharedSeal,
   type Manifest,
   readManifest,
   requireUnused,
   storedRows,
-  unseal,
-} from '@overlay/platform'
-import { migrateTo, prepareSchemas } from '@overlay/platform/migrate'
+} from '@overlay/platform/snapshot'
 import { accountsOf } from './account.js'
 import { type Home, openHome } from './home.js'
 import { migrationsOf, rolesIn, services } from './schemas.js'

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { migrate, prepareSchemas, type ServiceSchema } from '@overlay/platform/migrate'
+import { migrate, prepareSchemas, type ServiceSchema } from '@overlay/platform/postgres/migrate'
 import { projectRoot } from './project-root.js'
 
 export const services = ['identity', 'pki', 'policy', 'sessions'] as const

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
-import { withClient } from '@overlay/platform/migrate'
+import { withClient } from '@overlay/platform/postgres/migrate'
 import { type Account, give, ownerOf, sharedCache } from './account.js'
 import { startBroker } from './broker.js'
 import { dataDirectory, type Home } from './home.js'

@@ -7,7 +7,7 @@ import {
   setting,
   splitAddress,
   type Values,
-} from '@overlay/platform/settings'
+} from '@overlay/platform/process/settings'
 import { DEFAULT_UID } from './account.js'
 import type { LogLimits } from './log-file.js'
 import { projectRoot } from './project-root.js'

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { withClient } from '@overlay/platform/migrate'
+import { withClient } from '@overlay/platform/postgres/migrate'
 import type pg from 'pg'
 import { busUser, startBroker } from './broker.js'
 import { freePort } from './ports.js'

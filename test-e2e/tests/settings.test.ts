@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { gatewaySettings } from '../../gateway/src/settings.js'
 import { launcherSettings } from '../../launcher/src/settings.js'
-import { settingsTable } from '../../packages/platform/src/settings.js'
+import { settingsTable } from '../../packages/platform/src/process/settings.js'
 import { identitySettings } from '../../services/identity/src/settings.js'
 import { pkiSettings } from '../../services/pki/src/settings.js'
 import { policySettings } from '../../services/policy/src/settings.js'

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { Fault } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { yamlOf } from '../spec/yaml.js'
+import { yamlOf } from '../openapi/yaml.js'
 import { makeCertificate } from '../testing/certificates.js'
 import { ADMIN, ALICE } from '../testing/fakes.js'
 import { startGateway, type TestGateway } from '../testing/gateway.js'

@@ -1,5 +1,5 @@
 import { Fault } from '@overlay/rpc'
-import type { OwnWrites } from '../auth/own-writes.js'
+import type { OwnWrites } from '../cache/own-writes.js'
 import { empty, send } from '../http/answer.js'
 import { raw } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'

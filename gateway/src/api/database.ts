@@ -1,7 +1,7 @@
 import { timeText } from '@overlay/model'
 import { empty, send } from '../http/answer.js'
-import type { Ask } from '../http/ask.js'
 import type { Endpoint, Handlers } from '../http/endpoint.js'
+import type { Ask } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 
 const text = { type: 'string' }

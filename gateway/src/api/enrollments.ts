@@ -1,9 +1,9 @@
-import type { OwnWrites } from '../auth/own-writes.js'
+import type { OwnWrites } from '../cache/own-writes.js'
 import { created, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import type { Services } from '../http/services.js'
-import { createLocation } from '../spec/schemas.js'
+import { createLocation } from '../openapi/schemas.js'
 
 const until = (name: string, title = name) =>
   json<{ readonly expiresAt: string }>(name, {

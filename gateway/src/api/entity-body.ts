@@ -1,7 +1,7 @@
 import { type Entity, tagsSchema } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import { type BodySpec, type JsonSchema, jsonBytes } from '../http/body.js'
-import { baseNameOf } from '../spec/names.js'
+import { baseNameOf } from '../openapi/names.js'
 
 export interface EntityBody {
   readonly json: Buffer

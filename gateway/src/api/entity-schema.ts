@@ -1,9 +1,18 @@
 import type { Entity } from '@overlay/model'
 import type { JsonSchema } from '../http/body.js'
-import { baseNameOf } from '../spec/names.js'
-import { listOf, type Members, named, object, ofEveryKind, oneOf, reference, text } from '../spec/schemas.js'
-import { variable } from '../spec/variants.js'
-import { views } from '../spec/views.js'
+import { baseNameOf } from '../openapi/names.js'
+import {
+  listOf,
+  type Members,
+  named,
+  object,
+  ofEveryKind,
+  oneOf,
+  reference,
+  text,
+} from '../openapi/schemas.js'
+import { variable } from '../openapi/variants.js'
+import { views } from '../openapi/views.js'
 
 const displayed = named('namedRoles', listOf(named('namedRole', object({ name: text, role: text }))))
 

@@ -1,9 +1,9 @@
 import { transitRouter } from '@overlay/model'
 import { send } from '../http/answer.js'
-import type { Ask } from '../http/ask.js'
 import type { Handlers } from '../http/endpoint.js'
 import { type List, list, listRequest } from '../http/list.js'
 import { paging } from '../http/query.js'
+import type { Ask } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 
 interface Router {

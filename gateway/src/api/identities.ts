@@ -1,9 +1,9 @@
-import type { OwnWrites } from '../auth/own-writes.js'
+import type { OwnWrites } from '../cache/own-writes.js'
 import { around, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import type { Services } from '../http/services.js'
-import { flag, links, listOf, named, object, orNull, reference, text, whole } from '../spec/schemas.js'
+import { flag, links, listOf, named, object, orNull, reference, text, whole } from '../openapi/schemas.js'
 
 const disabling = json<{ readonly durationMinutes: number }>('disable', {
   title: 'disableParams',

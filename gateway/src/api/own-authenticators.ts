@@ -1,11 +1,11 @@
 import { authenticator, tagsSchema } from '@overlay/model'
-import type { OwnWrites } from '../auth/own-writes.js'
+import type { OwnWrites } from '../cache/own-writes.js'
 import { detail, empty } from '../http/answer.js'
-import type { Ask } from '../http/ask.js'
 import { json, jsonBytes } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import { list, listRequest } from '../http/list.js'
 import { paging } from '../http/query.js'
+import type { Ask } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { listedSchemaOf } from './entity-schema.js'
 

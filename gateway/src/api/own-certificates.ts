@@ -1,6 +1,6 @@
 import { apiSessionCertificate } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
-import type { OwnWrites } from '../auth/own-writes.js'
+import type { OwnWrites } from '../cache/own-writes.js'
 import { around, created, detail, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'

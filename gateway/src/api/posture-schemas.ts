@@ -10,7 +10,7 @@ import {
   text,
   time,
   whole,
-} from '../spec/schemas.js'
+} from '../openapi/schemas.js'
 
 const texts = listOf(text)
 

@@ -1,10 +1,10 @@
-import type { OwnWrites } from '../auth/own-writes.js'
+import type { OwnWrites } from '../cache/own-writes.js'
 import { detail, send } from '../http/answer.js'
-import type { Ask } from '../http/ask.js'
 import { type BodySpec, type JsonSchema, json, jsonBytes } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
+import type { Ask } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
-import { variable } from '../spec/variants.js'
+import { variable } from '../openapi/variants.js'
 import { failedRequestSchema, postureDataSchema, postureResponseSchema } from './posture-schemas.js'
 
 const text = (max: number) => ({ type: 'string', maxLength: max })

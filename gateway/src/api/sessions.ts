@@ -1,11 +1,11 @@
 import { session, tagsSchema } from '@overlay/model'
 import type { Context } from '@overlay/rpc'
 import { around, detail, send } from '../http/answer.js'
-import type { Ask } from '../http/ask.js'
 import { json, jsonBytes } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
+import type { Ask } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
-import { listOf, named, object, text } from '../spec/schemas.js'
+import { listOf, named, object, text } from '../openapi/schemas.js'
 import { sessionOf } from './current.js'
 import { listedSchemaOf } from './entity-schema.js'
 

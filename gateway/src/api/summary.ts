@@ -2,7 +2,7 @@ import { kinds } from '@overlay/model'
 import { send } from '../http/answer.js'
 import type { Handlers } from '../http/endpoint.js'
 import type { Services } from '../http/services.js'
-import { named, object, whole } from '../spec/schemas.js'
+import { named, object, whole } from '../openapi/schemas.js'
 
 /** wire: what is counted, by the names of the original. What is no kind here does not exist, so there is none of it. */
 const counted = [

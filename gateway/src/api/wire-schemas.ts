@@ -12,7 +12,7 @@ import {
   text,
   time,
   whole,
-} from '../spec/schemas.js'
+} from '../openapi/schemas.js'
 import { listedSchemaOf } from './entity-schema.js'
 
 // What answers that belong to no collection show, for the served documents.

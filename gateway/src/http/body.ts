@@ -1,6 +1,6 @@
 import { Fault, invalid } from '@overlay/rpc'
-import type { Ask } from './ask.js'
 import { hasBody } from './negotiate.js'
+import type { Ask } from './request-context.js'
 import { check } from './validate.js'
 
 export type JsonSchema = { readonly [keyword: string]: unknown }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Server } from 'node:https'
 import type { BlockList, Socket } from 'node:net'
-import { metrics } from '@overlay/platform'
+import { metrics } from '@overlay/platform/process'
 import { plainAddress, sourceOf } from '@overlay/rpc'
 import { takeProxyHeader } from './proxy-protocol.js'
 

@@ -1,7 +1,7 @@
 import type { Operation } from '../api/operations.js'
-import type { Ask, Params } from './ask.js'
 import type { BodySpec, JsonSchema } from './body.js'
 import type { Parameter } from './query.js'
+import type { Ask, Params } from './request-context.js'
 
 export type Answer = Response | Promise<Response>
 export type Handler = (ask: Ask, params: Params) => Answer

@@ -1,7 +1,7 @@
 import { type Entity, symbolsOf } from '@overlay/model'
 import type { Context, ListRequest, ListResponse, Perspective, Selection } from '@overlay/rpc'
 import { around, forbidStoring, send, streamPacked } from './answer.js'
-import type { Ask } from './ask.js'
+import type { Ask } from './request-context.js'
 
 /** wire: these lists, and no other answers, say the charset. */
 const WITH_CHARSET = new Set(['api-sessions', 'posture-checks', 'posture-check-types'])

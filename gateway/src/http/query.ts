@@ -1,5 +1,5 @@
 import { Fault, invalid } from '@overlay/rpc'
-import type { Ask } from './ask.js'
+import type { Ask } from './request-context.js'
 
 /** One query parameter that an operation knows. Others are ignored. */
 export interface Parameter {

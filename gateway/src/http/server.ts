@@ -8,8 +8,8 @@ import { Fault } from '@overlay/rpc'
 import type { Hono } from 'hono'
 import { failureText } from './answer.js'
 import { type ConnectionLimits, limitConnections } from './connections.js'
-import type { Env } from './frame.js'
 import { requestId } from './ids.js'
+import type { Env } from './pipeline.js'
 
 export interface ServerKey {
   readonly keyPem: string

@@ -1,9 +1,9 @@
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import sql, { raw } from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Database, openDatabase } from '../src/database.js'
-import { prepareSchemas } from '../src/migrate.js'
-import { pruneAudit } from '../src/prune-audit.js'
+import { pruneAudit } from '../src/change-log/prune-audit.js'
+import { type Database, openDatabase } from '../src/postgres/database.js'
+import { prepareSchemas } from '../src/postgres/migrate.js'
 
 const services = ['identity', 'pki', 'policy', 'sessions'] as const
 

@@ -1,5 +1,5 @@
 import { testBus } from '@overlay/launcher/testing'
-import { type Bus, openBus } from '@overlay/platform'
+import { type Bus, openBus } from '@overlay/platform/change-log'
 import pino from 'pino'
 import { expect, test, vi } from 'vitest'
 

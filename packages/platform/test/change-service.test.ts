@@ -1,10 +1,10 @@
 import { ChangeServiceService, connectPeers, host, remote, serve } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { changeService } from '../src/change-service.js'
-import type { History } from '../src/history.js'
-import { openProjection } from '../src/projection.js'
-import { remoteSource } from '../src/source.js'
+import type { History } from '../src/change-log/change-log.js'
+import { changeService } from '../src/change-log/change-service.js'
+import { openProjection } from '../src/change-log/projection.js'
+import { remoteSource } from '../src/change-log/source.js'
 import { log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
 
 let streams: Streams

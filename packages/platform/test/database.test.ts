@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import sql, { raw } from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Database, type Db, onlyRow, openDatabase } from '../src/database.js'
+import { type Database, type Db, onlyRow, openDatabase } from '../src/postgres/database.js'
 import { countOf, until } from './streams.js'
 
 let database: TestDatabase

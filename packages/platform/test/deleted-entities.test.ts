@@ -1,10 +1,10 @@
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Database } from '../src/database.js'
-import { holdEntities, idsByKind, momentOf, notingDeletions } from '../src/deleted-entities.js'
-import type { Effects } from '../src/follow.js'
-import { withLoaded } from '../src/loaded.js'
+import type { Effects } from '../src/change-log/consumer.js'
+import { holdEntities, idsByKind, momentOf, notingDeletions } from '../src/change-log/deleted-entities.js'
+import { withLoaded } from '../src/change-log/loaded-rows.js'
+import type { Database } from '../src/postgres/database.js'
 import { countOf, openStreams, type Streams, until } from './streams.js'
 
 let streams: Streams

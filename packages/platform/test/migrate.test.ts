@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import sql, { raw } from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Database, openDatabase } from '../src/database.js'
-import { migrate, prepareSchemas, untilMigrated } from '../src/migrate.js'
+import { type Database, openDatabase } from '../src/postgres/database.js'
+import { migrate, prepareSchemas, untilMigrated } from '../src/postgres/migrate.js'
 
 const services = ['identity', 'pki', 'policy', 'sessions']
 const migrations = (service: string) => join(import.meta.dirname, '../../../services', service, 'migrations')

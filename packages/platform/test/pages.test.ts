@@ -1,7 +1,7 @@
 import { parseQuery } from '@overlay/model'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from '../src/entity-store/order.js'
+import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from '../src/kind-store/order.js'
 import { openThings, symbols, type Things } from './things.js'
 
 let things: Things

@@ -3,7 +3,7 @@ import type { Selection } from '@overlay/rpc'
 import pg from 'pg'
 import sql, { type Sql } from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { roleFilterOf, selectionOf } from '../src/entity-store/select.js'
+import { roleFilterOf, selectionOf } from '../src/kind-store/select.js'
 
 const gadget = defineEntity({
   kind: 'gadgets',

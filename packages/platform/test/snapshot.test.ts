@@ -5,7 +5,7 @@ import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import type { ExportedTable } from '@overlay/rpc'
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { withClient } from '../src/client.js'
+import { withClient } from '../src/postgres/client.js'
 import { exportSchema } from '../src/snapshot/export.js'
 import { importSnapshot } from '../src/snapshot/import.js'
 import {

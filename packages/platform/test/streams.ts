@@ -2,9 +2,9 @@ import { testDatabase } from '@overlay/launcher/testing'
 import { type Changes, type Context, ownContext, type Position } from '@overlay/rpc'
 import pino from 'pino'
 import sql, { type Sql } from 'sql-template-tag'
-import type { Bus } from '../src/bus.js'
-import { type Database, onlyRow, openDatabase } from '../src/database.js'
-import { type History, openHistory, type RowChange } from '../src/history.js'
+import type { Bus } from '../src/change-log/bus.js'
+import { type History, openHistory, type RowChange } from '../src/change-log/change-log.js'
+import { type Database, onlyRow, openDatabase } from '../src/postgres/database.js'
 
 export const log = pino({ level: 'silent' })
 

@@ -1,8 +1,8 @@
 import { type FilterSymbol, parseQuery } from '@overlay/model'
 import pg from 'pg'
 import sql, { type Sql } from 'sql-template-tag'
-import { orderOf } from '../src/entity-store/order.js'
-import { whereOf } from '../src/entity-store/where.js'
+import { orderOf } from '../src/kind-store/order.js'
+import { whereOf } from '../src/kind-store/where.js'
 
 /** One symbol of each type, with and without nulls, over a table of a few telling rows. */
 export const symbols = new Map<string, FilterSymbol>([

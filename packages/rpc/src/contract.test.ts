@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 import { describe, expect, test } from 'vitest'
-import { alone } from './alone.js'
+import { alone } from './unary-methods.js'
 
 const root = join(import.meta.dirname, '../../..')
 const gen = join(import.meta.dirname, 'gen')

@@ -8,11 +8,11 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
-import { alone } from './alone.js'
 import { type Context, fromMetadata, traceIdOf } from './context.js'
 import { Fault, toStatus } from './fault.js'
 import { after, CALL_LIMIT_MS, whenAborted } from './limits.js'
 import type { Methods } from './methods.js'
+import { alone } from './unary-methods.js'
 
 /** Told of every call that was answered; code is OK or that of the fault. */
 export type Observe = (method: string, code: string, seconds: number) => void

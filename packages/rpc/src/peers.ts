@@ -1,8 +1,8 @@
 import { Client, connectivityState, credentials, Metadata } from '@grpc/grpc-js'
 import { Fault } from './fault.js'
+import { BEAT_MS, type Pulse, SilentReplica, startPulse } from './keepalive.js'
 import { MESSAGE_LIMIT_BYTES } from './limits.js'
-import { type Line, openLine } from './line.js'
-import { BEAT_MS, type Pulse, SilentReplica, startPulse } from './pulse.js'
+import { type Line, openLine } from './mux-client.js'
 import { SECRET_KEY } from './serve.js'
 
 /** One replica of a service. */

@@ -1,4 +1,4 @@
-import { openLog, readSettings, serviceSettings, setting } from '@overlay/platform'
+import { openLog, readSettings, serviceSettings, setting } from '@overlay/platform/process'
 import { initIdentity } from './init.js'
 
 const { databaseUrl, logLevel, logFormat } = serviceSettings

@@ -1,20 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { authenticator, type Entity, identity } from '@overlay/model'
+import { noBus, openHistory, type RowChange } from '@overlay/platform/change-log'
 import {
   type AnyValues,
   changeOf,
   createdValues,
-  type Db,
   insertSql,
   newId,
-  noBus,
-  onlyRow,
-  openDatabase,
-  openHistory,
-  type RowChange,
   rowOf,
-  type Tx,
-} from '@overlay/platform'
+} from '@overlay/platform/kind-store'
+import { type Db, onlyRow, openDatabase, type Tx } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'

@@ -1,17 +1,15 @@
 import { apiSession, authenticator, authPolicy, identity } from '@overlay/model'
+import { repeating } from '@overlay/platform/async'
 import {
   changeService,
   follow,
-  healthOf,
-  loadersOf,
-  namesFrom,
   notingDeletions,
   positionFollowed,
-  readSettings,
-  repeating,
-  runService,
   settling,
-} from '@overlay/platform'
+} from '@overlay/platform/change-log'
+import { loadersOf, namesFrom } from '@overlay/platform/kind-store'
+import { readSettings } from '@overlay/platform/process'
+import { healthOf, runService } from '@overlay/platform/service'
 import {
   ChangeServiceService,
   EntityServiceService,

@@ -1,4 +1,4 @@
-import { keySecretSetting, peersSetting, serviceSettings, setting } from '@overlay/platform'
+import { keySecretSetting, peersSetting, serviceSettings, setting } from '@overlay/platform/process'
 
 /** Everything that this process reads from its environment. */
 export const identitySettings = {

@@ -1,5 +1,6 @@
 import { identity as identityKind, type ValuesOf } from '@overlay/model'
-import { addUp, createdValues, noQuery } from '@overlay/platform'
+import { createdValues, noQuery } from '@overlay/platform/kind-store'
+import { addUp } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,13 +1,7 @@
 import { testDatabase } from '@overlay/launcher/testing'
-import {
-  type Database,
-  type Db,
-  type History,
-  type Names,
-  noBus,
-  openDatabase,
-  openHistory,
-} from '@overlay/platform'
+import { type History, noBus, openHistory } from '@overlay/platform/change-log'
+import type { Names } from '@overlay/platform/kind-store'
+import { type Database, type Db, openDatabase } from '@overlay/platform/postgres'
 import {
   type Caller,
   type Context,

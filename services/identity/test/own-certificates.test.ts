@@ -1,4 +1,4 @@
-import { noQuery } from '@overlay/platform'
+import { noQuery } from '@overlay/platform/kind-store'
 import type { IssuedCertificate } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'

@@ -1,4 +1,5 @@
-import { type Db, notingDeletions, type Tx, withLoaded } from '@overlay/platform'
+import { notingDeletions, withLoaded } from '@overlay/platform/change-log'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
 import sql, { raw } from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-import { seal, unseal } from '@overlay/platform'
+import { seal, unseal } from '@overlay/platform/postgres'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,6 @@
-import { noBus, openDatabase, openHistory, splitAddress } from '@overlay/platform'
+import { noBus, openHistory } from '@overlay/platform/change-log'
+import { openDatabase } from '@overlay/platform/postgres'
+import { splitAddress } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { servedHosts } from './domain/hosts.js'

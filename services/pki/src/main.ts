@@ -1,4 +1,6 @@
-import { healthOf, readSettings, runService, settling } from '@overlay/platform'
+import { settling } from '@overlay/platform/change-log'
+import { readSettings } from '@overlay/platform/process'
+import { healthOf, runService } from '@overlay/platform/service'
 import {
   ChangeServiceService,
   EntityServiceService,

@@ -1,4 +1,4 @@
-import { openLog, readSettings } from '@overlay/platform'
+import { openLog, readSettings } from '@overlay/platform/process'
 import { initPki } from './init.js'
 import { initSettings } from './settings.js'
 

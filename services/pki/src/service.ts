@@ -1,18 +1,16 @@
 import { ca, enrollment } from '@overlay/model'
+import { boundedQueue } from '@overlay/platform/async'
 import {
   type Bus,
-  boundedQueue,
-  type Check,
   changeService,
   follow,
   type History,
-  loadersOf,
-  namesFrom,
   notingDeletions,
   type Settled,
   type Source,
-  type Viewer,
-} from '@overlay/platform'
+} from '@overlay/platform/change-log'
+import { loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
+import type { Check } from '@overlay/platform/maintenance'
 import type { ChangeServiceService, EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openAhead } from './events/ahead.js'

@@ -4,7 +4,7 @@ import {
   peersSetting,
   serviceSettings,
   setting,
-} from '@overlay/platform'
+} from '@overlay/platform/process'
 import { namePatternsIn } from './domain/router-names.js'
 
 const minutes = { min: 5, max: 525_600, default: 180 }

@@ -1,5 +1,5 @@
 import { createPublicKey, randomUUID, verify, X509Certificate } from 'node:crypto'
-import { withLoaded } from '@overlay/platform'
+import { withLoaded } from '@overlay/platform/change-log'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'

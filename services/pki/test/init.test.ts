@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { testDatabase } from '@overlay/launcher/testing'
-import { noBus, openDatabase, openHistory } from '@overlay/platform'
+import { noBus, openHistory } from '@overlay/platform/change-log'
+import { openDatabase } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
 import pino from 'pino'
 import sql from 'sql-template-tag'

@@ -1,4 +1,5 @@
-import { readSettings, runService } from '@overlay/platform'
+import { readSettings } from '@overlay/platform/process'
+import { runService } from '@overlay/platform/service'
 import {
   ChangeServiceService,
   EntityServiceService,

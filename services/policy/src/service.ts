@@ -10,18 +10,14 @@ import {
 } from '@overlay/model'
 import {
   type Bus,
-  type Check,
   changeService,
-  entityService,
   follow,
   type History,
-  kind,
-  loadersOf,
-  namesFrom,
   notingDeletions,
   type Source,
-  type Viewer,
-} from '@overlay/platform'
+} from '@overlay/platform/change-log'
+import { entityService, kind, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
+import type { Check } from '@overlay/platform/maintenance'
 import type {
   ChangeServiceService,
   EntityServiceService,

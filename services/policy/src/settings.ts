@@ -1,4 +1,4 @@
-import { peersSetting, serviceSettings } from '@overlay/platform'
+import { peersSetting, serviceSettings } from '@overlay/platform/process'
 
 /** Everything that this process reads from its environment. */
 export const policySettings = {

@@ -1,4 +1,5 @@
-import { type Check, copies, type Database, openDatabase } from '@overlay/platform'
+import { type Check, copies } from '@overlay/platform/maintenance'
+import { type Database, openDatabase } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { routerEffects } from '../src/events/routers.js'

@@ -1,4 +1,4 @@
-import { noQuery } from '@overlay/platform'
+import { noQuery } from '@overlay/platform/kind-store'
 import type { Position } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { admin, as, type Network, openNetwork, type Replica } from './network.js'

@@ -1,4 +1,4 @@
-import { noQuery } from '@overlay/platform'
+import { noQuery } from '@overlay/platform/kind-store'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { admin, type Network, openNetwork, type Replica } from './network.js'
 

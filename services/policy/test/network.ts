@@ -2,14 +2,13 @@ import { testBus, testDatabase } from '@overlay/launcher/testing'
 import {
   type History,
   localSource,
-  noQuery,
   openBus,
-  openDatabase,
   openHistory,
   type RowChange,
   type Source,
-  type Viewer,
-} from '@overlay/platform'
+} from '@overlay/platform/change-log'
+import { noQuery, type Viewer } from '@overlay/platform/kind-store'
+import { openDatabase } from '@overlay/platform/postgres'
 import { type Caller, type Context, ownContext, type Position, type Selection } from '@overlay/rpc'
 import pino from 'pino'
 import sql from 'sql-template-tag'

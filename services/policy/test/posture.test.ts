@@ -1,4 +1,4 @@
-import { withLoaded } from '@overlay/platform'
+import { withLoaded } from '@overlay/platform/change-log'
 import { Access, type Context, type Positions } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { identityEffects } from '../src/events/identity.js'

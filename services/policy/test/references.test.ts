@@ -1,4 +1,5 @@
-import { type Database, metrics, openDatabase, type Tx } from '@overlay/platform'
+import { type Database, openDatabase, type Tx } from '@overlay/platform/postgres'
+import { metrics } from '@overlay/platform/process'
 import sql, { raw } from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { admin, as, type Network, openNetwork, type Replica } from './network.js'

@@ -1,4 +1,4 @@
-import { withLoaded } from '@overlay/platform'
+import { withLoaded } from '@overlay/platform/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { nothingSaid } from '../src/domain/posture/data.js'

@@ -1,18 +1,14 @@
 import { controller, edgeRouter, session, terminator, transitRouter } from '@overlay/model'
 import {
   changeService,
-  entityService,
   follow,
-  healthOf,
-  kind,
-  loadersOf,
-  namesFrom,
   notingDeletions,
   positionFollowed,
-  readSettings,
-  runService,
   settling,
-} from '@overlay/platform'
+} from '@overlay/platform/change-log'
+import { entityService, kind, loadersOf, namesFrom } from '@overlay/platform/kind-store'
+import { readSettings } from '@overlay/platform/process'
+import { healthOf, runService } from '@overlay/platform/service'
 import {
   ChangeServiceService,
   EntityServiceService,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type Database, type History, positionFollowed, type Tx } from '@overlay/platform'
+import { type History, positionFollowed } from '@overlay/platform/change-log'
+import type { Database, Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, ownContext, type Position, type Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'

@@ -1,5 +1,5 @@
 import { edgeRouter } from '@overlay/model'
-import { entityService, kind } from '@overlay/platform'
+import { entityService, kind } from '@overlay/platform/kind-store'
 import { ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'

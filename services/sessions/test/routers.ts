@@ -1,5 +1,7 @@
 import { controller, edgeRouter, session, terminator, transitRouter } from '@overlay/model'
-import { type Database, entityService, kind, type Settled } from '@overlay/platform'
+import type { Settled } from '@overlay/platform/change-log'
+import { entityService, kind } from '@overlay/platform/kind-store'
+import type { Database } from '@overlay/platform/postgres'
 import { type Context, ownContext, type Perspective } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { entities } from '../src/rpc/entities.js'

@@ -1,5 +1,7 @@
 import { testDatabase } from '@overlay/launcher/testing'
-import { type Database, type History, noBus, openDatabase, openHistory, openLog } from '@overlay/platform'
+import { type History, noBus, openHistory } from '@overlay/platform/change-log'
+import { type Database, openDatabase } from '@overlay/platform/postgres'
+import { openLog } from '@overlay/platform/process'
 import sql from 'sql-template-tag'
 
 export const log = openLog('sessions', { level: 'silent', format: 'json' })

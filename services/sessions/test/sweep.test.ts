@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type Database, withLoaded } from '@overlay/platform'
+import { withLoaded } from '@overlay/platform/change-log'
+import type { Database } from '@overlay/platform/postgres'
 import type { Change, Context, HeldAccess, Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'

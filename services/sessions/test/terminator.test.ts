@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { notingDeletions, withLoaded } from '@overlay/platform'
+import { notingDeletions, withLoaded } from '@overlay/platform/change-log'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'

@@ -1,10 +1,10 @@
 import { kinds } from '@overlay/model'
 import type { Context, Finding } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
-import type { Db, Tx } from '../database.js'
-import type { Names } from '../entity-store/seams.js'
-import type { Following } from '../follow.js'
-import type { History, RowChange } from '../history.js'
+import type { History, RowChange } from '../change-log/change-log.js'
+import type { Following } from '../change-log/consumer.js'
+import type { Names } from '../kind-store/seams.js'
+import type { Db, Tx } from '../postgres/database.js'
 
 /** How a check is made: whether it repairs, and for whom. */
 export interface Checking {

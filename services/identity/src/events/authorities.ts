@@ -1,4 +1,5 @@
-import type { Effects, RowChange, Tx } from '@overlay/platform'
+import type { Effects, RowChange } from '@overlay/platform/change-log'
+import type { Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { endSessions } from '../store/api-sessions.js'
 import { removeAuthenticators } from '../store/authenticator-rows.js'

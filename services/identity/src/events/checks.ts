@@ -1,14 +1,7 @@
 import { configType, identity } from '@overlay/model'
-import {
-  type Check,
-  copies,
-  type Followed,
-  type History,
-  heard,
-  type Names,
-  references,
-  type Source,
-} from '@overlay/platform'
+import type { History, Source } from '@overlay/platform/change-log'
+import type { Names } from '@overlay/platform/kind-store'
+import { type Check, copies, type Followed, heard, references } from '@overlay/platform/maintenance'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import { forgetHosting, hostedServices } from '../store/hosting.js'

@@ -1,5 +1,6 @@
 import { configType, service } from '@overlay/model'
-import { type Effects, goneSince, type Names } from '@overlay/platform'
+import type { Effects } from '@overlay/platform/change-log'
+import { goneSince, type Names } from '@overlay/platform/kind-store'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { forgetHosting, hostedServices } from '../store/hosting.js'

@@ -1,14 +1,8 @@
 import { identity } from '@overlay/model'
-import {
-  type AnyRow,
-  changeOf,
-  columnsOf,
-  type Effects,
-  pushAll,
-  type RowChange,
-  rowOf,
-  type Tx,
-} from '@overlay/platform'
+import { pushAll } from '@overlay/platform/async'
+import type { Effects, RowChange } from '@overlay/platform/change-log'
+import { type AnyRow, changeOf, columnsOf, rowOf } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { endSessions } from '../store/api-sessions.js'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { History } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import type { Lifetimes } from '../domain/lifetimes.js'

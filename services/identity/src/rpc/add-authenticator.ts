@@ -1,5 +1,6 @@
 import { authenticator } from '@overlay/model'
-import { type History, newId, uniqueFault } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
+import { newId, uniqueFault } from '@overlay/platform/kind-store'
 import { type Context, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { fingerprintOfPem } from '../domain/chain.js'

@@ -1,4 +1,5 @@
-import { type History, metrics } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
+import { metrics } from '@overlay/platform/process'
 import { type Context, Fault, sourceOf } from '@overlay/rpc'
 import { isPaused, type Tries } from '../domain/login-pause.js'
 import { type Attempt, countFailure, noteSuccess, triesOf } from '../store/attempts.js'

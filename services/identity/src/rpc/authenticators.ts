@@ -1,6 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { authenticator } from '@overlay/model'
-import { type History, newId, tagsOf, uniqueFault } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
+import { newId, tagsOf, uniqueFault } from '@overlay/platform/kind-store'
 import {
   type Context,
   type EntityServiceService,

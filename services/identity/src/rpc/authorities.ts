@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import type { Following, History } from '@overlay/platform'
+import type { Following, History } from '@overlay/platform/change-log'
 import { chainOf } from '../domain/chain.js'
 import { type KnownCa, knownCas } from '../store/known-cas.js'
 import { blocksIn } from './pem.js'

@@ -1,4 +1,4 @@
-import type { Following } from '@overlay/platform'
+import type { Following } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
 
 export interface ConfigTypes {

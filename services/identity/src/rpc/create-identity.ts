@@ -1,13 +1,6 @@
 import { type BaseRow, identity, service, type ValuesOf } from '@overlay/model'
-import {
-  checkWords,
-  createdValues,
-  type History,
-  holdEntities,
-  momentOf,
-  type Names,
-  newId,
-} from '@overlay/platform'
+import { type History, holdEntities, momentOf } from '@overlay/platform/change-log'
+import { checkWords, createdValues, type Names, newId } from '@overlay/platform/kind-store'
 import type { Context, EntityServiceService, Methods, Written } from '@overlay/rpc'
 import { type Hold, identityCreator } from '../store/create-identities.js'
 import { type Asked, wishFor } from './enrollment-wish.js'

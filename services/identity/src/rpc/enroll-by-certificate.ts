@@ -1,17 +1,8 @@
 import type { X509Certificate } from 'node:crypto'
 import { authenticator, claimOf, identity } from '@overlay/model'
-import {
-  changeOf,
-  createdValues,
-  type History,
-  insertSql,
-  newId,
-  onlyRow,
-  type RowChange,
-  rowOf,
-  type Tx,
-  uniqueFault,
-} from '@overlay/platform'
+import type { History, RowChange } from '@overlay/platform/change-log'
+import { changeOf, createdValues, insertSql, newId, rowOf, uniqueFault } from '@overlay/platform/kind-store'
+import { onlyRow, type Tx } from '@overlay/platform/postgres'
 import {
   type Context,
   Fault,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { newId } from '@overlay/platform'
+import { newId } from '@overlay/platform/kind-store'
 import { type EnrollmentWish, invalid } from '@overlay/rpc'
 
 /** As the body of a create says it. */

@@ -1,4 +1,4 @@
-import { afterCommit, type History, shortly } from '@overlay/platform'
+import { afterCommit, type History, shortly } from '@overlay/platform/change-log'
 import type {
   ChangeServiceService,
   Context,

@@ -1,5 +1,6 @@
 import { authenticator, identity } from '@overlay/model'
-import { entityService, type History, type Names, type Settled } from '@overlay/platform'
+import type { History, Settled } from '@overlay/platform/change-log'
+import { entityService, type Names } from '@overlay/platform/kind-store'
 import { type EntityServiceService, invalid, type Methods } from '@overlay/rpc'
 import { countSecondFactors } from '../store/second-factors.js'
 import { personOf } from '../store/subjects.js'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
-import { fairQueue, type Share } from '@overlay/platform'
+import { fairQueue, type Share } from '@overlay/platform/async'
 
 export interface HashSettings {
   readonly memoryKib: number

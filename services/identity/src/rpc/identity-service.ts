@@ -1,4 +1,4 @@
-import type { History, Settled } from '@overlay/platform'
+import type { History, Settled } from '@overlay/platform/change-log'
 import { type EntityServiceService, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { authQueriesOf } from '../domain/auth-queries.js'
 import type { Lifetimes } from '../domain/lifetimes.js'

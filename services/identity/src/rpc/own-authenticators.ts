@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
 import {
   type Context,
   type EntityServiceService,

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { apiSessionCertificate, authenticator } from '@overlay/model'
-import { type History, newId } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
+import { newId } from '@overlay/platform/kind-store'
 import {
   type Context,
   Fault,

@@ -1,4 +1,4 @@
-import { type History, settling } from '@overlay/platform'
+import { type History, settling } from '@overlay/platform/change-log'
 import { type EnrollmentWish, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions } from '../store/api-sessions.js'

@@ -1,4 +1,6 @@
-import { type History, newId, type RowChange, type Settled, seal, type Tx, unseal } from '@overlay/platform'
+import type { History, RowChange, Settled } from '@overlay/platform/change-log'
+import { newId } from '@overlay/platform/kind-store'
+import { seal, type Tx, unseal } from '@overlay/platform/postgres'
 import { type Context, Fault, type IdentityServiceService, type Methods, type Written } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import {

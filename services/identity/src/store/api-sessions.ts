@@ -1,5 +1,7 @@
 import { createHash, randomUUID, type X509Certificate } from 'node:crypto'
-import { type Db, newId, type RowChange, type Tx } from '@overlay/platform'
+import type { RowChange } from '@overlay/platform/change-log'
+import { newId } from '@overlay/platform/kind-store'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Demands, Factors } from '../domain/auth-queries.js'
 import { sameText } from '../domain/same-text.js'

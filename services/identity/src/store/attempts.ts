@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Db } from '@overlay/platform'
+import type { Db } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { type Failures, forgottenAfterSeconds, type Tries } from '../domain/login-pause.js'
 

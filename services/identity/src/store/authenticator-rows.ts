@@ -1,16 +1,7 @@
 import { authenticator, type RowOf } from '@overlay/model'
-import {
-  type Actor,
-  changeOf,
-  columnsOf,
-  columnValues,
-  combine,
-  type Db,
-  type History,
-  type RowChange,
-  rowOf,
-  type Tx,
-} from '@overlay/platform'
+import type { Actor, History, RowChange } from '@overlay/platform/change-log'
+import { changeOf, columnsOf, columnValues, rowOf } from '@overlay/platform/kind-store'
+import { combine, type Db, type Tx } from '@overlay/platform/postgres'
 import { Fault, invalid, notFound, ownContext, type Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 

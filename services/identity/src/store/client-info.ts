@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { changeIdentity } from './identity-rows.js'

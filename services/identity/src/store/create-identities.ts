@@ -1,15 +1,7 @@
 import { identity, type RowOf, type ValuesOf } from '@overlay/model'
-import {
-  columnsOf,
-  columnValues,
-  creator,
-  type Db,
-  type History,
-  plainOf,
-  plainOfNew,
-  rowOf,
-  type Tx,
-} from '@overlay/platform'
+import { creator, type History } from '@overlay/platform/change-log'
+import { columnsOf, columnValues, plainOf, plainOfNew, rowOf } from '@overlay/platform/kind-store'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, invalid, notFound, type Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 

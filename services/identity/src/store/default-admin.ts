@@ -1,4 +1,4 @@
-import type { Tx } from '@overlay/platform'
+import type { Tx } from '@overlay/platform/postgres'
 import { Fault, type FaultCode } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 

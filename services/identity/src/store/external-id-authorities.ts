@@ -1,4 +1,4 @@
-import type { Db } from '@overlay/platform'
+import type { Db } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 
 /** The authority that has vouched for the identity under this external id; undefined: none has yet. */

@@ -1,4 +1,5 @@
-import type { RowChange, Tx } from '@overlay/platform'
+import type { RowChange } from '@overlay/platform/change-log'
+import type { Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { changeIdentity } from './identity-rows.js'
 

@@ -1,5 +1,7 @@
 import { type Entity, identity } from '@overlay/model'
-import { columnsOf, plainOf, type RowChange, rowOf, type Tx, tableOf } from '@overlay/platform'
+import type { RowChange } from '@overlay/platform/change-log'
+import { columnsOf, plainOf, rowOf, tableOf } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 /** Changes a row beside the uniform way, and tells it as the uniform way does. Nothing when it does not exist. */

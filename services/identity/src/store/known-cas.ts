@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ca, RowOf } from '@overlay/model'
-import type { Db, RowChange, Tx } from '@overlay/platform'
+import type { RowChange } from '@overlay/platform/change-log'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 

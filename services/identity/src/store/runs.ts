@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Database, type Db, type Held, isHeld, openHeld } from '@overlay/platform'
+import { type Database, type Db, type Held, isHeld, openHeld } from '@overlay/platform/postgres'
 import { Fault, type Finding } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 

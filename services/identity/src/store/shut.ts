@@ -1,4 +1,5 @@
-import type { History, RowChange, Tx } from '@overlay/platform'
+import type { History, RowChange } from '@overlay/platform/change-log'
+import type { Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, notFound, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions } from './api-sessions.js'

@@ -1,4 +1,4 @@
-import type { Db } from '@overlay/platform'
+import type { Db } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Demands } from '../domain/auth-queries.js'
 import type { Shut } from '../domain/disabled.js'

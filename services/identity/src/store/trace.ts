@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type History, onlyRow, type Tx } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
+import { onlyRow, type Tx } from '@overlay/platform/postgres'
 import { type Context, invalid, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { goDuration } from '../domain/go-duration.js'

@@ -1,14 +1,7 @@
-import {
-  type Check,
-  copies,
-  type Followed,
-  type History,
-  heard,
-  type Names,
-  references,
-  type Source,
-  type Tx,
-} from '@overlay/platform'
+import type { History, Source } from '@overlay/platform/change-log'
+import type { Names } from '@overlay/platform/kind-store'
+import { type Check, copies, type Followed, heard, references } from '@overlay/platform/maintenance'
+import type { Tx } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import { endOfOwners, ownerColumns, ownerKinds } from '../store/enrollments.js'

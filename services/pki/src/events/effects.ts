@@ -1,12 +1,7 @@
-import {
-  type Effects,
-  goneSince,
-  type Loaded,
-  type Names,
-  pushAll,
-  type RowChange,
-  type Tx,
-} from '@overlay/platform'
+import { pushAll } from '@overlay/platform/async'
+import type { Effects, Loaded, RowChange } from '@overlay/platform/change-log'
+import { goneSince, type Names } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
 import { noWish } from '../domain/enrollment.js'
 import {

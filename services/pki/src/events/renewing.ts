@@ -1,4 +1,5 @@
-import { type History, splitAddress } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
+import { splitAddress } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { servedHosts } from '../domain/hosts.js'

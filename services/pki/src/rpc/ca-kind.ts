@@ -1,5 +1,5 @@
 import { ca, claimOf, linksOf } from '@overlay/model'
-import { type Kind, kind, newId } from '@overlay/platform'
+import { type Kind, kind, newId } from '@overlay/platform/kind-store'
 import { Fault, invalid } from '@overlay/rpc'
 import { authorityFingerprint, CaError, checkClaim, defaultNameFormat } from '../domain/ca.js'
 import { type Ca, caWithFingerprint } from '../store/cas.js'

@@ -1,4 +1,5 @@
-import { type History, holdEntities, type Moment, momentOf, type Names } from '@overlay/platform'
+import { type History, holdEntities, type Moment, momentOf } from '@overlay/platform/change-log'
+import type { Names } from '@overlay/platform/kind-store'
 import { type Context, type EnrollmentWish, Fault, invalid, notFound, type Written } from '@overlay/rpc'
 import { noWish, type Objection, objectionTo } from '../domain/enrollment.js'
 import { findCa } from '../store/cas.js'

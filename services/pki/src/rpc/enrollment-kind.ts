@@ -1,5 +1,5 @@
 import { enrollment, kinds, type RowOf, referenceTo } from '@overlay/model'
-import { type Kind, kind, type Names } from '@overlay/platform'
+import { type Kind, kind, type Names } from '@overlay/platform/kind-store'
 import type { Context } from '@overlay/rpc'
 import { type OwnerKind, ownerKinds, rememberEnded } from '../store/enrollments.js'
 

@@ -1,5 +1,6 @@
 import { ca, enrollment } from '@overlay/model'
-import { entityService, type Settled, viewed } from '@overlay/platform'
+import type { Settled } from '@overlay/platform/change-log'
+import { entityService, viewed } from '@overlay/platform/kind-store'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import { cas } from './ca-kind.js'
 import { type Creating, createForIdentity } from './create-enrollment.js'

@@ -1,4 +1,4 @@
-import type { Queue } from '@overlay/platform'
+import type { Queue } from '@overlay/platform/async'
 import { Fault, type IssuedCertificate, type Methods, type PkiServiceService } from '@overlay/rpc'
 import { uriName } from '../domain/alt-names.js'
 import { issueLeaf } from '../domain/certificate.js'

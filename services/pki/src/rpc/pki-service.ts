@@ -1,4 +1,5 @@
-import { type Following, given } from '@overlay/platform'
+import type { Following } from '@overlay/platform/change-log'
+import { given } from '@overlay/platform/kind-store'
 import {
   type Context,
   type EnrollRequest,

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import type { History } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
 import { Fault, type Methods, type PkiServiceService } from '@overlay/rpc'
 import {
   DerError,

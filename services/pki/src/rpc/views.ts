@@ -1,5 +1,5 @@
 import { ca, referenceTo, timeText } from '@overlay/model'
-import type { Db } from '@overlay/platform'
+import type { Db } from '@overlay/platform/postgres'
 import { type Ca, findCas } from '../store/cas.js'
 import { findOf, type StoredEnrollment } from '../store/enrollments.js'
 import { caLinks } from './ca-kind.js'

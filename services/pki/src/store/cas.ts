@@ -1,5 +1,7 @@
 import { ca, type RowOf } from '@overlay/model'
-import { type AnyRow, changeOf, columnsOf, type Db, type RowChange, rowOf, type Tx } from '@overlay/platform'
+import type { RowChange } from '@overlay/platform/change-log'
+import { type AnyRow, changeOf, columnsOf, rowOf } from '@overlay/platform/kind-store'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 export type Ca = RowOf<typeof ca>

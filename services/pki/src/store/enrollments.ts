@@ -1,18 +1,14 @@
 import { enrollment, type RowOf } from '@overlay/model'
+import { type Actor, creator, type History, type RowChange } from '@overlay/platform/change-log'
 import {
-  type Actor,
   type AnyRow,
   changeOf,
   columnsOf,
   columnValues,
-  creator,
-  type Db,
-  type History,
   plainOfNew,
-  type RowChange,
   rowOf,
-  type Tx,
-} from '@overlay/platform'
+} from '@overlay/platform/kind-store'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { Enrollment, Method } from '../domain/enrollment.js'

@@ -1,5 +1,6 @@
 import { generateKeyPairSync, type KeyPairKeyObjectResult, randomUUID } from 'node:crypto'
-import type { History, RowChange, Tx } from '@overlay/platform'
+import type { History, RowChange } from '@overlay/platform/change-log'
+import type { Tx } from '@overlay/platform/postgres'
 import type { Context } from '@overlay/rpc'
 import { issueCa, issueServer } from '../domain/certificate.js'
 import { type Holder, hostsOf, notAfterOf, notBeforeOf, openSigner } from '../domain/signer.js'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { newId } from '@overlay/platform'
+import { newId } from '@overlay/platform/kind-store'
 import type { EnrollmentWish } from '@overlay/rpc'
 import type { Enrollment, Method } from '../domain/enrollment.js'
 import { caJwt, enrollmentJwt, type Issuer } from '../domain/jwt.js'

@@ -1,4 +1,5 @@
-import { type Bus, type History, localSource, metrics, openProjection } from '@overlay/platform'
+import { type Bus, type History, localSource, openProjection } from '@overlay/platform/change-log'
+import { metrics } from '@overlay/platform/process'
 import type { Logger } from 'pino'
 import { type Keyring, readKeyring } from './keyring.js'
 import { allKeysTold } from './keys.js'

@@ -1,5 +1,5 @@
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
-import type { Db } from '@overlay/platform'
+import type { Db } from '@overlay/platform/postgres'
 import { fingerprintOf, type Holder, hostsOf, notAfterOf, openSigner, type Signer } from '../domain/signer.js'
 import { trustDomainOf } from '../domain/trust-domain.js'
 import { activeKey, type Key, type KeyRole, readKeys } from './keys.js'

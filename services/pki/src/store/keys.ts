@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type Db, onlyRow, type RowChange, seal, type Tx, unseal } from '@overlay/platform'
+import type { RowChange } from '@overlay/platform/change-log'
+import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { type Holder, notAfterOf } from '../domain/signer.js'
 

@@ -1,17 +1,8 @@
 import { type Entity, kinds, snake } from '@overlay/model'
-import {
-  type Check,
-  copies,
-  type Followed,
-  type History,
-  heard,
-  type Names,
-  type RowChange,
-  references,
-  type Source,
-  type Tx,
-  tableOf,
-} from '@overlay/platform'
+import type { History, RowChange, Source } from '@overlay/platform/change-log'
+import { type Names, tableOf } from '@overlay/platform/kind-store'
+import { type Check, copies, type Followed, heard, references } from '@overlay/platform/maintenance'
+import type { Tx } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
 import sql, { raw } from 'sql-template-tag'
 import { takeFromServices } from '../store/config.js'

@@ -1,5 +1,4 @@
 import {
-  answerAnyway,
   type Bus,
   type History,
   type Loaders,
@@ -7,7 +6,8 @@ import {
   openProjection,
   type Projection,
   type Source,
-} from '@overlay/platform'
+} from '@overlay/platform/change-log'
+import { answerAnyway } from '@overlay/platform/postgres'
 import { type Context, Fault, type Positions } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { isSame } from '../domain/bitset.js'

@@ -1,4 +1,5 @@
-import { breather, type Memory } from '@overlay/platform'
+import { breather } from '@overlay/platform/async'
+import type { Memory } from '@overlay/platform/change-log'
 import type { Change, Position } from '@overlay/rpc'
 import { changes as engineChanges, type FedKind } from '../domain/changes.js'
 import type { Effect } from '../domain/effect.js'

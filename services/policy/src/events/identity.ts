@@ -1,4 +1,6 @@
-import { type Effects, goneSince, type Names, type RowChange, type Tx } from '@overlay/platform'
+import type { Effects, RowChange } from '@overlay/platform/change-log'
+import { goneSince, type Names } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { dropRoles, idsInRoles } from '../store/drop-role.js'
 import { forgetPosture } from '../store/posture-data.js'

@@ -1,4 +1,5 @@
-import { type History, repeating } from '@overlay/platform'
+import { repeating } from '@overlay/platform/async'
+import type { History } from '@overlay/platform/change-log'
 import { ownContext } from '@overlay/rpc'
 import { lapsedBetween } from '../domain/posture/lapses.js'
 import { tellLapsed } from '../store/posture-data.js'

@@ -1,4 +1,4 @@
-import type { Source } from '@overlay/platform'
+import type { Source } from '@overlay/platform/change-log'
 import { Fault } from '@overlay/rpc'
 import { isUpTo, type Noted, type Place, type Places } from '../domain/update-times.js'
 

@@ -1,4 +1,6 @@
-import { type Loaded, pushAll, type RowChange, type Tx } from '@overlay/platform'
+import { pushAll } from '@overlay/platform/async'
+import type { Loaded, RowChange } from '@overlay/platform/change-log'
+import type { Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
 import { withMfa } from '../domain/posture/data.js'
 import { allPostureData, changePosture, postureDataOfAll } from '../store/posture-data.js'

@@ -1,15 +1,8 @@
 import { edgeRouterPolicy } from '@overlay/model'
-import {
-  changeOf,
-  columnsOf,
-  type Effects,
-  goneSince,
-  type Names,
-  pushAll,
-  type RowChange,
-  rowOf,
-  type Tx,
-} from '@overlay/platform'
+import { pushAll } from '@overlay/platform/async'
+import type { Effects, RowChange } from '@overlay/platform/change-log'
+import { changeOf, columnsOf, goneSince, type Names, rowOf } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { dropRoles, idsInRoles } from '../store/drop-role.js'

@@ -1,4 +1,6 @@
-import { type Bus, coalesced, type Db } from '@overlay/platform'
+import { coalesced } from '@overlay/platform/async'
+import type { Bus } from '@overlay/platform/change-log'
+import type { Db } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
 import {
   isUpTo,

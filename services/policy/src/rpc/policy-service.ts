@@ -1,4 +1,5 @@
-import { type History, momentOf, type Names } from '@overlay/platform'
+import { type History, momentOf } from '@overlay/platform/change-log'
+import type { Names } from '@overlay/platform/kind-store'
 import {
   Access,
   type Context,

@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
 import { Fault } from '@overlay/rpc'
 import type { AccessType } from '../domain/policies.js'
 import { failureOf } from '../domain/posture/failure.js'

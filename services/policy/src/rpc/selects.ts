@@ -1,4 +1,4 @@
-import { noRows } from '@overlay/platform'
+import { noRows } from '@overlay/platform/kind-store'
 import type { Perspective, Selection } from '@overlay/rpc'
 import { type FarRoles, policiesOf } from '../domain/queries.js'
 import type { State } from '../domain/state.js'

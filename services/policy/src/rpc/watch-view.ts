@@ -1,4 +1,4 @@
-import { isAway } from '@overlay/platform'
+import { isAway } from '@overlay/platform/postgres'
 import { contentKey } from '../domain/content.js'
 import { isAdmin, type Viewer } from '../domain/queries.js'
 import type { Engine } from '../events/engine.js'

@@ -1,5 +1,5 @@
 import type { configType } from '@overlay/model'
-import type { Seams } from '@overlay/platform'
+import type { Seams } from '@overlay/platform/kind-store'
 import { Fault, invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { compileSchema } from '../domain/config-schema.js'

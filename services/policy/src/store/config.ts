@@ -1,5 +1,6 @@
 import { type config, service } from '@overlay/model'
-import { changeOf, columnsOf, type Deleting, rowOf, type Seams, type Tx } from '@overlay/platform'
+import { changeOf, columnsOf, type Deleting, rowOf, type Seams } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import { Fault, invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { type Check, compileSchema } from '../domain/config-schema.js'

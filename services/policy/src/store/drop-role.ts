@@ -1,5 +1,7 @@
 import { type Entity, edgeRouterPolicy, serviceEdgeRouterPolicy, servicePolicy, snake } from '@overlay/model'
-import { changeOf, columnsOf, type RowChange, rowOf, type Tx, tableOf } from '@overlay/platform'
+import type { RowChange } from '@overlay/platform/change-log'
+import { changeOf, columnsOf, rowOf, tableOf } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 
 /** The kinds whose rows name others in role lists. */

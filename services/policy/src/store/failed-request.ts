@@ -1,4 +1,4 @@
-import type { Database, Db, Tx } from '@overlay/platform'
+import type { Database, Db, Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { holdsIdentity } from './held-identity.js'
 

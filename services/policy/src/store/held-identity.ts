@@ -1,4 +1,5 @@
-import { holdEntities, type Moment, type Tx } from '@overlay/platform'
+import { holdEntities, type Moment } from '@overlay/platform/change-log'
+import type { Tx } from '@overlay/platform/postgres'
 
 /** Whether rows may name the identity: its deletion has not been followed, and is not before the commit. */
 export async function holdsIdentity(tx: Tx, id: string, moment?: Moment): Promise<boolean> {

@@ -1,5 +1,5 @@
 import type { edgeRouterPolicy, servicePolicy } from '@overlay/model'
-import type { Seams } from '@overlay/platform'
+import type { Seams } from '@overlay/platform/kind-store'
 import { type Context, Fault, invalid } from '@overlay/rpc'
 import { namesLinkedSets, withoutLinkedSets } from '../domain/linked-sets.js'
 import type { State } from '../domain/state.js'

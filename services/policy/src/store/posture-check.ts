@@ -5,7 +5,7 @@ import {
   type RowOf,
   type ValuesOf,
 } from '@overlay/model'
-import type { Seams } from '@overlay/platform'
+import type { Seams } from '@overlay/platform/kind-store'
 import { invalid } from '@overlay/rpc'
 import { cleanHex, NO_TIMEOUT, processOf } from '../domain/posture/check.js'
 import { versionRange } from '../domain/posture/version-range.js'

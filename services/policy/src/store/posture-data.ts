@@ -1,4 +1,5 @@
-import { type Db, onlyRow, type RowChange, type Tx } from '@overlay/platform'
+import type { RowChange } from '@overlay/platform/change-log'
+import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import { invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import {

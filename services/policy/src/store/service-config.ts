@@ -1,5 +1,6 @@
 import { config as configEntity, referenceTo, service } from '@overlay/model'
-import { type Db, onlyRow, type RowChange, type Tx } from '@overlay/platform'
+import type { RowChange } from '@overlay/platform/change-log'
+import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 

@@ -1,4 +1,5 @@
-import { type Db, onlyRow, type RowChange, type Tx } from '@overlay/platform'
+import type { RowChange } from '@overlay/platform/change-log'
+import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import type { Stored } from '../domain/update-times.js'
 import type { Exclusive } from './exclusive.js'

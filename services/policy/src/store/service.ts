@@ -1,5 +1,6 @@
 import type { RowOf, service } from '@overlay/model'
-import type { Reading, Seams, Tx } from '@overlay/platform'
+import type { Reading, Seams } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import { Fault, invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { postureQueries } from '../domain/posture/queries.js'

@@ -1,4 +1,5 @@
-import { type Check, type Followed, type History, soon } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
+import { type Check, type Followed, soon } from '@overlay/platform/maintenance'
 import type { Finding } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions, nextSessions, sessionsById } from '../store/held-session.js'

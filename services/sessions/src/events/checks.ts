@@ -1,13 +1,6 @@
-import {
-  type Check,
-  copies,
-  type Followed,
-  type History,
-  heard,
-  type Names,
-  references,
-  type Source,
-} from '@overlay/platform'
+import type { History, Source } from '@overlay/platform/change-log'
+import type { Names } from '@overlay/platform/kind-store'
+import { type Check, copies, type Followed, heard, references } from '@overlay/platform/maintenance'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import { endSessions } from '../store/held-session.js'

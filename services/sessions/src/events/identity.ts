@@ -1,4 +1,4 @@
-import type { Effects } from '@overlay/platform'
+import type { Effects } from '@overlay/platform/change-log'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions } from '../store/held-session.js'

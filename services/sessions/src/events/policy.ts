@@ -1,4 +1,5 @@
-import type { Effects, Names } from '@overlay/platform'
+import type { Effects } from '@overlay/platform/change-log'
+import type { Names } from '@overlay/platform/kind-store'
 import { type Change, ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions, UNDETERMINED } from '../store/held-session.js'

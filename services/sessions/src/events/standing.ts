@@ -1,4 +1,4 @@
-import type { Names } from '@overlay/platform'
+import type { Names } from '@overlay/platform/kind-store'
 import {
   Access,
   type ChangeServiceService,

@@ -1,4 +1,6 @@
-import type { History, Names, Tx } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
+import type { Names } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import type { Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import {

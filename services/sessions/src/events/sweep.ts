@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Following, metrics, repeating } from '@overlay/platform'
+import { repeating } from '@overlay/platform/async'
+import type { Following } from '@overlay/platform/change-log'
+import { metrics } from '@overlay/platform/process'
 import { Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { isPending, oldestPendingAge, pruneRevocations } from '../store/revocation.js'

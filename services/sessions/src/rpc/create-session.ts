@@ -1,5 +1,6 @@
 import { session as definition, kinds, referenceTo, timeText } from '@overlay/model'
-import { type Database, tagsOf } from '@overlay/platform'
+import { tagsOf } from '@overlay/platform/kind-store'
+import type { Database } from '@overlay/platform/postgres'
 import {
   Access,
   type Context,

@@ -1,5 +1,6 @@
 import { edgeRouter, terminator, transitRouter } from '@overlay/model'
-import { answerAnyway, type Db, type Following, type Settled } from '@overlay/platform'
+import type { Following, Settled } from '@overlay/platform/change-log'
+import { answerAnyway, type Db } from '@overlay/platform/postgres'
 import type { EntityServiceService, ListQuery, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { viewsOf } from './views.js'

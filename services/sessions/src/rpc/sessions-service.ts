@@ -1,5 +1,7 @@
 import { edgeRouter, transitRouter } from '@overlay/model'
-import { changeOf, columnsOf, type History, newId, onlyRow, rowOf, type Settled } from '@overlay/platform'
+import type { History, Settled } from '@overlay/platform/change-log'
+import { changeOf, columnsOf, newId, rowOf } from '@overlay/platform/kind-store'
+import { onlyRow } from '@overlay/platform/postgres'
 import { type Context, type Methods, notFound, type SessionsServiceService, type Written } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { describeRouters } from '../store/session.js'

@@ -1,4 +1,5 @@
-import { type Db, viewed } from '@overlay/platform'
+import { viewed } from '@overlay/platform/kind-store'
+import type { Db } from '@overlay/platform/postgres'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 

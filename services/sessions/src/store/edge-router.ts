@@ -1,5 +1,6 @@
 import type { edgeRouter } from '@overlay/model'
-import { type Db, type Deleting, newId, type Seams, type Tx } from '@overlay/platform'
+import { type Deleting, newId, type Seams } from '@overlay/platform/kind-store'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Context, EntityServiceService, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endTerminators } from './terminator.js'

@@ -1,4 +1,5 @@
-import type { Appended, Db, RowChange, Tx } from '@overlay/platform'
+import type { Appended, RowChange } from '@overlay/platform/change-log'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { LargeScope, Scope } from './revocation.js'

@@ -1,4 +1,4 @@
-import { type Db, onlyRow, type Tx } from '@overlay/platform'
+import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 

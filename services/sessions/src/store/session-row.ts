@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { BaseRow, session, Tags, ValuesOf } from '@overlay/model'
-import { combine, type Database, newId } from '@overlay/platform'
+import { newId } from '@overlay/platform/kind-store'
+import { combine, type Database } from '@overlay/platform/postgres'
 import type { Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 

@@ -1,5 +1,6 @@
 import { type RowOf, referenceTo, servicePolicy, type session } from '@overlay/model'
-import { combine, type Db, type Names, type Seams } from '@overlay/platform'
+import type { Names, Seams } from '@overlay/platform/kind-store'
+import { combine, type Db } from '@overlay/platform/postgres'
 import type { Context, Methods, PolicyServiceService } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 

@@ -1,5 +1,7 @@
 import { terminator } from '@overlay/model'
-import { changeOf, columnsOf, type RowChange, rowOf, type Seams, type Tx } from '@overlay/platform'
+import type { RowChange } from '@overlay/platform/change-log'
+import { changeOf, columnsOf, rowOf, type Seams } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import { invalid, notFound } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 

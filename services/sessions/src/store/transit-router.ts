@@ -1,5 +1,5 @@
 import type { transitRouter } from '@overlay/model'
-import { newId, type Seams } from '@overlay/platform'
+import { newId, type Seams } from '@overlay/platform/kind-store'
 import { Fault } from '@overlay/rpc'
 import { endOfRouter, enrollmentsOf, liveOf, type Pki } from './edge-router.js'
 

@@ -1,4 +1,4 @@
-import type { Database } from '@overlay/platform'
+import type { Database } from '@overlay/platform/postgres'
 import {
   type Context,
   Fault,

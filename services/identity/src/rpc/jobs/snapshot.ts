@@ -1,13 +1,13 @@
 import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { untilAborted } from '@overlay/platform/async'
 import {
   checkSizes,
   type Manifest,
   type StoredSchema,
   type StoredTable,
-  untilAborted,
   writeManifest,
-} from '@overlay/platform'
+} from '@overlay/platform/snapshot'
 import type { Context, IdentityServiceService, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { living, type Run } from '../../store/runs.js'

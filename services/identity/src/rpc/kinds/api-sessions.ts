@@ -1,5 +1,6 @@
 import { apiSession, apiSessionCertificate, identity, referenceTo, timeText } from '@overlay/model'
-import { type Db, type Kind, kind } from '@overlay/platform'
+import { type Kind, kind } from '@overlay/platform/kind-store'
+import type { Db } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 
 export const apiSessions: Kind = kind(apiSession, {

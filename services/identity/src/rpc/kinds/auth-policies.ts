@@ -1,5 +1,6 @@
 import { authPolicy, identityType } from '@overlay/model'
-import { type Kind, kind, type Tx } from '@overlay/platform'
+import { type Kind, kind } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { noteSessionsToEnd } from '../../store/api-sessions.js'

@@ -1,5 +1,5 @@
 import { authenticator, identity, type RowOf, referenceTo } from '@overlay/model'
-import { type Kind, kind } from '@overlay/platform'
+import { type Kind, kind } from '@overlay/platform/kind-store'
 import sql from 'sql-template-tag'
 import { endSessions, endSessionsOf } from '../../store/api-sessions.js'
 import { mayHaveOneMore } from '../../store/authenticator-rows.js'

@@ -1,5 +1,6 @@
 import { externalJwtSigner, timeText } from '@overlay/model'
-import { type Kind, kind, type Tx } from '@overlay/platform'
+import { type Kind, kind } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import { Fault, invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { fingerprintOf } from '../../domain/chain.js'

@@ -1,5 +1,6 @@
 import { identity, service } from '@overlay/model'
-import { type Kind, kind, type Tx } from '@overlay/platform'
+import { type Kind, kind } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import { Fault, invalid, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions, endSessionsOutside } from '../../store/api-sessions.js'

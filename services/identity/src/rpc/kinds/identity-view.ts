@@ -1,5 +1,6 @@
 import { identity, identityType, type RowOf, referenceTo, timeText } from '@overlay/model'
-import { type Db, type Reading, type Seams, type Viewer, viewedIn } from '@overlay/platform'
+import { type Reading, type Seams, type Viewer, viewedIn } from '@overlay/platform/kind-store'
+import type { Db } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { isDisabled } from '../../domain/disabled.js'
 

@@ -1,4 +1,4 @@
-import { metrics } from '@overlay/platform'
+import { metrics } from '@overlay/platform/process'
 import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import type { Lifetimes } from '../../domain/lifetimes.js'
 import { openSession } from '../../store/api-sessions.js'

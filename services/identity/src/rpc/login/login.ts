@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
-import type { History } from '@overlay/platform'
+import type { History } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
 import type { KnownCa } from '../../store/known-cas.js'
 import type { Subject } from '../../store/subjects.js'

@@ -1,15 +1,13 @@
+import { openLimit, type Queue, untilAborted } from '@overlay/platform/async'
 import {
   type Actor,
   AFTER_COMMIT_MS,
   afterCommit,
-  combine,
   type Following,
   type History,
-  openLimit,
-  type Queue,
   shortly,
-  untilAborted,
-} from '@overlay/platform'
+} from '@overlay/platform/change-log'
+import { combine } from '@overlay/platform/postgres'
 import {
   type Context,
   type EnrollRequest,

@@ -1,4 +1,4 @@
-import type { Db } from '@overlay/platform'
+import type { Db } from '@overlay/platform/postgres'
 import { Fault, invalid } from '@overlay/rpc'
 import { issueLeaf } from '../../domain/certificate.js'
 import { forYears } from '../../domain/signer.js'

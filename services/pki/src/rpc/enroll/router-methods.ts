@@ -1,4 +1,5 @@
-import { type Names, splitAddress } from '@overlay/platform'
+import type { Names } from '@overlay/platform/kind-store'
+import { splitAddress } from '@overlay/platform/process'
 import { Fault } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { issueLeaf } from '../../domain/certificate.js'

@@ -1,0 +1,104 @@
+import { metrics } from '@overlay/platform/process'
+import { type Change, type Context, ownContext, traceparentOf } from '@overlay/rpc'
+import { requestId } from '../http/ids.js'
+import type { Services } from '../http/services.js'
+import { type Followed, followChanges, type Log } from './follow.js'
+import { type Headers, openHeaders } from './headers.js'
+import { type Identities, openIdentities } from './identities.js'
+import type { Gauged } from './lru.js'
+import type { OwnWrites } from './own-writes.js'
+import { openServiceLists, type ServiceLists } from './service-lists.js'
+import { openSessions, type Sessions } from './sessions.js'
+
+/** What this gateway remembers of others, and how it hears that it must forget. */
+export interface GatewayCaches extends AsyncDisposable {
+  readonly sessions: Sessions
+  readonly identities: Identities
+  readonly headers: Headers
+  readonly lists: ServiceLists
+  /** Of each owner 'ok', or that nothing has been heard of it lately. */
+  checks(): Readonly<Record<string, string>>
+}
+
+const FLUSH_MS = 15_000
+const LIMIT_MS = 10_000
+
+export function openCaches(services: Services, own: OwnWrites, log: Log): GatewayCaches {
+  const never = new AbortController().signal
+  /** For calls that several requests may wait for: none of them can end it. */
+  const context = (): Context => ({
+    ...ownContext(never),
+    requestId: requestId(),
+    traceparent: traceparentOf(undefined),
+    deadline: new Date(Date.now() + LIMIT_MS),
+    positions: own.positions(),
+  })
+
+  const sessions = openSessions({ identity: services.identity, own, followed: () => identity, log, context })
+  const identities = openIdentities({
+    entities: services.entitiesOf('identity'),
+    own,
+    followed: { identity: () => identity, pki: () => pki },
+    context,
+  })
+  const headers = openHeaders({ policy: services.policy, own, log, context, streamContext: ownContext })
+
+  const drop = (tag: string): void => {
+    sessions.drop(tag)
+    identities.drop(tag)
+  }
+  const dropAll = (): void => {
+    sessions.dropAll()
+    identities.dropAll()
+  }
+  const identity: Followed = followChanges('identity', services.changesOf('identity'), log, own, {
+    restart: dropAll,
+    apply: (changes) => forget(changes, drop, dropAll),
+  })
+  const pki: Followed = followChanges('pki', services.changesOf('pki'), log, own, {
+    restart: identities.dropAll,
+    apply: (changes) => forget(changes, identities.drop, identities.dropAll),
+  })
+  const lists = openServiceLists()
+  const flushing = setInterval(() => {
+    void sessions.flush()
+    gauge({ sessions, identities, headers, lists })
+  }, FLUSH_MS)
+
+  return {
+    sessions,
+    identities,
+    headers,
+    lists,
+    checks: () => {
+      const said = (source: Pick<Followed, 'trusted'>): string => (source.trusted() ? 'ok' : 'silent')
+      return { identity: said(identity), pki: said(pki), policy: said(headers) }
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(flushing)
+      await sessions.flush()
+      await Promise.all([identity, pki, headers].map((source) => source[Symbol.asyncDispose]()))
+    },
+  }
+}
+
+/** Counted here and told now and then: a labelled counter costs more than the look-up itself. */
+function gauge(caches: Readonly<Record<string, { readonly gauged: Gauged }>>): void {
+  for (const [cache, { gauged }] of Object.entries(caches)) {
+    const { hits, misses } = gauged.takeCounts()
+    metrics.cacheRequests.inc({ cache, result: 'hit' }, hits)
+    metrics.cacheRequests.inc({ cache, result: 'miss' }, misses)
+    metrics.cacheBytes.set({ cache }, gauged.bytes)
+  }
+}
+
+/** A change of a row takes along what was made of it, and what was made of the identity that it belongs to. */
+function forget(changes: readonly Change[], drop: (tag: string) => void, dropAll: () => void): void {
+  for (const { kind, id, json } of changes) {
+    if (kind === 'auth-policies') dropAll() // belongs to any number of identities
+    drop(`${kind} ${id}`)
+    if (json.length === 0 || kind === 'identities' || kind === 'api-sessions') continue
+    const { identityId } = JSON.parse(json.toString()) as { identityId?: string | null }
+    if (identityId) drop(`identities ${identityId}`)
+  }
+}

@@ -1,0 +1,151 @@
+import { API_VERSION } from '../about.js'
+import type { JsonSchema } from '../http/body.js'
+import { type Api, rootOf } from '../http/paths.js'
+import type { MountedApi } from '../http/pipeline.js'
+import type { Parameter } from '../http/query.js'
+import { collector } from './collector.js'
+import { type Described, describe, errorEnvelope } from './operation.js'
+import { alternatives, inheritance } from './variants.js'
+
+const titles: Readonly<Record<Api, string>> = {
+  client: 'Client API of the overlay network controller',
+  management: 'Management API of the overlay network controller',
+}
+
+const info = (api: Api) => ({
+  title: titles[api],
+  version: API_VERSION,
+  description: 'Generated from the operations, definitions and checks that this controller runs.',
+})
+
+const typeOf = ({ type, oneOf, format }: Parameter): Record<string, unknown> => ({
+  ...(type === 'strings' ? { type: 'array', items: { type: 'string' } } : { type }),
+  ...(oneOf && { enum: oneOf }),
+  ...(format && { format }),
+})
+
+function pathsOf(api: MountedApi, render: (operation: Described) => object): Record<string, object> {
+  const paths: Record<string, Record<string, object>> = {}
+  for (const operation of describe(api)) {
+    paths[operation.path] = { ...paths[operation.path], [operation.method]: render(operation) }
+  }
+  return paths
+}
+
+const JSON_TYPE = 'application/json'
+const text: JsonSchema = { type: 'string' }
+
+/** JSON is what the schema describes; bodies and answers of other types are text. */
+const inTypes = (types: readonly string[], schema: JsonSchema): readonly (readonly [string, JsonSchema])[] =>
+  types.map((type) => [type, type.startsWith(JSON_TYPE) ? schema : text])
+
+const refusedFor: Readonly<Record<number, string>> = {
+  400: 'The request is not valid',
+  401: 'There is no session, or it may not do this',
+  404: 'What the request is about, or refers to, does not exist',
+  409: 'What the request wants is in conflict with what there is',
+  429: 'Too many requests are waiting',
+  503: 'A part of the controller does not answer in time',
+}
+
+export function openApi2(api: MountedApi, address: string): object {
+  const { collected, refer } = collector(api.api, '#/definitions/', 'x-nullable', inheritance)
+  const refusals = (statuses: readonly number[]) =>
+    statuses.map((status) => [status, { description: refusedFor[status], schema: refer(errorEnvelope) }])
+  const paths = pathsOf(api, ({ access, pathParameters, query, body, answers, ...operation }) => {
+    const types = Object.keys(answers)
+    const [answer = text] = types.length > 1 ? [] : Object.values(answers)
+    return {
+      operationId: operation.operationId,
+      summary: operation.summary,
+      tags: [operation.tag],
+      security: access === 'none' ? [] : [{ ztSession: [] }],
+      ...(body?.consumes && { consumes: body.consumes }),
+      ...(types.join() !== JSON_TYPE && { produces: types }),
+      parameters: [
+        ...pathParameters.map((name) => ({ name, in: 'path', required: true, type: 'string' })),
+        ...query.map((parameter) => ({
+          name: parameter.name,
+          in: 'query',
+          description: parameter.about,
+          ...(parameter.required && { required: true }),
+          ...typeOf(parameter),
+          ...(parameter.type === 'strings' && { collectionFormat: 'multi' }),
+        })),
+        ...(body
+          ? [
+              {
+                name: body.name,
+                in: 'body',
+                required: body.required,
+                schema: refer(body.consumes ? text : body.schema),
+              },
+            ]
+          : []),
+      ],
+      responses: {
+        [operation.status]: { description: 'Done', schema: refer(answer) },
+        ...Object.fromEntries(refusals(operation.refusals)),
+      },
+    }
+  })
+  return {
+    swagger: '2.0',
+    info: info(api.api),
+    host: address,
+    basePath: rootOf(api.api),
+    schemes: ['https'],
+    consumes: [JSON_TYPE],
+    produces: [JSON_TYPE],
+    securityDefinitions: { ztSession: { type: 'apiKey', in: 'header', name: 'zt-session' } },
+    paths,
+    definitions: collected,
+  }
+}
+
+export function openApi3(api: MountedApi, address: string): object {
+  const { collected, refer } = collector(api.api, '#/components/schemas/', 'nullable', alternatives)
+  const content = (schemas: readonly (readonly [string, JsonSchema])[]) =>
+    Object.fromEntries(schemas.map(([type, schema]) => [type, { schema: refer(schema) }]))
+  const refusals = (statuses: readonly number[]) =>
+    statuses.map((status) => [
+      status,
+      { description: refusedFor[status], content: content([[JSON_TYPE, errorEnvelope]]) },
+    ])
+  const paths = pathsOf(api, ({ access, pathParameters, query, body, answers, ...operation }) => ({
+    operationId: operation.operationId,
+    summary: operation.summary,
+    tags: [operation.tag],
+    security: access === 'none' ? [] : [{ ztSession: [] }],
+    parameters: [
+      ...pathParameters.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
+      ...query.map((parameter) => ({
+        name: parameter.name,
+        in: 'query',
+        description: parameter.about,
+        ...(parameter.required && { required: true }),
+        schema: typeOf(parameter),
+      })),
+    ],
+    ...(body && {
+      requestBody: {
+        required: body.required,
+        content: content(inTypes(body.consumes ?? [JSON_TYPE], body.schema)),
+      },
+    }),
+    responses: {
+      [operation.status]: { description: 'Done', content: content(Object.entries(answers)) },
+      ...Object.fromEntries(refusals(operation.refusals)),
+    },
+  }))
+  return {
+    openapi: '3.0.3',
+    info: info(api.api),
+    servers: [{ url: `https://${address}${rootOf(api.api)}` }],
+    paths,
+    components: {
+      securitySchemes: { ztSession: { type: 'apiKey', in: 'header', name: 'zt-session' } },
+      schemas: collected,
+    },
+  }
+}

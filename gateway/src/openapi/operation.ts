@@ -1,0 +1,147 @@
+import { faults } from '@overlay/rpc'
+import type { Access } from '../api/operations.js'
+import type { BodySpec, JsonSchema } from '../http/body.js'
+import { asEndpoint, type Endpoint } from '../http/endpoint.js'
+import type { MountedApi } from '../http/pipeline.js'
+import type { Parameter } from '../http/query.js'
+import { detailNameOf, operationIdOf, pageNameOf } from './names.js'
+import { anything, createLocation, listOf, named, object, text } from './schemas.js'
+
+/** One operation, in the words that both forms of the document share. */
+export interface Described {
+  readonly method: string
+  readonly path: string
+  readonly operationId: string
+  readonly tag: string
+  readonly summary: string
+  readonly access: Access
+  readonly pathParameters: readonly string[]
+  readonly query: readonly Parameter[]
+  readonly body: BodySpec | undefined
+  readonly status: number
+  /** The types of a successful answer, each with what it holds. */
+  readonly answers: Readonly<Record<string, JsonSchema>>
+  readonly refusals: readonly number[]
+}
+
+const admits: Readonly<Record<Access, string>> = {
+  none: 'Open to everybody.',
+  partial: 'Needs a session; a second factor may be outstanding.',
+  full: 'Needs a session.',
+  admin: 'Needs the session of an admin.',
+}
+
+const verbs: Readonly<Record<string, string>> = {
+  GET: 'Read',
+  POST: 'Create or act on',
+  PUT: 'Replace',
+  PATCH: 'Change',
+  DELETE: 'Delete',
+}
+
+export function describe({ operations, handlers }: MountedApi): Described[] {
+  return Object.entries(operations).map(([operation, access]) => {
+    const [method = '', path = ''] = operation.split(' ')
+    const endpoint = asEndpoint(handlers[operation] ?? missing(operation))
+    const { query = [], body, about } = endpoint
+    const words = path.split('/').filter((part) => part !== '' && !part.startsWith('{'))
+    return {
+      method: method.toLowerCase(),
+      path,
+      operationId: operationIdOf(operation),
+      tag: words[0] ?? 'informational',
+      summary: `${verbs[method] ?? method} ${words.join(' / ') || 'the version'}. ${admits[access]}`,
+      access,
+      pathParameters: [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name),
+      query,
+      body,
+      status: about?.status ?? 200,
+      answers: answersOf(endpoint),
+      refusals: refusalsOf(method, path, access, about?.fails),
+    }
+  })
+}
+
+function missing(operation: string): never {
+  throw new Error(`${operation} has no handler`)
+}
+
+const JSON_TYPE = 'application/json'
+
+/** Of several types JSON alone has an envelope, unless nothing is said of what is in it. */
+function answersOf({ produces, about }: Endpoint): Described['answers'] {
+  if (!produces) return { [about?.type ?? JSON_TYPE]: envelopeOf(about) }
+  const json = about?.data ? envelopeOf(about) : anything
+  const schemaOf = (type: string): JsonSchema =>
+    type === JSON_TYPE ? json : type.endsWith('/yaml') ? anything : text
+  return Object.fromEntries(produces.map((type) => [type, schemaOf(type)]))
+}
+
+/** Who may not ask at all, what is wrong with it, what is missing or in the way; and that it is too much right now. */
+function refusalsOf(
+  method: string,
+  path: string,
+  access: Access,
+  fails: readonly number[] | undefined,
+): readonly number[] {
+  const isWrite = method !== 'GET' && access !== 'none'
+  const statuses = [
+    400,
+    ...(access === 'none' ? [] : [401]),
+    ...(isWrite || path.includes('{') ? [404] : []),
+    ...(isWrite ? [409] : []),
+    ...(fails ?? []),
+    429,
+    503,
+  ]
+  return [...new Set(statuses)].sort((a, b) => a - b)
+}
+
+const integer = { type: 'integer', format: 'int64' }
+
+const meta = named(
+  'meta',
+  object(
+    {},
+    {
+      apiEnrollmentVersion: text,
+      apiVersion: text,
+      filterableFields: listOf(text),
+      pagination: named('pagination', object({ limit: integer, offset: integer, totalCount: integer })),
+    },
+  ),
+)
+const noMeta = { type: ['object', 'null'], enum: [null] }
+const nothing = object({})
+
+function envelopeOf(about: Endpoint['about']): JsonSchema {
+  const { status, data, page, envelope } = about ?? {}
+  const around = (shown: JsonSchema): JsonSchema =>
+    object({ data: shown, meta: about?.meta === null ? noMeta : meta })
+  if (!data)
+    return status === 201 ? named('createEnvelope', around(createLocation)) : named('empty', around(nothing))
+  const base = typeof data.title === 'string' ? data.title.replace(/Detail$/, '') : undefined
+  const title = envelope ?? (base && (page ? pageNameOf(base) : detailNameOf(base)))
+  const rows = base ? named(`${base}List`, listOf(data)) : listOf(data)
+  const whole = around(page ? rows : data)
+  return title ? named(title, whole) : whole
+}
+
+const cause = named('apiErrorCause', {
+  ...object({}, { code: text, message: text, field: text, reason: text, value: text }),
+  additionalProperties: true,
+})
+
+export const errorEnvelope = named(
+  'apiErrorEnvelope',
+  object({
+    error: named(
+      'apiError',
+      object(
+        { code: { type: 'string', enum: Object.keys(faults) }, message: text, requestId: text },
+        { cause },
+      ),
+    ),
+    meta,
+  }),
+)

@@ -1,0 +1,6 @@
+export * from './coalesced.js'
+export * from './limit.js'
+export * from './periodic.js'
+export * from './push-all.js'
+export * from './work-queue.js'
+export * from './yielding.js'

@@ -1,0 +1,179 @@
+import { Fault } from '@overlay/rpc'
+import { metrics } from '../process/metrics.js'
+
+export interface QueueLimits {
+  readonly name?: string // in metrics
+  readonly running: number
+  readonly waiting: number
+}
+
+/** Runs `task` when its turn comes; not at all when the caller has gone by then. */
+export type Queue = <T>(task: () => Promise<T>, signal?: AbortSignal) => Promise<T>
+
+/** On whose behalf a task runs. */
+export interface Share {
+  readonly source: string
+  readonly name: string
+}
+
+/** As `Queue`; `task` learns whether it had to wait. */
+export type FairQueue = <T>(
+  share: Share,
+  task: (hasWaited: boolean) => Promise<T>,
+  signal?: AbortSignal,
+) => Promise<T>
+
+/** Runs so many tasks at once and lets so many wait; the others are refused before they cost anything. */
+export function boundedQueue(limits: QueueLimits): Queue {
+  const queue = fairQueue(limits)
+  const everybody = { source: '', name: '' }
+  return (task, signal) => queue(everybody, task, signal)
+}
+
+/**
+ * A bounded queue in which sources take turns, and within a source its names. A full queue makes room for the source
+ * with fewer tasks by refusing the newest task of the source with most: no source can use up the places of others.
+ */
+export function fairQueue({ name: queue = 'work', ...limits }: QueueLimits): FairQueue {
+  const waiting = openTurns()
+  let running = 0
+  const count = (): void => {
+    metrics.queueTasks.set({ queue, state: 'running' }, running)
+    metrics.queueTasks.set({ queue, state: 'waiting' }, waiting.size())
+  }
+  const refusal = (): Fault => {
+    metrics.queueRefused.inc({ queue })
+    return new Fault('SERVER_TOO_MANY_REQUESTS')
+  }
+
+  /** Resolves when it is our turn; the place is ours then. */
+  function turn(share: Share, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const finish = (): void => signal?.removeEventListener('abort', leave)
+      const waiter: Waiter = {
+        ...share,
+        start() {
+          finish()
+          running++
+          resolve()
+        },
+        refuse() {
+          finish()
+          reject(refusal())
+        },
+      }
+      const leave = (): void => {
+        waiting.remove(waiter)
+        count()
+        reject(signal?.reason)
+      }
+      waiting.add(waiter)
+      signal?.addEventListener('abort', leave, { once: true })
+    })
+  }
+
+  return async (share, task, signal) => {
+    signal?.throwIfAborted()
+    const hasWaited = running >= limits.running
+    if (hasWaited) {
+      if (waiting.size() >= limits.waiting) {
+        const displaced = waiting.displacedBy(share)
+        if (!displaced) throw refusal()
+        waiting.remove(displaced)
+        displaced.refuse()
+      }
+      const started = turn(share, signal)
+      count()
+      await started
+    } else {
+      running++
+      count()
+    }
+    try {
+      return await task(hasWaited)
+    } finally {
+      running--
+      waiting.next()?.start()
+      count()
+    }
+  }
+}
+
+interface Waiter extends Share {
+  start(): void
+  refuse(): void
+}
+
+/** Waiters of a source, by name. Maps are in the order of turns. */
+interface Line {
+  readonly names: Map<string, Waiter[]>
+  size: number
+}
+
+function openTurns() {
+  const lines = new Map<string, Line>()
+  let size = 0
+
+  function remove(waiter: Waiter): void {
+    const { source, name } = waiter
+    const line = lines.get(source)
+    const waiters = line?.names.get(name)
+    const place = waiters?.indexOf(waiter) ?? -1
+    if (!line || !waiters || place < 0) return
+    waiters.splice(place, 1)
+    if (waiters.length === 0) line.names.delete(name)
+    line.size--
+    if (line.size === 0) lines.delete(source)
+    size--
+  }
+
+  return {
+    size: () => size,
+    remove,
+
+    add(waiter: Waiter): void {
+      const line = lines.get(waiter.source) ?? { names: new Map<string, Waiter[]>(), size: 0 }
+      lines.set(waiter.source, line)
+      const waiters = line.names.get(waiter.name)
+      if (waiters) waiters.push(waiter)
+      else line.names.set(waiter.name, [waiter])
+      line.size++
+      size++
+    },
+
+    /** Takes the waiter whose turn it is; its source, and its name within it, go to the end. */
+    next(): Waiter | undefined {
+      const [[source, line] = []] = lines
+      const [[name, waiters = []] = []] = line?.names ?? []
+      const [waiter] = waiters
+      if (!line || source === undefined || name === undefined || !waiter) return undefined
+      lines.delete(source)
+      lines.set(source, line)
+      line.names.delete(name)
+      line.names.set(name, waiters)
+      remove(waiter)
+      return waiter
+    },
+
+    /** Who must give way to one more of this share. Nobody: no other has more than it would have. */
+    displacedBy({ source, name }: Share): Waiter | undefined {
+      const largest = largestOf(lines, ({ size }) => size)
+      if (!largest) return undefined
+      const isOwn = largest.key === source
+      if (!isOwn && largest.size <= (lines.get(source)?.size ?? 0) + 1) return undefined
+      const { names } = largest.value
+      const most = largestOf(names, ({ length }) => length)
+      if (!most || (isOwn && most.size <= (names.get(name)?.length ?? 0) + 1)) return undefined
+      return most.value.at(-1)
+    },
+  }
+}
+
+function largestOf<V>(all: ReadonlyMap<string, V>, sizeOf: (value: V) => number) {
+  let largest: { readonly key: string; readonly value: V; readonly size: number } | undefined
+  for (const [key, value] of all) {
+    const size = sizeOf(value)
+    if (!largest || size > largest.size) largest = { key, value, size }
+  }
+  return largest
+}

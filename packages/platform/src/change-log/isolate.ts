@@ -1,0 +1,88 @@
+import { type Change, Fault, type Position } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { pushAll } from '../async/push-all.js'
+import type { Database, Tx } from '../postgres/database.js'
+import { failureOf, isAway, isConflict } from '../postgres/database-failure.js'
+import type { RowChange } from './append.js'
+import type { Effects } from './consumer.js'
+import type { Poison } from './poison.js'
+import { isUnknown } from './poison.js'
+
+type Applying = Pick<Effects, 'apply' | 'unknown'>
+
+const undo = new Error('undone on purpose')
+
+/** Which of the changes fail, each tried alone; nothing stays of it. */
+export async function rehearse(
+  db: Database,
+  effects: Applying,
+  changes: readonly Change[],
+  upto: Position,
+): Promise<ReadonlyMap<Change, unknown>> {
+  const failed = new Map<Change, unknown>()
+  await db
+    .transaction(undefined, async (tx) => {
+      for (const change of changes) {
+        const outcome = await attempt(tx, () => applyOne(tx, effects, change, upto))
+        if ('err' in outcome) failed.set(change, outcome.err)
+      }
+      throw undo
+    })
+    .catch((err: unknown) => {
+      if (err !== undo) throw err
+    })
+  return failed
+}
+
+/** Applies one after the other. One that fails is taken for unknown, and if that fails too it is passed over. */
+export async function applyEach(
+  tx: Tx,
+  effects: Applying,
+  changes: readonly Change[],
+  upto: Position,
+  poison: Poison,
+): Promise<readonly RowChange[]> {
+  const own: RowChange[] = []
+  for (const change of changes) {
+    let outcome = await attempt(tx, () => applyOne(tx, effects, change, upto))
+    if ('err' in outcome && !isUnknown(change)) {
+      const unknown = poison.unknown(change, outcome.err)
+      outcome = await attempt(tx, () => applyOne(tx, effects, unknown, upto))
+    }
+    if ('err' in outcome) poison.unknown(change, outcome.err)
+    else pushAll(own, outcome.own)
+  }
+  return own
+}
+
+const applyOne = async (
+  tx: Tx,
+  effects: Applying,
+  change: Change,
+  upto: Position,
+): Promise<readonly RowChange[]> =>
+  isUnknown(change) ? ((await effects.unknown?.(tx, change, upto)) ?? []) : effects.apply(tx, [change], upto)
+
+/** Its statements are undone when it fails. Failures that concern any change are thrown on. */
+async function attempt(
+  tx: Tx,
+  work: () => Promise<readonly RowChange[]>,
+): Promise<{ readonly own: readonly RowChange[] } | { readonly err: unknown }> {
+  await tx.query(sql`savepoint one_change`)
+  try {
+    const own = await work()
+    await tx.query(sql`release savepoint one_change`)
+    return { own }
+  } catch (err) {
+    if (isTransient(err)) throw err
+    await tx.query(sql`rollback to savepoint one_change`)
+    return { err }
+  }
+}
+
+/** It has nothing to do with what is changed: the same change may pass a moment later. */
+export const isTransient = (err: unknown): boolean =>
+  isAway(failureOf(err).error) ||
+  isConflict(err) ||
+  (err instanceof Fault &&
+    (err.code === 'OUT_OF_RANGE' || err.code === 'RATE_LIMITED' || err.code === 'SERVER_TOO_MANY_REQUESTS'))

@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto'
+import type { Change } from '@overlay/rpc'
+import sql, { type Sql } from 'sql-template-tag'
+import type { Tx } from '../postgres/database.js'
+
+/** All rows of one load, in a table and not in memory, because there may be a million. Only its transaction sees them. */
+export interface Loaded {
+  /** Selects the ids of a kind, for statements of the same transaction: `id not in (...)`. */
+  ids(kind: string): Sql
+  /** The rows of a kind in the order of their ids, a page at a time, without rows that their owner could not send. */
+  pages(kind: string): AsyncIterable<readonly Change[]>
+}
+
+const ROWS_AT_ONCE = 500
+
+/** Stores the pages, lets `work` use them, and leaves nothing of them. */
+export async function withLoaded<T>(
+  tx: Tx,
+  pages: AsyncIterable<readonly Change[]> | Iterable<readonly Change[]>,
+  work: (loaded: Loaded) => Promise<T>,
+): Promise<T> {
+  const load = randomUUID()
+  for await (const rows of pages) {
+    await tx.query(
+      sql`
+      insert into loaded_row (load, kind, id, json)
+      select ${load}, * from unnest(${rows.map(({ kind }) => kind)}::text[], ${rows.map(({ id }) => id)}::text[],
+                                    ${rows.map(({ json }) => Buffer.from(json).toString())}::text[])
+          on conflict do nothing`,
+      'store-loaded',
+    )
+  }
+  const result = await work({
+    ids: (kind) => sql`select id from loaded_row where load = ${load} and kind = ${kind}`,
+    async *pages(kind) {
+      for (let last = ''; ; ) {
+        const { rows } = await tx.query<{ id: string; json: string }>(
+          sql`
+          select id, json from loaded_row
+           where load = ${load} and kind = ${kind} and id > ${last} and json <> '' order by id limit ${ROWS_AT_ONCE}`,
+          'read-loaded',
+        )
+        if (rows.length > 0)
+          yield rows.map(({ id, json }) => ({ kind, id, json: Buffer.from(json), atMs: 0, number: 0 }))
+        if (rows.length < ROWS_AT_ONCE) return
+        last = rows.at(-1)?.id ?? last
+      }
+    },
+  })
+  await tx.query(sql`delete from loaded_row where load = ${load}`)
+  return result
+}

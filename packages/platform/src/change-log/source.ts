@@ -1,0 +1,50 @@
+import type { ChangeServiceService, Changes, Methods, Position } from '@overlay/rpc'
+import { ownContext } from '@overlay/rpc'
+import type { History } from './change-log.js'
+import { changeService, type Loaders } from './change-service.js'
+
+/** The history of a schema, as its followers see it. */
+export interface Source {
+  readonly schema: string
+  /** All rows of the kinds. The first message carries the position taken before the load. */
+  load(kinds: readonly string[], signal: AbortSignal): AsyncIterable<Changes>
+  /**
+   * Changes after the position, then new ones, of these kinds; a message in 1.5 seconds at least, and no two with changes
+   * within `gatherMs`. An owner of an earlier release tells changes of all kinds. OUT_OF_RANGE: load anew.
+   */
+  watch(
+    after: Position,
+    signal: AbortSignal,
+    gatherMs: number,
+    kinds: readonly string[],
+  ): AsyncIterable<Changes>
+  /** Changes after the position, as of now. */
+  pull(after: Position, signal: AbortSignal, kinds: readonly string[]): Promise<Changes>
+  /** The row as it is now, as JSON, empty where it is gone: what neither watch nor load can tell. */
+  row(kind: string, id: string, signal: AbortSignal): Promise<Buffer>
+}
+
+const MOST_ROW_BYTES = 64 * 1024 * 1024
+
+/** Another service's. */
+export const remoteSource = (schema: string, owner: Methods<ChangeServiceService>): Source => ({
+  schema,
+  load: (kinds, signal) => owner.load({ kinds: [...kinds] }, ownContext(signal)),
+  watch: (after, signal, gatherMs, kinds) =>
+    owner.watch({ after, gatherMs, kinds: [...kinds] }, ownContext(signal)),
+  pull: (after, signal, kinds) => owner.pull({ after, gatherMs: 0, kinds: [...kinds] }, ownContext(signal)),
+  async row(kind, id, signal) {
+    const parts: Uint8Array[] = []
+    let bytes = 0
+    for await (const { json } of owner.row({ kind, id }, ownContext(signal))) {
+      bytes += json.length
+      if (bytes > MOST_ROW_BYTES) throw new Error(`row takes more than ${MOST_ROW_BYTES} bytes`)
+      parts.push(json)
+    }
+    return Buffer.concat(parts)
+  },
+})
+
+/** Our own: what a service keeps in memory of its own rows. */
+export const localSource = (history: History, loaders: Loaders): Source =>
+  remoteSource(history.db.schema, changeService(history, loaders))

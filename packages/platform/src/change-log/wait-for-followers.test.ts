@@ -1,0 +1,26 @@
+import { Fault, ownContext } from '@overlay/rpc'
+import { expect, test } from 'vitest'
+import type { History } from './change-log.js'
+import { settling } from './wait-for-followers.js'
+
+const written = { id: 'one', position: { timeline: 't', number: 7 } }
+const context = ownContext(new AbortController().signal)
+const warnings: unknown[] = []
+const history = {
+  db: { schema: 'identity' },
+  log: { warn: (about: unknown) => void warnings.push(about) },
+} as unknown as History
+const following = (reach: () => Promise<object>) => settling(history, [{ reach }])(written, context)
+
+test('what is committed is answered, whether or not those who follow have taken their steps', async () => {
+  expect(await following(async () => ({}))).toBe(written)
+  for (const code of ['UNAVAILABLE', 'TIMEOUT'] as const)
+    expect(await following(() => Promise.reject(new Fault(code)))).toBe(written)
+  expect(warnings).toEqual([])
+})
+
+test('a follower that fails otherwise is no failure of the write, but a warning', async () => {
+  for (const code of ['UNHANDLED', 'SERVER_TOO_MANY_REQUESTS'] as const)
+    expect(await following(() => Promise.reject(new Fault(code)))).toBe(written)
+  expect(warnings).toHaveLength(2)
+})

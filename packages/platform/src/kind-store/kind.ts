@@ -1,0 +1,70 @@
+import type { Entity } from '@overlay/model'
+import type { Caller, Context, Perspective, Selection } from '@overlay/rpc'
+import sql, { type Sql } from 'sql-template-tag'
+import type { History } from '../change-log/change-log.js'
+import type { Db, Tx } from '../postgres/database.js'
+import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
+import type { Names, Seams } from './seams.js'
+
+/** Links whose rows only the running service knows. */
+export type Selects = Readonly<
+  Record<string, (id: string, perspective: Perspective | undefined, context: Context) => Promise<Selection>>
+>
+
+export interface Kind {
+  readonly entity: Entity
+  readonly seams: Seams<Entity>
+  readonly selects: Selects
+}
+
+export function kind<E extends Entity, Joined extends object = object>(
+  entity: E,
+  seams: Seams<E, Joined> = {},
+  selects: Selects = {},
+): Kind {
+  return { entity, seams: seams as unknown as Seams<Entity>, selects }
+}
+
+/** The kinds of one service, on its own schema. */
+export interface Store {
+  readonly history: History
+  readonly kinds: readonly Kind[]
+  readonly kindOf: (name: string) => Kind
+  readonly owns: (name: string) => boolean
+  /** Of every kind: what is not owned here is asked for. */
+  readonly names: Names
+}
+
+/** One row, if the caller sees it. */
+export const selectRow = ({ entity, seams }: Kind, columns: Sql, id: string, caller: Caller): Sql => sql`
+  select ${columns} from ${tableOf(entity)} where id = ${id} and ${seams.scope?.(caller) ?? sql`true`}`
+
+/** The same, which nobody else changes before the transaction ends. */
+export async function lockRow(
+  tx: Tx,
+  kind: Kind,
+  id: string,
+  { caller }: Context,
+): Promise<AnyRow | undefined> {
+  const { rows } = await tx.query(sql`${selectRow(kind, columnsOf(kind.entity), id, caller)} for update`)
+  return rows[0] && rowOf(kind.entity, rows[0])
+}
+
+export async function namesIn(
+  db: Db,
+  entity: Entity,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (ids.length === 0) return new Map()
+  const name = 'name' in entity.fields ? sql`name` : sql`id`
+  const { rows } = await db.query<{ id: string; name: string }>(
+    sql`select id, ${name} as name from ${tableOf(entity)} where id = any(${ids})`,
+  )
+  return new Map(rows.map((row) => [row.id, row.name]))
+}
+
+/** A member that every message of this sort has. */
+export function given<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('a required member of the message is missing')
+  return value
+}

@@ -1,0 +1,43 @@
+import type { Entity } from '@overlay/model'
+import sql, { type Sql } from 'sql-template-tag'
+import type { Loaders } from '../change-log/change-service.js'
+import type { Db } from '../postgres/database.js'
+import { columnsOf, plainOf, rowOf, tableOf } from './row.js'
+
+const atOnce = 1000
+
+/**
+ * For followers of these kinds: every row as its changes tell it, in the order of ids. Of a table that kinds share,
+ * `own` says which rows are whose.
+ */
+export const loadersOf = (
+  db: Db,
+  kinds: readonly Entity[],
+  own: Readonly<Record<string, Sql>> = {},
+): Loaders =>
+  Object.fromEntries(
+    kinds.map((entity) => [
+      entity.kind,
+      (ids?: readonly string[]) => allRows(db, entity, own[entity.kind] ?? sql`true`, ids),
+    ]),
+  )
+
+async function* allRows(
+  db: Db,
+  entity: Entity,
+  which: Sql,
+  ids: readonly string[] | undefined,
+): AsyncIterable<{ id: string; json: object }> {
+  const named = ids ? sql`id = any(${ids})` : sql`true`
+  for (let last = ''; ; ) {
+    const { rows } = await db.query(sql`
+      select ${columnsOf(entity)} from ${tableOf(entity)}
+       where id > ${last} and ${which} and ${named} order by id limit ${atOnce}`)
+    for (const stored of rows) {
+      const row = rowOf(entity, stored)
+      yield { id: row.id, json: plainOf(entity, row) }
+    }
+    if (rows.length < atOnce) return
+    last = String(rows.at(-1)?.id)
+  }
+}

@@ -1,0 +1,21 @@
+import { kinds, type Service } from '@overlay/model'
+import type { EntityServiceService, Methods } from '@overlay/rpc'
+import type { Names } from './seams.js'
+import { viewedIn } from './view-codec.js'
+
+export type Viewer = Pick<Methods<EntityServiceService>, 'view'>
+
+/** Names that other services know of their kinds. */
+export const namesFrom =
+  (owners: Readonly<Partial<Record<Service, Viewer>>>): Names =>
+  async (kind, ids, context) => {
+    const owner = kinds.get(kind)?.owner
+    const viewer = owner && owners[owner]
+    if (!viewer || ids.length === 0) return new Map()
+    const { json } = await viewer.view({ kind, ids: [...ids] }, context)
+    const named = ids.flatMap((id, i) => {
+      const known = viewedIn(json[i]) as { readonly name: string } | undefined
+      return known ? [[id, known.name] as const] : []
+    })
+    return new Map(named)
+  }

@@ -1,0 +1,166 @@
+import { type Entity, FilterError, limitText, type Query } from '@overlay/model'
+import {
+  type Caller,
+  type EntityServiceService,
+  Fault,
+  type ListQuery,
+  type ListResponse,
+  type Methods,
+  notFound,
+  type Selection,
+} from '@overlay/rpc'
+import sql, { join } from 'sql-template-tag'
+import { joinedOf, shownRowOf } from './joined-columns.js'
+import { given, type Kind, namesIn, type Store, selectRow } from './kind.js'
+import { fitting } from './page-size.js'
+import { render } from './render.js'
+import { listRows, type Page, queryOf, rowsOf } from './repository.js'
+import { type AnyRow, allOf, columnsOf, numberOf, rowOf, tableOf, wholeOf } from './row.js'
+import type { Reading } from './seams.js'
+import { roleFilterOf, selectionOf } from './select.js'
+import { viewed } from './view-codec.js'
+
+type Reads = Pick<
+  Methods<EntityServiceService>,
+  'list' | 'get' | 'count' | 'select' | 'view' | 'listAttributes'
+>
+
+/** How rows are listed and shown. */
+export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
+  const show = async (
+    { entity, seams }: Kind,
+    rows: readonly AnyRow[],
+    reading: Reading,
+  ): Promise<object[]> => {
+    const shown = await render(entity, rows, names, reading.context)
+    const added = await seams.view?.(db, rows, reading)
+    if (added) for (const [i, row] of shown.entries()) Object.assign(row, added[i])
+    return reading.perspective?.asClient ? shown.map((row) => seenByClients(entity, row)) : shown
+  }
+
+  return {
+    async list({ kind, query, within, perspective }, context) {
+      const found = kindOf(kind)
+      const { entity, seams } = found
+      const asked = parsedQuery(query, context.caller)
+      const parsed = seams.filter ? { ...asked, where: await seams.filter(asked.where, context) } : asked
+      const roles = query?.roleFilter ?? []
+      const scope = allOf([
+        seams.scope?.(context.caller, perspective),
+        within && selectionOf(within, entity),
+        roles.length > 0 ? roleFilterOf(roles, query?.roleSemantic ?? '', entity) : undefined,
+      ])
+      const page = await listRows(
+        db,
+        rowsOf(found),
+        parsed,
+        scope,
+        query?.after ?? nothingRead,
+        context.caller,
+      )
+      const shape = within || roles.length > 0 ? 'linked' : 'list'
+      const rows = page.rows.map((row) => shownRowOf(found, row))
+      const shown = await show(found, rows, { context, caller: context.caller, perspective, shape })
+      return pageOf(parsed, page, shown)
+    },
+
+    async get({ ref, perspective }, context) {
+      const { kind, id } = given(ref)
+      const found = kindOf(kind)
+      const columns = join([columnsOf(found.entity), ...joinedOf(found)])
+      const { rows } = await db.query(selectRow(found, columns, id, context.caller))
+      if (!rows[0]) throw notFound(found.entity.called, id)
+      const [shown] = await show(found, [shownRowOf(found, rows[0])], {
+        context,
+        caller: context.caller,
+        perspective,
+        shape: 'detail',
+      })
+      return { json: Buffer.from(JSON.stringify(shown)) }
+    },
+
+    async count(_, { caller }) {
+      const counts = kinds.map(({ entity, seams }) => {
+        const number = numberOf(tableOf(entity), seams.scope?.(caller) ?? sql`true`, wholeOf(entity))
+        return sql`select ${entity.kind}::text as kind, ${number} as rows`
+      })
+      const { rows } = await db.query<{ kind: string; rows: number }>(join(counts, ' union all '))
+      return { rows: Object.fromEntries(rows.map(({ kind, rows }) => [kind, rows])) }
+    },
+
+    async select({ from, link, perspective }, context) {
+      const { kind, id } = given(from)
+      const { entity, selects } = kindOf(kind)
+      const known = selects[link]
+      if (known) return known(id, perspective, context)
+      const by = entity.links[link]?.by
+      if (by === undefined) throw new Error(`nobody says which ${link} belong to ${kind}`)
+      const { rows } = await db.query(
+        sql`select ${columnsOf(entity)} from ${tableOf(entity)} where id = ${id}`,
+      )
+      if (!rows[0]) return noRows // wire: an unknown parent has an empty list
+      const row = rowOf(entity, rows[0]) as unknown as Record<string, unknown>
+      const entries = (row[by] ?? []) as string[]
+      if (!entity.fields[by]?.rolesOf) return { ...noRows, ids: entries }
+      return { ...noRows, roles: [{ roles: entries, semantic: String(row.semantic) }] }
+    },
+
+    async view({ kind, ids }) {
+      const found = await namesIn(db, kindOf(kind).entity, ids)
+      return viewed(
+        ids.map((id) => {
+          const name = found.get(id)
+          return name === undefined ? undefined : { name }
+        }),
+      )
+    },
+
+    async listAttributes({ kind, query }, { caller }) {
+      const { entity } = kindOf(kind)
+      // wire: only the filter counts; paging and sorting stand in it or nowhere
+      const parsed = parsedQuery({ ...noQuery, filter: query?.filter ?? '', limit: '-1' }, caller)
+      const listed = sql`(select distinct unnest(role_attributes) as id from ${tableOf(entity)}) as word`
+      const rows = { from: listed, as: sql`word`, columns: sql`id`, joined: [], symbols: attributeSymbols }
+      const page = await listRows(db, rows, parsed, sql`true`, query?.after ?? nothingRead, caller)
+      const words = page.rows.map(({ id }) => id)
+      return pageOf(parsed, page, words)
+    },
+  }
+}
+
+const nothingRead = Buffer.alloc(0)
+/** The first page of all rows. */
+export const noQuery: ListQuery = {
+  filter: '',
+  sort: '',
+  limit: '',
+  offset: '',
+  roleFilter: [],
+  roleSemantic: '',
+  after: nothingRead,
+}
+const attributeSymbols = new Map([['id', { column: 'id', type: 'string' as const }]])
+
+/** Selects nothing; what it does not say is added to it. */
+export const noRows: Selection = { ids: [], roles: [], symbol: '', value: '' }
+
+function seenByClients({ clientSees }: Entity, row: object): object {
+  const seen = clientSees && new Set([...ofEveryKind, ...clientSees])
+  return seen ? Object.fromEntries(Object.entries(row).filter(([name]) => seen.has(name))) : row
+}
+
+const ofEveryKind = ['_links', 'createdAt', 'id', 'tags', 'updatedAt']
+
+function pageOf(query: Query, { total, next }: Page, shown: readonly unknown[]): ListResponse {
+  const { rows, count } = fitting(shown)
+  return { rows, total, next: next(count), limit: limitText(query), offset: query.offset, contentKey: '' }
+}
+
+function parsedQuery(query: ListQuery | undefined, caller: Caller): Query {
+  try {
+    return queryOf(query, caller)
+  } catch (err) {
+    if (err instanceof FilterError) throw new Fault(err.code, err.message)
+    throw err
+  }
+}

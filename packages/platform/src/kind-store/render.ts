@@ -1,0 +1,107 @@
+import { type Entity, type Field, kinds, linksOf, referenceTo, timeText } from '@overlay/model'
+import type { Context } from '@overlay/rpc'
+import { nameOf } from './joined-columns.js'
+import { idsIn } from './references.js'
+import type { AnyRow } from './row.js'
+import type { Names } from './seams.js'
+
+type Members = Record<string, unknown>
+type NamesByKind = ReadonlyMap<string, ReadonlyMap<string, string>>
+
+/** Rows in wire shape, without what the kind's view adds. Names are asked for once per kind and page. */
+export async function render(
+  entity: Entity,
+  rows: readonly AnyRow[],
+  names: Names,
+  context: Context,
+): Promise<Members[]> {
+  const known = await namesFor(entity, rows, names, context)
+  return rows.map((row) => wireOf(entity, row, known))
+}
+
+async function namesFor(
+  entity: Entity,
+  rows: readonly AnyRow[],
+  names: Names,
+  context: Context,
+): Promise<NamesByKind> {
+  const wanted = new Map<string, Set<string>>()
+  const want = (kind: string, id: string) => {
+    const ids = wanted.get(kind)
+    if (ids) ids.add(id)
+    else wanted.set(kind, new Set([id]))
+  }
+  for (const [name, { ref, rolesOf }] of Object.entries(entity.fields)) {
+    for (const row of rows) {
+      const value = (row as unknown as Members)[name]
+      if (ref && value && !(nameOf(name) in row)) want(ref, value as string)
+      if (rolesOf && value) for (const id of idsIn(value as string[])) want(rolesOf, id)
+    }
+  }
+  const found = [...wanted].map(async ([kind, ids]) => [kind, await names(kind, [...ids], context)] as const)
+  return new Map(await Promise.all(found))
+}
+
+function wireOf(entity: Entity, row: AnyRow, names: NamesByKind): Members {
+  const members = row as unknown as Members
+  const wire: Members = {
+    _links: linksOf(entity, row.id, members),
+    createdAt: timeText(row.createdAt),
+    id: row.id,
+    tags: row.tags,
+    updatedAt: timeText(row.updatedAt),
+  }
+  for (const { name, ref, rolesOf } of shownFieldsOf(entity)) {
+    const value = members[name]
+    put(wire, name, value instanceof Date ? timeText(value) : value)
+    if (ref && value) {
+      const id = value as string
+      const known = members[nameOf(name)] ?? names.get(ref)?.get(id)
+      put(wire, name.replace(/Id$/, ''), reference(ref, id, known as string | undefined))
+    }
+    if (rolesOf) wire[`${name}Display`] = display((value ?? []) as string[], names.get(rolesOf))
+  }
+  return wire
+}
+
+type ShownField = Field & { readonly name: string }
+
+const shownFields = new WeakMap<Entity, readonly ShownField[]>()
+
+function shownFieldsOf(entity: Entity): readonly ShownField[] {
+  const known = shownFields.get(entity)
+  if (known) return known
+  const shown = Object.entries(entity.fields)
+    .filter(([, { secret, hidden }]) => !secret && !hidden)
+    .map(([name, field]) => ({ ...field, name }))
+  shownFields.set(entity, shown)
+  return shown
+}
+
+/** A name with dots is a member of a member. */
+function put(wire: Members, name: string, value: unknown): void {
+  const dot = name.indexOf('.')
+  if (dot < 0) wire[name] = value
+  else {
+    const first = name.slice(0, dot)
+    wire[first] ??= {}
+    put(wire[first] as Members, name.slice(dot + 1), value)
+  }
+}
+
+function reference(kind: string, id: string, known: string | undefined): object {
+  const target = kinds.get(kind)
+  // wire: who has no name is named by its id alone
+  const name = target && !('name' in target.fields) ? undefined : known
+  if (target) return referenceTo(target, id, name)
+  return { _links: { self: { href: `./${kind}/${id}` } }, entity: kind, id, ...(name && { name }) }
+}
+
+/** wire: what cannot be named any more is left out. */
+function display(roles: readonly string[], names: ReadonlyMap<string, string> | undefined): object[] {
+  return roles.flatMap((role) => {
+    if (!role.startsWith('@')) return [{ name: role, role }]
+    const name = names?.get(role.slice(1))
+    return name === undefined ? [] : [{ name: `@${name}`, role }]
+  })
+}

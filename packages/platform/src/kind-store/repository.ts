@@ -1,0 +1,105 @@
+import {
+  type FilterSymbol,
+  filterLimits,
+  parseQuery,
+  type Query,
+  strangerLimits,
+  symbolsOf,
+} from '@overlay/model'
+import { type Caller, isStranger, type ListQuery } from '@overlay/rpc'
+import type { QueryResultRow } from 'pg'
+import sql, { join, raw, type Sql } from 'sql-template-tag'
+import { type Db, ofClients, ofStrangers, onlyRow } from '../postgres/database.js'
+import { joinedOf } from './joined-columns.js'
+import type { Kind } from './kind.js'
+import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from './order.js'
+import { allOf, columnsOf, numberOf, tableOf, wholeOf } from './row.js'
+import { whereOf } from './where.js'
+
+/** More than this many rows are never in memory for one request. */
+const pageRows = 500
+
+export interface Page {
+  readonly rows: readonly QueryResultRow[]
+  readonly total: number
+  /** Where the next page starts if this one ends after so many rows; empty when the query asks for no more. */
+  next(count: number): Buffer
+}
+
+/** What to read from: the table of a kind, or a query that looks like one. */
+export interface Rows {
+  readonly from: Sql
+  /** Its name. */
+  readonly as: Sql
+  readonly columns: Sql
+  /** What is looked up for the rows of the page alone. */
+  readonly joined: readonly Sql[]
+  readonly symbols: ReadonlyMap<string, FilterSymbol>
+  /** How many there are in all, where that is known without counting. */
+  readonly whole?: Sql | undefined
+}
+
+export const rowsOf = (kind: Kind): Rows => ({
+  from: tableOf(kind.entity),
+  as: tableOf(kind.entity),
+  columns: columnsOf(kind.entity),
+  joined: joinedOf(kind),
+  symbols: symbolsOf(kind.entity),
+  whole: wholeOf(kind.entity),
+})
+
+export const queryOf = (query: ListQuery | undefined, caller: Caller): Query =>
+  parseQuery(
+    query?.filter ?? '',
+    { sort: query?.sort ?? '', limit: query?.limit ?? '', offset: query?.offset ?? '' },
+    isStranger(caller) ? strangerLimits : filterLimits,
+  )
+
+/** One page, in one statement. The rows are counted only when the page itself does not tell how many there are. */
+export async function listRows(
+  db: Db,
+  { from, as, columns, joined, symbols, whole }: Rows,
+  query: Query,
+  scope: Sql,
+  after: Uint8Array,
+  caller: Caller,
+): Promise<Page> {
+  const cursor = cursorIn(after)
+  const wanted = cursor ? cursor.left : query.limit
+  const limit = Math.min(wanted ?? Number.POSITIVE_INFINITY, pageRows)
+  const condition = allOf([scope, whereOf(query.where, symbols)])
+  const counted = numberOf(from, condition, whole)
+  const behind = cursor ? sql`and ${afterOf(cursor, query.sort, symbols)}` : sql``
+  const place = sql`, ${cursorColumnOf(query.sort, symbols)}`
+  const shown = [sql`${as}.*`, ...joined, ...(cursor ? [] : [totalOf(limit, counted)])]
+  // nothing is joined that could bring the page into another order
+  const origin = isStranger(caller) ? ofStrangers : ofClients
+  const { rows } = await db.query(
+    sql`
+      with page as (
+           select ${columns}${place} from ${from} where ${condition} ${behind}
+            order by ${orderOf(query.sort, symbols)} ${pageOf({ limit, offset: cursor ? 0 : query.offset })})
+    select ${join(shown)} from page as ${as}`,
+    origin,
+  )
+
+  const next = (count: number): Buffer => {
+    const last = rows[count - 1]
+    const left = wanted === null ? null : wanted - count
+    const isMore = count < rows.length || (rows.length === limit && left !== 0)
+    return last && isMore ? cursorOf(last, left) : Buffer.alloc(0)
+  }
+  if (cursor) return { rows, total: 0, next }
+  const isBehindTheLast = rows.length === 0 && query.offset > 0
+  if (isBehindTheLast) return { rows, total: await countOf(db, counted, origin), next }
+  return { rows, total: rows.at(-1)?.page_total ?? query.offset + rows.length, next }
+}
+
+/** Every row of a full page says how many match. */
+const totalOf = (limit: number, counted: Sql): Sql => sql`
+           case when (select count(*) from page) = ${raw(String(limit))} then ${counted} end as page_total`
+
+async function countOf(db: Db, counted: Sql, origin: Parameters<Db['query']>[1]): Promise<number> {
+  const { rows } = await db.query<{ total: number }>(sql`select ${counted} as total`, origin)
+  return onlyRow(rows).total
+}

@@ -1,0 +1,141 @@
+import { type BaseRow, type Entity, type Field, type RowOf, snake, type ValuesOf } from '@overlay/model'
+import type { QueryResultRow } from 'pg'
+import sql, { join, raw, type Sql } from 'sql-template-tag'
+import { countOfTable } from '../postgres/row-counts.js'
+
+export type AnyRow = RowOf<Entity>
+export type AnyValues = ValuesOf<Entity>
+
+export const tableOf = ({ singular, table }: Entity): Sql => raw(table ?? snake(singular))
+
+/** How many rows of a kind there are, where its schema keeps count of them. */
+export const wholeOf = (entity: Entity): Sql | undefined =>
+  entity.counted && countOfTable(tableOf(entity).text)
+
+/** How many rows there are; counted where nobody keeps count, or not of all of them. */
+export const numberOf = (from: Sql, condition: Sql, whole: Sql | undefined): Sql =>
+  whole && isAll(condition) ? whole : sql`(select count(*) from ${from} where ${condition})`
+
+export function allOf(conditions: readonly (Sql | undefined)[]): Sql {
+  const set = conditions.filter((condition) => condition !== undefined && !isAll(condition))
+  return set.length > 0 ? join(set, ' and ') : sql`true`
+}
+
+/** A condition that leaves nothing out. */
+const isAll = (condition: Sql): boolean => condition.text === 'true'
+
+export const columnOf = (name: string, { column }: Field): string => column ?? snake(name)
+
+/** Every kind has them beside its own columns. */
+const base = ['id', 'tags', 'is_system', 'created_at', 'updated_at']
+
+const cache = new WeakMap<Entity, Sql>()
+
+/** The columns of a kind, and no others: a migration may have added some that this build does not know. */
+export function columnsOf(entity: Entity): Sql {
+  const known = cache.get(entity)
+  if (known) return known
+  const own = Object.entries(entity.fields).map(([name, field]) => columnOf(name, field))
+  const columns = raw([...base, ...own].join(', '))
+  cache.set(entity, columns)
+  return columns
+}
+
+/** A database row in the words of the definition. */
+export function rowOf(entity: Entity, stored: QueryResultRow): AnyRow {
+  const row: Record<string, unknown> = {
+    id: stored.id,
+    createdAt: stored.created_at,
+    updatedAt: stored.updated_at,
+    tags: stored.tags,
+    isSystem: stored.is_system,
+  }
+  for (const [name, field] of Object.entries(entity.fields))
+    row[name] = field.load(stored[columnOf(name, field)])
+  return row as unknown as AnyRow
+}
+
+/** The row as followers and the audit see it: everything but secrets. */
+export const plainOf = (entity: Entity, row: AnyRow): Record<string, unknown> => ({
+  ...plainWithoutTimes(entity, row),
+  createdAt: row.createdAt,
+  updatedAt: row.updatedAt,
+})
+
+/** The same of a row that is about to be made: its times are the database's. */
+export function plainOfNew(
+  entity: Entity,
+  id: string,
+  values: object,
+  tags: BaseRow['tags'],
+): Record<string, unknown> {
+  const members = values as Record<string, unknown>
+  const loaded = Object.entries(entity.fields).map(([name, field]) => [
+    name,
+    field.load(field.store(members[name])),
+  ])
+  return plainWithoutTimes(entity, { ...Object.fromEntries(loaded), id, tags, isSystem: false })
+}
+
+function plainWithoutTimes(
+  entity: Entity,
+  row: Pick<BaseRow, 'id' | 'tags' | 'isSystem'>,
+): Record<string, unknown> {
+  const members = row as unknown as Record<string, unknown>
+  const own = Object.entries(entity.fields).filter(([, { secret }]) => !secret)
+  return {
+    id: row.id,
+    ...Object.fromEntries(own.map(([name]) => [name, members[name]])),
+    tags: row.tags,
+    isSystem: row.isSystem,
+  }
+}
+
+/** The row by its columns, for statements that make many out of a JSON list. */
+export function columnValues(
+  entity: Entity,
+  id: string,
+  values: object,
+  tags: BaseRow['tags'],
+): Record<string, unknown> {
+  const members = values as Record<string, unknown>
+  const own = Object.entries(entity.fields).map(([name, field]) => [
+    columnOf(name, field),
+    field.store(members[name]),
+  ])
+  return { ...Object.fromEntries(own), id, tags }
+}
+
+const parameter = (field: Field, value: unknown): unknown => {
+  const stored = field.store(value)
+  // pg would write an array as a Postgres array and a date by the local clock; json columns want text
+  return stored !== null && typeof stored === 'object' && !Array.isArray(stored) && !(stored instanceof Date)
+    ? JSON.stringify(stored)
+    : stored
+}
+
+export function insertSql(entity: Entity, id: string, values: AnyValues, tags: BaseRow['tags']): Sql {
+  const own = Object.entries(entity.fields)
+  const members = values as Record<string, unknown>
+  return sql`
+    insert into ${tableOf(entity)} (id, tags, ${raw(own.map(([name, field]) => columnOf(name, field)).join(', '))})
+    values (${id}, ${JSON.stringify(tags)}, ${join(own.map(([name, field]) => sql`${parameter(field, members[name])}`))})
+ returning ${columnsOf(entity)}`
+}
+
+export function updateSql(
+  entity: Entity,
+  id: string,
+  values: AnyValues,
+  tags: BaseRow['tags'],
+  names: ReadonlySet<string>,
+): Sql {
+  const members = values as Record<string, unknown>
+  const sets = Object.entries(entity.fields)
+    .filter(([name]) => names.has(name))
+    .map(([name, field]) => sql`${raw(columnOf(name, field))} = ${parameter(field, members[name])}`)
+  return sql`
+    update ${tableOf(entity)} set ${join([...sets, sql`tags = ${JSON.stringify(tags)}`, sql`updated_at = clock_timestamp()`])}
+     where id = ${id}
+ returning ${columnsOf(entity)}`
+}

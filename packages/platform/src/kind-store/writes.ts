@@ -1,0 +1,132 @@
+import type { Entity, Field } from '@overlay/model'
+import {
+  type Context,
+  type EntityServiceService,
+  Fault,
+  type Methods,
+  notFound,
+  type Written,
+} from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import type { RowChange } from '../change-log/change-log.js'
+import { onlyRow, type Tx } from '../postgres/database.js'
+import { changedValues, createdValues, updatedValues } from './body.js'
+import { checkRoles, checkWords } from './check.js'
+import { uniqueFault } from './conflict.js'
+import { newId } from './ids.js'
+import { given, lockRow, type Store } from './kind.js'
+import { type Exists, membersOf, withReferences } from './references.js'
+import { type AnyRow, insertSql, plainOf, rowOf, tableOf, updateSql } from './row.js'
+
+type Writes = Pick<Methods<EntityServiceService>, 'create' | 'update' | 'delete'>
+
+/** How rows are made, changed and removed: each with its audit row, in one transaction. */
+export function writes(store: Store): Writes {
+  const { kindOf } = store
+  return {
+    async create({ kind, json }, context) {
+      const { entity, seams } = kindOf(kind)
+      const { values, tags } = createdValues(entity, bodyIn(json))
+      const names = new Set(Object.keys(entity.fields))
+      checkWords(entity, values, names)
+      const id = newId(entity.ids)
+      const references = membersOf(entity, values, names)
+      return written(store, { entity, id, references }, context, async (tx, also, exists) => {
+        checkRoles(entity, values, names, exists)
+        const writing = { context, also, exists, isWritten: () => true }
+        const derived = await seams.writing?.(tx, { ...values, id }, null, writing)
+        const { rows } = await tx.query(insertSql(entity, id, { ...values, ...derived }, tags))
+        return changeOf(entity, id, null, rowOf(entity, onlyRow(rows)))
+      })
+    },
+
+    async update({ ref, json, mask }, context) {
+      const { kind, id } = given(ref)
+      const found = kindOf(kind)
+      const { entity, seams } = found
+      const body = bodyIn(json)
+      const changed = changedValues(entity, body, new Set(mask))
+      const references = membersOf(entity, changed.values, changed.names).filter(([{ fixed }]) => !fixed)
+      return written(store, { entity, id, references }, context, async (tx, also, exists) => {
+        const before = await lockRow(tx, found, id, context)
+        if (!before) throw notFound(entity.called, id)
+        refuseSystem(entity, before, 'update')
+        const next = updatedValues(entity, before, body, new Set(mask))
+        checkWords(entity, next.values, next.names)
+        checkRoles(entity, next.values, next.names, exists)
+        const writing = { context, also, exists, isWritten: (name: string) => next.names.has(name) }
+        const derived = await seams.writing?.(tx, { ...next.values, id }, before, writing)
+        const touched = new Set([...next.names, ...Object.keys(derived ?? {})])
+        const values = { ...next.values, ...derived }
+        const { rows } = await tx.query(updateSql(entity, id, values, next.tags, touched))
+        return changeOf(entity, id, before, rowOf(entity, onlyRow(rows)))
+      })
+    },
+
+    async delete({ kind, id }, context) {
+      const found = kindOf(kind)
+      const { entity, seams } = found
+      return written(store, { entity, id, references: [] }, context, async (tx, also) => {
+        const before = await lockRow(tx, found, id, context)
+        // wire: the plural, here only, and of policies only
+        if (!before) throw notFound(isPolicy(entity) ? entity.plural : entity.called, id)
+        if (!entity.systemMayGo) refuseSystem(entity, before, 'delete')
+        await seams.deleting?.(tx, before, { also })
+        await tx.query(sql`delete from ${tableOf(entity)} where id = ${id}`)
+        return changeOf(entity, id, before, null)
+      })
+    },
+  }
+}
+
+const isPolicy = ({ fields }: Entity): boolean => Object.values(fields).some(({ rolesOf }) => rolesOf)
+
+const bodyIn = (json: Uint8Array): Record<string, unknown> =>
+  JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
+
+function refuseSystem(entity: Entity, row: AnyRow, verb: 'update' | 'delete'): void {
+  if (!row.isSystem) return
+  const code = verb === 'update' ? 'ENTITY_CAN_NOT_BE_UPDATED' : 'ENTITY_CAN_NOT_BE_DELETED'
+  throw new Fault(code, `cannot ${verb} system ${entity.singular} in a non-system context (id=${row.id})`)
+}
+
+/** What one row's change leaves in the audit and, where somebody follows the kind, in the history. */
+export function changeOf(entity: Entity, id: string, before: AnyRow | null, after: AnyRow | null): RowChange {
+  const told = after && plainOf(entity, after)
+  return {
+    kind: entity.kind,
+    id,
+    before: before && plainOf(entity, before),
+    after: told,
+    ...(entity.followed && { told }),
+  }
+}
+
+type Step = (tx: Tx, also: (change: RowChange) => void, exists: Exists) => Promise<RowChange>
+
+interface Wanted {
+  readonly entity: Entity
+  readonly id: string
+  readonly references: readonly (readonly [Field, unknown])[]
+}
+
+async function written(
+  store: Store,
+  { entity, id, references }: Wanted,
+  context: Context,
+  step: Step,
+): Promise<Written> {
+  try {
+    const { position } = await withReferences(store, references, context, (hold) =>
+      store.history.write(context, async (tx) => {
+        const exists = await hold(tx)
+        const others: RowChange[] = []
+        const own = await step(tx, (change) => others.push(change), exists)
+        return { result: undefined, changes: [...others, own] }
+      }),
+    )
+    return { id, position }
+  } catch (err) {
+    throw uniqueFault(entity, err) ?? err
+  }
+}

@@ -1,0 +1,3 @@
+export * from './check.js'
+export * from './copies.js'
+export * from './maintenance-service.js'

@@ -1,0 +1,83 @@
+import { Fault } from '@overlay/rpc'
+import { expect, test } from 'vitest'
+import { combine } from './batch.js'
+
+/** Records its batches; each runs until `release` is called. */
+function recorder(limit?: number) {
+  const batches: (readonly number[])[] = []
+  const open: (() => void)[] = []
+  const add = combine(async (entries: readonly number[]) => {
+    batches.push(entries)
+    await new Promise<void>((resolve) => open.push(resolve))
+    if (entries.includes(13)) throw new Error('13 is refused')
+    return entries.map((n) => n * 10)
+  }, limit)
+  const release = async () => {
+    while (open.length === 0) await new Promise(setImmediate)
+    open.shift()?.()
+  }
+  return { add, batches, release }
+}
+
+test('entries of one turn go together, and each gets its own result', async () => {
+  const { add, batches, release } = recorder()
+  const results = Promise.all([1, 2, 3].map(add))
+  await release()
+  expect(await results).toEqual([10, 20, 30])
+  expect(batches).toEqual([[1, 2, 3]])
+})
+
+test('what arrives while a call is under way goes in the next one, in order', async () => {
+  const { add, batches, release } = recorder()
+  const first = add(1)
+  while (batches.length === 0) await new Promise(setImmediate)
+  const rest = Promise.all([2, 3, 4].map(add))
+  expect(batches).toEqual([[1]])
+  await release()
+  await release()
+  expect([await first, ...(await rest)]).toEqual([10, 20, 30, 40])
+  expect(batches).toEqual([[1], [2, 3, 4]])
+})
+
+test('a call takes no more than the limit', async () => {
+  const { add, batches, release } = recorder(2)
+  const results = Promise.all([1, 2, 3].map(add))
+  await release()
+  await release()
+  await results
+  expect(batches).toEqual([[1, 2], [3]])
+})
+
+test('a bad entry fails alone', async () => {
+  const { add, batches, release } = recorder()
+  const results = Promise.allSettled([1, 13, 3].map(add))
+  for (let call = 0; call < 4; call++) await release()
+  expect(await results).toMatchObject([{ value: 10 }, { reason: new Error('13 is refused') }, { value: 30 }])
+  expect(batches).toEqual([[1, 13, 3], [1], [13], [3]])
+})
+
+test('a call that answers for fewer entries than it got is a failure, not a missing result', async () => {
+  const add = combine(async () => [])
+  await expect(add(1)).rejects.toThrow('0 results for 1')
+})
+
+test('goes on after a failure', async () => {
+  const { add, release } = recorder()
+  const bad = expect(add(13)).rejects.toThrow()
+  await release()
+  await bad
+  const good = add(2)
+  await release()
+  expect(await good).toBe(20)
+})
+
+test.each(['UNAVAILABLE', 'TIMEOUT'] as const)('a batch that is answered %s fails at once', async (code) => {
+  let runs = 0
+  const add = combine(async (): Promise<never[]> => {
+    runs++
+    throw new Fault(code)
+  })
+  const results = await Promise.allSettled([1, 2, 3].map(add))
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+  expect(runs).toBe(1)
+})

@@ -1,0 +1,202 @@
+import { Fault } from '@overlay/rpc'
+import pg from 'pg'
+import type { Sql } from 'sql-template-tag'
+import { metrics, pools } from '../process/metrics.js'
+import { type Failure, failureOf, isConflict } from './database-failure.js'
+import { CONNECTION_SECONDS, clientTexts, ownTexts, preparedNames } from './prepared.js'
+
+/** A pool or a transaction: all that a query function needs. */
+export interface Db {
+  /**
+   * With a name the server keeps the plan from the first time on, without one when the text has come some times: of
+   * texts that clients with a session shape some few, of those of others none. Statements list their columns. One name, one text.
+   */
+  query<Row extends pg.QueryResultRow = pg.QueryResultRow>(
+    query: Sql,
+    name?: string | typeof ofClients | typeof ofStrangers,
+  ): Promise<pg.QueryResult<Row>>
+}
+
+/** In place of a name: the text has the shape that a client gave it. */
+export const ofClients = Symbol('of clients')
+
+/** The same, of a client without a session: the text gets no name. */
+export const ofStrangers = Symbol('of strangers')
+
+/** A Db inside a transaction; functions that write ask for this one. */
+export interface Tx extends Db {
+  readonly inTransaction: true
+}
+
+export interface Database extends Db, AsyncDisposable {
+  readonly schema: string
+  /**
+   * Commits when `work` returns, rolls back when it throws. The caller's deadline reaches the server. After a deadlock
+   * or a serialization failure `work` runs a second time, in a new transaction: it must have no effects outside of it.
+   */
+  transaction<T>(deadline: Date | undefined, work: (tx: Tx) => Promise<T>): Promise<T>
+}
+
+const STATEMENT_MS = 30_000 // of a statement outside a transaction, and of a transaction without a deadline
+const GRACE_MS = 1000 // a server that says nothing itself by then is gone
+
+/** Connects when it must. A database that is away or late is a Fault, and the pool recovers by itself. */
+export function openDatabase(
+  url: string,
+  schema: string,
+  { max = 8 }: { readonly max?: number } = {},
+): Database {
+  const pool = new pg.Pool({
+    connectionString: url,
+    application_name: schema,
+    options: `-c search_path=${schema}`,
+    max,
+    types,
+    connectionTimeoutMillis: 5000,
+    statement_timeout: STATEMENT_MS,
+    idle_in_transaction_session_timeout: 15_000, // a replica that hangs must not keep its locks
+    keepAlive: true,
+    maxLifetimeSeconds: CONNECTION_SECONDS,
+  })
+  pool.on('connect', (client) => client.on('error', ignore))
+  pool.on('error', ignore)
+  pools.add(pool)
+
+  const [nameOf, listNameOf] = [preparedNames(ownTexts), preparedNames(clientTexts)]
+  const namesFor = (origin: typeof ofClients | typeof ofStrangers | undefined) =>
+    origin === undefined ? nameOf : origin === ofClients ? listNameOf : () => undefined
+  const statement = ({ text, values }: Sql, given: Parameters<Db['query']>[1], ms: number): Timed => {
+    const name = typeof given === 'string' ? given : namesFor(given)(text)
+    return { text, values, ...(name !== undefined && { name }), query_timeout: ms + GRACE_MS }
+  }
+
+  const connect = (): Promise<pg.PoolClient> =>
+    pool.connect().catch((err: unknown) => {
+      throw failureOf(err).error
+    })
+
+  async function using<T>(client: pg.PoolClient, use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    let failure: Failure | undefined
+    try {
+      return await use(client)
+    } catch (err) {
+      failure = failureOf(err)
+      throw failure.error
+    } finally {
+      client.release(failure?.connectionIsLost ?? false)
+    }
+  }
+
+  /** One transaction, from after its `begin` to its end. */
+  async function attempt<T>(
+    client: pg.PoolClient,
+    left: () => number,
+    work: (tx: Tx) => Promise<T>,
+  ): Promise<T> {
+    let over = false
+    const tx: Tx = {
+      inTransaction: true,
+      async query(query, name) {
+        if (over) throw new Error('the transaction is over')
+        return client.query(statement(query, name, left()))
+      },
+    }
+    try {
+      const result = await work(tx)
+      left()
+      over = true
+      await client.query(command('commit'))
+      return result
+    } catch (err) {
+      over = true
+      if (!failureOf(err).connectionIsLost) await client.query(command('rollback'))
+      throw err
+    }
+  }
+
+  async function repeatedOnce<T>(work: () => Promise<T>, again?: () => Promise<void>): Promise<T> {
+    try {
+      return await work()
+    } catch (err) {
+      if (!isConflict(err)) throw err
+      metrics.databaseRepeated.inc({ schema })
+      await again?.()
+      return work()
+    }
+  }
+
+  /** A connection that ended unseen fails its first statement. Nothing has happened then, and another one may do. */
+  async function begin(left: () => number): Promise<pg.PoolClient> {
+    for (let ended = 0; ; ended++) {
+      const client = await connect()
+      try {
+        await client.query(beginning(left()))
+        return client
+      } catch (err) {
+        const { error, connectionIsLost } = failureOf(err)
+        client.release(connectionIsLost)
+        if (!(error instanceof Fault && error.code === 'UNAVAILABLE') || ended === max) throw error
+      }
+    }
+  }
+
+  return {
+    schema,
+    query: async (query, name) =>
+      using(await connect(), (client) =>
+        repeatedOnce(() => client.query(statement(query, name, STATEMENT_MS))),
+      ),
+
+    async transaction(deadline, work) {
+      const until = deadline?.getTime() ?? Date.now() + STATEMENT_MS
+      const left = (): number => {
+        const ms = until - Date.now()
+        if (ms <= 0) throw new Fault('TIMEOUT')
+        return ms
+      }
+      return using(await begin(left), (client) =>
+        repeatedOnce(
+          () => attempt(client, left, work),
+          async () => {
+            await client.query(beginning(left()))
+          },
+        ),
+      )
+    },
+
+    [Symbol.asyncDispose]() {
+      pools.delete(pool)
+      return pool.end()
+    },
+  }
+}
+
+export function onlyRow<Row>(rows: readonly Row[]): Row {
+  const [row] = rows
+  if (row === undefined || rows.length > 1) throw new Error(`one row expected, ${rows.length} found`)
+  return row
+}
+
+interface Timed extends pg.QueryConfig {
+  readonly query_timeout: number
+}
+
+const beginning = (ms: number): Timed => command(`begin; set local statement_timeout = ${ms}`)
+
+const command = (text: string): Timed => ({ text, query_timeout: STATEMENT_MS })
+
+/** A connection that breaks fails its query, and while idle leaves the pool: nothing else to do. */
+const ignore = (): void => undefined
+
+const INT8 = pg.types.builtins.INT8
+
+/** As the driver has them (timestamptz: Date), but int8 as a number wherever that is exact. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === INT8 && format !== 'binary' ? int8 : pg.types.getTypeParser(oid, format),
+}
+
+function int8(text: string): number | string {
+  const number = Number(text)
+  return Number.isSafeInteger(number) ? number : text
+}

@@ -1,0 +1,8 @@
+export * from './advisory-lock.js'
+export * from './batch.js'
+export * from './best-effort.js'
+export * from './database.js'
+export { isAway } from './database-failure.js'
+export * from './migrate.js'
+export * from './row-counts.js'
+export * from './seal.js'

@@ -1,0 +1,6 @@
+export * from './log.js'
+export * from './metrics.js'
+export * from './open-files.js'
+export * from './ops.js'
+export * from './process.js'
+export * from './settings.js'

@@ -1,0 +1,31 @@
+import pino, { type DestinationStream, type Logger } from 'pino'
+import { gatheredOutput } from './buffered-output.js'
+import { redact } from './redact.js'
+import { toText } from './text-log.js'
+
+export interface LogOptions {
+  readonly level: string
+  readonly format: 'json' | 'text'
+  readonly destination?: DestinationStream // standard output
+}
+
+/** JSON lines, or text for people. Secrets are redacted by the name of their key, however deep they lie. */
+export function openLog(service: string, { level, format, destination }: LogOptions): Logger {
+  const out = destination ?? gatheredOutput(1)
+  const log = pino(
+    {
+      level,
+      base: { service },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }), log: redact },
+      serializers: { err: (err: Error) => redact(pino.stdSerializers.errWithCause(err)) },
+    },
+    format === 'json' ? out : toText(out),
+  )
+  const { child } = log
+  return Object.assign(log, {
+    child(this: Logger, bindings: object, options?: object) {
+      return child.call(this, redact(bindings), options) // pino formats the bindings of the first logger only
+    },
+  })
+}

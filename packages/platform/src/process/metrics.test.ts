@@ -1,0 +1,31 @@
+import { readFile } from 'node:fs/promises'
+import { expect, test } from 'vitest'
+import { metrics, pools, registry } from './metrics.js'
+
+interface Described {
+  readonly name: string
+  readonly help: string
+  readonly type: string
+  readonly labelNames?: readonly string[]
+}
+
+test('docs/telemetry.md has every metric with its type, labels and meaning, and no other', async () => {
+  const text = await readFile(`${import.meta.dirname}/../../../../docs/telemetry.md`, 'utf8')
+  const documented = text.match(/^\| `overlay_\w+` \|(?: \w+ \|).*$/gm)
+  const types = new Map((await registry.getMetricsAsJSON()).map(({ name, type }) => [name, type]))
+  const declared = Object.values<unknown>(metrics).map((metric) => {
+    const { name, help, labelNames = [] } = metric as Described
+    return `| \`${name}\` | ${types.get(name)} | ${labelNames.join(', ')} | ${help} |`
+  })
+  expect(documented?.map((line) => line.replace('| |', '|  |')).sort()).toEqual(declared.sort())
+})
+
+test('connections of all pools are counted when metrics are asked for', async () => {
+  const pool = { totalCount: 5, idleCount: 2, waitingCount: 7 }
+  pools.add(pool)
+  const text = await registry.getSingleMetricAsString('overlay_pool_connections')
+  pools.delete(pool)
+  expect(text).toContain('{state="busy"} 3')
+  expect(text).toContain('{state="idle"} 2')
+  expect(text).toContain('{state="waiting"} 7')
+})

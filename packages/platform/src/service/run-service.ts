@@ -1,0 +1,96 @@
+import {
+  ChangeServiceService,
+  connectPeers,
+  EntityServiceService,
+  type Hosted,
+  type MaintenanceServiceService,
+  type Methods,
+  type Peers,
+  remote,
+  serve,
+} from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { type Bus, openBus } from '../change-log/bus.js'
+import { type History, openHistory } from '../change-log/change-log.js'
+import { startPruningAudit } from '../change-log/prune-audit.js'
+import { remoteSource, type Source } from '../change-log/source.js'
+import type { Check } from '../maintenance/check.js'
+import { maintenanceService } from '../maintenance/maintenance-service.js'
+import { type Database, openDatabase } from '../postgres/database.js'
+import { migrationsIn, untilMigrated } from '../postgres/migrate.js'
+import { openLog } from '../process/log.js'
+import { observeCall } from '../process/metrics.js'
+import { type Health, serveOps } from '../process/ops.js'
+import { dropRights, guardProcess, untilStopped } from '../process/process.js'
+import type { serviceSettings, Values } from '../process/settings.js'
+
+/** Another service, and what every service answers. */
+export interface Neighbour extends AsyncDisposable {
+  readonly peers: Peers
+  readonly entities: Methods<EntityServiceService>
+  readonly changes: Methods<ChangeServiceService>
+  readonly source: Source
+}
+
+/** What every service stands on. */
+export interface Grounds {
+  readonly log: Logger
+  readonly bus: Bus
+  readonly db: Database
+  readonly history: History
+  connect(schema: string, addresses: string): Neighbour
+  /** What the service does for the jobs that concern all schemas. */
+  maintenance(checks: readonly Check[]): Methods<MaintenanceServiceService>
+  /** Until the process is to stop. */
+  serve(hosted: readonly Hosted[], health: () => Promise<Health>): Promise<void>
+}
+
+interface ServiceOptions {
+  readonly schema: string
+  readonly settings: Values<typeof serviceSettings>
+  /** The folder of its migrations. */
+  readonly migrations: string
+}
+
+/** The life of a service's process. What the work opens it closes itself, before all that it stands on. */
+export async function runService(
+  { schema, settings, migrations }: ServiceOptions,
+  work: (grounds: Grounds) => Promise<void>,
+): Promise<void> {
+  const { databaseUrl, opsListen, rpcListen, peerSecret: secret } = settings
+  const log = openLog(schema, { level: settings.logLevel, format: settings.logFormat })
+  guardProcess(log)
+  const known = await migrationsIn(migrations)
+  dropRights()
+  await untilMigrated(databaseUrl, schema, known, { log })
+  await using bus = await openBus(settings.natsUrl, log)
+  await using db = openDatabase(databaseUrl, schema)
+  await using history = await openHistory(db, bus, log)
+  await using _pruning = startPruningAudit(db, settings.auditDays, log)
+  await work({
+    log,
+    bus,
+    db,
+    history,
+    maintenance: (checks) =>
+      maintenanceService({ schema, databaseUrl, snapshots: settings.snapshots, checks }),
+    connect: (schema, addresses) => neighbour(schema, connectPeers(addresses, { secret })),
+    async serve(hosted, health) {
+      await using _ops = await serveOps(opsListen, { log, health })
+      await using _server = await serve(rpcListen, { log, secret, observe: observeCall }, hosted)
+      log.info({ listen: rpcListen }, 'ready')
+      await untilStopped()
+    },
+  })
+}
+
+function neighbour(schema: string, peers: Peers): Neighbour {
+  const changes = remote(ChangeServiceService, peers)
+  return {
+    peers,
+    entities: remote(EntityServiceService, peers),
+    changes,
+    source: remoteSource(schema, changes),
+    [Symbol.asyncDispose]: () => peers[Symbol.asyncDispose](),
+  }
+}

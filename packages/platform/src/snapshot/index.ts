@@ -1,0 +1,3 @@
+export * from './import.js'
+export * from './manifest.js'
+export * from './rows.js'

@@ -1,0 +1,264 @@
+import { type Change, Fault } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { History } from '../src/change-log/change-log.js'
+import { type Effects, type Following, follow, positionFollowed } from '../src/change-log/consumer.js'
+import { localSource, type Source } from '../src/change-log/source.js'
+import type { Tx } from '../src/postgres/database.js'
+import { countOf, log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
+
+let streams: Streams
+let history: History
+let source: Source
+let following: Following[] = []
+beforeAll(async () => {
+  streams = await openStreams()
+  await streams.admin.query(sql`
+    create table sessions.effect (id bigint generated always as identity, number bigint, entity_id text)`)
+})
+beforeEach(async () => {
+  history = await streams.replica()
+  source = localSource(history, { identities: rows })
+})
+afterEach(async () => {
+  for (const one of following) await one[Symbol.asyncDispose]()
+  following = []
+  await streams.close()
+  await streams.admin.query(sql`truncate sessions.effect, sessions.followed`)
+})
+afterAll(() => streams[Symbol.asyncDispose]())
+
+async function* rows(ids?: readonly string[]) {
+  for (const id of ids ?? ['there before']) yield { id, json: { id } }
+}
+
+/** Notes what it is told, in the transaction that it is told in. */
+const noting = (before: (changes: readonly Change[]) => Promise<void> = async () => undefined): Effects => ({
+  kinds: ['identities'],
+  async apply(tx, changes) {
+    await note(tx, changes)
+    await before(changes)
+    return []
+  },
+  async reload(tx, rows) {
+    await tx.query(sql`delete from effect`)
+    for await (const page of rows.pages('identities')) await note(tx, page)
+    return []
+  },
+})
+const note = async (tx: Tx, changes: readonly Change[]): Promise<void> => {
+  for (const { number, id } of changes)
+    await tx.query(sql`insert into effect (number, entity_id) values (${number}, ${id})`)
+}
+const start = async (effects: Effects): Promise<Following> => {
+  const one = follow(await streams.replica('sessions'), source, effects, log)
+  following.push(one)
+  return one
+}
+const noted = async (): Promise<readonly number[]> => {
+  const { rows } = await streams.admin.query<{ number: number }>(
+    sql`select number from sessions.effect order by id`,
+  )
+  return rows.map(({ number }) => number)
+}
+const soon = () => AbortSignal.timeout(10_000)
+
+test('the first start loads all rows, then every change takes effect once and in order', async () => {
+  const one = await start(noting())
+  await one.reach(await history.head(), soon())
+  expect(await noted()).toEqual([0])
+  const last = await write(history, told('a'), { ...told('b'), kind: 'others' }, told('c', null))
+  await one.reach(last, soon())
+  expect(await noted()).toEqual([0, last.number - 2, last.number])
+})
+
+test('a load of any number of rows takes effect in pages, and nothing of it stays', async () => {
+  const ids = numbersTo(1201).map((n) => `${n}`.padStart(5, '0'))
+  source = localSource(history, {
+    async *identities() {
+      for (const id of ids) yield { id, json: { id } }
+    },
+  })
+  const pages: number[] = []
+  const one = await start({
+    ...noting(),
+    async reload(tx, rows) {
+      for await (const page of rows.pages('identities')) {
+        pages.push(page.length)
+        await note(tx, page)
+      }
+      await tx.query(sql`delete from effect where entity_id not in (${rows.ids('identities')})`)
+      return []
+    },
+  })
+  await one.reach(await history.head(), soon())
+  expect([await noted(), pages]).toEqual([ids.map(() => 0), [500, 500, 201]])
+  expect(await countOf(streams.admin, sql`sessions.loaded_row`)).toBe(0)
+})
+
+test('what a crash interrupts is repeated whole, and nothing else', async () => {
+  let crashes = 3
+  const one = await start(
+    noting(async () => {
+      if (crashes-- > 0) throw new Error('crash')
+    }),
+  )
+  const from = await history.head()
+  await one.reach(from, soon())
+  await Promise.all(numbersTo(20).map((n) => write(history, told(`${n}`))))
+  await one.reach({ ...from, number: from.number + 20 }, soon())
+  expect(await noted()).toEqual([0, ...numbersTo(from.number + 20, from.number + 1)])
+})
+
+test('several replicas share the work: each change takes effect once', async () => {
+  const replicas = await Promise.all(numbersTo(3).map(() => start(noting())))
+  const from = await history.head()
+  for (const one of replicas) await one.reach(from, soon())
+  expect(await noted()).toEqual([0])
+  await Promise.all(numbersTo(50).map((n) => write(history, told(`${n}`))))
+  await Promise.all(replicas.map((one) => one.reach({ ...from, number: from.number + 50 }, soon())))
+  expect(await noted()).toEqual([0, ...numbersTo(from.number + 50, from.number + 1)])
+})
+
+test('a restart goes on where it was', async () => {
+  const first = await start(noting())
+  await first.reach(await history.head(), soon())
+  await first[Symbol.asyncDispose]()
+  const last = await write(history, told('meanwhile'))
+  const second = await start(noting())
+  await second.reach(last, soon())
+  expect(await noted()).toEqual([0, last.number])
+})
+
+test('a new timeline is loaded anew, by one replica', async () => {
+  const replicas = await Promise.all(numbersTo(2).map(() => start(noting())))
+  for (const one of replicas) await one.reach(await history.head(), soon())
+  await streams.admin.query(sql`update stream set wal = '00000000'`)
+  const last = await write(history, told('after'))
+  await Promise.all(replicas.map((one) => one.reach(last, soon())))
+  expect((await noted())[0]).toBe(0)
+  const { rows } = await streams.admin.query(sql`select timeline from sessions.followed`)
+  expect(rows).toEqual([{ timeline: last.timeline }])
+  expect(await countOf(streams.admin, sql`sessions.effect where number = 0`)).toBe(1)
+})
+
+test('what the effects change is told by our own history', async () => {
+  const one = await start({
+    ...noting(),
+    apply: async (_tx, changes) => changes.map(({ id }) => ({ ...told(id), kind: 'sessions' })),
+  })
+  const ours = await streams.replica('sessions')
+  const from = await ours.head()
+  await one.reach(await history.head(), soon())
+  await one.reach(await write(history, told('a')), soon())
+  const { changes } = await ours.pull(from)
+  expect(changes).toMatchObject([{ kind: 'sessions', id: 'a' }])
+})
+
+test('who holds the row for share is seen by the effects that come after', async () => {
+  const one = await start(noting())
+  await one.reach(await history.head(), soon())
+  const db = streams.open('sessions')
+  let reached: Promise<void> | undefined
+  await db.transaction(undefined, async (tx) => {
+    await tx.query(sql`select from followed where schema = 'identity' for share`)
+    reached = one.reach(await write(history, told('revoked')), soon())
+    await until(async () => (await countOf(streams.admin, sql`pg_locks where not granted`)) > 0)
+    await note(tx, [{ kind: '', id: 'session', json: Buffer.alloc(0), atMs: 0, number: -1 }])
+  })
+  await reached
+  expect((await noted()).slice(0, 2)).toEqual([0, -1])
+})
+
+test('a change without effects takes no transaction, and the next one with effects is not missed', async () => {
+  const effects: Effects = { ...noting(), concerns: ({ id }) => id !== 'nothing' }
+  const start = async (): Promise<Following> => {
+    const one = follow(await streams.replica('sessions'), source, effects, log, { leisureMs: 60_000 })
+    following.push(one)
+    return one
+  }
+  const one = await start()
+  const from = await history.head()
+  await one.reach(from, soon())
+  const passed = await write(history, told('nothing'))
+  await one.reach(passed, soon())
+  expect(await positionFollowed(streams.open('sessions'), 'identity')).toEqual(from)
+  const last = await write(history, told('something'))
+  await (await start()).reach(last, soon())
+  expect(await noted()).toEqual([0, last.number])
+  expect(await positionFollowed(streams.open('sessions'), 'identity')).toEqual(last)
+})
+
+test('waiting ends with its signal', async () => {
+  const one = await start(noting())
+  const head = await history.head()
+  const abort = new AbortController()
+  const waiting = one.reach({ ...head, number: head.number + 1000 }, abort.signal)
+  abort.abort()
+  await expect(waiting).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+const isBad = ({ json }: Change): boolean => json.length > 0 && JSON.parse(json.toString()).bad === true
+
+test('a change that fails again and again while others pass is taken as its row is now', async () => {
+  const one = await start(
+    noting(async (changes) => {
+      if (changes.some(isBad)) throw new Error('not understood')
+    }),
+  )
+  const from = await history.head()
+  await one.reach(from, soon())
+  await streams.admin.query(sql`truncate sessions.effect`)
+  const last = await write(history, told('a'), told('bad', { bad: true }), told('b'))
+  await one.reach(last, soon())
+  expect(await noted()).toEqual(numbersTo(last.number, from.number + 1))
+})
+
+test('a row that cannot be had is unknown, and others take effect', async () => {
+  const unknown: string[] = []
+  const one = await start({
+    ...noting(async (changes) => {
+      if (changes.some(({ id }) => id === 'bad')) throw new Error('not understood')
+    }),
+    async unknown(_tx, { id }) {
+      unknown.push(id)
+      return []
+    },
+    reload: async () => [],
+  })
+  await one.reach(await history.head(), soon())
+  const last = await write(history, told('a'), told('bad'), told('b'))
+  await one.reach(last, soon())
+  expect([await noted(), unknown]).toEqual([[last.number - 2, last.number], ['bad']])
+})
+
+test('while nothing passes, no change is passed over', async () => {
+  let failures = 0
+  const one = await start({
+    ...noting(async () => {
+      if (failures++ < 12) throw new Error('all is wrong')
+    }),
+    reload: async () => [],
+  })
+  const from = await history.head()
+  await one.reach(from, soon())
+  const last = await write(history, told('a'), told('b'))
+  await one.reach(last, soon())
+  expect(await noted()).toEqual(numbersTo(last.number, from.number + 1))
+})
+
+test('a change that fails because somebody else is away is not passed over, however often', async () => {
+  let failures = 0
+  const one = await start({
+    ...noting(async (changes) => {
+      if (changes.some(isBad) && failures++ < 6) throw new Fault('UNAVAILABLE')
+    }),
+    reload: async () => [],
+  })
+  const from = await history.head()
+  await one.reach(from, soon())
+  await one.reach(await write(history, told('a')), soon())
+  const last = await write(history, told('bad', { bad: true }), told('b'))
+  await one.reach(last, soon())
+  expect([failures, await noted()]).toEqual([7, numbersTo(last.number, from.number + 1)])
+})
