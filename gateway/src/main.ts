@@ -25,7 +25,7 @@ import { buildOf } from './about.js'
 import { apisOf } from './api/handlers.js'
 import { openCaches } from './cache/caches.js'
 import { ownWrites } from './cache/own-writes.js'
-import { observer } from './http/access-log.js'
+import { accessLog } from './http/access-log.js'
 import { instanceId } from './http/ids.js'
 import { mount } from './http/pipeline.js'
 import { listen } from './http/server.js'
@@ -83,7 +83,7 @@ const app = mount(
     requestMs: limits.requestMs,
     body: { maxBytes: limits.bodyBytes, withinMs: limits.bodyMs },
     openBody: { maxBytes: limits.openBodyBytes, withinMs: limits.bodyMs },
-    seen: observer(log),
+    seen: accessLog(log),
     closing: () => !serving,
   },
   apisOf({

@@ -26,7 +26,7 @@ const patienceMs = 10_000
 const untilPipeEnds = '(read -r _ <&3 || kill -INT $$) >/dev/null 2>&1 & exec "$@" 3<&-'
 
 /** Starts a program that is not ours so that it ends when this process ends, however that ends. */
-export async function startTied({ path, args, account, readyWords, log }: Program): Promise<Running> {
+export async function startWithParent({ path, args, account, readyWords, log }: Program): Promise<Running> {
   const child = spawn('/bin/sh', ['-c', untilPipeEnds, 'sh', path, ...args], {
     ...account,
     // no locale of the host, and no working directory that the account may not enter

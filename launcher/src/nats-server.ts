@@ -2,7 +2,7 @@ import { access, constants, rm, writeFile } from 'node:fs/promises'
 import { delimiter, resolve } from 'node:path'
 import { type Account, give, isReachable } from './account.js'
 import { busLimits, busUrl, busUser } from './broker.js'
-import { type Running, startTied } from './die-with-parent.js'
+import { type Running, startWithParent } from './die-with-parent.js'
 
 export interface NatsServerOptions {
   readonly path: string
@@ -48,6 +48,6 @@ export async function startNatsServer({
   await writeFile(configFile, JSON.stringify(config), { mode: 0o600 })
   await give(configFile, account)
   const args = ['--config', configFile]
-  const server = await startTied({ path, args, account, readyWords: 'Server is ready' })
+  const server = await startWithParent({ path, args, account, readyWords: 'Server is ready' })
   return { ...server, url: busUrl(port, password) }
 }

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { type Account, give, giveAll, isReachable, namedIn } from './account.js'
 import { commandOf } from './command-of.js'
-import { type Running, startTied } from './die-with-parent.js'
+import { type Running, startWithParent } from './die-with-parent.js'
 import { type LogLimits, openLogFile } from './log-file.js'
 
 export interface PostgresOptions {
@@ -40,7 +40,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   if (typeof listen === 'string') await rm(join(listen, '.s.PGSQL.5432.lock'), { force: true })
 
   const server = await untilAlone(() =>
-    startTied({
+    startWithParent({
       path: join(binaries, 'postgres'),
       args: flags(options, data),
       account,

@@ -25,7 +25,7 @@ test.each([
   `${M}/version/`,
   '/version?rejectUnauthorized=false',
 ])('the version is told at %s', async (path) => {
-  const { status, json } = await gateway.ask(path)
+  const { status, json } = await gateway.request(path)
   expect(status).toBe(200)
   expect(json).toMatchObject({
     data: {
@@ -42,14 +42,16 @@ test.each([
 })
 
 test('protocols belong to the client API alone', async () => {
-  expect((await gateway.ask(`${C}/protocols`)).json.data).toEqual({ https: { address: 'localhost:1280' } })
-  expect((await gateway.ask(`${M}/protocols`)).status).toBe(404)
+  expect((await gateway.request(`${C}/protocols`)).json.data).toEqual({
+    https: { address: 'localhost:1280' },
+  })
+  expect((await gateway.request(`${M}/protocols`)).status).toBe(404)
 })
 
 test('the trust bundle comes as lines of base64, whatever is accepted', async () => {
   const { pem } = await makeCertificate('root', undefined, true)
   gateway.fakes.instead.set('pki.getTrustBundle', async () => ({ pems: [pem], trustDomain: '', keyId: '' }))
-  const { headers, text } = await gateway.ask('/.well-known/est/cacerts', {
+  const { headers, text } = await gateway.request('/.well-known/est/cacerts', {
     headers: { accept: 'application/json' },
   })
   expect(headers).toMatchObject({
@@ -74,7 +76,7 @@ test('a bag of certificates is signed data without signatures', () => {
 test('a login shows the client certificates and opens a session', async () => {
   const root = await makeCertificate('root', undefined, true)
   const leaf = await makeCertificate('leaf', root)
-  const { headers, json } = await gateway.ask(`${M}/authenticate?method=cert`, {
+  const { headers, json } = await gateway.request(`${M}/authenticate?method=cert`, {
     method: 'POST',
     body: { configTypes: ['all'], sdkInfo: { appId: 'x', other: 1 } },
     headers: { authorization: 'Bearer abc' },
@@ -103,14 +105,16 @@ test('a refused login opens nothing', async () => {
   gateway.fakes.instead.set('identity.authenticate', async () => {
     throw new Fault('INVALID_AUTH')
   })
-  const { status, headers, json } = await gateway.ask(`${C}/authenticate?method=password`, { method: 'POST' })
+  const { status, headers, json } = await gateway.request(`${C}/authenticate?method=password`, {
+    method: 'POST',
+  })
   gateway.fakes.instead.delete('identity.authenticate')
   expect([status, json.error?.code, json.error?.cause]).toEqual([401, 'INVALID_AUTH', undefined])
   expect(headers['zt-session']).toBeUndefined()
 })
 
 test('a session tells its times', async () => {
-  const { json } = await gateway.ask(`${C}/current-api-session`, { token: ALICE })
+  const { json } = await gateway.request(`${C}/current-api-session`, { token: ALICE })
   expect(json.data).toMatchObject({
     token: ALICE,
     lastActivityAt: '2026-01-01T00:00:00.000Z',
@@ -120,7 +124,7 @@ test('a session tells its times', async () => {
 })
 
 test('"who am I" is the identity with other links and without meta', async () => {
-  const { json } = await gateway.ask(`${M}/current-identity`, { token: ALICE })
+  const { json } = await gateway.request(`${M}/current-identity`, { token: ALICE })
   expect(json).toEqual({
     data: {
       id: 'i-2222',
@@ -131,12 +135,12 @@ test('"who am I" is the identity with other links and without meta', async () =>
 })
 
 test('service updates are the time of the last change', async () => {
-  const { json } = await gateway.ask(`${C}/current-api-session/service-updates`, { token: ALICE })
+  const { json } = await gateway.request(`${C}/current-api-session/service-updates`, { token: ALICE })
   expect(json).toEqual({ data: { lastChangeAt: '2026-02-02T00:00:00.000Z' }, meta: {} })
 })
 
 test('a create answers link and id', async () => {
-  const { status, headers, json } = await gateway.ask(`${M}/services`, {
+  const { status, headers, json } = await gateway.request(`${M}/services`, {
     method: 'POST',
     token: ADMIN,
     body: { name: 'a', encryptionRequired: true },
@@ -148,17 +152,17 @@ test('a create answers link and id', async () => {
 
 test.each(['PUT', 'PATCH', 'DELETE'])('%s answers the empty envelope', async (method) => {
   const body = method === 'DELETE' ? {} : { body: { name: 'b' } }
-  const { json } = await gateway.ask(`${M}/services/.a-b`, { method, token: ADMIN, ...body })
+  const { json } = await gateway.request(`${M}/services/.a-b`, { method, token: ADMIN, ...body })
   expect(json).toEqual({ data: {}, meta: {} })
 })
 
 test('role attributes are a list of words that know one symbol', async () => {
-  const { json } = await gateway.ask(`${M}/service-role-attributes`, { token: ADMIN })
+  const { json } = await gateway.request(`${M}/service-role-attributes`, { token: ADMIN })
   expect(json).toMatchObject({ data: ['a'], meta: { filterableFields: ['id'] } })
 })
 
 test('config types are named side by side or with commas', async () => {
-  await gateway.ask(`${M}/services?configTypes=a,b&configTypes=c&asIdentity=bob`, { token: ADMIN })
+  await gateway.request(`${M}/services?configTypes=a,b&configTypes=c&asIdentity=bob`, { token: ADMIN })
   expect(
     gateway.fakes.calls.findLast(({ method }) => method === 'policy.entities.list')?.request,
   ).toMatchObject({
@@ -167,18 +171,20 @@ test('config types are named side by side or with commas', async () => {
 })
 
 test('nobody but an admin looks with the eyes of another', async () => {
-  await gateway.ask(`${C}/services?asIdentity=bob`, { token: ALICE })
+  await gateway.request(`${C}/services?asIdentity=bob`, { token: ALICE })
   expect(
     gateway.fakes.calls.findLast(({ method }) => method === 'policy.entities.list')?.request,
   ).toMatchObject({ perspective: undefined })
 })
 
 test('both documents are listed and shown, as YAML or JSON', async () => {
-  const { json } = await gateway.ask(`${C}/specs`)
+  const { json } = await gateway.request(`${C}/specs`)
   expect(json).toMatchObject({ data: [{ id: 'edge-client' }, { id: 'edge-management' }], meta: {} })
-  expect((await gateway.ask(`${M}/specs/nothing`)).json.error).toMatchObject({ code: 'NOT_FOUND' })
-  const yaml = await gateway.ask(`${C}/specs/edge-client/spec`, { headers: { accept: 'text/yaml' } })
-  const own = await gateway.ask(`${C}/specs/edge-client/spec`, { headers: { accept: 'application/json' } })
+  expect((await gateway.request(`${M}/specs/nothing`)).json.error).toMatchObject({ code: 'NOT_FOUND' })
+  const yaml = await gateway.request(`${C}/specs/edge-client/spec`, { headers: { accept: 'text/yaml' } })
+  const own = await gateway.request(`${C}/specs/edge-client/spec`, {
+    headers: { accept: 'application/json' },
+  })
   expect([yaml.headers['content-type'], own.headers['content-type']]).toEqual([
     'text/yaml',
     'application/json',
@@ -188,7 +194,7 @@ test('both documents are listed and shown, as YAML or JSON', async () => {
 })
 
 test('the document of an API tells exactly the operations of its table', async () => {
-  const { json } = await gateway.ask(`${M}/swagger.json`)
+  const { json } = await gateway.request(`${M}/swagger.json`)
   const { paths, definitions } = json as unknown as { paths: Record<string, object>; definitions: object }
   expect(Object.keys(paths['/services'] ?? {}).sort()).toEqual(['get', 'post'])
   expect(definitions).toMatchObject({ serviceCreate: { required: ['name', 'encryptionRequired'] } })
@@ -196,7 +202,7 @@ test('the document of an API tells exactly the operations of its table', async (
 })
 
 test('the document exists as OpenAPI 3 too', async () => {
-  const { json } = await gateway.ask(`${M}/specs/edge-management/spec?version=3`, {
+  const { json } = await gateway.request(`${M}/specs/edge-management/spec?version=3`, {
     headers: { accept: 'application/json' },
   })
   expect(json).toMatchObject({ openapi: '3.0.3', servers: [{ url: `https://localhost:1280${M}` }] })

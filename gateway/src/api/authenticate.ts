@@ -4,7 +4,7 @@ import { detail } from '../http/answer.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
 import { sayExpiry } from '../http/pipeline.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { login } from './bodies.js'
 import { apiSessionSchema } from './wire-schemas.js'
@@ -16,25 +16,25 @@ const BEARER = 'Bearer '
 export const authenticate = ({ identity }: Services, sessions: Sessions): Handlers => ({
   'POST /authenticate': takes(
     login,
-    async (ask, _, { username = '', password = '', configTypes = [], envInfo, sdkInfo }) => {
+    async (c, _, { username = '', password = '', configTypes = [], envInfo, sdkInfo }) => {
       const opened = await identity.authenticate(
         {
-          method: ask.query().get('method') ?? '',
+          method: c.query().get('method') ?? '',
           username,
           password,
-          peerCertificates: peerCertificates(ask.incoming),
-          bearerTokens: bearerTokensOf(ask),
+          peerCertificates: peerCertificates(c.incoming),
+          bearerTokens: bearerTokensOf(c),
           configTypes: [...configTypes],
           envInfo: bytesOf(envInfo),
           sdkInfo: bytesOf(sdkInfo),
-          ipAddress: ask.sourceAddress,
+          ipAddress: c.sourceAddress,
         },
-        ask.context(),
+        c.context(),
       )
       const session = sessions.remember(opened)
-      sayExpiry(ask, session)
-      ask.outgoing.setHeader('zt-session', opened.token)
-      return detail(ask, sessionJson(session))
+      sayExpiry(c, session)
+      c.outgoing.setHeader('zt-session', opened.token)
+      return detail(c, sessionJson(session))
     },
     {
       query: [
@@ -54,7 +54,7 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
 const bytesOf = (value: object | undefined): Buffer =>
   value ? Buffer.from(JSON.stringify(value)) : Buffer.alloc(0)
 
-const bearerTokensOf = ({ incoming }: Ask): string[] =>
+const bearerTokensOf = ({ incoming }: RequestContext): string[] =>
   (incoming.headersDistinct.authorization ?? [])
     .filter((value) => value.startsWith(BEARER))
     .map((value) => value.slice(BEARER.length))

@@ -12,10 +12,10 @@ export function caCertificates(pki: Pick<Methods<PkiServiceService>, 'getTrustBu
   return {
     'GET /.well-known/est/cacerts': {
       produces: [headers['content-type']],
-      handle: async (ask) => {
+      handle: async (c) => {
         if (!kept || kept.untilMs < Date.now()) {
           try {
-            const { pems } = await pki.getTrustBundle({}, ask.context())
+            const { pems } = await pki.getTrustBundle({}, c.context())
             kept = { text: linesOf(certificateBag(pems)), untilMs: Date.now() + FRESH_MS }
           } catch (err) {
             if (!kept) throw err // else the last one will do: certificates outlive an outage

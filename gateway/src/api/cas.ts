@@ -13,18 +13,18 @@ const JWT = 'application/jwt'
 export const cas = ({ pki }: Services, own: OwnWrites): Handlers => ({
   'POST /cas/{id}/verify': takes(
     raw('certificate', [TEXT, 'application/json'], true),
-    async (ask, { id }, body) => {
+    async (c, { id }, body) => {
       // wire: JSON is let in, but is no certificate
-      if (contentTypeOf(ask.incoming) !== TEXT) throw new Fault('COULD_NOT_PARSE_BODY')
-      const { position } = await pki.verifyCa({ id, certificatePem: body.toString() }, ask.context())
+      if (contentTypeOf(c.incoming) !== TEXT) throw new Fault('COULD_NOT_PARSE_BODY')
+      const { position } = await pki.verifyCa({ id, certificatePem: body.toString() }, c.context())
       own.note('pki', position)
-      return empty(ask)
+      return empty(c)
     },
   ),
 
   'GET /cas/{id}/jwt': {
     produces: [JWT],
-    handle: async (ask, { id }) =>
-      send(ask, 200, (await pki.getCaJwt({ kind: 'cas', id }, ask.context())).jwt, JWT),
+    handle: async (c, { id }) =>
+      send(c, 200, (await pki.getCaJwt({ kind: 'cas', id }, c.context())).jwt, JWT),
   },
 })

@@ -3,7 +3,7 @@ import type { Perspective, Selection } from '@overlay/rpc'
 import type { Handlers } from '../http/endpoint.js'
 import { list, listRequest } from '../http/list.js'
 import { byRole, paging } from '../http/query.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { sessionOf } from './current.js'
 import { clientSchemaOf } from './entity-schema.js'
@@ -22,19 +22,19 @@ export function clientLists({ entitiesOf }: Services): Handlers {
   const rows = entitiesOf('sessions')
   const signers = entitiesOf('identity')
 
-  const routersOf = (ask: Ask): Promise<Selection> | Selection => {
-    const { identityId, isAdmin } = sessionOf(ask)
+  const routersOf = (c: RequestContext): Promise<Selection> | Selection => {
+    const { identityId, isAdmin } = sessionOf(c)
     if (isAdmin) return everyRouter
     const from = { kind: 'identities', id: identityId }
-    return policy.select({ from, link: edgeRouter.kind, perspective: undefined }, ask.context())
+    return policy.select({ from, link: edgeRouter.kind, perspective: undefined }, c.context())
   }
   return {
     'GET /current-identity/edge-routers': {
       query: [...paging, ...byRole],
       about: { data: clientSchemaOf(edgeRouter, 'currentIdentityEdgeRouterDetail'), page: true },
-      handle: async (ask) => {
-        const within = await routersOf(ask)
-        return list(ask, edgeRouter, listRequest(ask, edgeRouter.kind, within, asClient), rows.list)
+      handle: async (c) => {
+        const within = await routersOf(c)
+        return list(c, edgeRouter, listRequest(c, edgeRouter.kind, within, asClient), rows.list)
       },
     },
 
@@ -45,13 +45,8 @@ export function clientLists({ entitiesOf }: Services): Handlers {
         page: true,
         envelope: 'listClientExternalJwtSignersEnvelope',
       },
-      handle: (ask) =>
-        list(
-          ask,
-          externalJwtSigner,
-          listRequest(ask, externalJwtSigner.kind, undefined, asClient),
-          signers.list,
-        ),
+      handle: (c) =>
+        list(c, externalJwtSigner, listRequest(c, externalJwtSigner.kind, undefined, asClient), signers.list),
     },
 
     'GET /services/{id}/terminators': {
@@ -61,11 +56,11 @@ export function clientLists({ entitiesOf }: Services): Handlers {
         page: true,
         envelope: 'listClientTerminatorsEnvelope',
       },
-      handle: async (ask, { id }) => {
+      handle: async (c, { id }) => {
         const ref = { kind: 'services', id }
-        await policy.get({ ref, perspective: undefined }, ask.context()) // 404 where it is not visible
+        await policy.get({ ref, perspective: undefined }, c.context()) // 404 where it is not visible
         const within = { ids: [], roles: [], symbol: 'service', value: id }
-        return list(ask, terminator, listRequest(ask, terminator.kind, within, asClient), rows.list)
+        return list(c, terminator, listRequest(c, terminator.kind, within, asClient), rows.list)
       },
     },
   }

@@ -6,7 +6,7 @@ import { type Session, sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import { detail, empty, sendReady } from '../http/answer.js'
 import type { Handlers } from '../http/endpoint.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { listedSchemaOf } from './entity-schema.js'
 import { apiSessionSchema, serviceUpdatesSchema } from './wire-schemas.js'
@@ -27,32 +27,32 @@ export function current(
   return {
     'GET /current-api-session': {
       about: { data: apiSessionSchema, envelope: 'currentApiSessionDetailEnvelope' },
-      handle: (ask) => detail(ask, sessionJson(sessionOf(ask))),
+      handle: (c) => detail(c, sessionJson(sessionOf(c))),
     },
-    'DELETE /current-api-session': async (ask) => {
-      const { id } = sessionOf(ask)
-      const { position } = await identity.delete({ kind: 'api-sessions', id }, ask.context())
+    'DELETE /current-api-session': async (c) => {
+      const { id } = sessionOf(c)
+      const { position } = await identity.delete({ kind: 'api-sessions', id }, c.context())
       own.note('identity', position)
       sessions.drop(`api-sessions ${id}`)
-      return empty(ask)
+      return empty(c)
     },
     'GET /current-identity': {
       about: { data: listedSchemaOf(identityKind), meta: null, envelope: 'currentIdentityDetailEnvelope' },
-      handle: (ask) => {
-        const { identityId } = sessionOf(ask)
+      handle: (c) => {
+        const { identityId } = sessionOf(c)
         const send = ({ answer }: Self) =>
-          sendReady(ask, answer, (bytes) => identities.grown(identityId, bytes))
+          sendReady(c, answer, (bytes) => identities.grown(identityId, bytes))
         const self = identities.self(identityId)
         return self instanceof Promise ? self.then(send) : send(self)
       },
     },
     'GET /current-api-session/service-updates': {
       about: { data: serviceUpdatesSchema, envelope: 'listCurrentApiSessionServiceUpdatesEnvelope' },
-      handle: (ask) => {
-        const { identityId, createdAtMs } = sessionOf(ask)
+      handle: (c) => {
+        const { identityId, createdAtMs } = sessionOf(c)
         const send = ({ lastChangeAtMs }: { readonly lastChangeAtMs: number }) => {
           const lastChangeAt = new Date(Math.max(lastChangeAtMs, createdAtMs)).toISOString()
-          return detail(ask, `{"lastChangeAt":"${lastChangeAt}"}`)
+          return detail(c, `{"lastChangeAt":"${lastChangeAt}"}`)
         }
         const header = headers.of(identityId)
         return header instanceof Promise ? header.then(send) : send(header)
@@ -61,7 +61,7 @@ export function current(
   }
 }
 
-export function sessionOf({ session }: Ask): Session {
+export function sessionOf({ session }: RequestContext): Session {
   if (!session) throw new Error('the operation table admits callers without a session')
   return session
 }

@@ -1,7 +1,7 @@
 import { timeText } from '@overlay/model'
 import { empty, send } from '../http/answer.js'
 import type { Endpoint, Handlers } from '../http/endpoint.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 
 const text = { type: 'string' }
@@ -29,9 +29,9 @@ const details = {
 export function database({ identity }: Services): Handlers {
   const started = (fix: boolean): Endpoint => ({
     about: { status: 202 },
-    handle: async (ask: Ask): Promise<Response> => {
-      await identity.startIntegrityRun({ fix }, ask.context())
-      return send(ask, 202, '{"data":{},"meta":{}}')
+    handle: async (c: RequestContext): Promise<Response> => {
+      await identity.startIntegrityRun({ fix }, c.context())
+      return send(c, 202, '{"data":{},"meta":{}}')
     },
   })
   return {
@@ -40,8 +40,8 @@ export function database({ identity }: Services): Handlers {
 
     'GET /database/data-integrity-results': {
       about: { data: details },
-      handle: async (ask): Promise<Response> => {
-        const run = await identity.getIntegrityRun({}, ask.context())
+      handle: async (c): Promise<Response> => {
+        const run = await identity.getIntegrityRun({}, c.context())
         const { inProgress, fixing, tooMany, startedAtMs, endedAtMs, error, findings } = run
         const data = {
           endTime: endedAtMs ? timeText(new Date(endedAtMs)) : null,
@@ -54,13 +54,13 @@ export function database({ identity }: Services): Handlers {
         }
         // wire: paging, though there are no pages
         const pagination = { limit: -1, offset: 0, totalCount: findings.length }
-        return send(ask, 200, JSON.stringify({ data, meta: { pagination } }))
+        return send(c, 200, JSON.stringify({ data, meta: { pagination } }))
       },
     },
 
-    'POST /database/snapshot': async (ask) => {
-      await identity.takeSnapshot({}, ask.context())
-      return empty(ask)
+    'POST /database/snapshot': async (c) => {
+      await identity.takeSnapshot({}, c.context())
+      return empty(c)
     },
   }
 }

@@ -4,7 +4,7 @@ import { detail, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { noRequest } from './enroll.js'
 import { enrolledSchema } from './wire-schemas.js'
@@ -30,39 +30,39 @@ const bodies = {
 
 /** differs: one operation for each method, as documented; the token must be of it. */
 export function typedEnroll({ identity, pki }: Services, own: OwnWrites): Handlers {
-  const redeem = (ask: Ask, request: Partial<EnrollRequest>) =>
-    pki.enroll({ ...noRequest, ...request, peerCertificates: peerCertificates(ask.incoming) }, ask.context())
+  const redeem = (c: RequestContext, request: Partial<EnrollRequest>) =>
+    pki.enroll({ ...noRequest, ...request, peerCertificates: peerCertificates(c.incoming) }, c.context())
   return {
     'POST /enroll/ott': takes(
       bodies.ott,
-      async (ask, _, { token = '', clientCsr }) => {
-        const { caPem, chainPem } = await redeem(ask, { method: 'ott', token, csrPem: clientCsr })
-        return detail(ask, JSON.stringify({ ca: caPem, cert: chainPem }))
+      async (c, _, { token = '', clientCsr }) => {
+        const { caPem, chainPem } = await redeem(c, { method: 'ott', token, csrPem: clientCsr })
+        return detail(c, JSON.stringify({ ca: caPem, cert: chainPem }))
       },
       { about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope' } },
     ),
 
-    'POST /enroll/ottca': takes(bodies.ott, async (ask, _, { token = '' }) => {
-      await redeem(ask, { method: 'ottca', token })
-      return empty(ask)
+    'POST /enroll/ottca': takes(bodies.ott, async (c, _, { token = '' }) => {
+      await redeem(c, { method: 'ottca', token })
+      return empty(c)
     }),
 
     'POST /enroll/erott': takes(
       bodies.erott,
-      async (ask, _, { token = '', clientCsr, serverCsr }) => {
+      async (c, _, { token = '', clientCsr, serverCsr }) => {
         const request = { method: 'erott', token, csrPem: clientCsr, serverCsrPem: serverCsr }
-        const { caPem, chainPem, serverChainPem } = await redeem(ask, request)
-        return detail(ask, JSON.stringify({ ca: caPem, cert: chainPem, serverCert: serverChainPem }))
+        const { caPem, chainPem, serverChainPem } = await redeem(c, request)
+        return detail(c, JSON.stringify({ ca: caPem, cert: chainPem, serverCert: serverChainPem }))
       },
       { about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope' } },
     ),
 
     'POST /enroll/updb': takes(
       bodies.updb,
-      async (ask, _, { username = '', password }) => {
-        const token = ask.query().get('token') ?? ''
-        await redeem(ask, { method: 'updb', token, username, password })
-        return empty(ask)
+      async (c, _, { username = '', password }) => {
+        const token = c.query().get('token') ?? ''
+        await redeem(c, { method: 'updb', token, username, password })
+        return empty(c)
       },
       {
         query: [
@@ -71,10 +71,10 @@ export function typedEnroll({ identity, pki }: Services, own: OwnWrites): Handle
       },
     ),
 
-    'POST /enroll/ca': takes(bodies.ca, async (ask, _, { name = '' }) => {
-      const request = { name, peerCertificates: peerCertificates(ask.incoming) }
-      own.note('identity', (await identity.enrollByCertificate(request, ask.context())).position)
-      return empty(ask)
+    'POST /enroll/ca': takes(bodies.ca, async (c, _, { name = '' }) => {
+      const request = { name, peerCertificates: peerCertificates(c.incoming) }
+      own.note('identity', (await identity.enrollByCertificate(request, c.context())).position)
+      return empty(c)
     }),
   }
 }

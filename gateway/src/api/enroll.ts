@@ -5,7 +5,7 @@ import { raw } from '../http/body.js'
 import { type Answer, type Handlers, takes } from '../http/endpoint.js'
 import { accepts, contentTypeOf } from '../http/negotiate.js'
 import { peerCertificates } from '../http/peer.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { object, text } from '../openapi/schemas.js'
 import { enrolledSchema } from './wire-schemas.js'
@@ -28,14 +28,14 @@ const enrollBody = raw('enroll', [JSON_TYPE, PEM, 'application/pkcs10', 'text/pl
 export const enroll = ({ identity, pki }: Services, own: OwnWrites): Handlers => ({
   'POST /enroll': takes(
     enrollBody,
-    async (ask, _, body) => {
-      const { name, ...request } = requestOf(ask, body)
+    async (c, _, body) => {
+      const { name, ...request } = requestOf(c, body)
       // wire: all other words are ignored, since every token knows its own method
-      if (ask.query().get('method') !== 'ca') return answerTo(ask, await pki.enroll(request, ask.context()))
+      if (c.query().get('method') !== 'ca') return answerTo(c, await pki.enroll(request, c.context()))
       const { peerCertificates } = request
-      const { position } = await identity.enrollByCertificate({ name, peerCertificates }, ask.context())
+      const { position } = await identity.enrollByCertificate({ name, peerCertificates }, c.context())
       own.note('identity', position)
-      return empty(ask)
+      return empty(c)
     },
     {
       produces: [JSON_TYPE, PEM],
@@ -50,14 +50,14 @@ export const enroll = ({ identity, pki }: Services, own: OwnWrites): Handlers =>
 
 type Request = EnrollRequest & { readonly name: string }
 
-function requestOf(ask: Ask, body: Buffer): Request {
+function requestOf(c: RequestContext, body: Buffer): Request {
   const common = {
     ...noRequest,
-    token: ask.query().get('token') ?? '',
-    peerCertificates: peerCertificates(ask.incoming),
+    token: c.query().get('token') ?? '',
+    peerCertificates: peerCertificates(c.incoming),
     name: '',
   }
-  switch (contentTypeOf(ask.incoming)) {
+  switch (contentTypeOf(c.incoming)) {
     case JSON_TYPE:
       return { ...common, ...membersOf(body) }
     case PEM:
@@ -101,16 +101,19 @@ function textIn(json: Record<string, unknown>, name: string): string | undefined
   return value
 }
 
-function answerTo(ask: Ask, { method, certPem, chainPem, serverChainPem, caPem }: EnrollResponse): Answer {
+function answerTo(
+  c: RequestContext,
+  { method, certPem, chainPem, serverChainPem, caPem }: EnrollResponse,
+): Answer {
   switch (method) {
     case 'ott': // wire: the leaf as PEM, unless JSON is asked for by name
-      return accepts(ask.incoming, JSON_TYPE)
-        ? detail(ask, JSON.stringify({ cert: chainPem }))
-        : send(ask, 200, certPem, PEM)
+      return accepts(c.incoming, JSON_TYPE)
+        ? detail(c, JSON.stringify({ cert: chainPem }))
+        : send(c, 200, certPem, PEM)
     case 'erott':
     case 'trott':
-      return detail(ask, JSON.stringify({ ca: caPem, cert: chainPem, serverCert: serverChainPem }))
+      return detail(c, JSON.stringify({ ca: caPem, cert: chainPem, serverCert: serverChainPem }))
     default:
-      return empty(ask)
+      return empty(c)
   }
 }

@@ -20,28 +20,28 @@ export const enrollments = ({ identity, pki, sessions }: Services, own: OwnWrite
   // differs: the answer names the enrollment, whose token is another one now
   'POST /enrollments/{id}/refresh': takes(
     until('refresh', 'enrollmentRefresh'),
-    async (ask, { id }, body) => {
-      const written = await pki.refreshEnrollment({ id, expiresAtMs: msOf(body) }, ask.context())
+    async (c, { id }, body) => {
+      const written = await pki.refreshEnrollment({ id, expiresAtMs: msOf(body) }, c.context())
       own.note('pki', written.position)
       const links = { self: { href: `./enrollments/${id}` } }
-      return send(ask, 200, JSON.stringify({ data: { _links: links, id }, meta: {} }))
+      return send(c, 200, JSON.stringify({ data: { _links: links, id }, meta: {} }))
     },
     { about: { data: createLocation } },
   ),
 
   'POST /authenticators/{id}/re-enroll': takes(
     until('reEnroll'),
-    async (ask, { id }, body) => {
-      const written = await identity.reEnrollAuthenticator({ id, expiresAtMs: msOf(body) }, ask.context())
+    async (c, { id }, body) => {
+      const written = await identity.reEnrollAuthenticator({ id, expiresAtMs: msOf(body) }, c.context())
       own.note('identity', written.position)
-      return created(ask, 'enrollments', written.id)
+      return created(c, 'enrollments', written.id)
     },
     { about: { status: 201 } },
   ),
 
-  'POST /edge-routers/{id}/re-enroll': async (ask, { id }) => {
-    const { position } = await sessions.reEnrollEdgeRouter({ kind: 'edge-routers', id }, ask.context())
+  'POST /edge-routers/{id}/re-enroll': async (c, { id }) => {
+    const { position } = await sessions.reEnrollEdgeRouter({ kind: 'edge-routers', id }, c.context())
     own.note('sessions', position)
-    return empty(ask)
+    return empty(c)
   },
 })

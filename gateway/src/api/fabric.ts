@@ -3,7 +3,7 @@ import { send } from '../http/answer.js'
 import type { Handlers } from '../http/endpoint.js'
 import { type List, list, listRequest } from '../http/list.js'
 import { paging } from '../http/query.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 
 interface Router {
@@ -25,7 +25,7 @@ export function fabricLists({ entitiesOf }: Services): Handlers {
     'GET /links': nothing,
     'GET /routers': {
       query: paging,
-      handle: (ask) => list(ask, transitRouter, listRequest(ask, kind), routers),
+      handle: (c) => list(c, transitRouter, listRequest(c, kind), routers),
     },
   }
 }
@@ -46,5 +46,5 @@ const fabricRouter = ({ id, isOnline, ...router }: Router) => ({
 })
 
 /** As long as no router can connect, none is linked with another and nothing flows through them. */
-const nothing = (ask: Ask) =>
-  send(ask, 200, '{"data":[],"meta":{"pagination":{"limit":10,"offset":0,"totalCount":0}}}')
+const nothing = (c: RequestContext) =>
+  send(c, 200, '{"data":[],"meta":{"pagination":{"limit":10,"offset":0,"totalCount":0}}}')

@@ -4,7 +4,7 @@ import type { OwnWrites } from '../cache/own-writes.js'
 import type { ServiceLists } from '../cache/service-lists.js'
 import type { Handlers } from '../http/endpoint.js'
 import type { MountedApi } from '../http/pipeline.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { authenticate } from './authenticate.js'
 import { caCertificates } from './cacerts.js'
@@ -81,7 +81,7 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
     ...mounted,
     // wire: beside the published operations
     operations: { ...mounted.operations, 'GET /swagger.json': 'none' as const },
-    handlers: { ...mounted.handlers, 'GET /swagger.json': (ask: Ask) => docs.send(ask, mounted.api) },
+    handlers: { ...mounted.handlers, 'GET /swagger.json': (c: RequestContext) => docs.send(c, mounted.api) },
   }))
   return [
     ...documented,

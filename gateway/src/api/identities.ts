@@ -51,45 +51,45 @@ const advice = named(
 /** What is done to an identity beside reading and writing it. */
 export const identities = ({ identity, policy }: Services, own: OwnWrites): Handlers => ({
   // 0 minutes: until somebody enables it again. differs: an envelope, where the original sends nothing
-  'POST /identities/{id}/disable': takes(disabling, async (ask, { id }, { durationMinutes }) => {
-    const { position } = await identity.disableIdentity({ id, durationMinutes }, ask.context())
+  'POST /identities/{id}/disable': takes(disabling, async (c, { id }, { durationMinutes }) => {
+    const { position } = await identity.disableIdentity({ id, durationMinutes }, c.context())
     own.note('identity', position)
-    return empty(ask)
+    return empty(c)
   }),
 
-  'POST /identities/{id}/enable': async (ask, { id }) => {
-    const { position } = await identity.enableIdentity({ kind: 'identities', id }, ask.context())
+  'POST /identities/{id}/enable': async (c, { id }) => {
+    const { position } = await identity.enableIdentity({ kind: 'identities', id }, c.context())
     own.note('identity', position)
-    return empty(ask)
+    return empty(c)
   },
 
   // wire: a list without the symbols that filters may use
   'GET /identities/{id}/service-configs': {
     about: { data: serviceConfig, page: true },
-    handle: async (ask, { id }) => {
-      const { json: rows } = await policy.listServiceConfigs({ identityId: id }, ask.context())
+    handle: async (c, { id }) => {
+      const { json: rows } = await policy.listServiceConfigs({ identityId: id }, c.context())
       const pagination = { limit: rows.length, offset: 0, totalCount: rows.length }
-      return send(ask, 200, `{"data":[${rows.join(',')}],"meta":${JSON.stringify({ pagination })}}`)
+      return send(c, 200, `{"data":[${rows.join(',')}],"meta":${JSON.stringify({ pagination })}}`)
     },
   },
 
-  'POST /identities/{id}/service-configs': takes(assigned, async (ask, { id }, configs = []) => {
+  'POST /identities/{id}/service-configs': takes(assigned, async (c, { id }, configs = []) => {
     const request = { identityId: id, configs: [...configs] }
-    own.note('policy', (await policy.putServiceConfigs(request, ask.context())).position)
-    return empty(ask)
+    own.note('policy', (await policy.putServiceConfigs(request, c.context())).position)
+    return empty(c)
   }),
 
-  'DELETE /identities/{id}/service-configs': takes(removed, async (ask, { id }, configs = []) => {
+  'DELETE /identities/{id}/service-configs': takes(removed, async (c, { id }, configs = []) => {
     const request = { identityId: id, configs: [...configs] }
-    own.note('policy', (await policy.removeServiceConfigs(request, ask.context())).position)
-    return empty(ask)
+    own.note('policy', (await policy.removeServiceConfigs(request, c.context())).position)
+    return empty(c)
   }),
 
   'GET /identities/{id}/policy-advice/{serviceId}': {
     about: { data: advice, meta: null, envelope: 'getIdentityPolicyAdviceEnvelope' },
-    handle: async (ask, { id, serviceId }) => {
-      const { json: shown } = await policy.getPolicyAdvice({ identityId: id, serviceId }, ask.context())
-      return send(ask, 200, around('{"data":', shown, ',"meta":null}')) // wire: null here
+    handle: async (c, { id, serviceId }) => {
+      const { json: shown } = await policy.getPolicyAdvice({ identityId: id, serviceId }, c.context())
+      return send(c, 200, around('{"data":', shown, ',"meta":null}')) // wire: null here
     },
   },
 })

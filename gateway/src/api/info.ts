@@ -24,15 +24,15 @@ export function info(address: string, build: Build): Handlers {
   const protocols = ready(JSON.stringify({ data: { https: { address } }, meta: {} }))
   const versionAbout = { data: versionSchema, envelope: 'listVersionEnvelope' }
   return {
-    'GET /': { about: versionAbout, handle: (ask) => sendReady(ask, told) },
-    'GET /version': { about: versionAbout, handle: (ask) => sendReady(ask, told) },
+    'GET /': { about: versionAbout, handle: (c) => sendReady(c, told) },
+    'GET /version': { about: versionAbout, handle: (c) => sendReady(c, told) },
     'GET /enumerated-capabilities': {
       about: { data: listOf(oneOf(...known)), envelope: 'listEnumeratedCapabilitiesEnvelope' },
-      handle: (ask) => sendReady(ask, capabilities),
+      handle: (c) => sendReady(c, capabilities),
     },
     'GET /protocols': {
       about: { data: protocolsSchema, envelope: 'listProtocolsEnvelope' },
-      handle: (ask) => sendReady(ask, protocols),
+      handle: (c) => sendReady(c, protocols),
     },
   }
 }

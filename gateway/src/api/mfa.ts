@@ -5,7 +5,7 @@ import type { Sessions } from '../cache/sessions.js'
 import { detail, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { createLocation } from '../openapi/schemas.js'
 import { sessionOf } from './current.js'
@@ -27,87 +27,87 @@ const loginCode = json<{ readonly code: string }>('mfaAuth', required)
 const maybeCode = json<{ readonly code?: string } | undefined>('mfaValidation', codeSchema, false)
 
 /** wire: where a request has no body, or may have none, a header has the code. */
-const codeIn = ({ incoming }: Ask, body?: { readonly code?: string }): string =>
+const codeIn = ({ incoming }: RequestContext, body?: { readonly code?: string }): string =>
   body?.code ?? incoming.headersDistinct['mfa-validation-code']?.[0] ?? ''
 
 /** The caller's second factor. Both APIs have it. */
 export function mfa({ identity }: Services, sessions: Sessions, own: OwnWrites): Handlers {
   /** The session may be another one now, for this gateway at once. */
-  const done = (ask: Ask, { position }: Written) => {
+  const done = (c: RequestContext, { position }: Written) => {
     own.note('identity', position)
-    sessions.drop(`api-sessions ${sessionOf(ask).id}`)
-    return empty(ask)
+    sessions.drop(`api-sessions ${sessionOf(c).id}`)
+    return empty(c)
   }
   const fails = [400, 404]
   return {
     'POST /authenticate/mfa': takes(
       loginCode,
-      async (ask, _, given) => done(ask, await identity.passMfa(given, ask.context())),
+      async (c, _, given) => done(c, await identity.passMfa(given, c.context())),
       { about: { fails: [400, 409] } },
     ),
     'GET /current-identity/mfa': {
       about: { data: mfaSchema, fails: [404] },
-      handle: async (ask) => {
+      handle: async (c) => {
         const { id, isVerified, provisioningUrl, recoveryCodes, ...times } = await identity.getMfa(
           {},
-          ask.context(),
+          c.context(),
         )
         const links = isVerified
           ? recovery
           : { qr: { href: `${BASE}/qr-code` }, verify: { href: `${BASE}/verify` } }
         const shown = isVerified ? { recoveryCodes: null } : { provisioningUrl, recoveryCodes }
         const data = { ...row(id, times), isVerified, ...shown, _links: { ...self, ...whole, ...links } }
-        return detail(ask, JSON.stringify(data))
+        return detail(c, JSON.stringify(data))
       },
     },
     'POST /current-identity/mfa': {
       about: { status: 201, data: createLocation, fails: [409] },
-      handle: async (ask) => {
-        const { id, position } = await identity.startMfa({}, ask.context())
+      handle: async (c) => {
+        const { id, position } = await identity.startMfa({}, c.context())
         own.note('identity', position)
-        return send(ask, 201, JSON.stringify({ data: { _links: self, id }, meta: {} }))
+        return send(c, 201, JSON.stringify({ data: { _links: self, id }, meta: {} }))
       },
     },
     'DELETE /current-identity/mfa': {
       about: { fails },
-      handle: async (ask) => done(ask, await identity.removeMfa({ code: codeIn(ask) }, ask.context())),
+      handle: async (c) => done(c, await identity.removeMfa({ code: codeIn(c) }, c.context())),
     },
     'GET /current-identity/mfa/qr-code': {
       produces: ['image/png', 'application/json'],
       about: { fails: [404] },
-      handle: async (ask) => {
-        const { isVerified, provisioningUrl } = await identity.getMfa({}, ask.context())
+      handle: async (c) => {
+        const { isVerified, provisioningUrl } = await identity.getMfa({}, c.context())
         if (isVerified) throw new Fault('NOT_FOUND')
         const image = await toBuffer(provisioningUrl, { width: 256, errorCorrectionLevel: 'M' })
-        return send(ask, 200, image, 'image/png')
+        return send(c, 200, image, 'image/png')
       },
     },
     'POST /current-identity/mfa/verify': takes(
       code,
-      async (ask, _, given) => done(ask, await identity.verifyMfa(given, ask.context())),
+      async (c, _, given) => done(c, await identity.verifyMfa(given, c.context())),
       { about: { fails } },
     ),
     'GET /current-identity/mfa/recovery-codes': takes(
       maybeCode,
-      async (ask, _, given) => {
+      async (c, _, given) => {
         const { id, codes, ...times } = await identity.listRecoveryCodes(
-          { code: codeIn(ask, given) },
-          ask.context(),
+          { code: codeIn(c, given) },
+          c.context(),
         )
         const data = { ...row(id, times), recoveryCodes: codes, _links: { ...self, ...whole, ...recovery } }
-        return detail(ask, JSON.stringify(data))
+        return detail(c, JSON.stringify(data))
       },
       { about: { data: recoveryCodesSchema, fails } },
     ),
     'POST /current-identity/mfa/recovery-codes': takes(
       code,
-      async (ask, _, given) => done(ask, await identity.renewRecoveryCodes(given, ask.context())),
+      async (c, _, given) => done(c, await identity.renewRecoveryCodes(given, c.context())),
       { about: { fails } },
     ),
-    'DELETE /identities/{id}/mfa': async (ask, { id }) => {
-      const { position } = await identity.removeMfaOf({ kind: 'identities', id }, ask.context())
+    'DELETE /identities/{id}/mfa': async (c, { id }) => {
+      const { position } = await identity.removeMfaOf({ kind: 'identities', id }, c.context())
       own.note('identity', position)
-      return empty(ask)
+      return empty(c)
     },
   }
 }

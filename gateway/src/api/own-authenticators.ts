@@ -5,7 +5,7 @@ import { json, jsonBytes } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
 import { list, listRequest } from '../http/list.js'
 import { paging } from '../http/query.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { listedSchemaOf } from './entity-schema.js'
 
@@ -34,36 +34,35 @@ const patching = credentials('authenticatorPatchWithCurrent', ['string', 'null']
 /** What callers may do with their own ways of logging in, whoever they are. */
 export function ownAuthenticators({ identity }: Services, own: OwnWrites): Handlers {
   const update = async (
-    ask: Ask,
+    c: RequestContext,
     id: string,
     body: Readonly<Record<string, unknown>>,
     names: readonly string[],
   ): Promise<Response> => {
     const mask = names.filter((name) => name !== 'currentPassword')
     const request = { ref: { kind: 'authenticators', id }, json: jsonBytes(body), mask }
-    const { position } = await identity.updateOwnAuthenticator(request, ask.context())
+    const { position } = await identity.updateOwnAuthenticator(request, c.context())
     own.note('identity', position)
-    return empty(ask)
+    return empty(c)
   }
   const about = { data: listedSchemaOf(authenticator) }
   return {
     'GET /current-identity/authenticators': {
       query: paging,
       about: { ...about, page: true },
-      handle: (ask) =>
-        list(ask, authenticator, listRequest(ask, 'authenticators'), identity.listOwnAuthenticators),
+      handle: (c) => list(c, authenticator, listRequest(c, 'authenticators'), identity.listOwnAuthenticators),
     },
     'GET /current-identity/authenticators/{id}': {
       about,
-      handle: async (ask, { id }) =>
-        detail(ask, (await identity.getOwnAuthenticator({ kind: 'authenticators', id }, ask.context())).json),
+      handle: async (c, { id }) =>
+        detail(c, (await identity.getOwnAuthenticator({ kind: 'authenticators', id }, c.context())).json),
     },
-    'PUT /current-identity/authenticators/{id}': takes(replacing, (ask, { id }, body) =>
-      update(ask, id, body, ['username', 'password', 'tags']),
+    'PUT /current-identity/authenticators/{id}': takes(replacing, (c, { id }, body) =>
+      update(c, id, body, ['username', 'password', 'tags']),
     ),
-    'PATCH /current-identity/authenticators/{id}': takes(patching, (ask, { id }, body) =>
+    'PATCH /current-identity/authenticators/{id}': takes(patching, (c, { id }, body) =>
       update(
-        ask,
+        c,
         id,
         body,
         Object.keys(body).filter((name) => body[name] !== null),

@@ -14,7 +14,7 @@ const C = '/edge/client/v1'
 const M = '/edge/management/v1'
 const lastCall = (method: string) => gateway.fakes.calls.findLast((call) => call.method === method)
 const post = (path: string, body: unknown, tls?: { key: string; cert: string }) =>
-  gateway.ask(path, { method: 'POST', token: ALICE, body, ...(tls && { tls }) })
+  gateway.request(path, { method: 'POST', token: ALICE, body, ...(tls && { tls }) })
 
 test.each([C, M])('at %s an extension shows the certificate of the connection', async (api) => {
   const leaf = await makeCertificate('leaf')
@@ -57,7 +57,7 @@ test('a session certificate comes with its link and what to trust', async () => 
 })
 
 test('a session certificate is shown without meta', async () => {
-  const { json } = await gateway.ask(`${C}/current-api-session/certificates/c1`, { token: ALICE })
+  const { json } = await gateway.request(`${C}/current-api-session/certificates/c1`, { token: ALICE })
   expect(json).toMatchObject({ data: { id: 'c1' }, meta: null })
   expect(lastCall('identity.entities.get')?.request).toMatchObject({
     ref: { kind: 'current-api-session/certificates', id: 'c1' },
@@ -71,7 +71,7 @@ test.each([
   gateway.fakes.instead.set(call, async () => {
     throw new Fault('NOT_FOUND', 'apiSessionCertificate with id c1 not found')
   })
-  const { status, json } = await gateway.ask(`${C}/current-api-session/certificates/c1`, {
+  const { status, json } = await gateway.request(`${C}/current-api-session/certificates/c1`, {
     method,
     token: ALICE,
   })
@@ -89,5 +89,5 @@ test.each([
 })
 
 test('the management API has no session certificates', async () => {
-  expect((await gateway.ask(`${M}/current-api-session/certificates`, { token: ALICE })).status).toBe(404)
+  expect((await gateway.request(`${M}/current-api-session/certificates`, { token: ALICE })).status).toBe(404)
 })

@@ -36,30 +36,27 @@ export function ownCertificates({ identity, entitiesOf }: Services, own: OwnWrit
   return {
     'POST /current-identity/authenticators/{id}/extend': takes(
       extension,
-      async (ask, { id }, { clientCertCsr }) => {
-        const request = { id, csrPem: clientCertCsr, peerCertificates: peerCertificates(ask.incoming) }
-        const { certPem, caPem, position } = await identity.extendOwnAuthenticator(request, ask.context())
+      async (c, { id }, { clientCertCsr }) => {
+        const request = { id, csrPem: clientCertCsr, peerCertificates: peerCertificates(c.incoming) }
+        const { certPem, caPem, position } = await identity.extendOwnAuthenticator(request, c.context())
         own.note('identity', position)
-        return detail(ask, JSON.stringify({ ca: caPem, clientCert: certPem }))
+        return detail(c, JSON.stringify({ ca: caPem, clientCert: certPem }))
       },
       { about: { data: extendedSchema, envelope: 'identityExtendEnrollmentEnvelope' } },
     ),
     'POST /current-identity/authenticators/{id}/extend-verify': takes(
       verification,
-      async (ask, { id }, { clientCert }) => {
-        const { position } = await identity.verifyOwnAuthenticator({ id, certPem: clientCert }, ask.context())
+      async (c, { id }, { clientCert }) => {
+        const { position } = await identity.verifyOwnAuthenticator({ id, certPem: clientCert }, c.context())
         own.note('identity', position)
-        return empty(ask)
+        return empty(c)
       },
     ),
     'POST /current-api-session/certificates': takes(
       wanted,
-      async (ask, _, { csr }) => {
-        const { id, caPem, chainPem } = await identity.createSessionCertificate(
-          { csrPem: csr },
-          ask.context(),
-        )
-        return created(ask, kind, id, { cas: caPem, certificate: chainPem })
+      async (c, _, { csr }) => {
+        const { id, caPem, chainPem } = await identity.createSessionCertificate({ csrPem: csr }, c.context())
+        return created(c, kind, id, { cas: caPem, certificate: chainPem })
       },
       {
         about: {
@@ -71,15 +68,15 @@ export function ownCertificates({ identity, entitiesOf }: Services, own: OwnWrit
     ),
     'GET /current-api-session/certificates/{id}': {
       about: { data: listedSchemaOf(apiSessionCertificate), meta: null },
-      handle: async (ask, { id }) => {
-        const shown = await found(rows.get({ ref: { kind, id }, perspective: undefined }, ask.context()))
-        return send(ask, 200, around('{"data":', shown.json, ',"meta":null}')) // wire: null here
+      handle: async (c, { id }) => {
+        const shown = await found(rows.get({ ref: { kind, id }, perspective: undefined }, c.context()))
+        return send(c, 200, around('{"data":', shown.json, ',"meta":null}')) // wire: null here
       },
     },
-    'DELETE /current-api-session/certificates/{id}': async (ask, { id }) => {
-      const { position } = await found(rows.delete({ kind, id }, ask.context()))
+    'DELETE /current-api-session/certificates/{id}': async (c, { id }) => {
+      const { position } = await found(rows.delete({ kind, id }, c.context()))
       own.note('identity', position)
-      return empty(ask)
+      return empty(c)
     },
   }
 }

@@ -2,7 +2,7 @@ import type { OwnWrites } from '../cache/own-writes.js'
 import { detail, send } from '../http/answer.js'
 import { type BodySpec, type JsonSchema, json, jsonBytes } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { variable } from '../openapi/variants.js'
 import { failedRequestSchema, postureDataSchema, postureResponseSchema } from './posture-schemas.js'
@@ -54,13 +54,10 @@ const many = json<readonly object[]>('postureResponse', {
 /** What endpoints say of themselves, and what became of it. */
 export function posture({ policy }: Services, own: OwnWrites): Handlers {
   // wire: 201 for many as for one
-  const submit = async (ask: Ask, _: unknown, said: readonly object[]) => {
-    const { position, services } = await policy.submitPosture(
-      { responses: said.map(jsonBytes) },
-      ask.context(),
-    )
+  const submit = async (c: RequestContext, _: unknown, said: readonly object[]) => {
+    const { position, services } = await policy.submitPosture({ responses: said.map(jsonBytes) }, c.context())
     own.note('policy', position)
-    return send(ask, 201, `{"data":{"services":${Buffer.from(services).toString()}},"meta":{}}`)
+    return send(c, 201, `{"data":{"services":${Buffer.from(services).toString()}},"meta":{}}`)
   }
   const about = { status: 201, data: postureResponseSchema } as const
   return {
@@ -70,16 +67,16 @@ export function posture({ policy }: Services, own: OwnWrites): Handlers {
     // wire: of an identity that nobody knows nothing was said
     'GET /identities/{id}/posture-data': {
       about: { data: postureDataSchema },
-      handle: async (ask, { id }) =>
-        detail(ask, (await policy.getPostureData({ identityId: id }, ask.context())).json),
+      handle: async (c, { id }) =>
+        detail(c, (await policy.getPostureData({ identityId: id }, c.context())).json),
     },
     'GET /identities/{id}/failed-service-requests': {
       about: {
         data: { type: 'array', items: failedRequestSchema },
         envelope: 'failedServiceRequestEnvelope',
       },
-      handle: async (ask, { id }) =>
-        detail(ask, (await policy.listFailedRequests({ identityId: id }, ask.context())).json),
+      handle: async (c, { id }) =>
+        detail(c, (await policy.listFailedRequests({ identityId: id }, c.context())).json),
     },
   }
 }

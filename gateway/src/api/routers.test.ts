@@ -14,22 +14,26 @@ const lastOf = (method: string) =>
   gateway.fakes.calls.findLast((call) => call.method === method)?.request as Record<string, unknown>
 
 test('transit routers have two names, and one in what is answered', async () => {
-  const { json } = await gateway.ask(`${M}/routers`, { method: 'POST', token: ADMIN, body: { name: 't' } })
+  const { json } = await gateway.request(`${M}/routers`, {
+    method: 'POST',
+    token: ADMIN,
+    body: { name: 't' },
+  })
   expect(json.data).toEqual({ _links: { self: { href: './transit-routers/new-id' } }, id: 'new-id' })
   expect(lastOf('sessions.entities.create')).toMatchObject({ kind: 'transit-routers' })
-  await gateway.ask(`${M}/routers`, { token: ADMIN })
+  await gateway.request(`${M}/routers`, { token: ADMIN })
   expect(lastOf('sessions.entities.list')).toMatchObject({ kind: 'transit-routers' })
 })
 
 test('a client lists where a service that it sees is hosted', async () => {
-  const { status } = await gateway.ask(`${C}/services/wiki/terminators`, { token: ALICE })
+  const { status } = await gateway.request(`${C}/services/wiki/terminators`, { token: ALICE })
   expect(status).toBe(200)
   expect(lastOf('sessions.entities.list')).toMatchObject({
     kind: 'terminators',
     within: { symbol: 'service', value: 'wiki' },
     perspective: { asClient: true },
   })
-  const hidden = await gateway.ask(`${C}/services/nothing/terminators`, { token: ALICE })
+  const hidden = await gateway.request(`${C}/services/nothing/terminators`, { token: ALICE })
   expect([hidden.status, hidden.json.error?.code]).toEqual([404, 'NOT_FOUND'])
 })
 
@@ -40,14 +44,14 @@ test('a client lists the routers that its policies give it, an admin all', async
     symbol: '',
     value: '',
   }))
-  await gateway.ask(`${C}/current-identity/edge-routers`, { token: ALICE })
+  await gateway.request(`${C}/current-identity/edge-routers`, { token: ALICE })
   expect(lastOf('policy.entities.select')).toMatchObject({
     from: { kind: 'identities', id: 'i-2222' },
     link: 'edge-routers',
   })
   const seen = { kind: 'edge-routers', perspective: { asClient: true } }
   expect(lastOf('sessions.entities.list')).toMatchObject({ ...seen, within: { ids: ['r1'] } })
-  await gateway.ask(`${C}/current-identity/edge-routers`, { token: ADMIN })
+  await gateway.request(`${C}/current-identity/edge-routers`, { token: ADMIN })
   expect(lastOf('sessions.entities.list')).toMatchObject({
     ...seen,
     within: { roles: [{ roles: ['#all'] }] },
@@ -56,7 +60,7 @@ test('a client lists the routers that its policies give it, an admin all', async
 
 test('the path of a session is told in order', async () => {
   gateway.fakes.instead.set('sessions.getRoutePath', async () => ({ routerIds: ['r2', 'r1'] }))
-  const { json } = await gateway.ask(`${M}/sessions/s1/route-path`, { token: ALICE })
+  const { json } = await gateway.request(`${M}/sessions/s1/route-path`, { token: ALICE })
   expect(json).toEqual({ data: { routePath: ['r2', 'r1'] }, meta: {} })
 })
 
@@ -67,7 +71,7 @@ test('the summary counts what every owner has, and nothing twice', async () => {
   }
   for (const owner of ['identity', 'pki', 'policy', 'sessions'])
     gateway.fakes.instead.set(`${owner}.entities.count`, async () => ({ rows: counts[owner] ?? {} }))
-  const { json } = await gateway.ask(`${M}/summary`, { token: ADMIN })
+  const { json } = await gateway.request(`${M}/summary`, { token: ADMIN })
   expect(json).toMatchObject({
     data: { services: 3, 'services.edge': 3, routers: 2, 'routers.edge': 1, identities: 0, mfas: 0 },
     meta: null,
@@ -91,7 +95,7 @@ test('the fabric API lists routers of both sorts, for admins', async () => {
     total: 1n,
     next: Buffer.alloc(0),
   }))
-  const { json } = await gateway.ask('/fabric/v1//routers?limit=1000', { token: ADMIN })
+  const { json } = await gateway.request('/fabric/v1//routers?limit=1000', { token: ADMIN })
   expect(json.data).toEqual([
     {
       _links: { self: { href: './routers/r1' }, terminators: { href: './routers/r1/terminators' } },
@@ -103,10 +107,10 @@ test('the fabric API lists routers of both sorts, for admins', async () => {
       noTraversal: true,
     },
   ])
-  expect((await gateway.ask('/fabric/v1/routers', { token: ALICE })).status).toBe(401)
+  expect((await gateway.request('/fabric/v1/routers', { token: ALICE })).status).toBe(401)
 })
 
 test('without connected routers there are neither links nor circuits', async () => {
   for (const kind of ['links', 'circuits'])
-    expect((await gateway.ask(`/fabric/v1/${kind}`, { token: ADMIN })).json.data).toEqual([])
+    expect((await gateway.request(`/fabric/v1/${kind}`, { token: ADMIN })).json.data).toEqual([])
 })

@@ -5,7 +5,7 @@ import { detail, sendReady } from '../http/answer.js'
 import type { Handlers } from '../http/endpoint.js'
 import { list, listRequest } from '../http/list.js'
 import { byRole, paging } from '../http/query.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { listOf, named, object, orNull } from '../openapi/schemas.js'
 import { commonEdgeRouter } from '../openapi/views.js'
@@ -17,12 +17,12 @@ import { configTypes, perspectiveOf } from './uniform.js'
 export function clientServices(services: Services, headers: Headers, lists: ServiceLists): Handlers {
   const { list: fetch, get } = services.entitiesOf('policy')
 
-  function answer(ask: Ask, header: PolicyHeader): Response | Promise<Response> {
-    const request = listRequest(ask, 'services', undefined, perspectiveOf(ask))
-    const key = lists.keyOf(header, sessionOf(ask), request)
+  function answer(c: RequestContext, header: PolicyHeader): Response | Promise<Response> {
+    const request = listRequest(c, 'services', undefined, perspectiveOf(c))
+    const key = lists.keyOf(header, sessionOf(c), request)
     const kept = lists.get(key)
-    if (kept) return sendReady(ask, kept, (bytes) => lists.grown(key, bytes))
-    return list(ask, service, request, fetch, (page, body) => {
+    if (kept) return sendReady(c, kept, (bytes) => lists.grown(key, bytes))
+    return list(c, service, request, fetch, (page, body) => {
       // What changed while the rows were read must not be kept under what the header said before. That it did may be
       // in the page already, while the news of it is still on its way.
       if (page.contentKey === header.contentKey && headers.current(header)) lists.keep(key, body)
@@ -32,24 +32,21 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
     'GET /services/{id}/edge-routers': {
       query: paging,
       about: { data: routersOfService, envelope: 'listServiceEdgeRoutersEnvelope' },
-      handle: async (ask, { id }) => {
-        const { identityId } = sessionOf(ask)
-        await get({ ref: { kind: 'services', id }, perspective: undefined }, ask.context()) // 404 where it is not visible
+      handle: async (c, { id }) => {
+        const { identityId } = sessionOf(c)
+        await get({ ref: { kind: 'services', id }, perspective: undefined }, c.context()) // 404 where it is not visible
         const pairs = [{ identityId, serviceId: id }]
-        const { routers } = await services.policy.getCommonRouters({ pairs }, ask.context())
-        const { json } = await services.sessions.describeRouters(
-          { ids: routers[0]?.ids ?? [] },
-          ask.context(),
-        )
-        return detail(ask, JSON.stringify({ edgeRouters: shownRouters(json) }))
+        const { routers } = await services.policy.getCommonRouters({ pairs }, c.context())
+        const { json } = await services.sessions.describeRouters({ ids: routers[0]?.ids ?? [] }, c.context())
+        return detail(c, JSON.stringify({ edgeRouters: shownRouters(json) }))
       },
     },
     'GET /services': {
       query: [...paging, ...byRole, configTypes],
       about: { data: listedSchemaOf(service), page: true },
-      handle: (ask) => {
-        const header = headers.of(sessionOf(ask).identityId)
-        return header instanceof Promise ? header.then((known) => answer(ask, known)) : answer(ask, header)
+      handle: (c) => {
+        const header = headers.of(sessionOf(c).identityId)
+        return header instanceof Promise ? header.then((known) => answer(c, known)) : answer(c, header)
       },
     },
   }

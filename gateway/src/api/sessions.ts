@@ -3,7 +3,7 @@ import type { Context } from '@overlay/rpc'
 import { around, detail, send } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
 import { type Handlers, takes } from '../http/endpoint.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import type { Services } from '../http/services.js'
 import { listOf, named, object, text } from '../openapi/schemas.js'
 import { sessionOf } from './current.js'
@@ -26,9 +26,9 @@ const wanted = json<Wanted>('session', {
 })
 
 /** Says up to which position of its stream the API session lives, which is what a create is guarded by. */
-function vouching(ask: Ask): Context {
-  const { position } = sessionOf(ask)
-  const context = ask.context()
+function vouching(c: RequestContext): Context {
+  const { position } = sessionOf(c)
+  const context = c.context()
   return position ? { ...context, positions: { ...context.positions, identity: position } } : context
 }
 
@@ -38,18 +38,18 @@ const routePath = named('sessionRoutePathDetail', object({ routePath: listOf(tex
 export const sessions = ({ sessions: owner }: Services): Handlers => ({
   'GET /sessions/{id}/route-path': {
     about: { data: routePath },
-    handle: async (ask, { id }) => {
-      const { routerIds } = await owner.getRoutePath({ kind: session.kind, id }, ask.context())
-      return detail(ask, JSON.stringify({ routePath: routerIds }))
+    handle: async (c, { id }) => {
+      const { routerIds } = await owner.getRoutePath({ kind: session.kind, id }, c.context())
+      return detail(c, JSON.stringify({ routePath: routerIds }))
     },
   },
 
   'POST /sessions': takes(
     wanted,
-    async (ask, _, { serviceId = '', type = '', tags }) => {
+    async (c, _, { serviceId = '', type = '', tags }) => {
       const request = { serviceId, type, tags: jsonBytes(tags ?? {}) }
-      const made = await owner.createSession(request, vouching(ask))
-      return send(ask, 201, around('{"data":', made.json, ',"meta":{}}')) // wire: the whole session, not its link
+      const made = await owner.createSession(request, vouching(c))
+      return send(c, 201, around('{"data":', made.json, ',"meta":{}}')) // wire: the whole session, not its link
     },
     { about: { status: 201, data: listedSchemaOf(session), envelope: 'sessionCreateEnvelope' } },
   ),

@@ -5,7 +5,7 @@ import type { Handlers } from '../http/endpoint.js'
 import { accepts } from '../http/negotiate.js'
 import type { Api } from '../http/paths.js'
 import type { MountedApi } from '../http/pipeline.js'
-import type { Ask } from '../http/request-context.js'
+import type { RequestContext } from '../http/request-context.js'
 import { openApi2, openApi3 } from '../openapi/document.js'
 import { listOf } from '../openapi/schemas.js'
 import { yamlOf } from '../openapi/yaml.js'
@@ -13,7 +13,7 @@ import { specSchema } from './wire-schemas.js'
 
 /** The documents of both APIs, made when somebody first asks for them. */
 export interface Documents {
-  send(ask: Ask, api: Api, version?: 2 | 3, form?: 'json' | 'yaml'): Response | Promise<Response>
+  send(c: RequestContext, api: Api, version?: 2 | 3, form?: 'json' | 'yaml'): Response | Promise<Response>
 }
 
 export function documents(address: string, apis: () => readonly MountedApi[]): Documents {
@@ -33,7 +33,7 @@ export function documents(address: string, apis: () => readonly MountedApi[]): D
     return kept
   }
   return {
-    send: (ask, api, version = 2, form = 'json') => sendReady(ask, documentOf(api, version, form)),
+    send: (c, api, version = 2, form = 'json') => sendReady(c, documentOf(api, version, form)),
   }
 }
 
@@ -58,22 +58,22 @@ export function specs(documents: Documents, { buildDate }: Build): Handlers {
     'GET /specs': {
       about: { data: listOf(specSchema), envelope: 'listSpecsEnvelope' },
       // differs: both are listed
-      handle: (ask) => send(ask, 200, JSON.stringify({ data: Object.keys(names).map(shown), meta: {} })),
+      handle: (c) => send(c, 200, JSON.stringify({ data: Object.keys(names).map(shown), meta: {} })),
     },
     'GET /specs/{id}': {
       about: { data: specSchema },
-      handle: (ask, { id }) => {
+      handle: (c, { id }) => {
         apiOf(id)
-        return detail(ask, JSON.stringify(shown(id)))
+        return detail(c, JSON.stringify(shown(id)))
       },
     },
     'GET /specs/{id}/spec': {
       produces: ['text/yaml', 'application/json'],
       query: [{ name: 'version', type: 'string', oneOf: ['2', '3'], about: 'Of OpenAPI. Without it 2.' }],
-      handle: (ask, { id }) => {
-        const form = accepts(ask.incoming, 'application/json') ? 'json' : 'yaml'
-        const version = ask.query().get('version') === '3' ? 3 : 2
-        return documents.send(ask, apiOf(id), version, form)
+      handle: (c, { id }) => {
+        const form = accepts(c.incoming, 'application/json') ? 'json' : 'yaml'
+        const version = c.query().get('version') === '3' ? 3 : 2
+        return documents.send(c, apiOf(id), version, form)
       },
     },
   }

@@ -50,11 +50,11 @@ const schema = named('listSummaryCounts', object(Object.fromEntries(counted.map(
 export const summary = ({ entitiesOf }: Services): Handlers => ({
   'GET /summary': {
     about: { data: schema, meta: null, envelope: 'listSummaryCountsEnvelope' },
-    handle: async (ask) => {
-      const counts = await Promise.all([...owners].map((owner) => entitiesOf(owner).count({}, ask.context())))
+    handle: async (c) => {
+      const counts = await Promise.all([...owners].map((owner) => entitiesOf(owner).count({}, c.context())))
       const rows: Record<string, number> = Object.assign({}, ...counts.map((count) => count.rows))
       const data = Object.fromEntries(counted.map((name) => [name, rows[kindOf[name] ?? ''] ?? 0]))
-      return send(ask, 200, JSON.stringify({ data, meta: null })) // wire: null here
+      return send(c, 200, JSON.stringify({ data, meta: null })) // wire: null here
     },
   },
 })

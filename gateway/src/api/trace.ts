@@ -40,13 +40,13 @@ const NEVER = '0001-01-01T00:00:00.000Z'
 export const tracing = ({ identity }: Services): Handlers => ({
   'PUT /identities/{id}/trace': takes(
     wanted,
-    async (ask, { id }, { enabled = false, duration = '', traceId = '', channels = [] }) => {
+    async (c, { id }, { enabled = false, duration = '', traceId = '', channels = [] }) => {
       const request = { id, enabled, duration, traceId, channels: [...channels] }
-      const trace = await identity.traceIdentity(request, ask.context())
+      const trace = await identity.traceIdentity(request, c.context())
       const data = enabled
         ? { enabled, traceId: trace.traceId, until: new Date(trace.untilMs).toISOString() }
         : { until: NEVER } // wire: what is false is left out
-      return send(ask, 200, JSON.stringify({ data, meta: null })) // wire: null here
+      return send(c, 200, JSON.stringify({ data, meta: null })) // wire: null here
     },
     { about: { data: told, meta: null } },
   ),

@@ -11,8 +11,8 @@ afterAll(() => gateway[Symbol.asyncDispose]())
 const C = '/edge/client/v1'
 const M = '/edge/management/v1'
 const called = (method: string) => gateway.fakes.called(method)
-const whoami = (token = ALICE) => gateway.ask(`${C}/current-identity`, { token })
-const services = (query = '') => gateway.ask(`${C}/services${query}`, { token: ALICE })
+const whoami = (token = ALICE) => gateway.request(`${C}/current-identity`, { token })
+const services = (query = '') => gateway.request(`${C}/services${query}`, { token: ALICE })
 /** Until what was told has been heard. */
 const heard = async (changed: () => Promise<boolean>) => {
   while (!(await changed())) await new Promise((resolve) => setImmediate(resolve))
@@ -78,7 +78,10 @@ test('a logout is over at once', async () => {
   await whoami(ADMIN)
   const session = gateway.fakes.sessions.get(ADMIN)
   gateway.fakes.sessions.delete(ADMIN)
-  const { status, json } = await gateway.ask(`${M}/current-api-session`, { method: 'DELETE', token: ADMIN })
+  const { status, json } = await gateway.request(`${M}/current-api-session`, {
+    method: 'DELETE',
+    token: ADMIN,
+  })
   expect([status, json]).toEqual([200, { data: {}, meta: {} }])
   expect((await whoami(ADMIN)).status).toBe(401)
   if (session) gateway.fakes.sessions.set(ADMIN, session)
@@ -99,7 +102,7 @@ test('identities with the same view share it', async () => {
   const alice = sessions.get(ALICE)
   if (alice) sessions.set(bob, { ...alice, id: 's-bob', identityId: 'i-bob', token: bob })
   const before = called('policy.entities.list')
-  await gateway.ask(`${C}/services`, { token: bob })
+  await gateway.request(`${C}/services`, { token: bob })
   expect(called('policy.entities.list')).toBe(before)
 })
 
@@ -118,7 +121,7 @@ test('a view that changes while its rows are read is not kept under its old name
     gateway.fakes.headersChanged(['i-2222'])
     const asked = called('policy.getHeader')
     await heard(async () => {
-      await gateway.ask(`${C}/current-api-session/service-updates`, { token: ALICE })
+      await gateway.request(`${C}/current-api-session/service-updates`, { token: ALICE })
       return called('policy.getHeader') > asked
     })
     return {
@@ -150,10 +153,10 @@ test('nor is one of which the rows tell it first', async () => {
 test('a list with the config types of the session is not taken for one without any', async () => {
   const carol = '55555555-5555-4555-8555-555555555555'
   gateway.fakes.sessions.set(carol, sessionFor(carol, { configTypes: ['all'] }))
-  const ask = (query: string) => gateway.ask(`${C}/services${query}`, { token: carol })
-  await ask('?limit=6&policyType=dial')
+  const c = (query: string) => gateway.request(`${C}/services${query}`, { token: carol })
+  await c('?limit=6&policyType=dial')
   const before = called('policy.entities.list')
-  await ask('?limit=6&policyType=dial&configTypes=')
+  await c('?limit=6&policyType=dial&configTypes=')
   expect(called('policy.entities.list')).toBe(before + 1)
 })
 
@@ -173,19 +176,19 @@ test('a session is asked for with the position up to which its API session is kn
   await whoami()
   const position = gateway.fakes.change('identity', [{ kind: 'identities', id: 'somebody else' }])
   await heard(async () => {
-    await gateway.ask(`${C}/sessions`, { method: 'POST', token: ALICE, body: { serviceId: 's' } })
+    await gateway.request(`${C}/sessions`, { method: 'POST', token: ALICE, body: { serviceId: 's' } })
     const call = gateway.fakes.calls.findLast(({ method }) => method === 'sessions.createSession')
     return call?.context.positions.identity?.number === position.number
   })
 })
 
 test('calls after a write carry its position', async () => {
-  await gateway.ask(`${M}/services`, {
+  await gateway.request(`${M}/services`, {
     method: 'POST',
     token: ADMIN,
     body: { name: 'a', encryptionRequired: true },
   })
-  await gateway.ask(`${M}/services/x`, { token: ADMIN })
+  await gateway.request(`${M}/services/x`, { token: ADMIN })
   const call = gateway.fakes.calls.findLast(({ method }) => method === 'policy.entities.get')
   expect(call?.context.positions).toEqual({ policy: { timeline: 't1', number: 5 } })
 })

@@ -1,5 +1,5 @@
 import { metrics } from '@overlay/platform/process'
-import type { Seen } from './pipeline.js'
+import type { AccessRecord } from './pipeline.js'
 
 export interface RequestLog {
   info(facts: object, message: string): void
@@ -10,20 +10,20 @@ export interface RequestLog {
 const LONGEST_PATH = 100
 
 /** One line and one measurement for each request, when its answer has gone. */
-export const observer =
+export const accessLog =
   (log: RequestLog) =>
-  ({ ask, operation, status, seconds, aborted }: Seen): void => {
-    const { api, requestId, sourceAddress, session, refusal, broken } = ask
+  ({ c, operation, status, seconds, aborted }: AccessRecord): void => {
+    const { api, requestId, sourceAddress, session, refusal, broken } = c
     metrics.httpRequest.observe({ api, operation: operation || 'none', status }, seconds)
     const facts = {
       api,
       operation: operation || undefined,
-      ...(operation === '' && { method: ask.incoming.method, path: ask.path.slice(0, LONGEST_PATH) }),
+      ...(operation === '' && { method: c.incoming.method, path: c.path.slice(0, LONGEST_PATH) }),
       status,
       durationMs: Math.round(seconds * 1e5) / 100,
       requestId,
       sourceAddress,
-      traceId: ask.traceparent()?.slice(3, 35),
+      traceId: c.traceparent()?.slice(3, 35),
       apiSessionId: session?.id,
       identityId: session?.identityId,
       code: refusal,

@@ -13,7 +13,7 @@ afterAll(() => gateway[Symbol.asyncDispose]())
 
 const path = '/edge/management/v1/services'
 const post = (text: string, headers = {}) =>
-  gateway.ask(path, { method: 'POST', token: ADMIN, text, headers })
+  gateway.request(path, { method: 'POST', token: ADMIN, text, headers })
 
 test('a body over the limit is refused by its announced length, and the connection ends', async () => {
   const { status, json, headers } = await post(`{"name":"${'x'.repeat(1 << 20)}"}`)
@@ -27,7 +27,7 @@ test('a body over the limit is refused without an announced length too', async (
 
 test('a body is limited more tightly where no session is needed', async () => {
   const logIn = (username: string) =>
-    gateway.ask('/edge/client/v1/authenticate?method=password', {
+    gateway.request('/edge/client/v1/authenticate?method=password', {
       method: 'POST',
       text: JSON.stringify({ username, password: 'secret' }),
     })
@@ -39,7 +39,7 @@ test('a body is limited more tightly where no session is needed', async () => {
 })
 
 test('a login names no more config types than its limit', async () => {
-  const { status, json } = await gateway.ask('/edge/client/v1/authenticate?method=password', {
+  const { status, json } = await gateway.request('/edge/client/v1/authenticate?method=password', {
     method: 'POST',
     body: { configTypes: Array(501).fill('t') },
   })
@@ -136,7 +136,7 @@ test('a service that does not answer is a 503 in time, and its call is given up'
     given = signal
     return new Promise(() => undefined)
   })
-  const { status, json } = await gateway.ask(`${path}/x`, { token: ADMIN })
+  const { status, json } = await gateway.request(`${path}/x`, { token: ADMIN })
   expect([status, json.error?.code, given?.aborted]).toEqual([503, 'TIMEOUT', true])
 })
 

@@ -1,6 +1,6 @@
 import { Fault, invalid } from '@overlay/rpc'
 import { hasBody } from './negotiate.js'
-import type { Ask } from './request-context.js'
+import type { RequestContext } from './request-context.js'
 import { check } from './validate.js'
 
 export type JsonSchema = { readonly [keyword: string]: unknown }
@@ -43,8 +43,8 @@ export const raw = (
   read: (bytes) => bytes as Buffer,
 })
 
-export async function bodyOf(ask: Ask, spec: BodySpec, limits: BodyLimits): Promise<unknown> {
-  const bytes = hasBody(ask.incoming) ? await readAll(ask, limits) : Buffer.alloc(0)
+export async function bodyOf(c: RequestContext, spec: BodySpec, limits: BodyLimits): Promise<unknown> {
+  const bytes = hasBody(c.incoming) ? await readAll(c, limits) : Buffer.alloc(0)
   const { name, schema, required, consumes, read } = spec
   if (bytes.length === 0 && required) throw invalid(name, `${name} in body is required`, '')
   if (consumes) return read(bytes, bytes)
@@ -95,30 +95,30 @@ export function jsonBytes(value: unknown): Buffer {
 /** Of a refused body, so much is read and forgotten, in the time of any body: many clients read no answer before they have sent all. */
 const DISCARDED_BYTES = 64 << 20
 
-function readAll(ask: Ask, { maxBytes, withinMs }: BodyLimits): Promise<Buffer> {
-  const { incoming } = ask
+function readAll(c: RequestContext, { maxBytes, withinMs }: BodyLimits): Promise<Buffer> {
+  const { incoming } = c
   const announced = Number(incoming.headers['content-length'] ?? 0)
-  if (announced > DISCARDED_BYTES) throw tooLarge(ask, maxBytes)
+  if (announced > DISCARDED_BYTES) throw tooLarge(c, maxBytes)
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = []
     let size = 0
     const isTooLarge = (): boolean => Math.max(announced, size) > maxBytes
     const timer = setTimeout(
-      () => done(() => reject(cut(ask, `the body did not arrive within ${withinMs / 1000} s`))),
+      () => done(() => reject(cut(c, `the body did not arrive within ${withinMs / 1000} s`))),
       withinMs,
     )
     const onData = (chunk: Buffer): void => {
       size += chunk.length
-      if (size > DISCARDED_BYTES) done(() => reject(tooLarge(ask, maxBytes)))
+      if (size > DISCARDED_BYTES) done(() => reject(tooLarge(c, maxBytes)))
       else if (isTooLarge()) chunks = []
       else chunks.push(chunk)
     }
     const onEnd = (): void =>
       done(() => {
-        if (isTooLarge()) reject(tooLarge(ask, maxBytes))
+        if (isTooLarge()) reject(tooLarge(c, maxBytes))
         else resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
       })
-    const onBroken = (): void => done(() => reject(cut(ask, 'the body ended early')))
+    const onBroken = (): void => done(() => reject(cut(c, 'the body ended early')))
     function done(settle: () => void): void {
       clearTimeout(timer)
       incoming.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken)
@@ -131,10 +131,11 @@ function readAll(ask: Ask, { maxBytes, withinMs }: BodyLimits): Promise<Buffer> 
 
 const ignore = (): void => undefined
 
-const tooLarge = (ask: Ask, maxBytes: number): Fault => cut(ask, `the body is larger than ${maxBytes} bytes`)
+const tooLarge = (c: RequestContext, maxBytes: number): Fault =>
+  cut(c, `the body is larger than ${maxBytes} bytes`)
 
 /** The connection cannot be used again: what is left of the body would be taken for the next request. */
-function cut({ outgoing }: Ask, reason: string): Fault {
+function cut({ outgoing }: RequestContext, reason: string): Fault {
   outgoing.setHeader('connection', 'close')
   return new Fault('COULD_NOT_READ_BODY', reason)
 }

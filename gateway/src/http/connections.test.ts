@@ -181,5 +181,5 @@ test('of an answer that its client does not read, a part is written and no more'
     await once(tls, 'readable')
     tls.destroy()
     await expect.poll(() => gateway.seen.length, { timeout: 30_000 }).toBe(1)
-    expect(gateway.seen.at(-1)?.ask.incoming.socket.bytesWritten).toBeLessThan(size / 2)
+    expect(gateway.seen.at(-1)?.c.incoming.socket.bytesWritten).toBeLessThan(size / 2)
   }))

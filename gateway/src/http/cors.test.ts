@@ -8,7 +8,7 @@ beforeAll(async () => {
 afterAll(() => gateway[Symbol.asyncDispose]())
 
 const preflight = (headers: Record<string, string>) =>
-  gateway.ask('/edge/management/v1/services', { method: 'OPTIONS', headers })
+  gateway.request('/edge/management/v1/services', { method: 'OPTIONS', headers })
 const origin = 'https://x.example'
 
 test('OPTIONS without an origin answers 200 with nothing', async () => {
@@ -50,7 +50,7 @@ test.each([
 
 test('answers and refusals to another origin may be read', async () => {
   for (const path of ['/version', '/no-such-thing', '/services']) {
-    const { headers } = await gateway.ask(path, { headers: { origin } })
+    const { headers } = await gateway.request(path, { headers: { origin } })
     expect(headers['access-control-allow-origin']).toBe('*')
   }
 })

@@ -1,14 +1,14 @@
 import type { Operation } from '../api/operations.js'
 import type { BodySpec, JsonSchema } from './body.js'
 import type { Parameter } from './query.js'
-import type { Ask, Params } from './request-context.js'
+import type { Params, RequestContext } from './request-context.js'
 
 export type Answer = Response | Promise<Response>
-export type Handler = (ask: Ask, params: Params) => Answer
+export type Handler = (c: RequestContext, params: Params) => Answer
 
 /** What one operation takes and gives. The frame checks it before the permission, the served documents tell it. */
 export interface Endpoint {
-  readonly handle: (ask: Ask, params: Params, body: never) => Answer
+  readonly handle: (c: RequestContext, params: Params, body: never) => Answer
   readonly body?: BodySpec
   readonly query?: readonly Parameter[]
   /** Other than JSON: then `Accept` is not looked at. */
@@ -35,7 +35,7 @@ export type Handlers = { readonly [O in Operation]?: Handler | Endpoint }
 /** An operation with a body; the handler sees it checked. */
 export const takes = <B>(
   body: BodySpec<B>,
-  handle: (ask: Ask, params: Params, body: B) => Answer,
+  handle: (c: RequestContext, params: Params, body: B) => Answer,
   more: Omit<Endpoint, 'handle' | 'body'> = {},
 ): Endpoint => ({ ...more, body, handle })
 

@@ -13,7 +13,7 @@ const list = '/edge/management/v1/services'
 const rows = (...pages: string[]) => gateway.fakes.rows.set('policy services', pages)
 
 test('no cache may keep a page that holds a token', async () => {
-  const cacheControl = async () => (await gateway.ask(list, { token: ADMIN })).headers['cache-control']
+  const cacheControl = async () => (await gateway.request(list, { token: ADMIN })).headers['cache-control']
   rows('[{"name":"a token"}]')
   expect(await cacheControl()).toBeUndefined()
   rows('[{"token":"x"}]')
@@ -22,7 +22,7 @@ test('no cache may keep a page that holds a token', async () => {
 
 test('a page is the rows of their owner, with its paging', async () => {
   rows('[{"id":"a","n":9223372036854775807}]')
-  const { text, json } = await gateway.ask(`${list}?limit=3`, { token: ADMIN })
+  const { text, json } = await gateway.request(`${list}?limit=3`, { token: ADMIN })
   expect(text).toContain('"data":[{"id":"a","n":9223372036854775807}]') // bytes as they came
   expect(json.meta).toMatchObject({ pagination: { limit: 3, offset: 0, totalCount: 7 } })
   expect(json.meta).toHaveProperty('filterableFields')
@@ -30,7 +30,7 @@ test('a page is the rows of their owner, with its paging', async () => {
 
 test('"all" is fetched page after page behind the last row, each with a deadline of its own', async () => {
   rows('[{"id":"a"},{"id":"b"}]', '[]', '[{"id":"c"}]')
-  const { text, json } = await gateway.ask(`${list}?limit=-1`, { token: ADMIN })
+  const { text, json } = await gateway.request(`${list}?limit=-1`, { token: ADMIN })
   expect(json.data).toEqual([{ id: 'a' }, { id: 'b' }, { id: 'c' }])
   expect(text).toContain('"limit":9223372036854775807,"offset":0,"totalCount":7')
   const after = gateway.fakes.calls
@@ -42,7 +42,7 @@ test('"all" is fetched page after page behind the last row, each with a deadline
 
 test('pages travel compressed when that is offered', async () => {
   rows('[{"id":"a"}]', '[{"id":"b"}]')
-  const { body, headers } = await gateway.ask(`${list}?limit=-1`, {
+  const { body, headers } = await gateway.request(`${list}?limit=-1`, {
     token: ADMIN,
     headers: { 'accept-encoding': 'gzip' },
   })
@@ -64,19 +64,21 @@ test('a list that breaks off cannot be taken for whole', async () => {
       contentKey: '',
     }
   })
-  await expect(gateway.ask(`${list}?limit=-1`, { token: ADMIN })).rejects.toThrow()
+  await expect(gateway.request(`${list}?limit=-1`, { token: ADMIN })).rejects.toThrow()
   gateway.fakes.instead.delete('policy.entities.list')
 })
 
 test('only longer answers are compressed, and only when that is offered', async () => {
   const offered = { 'accept-encoding': 'gzip, deflate, br' }
   rows(`[{"id":"${'a'.repeat(2000)}"}]`)
-  const long = await gateway.ask(list, { token: ADMIN, headers: offered })
+  const long = await gateway.request(list, { token: ADMIN, headers: offered })
   expect(long.headers).toMatchObject({ 'content-encoding': 'gzip', 'content-type': 'application/json' })
   expect(gunzipSync(long.body).toString()).toContain('aaaa')
-  expect((await gateway.ask(list, { token: ADMIN })).headers['content-encoding']).toBeUndefined()
-  expect((await gateway.ask('/version', { headers: offered })).headers['content-encoding']).toBeUndefined()
-  const refused = await gateway.ask(list, { token: ADMIN, headers: { 'accept-encoding': 'gzip;q=0' } })
+  expect((await gateway.request(list, { token: ADMIN })).headers['content-encoding']).toBeUndefined()
+  expect(
+    (await gateway.request('/version', { headers: offered })).headers['content-encoding'],
+  ).toBeUndefined()
+  const refused = await gateway.request(list, { token: ADMIN, headers: { 'accept-encoding': 'gzip;q=0' } })
   expect(refused.headers['content-encoding']).toBeUndefined()
 })
 
@@ -87,7 +89,7 @@ test('a linked list asks who knows the link, then the owner of the rows', async 
     symbol: '',
     value: '',
   }))
-  await gateway.ask(`${list}/s1/identities?policyType=dial`, { token: ADMIN })
+  await gateway.request(`${list}/s1/identities?policyType=dial`, { token: ADMIN })
   gateway.fakes.instead.delete('policy.entities.select')
   expect(gateway.fakes.calls.at(-2)).toMatchObject({
     method: 'policy.entities.select',

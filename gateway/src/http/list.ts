@@ -1,7 +1,7 @@
 import { type Entity, symbolsOf } from '@overlay/model'
 import type { Context, ListRequest, ListResponse, Perspective, Selection } from '@overlay/rpc'
 import { around, forbidStoring, send, streamPacked } from './answer.js'
-import type { Ask } from './request-context.js'
+import type { RequestContext } from './request-context.js'
 
 /** wire: these lists, and no other answers, say the charset. */
 const WITH_CHARSET = new Set(['api-sessions', 'posture-checks', 'posture-check-types'])
@@ -11,12 +11,12 @@ export const listTypeOf = ({ kind }: Entity): string =>
 
 /** What the client asked for, for the owner of the rows to parse. */
 export function listRequest(
-  ask: Ask,
+  c: RequestContext,
   kind: string,
   within?: Selection,
   perspective?: Perspective,
 ): ListRequest {
-  const query = ask.query()
+  const query = c.query()
   const text = (name: string): string => query.get(name) ?? ''
   return {
     kind,
@@ -38,18 +38,18 @@ export type List = (request: ListRequest, context: Context) => Promise<ListRespo
 
 /** One page, or all rows page after page. Nothing is parsed: rows are joined as text. */
 export async function list(
-  ask: Ask,
+  c: RequestContext,
   entity: Entity,
   request: ListRequest,
   fetch: List,
   kept?: (page: ListResponse, body: Buffer) => void,
 ): Promise<Response> {
-  const first = await fetch(request, ask.context())
+  const first = await fetch(request, c.context())
   const end = `],"meta":${metaOf(filterable(entity), first)}}`
-  if (first.next.length > 0) return allPages(ask, listTypeOf(entity), end, first, request, fetch)
+  if (first.next.length > 0) return allPages(c, listTypeOf(entity), end, first, request, fetch)
   const body = around('{"data":', first.rows, end.slice(1))
   kept?.(first, body)
-  return send(ask, 200, body, listTypeOf(entity))
+  return send(c, 200, body, listTypeOf(entity))
 }
 
 const known = new WeakMap<Entity, string>()
@@ -68,7 +68,7 @@ export const metaOf = (fields: string, { limit, offset, total }: Omit<ListRespon
   `{"filterableFields":${fields},"pagination":{"limit":${limit},"offset":${offset},"totalCount":${total}}}`
 
 function allPages(
-  ask: Ask,
+  c: RequestContext,
   type: string,
   end: string,
   first: ListResponse,
@@ -88,11 +88,11 @@ function allPages(
       if (page.next.length === 0) break
       page = await fetch(
         { ...request, query: request.query && { ...request.query, after: page.next } },
-        ask.fresh(),
+        c.fresh(),
       )
     }
     yield Buffer.from(end)
   }
-  forbidStoring(ask) // what the pages hold is not known yet
-  return streamPacked(ask, type, parts)
+  forbidStoring(c) // what the pages hold is not known yet
+  return streamPacked(c, type, parts)
 }

@@ -11,8 +11,8 @@ afterAll(() => gateway[Symbol.asyncDispose]())
 
 const M = '/edge/management/v1'
 const C = '/edge/client/v1'
-const outcome = async (...args: Parameters<TestGateway['ask']>) => {
-  const { status, json } = await gateway.ask(...args)
+const outcome = async (...args: Parameters<TestGateway['request']>) => {
+  const { status, json } = await gateway.request(...args)
   return [status, json.error?.code, json.error?.cause?.field ?? json.error?.cause?.message]
 }
 
@@ -275,13 +275,13 @@ test.each([
 })
 
 test('HEAD is not allowed', async () => {
-  const { status, body } = await gateway.ask(`${M}/services`, { method: 'HEAD', token: ADMIN })
+  const { status, body } = await gateway.request(`${M}/services`, { method: 'HEAD', token: ADMIN })
   expect([status, body.length]).toEqual([405, 0])
 })
 
 test('every answer names the server and the process', async () => {
   for (const path of [`${M}/version`, '/no-such-thing', `${M}/services`]) {
-    const { headers } = await gateway.ask(path)
+    const { headers } = await gateway.request(path)
     expect(headers).toMatchObject({ server: 'ziti-controller/v1.1.13', 'ziti-instance-id': 'cinstance' })
   }
 })
@@ -289,7 +289,7 @@ test('every answer names the server and the process', async () => {
 test('an answer to a valid session says when it ends, an error too, and where none is needed', async () => {
   const paths = ['services?limit=1', 'services/nothing', 'version', 'specs', 'no-such-thing']
   for (const path of paths.map((path) => `${M}/${path}`)) {
-    const { headers } = await gateway.ask(path, { token: ADMIN })
+    const { headers } = await gateway.request(path, { token: ADMIN })
     expect(headers['expiration-seconds']).toBe('1800')
     expect(headers['expires-at']).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? \+0000 UTC$/)
   }
@@ -297,7 +297,7 @@ test('an answer to a valid session says when it ends, an error too, and where no
 
 test('who shows a session that is not known gets in where none is needed, and nobody is asked about it', async () => {
   const asked = gateway.fakes.called('identity.getApiSession')
-  const { status, headers } = await gateway.ask(`${M}/version`, {
+  const { status, headers } = await gateway.request(`${M}/version`, {
     token: '99999999-9999-4999-8999-999999999999',
   })
   expect([status, headers['expires-at']]).toEqual([200, undefined])
@@ -305,13 +305,13 @@ test('who shows a session that is not known gets in where none is needed, and no
 })
 
 test('an answer without a session does not', async () => {
-  const { headers } = await gateway.ask(`${M}/services`)
+  const { headers } = await gateway.request(`${M}/services`)
   expect(headers['expires-at']).toBeUndefined()
   expect(headers['www-authenticate']).toBeUndefined()
 })
 
 test('content types are exact and lengths are told', async () => {
-  const { headers } = await gateway.ask(`${M}/services`, { token: ADMIN })
+  const { headers } = await gateway.request(`${M}/services`, { token: ADMIN })
   expect(headers['content-type']).toBe('application/json')
   expect(headers['content-length']).toBeDefined()
 })
@@ -320,32 +320,32 @@ test('what fails in a way that nobody expected says nothing, and is logged', asy
   gateway.fakes.instead.set('policy.entities.get', async () => {
     throw new TypeError('secret detail')
   })
-  const { status, text, json } = await gateway.ask(`${M}/services/x`, { token: ADMIN })
+  const { status, text, json } = await gateway.request(`${M}/services/x`, { token: ADMIN })
   gateway.fakes.instead.delete('policy.entities.get')
   expect([status, json.error?.code]).toEqual([500, 'UNHANDLED'])
   expect(text).not.toContain('secret')
-  expect(gateway.seen.at(-1)?.ask.broken).toBeInstanceOf(TypeError)
+  expect(gateway.seen.at(-1)?.c.broken).toBeInstanceOf(TypeError)
 })
 
 test('a call to a service carries the address of the client', async () => {
-  await gateway.ask(`${M}/services`, { token: ADMIN })
+  await gateway.request(`${M}/services`, { token: ADMIN })
   const call = gateway.fakes.calls.findLast(({ method }) => method === 'policy.entities.list')
   expect(call?.context.sourceAddress).toBe('127.0.0.1')
 })
 
 test('one line is told of each request, with operation and refusal', async () => {
-  await gateway.ask(`${M}/services/x?limit=1`, { token: ALICE })
+  await gateway.request(`${M}/services/x?limit=1`, { token: ALICE })
   expect(gateway.seen.at(-1)).toMatchObject({
     operation: 'GET /services/{id}',
     status: 401,
     aborted: false,
-    ask: { refusal: 'UNAUTHORIZED', session: { id: 's-2222' } },
+    c: { refusal: 'UNAUTHORIZED', session: { id: 's-2222' } },
   })
 })
 
 test('the trace of the client goes on', async () => {
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
-  await gateway.ask(`${M}/services`, { token: ADMIN, headers: { traceparent } })
+  await gateway.request(`${M}/services`, { token: ADMIN, headers: { traceparent } })
   const call = gateway.fakes.calls.findLast(({ method }) => method === 'policy.entities.list')
   expect(call?.context).toMatchObject({ traceparent, caller: { identityId: 'i-1111', isAdmin: true } })
 })
@@ -354,7 +354,7 @@ test.each(['RATE_LIMITED', 'UNAVAILABLE', 'TIMEOUT'] as const)('%s says when to 
   gateway.fakes.instead.set('policy.entities.get', async () => {
     throw new Fault(code)
   })
-  const { headers } = await gateway.ask(`${M}/services/x`, { token: ADMIN })
+  const { headers } = await gateway.request(`${M}/services/x`, { token: ADMIN })
   gateway.fakes.instead.delete('policy.entities.get')
   expect(headers['retry-after']).toBe('1')
 })
@@ -371,7 +371,7 @@ test.each([
   const released = new Promise<void>((resolve) => (release = resolve))
   hasty.fakes.instead.set('policy.entities.create', () => released.then(end))
   const body = { name: 'a', encryptionRequired: true }
-  const { status, headers } = await hasty.ask(`${M}/services`, { method: 'POST', token: ADMIN, body })
+  const { status, headers } = await hasty.request(`${M}/services`, { method: 'POST', token: ADMIN, body })
   expect([status, headers['retry-after']]).toEqual([503, '1'])
   release()
   await new Promise(setImmediate)

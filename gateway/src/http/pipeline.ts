@@ -13,13 +13,13 @@ import { asEndpoint, type Endpoint, type Handler } from './endpoint.js'
 import { checkAccept, checkContentType } from './negotiate.js'
 import { type Api, apiOf, pathOf, rootOf } from './paths.js'
 import { checkQuery } from './query.js'
-import { type Ask, openAsk, type Params } from './request-context.js'
+import { openRequestContext, type Params, type RequestContext } from './request-context.js'
 
 export type Env = { Bindings: HttpBindings }
 
 /** One answered request, for log and metrics. */
-export interface Seen {
-  readonly ask: Ask
+export interface AccessRecord {
+  readonly c: RequestContext
   /** As the table names it; empty when nothing is there. */
   readonly operation: string
   readonly status: number
@@ -35,7 +35,7 @@ export interface Frame {
   readonly body: BodyLimits
   /** Where no session is needed. */
   readonly openBody: BodyLimits
-  seen(request: Seen): void
+  seen(request: AccessRecord): void
   /** No more requests on this connection: the process is about to end. */
   closing(): boolean
 }
@@ -70,14 +70,14 @@ export function mount(frame: Frame, apis: readonly MountedApi[]): Hono<Env> {
   })
   for (const api of apis)
     for (const [path, route] of routesOf(api))
-      app.all(path.replace(/\{(\w+)\}/g, ':$1'), (c) => serve(frame, route, c))
-  app.notFound((c) => {
-    const { incoming, outgoing } = c.env
+      app.all(path.replace(/\{(\w+)\}/g, ':$1'), (hono) => serve(frame, route, hono))
+  app.notFound((hono) => {
+    const { incoming, outgoing } = hono.env
     const path = pathOf(incoming.url ?? '/')
-    const ask = begin(frame, { api: apiOf(path), operation: '', path }, c)
+    const c = begin(frame, { api: apiOf(path), operation: '', path }, hono)
     allowOrigin(incoming, outgoing)
-    sayKnownExpiry(frame, ask)
-    return failure(ask, unknownPath(path))
+    sayKnownExpiry(frame, c)
+    return failure(c, unknownPath(path))
   })
   return app
 }
@@ -119,100 +119,107 @@ function begin(
   frame: Frame,
   { api, operation, path }: { readonly api: Api; readonly operation: string; readonly path: string },
   { env: { incoming, outgoing } }: HttpContext<Env>,
-): Ask {
+): RequestContext {
   const startedMs = performance.now()
-  const ask = openAsk(api, path, incoming as never, outgoing as never, frame.own.positions, frame.requestMs)
+  const c = openRequestContext(
+    api,
+    path,
+    incoming as never,
+    outgoing as never,
+    frame.own.positions,
+    frame.requestMs,
+  )
   brand(frame, outgoing)
   outgoing.once('close', () => {
     const aborted = !outgoing.writableFinished
-    if (aborted) ask.giveUp(new Error('the client went away'))
+    if (aborted) c.giveUp(new Error('the client went away'))
     const seconds = (performance.now() - startedMs) / 1000
-    frame.seen({ ask, operation, status: outgoing.statusCode, seconds, aborted })
+    frame.seen({ c, operation, status: outgoing.statusCode, seconds, aborted })
   })
-  return ask
+  return c
 }
 
 /** The order of checks is wire contract: path, method, session, content type, accept, query and body, permission. */
-function serve(frame: Frame, route: Route, c: HttpContext<Env>): Response | Promise<Response> {
-  const { incoming, outgoing } = c.env
+function serve(frame: Frame, route: Route, hono: HttpContext<Env>): Response | Promise<Response> {
+  const { incoming, outgoing } = hono.env
   const { method = '' } = incoming
   const mounted = route.methods[method]
-  const ask = begin(frame, { api: route.api, operation: mounted?.operation ?? '', path: c.req.path }, c)
+  const c = begin(frame, { api: route.api, operation: mounted?.operation ?? '', path: hono.req.path }, hono)
   allowOrigin(incoming as never, outgoing as never)
   try {
-    if (!mounted || mounted.access === 'none') sayKnownExpiry(frame, ask)
+    if (!mounted || mounted.access === 'none') sayKnownExpiry(frame, c)
     // no stored id can hold one
-    if (route.hasParams && ask.path.includes('%00')) throw unknownPath(ask.path)
+    if (route.hasParams && c.path.includes('%00')) throw unknownPath(c.path)
     if (!mounted)
       throw new Fault('METHOD_NOT_ALLOWED', `method ${method} is not allowed, but [${route.allowed}] are`)
-    const params = route.hasParams ? (c.req.param() as Params) : noParams
-    if (mounted.access === 'none') return settle(frame, ask, admitted(frame, ask, mounted, params))
-    const session = sessionOf(frame, ask)
+    const params = route.hasParams ? (hono.req.param() as Params) : noParams
+    if (mounted.access === 'none') return settle(frame, c, admitted(frame, c, mounted, params))
+    const session = sessionOf(frame, c)
     if (session instanceof Promise)
       return settle(
         frame,
-        ask,
-        session.then((found) => proceed(frame, ask, mounted, params, found)),
+        c,
+        session.then((found) => proceed(frame, c, mounted, params, found)),
       )
-    return settle(frame, ask, proceed(frame, ask, mounted, params, session))
+    return settle(frame, c, proceed(frame, c, mounted, params, session))
   } catch (err) {
-    return refused(ask, err)
+    return refused(c, err)
   }
 }
 
-function tokenOf({ incoming }: Ask): string {
+function tokenOf({ incoming }: RequestContext): string {
   const token = incoming.headers['zt-session']
   return typeof token === 'string' ? token : ''
 }
 
-function sessionOf({ sessions }: Frame, ask: Ask): Session | Promise<Session> {
-  const token = tokenOf(ask)
+function sessionOf({ sessions }: Frame, c: RequestContext): Session | Promise<Session> {
+  const token = tokenOf(c)
   if (token !== '') return sessions.find(token)
   throw new Fault('UNAUTHORIZED', 'unauthenticated for invalid credentials')
 }
 
 function proceed(
   frame: Frame,
-  ask: Ask,
+  c: RequestContext,
   mounted: Mounted,
   params: Params,
   session: Session,
 ): Response | Promise<Response> {
-  ask.session = session
-  sayExpiry(ask, session)
-  return admitted(frame, ask, mounted, params)
+  c.session = session
+  sayExpiry(c, session)
+  return admitted(frame, c, mounted, params)
 }
 
 /** Where no session is needed nobody is asked about it: only one that is remembered is told of. */
-function sayKnownExpiry({ sessions }: Frame, ask: Ask): void {
-  const token = tokenOf(ask)
+function sayKnownExpiry({ sessions }: Frame, c: RequestContext): void {
+  const token = tokenOf(c)
   const session = token === '' ? undefined : sessions.known(token)
-  if (session) sayExpiry(ask, session)
+  if (session) sayExpiry(c, session)
 }
 
 /** wire: on every answer to a valid session. */
-export function sayExpiry({ outgoing }: Ask, session: Session): void {
+export function sayExpiry({ outgoing }: RequestContext, session: Session): void {
   outgoing.setHeader('expiration-seconds', session.timeoutSeconds)
   outgoing.setHeader('expires-at', expiryText(session))
 }
 
 function admitted(
   frame: Frame,
-  ask: Ask,
+  c: RequestContext,
   { endpoint, access }: Mounted,
   params: Params,
 ): Response | Promise<Response> {
   const { body, query = [], produces, handle } = endpoint
-  checkContentType(ask.incoming, body?.consumes)
-  if (!produces) checkAccept(ask.incoming)
-  checkQuery(ask, query)
+  checkContentType(c.incoming, body?.consumes)
+  if (!produces) checkAccept(c.incoming)
+  checkQuery(c, query)
   if (!body) {
-    permit(access, ask.session)
-    return handle(ask, params, undefined as never)
+    permit(access, c.session)
+    return handle(c, params, undefined as never)
   }
-  return bodyOf(ask, body, access === 'none' ? frame.openBody : frame.body).then((value) => {
-    permit(access, ask.session)
-    return handle(ask, params, value as never)
+  return bodyOf(c, body, access === 'none' ? frame.openBody : frame.body).then((value) => {
+    permit(access, c.session)
+    return handle(c, params, value as never)
   })
 }
 
@@ -228,7 +235,7 @@ function permit(access: Access, session: Session | undefined): void {
 /** Waits for the answer no longer than a request may take. */
 function settle(
   { requestMs }: Frame,
-  ask: Ask,
+  c: RequestContext,
   answer: Response | Promise<Response>,
 ): Response | Promise<Response> {
   if (!(answer instanceof Promise)) return answer
@@ -237,8 +244,8 @@ function settle(
     const timer = setTimeout(() => {
       isLate = true
       const late = new Fault('TIMEOUT')
-      ask.giveUp(late)
-      if (!ask.outgoing.headersSent) resolve(refused(ask, late))
+      c.giveUp(late)
+      if (!c.outgoing.headersSent) resolve(refused(c, late))
     }, requestMs)
     answer.then(
       (response) => {
@@ -247,14 +254,14 @@ function settle(
       },
       (err: unknown) => {
         clearTimeout(timer)
-        if (!isLate) resolve(refused(ask, err)) // else the refusal may be sent: nothing can be set on it any more
+        if (!isLate) resolve(refused(c, err)) // else the refusal may be sent: nothing can be set on it any more
       },
     )
   })
 }
 
-function refused(ask: Ask, err: unknown): Response {
+function refused(c: RequestContext, err: unknown): Response {
   const fault = asFault(err)
-  if (!(err instanceof Fault)) ask.broken = err
-  return failure(ask, fault)
+  if (!(err instanceof Fault)) c.broken = err
+  return failure(c, fault)
 }

@@ -1,5 +1,5 @@
 import { Fault, invalid } from '@overlay/rpc'
-import type { Ask } from './request-context.js'
+import type { RequestContext } from './request-context.js'
 
 /** One query parameter that an operation knows. Others are ignored. */
 export interface Parameter {
@@ -30,10 +30,10 @@ export const byRole: readonly Parameter[] = [
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** wire: a parameter that is there but empty counts as absent. */
-export function checkQuery(ask: Ask, parameters: readonly Parameter[]): void {
-  refuseNul(ask)
+export function checkQuery(c: RequestContext, parameters: readonly Parameter[]): void {
+  refuseNul(c)
   if (parameters.length === 0) return
-  const query = ask.query()
+  const query = c.query()
   for (const { name, type, required, oneOf, format } of parameters) {
     const value = query.get(name)
     if (!value) {
@@ -54,6 +54,6 @@ const isInt64 = (text: string): boolean =>
   BigInt.asIntN(64, BigInt(text.replace('+', ''))) === BigInt(text.replace('+', ''))
 
 /** No stored text can hold one. */
-function refuseNul({ incoming: { url = '' } }: Ask): void {
+function refuseNul({ incoming: { url = '' } }: RequestContext): void {
   if (url.includes('%00')) throw new Fault('COULD_NOT_VALIDATE', 'the query must not contain NUL characters')
 }

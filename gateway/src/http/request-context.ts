@@ -9,7 +9,7 @@ import type { Api } from './paths.js'
 export type Params = Readonly<Record<'id' | 'serviceId', string>>
 
 /** One request under way, as far as the frame has come with it. What costs is made when somebody asks for it. */
-export interface Ask {
+export interface RequestContext {
   readonly api: Api
   readonly path: string
   readonly incoming: IncomingMessage
@@ -35,14 +35,14 @@ export interface Ask {
 
 const nobody: Caller = { identityId: '', apiSessionId: '', isAdmin: false, configTypes: [] }
 
-export function openAsk(
+export function openRequestContext(
   api: Api,
   path: string,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   positions: () => Positions,
   limitMs: number,
-): Ask {
+): RequestContext {
   const startedMs = Date.now()
   let search: URLSearchParams | undefined
   let abort: AbortController | undefined
@@ -55,16 +55,16 @@ export function openAsk(
     if (gone !== undefined) abort.abort(gone)
     traceparent ??= traceparentOf(firstOf(incoming.headers.traceparent))
     return {
-      requestId: ask.requestId,
+      requestId: c.requestId,
       traceparent,
       caller,
-      sourceAddress: ask.sourceAddress,
+      sourceAddress: c.sourceAddress,
       deadline: new Date(beginMs + limitMs),
       signal: abort.signal,
       positions: positions(),
     }
   }
-  const ask: Ask = {
+  const c: RequestContext = {
     api,
     path,
     incoming,
@@ -83,17 +83,17 @@ export function openAsk(
       return search
     },
     context() {
-      context ??= from(ask.session?.caller ?? nobody, startedMs)
+      context ??= from(c.session?.caller ?? nobody, startedMs)
       return context
     },
-    fresh: () => from(ask.session?.caller ?? nobody, Date.now()),
+    fresh: () => from(c.session?.caller ?? nobody, Date.now()),
     giveUp(reason) {
       gone ??= reason
       abort?.abort(reason)
     },
     traceparent: () => traceparent,
   }
-  return ask
+  return c
 }
 
 const firstOf = (header: string | readonly string[] | undefined): string | undefined =>

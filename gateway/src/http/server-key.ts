@@ -17,7 +17,7 @@ const RENEW_MS = 60_000
 export async function serverKey(pki: Pki, log: Log): Promise<ServerKey> {
   for (let told = false; ; told = true) {
     try {
-      return await ask(pki)
+      return await c(pki)
     } catch (err) {
       if (!(err instanceof Fault)) throw err
       if (!told) log.warn({ err }, 'no server certificate yet, waiting for pki')
@@ -31,7 +31,7 @@ export function renewed(pki: Pki, log: Log, first: ServerKey, renew: (key: Serve
   let current = first
   const look = async (): Promise<void> => {
     try {
-      const key = await ask(pki)
+      const key = await c(pki)
       if (key.chainPem === current.chainPem) return
       renew(key)
       current = key
@@ -44,5 +44,5 @@ export function renewed(pki: Pki, log: Log, first: ServerKey, renew: (key: Serve
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
-const ask = (pki: Pki): Promise<ServerKey> =>
+const c = (pki: Pki): Promise<ServerKey> =>
   pki.getServerCertificate({}, ownContext(AbortSignal.timeout(LIMIT_MS)))

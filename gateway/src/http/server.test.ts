@@ -92,7 +92,7 @@ test('running requests are finished at the end, and their connections closed', a
       return { json: Buffer.from('{}') }
     })
   })
-  const running = other.ask('/edge/management/v1/services/x', { token: ADMIN })
+  const running = other.request('/edge/management/v1/services/x', { token: ADMIN })
   await reached
   const ended = other[Symbol.asyncDispose]()
   await expect(open({}, other.port)).rejects.toThrow()
@@ -109,7 +109,7 @@ test('a request that does not end is cut off when its time is over', async () =>
       return new Promise(() => undefined)
     })
   })
-  const running = other.ask('/edge/management/v1/services/x', { token: ADMIN })
+  const running = other.request('/edge/management/v1/services/x', { token: ADMIN })
   const cut = expect(running).rejects.toThrow()
   await reached
   await other[Symbol.asyncDispose]()

@@ -38,7 +38,7 @@ beforeAll(async () => {
 afterAll(() => gateway[Symbol.asyncDispose]())
 
 const specOf = (api: string, version: string) =>
-  gateway.ask(`/edge/${api}/v1/specs/edge-${api}/spec?version=${version}`, {
+  gateway.request(`/edge/${api}/v1/specs/edge-${api}/spec?version=${version}`, {
     headers: { accept: 'application/json' },
   })
 

@@ -4,7 +4,7 @@ import { BlockList } from 'node:net'
 import { apisOf } from '../api/handlers.js'
 import { openCaches } from '../cache/caches.js'
 import { ownWrites } from '../cache/own-writes.js'
-import { mount, type Seen } from '../http/pipeline.js'
+import { type AccessRecord, mount } from '../http/pipeline.js'
 import { type Listening, listen, type ServerLimits } from '../http/server.js'
 import { makeCertificate } from './certificates.js'
 import { type Fakes, fakes } from './fakes.js'
@@ -35,9 +35,9 @@ export interface Sent {
 export interface TestGateway extends AsyncDisposable {
   readonly fakes: Fakes
   readonly port: number
-  readonly seen: Seen[]
+  readonly seen: AccessRecord[]
   renew: Listening['renew']
-  ask(path: string, sent?: Sent): Promise<Answer>
+  request(path: string, sent?: Sent): Promise<Answer>
 }
 
 const usual = {
@@ -59,7 +59,7 @@ export async function startGateway(
   const fake = fakes()
   const own = ownWrites()
   const caches = openCaches(fake.services, own, { warn: () => undefined })
-  const seen: Seen[] = []
+  const seen: AccessRecord[] = []
   let closing = false
   const app = mount(
     {
@@ -93,7 +93,7 @@ export async function startGateway(
     port,
     seen,
     renew: listening.renew,
-    ask: (path, sent) => ask(port, path, sent),
+    request: (path, sent) => requestAt(port, path, sent),
     async [Symbol.asyncDispose]() {
       closing = true
       await listening[Symbol.asyncDispose]()
@@ -102,7 +102,7 @@ export async function startGateway(
   }
 }
 
-function ask(port: number, path: string, sent: Sent = {}): Promise<Answer> {
+function requestAt(port: number, path: string, sent: Sent = {}): Promise<Answer> {
   const { method = 'GET', token, headers = {}, body, text, tls } = sent
   const content = text ?? (body === undefined ? undefined : JSON.stringify(body))
   const all = {

@@ -1,7 +1,7 @@
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { isHeld, openHeld } from '../src/postgres/advisory-lock.js'
+import { isLocked, openAdvisoryLock } from '../src/postgres/advisory-lock.js'
 import { type Database, openDatabase } from '../src/postgres/database.js'
 
 let database: TestDatabase
@@ -16,12 +16,12 @@ afterAll(async () => {
 })
 
 const heldNow = async (name: string): Promise<boolean | undefined> => {
-  const { rows } = await db.query<{ held: boolean }>(sql`select ${isHeld(sql`${name}::text`)} as held`)
+  const { rows } = await db.query<{ held: boolean }>(sql`select ${isLocked(sql`${name}::text`)} as held`)
   return rows[0]?.held
 }
 
-async function hold(name: string, beats?: Parameters<typeof openHeld>[3]) {
-  const held = await openHeld(database.urlOf('identity'), 'identity', name, beats)
+async function hold(name: string, beats?: Parameters<typeof openAdvisoryLock>[3]) {
+  const held = await openAdvisoryLock(database.urlOf('identity'), 'identity', name, beats)
   onTestFinished(() => held[Symbol.asyncDispose]())
   return held
 }

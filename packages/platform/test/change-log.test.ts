@@ -1,8 +1,8 @@
 import type { Changes, Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { creator } from '../src/change-log/batch-inserter.js'
-import { openHistory } from '../src/change-log/change-log.js'
+import { batchInserter } from '../src/change-log/batch-inserter.js'
+import { openChangeLog } from '../src/change-log/change-log.js'
 import { reap } from '../src/change-log/reaper.js'
 import type { Database } from '../src/postgres/database.js'
 import {
@@ -33,11 +33,11 @@ const plus = ({ timeline, number }: Position, count: number): Position => ({
 
 test('positions are dense, whoever writes, and whatever fails between', async () => {
   const replicas = [await streams.replica(), await streams.replica()]
-  const writer = async (history: (typeof replicas)[number], name: string) => {
+  const writer = async (changeLog: (typeof replicas)[number], name: string) => {
     const positions = []
     for (let turn = 0; turn < 10; turn++) {
-      positions.push(await write(history, told(`${name}${turn}`), told(`${name}${turn}b`)))
-      const failing = history.write(context(), async (tx) => {
+      positions.push(await write(changeLog, told(`${name}${turn}`), told(`${name}${turn}b`)))
+      const failing = changeLog.write(context(), async (tx) => {
         await tx.query(sql`select pg_sleep(0)`)
         return { result: 0, changes: [told('x', { id: '\u0000' })] } // not for jsonb: the append itself fails
       })
@@ -47,7 +47,7 @@ test('positions are dense, whoever writes, and whatever fails between', async ()
   }
   const { number: before = 0 } = (await replicas[0]?.head()) ?? {}
   const positions = await Promise.all(
-    numbersTo(8).flatMap((n) => replicas.map((history, at) => writer(history, `${at}-${n}-`))),
+    numbersTo(8).flatMap((n) => replicas.map((changeLog, at) => writer(changeLog, `${at}-${n}-`))),
   )
   const numbers = positions.flat().map(({ number }) => number)
   expect(numbers.sort((a, b) => a - b)).toEqual(numbersTo(160).map((n) => before + 2 * n))
@@ -58,27 +58,27 @@ test('positions are dense, whoever writes, and whatever fails between', async ()
 })
 
 test('a failed write leaves no row, no audit, no change and no gap', async () => {
-  const history = await streams.replica()
-  const before = await history.head()
-  const failing = history.write({ ...context(), requestId: 'failing' }, async (tx) => {
+  const changeLog = await streams.replica()
+  const before = await changeLog.head()
+  const failing = changeLog.write({ ...context(), requestId: 'failing' }, async (tx) => {
     await tx.query(sql`insert into followed (schema) values ('left behind')`)
     throw new Error('second thoughts')
   })
   await expect(failing).rejects.toThrow('second thoughts')
-  expect(await write(history, told('a'))).toEqual(plus(before, 1))
+  expect(await write(changeLog, told('a'))).toEqual(plus(before, 1))
   expect(await countOf(streams.admin, sql`followed`)).toBe(0)
   expect(await countOf(streams.admin, sql`audit where request_id = 'failing'`)).toBe(0)
 })
 
 test('a write is audited whole; only what is followed becomes a change and takes a position', async () => {
-  const history = await streams.replica()
-  const { number: last } = await history.head()
-  const { position } = await history.write({ ...context(), requestId: 'r1' }, async () => ({
+  const changeLog = await streams.replica()
+  const { number: last } = await changeLog.head()
+  const { position } = await changeLog.write({ ...context(), requestId: 'r1' }, async () => ({
     result: undefined,
     changes: [
       { kind: 'secrets', id: 's', before: null, after: { a: 1 } },
-      { kind: 'identities', id: 'i', before: { b: 1 }, after: { b: 2 }, told: { b: 2, hidden: true } },
-      { kind: 'identities', id: 'j', before: { c: 1 }, after: null, told: null },
+      { kind: 'identities', id: 'i', before: { b: 1 }, after: { b: 2 }, payload: { b: 2, hidden: true } },
+      { kind: 'identities', id: 'j', before: { c: 1 }, after: null, payload: null },
     ],
   }))
   expect(position?.number).toBe(last + 2)
@@ -123,14 +123,14 @@ test.each([
 ])(
   'a row that fits no message because %s too long is refused, and with it the whole write',
   async (_, row) => {
-    const history = await streams.replica()
-    const before = await history.head()
-    const writing = history.write({ ...context(), requestId: 'too large' }, async (tx) => {
+    const changeLog = await streams.replica()
+    const before = await changeLog.head()
+    const writing = changeLog.write({ ...context(), requestId: 'too large' }, async (tx) => {
       await tx.query(sql`insert into followed (schema) values ('left behind')`)
       return { result: undefined, changes: [told('small'), told('big', row)] }
     })
     await expect(writing).rejects.toMatchObject(tooLarge)
-    expect(await history.head()).toEqual(before)
+    expect(await changeLog.head()).toEqual(before)
     expect(await countOf(streams.admin, sql`followed`)).toBe(0)
     expect(await countOf(streams.admin, sql`audit where request_id = 'too large'`)).toBe(0)
   },
@@ -145,13 +145,13 @@ test('a row as large as it may be arrives', async () => {
 })
 
 test('of rows that are made together only the one that fits no message is refused', async () => {
-  const history = await streams.replica()
+  const changeLog = await streams.replica()
   await streams.admin.query(
     sql`create table identity.thing (id text primary key, created_at timestamptz default now())`,
   )
   await streams.admin.query(sql`grant insert, select on identity.thing to public`)
-  const create = creator(
-    history,
+  const create = batchInserter(
+    changeLog,
     'identities',
     (list) => sql`insert into thing (id) select id from jsonb_to_recordset(${list}::jsonb) as made (id text)`,
   )
@@ -166,10 +166,10 @@ test('of rows that are made together only the one that fits no message is refuse
 })
 
 test('a write that nobody follows waits for no other writer', async () => {
-  const history = await streams.replica()
+  const changeLog = await streams.replica()
   await streams.admin.transaction(undefined, async (tx) => {
     await tx.query(sql`select from stream for update`)
-    const { position } = await history.write(context(), async () => ({
+    const { position } = await changeLog.write(context(), async () => ({
       result: undefined,
       changes: [{ kind: 'secrets', id: 's', before: null, after: {} }],
     }))
@@ -182,7 +182,7 @@ test.each(['with', 'without'])('watch tells every change once and in order, %s h
   const from = await one.head()
   if (hints === 'without') streams.bus.stop()
   const end = plus(from, 200)
-  const watching = [one, other].map((history) => collect(history.watch(from, stop().signal), end))
+  const watching = [one, other].map((changeLog) => collect(changeLog.watch(from, stop().signal), end))
   await Promise.all(
     numbersTo(100).map((n) => write(n % 2 ? one : other, told(`a${n}`), told(`b${n}`, n % 3 ? { n } : null))),
   )
@@ -194,37 +194,37 @@ test.each(['with', 'without'])('watch tells every change once and in order, %s h
 })
 
 test('who lets changes gather gets the first at once, and then many in one message', async () => {
-  const history = await streams.replica()
-  const from = await history.head()
-  const messages = history.watch(from, stop().signal, { gatherMs: 200 })[Symbol.asyncIterator]()
+  const changeLog = await streams.replica()
+  const from = await changeLog.head()
+  const messages = changeLog.watch(from, stop().signal, { gatherMs: 200 })[Symbol.asyncIterator]()
   const next = async () => (await messages.next()).value?.changes.length
   expect(await next()).toBe(0)
   const first = next()
-  await write(history, told('a'))
+  await write(changeLog, told('a'))
   expect(await first).toBe(1)
-  for (const n of numbersTo(20)) await write(history, told(`${n}`))
+  for (const n of numbersTo(20)) await write(changeLog, told(`${n}`))
   let [seen, count] = [0, 0]
   for (; seen < 20; count++) seen += await next()
   expect(count).toBeLessThan(20)
 })
 
 test('a watcher that reads slowly misses nothing and holds nobody up', async () => {
-  const history = await streams.replica()
-  const from = await history.head()
-  const slow = history.watch(from, stop().signal)[Symbol.asyncIterator]()
+  const changeLog = await streams.replica()
+  const from = await changeLog.head()
+  const slow = changeLog.watch(from, stop().signal)[Symbol.asyncIterator]()
   await slow.next()
   let last = from
   for (const block of numbersTo(6))
-    last = await write(history, ...numbersTo(700).map((n) => told(`${block}-${n}`)))
+    last = await write(changeLog, ...numbersTo(700).map((n) => told(`${block}-${n}`)))
   const seen = await collect({ [Symbol.asyncIterator]: () => slow }, last)
   expect(seen.map(({ number }) => number)).toEqual(numbersTo(4200).map((n) => from.number + n))
 })
 
 test('a watch without changes says each second how far it is', async () => {
-  const history = await streams.replica()
-  const position = await write(history, told('a'))
+  const changeLog = await streams.replica()
+  const position = await write(changeLog, told('a'))
   const abort = stop()
-  const messages = history.watch(position, abort.signal)[Symbol.asyncIterator]()
+  const messages = changeLog.watch(position, abort.signal)[Symbol.asyncIterator]()
   for (let turn = 0; turn < 2; turn++)
     expect((await messages.next()).value).toMatchObject({ upto: position, changes: [], more: false })
   abort.abort()
@@ -241,9 +241,9 @@ test('a sign of life follows a look at the database, also while the bus claims t
       return db.query(query, name)
     },
   }
-  await using history = await openHistory(counting, streams.bus, log)
+  await using changeLog = await openChangeLog(counting, streams.bus, log)
   const abort = stop()
-  const messages = history.watch(await history.head(), abort.signal)[Symbol.asyncIterator]()
+  const messages = changeLog.watch(await changeLog.head(), abort.signal)[Symbol.asyncIterator]()
   await messages.next()
   for (let turn = 0; turn < 2; turn++) {
     const before = looks
@@ -254,16 +254,16 @@ test('a sign of life follows a look at the database, also while the bus claims t
 })
 
 test('whoever wants some kinds gets their changes alone, and the positions of all', async () => {
-  const history = await streams.replica()
-  const from = await history.head()
+  const changeLog = await streams.replica()
+  const from = await changeLog.head()
   const kinds = ['wanted']
   const last = await writeAll(
-    history,
+    changeLog,
     numbersTo(1300).map((n) => ({ ...told(`${n}`), kind: n % 100 ? 'others' : 'wanted' })),
   )
   const seen: string[] = []
   const messages: Changes[] = []
-  for await (const message of history.watch(from, stop().signal, { kinds })) {
+  for await (const message of changeLog.watch(from, stop().signal, { kinds })) {
     messages.push(message)
     for (const { id } of message.changes) seen.push(id)
     if (message.upto?.number === last.number) break
@@ -272,14 +272,14 @@ test('whoever wants some kinds gets their changes alone, and the positions of al
   const begins = messages.map(({ after }) => after)
   const ends = messages.map(({ upto }) => upto)
   expect(begins).toEqual([from, ...ends.slice(0, -1)]) // without gaps
-  const { changes, upto, after } = await history.pull(plus(last, -150), { kinds })
+  const { changes, upto, after } = await changeLog.pull(plus(last, -150), { kinds })
   expect([changes.map(({ id }) => id), after, upto]).toEqual([['1200', '1300'], plus(last, -150), last])
 })
 
 test('a watch ends at once when it is aborted', async () => {
-  const history = await streams.replica()
+  const changeLog = await streams.replica()
   const abort = stop()
-  const messages = history.watch(await history.head(), abort.signal)[Symbol.asyncIterator]()
+  const messages = changeLog.watch(await changeLog.head(), abort.signal)[Symbol.asyncIterator]()
   await messages.next()
   const next = messages.next()
   abort.abort()
@@ -287,16 +287,18 @@ test('a watch ends at once when it is aborted', async () => {
 })
 
 test('a position of another timeline, ahead of the head, or no longer kept is out of range', async () => {
-  const history = await streams.replica()
-  const last = await write(history, ...numbersTo(10).map((n) => told(`${n}`)))
+  const changeLog = await streams.replica()
+  const last = await write(changeLog, ...numbersTo(10).map((n) => told(`${n}`)))
   const refused = (after: Position) =>
-    expect(collect(history.watch(after, stop().signal), last)).rejects.toMatchObject({ code: 'OUT_OF_RANGE' })
+    expect(collect(changeLog.watch(after, stop().signal), last)).rejects.toMatchObject({
+      code: 'OUT_OF_RANGE',
+    })
   await refused({ ...last, timeline: '00000000-0000-0000-0000-000000000000' })
   await refused(plus(last, 1))
   await streams.admin.query(
     sql`update change set at = now() - interval '25 hours' where number <= ${last.number - 6}`,
   )
-  expect(await reap(history.db, 24 * 3_600_000)).toBeGreaterThanOrEqual(4)
+  expect(await reap(changeLog.db, 24 * 3_600_000)).toBeGreaterThanOrEqual(4)
   const fresh = await streams.replica() // the other one still has them in memory
   await expect(collect(fresh.watch(plus(last, -7), stop().signal), last)).rejects.toMatchObject({
     code: 'OUT_OF_RANGE',
@@ -306,12 +308,12 @@ test('a position of another timeline, ahead of the head, or no longer kept is ou
 })
 
 test('what is kept stays dense, even when clocks went backwards', async () => {
-  const history = await streams.replica()
-  const { number } = await write(history, ...numbersTo(6).map((n) => told(`${n}`)))
+  const changeLog = await streams.replica()
+  const { number } = await write(changeLog, ...numbersTo(6).map((n) => told(`${n}`)))
   await streams.admin.query(sql`delete from change where number <= ${number - 6}`)
   await streams.admin.query(sql`
     update change set at = now() - interval '25 hours' where number not in (${number - 3}, ${number})`)
-  expect(await reap(history.db, 24 * 3_600_000)).toBe(2)
+  expect(await reap(changeLog.db, 24 * 3_600_000)).toBe(2)
 })
 
 test('the head is read after the call', async () => {
@@ -337,8 +339,8 @@ test('a failover begins a new timeline with the next write, and watchers of the 
   const [one, other] = [await streams.replica(), await streams.replica()]
   const before = await write(one, told('a'))
   const watching = Promise.allSettled(
-    [one, other].map((history) =>
-      collect(history.watch(before, stop().signal), { ...before, number: Number.POSITIVE_INFINITY }),
+    [one, other].map((changeLog) =>
+      collect(changeLog.watch(before, stop().signal), { ...before, number: Number.POSITIVE_INFINITY }),
     ),
   )
   await streams.admin.query(sql`update stream set wal = '00000000'`)
@@ -352,7 +354,9 @@ test('a failover begins a new timeline with the next write, and watchers of the 
 test('changes of statements that append by themselves are told too', async () => {
   const [one, other] = [await streams.replica(), await streams.replica()]
   const from = await one.head()
-  const watching = [one, other].map((history) => collect(history.watch(from, stop().signal), plus(from, 1)))
+  const watching = [one, other].map((changeLog) =>
+    collect(changeLog.watch(from, stop().signal), plus(from, 1)),
+  )
   const { rows } = await one.db.query<Position & { at: Date }>(sql`
     with head as materialized (select * from advance(1)),
          changed as (

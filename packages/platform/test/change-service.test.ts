@@ -1,7 +1,7 @@
 import { ChangeServiceService, connectPeers, host, remote, serve } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import type { History } from '../src/change-log/change-log.js'
+import type { ChangeLog } from '../src/change-log/change-log.js'
 import { changeService } from '../src/change-log/change-service.js'
 import { openProjection } from '../src/change-log/projection.js'
 import { remoteSource } from '../src/change-log/source.js'
@@ -20,11 +20,11 @@ const rows = [
   ...numbersTo(1201).map((n) => ({ id: `row ${n}`, json: { text: 'x'.repeat(2000) } })),
   { id: 'large', json: large },
 ]
-const serving = (history: History) =>
+const serving = (changeLog: ChangeLog) =>
   serve('127.0.0.1:0', { log, secret }, [
     host(
       ChangeServiceService,
-      changeService(history, {
+      changeService(changeLog, {
         async *identities(ids) {
           for (const row of rows) if (!ids || ids.includes(row.id)) yield row
         },
@@ -84,7 +84,7 @@ test('what is too large for one message arrives in several', async () => {
     one,
     ...rows.filter(({ id }) => id !== 'large').map(({ id, json }) => told(`changed ${id}`, json)),
   )
-  await net.projection.reach(position, soon())
+  await net.projection.waitFor(position, soon())
   expect(net.ids.size).toBe(2 * rows.length - 1)
 })
 
@@ -97,7 +97,7 @@ test('a row that fits no message arrives alone, and no other waits for it', asyn
     with head as materialized (select * from advance(1))
     insert into change (number, kind, entity_id, entity, at)
     select number, 'identities', 'large', jsonb_build_object('text', repeat('y', ${large.text.length})), at from head`)
-  await net.projection.reach(await write(other, told('next')), soon())
+  await net.projection.waitFor(await write(other, told('next')), soon())
   expect([net.lengths.get('large'), net.ids.has('next')]).toEqual([JSON.stringify(large).length, true])
 })
 
@@ -105,10 +105,10 @@ test('a replica of the owner that ends leaves its followers to the others', asyn
   await using net = await network()
   const [one, other] = net.histories
   await net.servers[0][Symbol.asyncDispose]()
-  await net.projection.reach(await write(one, told('a')), soon())
-  await until(() => net.projection.trusted())
+  await net.projection.waitFor(await write(one, told('a')), soon())
+  await until(() => net.projection.isFresh())
   await write(other, told('b'))
-  await net.projection.confirm(soon())
+  await net.projection.catchUp(soon())
   expect([net.ids.has('a'), net.ids.has('b')]).toEqual([true, true])
 })
 
@@ -116,7 +116,7 @@ test('an owner on a new timeline is loaded anew', async () => {
   await using net = await network()
   await streams.admin.query(sql`update stream set wal = '00000000'`)
   const position = await write(net.histories[0], told('after'))
-  await net.projection.reach(position, soon())
+  await net.projection.waitFor(position, soon())
   expect(net.projection.position()).toEqual(position)
 })
 
@@ -130,6 +130,6 @@ test('after its database was away, an owner goes on, and its followers with it',
     position ??= await write(net.histories[0], told('again')).catch(() => undefined)
     return position !== undefined
   })
-  if (position) await net.projection.reach(position, soon())
-  await until(() => net.ids.has('again') && net.projection.trusted())
+  if (position) await net.projection.waitFor(position, soon())
+  await until(() => net.ids.has('again') && net.projection.isFresh())
 })

@@ -1,24 +1,24 @@
 import { type Change, Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { History } from '../src/change-log/change-log.js'
-import { type Effects, type Following, follow, positionFollowed } from '../src/change-log/consumer.js'
+import type { ChangeLog } from '../src/change-log/change-log.js'
+import { type Consumer, consumedPosition, type Effects, startConsumer } from '../src/change-log/consumer.js'
 import { localSource, type Source } from '../src/change-log/source.js'
 import type { Tx } from '../src/postgres/database.js'
 import { countOf, log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
 
 let streams: Streams
-let history: History
+let changeLog: ChangeLog
 let source: Source
-let following: Following[] = []
+let following: Consumer[] = []
 beforeAll(async () => {
   streams = await openStreams()
   await streams.admin.query(sql`
     create table sessions.effect (id bigint generated always as identity, number bigint, entity_id text)`)
 })
 beforeEach(async () => {
-  history = await streams.replica()
-  source = localSource(history, { identities: rows })
+  changeLog = await streams.replica()
+  source = localSource(changeLog, { identities: rows })
 })
 afterEach(async () => {
   for (const one of following) await one[Symbol.asyncDispose]()
@@ -50,8 +50,8 @@ const note = async (tx: Tx, changes: readonly Change[]): Promise<void> => {
   for (const { number, id } of changes)
     await tx.query(sql`insert into effect (number, entity_id) values (${number}, ${id})`)
 }
-const start = async (effects: Effects): Promise<Following> => {
-  const one = follow(await streams.replica('sessions'), source, effects, log)
+const start = async (effects: Effects): Promise<Consumer> => {
+  const one = startConsumer(await streams.replica('sessions'), source, effects, log)
   following.push(one)
   return one
 }
@@ -65,16 +65,16 @@ const soon = () => AbortSignal.timeout(10_000)
 
 test('the first start loads all rows, then every change takes effect once and in order', async () => {
   const one = await start(noting())
-  await one.reach(await history.head(), soon())
+  await one.waitFor(await changeLog.head(), soon())
   expect(await noted()).toEqual([0])
-  const last = await write(history, told('a'), { ...told('b'), kind: 'others' }, told('c', null))
-  await one.reach(last, soon())
+  const last = await write(changeLog, told('a'), { ...told('b'), kind: 'others' }, told('c', null))
+  await one.waitFor(last, soon())
   expect(await noted()).toEqual([0, last.number - 2, last.number])
 })
 
 test('a load of any number of rows takes effect in pages, and nothing of it stays', async () => {
   const ids = numbersTo(1201).map((n) => `${n}`.padStart(5, '0'))
-  source = localSource(history, {
+  source = localSource(changeLog, {
     async *identities() {
       for (const id of ids) yield { id, json: { id } }
     },
@@ -91,7 +91,7 @@ test('a load of any number of rows takes effect in pages, and nothing of it stay
       return []
     },
   })
-  await one.reach(await history.head(), soon())
+  await one.waitFor(await changeLog.head(), soon())
   expect([await noted(), pages]).toEqual([ids.map(() => 0), [500, 500, 201]])
   expect(await countOf(streams.admin, sql`sessions.loaded_row`)).toBe(0)
 })
@@ -103,66 +103,66 @@ test('what a crash interrupts is repeated whole, and nothing else', async () => 
       if (crashes-- > 0) throw new Error('crash')
     }),
   )
-  const from = await history.head()
-  await one.reach(from, soon())
-  await Promise.all(numbersTo(20).map((n) => write(history, told(`${n}`))))
-  await one.reach({ ...from, number: from.number + 20 }, soon())
+  const from = await changeLog.head()
+  await one.waitFor(from, soon())
+  await Promise.all(numbersTo(20).map((n) => write(changeLog, told(`${n}`))))
+  await one.waitFor({ ...from, number: from.number + 20 }, soon())
   expect(await noted()).toEqual([0, ...numbersTo(from.number + 20, from.number + 1)])
 })
 
 test('several replicas share the work: each change takes effect once', async () => {
   const replicas = await Promise.all(numbersTo(3).map(() => start(noting())))
-  const from = await history.head()
-  for (const one of replicas) await one.reach(from, soon())
+  const from = await changeLog.head()
+  for (const one of replicas) await one.waitFor(from, soon())
   expect(await noted()).toEqual([0])
-  await Promise.all(numbersTo(50).map((n) => write(history, told(`${n}`))))
-  await Promise.all(replicas.map((one) => one.reach({ ...from, number: from.number + 50 }, soon())))
+  await Promise.all(numbersTo(50).map((n) => write(changeLog, told(`${n}`))))
+  await Promise.all(replicas.map((one) => one.waitFor({ ...from, number: from.number + 50 }, soon())))
   expect(await noted()).toEqual([0, ...numbersTo(from.number + 50, from.number + 1)])
 })
 
 test('a restart goes on where it was', async () => {
   const first = await start(noting())
-  await first.reach(await history.head(), soon())
+  await first.waitFor(await changeLog.head(), soon())
   await first[Symbol.asyncDispose]()
-  const last = await write(history, told('meanwhile'))
+  const last = await write(changeLog, told('meanwhile'))
   const second = await start(noting())
-  await second.reach(last, soon())
+  await second.waitFor(last, soon())
   expect(await noted()).toEqual([0, last.number])
 })
 
 test('a new timeline is loaded anew, by one replica', async () => {
   const replicas = await Promise.all(numbersTo(2).map(() => start(noting())))
-  for (const one of replicas) await one.reach(await history.head(), soon())
+  for (const one of replicas) await one.waitFor(await changeLog.head(), soon())
   await streams.admin.query(sql`update stream set wal = '00000000'`)
-  const last = await write(history, told('after'))
-  await Promise.all(replicas.map((one) => one.reach(last, soon())))
+  const last = await write(changeLog, told('after'))
+  await Promise.all(replicas.map((one) => one.waitFor(last, soon())))
   expect((await noted())[0]).toBe(0)
   const { rows } = await streams.admin.query(sql`select timeline from sessions.followed`)
   expect(rows).toEqual([{ timeline: last.timeline }])
   expect(await countOf(streams.admin, sql`sessions.effect where number = 0`)).toBe(1)
 })
 
-test('what the effects change is told by our own history', async () => {
+test('what the effects change is told by our own change log', async () => {
   const one = await start({
     ...noting(),
     apply: async (_tx, changes) => changes.map(({ id }) => ({ ...told(id), kind: 'sessions' })),
   })
   const ours = await streams.replica('sessions')
   const from = await ours.head()
-  await one.reach(await history.head(), soon())
-  await one.reach(await write(history, told('a')), soon())
+  await one.waitFor(await changeLog.head(), soon())
+  await one.waitFor(await write(changeLog, told('a')), soon())
   const { changes } = await ours.pull(from)
   expect(changes).toMatchObject([{ kind: 'sessions', id: 'a' }])
 })
 
 test('who holds the row for share is seen by the effects that come after', async () => {
   const one = await start(noting())
-  await one.reach(await history.head(), soon())
+  await one.waitFor(await changeLog.head(), soon())
   const db = streams.open('sessions')
   let reached: Promise<void> | undefined
   await db.transaction(undefined, async (tx) => {
     await tx.query(sql`select from followed where schema = 'identity' for share`)
-    reached = one.reach(await write(history, told('revoked')), soon())
+    reached = one.waitFor(await write(changeLog, told('revoked')), soon())
     await until(async () => (await countOf(streams.admin, sql`pg_locks where not granted`)) > 0)
     await note(tx, [{ kind: '', id: 'session', json: Buffer.alloc(0), atMs: 0, number: -1 }])
   })
@@ -172,28 +172,28 @@ test('who holds the row for share is seen by the effects that come after', async
 
 test('a change without effects takes no transaction, and the next one with effects is not missed', async () => {
   const effects: Effects = { ...noting(), concerns: ({ id }) => id !== 'nothing' }
-  const start = async (): Promise<Following> => {
-    const one = follow(await streams.replica('sessions'), source, effects, log, { leisureMs: 60_000 })
+  const start = async (): Promise<Consumer> => {
+    const one = startConsumer(await streams.replica('sessions'), source, effects, log, { leisureMs: 60_000 })
     following.push(one)
     return one
   }
   const one = await start()
-  const from = await history.head()
-  await one.reach(from, soon())
-  const passed = await write(history, told('nothing'))
-  await one.reach(passed, soon())
-  expect(await positionFollowed(streams.open('sessions'), 'identity')).toEqual(from)
-  const last = await write(history, told('something'))
-  await (await start()).reach(last, soon())
+  const from = await changeLog.head()
+  await one.waitFor(from, soon())
+  const passed = await write(changeLog, told('nothing'))
+  await one.waitFor(passed, soon())
+  expect(await consumedPosition(streams.open('sessions'), 'identity')).toEqual(from)
+  const last = await write(changeLog, told('something'))
+  await (await start()).waitFor(last, soon())
   expect(await noted()).toEqual([0, last.number])
-  expect(await positionFollowed(streams.open('sessions'), 'identity')).toEqual(last)
+  expect(await consumedPosition(streams.open('sessions'), 'identity')).toEqual(last)
 })
 
 test('waiting ends with its signal', async () => {
   const one = await start(noting())
-  const head = await history.head()
+  const head = await changeLog.head()
   const abort = new AbortController()
-  const waiting = one.reach({ ...head, number: head.number + 1000 }, abort.signal)
+  const waiting = one.waitFor({ ...head, number: head.number + 1000 }, abort.signal)
   abort.abort()
   await expect(waiting).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
@@ -206,11 +206,11 @@ test('a change that fails again and again while others pass is taken as its row 
       if (changes.some(isBad)) throw new Error('not understood')
     }),
   )
-  const from = await history.head()
-  await one.reach(from, soon())
+  const from = await changeLog.head()
+  await one.waitFor(from, soon())
   await streams.admin.query(sql`truncate sessions.effect`)
-  const last = await write(history, told('a'), told('bad', { bad: true }), told('b'))
-  await one.reach(last, soon())
+  const last = await write(changeLog, told('a'), told('bad', { bad: true }), told('b'))
+  await one.waitFor(last, soon())
   expect(await noted()).toEqual(numbersTo(last.number, from.number + 1))
 })
 
@@ -226,9 +226,9 @@ test('a row that cannot be had is unknown, and others take effect', async () => 
     },
     reload: async () => [],
   })
-  await one.reach(await history.head(), soon())
-  const last = await write(history, told('a'), told('bad'), told('b'))
-  await one.reach(last, soon())
+  await one.waitFor(await changeLog.head(), soon())
+  const last = await write(changeLog, told('a'), told('bad'), told('b'))
+  await one.waitFor(last, soon())
   expect([await noted(), unknown]).toEqual([[last.number - 2, last.number], ['bad']])
 })
 
@@ -240,10 +240,10 @@ test('while nothing passes, no change is passed over', async () => {
     }),
     reload: async () => [],
   })
-  const from = await history.head()
-  await one.reach(from, soon())
-  const last = await write(history, told('a'), told('b'))
-  await one.reach(last, soon())
+  const from = await changeLog.head()
+  await one.waitFor(from, soon())
+  const last = await write(changeLog, told('a'), told('b'))
+  await one.waitFor(last, soon())
   expect(await noted()).toEqual(numbersTo(last.number, from.number + 1))
 })
 
@@ -255,10 +255,10 @@ test('a change that fails because somebody else is away is not passed over, howe
     }),
     reload: async () => [],
   })
-  const from = await history.head()
-  await one.reach(from, soon())
-  await one.reach(await write(history, told('a')), soon())
-  const last = await write(history, told('bad', { bad: true }), told('b'))
-  await one.reach(last, soon())
+  const from = await changeLog.head()
+  await one.waitFor(from, soon())
+  await one.waitFor(await write(changeLog, told('a')), soon())
+  const last = await write(changeLog, told('bad', { bad: true }), told('b'))
+  await one.waitFor(last, soon())
   expect([failures, await noted()]).toEqual([7, numbersTo(last.number, from.number + 1)])
 })

@@ -2,8 +2,8 @@ import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Effects } from '../src/change-log/consumer.js'
-import { holdEntities, idsByKind, momentOf, notingDeletions } from '../src/change-log/deleted-entities.js'
-import { withLoaded } from '../src/change-log/loaded-rows.js'
+import { idsByKind, lockEntities, momentOf, recordingDeletions } from '../src/change-log/deleted-entities.js'
+import { withLoadedRows } from '../src/change-log/loaded-rows.js'
 import type { Database } from '../src/postgres/database.js'
 import { countOf, openStreams, type Streams, until } from './streams.js'
 
@@ -20,14 +20,14 @@ afterAll(async () => {
 
 const upto = { timeline: '00000000-0000-4000-8000-000000000000', number: 1 }
 const effects: Effects = { kinds: [], concerns: () => false, apply: async () => [], reload: async () => [] }
-const follower = notingDeletions('policy', ['services'], effects)
+const follower = recordingDeletions('policy', ['services'], effects)
 const gone = (id: string): Change => ({ kind: 'services', id, json: Buffer.alloc(0), atMs: 0, number: 1 })
 const followed = (...ids: string[]) =>
   db.transaction(undefined, (tx) => follower.apply(tx, ids.map(gone), upto))
 const named = (...ids: string[]) => idsByKind(ids.map((id) => ({ kind: 'services', id })))
 const held = (id: string, moment?: string) =>
   db.transaction(undefined, async (tx) => [
-    ...((await holdEntities(tx, named(id), moment)).get('services') ?? []),
+    ...((await lockEntities(tx, named(id), moment)).get('services') ?? []),
   ])
 const waiting = () =>
   countOf(
@@ -56,7 +56,7 @@ test('a deletion is followed after the commit of a write that names the entity, 
   let following: Promise<unknown> | undefined
   let isOver = false
   await db.transaction(undefined, async (tx) => {
-    expect((await holdEntities(tx, named('w3'), await momentOf(db))).size).toBe(0)
+    expect((await lockEntities(tx, named('w3'), await momentOf(db))).size).toBe(0)
     following = followed('w3').then(() => {
       isOver = true
     })
@@ -71,7 +71,7 @@ test('a follower that waits comes before later writers', async () => {
   const order: string[] = []
   const later: Promise<unknown>[] = []
   await db.transaction(undefined, async (tx) => {
-    await holdEntities(tx, named('w4'))
+    await lockEntities(tx, named('w4'))
     later.push(followed('w4').then(() => order.push('follower')))
     await until(async () => (await waiting()) === 1)
     later.push(held('w4').then((ids) => order.push(`writer ${ids}`)))
@@ -83,7 +83,7 @@ test('a follower that waits comes before later writers', async () => {
 
 test('a look-up from before a reload is worth nothing', async () => {
   const before = await momentOf(db)
-  await db.transaction(undefined, (tx) => withLoaded(tx, [], (rows) => follower.reload(tx, rows, upto)))
+  await db.transaction(undefined, (tx) => withLoadedRows(tx, [], (rows) => follower.reload(tx, rows, upto)))
   await expect(held('w5', before)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   expect(await held('w5', await momentOf(db))).toEqual([])
 })
@@ -91,7 +91,9 @@ test('a look-up from before a reload is worth nothing', async () => {
 test('an entity that a reload brings back is not deleted any more', async () => {
   await followed('w8', 'w9')
   const back = [{ ...gone('w8'), json: Buffer.from('{}') }]
-  await db.transaction(undefined, (tx) => withLoaded(tx, [back], (rows) => follower.reload(tx, rows, upto)))
+  await db.transaction(undefined, (tx) =>
+    withLoadedRows(tx, [back], (rows) => follower.reload(tx, rows, upto)),
+  )
   expect([await held('w8'), await held('w9')]).toEqual([[], ['w9']])
 })
 

@@ -1,14 +1,14 @@
 import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { History } from '../src/change-log/change-log.js'
+import type { ChangeLog } from '../src/change-log/change-log.js'
 import { type Memory, openProjection, type Projection } from '../src/change-log/projection.js'
 import { localSource, type Source } from '../src/change-log/source.js'
 import { log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
 
 let streams: Streams
-let one: History
-let other: History
+let one: ChangeLog
+let other: ChangeLog
 let projections: Projection[] = []
 beforeAll(async () => {
   streams = await openStreams()
@@ -26,8 +26,8 @@ afterEach(async () => {
 afterAll(() => streams[Symbol.asyncDispose]())
 
 let rows: string[]
-const sourceOf = (history: History): Source =>
-  localSource(history, {
+const sourceOf = (changeLog: ChangeLog): Source =>
+  localSource(changeLog, {
     async *identities(ids) {
       for (const id of rows) if (!ids || ids.includes(id)) yield { id, json: { id } }
     },
@@ -95,7 +95,7 @@ test('it loads the rows, then follows every change once', async () => {
   await Promise.all(
     numbersTo(50).map((n) => write(n % 2 ? one : other, told(`${n}`), { ...told('x'), kind: 'others' })),
   )
-  await projection.reach(after(from, 100), soon())
+  await projection.waitFor(after(from, 100), soon())
   const numbers = known.applied.map(({ number }) => number)
   expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
   expect(known.ids.size).toBe(51)
@@ -108,7 +108,7 @@ test('without bus and pushes, a reader that waits for a position gets it, from a
   const projection = await open(silent(sourceOf(other)), known)
   for (const n of numbersTo(5)) {
     const position = await write(one, told(`${n}`))
-    await projection.reach(position, soon())
+    await projection.waitFor(position, soon())
     expect(known.ids.has(`${n}`)).toBe(true)
   }
 })
@@ -119,7 +119,7 @@ test('without bus and pushes, a confirmed reader sees all that was written befor
   const projection = await open(silent(sourceOf(other)), known)
   for (const n of numbersTo(5)) {
     await write(one, told(`${n}`))
-    await Promise.all([projection.confirm(soon()), projection.confirm(soon())])
+    await Promise.all([projection.catchUp(soon()), projection.catchUp(soon())])
     expect(known.ids.has(`${n}`)).toBe(true)
   }
 })
@@ -143,10 +143,14 @@ test('who joins while the owner is asked is served by the next look, all of them
     },
     known,
   )
-  const first = projection.confirm(soon())
+  const first = projection.catchUp(soon())
   await until(() => pulls === 1)
   const position = await write(one, told('later'))
-  const joined = [projection.reach(position, soon()), projection.confirm(soon()), projection.confirm(soon())]
+  const joined = [
+    projection.waitFor(position, soon()),
+    projection.catchUp(soon()),
+    projection.catchUp(soon()),
+  ]
   release()
   await Promise.all([first, ...joined])
   expect(pulls).toBe(2)
@@ -160,7 +164,7 @@ test('a new timeline is loaded anew, and readers never see half of it', async ()
   await streams.admin.query(sql`update stream set wal = '00000000'`)
   rows = numbersTo(1300).map((n) => `${n}`)
   const position = await write(other, told('1'))
-  await projection.reach(position, soon())
+  await projection.waitFor(position, soon())
   expect(known.loads).toBe(2)
   expect(known.ids.size).toBe(1300)
   expect(projection.position()?.timeline).toBe(position.timeline)
@@ -189,10 +193,10 @@ test('while it loads anew it stands nowhere, and whoever waits is answered at th
   const before = projection.position()
   await streams.admin.query(sql`update stream set wal = '00000000'`)
   const position = await write(other, told('after'))
-  const reached = projection.reach(position, soon())
+  const reached = projection.waitFor(position, soon())
   await until(() => loads === 2)
-  expect([projection.position(), projection.trusted()]).toEqual([undefined, false])
-  const waiting = before && projection.reach(before, soon())
+  expect([projection.position(), projection.isFresh()]).toEqual([undefined, false])
+  const waiting = before && projection.waitFor(before, soon())
   release()
   await Promise.all([reached, waiting])
   expect(projection.position()).toEqual(position)
@@ -203,7 +207,7 @@ test('a position of an older timeline is met by the head of the newer', async ()
   const projection = await open(silent(sourceOf(one)), known)
   const old = { timeline: '00000000-0000-0000-0000-000000000000', number: 1_000_000 }
   await write(other, told('newer'))
-  await projection.reach(old, soon())
+  await projection.waitFor(old, soon())
   expect(known.ids.has('newer')).toBe(true)
 })
 
@@ -226,7 +230,7 @@ test('who is too far behind loads anew', async () => {
   rows.push('kept')
   owner = sourceOf(await streams.replica()) // the others still have them in memory
   const [projection] = projections
-  await projection?.reach(await write(other, told('new')), soon())
+  await projection?.waitFor(await write(other, told('new')), soon())
   expect(known.ids).toContain('kept')
   expect(known.loads).toBe(2)
 })
@@ -255,7 +259,7 @@ test('a change that the memory refuses is taken as its row is now, and no other 
   const projection = await open(sourceOf(one), known)
   known.ids.delete('bad')
   const position = await write(one, told('a'), told('bad', { bad: true }), told('b'))
-  await projection.reach(position, soon())
+  await projection.waitFor(position, soon())
   expect([...known.ids]).toEqual(['there before', 'a', 'bad', 'b'])
   expect([known.loads(), known.notKnown]).toEqual([1, []])
 })
@@ -265,7 +269,7 @@ test('a row that the memory refuses however it comes is unknown to it, and no ot
   const projection = await open(sourceOf(one), known)
   rows.push('bad')
   const position = await write(one, told('a'), told('bad'), told('b'))
-  await projection.reach(position, soon())
+  await projection.waitFor(position, soon())
   expect([[...known.ids], known.notKnown, known.loads()]).toEqual([['there before', 'a', 'b'], ['bad'], 1])
 })
 
@@ -284,7 +288,7 @@ test('while the owner is away, a change that the memory refuses is not given up'
     known,
   )
   const position = await write(one, told('bad', { bad: true }), told('b'))
-  await projection.reach(position, soon())
+  await projection.waitFor(position, soon())
   expect([known.ids.has('bad'), known.ids.has('b'), known.notKnown]).toEqual([true, true, []])
 })
 
@@ -311,7 +315,7 @@ test('a message that repeats or skips changes does no harm', async () => {
     known,
   )
   for (const n of numbersTo(5)) await write(one, told(`${n}`))
-  await projection.reach(after(from, 5), soon())
+  await projection.waitFor(after(from, 5), soon())
   expect(known.applied.map(({ number }) => number)).toEqual(numbersTo(from.number + 5, from.number + 1))
 })
 
@@ -336,27 +340,27 @@ test('an owner of an earlier release, which tells changes of all kinds, is follo
     known,
   )
   const position = await write(one, told('a'), { ...told('x'), kind: 'others' }, told('b'))
-  await projection.reach(position, soon())
+  await projection.waitFor(position, soon())
   expect(known.applied.map(({ id }) => id)).toEqual(['a', 'b'])
 })
 
 test('it is trusted while its owner says something, and not when it says nothing', async () => {
   const source = sourceOf(one)
   const trusting = await open(source, memory())
-  await until(() => trusting.trusted())
+  await until(() => trusting.isFresh())
   const quiet = await open(silent(source), memory())
-  await until(() => !quiet.trusted())
-  expect(trusting.trusted()).toBe(true)
+  await until(() => !quiet.isFresh())
+  expect(trusting.isFresh()).toBe(true)
 })
 
 test('a wait ends with its signal', async () => {
   const projection = await open(silent(sourceOf(one)), memory())
   const head = await one.head()
   const abort = new AbortController()
-  const waiting = projection.reach(after(head, 1), abort.signal)
+  const waiting = projection.waitFor(after(head, 1), abort.signal)
   abort.abort()
   await expect(waiting).rejects.toMatchObject({ code: 'TIMEOUT' })
-  await expect(projection.confirm(abort.signal)).rejects.toMatchObject({ code: 'TIMEOUT' })
+  await expect(projection.catchUp(abort.signal)).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
 test('in the background it opens before its owner answers, and waits for nobody', async () => {
@@ -375,7 +379,7 @@ test('in the background it opens before its owner answers, and waits for nobody'
     { bus: streams.bus, log, loaded: 'background' },
   )
   projections.push(projection)
-  expect([projection.position(), projection.trusted()]).toEqual([undefined, false])
-  await projection.confirm(soon())
+  expect([projection.position(), projection.isFresh()]).toEqual([undefined, false])
+  await projection.catchUp(soon())
   expect([...known.ids]).toEqual(['there before'])
 })

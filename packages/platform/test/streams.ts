@@ -3,7 +3,7 @@ import { type Changes, type Context, ownContext, type Position } from '@overlay/
 import pino from 'pino'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Bus } from '../src/change-log/bus.js'
-import { type History, openHistory, type RowChange } from '../src/change-log/change-log.js'
+import { type ChangeLog, openChangeLog, type RowChange } from '../src/change-log/change-log.js'
 import { type Database, onlyRow, openDatabase } from '../src/postgres/database.js'
 
 export const log = pino({ level: 'silent' })
@@ -12,7 +12,7 @@ export const log = pino({ level: 'silent' })
 export interface Streams extends AsyncDisposable {
   readonly bus: TestBus
   /** Another replica, of the owner unless told otherwise. */
-  replica(schema?: 'identity' | 'sessions'): Promise<History>
+  replica(schema?: 'identity' | 'sessions'): Promise<ChangeLog>
   /** After each test: closes all that it opened. */
   close(): Promise<void>
   /** As the owner of all schemas, who may do anything. */
@@ -34,7 +34,7 @@ export async function openStreams(): Promise<Streams> {
     bus,
     admin,
     open,
-    replica: async (schema = 'identity') => closing(await openHistory(open(schema), bus, log)),
+    replica: async (schema = 'identity') => closing(await openChangeLog(open(schema), bus, log)),
     async close() {
       const closed = opened.reverse()
       opened = []
@@ -85,19 +85,19 @@ function localBus(): TestBus {
 export const context = (signal = new AbortController().signal): Context => ownContext(signal)
 
 /** A change that followers hear of. */
-export const told = (id: string, told: object | null = { id }): RowChange => ({
+export const told = (id: string, payload: object | null = { id }): RowChange => ({
   kind: 'identities',
   id,
   before: null,
-  after: told,
-  told,
+  after: payload,
+  payload,
 })
 
-export const write = (history: History, ...changes: RowChange[]): Promise<Position> =>
-  writeAll(history, changes)
+export const write = (changeLog: ChangeLog, ...changes: RowChange[]): Promise<Position> =>
+  writeAll(changeLog, changes)
 
-export async function writeAll(history: History, changes: readonly RowChange[]): Promise<Position> {
-  const { position } = await history.write(context(), async () => ({ result: undefined, changes }))
+export async function writeAll(changeLog: ChangeLog, changes: readonly RowChange[]): Promise<Position> {
+  const { position } = await changeLog.write(context(), async () => ({ result: undefined, changes }))
   if (!position) throw new Error('nothing was told')
   return position
 }

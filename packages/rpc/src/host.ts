@@ -12,7 +12,7 @@ import { type Context, fromMetadata, traceIdOf } from './context.js'
 import { Fault, toStatus } from './fault.js'
 import { after, CALL_LIMIT_MS, whenAborted } from './limits.js'
 import type { Methods } from './methods.js'
-import { alone } from './unary-methods.js'
+import { unaryMethods } from './unary-methods.js'
 
 /** Told of every call that was answered; code is OK or that of the fault. */
 export type Observe = (method: string, code: string, seconds: number) => void
@@ -54,7 +54,7 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
         implementation[name] = streaming(method, run as StreamMethod, hosting)
       } else {
         const answer = answering(method, run as UnaryMethod, hosting)
-        if (!alone.has(path)) hosting.tagged.set(path, answer)
+        if (!unaryMethods.has(path)) hosting.tagged.set(path, answer)
         implementation[name] = unary(answer)
       }
     }

@@ -3,7 +3,7 @@ const MISSED_BEATS = 4
 export const BEAT_MS = 500
 
 /** Whether a replica answers. A process that hangs keeps its connections open, so these do not tell. */
-export interface Pulse {
+export interface Keepalive {
   answers(): boolean
   /** Something has arrived from the replica. */
   heard(): void
@@ -16,7 +16,7 @@ export interface Pulse {
   endAll(): void
 }
 
-export function startPulse(): Pulse {
+export function startKeepalive(): Keepalive {
   const ends = new Set<() => void>()
   let missed = 0
   let isHeard = true

@@ -6,7 +6,7 @@ import { type Answer, Call, CallServiceService } from './gen/overlay/stream/v1/s
 import { after, CALL_LIMIT_MS, whenAborted } from './limits.js'
 
 /** The tagged calls to one replica. */
-export interface Line {
+export interface MuxClient {
   call(method: string, request: Buffer, context: Context): Promise<Buffer>
   pending(): number
   /** Asks for a sign of life. */
@@ -36,11 +36,11 @@ const MOST_PENDING = 1000
 export const PING = 'ping'
 
 /** Keeps one stream open while there are calls, and opens another when it ends. `heard` is called for each answer. */
-export function openLine(
+export function openMuxClient(
   client: Client,
   metadata: () => Metadata,
   heard: () => void = () => undefined,
-): Line {
+): MuxClient {
   const streams = new Set<Stream>() // besides the current one those that are only answered to the end
   let current: Stream | undefined
   let pendingCalls = 0

@@ -13,7 +13,7 @@ const NOTHING = Buffer.alloc(0)
  * Many calls over one stream, told apart by their tags. It asks its caller to go on with another stream when it
  * is old or the server stops; the caller ends its half then, and this one ends when all is answered.
  */
-export const calls =
+export const muxServer =
   (
     methods: ReadonlyMap<string, Answering>,
     stopping: AbortSignal,

@@ -1,15 +1,15 @@
 import { Client, connectivityState, credentials, Metadata } from '@grpc/grpc-js'
 import { Fault } from './fault.js'
-import { BEAT_MS, type Pulse, SilentReplica, startPulse } from './keepalive.js'
+import { BEAT_MS, type Keepalive, SilentReplica, startKeepalive } from './keepalive.js'
 import { MESSAGE_LIMIT_BYTES } from './limits.js'
-import { type Line, openLine } from './mux-client.js'
+import { type MuxClient, openMuxClient } from './mux-client.js'
 import { SECRET_KEY } from './serve.js'
 
 /** One replica of a service. */
 export interface Replica {
   readonly client: Client
-  readonly line: Line
-  readonly pulse: Pulse
+  readonly line: MuxClient
+  readonly pulse: Keepalive
 }
 
 /** All replicas of one service, as their clients see them. */
@@ -48,8 +48,8 @@ export function connectPeers(addresses: string, { secret, beats = everyHalfSecon
     client.waitForReady(Number.POSITIVE_INFINITY, (closed) => {
       if (!closed) reached = true
     })
-    const pulse = startPulse()
-    const line = openLine(client, () => sign(new Metadata()), pulse.heard)
+    const pulse = startKeepalive()
+    const line = openMuxClient(client, () => sign(new Metadata()), pulse.heard)
     pulse.whenSilent(() => line.fail(silent()))
     return { client, line, pulse }
   })

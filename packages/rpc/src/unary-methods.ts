@@ -7,7 +7,7 @@ import { PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
  * Methods that are gRPC calls of their own. All others share one stream per replica, at a quarter of the price:
  * these have answers that would keep the others waiting, or are asked before the service is there.
  */
-export const alone: ReadonlySet<string> = new Set([
+export const unaryMethods: ReadonlySet<string> = new Set([
   ChangeServiceService.pull.path,
   EntityServiceService.list.path,
   EntityServiceService.listAttributes.path,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { authenticator, type Entity, identity } from '@overlay/model'
-import { noBus, openHistory, type RowChange } from '@overlay/platform/change-log'
+import { noBus, openChangeLog, type RowChange } from '@overlay/platform/change-log'
 import {
   type AnyValues,
   changeOf,
@@ -47,9 +47,9 @@ export async function initIdentity(options: InitOptions): Promise<InitResult> {
   const known = await adminOf(db)
   if (known !== undefined) return { created: false, username: known }
 
-  await using history = await openHistory(db, noBus, log)
+  await using changeLog = await openChangeLog(db, noBus, log)
   const hashed = await openHashing(hashing).hash(password, { source: '', name: '' })
-  const { result: created } = await history.write(ownContext(new AbortController().signal), async (tx) => {
+  const { result: created } = await changeLog.write(ownContext(new AbortController().signal), async (tx) => {
     await tx.query(sql`select pg_advisory_xact_lock(hashtextextended('default admin', 0))`)
     if ((await adminOf(tx)) !== undefined) return { result: false, changes: [] }
     return { result: true, changes: await insertAdmin(tx, name, username, hashed) }

@@ -1,11 +1,11 @@
 import { apiSession, authenticator, authPolicy, identity } from '@overlay/model'
-import { repeating } from '@overlay/platform/async'
+import { runPeriodically } from '@overlay/platform/async'
 import {
   changeService,
-  follow,
-  notingDeletions,
-  positionFollowed,
-  settling,
+  consumedPosition,
+  recordingDeletions,
+  startConsumer,
+  waitForFollowers,
 } from '@overlay/platform/change-log'
 import { loadersOf, namesFrom } from '@overlay/platform/kind-store'
 import { readSettings } from '@overlay/platform/process'
@@ -42,7 +42,7 @@ const forgetTriesEveryMs = 5 * 60_000
 const settings = readSettings(identitySettings, process.env)
 const migrations = `${import.meta.dirname}/../migrations`
 await runService({ schema: 'identity', settings, migrations }, async (grounds) => {
-  const { bus, connect, db, history, log, serve } = grounds
+  const { bus, connect, db, changeLog, log, serve } = grounds
   await using pki = connect('pki', settings.pkiPeers)
   await using policy = connect('policy', settings.policyPeers)
   await using sessions = connect('sessions', settings.sessionsPeers)
@@ -55,37 +55,37 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
     running: settings.hashesRunning,
     waiting: settings.hashesWaiting,
   })
-  await using authoritiesFollowed = follow(history, pki.source, authorityEffects, log)
-  const authorities = openAuthorities(history, authoritiesFollowed)
+  await using authoritiesFollowed = startConsumer(changeLog, pki.source, authorityEffects, log)
+  const authorities = openAuthorities(changeLog, authoritiesFollowed)
   const trust = openTrust(certifying, trustAgeMs)
-  const parts = { history, hashing, trust, authorities, pki: certifying }
+  const parts = { changeLog, hashing, trust, authorities, pki: certifying }
   const names = namesFrom({ pki: pki.entities, policy: policy.entities, sessions: sessions.entities })
-  await using policyFollowed = follow(
-    history,
+  await using policyFollowed = startConsumer(
+    changeLog,
     policy.source,
-    notingDeletions('policy', ['services'], policyEffects(names)),
+    recordingDeletions('policy', ['services'], policyEffects(names)),
     log,
   )
   const own = entities({
     ...parts,
     names: namesFrom({ policy: policy.entities }),
-    settled: settling(history, [pki.changes, policy.changes, sessions.changes]),
+    settled: waitForFollowers(changeLog, [pki.changes, policy.changes, sessions.changes]),
     others: { pki: pki.entities, sessions: sessions.entities },
   })
-  await using _forgetting = repeating(forgetTriesEveryMs, () =>
+  await using _forgetting = runPeriodically(forgetTriesEveryMs, () =>
     forgetOldTries(db).catch((err: unknown) => log.warn({ err }, 'old login attempts not removed')),
   )
   const lifetimes = {
     timeoutSeconds: settings.sessionMinutes * 60,
     lifetimeSeconds: settings.sessionLifetimeMinutes * 60,
   }
-  await using routersFollowed = follow(history, sessions.source, routerEffects, log)
-  await using _reaping = startReapingSessions(history, lifetimes, log)
+  await using routersFollowed = startConsumer(changeLog, sessions.source, routerEffects, log)
+  await using _reaping = startReapingSessions(changeLog, lifetimes, log)
   const loaders = loadersOf(db, [identity, authenticator, authPolicy, apiSession])
   const followed = { sessions: routersFollowed, pki: authoritiesFollowed, policy: policyFollowed }
   const maintenance = grounds.maintenance(
     checksOf({
-      history,
+      changeLog,
       names,
       sources: { pki: pki.source, policy: policy.source, sessions: sessions.source },
       followed,
@@ -111,21 +111,21 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
   const calls = identityService({
     ...parts,
     configTypes: configTypes(
-      async () => (await positionFollowed(db, 'policy')) !== undefined,
+      async () => (await consumedPosition(db, 'policy')) !== undefined,
       policyFollowed,
     ),
     entities: own,
     lifetimes,
     keySecret: settings.keySecret,
     issuer: settings.totpIssuer,
-    factorSettled: settling(history, [policy.changes]),
+    factorSettled: waitForFollowers(changeLog, [policy.changes]),
     jobs: { ...integrity(jobGrounds, jobs), takeSnapshot: takeSnapshot(jobGrounds, jobs) },
   })
   const hosted = [
     host(EntityServiceService, own),
-    host(ChangeServiceService, changeService(history, loaders, followed)),
+    host(ChangeServiceService, changeService(changeLog, loaders, followed)),
     host(IdentityServiceService, calls),
     host(MaintenanceServiceService, maintenance),
   ]
-  await serve(hosted, healthOf(history, bus))
+  await serve(hosted, healthOf(changeLog, bus))
 })

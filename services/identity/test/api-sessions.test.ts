@@ -65,12 +65,12 @@ test('ids of sessions grow with time', async () => {
   expect(second.id > first.id).toBe(true)
 })
 
-test('opening a session writes no history; its end does, without the token', async () => {
-  const before = await one.history.head()
+test('opening a session writes no change log; its end does, without the token', async () => {
+  const before = await one.changeLog.head()
   const { id, token } = await enter()
-  expect(await one.history.head()).toEqual(before)
+  expect(await one.changeLog.head()).toEqual(before)
   await one.entities.delete({ kind, id }, system())
-  const { changes } = await one.history.pull(before)
+  const { changes } = await one.changeLog.pull(before)
   expect(changes.map((change) => [change.kind, change.id, change.json.length])).toEqual([[kind, id, 0]])
   const { rows } = await one.db.query<{ text: string }>(
     sql`select before::text as text from audit where entity_id = ${id}`,
@@ -124,7 +124,7 @@ test('sessions that nobody uses end, and are told; one replica at a time is at i
   const used = await enter()
   await backdate(idle.id, 31)
   const end = (replica: Replica) =>
-    replica.history.write(system(), async (tx) => {
+    replica.changeLog.write(system(), async (tx) => {
       const changes = await reapSessions(tx, { idleMs: 30 * 60_000, lifetimeMs: 0 }, 500)
       return { result: changes.map(({ id }) => id), changes }
     })
@@ -153,7 +153,7 @@ test('admins may search sessions by token and identity', async () => {
 test('a partial session may not be used for others, and says so', async () => {
   const { id } = await enter()
   const { position } = await one.identity.checkApiSession({ id }, system())
-  expect(position).toEqual(await one.history.head())
+  expect(position).toEqual(await one.changeLog.head())
   await one.entities.update(
     {
       ref: { kind: 'auth-policies', id: 'default' },

@@ -201,13 +201,13 @@ test('a certificate of an admin must lead to a trusted authority, and is one', a
 test('four redemptions of one enrollment make one authenticator', async () => {
   const holder = await leaf()
   const request = added(await person(), { certPem: holder.certificate.toString() })
-  const before = await one.history.head()
+  const before = await one.changeLog.head()
   const answers = await Promise.all(
     [one, two, one, two].map(({ identity }) => identity.addAuthenticator(request, system())),
   )
   expect(answers.filter(({ created }) => created)).toHaveLength(1)
   expect(new Set(answers.map(({ authenticatorId }) => authenticatorId)).size).toBe(1)
-  const { changes } = await one.history.pull(before)
+  const { changes } = await one.changeLog.pull(before)
   expect(changes.map(({ json }) => parsed(json))).toMatchObject([{ enrollmentId: request.enrollmentId }])
 })
 
@@ -265,7 +265,7 @@ test('what is redeemed together is audited each for its request, and one that is
     ),
   )
   expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected'])
-  const { rows } = await one.history.db.query<{ request: string; enrollment: string }>(sql`
+  const { rows } = await one.changeLog.db.query<{ request: string; enrollment: string }>(sql`
     select request_id as request, after ->> 'enrollmentId' as enrollment from audit
      where request_id like 'of %' order by id`)
   expect(rows).toHaveLength(3)

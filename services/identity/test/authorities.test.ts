@@ -1,4 +1,4 @@
-import { withLoaded } from '@overlay/platform/change-log'
+import { withLoadedRows } from '@overlay/platform/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { authorityEffects } from '../src/events/authorities.js'
@@ -27,7 +27,7 @@ const changeOf = (id: string, json: object | null) => ({
 
 /** What pki tells, with all that follows from it. */
 const tell = (id: string, json: object | null) =>
-  one.history.write(system(), async (tx) => ({
+  one.changeLog.write(system(), async (tx) => ({
     result: undefined,
     changes: await authorityEffects.apply(tx, [changeOf(id, json)], upto),
   }))
@@ -293,9 +293,9 @@ test('a load takes away what belongs to authorities that it lacks, and no other 
   await enroll(leaf)
   await enroll(other)
   const reload = (...rows: ReturnType<typeof changeOf>[]) =>
-    one.history.write(system(), async (tx) => ({
+    one.changeLog.write(system(), async (tx) => ({
       result: undefined,
-      changes: await withLoaded(tx, [rows], (loaded) => authorityEffects.reload(tx, loaded, upto)),
+      changes: await withLoadedRows(tx, [rows], (loaded) => authorityEffects.reload(tx, loaded, upto)),
     }))
   await reload(changeOf(staying.id, staying.row))
   await expect(logIn(leaf)).rejects.toMatchObject(refused)

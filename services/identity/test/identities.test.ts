@@ -122,7 +122,7 @@ test.each([
 })
 
 test('creates that wait together are told apart, densely and in order', async () => {
-  const before = await one.history.head()
+  const before = await one.changeLog.head()
   const made = await Promise.allSettled([
     ...Array.from({ length: 40 }, (_, i) =>
       create({ name: `many ${i % 30}`, tags: { i } }, i % 2 ? one : two),
@@ -130,7 +130,7 @@ test('creates that wait together are told apart, densely and in order', async ()
   ])
   const written = made.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   expect(written).toHaveLength(30)
-  const { changes, upto } = await one.history.pull(before)
+  const { changes, upto } = await one.changeLog.pull(before)
   expect(changes.map(({ number }) => number)).toEqual(
     Array.from({ length: 30 }, (_, i) => before.number + 1 + i),
   )
@@ -166,29 +166,29 @@ test('a list tells how many there are in all, whatever is made, refused, removed
   expect([rows.length, await inAll(one), await really()]).toEqual([1, before + 31, before + 31])
 })
 
-test('one id that is made twice at once is made once, and the history has no gap', async () => {
-  const before = await one.history.head()
-  const make = identityCreator(one.history)
+test('one id that is made twice at once is made once, and the change log has no gap', async () => {
+  const before = await one.changeLog.head()
+  const make = identityCreator(one.changeLog)
   const { values } = createdValues(identityKind, { name: 'doubled', type: 'Default', isAdmin: false })
   const made = {
     id: 'doubled',
     values: { ...(values as ValuesOf<typeof identityKind>), authPolicyId: 'default' },
     tags: {},
-    told: {},
+    payload: {},
     context: system(),
   }
   const positions = await Promise.all([make(made), make(made)])
   await create({ name: 'after the doubled' })
-  const { changes } = await one.history.pull(before)
+  const { changes } = await one.changeLog.pull(before)
   expect(positions[0]).toEqual(positions[1])
   expect(changes.map(({ number }) => number - before.number)).toEqual([1, 2])
 })
 
 test('a create tells what an update tells, and that it is one', async () => {
-  const before = await one.history.head()
+  const before = await one.changeLog.head()
   const { id } = await create({ name: 'told', roleAttributes: ['x'], tags: { a: 1 } })
   await update(id, { tags: { a: 2 } })
-  const { changes } = await one.history.pull(before)
+  const { changes } = await one.changeLog.pull(before)
   const [created, second] = changes.map(({ json }) => parsed(json))
   const { isNew, ...first } = created ?? {}
   expect(isNew).toBe(true)
@@ -206,9 +206,9 @@ test('an identity that is there is answered, whatever becomes of its enrollment 
 })
 
 test('a wanted enrollment is told with its token, which no audit row holds', async () => {
-  const before = await one.history.head()
+  const before = await one.changeLog.head()
   const { id } = await create({ name: 'wanting', enrollment: { ott: true, updb: 'ignored' } })
-  const { changes } = await one.history.pull(before)
+  const { changes } = await one.changeLog.pull(before)
   const told = parsed<{ enrollmentWanted: { token: string } }>(changes[0]?.json ?? Buffer.alloc(0))
   expect(told.enrollmentWanted).toMatchObject({ method: 'ott', identityId: id })
   expect(identity.world.wishes.at(-1)).toEqual({ ...told.enrollmentWanted, identityId: '' })
@@ -295,9 +295,9 @@ test('a deleted identity takes authenticators and sessions along, and each is to
     hasApiSession: true,
     authenticators: { updb: { id: authenticatorId, username: 'leaving' } },
   })
-  const before = await one.history.head()
+  const before = await one.changeLog.head()
   await one.entities.delete({ kind, id }, system())
-  const { changes } = await one.history.pull(before)
+  const { changes } = await one.changeLog.pull(before)
   expect(changes.map((change) => [change.kind, change.id, change.json.length]).sort()).toEqual(
     [
       ['identities', id, 0],

@@ -1,5 +1,5 @@
 import { testDatabase } from '@overlay/launcher/testing'
-import { type History, noBus, openHistory } from '@overlay/platform/change-log'
+import { type ChangeLog, noBus, openChangeLog } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import { type Database, type Db, openDatabase } from '@overlay/platform/postgres'
 import {
@@ -41,7 +41,7 @@ export interface World {
 
 export interface Replica extends AsyncDisposable {
   readonly db: Database
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly entities: Methods<EntityServiceService>
   readonly identity: Methods<IdentityServiceService>
 }
@@ -121,7 +121,7 @@ async function openReplica(
   { lifetimeSeconds = 0, seen = () => undefined }: ReplicaOptions,
 ): Promise<Replica> {
   const db = watched(openDatabase(url, 'identity'), seen)
-  const history = await openHistory(db, noBus, log)
+  const changeLog = await openChangeLog(db, noBus, log)
   const nothing = { view: async ({ ids }: { ids: string[] }) => ({ json: ids.map(() => Buffer.alloc(0)) }) }
   const pki = {
     getTrustBundle: async () => ({ pems: world.trusted, trustDomain: 'test', keyId: '' }),
@@ -139,11 +139,11 @@ async function openReplica(
     await world.lookedUp()
     return found
   }
-  const authorities = openAuthorities(history, { confirm: async () => undefined })
+  const authorities = openAuthorities(changeLog, { catchUp: async () => undefined })
   const hasher = openHashing(hashing)
   const trust = openTrust(pki, 0)
   const own = entities({
-    history,
+    changeLog,
     hashing: hasher,
     trust,
     authorities,
@@ -154,10 +154,10 @@ async function openReplica(
   })
   return {
     db,
-    history,
+    changeLog,
     entities: own,
     identity: identityService({
-      history,
+      changeLog,
       hashing: hasher,
       trust,
       authorities,
@@ -171,7 +171,7 @@ async function openReplica(
       jobs: { startIntegrityRun: refuse, getIntegrityRun: refuse, takeSnapshot: refuse },
     }),
     async [Symbol.asyncDispose]() {
-      await history[Symbol.asyncDispose]()
+      await changeLog[Symbol.asyncDispose]()
       await db[Symbol.asyncDispose]()
     },
   }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import { maintenanceService } from '@overlay/platform/maintenance'
-import { type Database, openDatabase, openHeld } from '@overlay/platform/postgres'
+import { type Database, openAdvisoryLock, openDatabase } from '@overlay/platform/postgres'
 import { Fault, type Finding } from '@overlay/rpc'
 import pino from 'pino'
 import sql from 'sql-template-tag'
@@ -266,7 +266,7 @@ test('whoever does not wait for the end of a snapshot is told that it goes on, a
 
 test('what a replica left behind that died at a snapshot is removed, what one is at is not', async () => {
   const [dead, alive] = ['11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222']
-  opened.push(await openHeld(database.urlOf('identity'), 'identity', alive))
+  opened.push(await openAdvisoryLock(database.urlOf('identity'), 'identity', alive))
   for (const name of [`x-${dead}.unfinished`, `x-${alive}.unfinished`, `x-${dead}`, 'other'])
     await mkdir(join(snapshots, name))
   await replica().removeUnfinished()

@@ -180,13 +180,13 @@ test('a policy that does not allow passwords refuses the right one', async () =>
 test('who is disabled stays out, with all sessions, until enabled again', async () => {
   const { id, username } = await person('disabled')
   const { token } = await enter(one, username, 'right-one')
-  const before = await one.history.head()
+  const before = await one.changeLog.head()
   await one.identity.disableIdentity({ id, durationMinutes: 0 }, system())
   await expect(two.identity.getApiSession({ token }, system())).rejects.toMatchObject({
     code: 'UNAUTHORIZED',
   })
   await expect(enter(two, username, 'right-one')).rejects.toMatchObject(refused)
-  const { changes } = await one.history.pull(before)
+  const { changes } = await one.changeLog.pull(before)
   expect(changes.map(({ kind, json }) => [kind, json.length > 0])).toEqual([
     ['api-sessions', false],
     ['identities', true],
@@ -253,7 +253,7 @@ test('what a client says of itself belongs to the identity, and what it does not
   await say({ os: 'linux' }, { type: 'go' })
   await say(undefined, { type: 'c' })
   expect(await shown(id)).toMatchObject({ envInfo: { os: 'linux' }, sdkInfo: { type: 'c' } })
-  const before = await one.history.head()
+  const before = await one.changeLog.head()
   await say({ os: 'linux' }, { type: 'c' })
-  expect(await one.history.head()).toEqual(before)
+  expect(await one.changeLog.head()).toEqual(before)
 })

@@ -1,4 +1,4 @@
-import { notingDeletions, withLoaded } from '@overlay/platform/change-log'
+import { recordingDeletions, withLoadedRows } from '@overlay/platform/change-log'
 import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
 import sql, { raw } from 'sql-template-tag'
@@ -18,7 +18,7 @@ afterAll(() => identity[Symbol.asyncDispose]())
 
 const upto = { timeline: '00000000-0000-4000-8000-000000000000', number: 1 }
 const living = new Set<string>()
-const effects = notingDeletions(
+const effects = recordingDeletions(
   'policy',
   ['services'],
   policyEffects(async (_kind, ids) => new Map(ids.filter((id) => living.has(id)).map((id) => [id, id]))),
@@ -33,10 +33,10 @@ const change = (kind: string, id: string, json: object | null): Change => ({
 const gone = (kind: string, id: string): Change => change(kind, id, null)
 
 const following = (work: (tx: Tx) => ReturnType<typeof effects.apply>) =>
-  one.history.write(system(), async (tx) => ({ result: undefined, changes: await work(tx) }))
+  one.changeLog.write(system(), async (tx) => ({ result: undefined, changes: await work(tx) }))
 const follow = (...changes: Change[]) => following((tx) => effects.apply(tx, changes, upto))
 const reload = (...rows: Change[]) =>
-  following((tx) => withLoaded(tx, [rows], (loaded) => effects.reload(tx, loaded, upto)))
+  following((tx) => withLoadedRows(tx, [rows], (loaded) => effects.reload(tx, loaded, upto)))
 
 function newService(): string {
   const id = `s${++count}`
@@ -86,7 +86,7 @@ const lockAwaited = () =>
     )
     .toBe(1)
 
-test('a service that is deleted is removed from hosting costs and precedences, with audit and history', async () => {
+test('a service that is deleted is removed from hosting costs and precedences, with audit and change log', async () => {
   const [deleted, kept] = [newService(), newService()]
   const id = await create({
     serviceHostingCosts: { [deleted]: 3, [kept]: 4 },
@@ -101,7 +101,7 @@ test('a service that is deleted is removed from hosting costs and precedences, w
       from audit order by number desc limit 1`)
   const costs = { before: { [deleted]: 3, [kept]: 4 }, after: { [kept]: 4 } }
   expect(rows).toEqual([{ kind: 'identities', id, ...costs }])
-  const { changes } = await one.history.pull({ ...upto, ...position, number: (position?.number ?? 0) - 1 })
+  const { changes } = await one.changeLog.pull({ ...upto, ...position, number: (position?.number ?? 0) - 1 })
   expect(changes.map(({ id: changed, json }) => [changed, parsed(json).serviceHostingCosts])).toEqual([
     [id, costs.after],
   ])

@@ -99,9 +99,9 @@ test('when a code was given is told; its owner takes that back with the factor, 
   const { identityId, context, recoveryCodes } = await protectedPerson('telling')
   const [first = '', second = ''] = recoveryCodes
   const told = async (act: () => Promise<unknown>) => {
-    const before = await one.history.head()
+    const before = await one.changeLog.head()
     await act()
-    const { changes } = await one.history.pull(before)
+    const { changes } = await one.changeLog.pull(before)
     return changes.flatMap(({ kind, id, json }) =>
       kind === 'api-sessions' && id === context.caller.apiSessionId ? [parsed(json).mfaPassedAt] : [],
     )

@@ -96,7 +96,7 @@ const isOver = async ({ id, token }: Opened, replica = two): Promise<void> => {
 const exists = async ({ id }: Opened): Promise<boolean> =>
   (await one.db.query(sql`select from api_session where id = ${id}`)).rows.length > 0
 const reap = (size: number, lifetimeMs = 0) =>
-  one.history.write(system(), async (tx) => {
+  one.changeLog.write(system(), async (tx) => {
     const changes = await reapSessions(tx, { idleMs: 30 * 60_000, lifetimeMs }, size)
     return { result: changes.map(({ id }) => id), changes }
   })
@@ -107,7 +107,7 @@ test.each(['replaced', 'patched'])(
     const { authenticatorId, byPassword, byCertificate } = await person()
     const [first, second, certified] = [await byPassword(), await byPassword(), await byCertificate()]
     const other = await (await person()).byPassword()
-    const before = await one.history.head()
+    const before = await one.changeLog.head()
     const mask = how === 'replaced' ? ['username', 'password', 'tags'] : ['password']
     await update(
       'authenticators',
@@ -119,7 +119,7 @@ test.each(['replaced', 'patched'])(
     await isOver(second)
     await lives(certified)
     await lives(other)
-    const { changes } = await one.history.pull(before)
+    const { changes } = await one.changeLog.pull(before)
     expect(changes.map(({ kind, json }) => [kind, json.length > 0]).sort()).toEqual([
       ['api-sessions', false],
       ['api-sessions', false],
@@ -193,11 +193,11 @@ test.each(['updb', 'cert'] as const)(
     await Promise.all(forbidden.map((session) => isOver(session)))
     await Promise.all(allowed.map((session) => lives(session)))
 
-    const before = await one.history.head()
+    const before = await one.changeLog.head()
     const pages = [await reap(1), await reap(1), await reap(1)]
     expect(pages.map(({ result }) => result.length)).toEqual([1, 1, 0])
     expect(await Promise.all([...forbidden, ...allowed].map(exists))).toEqual([false, false, true, true])
-    const { changes } = await one.history.pull(before)
+    const { changes } = await one.changeLog.pull(before)
     expect(changes.map(({ id }) => id).sort()).toEqual(forbidden.map(({ id }) => id).sort())
     const { rows } = await one.db.query(sql`select from auth_policy where ends_sessions`)
     expect(rows).toEqual([])

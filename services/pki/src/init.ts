@@ -1,4 +1,4 @@
-import { noBus, openHistory } from '@overlay/platform/change-log'
+import { noBus, openChangeLog } from '@overlay/platform/change-log'
 import { openDatabase } from '@overlay/platform/postgres'
 import { splitAddress } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
@@ -27,10 +27,10 @@ export async function initPki({
   log,
 }: InitOptions): Promise<{ readonly caPem: string }> {
   await using db = openDatabase(databaseUrl, 'pki', { max: 2 })
-  await using history = await openHistory(db, noBus, log)
+  await using changeLog = await openChangeLog(db, noBus, log)
   const now = new Date()
   const hosts = servedHosts(splitAddress(address).host, hostNames)
-  const made = await ensureKeys(history, ownContext(new AbortController().signal), {
+  const made = await ensureKeys(changeLog, ownContext(new AbortController().signal), {
     secret: keySecret,
     hosts,
     now,

@@ -1,4 +1,4 @@
-import { settling } from '@overlay/platform/change-log'
+import { waitForFollowers } from '@overlay/platform/change-log'
 import { readSettings } from '@overlay/platform/process'
 import { healthOf, runService } from '@overlay/platform/service'
 import {
@@ -17,12 +17,12 @@ import { pkiSettings } from './settings.js'
 const settings = readSettings(pkiSettings, process.env)
 const migrations = `${import.meta.dirname}/../migrations`
 await runService({ schema: 'pki', settings, migrations }, async (grounds) => {
-  const { bus, connect, history, log, maintenance, serve } = grounds
+  const { bus, connect, changeLog, log, maintenance, serve } = grounds
   await using identity = connect('identity', settings.identityPeers)
   await using sessions = connect('sessions', settings.sessionsPeers)
   await using service = await openService({
     ...settings,
-    history,
+    changeLog,
     bus,
     log,
     owners: {
@@ -30,7 +30,7 @@ await runService({ schema: 'pki', settings, migrations }, async (grounds) => {
       sessions: remote(SessionsServiceService, sessions.peers),
     },
     viewers: { identity: identity.entities, sessions: sessions.entities },
-    settled: settling(history, [identity.changes]),
+    settled: waitForFollowers(changeLog, [identity.changes]),
     sources: { identity: identity.source, sessions: sessions.source },
   })
   const hosted = [
@@ -39,5 +39,5 @@ await runService({ schema: 'pki', settings, migrations }, async (grounds) => {
     host(PkiServiceService, service.pki),
     host(MaintenanceServiceService, maintenance(service.checks)),
   ]
-  await serve(hosted, healthOf(history, bus))
+  await serve(hosted, healthOf(changeLog, bus))
 })

@@ -2,12 +2,12 @@ import { ca, enrollment } from '@overlay/model'
 import { boundedQueue } from '@overlay/platform/async'
 import {
   type Bus,
+  type ChangeLog,
   changeService,
-  follow,
-  type History,
-  notingDeletions,
-  type Settled,
+  recordingDeletions,
   type Source,
+  startConsumer,
+  type WaitForFollowers,
 } from '@overlay/platform/change-log'
 import { loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import type { Check } from '@overlay/platform/maintenance'
@@ -26,7 +26,7 @@ import { openKeys } from './store/keyring-cache.js'
 import { allKeysTold } from './store/keys.js'
 
 export interface ServiceOptions {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly bus: Bus
   readonly log: Logger
   readonly keySecret: string
@@ -42,7 +42,7 @@ export interface ServiceOptions {
   readonly owners: Owners
   readonly viewers: { readonly identity: Viewer; readonly sessions: Viewer }
   /** After an authority is gone: its authenticators and their sessions. */
-  readonly settled: Settled
+  readonly settled: WaitForFollowers
   readonly sources: { readonly identity: Source; readonly sessions: Source }
   readonly now?: () => Date
 }
@@ -56,8 +56,8 @@ export interface Service extends AsyncDisposable {
 
 /** All of the service but its connections. It serves before it has loaded from others. */
 export async function openService(options: ServiceOptions): Promise<Service> {
-  const { history, bus, log, keySecret, owners, sources, now = () => new Date() } = options
-  const keys = await openKeys(history, keySecret, bus, log)
+  const { changeLog, bus, log, keySecret, owners, sources, now = () => new Date() } = options
+  const keys = await openKeys(changeLog, keySecret, bus, log)
   const { keyring } = keys
   await keyring() // a secret that does not fit, or keys that are missing, stop the start
 
@@ -65,16 +65,16 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const ahead = { granted: openAhead(), ended: openAhead() }
   const names = namesFrom(options.viewers)
   const followed = {
-    identity: follow(
-      history,
+    identity: startConsumer(
+      changeLog,
       sources.identity,
-      notingDeletions('identity', ['identities'], identityEffects(grants, names, ahead)),
+      recordingDeletions('identity', ['identities'], identityEffects(grants, names, ahead)),
       log,
     ),
-    sessions: follow(history, sources.sessions, sessionsEffects(grants, names), log),
+    sessions: startConsumer(changeLog, sources.sessions, sessionsEffects(grants, names), log),
   }
   const renewing = startRenewing(options)
-  const creating = { history, grants, names, now }
+  const creating = { changeLog, grants, names, now }
   const queued = boundedQueue({
     name: 'signing',
     running: options.enrollmentsRunning,
@@ -87,7 +87,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     log,
   }
   const enroll = enroller({
-    history,
+    changeLog,
     owners,
     followed,
     ended: ahead.ended,
@@ -99,11 +99,11 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   return {
     entities: entities(creating, options.settled),
     changes: changeService(
-      history,
-      { ...loadersOf(history.db, [enrollment, ca]), keys: () => allKeysTold(history.db) },
+      changeLog,
+      { ...loadersOf(changeLog.db, [enrollment, ca]), keys: () => allKeysTold(changeLog.db) },
       followed,
     ),
-    checks: checksOf({ history, names: creating.names, grants, sources, followed, log }),
+    checks: checksOf({ changeLog, names: creating.names, grants, sources, followed, log }),
     pki: pkiService({
       ...creating,
       keyring,

@@ -142,7 +142,7 @@ test('an authority is verified neither by a weak certificate nor with a weak key
   expect(await refusal(authority.certify(token, weakKey))).toEqual(refused(/^RSA key/))
 
   const weak = newAuthority('weak', newKey('RSA-1024')) // stored before keys were checked
-  await pki.history.db.query(sql`update ca set cert_pem = ${weak.cert} where id = ${id}`)
+  await pki.changeLog.db.query(sql`update ca set cert_pem = ${weak.cert} where id = ${id}`)
   expect(await refusal(weak.certify(token))).toEqual(refused(/^RSA key/))
   expect(await get(id)).toMatchObject({ isVerified: false })
 })
@@ -215,7 +215,7 @@ test('filters name its flags and its token, followers and the audit do not hear 
   const query = { ...noQuery, filter: `verificationToken = "${token}" and not isVerified` }
   const page = await pki.entities.list({ kind, query, within: undefined, perspective: undefined }, context)
   expect(JSON.parse(Buffer.from(page.rows).toString())).toMatchObject([{ id }])
-  const { rows } = await pki.history.db.query(sql`
+  const { rows } = await pki.changeLog.db.query(sql`
     select entity::text as text from change where entity_id = ${id}
      union all select after::text from audit where entity_id = ${id}`)
   expect(rows).toHaveLength(2)

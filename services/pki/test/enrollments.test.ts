@@ -1,5 +1,5 @@
 import { createPublicKey, randomUUID, verify, X509Certificate } from 'node:crypto'
-import { withLoaded } from '@overlay/platform/change-log'
+import { withLoadedRows } from '@overlay/platform/change-log'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -81,7 +81,7 @@ test('enrollments show the one that they are for, and nothing that they do not h
 test('what followers and the audit get holds neither token nor JWT', async () => {
   const { id, token } = await pki.wish({})
   await pki.enroll({ token, csrPem: newCsr() })
-  const { rows } = await pki.history.db.query<{ text: string }>(sql`
+  const { rows } = await pki.changeLog.db.query<{ text: string }>(sql`
     select row_to_json(change)::text as text from change where entity_id = ${id}
      union all select row_to_json(audit)::text from audit where entity_id = ${id}`)
   expect(rows.length).toBe(4)
@@ -99,7 +99,7 @@ test('a crash after the owner has added the authenticator leads to the same end'
 
 test('a token whose claim has run out may be claimed anew, but what the owner has it keeps', async () => {
   const { id, token } = await pki.wish({})
-  await pki.history.db.query(sql`
+  await pki.changeLog.db.query(sql`
     update enrollment set claimed_until = now() - interval '1 s', claim_hash = 'of another' where id = ${id}`)
   const first = { enrollmentId: id, certPem: 'first', isIssuedByNetwork: true }
   await pki.owners.identity.addAuthenticator(
@@ -130,12 +130,12 @@ test('a load ends what belongs to nobody any more, or is redeemed, and no enroll
     new Map(ids.filter((id) => id === young.identityId).map((id) => [id, id]))
   const { reload } = identityEffects(noGrants, names)
   const upto = { timeline: '', number: 0 }
-  await pki.history.db.transaction(undefined, (tx) =>
-    withLoaded(tx, [rows], (loaded) => reload(tx, loaded, upto)),
+  await pki.changeLog.db.transaction(undefined, (tx) =>
+    withLoadedRows(tx, [rows], (loaded) => reload(tx, loaded, upto)),
   )
   expect([await rowOf(gone.id), await rowOf(redeemed.id)]).toEqual([undefined, undefined])
   expect([(await rowOf(living.id))?.id, (await rowOf(young.id))?.id]).toEqual([living.id, young.id])
-  const { rows: remembered } = await pki.history.db.query(
+  const { rows: remembered } = await pki.changeLog.db.query(
     sql`select from ended_enrollment where owner_id = any(${[gone.identityId, ended.identityId]})`,
   )
   expect(remembered).toEqual([])
@@ -164,8 +164,8 @@ test('a load ends what belongs to routers that are gone', async () => {
     noGrants,
     async (_, ids) => new Map(ids.filter((id) => id === living.routerId).map((id) => [id, id])),
   )
-  await pki.history.db.transaction(undefined, (tx) =>
-    withLoaded(tx, [], (loaded) => reload(tx, loaded, { timeline: '', number: 0 })),
+  await pki.changeLog.db.transaction(undefined, (tx) =>
+    withLoadedRows(tx, [], (loaded) => reload(tx, loaded, { timeline: '', number: 0 })),
   )
   expect(await rowOf(gone.id)).toBeUndefined()
   expect((await rowOf(living.id))?.id).toBe(living.id)
@@ -194,7 +194,7 @@ test('routers that have what they name are compared without a signature; others 
     router(enrolled.routerId, enrolled.id, true),
     router(replaced.routerId, 'another'),
   ]
-  const changes = await pki.history.db.transaction(undefined, (tx) =>
+  const changes = await pki.changeLog.db.transaction(undefined, (tx) =>
     apply(tx, rows, { timeline: '', number: 0 }),
   )
   expect(wishes).toEqual(['another'])
@@ -214,7 +214,7 @@ test('enrollments go with their identity or router', async () => {
   const router = await pki.routerWish('erott', 'gone')
   await pki.tell('sessions', 'edge-routers', 'gone', null)
   expect([await rowOf(id), await rowOf(router.id)]).toEqual([undefined, undefined])
-  const { rows } = await pki.history.db.query(
+  const { rows } = await pki.changeLog.db.query(
     sql`select from ended_enrollment where owner_id = ${identityId}`,
   )
   expect(rows).toEqual([])
@@ -340,7 +340,7 @@ test('a refresh into the past, of nothing, or of a router is refused', async () 
 test('an identity whose deletion is followed while an enrollment is made for it has none', async () => {
   const identityId = known()
   await pki.tell('identity', 'identities', identityId, { name: 'alice' })
-  const { db } = pki.history
+  const { db } = pki.changeLog
   const waiting = async (count: number): Promise<void> =>
     expect
       .poll(async () => {

@@ -32,7 +32,7 @@ async function writes(table: 'audit' | 'change', id: string): Promise<number> {
     table === 'audit'
       ? sql`select from audit where entity_id = ${id}`
       : sql`select from change where entity_id = ${id}`
-  return (await pki.history.db.query(rows)).rows.length
+  return (await pki.changeLog.db.query(rows)).rows.length
 }
 
 test('what is wanted at a position that is not followed yet is made at once, and not again later', async () => {
@@ -47,11 +47,11 @@ test('what is wanted at a position that is not followed yet is made at once, and
 
 test('followers hear of it what they hear of others, which is no secret', async () => {
   const [ahead, followed] = [wished(), wished()]
-  const before = await pki.history.head()
+  const before = await pki.changeLog.head()
   await grant(ahead, after(await pki.identityHead(), 1))
   await tell(ahead)
   await tell(followed)
-  const { changes } = await pki.history.pull(before)
+  const { changes } = await pki.changeLog.pull(before)
   const [first, second] = changes.map(({ json }) => JSON.parse(Buffer.from(json).toString()) as object)
   expect(Object.keys(first ?? {}).sort()).toEqual([...Object.keys(second ?? {}), 'isNew'].sort())
   expect(JSON.stringify(first)).not.toContain(ahead.token)
@@ -76,7 +76,7 @@ test('who comes after its owner has gone makes nothing', async () => {
 
 test('who waits while its position is followed makes nothing', async () => {
   const wish = wished()
-  const { db } = pki.history
+  const { db } = pki.changeLog
   let granted: Promise<unknown> = Promise.resolve()
   const { timeline, number } = await pki.identityHead()
   const waiting = async (): Promise<boolean> => {

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { testDatabase } from '@overlay/launcher/testing'
-import { noBus, openHistory } from '@overlay/platform/change-log'
+import { noBus, openChangeLog } from '@overlay/platform/change-log'
 import { openDatabase } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
 import pino from 'pino'
@@ -74,15 +74,15 @@ test('a server certificate is renewed over the same key when a third of its life
   await using net = await network()
   await net.init()
   const before = await net.keyring()
-  await using history = await openHistory(net.db, noBus, log)
+  await using changeLog = await openChangeLog(net.db, noBus, log)
   const context = ownContext(new AbortController().signal)
   const inDays = (days: number) => ({
     secret: keySecret,
     hosts: [],
     now: new Date(Date.now() + days * 86_400_000),
   })
-  expect(await ensureKeys(history, context, inDays(240))).toBe(false)
-  expect(await ensureKeys(history, context, inDays(250))).toBe(true)
+  expect(await ensureKeys(changeLog, context, inDays(240))).toBe(false)
+  expect(await ensureKeys(changeLog, context, inDays(250))).toBe(true)
   const after = await net.keyring()
   expect(after.server.privateKey).toBe(before.server.privateKey)
   expect(notAfterOf(after.server.pem).getTime()).toBeGreaterThan(notAfterOf(before.server.pem).getTime())

@@ -20,7 +20,7 @@ const hours = ({ validFrom, validTo }: X509Certificate): number =>
 
 /** A certificate of this network that has run out. */
 async function expired(): Promise<string> {
-  const { signer } = await readKeyring(pki.history.db, keySecret, new Date())
+  const { signer } = await readKeyring(pki.changeLog.db, keySecret, new Date())
   const validity = forHours(1, new Date(Date.now() - 86_400_000))
   return issueLeaf(signer, { ...(await readCsr(named())), role: 'client', validity })
 }

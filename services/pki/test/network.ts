@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { testDatabase } from '@overlay/launcher/testing'
-import { localSource, noBus, openHistory, type RowChange } from '@overlay/platform/change-log'
+import { localSource, noBus, openChangeLog, type RowChange } from '@overlay/platform/change-log'
 import { noQuery } from '@overlay/platform/kind-store'
 import { openDatabase } from '@overlay/platform/postgres'
 import { type Context, type EnrollmentWish, type EnrollRequest, Fault, ownContext } from '@overlay/rpc'
@@ -17,7 +17,7 @@ export const context: Context = ownContext(new AbortController().signal)
 type Added = Parameters<Owners['identity']['addAuthenticator']>[0]
 type Admitted = Parameters<Owners['sessions']['admitRouter']>[0]
 
-/** A pki of its own, beside owners that keep what they are told and have a real history. */
+/** A pki of its own, beside owners that keep what they are told and have a real change log. */
 export async function startPki(more: Partial<ServiceOptions> = {}) {
   const database = await testDatabase('identity', 'pki', 'sessions')
   const [pki, identity, sessions] = (['pki', 'identity', 'sessions'] as const).map((schema) =>
@@ -25,10 +25,10 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
   )
   if (!pki || !identity || !sessions) throw new Error('three databases were opened')
   await initPki({ databaseUrl: database.urlOf('pki'), keySecret, address, log })
-  const history = await openHistory(pki, noBus, log)
+  const changeLog = await openChangeLog(pki, noBus, log)
   const owners = {
-    identity: await openHistory(identity, noBus, log),
-    sessions: await openHistory(sessions, noBus, log),
+    identity: await openChangeLog(identity, noBus, log),
+    sessions: await openChangeLog(sessions, noBus, log),
   }
 
   const added: Added[] = []
@@ -52,7 +52,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
   }
   /** A change of another service. */
   const note = async (schema: 'identity' | 'sessions', kind: string, id: string, json: object | null) => {
-    const change: RowChange = { kind, id, before: null, after: json, told: json }
+    const change: RowChange = { kind, id, before: null, after: json, payload: json }
     if (json) told.set(id, { kind, json })
     else told.delete(id)
     const { position } = await owners[schema].write(context, async () => ({ result: id, changes: [change] }))
@@ -83,7 +83,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
   }
 
   const service = await openService({
-    history,
+    changeLog,
     bus: noBus,
     log,
     keySecret,
@@ -118,7 +118,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
 
   return {
     ...service,
-    history,
+    changeLog,
     sources,
     owners: fakes,
     added,
@@ -145,7 +145,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     outstanding,
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]()
-      for (const one of [history, owners.identity, owners.sessions]) {
+      for (const one of [changeLog, owners.identity, owners.sessions]) {
         await one[Symbol.asyncDispose]()
         await one.db[Symbol.asyncDispose]()
       }

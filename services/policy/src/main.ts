@@ -17,11 +17,11 @@ const { databaseUrl } = settings
 const migrations = `${import.meta.dirname}/../migrations`
 await runService(
   { schema: 'policy', settings, migrations },
-  async ({ bus, connect, history, log, maintenance, serve }) => {
+  async ({ bus, connect, changeLog, log, maintenance, serve }) => {
     await using identity = connect('identity', settings.identityPeers)
     await using sessions = connect('sessions', settings.sessionsPeers)
     await using service = await openService({
-      history,
+      changeLog,
       databaseUrl,
       bus,
       log,
@@ -30,7 +30,7 @@ await runService(
       routers: remote(SessionsServiceService, sessions.peers),
     })
     const health = async () => {
-      await history.head()
+      await changeLog.head()
       const followed = service.engine.trusted()
         ? 'ok'
         : 'changes of this schema or of identity are not heard of'

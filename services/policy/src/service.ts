@@ -10,11 +10,11 @@ import {
 } from '@overlay/model'
 import {
   type Bus,
+  type ChangeLog,
   changeService,
-  follow,
-  type History,
-  notingDeletions,
+  recordingDeletions,
   type Source,
+  startConsumer,
 } from '@overlay/platform/change-log'
 import { entityService, kind, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import type { Check } from '@overlay/platform/maintenance'
@@ -42,7 +42,7 @@ import { serviceSeams } from './store/service.js'
 import { allServiceConfigs } from './store/service-config.js'
 
 export interface ServiceOptions {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly databaseUrl: string
   readonly bus: Bus
   readonly log: Logger
@@ -61,9 +61,9 @@ export interface Service extends AsyncDisposable {
 
 /** All of the service but its connections. It serves before it has loaded from others. */
 export async function openService(options: ServiceOptions): Promise<Service> {
-  const { history, log, sources, viewers } = options
+  const { changeLog, log, sources, viewers } = options
   const loaders = {
-    ...loadersOf(history.db, [
+    ...loadersOf(changeLog.db, [
       config,
       configType,
       edgeRouterPolicy,
@@ -72,26 +72,26 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       serviceEdgeRouterPolicy,
       servicePolicy,
     ]),
-    'service-configs': (ids?: readonly string[]) => allServiceConfigs(history.db, ids),
-    'posture-data': (ids?: readonly string[]) => postureDataTold(history.db, ids),
+    'service-configs': (ids?: readonly string[]) => allServiceConfigs(changeLog.db, ids),
+    'posture-data': (ids?: readonly string[]) => postureDataTold(changeLog.db, ids),
   }
   const engine = await startEngine({ ...options, ...sources, loaders })
   const names = namesFrom(viewers)
   const followed = {
-    identity: follow(
-      history,
+    identity: startConsumer(
+      changeLog,
       sources.identity,
-      notingDeletions('identity', ['identities'], identityEffects(names)),
+      recordingDeletions('identity', ['identities'], identityEffects(names)),
       log,
     ),
-    sessions: follow(
-      history,
+    sessions: startConsumer(
+      changeLog,
       sources.sessions,
-      notingDeletions('sessions', ['edge-routers'], routerEffects(names)),
+      recordingDeletions('sessions', ['edge-routers'], routerEffects(names)),
       log,
     ),
   }
-  const lapses = startTellingLapses(history, engine)
+  const lapses = startTellingLapses(changeLog, engine)
   const kinds = [
     kind(config, configSeams),
     kind(configType, configTypeSeams),
@@ -105,19 +105,19 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       servicePolicySeams(engine.state, (context) => current(engine, context)),
     ),
   ]
-  const own = entities(entityService(history, kinds, names), engine)
+  const own = entities(entityService(changeLog, kinds, names), engine)
   return {
     engine,
     entities: own,
     checks: checksOf({
-      history,
+      changeLog,
       names: namesFrom({ ...viewers, policy: own }),
       sources,
       followed,
       log,
     }),
-    changes: changeService(history, loaders, followed),
-    policy: policyService(history, engine, options.routers, namesFrom(viewers)),
+    changes: changeService(changeLog, loaders, followed),
+    policy: policyService(changeLog, engine, options.routers, namesFrom(viewers)),
     async [Symbol.asyncDispose]() {
       await lapses[Symbol.asyncDispose]()
       for (const one of Object.values(followed)) await one[Symbol.asyncDispose]()

@@ -108,10 +108,10 @@ test('a copy that is right when all owners have been followed is not told, and o
   let waits = 0
   const check = (confirm: () => Promise<unknown>) =>
     copies(
-      policy.history,
+      policy.changeLog,
       {
         source: network.sessions.source,
-        followed: { sessions: { confirm: async () => void (await confirm()) } },
+        followed: { sessions: { catchUp: async () => void (await confirm()) } },
         ...routerEffects(async () => new Map()),
       },
       log,

@@ -38,7 +38,7 @@ test.each([
 
 test('a config of a type that was stored with such a schema is refused, and the type can be repaired', async () => {
   const id = await type({ type: 'object' })
-  const { db } = policy.history
+  const { db } = policy.changeLog
   await db.query(sql`
     update config_type set schema = '{"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}' where id = ${id}`)
   await expect(config(id, { a: 'b' })).rejects.toMatchObject({

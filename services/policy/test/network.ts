@@ -1,9 +1,9 @@
 import { testBus, testDatabase } from '@overlay/launcher/testing'
 import {
-  type History,
+  type ChangeLog,
   localSource,
   openBus,
-  openHistory,
+  openChangeLog,
   type RowChange,
   type Source,
 } from '@overlay/platform/change-log'
@@ -18,7 +18,7 @@ export const log = pino({ level: 'silent' })
 
 type Row = Readonly<Record<string, unknown>>
 
-/** Another service, as far as policy follows it: its history is real, its rows are a map. */
+/** Another service, as far as policy follows it: its change log is real, its rows are a map. */
 export interface Owner {
   readonly source: Source
   readonly viewer: Viewer
@@ -31,7 +31,7 @@ export interface Owner {
 }
 
 export interface Replica extends Service {
-  readonly history: History
+  readonly changeLog: ChangeLog
   /** Creates and answers the id. */
   create(kind: string, row: Row, context?: Context): Promise<string>
   update(kind: string, id: string, row: Row, context?: Context): Promise<Position | undefined>
@@ -84,7 +84,7 @@ export async function openNetwork(): Promise<Network> {
 
   const owner = async (schema: 'identity' | 'sessions', kind: string): Promise<Owner> => {
     const db = keep(openDatabase(database.urlOf(schema), schema))
-    return ownerOf(keep(await openHistory(db, keep(await bus()), log)), kind)
+    return ownerOf(keep(await openChangeLog(db, keep(await bus()), log)), kind)
   }
   const identity = await owner('identity', 'identities')
   const sessions = await owner('sessions', 'edge-routers')
@@ -103,9 +103,9 @@ export async function openNetwork(): Promise<Network> {
       const databaseUrl = database.urlOf('policy')
       const [open, db] = [keep(await bus()), keep(openDatabase(databaseUrl, 'policy'))]
       const own = isDeaf ? { ...open, subscribe: () => ({ [Symbol.dispose]: () => undefined }) } : open
-      const history = keep(await openHistory(db, own, log))
+      const changeLog = keep(await openChangeLog(db, own, log))
       const service = await openService({
-        history,
+        changeLog,
         databaseUrl,
         bus: own,
         log,
@@ -115,7 +115,7 @@ export async function openNetwork(): Promise<Network> {
           describeRouters: async ({ ids }) => ({ json: ids.map(() => Buffer.from('{"isOnline":true}')) }),
         },
       })
-      return keep(replicaOf(service, history))
+      return keep(replicaOf(service, changeLog))
     },
     async [Symbol.asyncDispose]() {
       for (const one of closing.reverse()) await one[Symbol.asyncDispose]()
@@ -123,11 +123,11 @@ export async function openNetwork(): Promise<Network> {
   }
 }
 
-function ownerOf(history: History, kind: string): Owner {
+function ownerOf(changeLog: ChangeLog, kind: string): Owner {
   const rows = new Map<string, Row>()
   const tell = async (kind: string, id: string, told: Row | null): Promise<Position> => {
-    const change: RowChange = { kind, id, before: null, after: told, told }
-    const { position } = await history.write(admin, async () => ({ result: undefined, changes: [change] }))
+    const change: RowChange = { kind, id, before: null, after: told, payload: told }
+    const { position } = await changeLog.write(admin, async () => ({ result: undefined, changes: [change] }))
     if (!position) throw new Error('nothing was told')
     return position
   }
@@ -139,7 +139,7 @@ function ownerOf(history: History, kind: string): Owner {
   }
   return {
     tell,
-    source: localSource(history, {
+    source: localSource(changeLog, {
       async *[kind]() {
         for (const [id, json] of rows) yield { id, json }
       },
@@ -165,12 +165,12 @@ function ownerOf(history: History, kind: string): Owner {
 const bytes = (row: Row): Buffer => Buffer.from(JSON.stringify(row))
 const read = (json: Uint8Array): unknown => JSON.parse(Buffer.from(json).toString())
 
-function replicaOf(service: Service, history: History): Replica {
+function replicaOf(service: Service, changeLog: ChangeLog): Replica {
   const { entities } = service
   let isOpen = true
   return {
     ...service,
-    history,
+    changeLog,
     create: async (kind, row, context = admin) =>
       (await entities.create({ kind, json: bytes(row) }, context)).id,
     update: async (kind, id, row, context = admin) =>

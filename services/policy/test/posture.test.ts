@@ -1,4 +1,4 @@
-import { withLoaded } from '@overlay/platform/change-log'
+import { withLoadedRows } from '@overlay/platform/change-log'
 import { Access, type Context, type Positions } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { identityEffects } from '../src/events/identity.js'
@@ -178,8 +178,8 @@ test('after a load only those codes count that its rows tell of', async () => {
   const passed = async (...rows: ReturnType<typeof row>[]) => {
     const upto = { timeline: '', number: 0 }
     const { reload } = identityEffects(async (_, ids) => new Map(ids.map((id) => [id, id])))
-    await policy.history.db.transaction(undefined, (tx) =>
-      withLoaded(tx, [rows], (loaded) => reload(tx, loaded, upto)),
+    await policy.changeLog.db.transaction(undefined, (tx) =>
+      withLoadedRows(tx, [rows], (loaded) => reload(tx, loaded, upto)),
     )
     const shown = parsed((await policy.policy.getPostureData({ identityId: who.alice }, admin)).json)
     const { apiSessionPostureData } = shown as {
@@ -195,14 +195,14 @@ test('that a code counts no more is told once, by whichever replica looks first,
   const who = await guarded(await code({ timeoutSeconds: 60 }))
   const told = async (look: () => Promise<unknown>) => {
     await Promise.all([whole(), whole(other)])
-    const before = await policy.history.head()
+    const before = await policy.changeLog.head()
     await look()
-    const { changes } = await policy.history.pull(before)
+    const { changes } = await policy.changeLog.pull(before)
     return changes.filter(({ kind, id }) => kind === 'posture-data' && id === who.alice).length
   }
   const all = () =>
     Promise.all(
-      [policy, other, policy].map((replica) => tellBetween(replica.history, replica.engine, 0, Date.now())),
+      [policy, other, policy].map((replica) => tellBetween(replica.changeLog, replica.engine, 0, Date.now())),
     )
   await pass(who.alice, new Date(Date.now() - 120_000).toISOString())
   expect([await told(all), await told(all)]).toEqual([1, 0])
@@ -314,13 +314,13 @@ test('what all endpoints of an identity say has a budget; more is refused and ch
   const [checkId, who] = [await processCheck(), newName()]
   await say(who, domain('a.example'), runs(checkId, '/a'))
   const before = await dataOf(who)
-  const head = await policy.history.head()
+  const head = await policy.changeLog.head()
   const many = Array.from({ length: 30 }, (_, n) => runs(checkId, `\u0001`.repeat(400) + n))
   await expect(say(who, domain('b.example'), ...many)).rejects.toMatchObject({
     code: 'COULD_NOT_VALIDATE',
     detail: { field: 'postureResponse' },
   })
-  expect([await dataOf(who), await policy.history.head()]).toEqual([before, head])
+  expect([await dataOf(who), await policy.changeLog.head()]).toEqual([before, head])
   for (const one of many.slice(0, 20)) await say(who, one)
   expect((await dataOf(who)).processes).toHaveLength(21)
   await expect(Promise.all(many.map((one) => say(who, one)))).rejects.toMatchObject({

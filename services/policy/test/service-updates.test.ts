@@ -81,7 +81,7 @@ test('an identity that changed while no replica ran has another time afterwards'
 })
 
 const timesKept = async (replica: Replica, like: string) => {
-  const { rows } = await replica.history.db.query<{ id: string }>(
+  const { rows } = await replica.changeLog.db.query<{ id: string }>(
     sql`select identity_id as id from service_update where identity_id like ${like} order by 1`,
   )
   return rows.map(({ id }) => id)

@@ -1,4 +1,4 @@
-import { withLoaded } from '@overlay/platform/change-log'
+import { withLoadedRows } from '@overlay/platform/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { nothingSaid } from '../src/domain/posture/data.js'
@@ -249,16 +249,16 @@ test('a load takes away what is left of identities and routers that were deleted
     'edge-router-policies',
     named({ semantic: 'AllOf', identityRoles: ['@stays', `@${gone}`], edgeRouterRoles: [`@${gone}`] }),
   )
-  const { db } = policy.history
+  const { db } = policy.changeLog
   await db.query(
     sql`insert into posture_data (identity_id, data) values (${gone}, ${JSON.stringify(nothingSaid)})`,
   )
   const names = async (_: string, ids: readonly string[]) =>
     new Map(ids.filter((one) => one !== gone).map((one) => [one, one]))
   for (const effects of [identityEffects(names), routerEffects(names)])
-    await policy.history.write(admin, async (tx) => ({
+    await policy.changeLog.write(admin, async (tx) => ({
       result: undefined,
-      changes: await withLoaded(tx, [], (rows) => effects.reload(tx, rows, { timeline: '', number: 0 })),
+      changes: await withLoadedRows(tx, [], (rows) => effects.reload(tx, rows, { timeline: '', number: 0 })),
     }))
   expect(await policy.get('edge-router-policies', id)).toMatchObject({
     identityRoles: ['@stays'],

@@ -1,10 +1,10 @@
 import { controller, edgeRouter, session, terminator, transitRouter } from '@overlay/model'
 import {
   changeService,
-  follow,
-  notingDeletions,
-  positionFollowed,
-  settling,
+  consumedPosition,
+  recordingDeletions,
+  startConsumer,
+  waitForFollowers,
 } from '@overlay/platform/change-log'
 import { entityService, kind, loadersOf, namesFrom } from '@overlay/platform/kind-store'
 import { readSettings } from '@overlay/platform/process'
@@ -38,7 +38,7 @@ import { transitRouterSeams } from './store/transit-router.js'
 const settings = readSettings(sessionsSettings, process.env)
 const migrations = `${import.meta.dirname}/../migrations`
 await runService({ schema: 'sessions', settings, migrations }, async (grounds) => {
-  const { bus, connect, db, history, log, serve } = grounds
+  const { bus, connect, db, changeLog, log, serve } = grounds
   await using identity = connect('identity', settings.identityPeers)
   await using pki = connect('pki', settings.pkiPeers)
   await using policy = connect('policy', settings.policyPeers)
@@ -46,12 +46,12 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
   const access = remote(PolicyServiceService, policy.peers)
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
   const heads = headsOf({ identity: identity.changes, policy: policy.changes })
-  await using sweeping = startSweeping({ history, policy: access, names, heads, log })
-  await using identityFollowed = follow(history, identity.source, identityEffects(sweeping), log)
-  await using policyFollowed = follow(
-    history,
+  await using sweeping = startSweeping({ changeLog, policy: access, names, heads, log })
+  await using identityFollowed = startConsumer(changeLog, identity.source, identityEffects(sweeping), log)
+  await using policyFollowed = startConsumer(
+    changeLog,
     policy.source,
-    notingDeletions('policy', ['services'], policyEffects(sweeping, names)),
+    recordingDeletions('policy', ['services'], policyEffects(sweeping, names)),
     log,
   )
 
@@ -66,21 +66,21 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
     [edgeRouter.kind]: sql`is_edge`,
     [transitRouter.kind]: sql`not is_edge`,
   })
-  const uniform = entityService(history, kinds, names)
+  const uniform = entityService(changeLog, kinds, names)
   const create = sessionCreator({
     db,
     make: sessionMaker(db),
     policy: access,
     identity: remote(IdentityServiceService, identity.peers),
-    followed: (schema) => positionFollowed(db, schema),
+    followed: (schema) => consumedPosition(db, schema),
   })
-  const settled = settling(history, [identity.changes, pki.changes, policy.changes])
+  const settled = waitForFollowers(changeLog, [identity.changes, pki.changes, policy.changes])
   const followed = {
     identity: withSweep('identity', identityFollowed, sweeping),
     policy: withSweep('policy', policyFollowed, sweeping),
   }
   const checks = checksOf({
-    history,
+    changeLog,
     names,
     policy: access,
     heads,
@@ -90,9 +90,9 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
   })
   const hosted = [
     host(EntityServiceService, entities(uniform, { db, policyFollowed, settled })),
-    host(ChangeServiceService, changeService(history, loaders, followed)),
+    host(ChangeServiceService, changeService(changeLog, loaders, followed)),
     host(MaintenanceServiceService, grounds.maintenance(checks)),
-    host(SessionsServiceService, sessionsService({ history, create, settled })),
+    host(SessionsServiceService, sessionsService({ changeLog, create, settled })),
   ]
-  await serve(hosted, healthOf(history, bus))
+  await serve(hosted, healthOf(changeLog, bus))
 })

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type History, positionFollowed } from '@overlay/platform/change-log'
+import { type ChangeLog, consumedPosition } from '@overlay/platform/change-log'
 import type { Database, Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, ownContext, type Position, type Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -34,11 +34,11 @@ interface World {
   asked: number
 }
 
-function creator({ db }: History, world: World) {
+function creator({ db }: ChangeLog, world: World) {
   return sessionCreator({
     db,
     make: sessionMaker(db),
-    followed: (schema) => positionFollowed(db, schema),
+    followed: (schema) => consumedPosition(db, schema),
     policy: {
       async authorize(_question, { positions }) {
         world.asked++
@@ -59,8 +59,8 @@ function creator({ db }: History, world: World) {
 
 test('a session carries its service, token and tags; the same again is the same session', async () => {
   await using store = await startStore()
-  await follow(store.history.db, 5)
-  const create = creator(store.history, { known: 5, allowed: true, asked: 0 })
+  await follow(store.changeLog.db, 5)
+  const create = creator(store.changeLog, { known: 5, allowed: true, asked: 0 })
   const first = JSON.parse((await create(request, context({ identity: at(5) }))).json.toString())
   expect(first).toMatchObject({
     type: 'Dial',
@@ -92,17 +92,17 @@ test.each([
   'an authorization that a change of %s overtook (%s) is asked for again, at the position of the change',
   async (schema, kind, id) => {
     await using store = await startStore()
-    await follow(store.history.db, 7)
-    await revoke(store.history.db, schema, kind, id)
+    await follow(store.changeLog.db, 7)
+    await revoke(store.changeLog.db, schema, kind, id)
     const world = { known: 5, allowed: true, asked: 0 }
-    await creator(store.history, world)(request, context({ identity: at(5) }))
+    await creator(store.changeLog, world)(request, context({ identity: at(5) }))
     expect([world.asked, world.known]).toEqual([2, 7])
   },
 )
 
 test('changes that concern other accesses let an authorization stand', async () => {
   await using store = await startStore()
-  const { db } = store.history
+  const { db } = store.changeLog
   await follow(db, 7)
   await revoke(db, 'identity', 'identity', 'bob')
   await revoke(db, 'identity', 'api-session', 'as2')
@@ -110,45 +110,45 @@ test('changes that concern other accesses let an authorization stand', async () 
   await revoke(db, 'policy', 'policy', 'another')
   await revoke(db, 'policy', 'everything', '', 5)
   const world = { known: 5, allowed: true, asked: 0 }
-  await creator(store.history, world)(request, context({ identity: at(5) }))
+  await creator(store.changeLog, world)(request, context({ identity: at(5) }))
   expect(world.asked).toBe(1)
 })
 
 test('an authorization that is older than the revocations that are kept is asked for again', async () => {
   await using store = await startStore()
-  const { db } = store.history
+  const { db } = store.changeLog
   await follow(db, 7)
   await revoke(db, 'policy', 'service', 'other', 6)
   await pruneRevocations(db, 0)
   const world = { known: 5, allowed: true, asked: 0 }
-  await creator(store.history, world)(request, context({ identity: at(5) }))
+  await creator(store.changeLog, world)(request, context({ identity: at(5) }))
   expect(world.asked).toBe(2)
 })
 
 test('access that is gone by then is refused', async () => {
   await using store = await startStore()
-  await follow(store.history.db, 7)
-  await revoke(store.history.db, 'policy', 'service', 'wiki')
+  await follow(store.changeLog.db, 7)
+  await revoke(store.changeLog.db, 'policy', 'service', 'wiki')
   const world = { known: 5, allowed: false, asked: 0 }
-  const create = creator(store.history, world)
+  const create = creator(store.changeLog, world)
   await expect(create(request, context({}))).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
 test('while nobody follows the streams that take access away, nothing is granted', async () => {
   await using store = await startStore()
-  const create = creator(store.history, { known: 5, allowed: true, asked: 0 })
+  const create = creator(store.changeLog, { known: 5, allowed: true, asked: 0 })
   await expect(create(request, context({}))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
 })
 
 test('a create that waits for a follower sees the revocation that it records', async () => {
   await using store = await startStore()
-  const { db } = store.history
+  const { db } = store.changeLog
   await follow(db, 5)
   const world = { known: 5, allowed: true, asked: 0 }
   let creating: Promise<unknown> | undefined
   await db.transaction(undefined, async (tx) => {
     await tx.query(sql`select from followed where schema = 'identity' for update`)
-    creating = creator(store.history, world)(request, context({ identity: at(5) }))
+    creating = creator(store.changeLog, world)(request, context({ identity: at(5) }))
     creating.catch(() => undefined)
     await waitingFor(db)
     world.allowed = false
@@ -163,13 +163,13 @@ test('a create that waits for a follower sees the revocation that it records', a
 
 test('a follower waits for a create that has compared, and the sweep sees its session', async () => {
   await using store = await startStore()
-  const { db } = store.history
+  const { db } = store.changeLog
   await follow(db, 5)
   const world = { known: 5, allowed: true, asked: 0 }
   const inside = (tx: Tx): Database => ({ ...db, query: tx.query }) // the create in a transaction that stays open
   let following: Promise<unknown> | undefined
   await db.transaction(undefined, async (tx) => {
-    await creator({ ...store.history, db: inside(tx) }, world)(request, context({ identity: at(5) }))
+    await creator({ ...store.changeLog, db: inside(tx) }, world)(request, context({ identity: at(5) }))
     following = db.transaction(undefined, async (other) => {
       await other.query(sql`select from followed where schema = 'policy' for update`)
       await recordRevocations(other, 'policy', at(6), [
@@ -181,7 +181,7 @@ test('a follower waits for a create that has compared, and the sweep sees its se
   await following
   const lost = { findLost: async () => ({ lost: [true], granting: [''] }) }
   await sweepStep({
-    history: store.history,
+    changeLog: store.changeLog,
     policy: { ...lost, findRequiring: async () => ({ policyIds: [] }) },
     names,
     heads,

@@ -11,11 +11,11 @@ const context = ownContext(new AbortController().signal)
 
 async function startRouters() {
   const store = await startStore()
-  const { history } = store
-  const routers = entityService(history, [kind(edgeRouter, edgeRouterSeams(pki))], async () => new Map())
+  const { changeLog } = store
+  const routers = entityService(changeLog, [kind(edgeRouter, edgeRouterSeams(pki))], async () => new Map())
   const ref = (id: string) => ({ kind: 'edge-routers', id })
   return {
-    db: history.db,
+    db: changeLog.db,
     create: async (body: object) => {
       const json = Buffer.from(JSON.stringify(body))
       return (await routers.create({ kind: 'edge-routers', json }, context)).id

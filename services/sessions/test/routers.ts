@@ -1,5 +1,5 @@
 import { controller, edgeRouter, session, terminator, transitRouter } from '@overlay/model'
-import type { Settled } from '@overlay/platform/change-log'
+import type { WaitForFollowers } from '@overlay/platform/change-log'
 import { entityService, kind } from '@overlay/platform/kind-store'
 import type { Database } from '@overlay/platform/postgres'
 import { type Context, ownContext, type Perspective } from '@overlay/rpc'
@@ -13,7 +13,7 @@ import { startStore } from './store.js'
 
 export const context: Context = ownContext(new AbortController().signal)
 
-const settled: Settled = async (written) => written
+const settled: WaitForFollowers = async (written) => written
 
 const pki = {
   view: async ({ kind: asked, ids }: { kind: string; ids: readonly string[] }) => ({
@@ -50,8 +50,8 @@ export const asClient: Perspective = {
 /** The kinds of this service on a database of their own, with the others made up. */
 export async function startRouters(): Promise<Routers> {
   const store = await startStore()
-  const { history } = store
-  const { db } = history
+  const { changeLog } = store
+  const { db } = changeLog
   const services = new Map<string, string>()
   let confirmed = 0
   const names = async (kindName: string, ids: readonly string[]) =>
@@ -68,7 +68,7 @@ export async function startRouters(): Promise<Routers> {
     kind(transitRouter, transitRouterSeams(pki)),
   ]
   const policyFollowed = { confirm: async () => void confirmed++ }
-  const uniform = entities(entityService(history, kinds, names), { db, policyFollowed, settled })
+  const uniform = entities(entityService(changeLog, kinds, names), { db, policyFollowed, settled })
   const json = (body: object) => Buffer.from(JSON.stringify(body))
   const query = { sort: '', limit: '', offset: '', roleFilter: [], roleSemantic: '', after: Buffer.alloc(0) }
   const create = () => Promise.reject(new Error('no sessions are made here'))
@@ -90,7 +90,7 @@ export async function startRouters(): Promise<Routers> {
     },
     remove: (kindName, id) => uniform.delete({ kind: kindName, id }, context),
     count: async () => (await uniform.count({}, context)).rows,
-    service: sessionsService({ history, create, settled }),
+    service: sessionsService({ changeLog, create, settled }),
     told: async () => {
       const { rows } = await db.query<{ told: string }>(
         sql`select kind || case when entity is null then ' gone' else '' end as told from change order by number`,

@@ -1,20 +1,20 @@
 import { testDatabase } from '@overlay/launcher/testing'
-import { type History, noBus, openHistory } from '@overlay/platform/change-log'
+import { type ChangeLog, noBus, openChangeLog } from '@overlay/platform/change-log'
 import { type Database, openDatabase } from '@overlay/platform/postgres'
 import { openLog } from '@overlay/platform/process'
 import sql from 'sql-template-tag'
 
 export const log = openLog('sessions', { level: 'silent', format: 'json' })
 
-/** The schema of this service with its history, dropped at the end. */
-export async function startStore(): Promise<AsyncDisposable & { readonly history: History }> {
+/** The schema of this service with its change log, dropped at the end. */
+export async function startStore(): Promise<AsyncDisposable & { readonly changeLog: ChangeLog }> {
   const database = await testDatabase('sessions')
   const db = openDatabase(database.urlOf('sessions'), 'sessions')
-  const history = await openHistory(db, noBus, log)
+  const changeLog = await openChangeLog(db, noBus, log)
   return {
-    history,
+    changeLog,
     async [Symbol.asyncDispose]() {
-      await history[Symbol.asyncDispose]()
+      await changeLog[Symbol.asyncDispose]()
       await db[Symbol.asyncDispose]()
       await database[Symbol.asyncDispose]()
     },

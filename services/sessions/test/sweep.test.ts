@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { withLoaded } from '@overlay/platform/change-log'
+import { withLoadedRows } from '@overlay/platform/change-log'
 import type { Database } from '@overlay/platform/postgres'
 import type { Change, Context, HeldAccess, Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -46,8 +46,8 @@ const sweptWith = (world: World) => ({
 
 async function startWorld(pageSize = 100) {
   const store = await startStore()
-  const { history } = store
-  const { db } = history
+  const { changeLog } = store
+  const { db } = changeLog
   const world: World = {
     ...{ granting: new Map(), asked: [], askedAt: [], heads: {} },
     onQuestion: async () => undefined,
@@ -61,7 +61,7 @@ async function startWorld(pageSize = 100) {
   let number = 1
   return {
     db,
-    history,
+    changeLog,
     world,
     /** As a follower takes a change of a row: null, it is deleted. */
     async change(schema: 'identity' | 'policy', kind: string, id: string, row: object | null = {}) {
@@ -75,13 +75,13 @@ async function startWorld(pageSize = 100) {
     },
     reload: (schema: 'identity' | 'policy') =>
       db.transaction(undefined, (tx) =>
-        withLoaded(tx, [], (rows) => effects[schema].reload(tx, rows, upto(++number))),
+        withLoadedRows(tx, [], (rows) => effects[schema].reload(tx, rows, upto(++number))),
       ),
-    step: () => sweepStep({ history, pageSize, ...sweptWith(world) }),
+    step: () => sweepStep({ changeLog, pageSize, ...sweptWith(world) }),
     async sweep() {
-      while (await sweepStep({ history, pageSize, ...sweptWith(world) }));
+      while (await sweepStep({ changeLog, pageSize, ...sweptWith(world) }));
     },
-    sweeping: () => startSweeping({ history, log, ...sweptWith(world) }),
+    sweeping: () => startSweeping({ changeLog, log, ...sweptWith(world) }),
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   }
 }

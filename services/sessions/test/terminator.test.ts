@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { notingDeletions, withLoaded } from '@overlay/platform/change-log'
+import { recordingDeletions, withLoadedRows } from '@overlay/platform/change-log'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
@@ -32,14 +32,14 @@ const follow = (store: Routers, how: 'apply' | 'reload', rows: readonly Change[]
   store.db.transaction(undefined, (tx) =>
     how === 'apply'
       ? followedIn(store).apply(tx, rows, upto)
-      : withLoaded(tx, [rows], (loaded) => followedIn(store).reload(tx, loaded, upto)),
+      : withLoadedRows(tx, [rows], (loaded) => followedIn(store).reload(tx, loaded, upto)),
   )
 
 function followedIn({ services }: Routers) {
   const names = async (_: string, ids: readonly string[]) =>
     new Map(ids.flatMap((id) => (services.has(id) ? [[id, services.get(id) ?? '']] : [])))
   const effects = policyEffects({ wake: () => undefined }, names)
-  return notingDeletions('policy', ['services'], effects)
+  return recordingDeletions('policy', ['services'], effects)
 }
 
 test('a terminator shows service and router, and never its secret', async () => {

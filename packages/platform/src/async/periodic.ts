@@ -1,5 +1,8 @@
 /** Does the work each so many milliseconds, never twice at once, until disposed. It handles its failures itself. */
-export function repeating(everyMs: number, work: (signal: AbortSignal) => Promise<unknown>): AsyncDisposable {
+export function runPeriodically(
+  everyMs: number,
+  work: (signal: AbortSignal) => Promise<unknown>,
+): AsyncDisposable {
   const stop = new AbortController()
   let running: Promise<unknown> | undefined
   const timer = setInterval(() => {

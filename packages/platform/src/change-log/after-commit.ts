@@ -1,13 +1,13 @@
 import type { Context } from '@overlay/rpc'
 import { isAway } from '../postgres/database-failure.js'
 import { metrics } from '../process/metrics.js'
-import type { History } from './change-log.js'
+import type { ChangeLog } from './change-log.js'
 
 /** A request may take 10 s: enough of them must be left for its answer. */
 export const AFTER_COMMIT_MS = 5000
 
 /** The same request, for a step after its commit. */
-export function shortly(context: Context): Context & { readonly deadline: Date } {
+export function withDeadline(context: Context): Context & { readonly deadline: Date } {
   const latest = Date.now() + AFTER_COMMIT_MS
   return { ...context, deadline: new Date(Math.min(latest, context.deadline?.getTime() ?? latest)) }
 }
@@ -17,7 +17,7 @@ export function shortly(context: Context): Context & { readonly deadline: Date }
  * must not tell the client that its write did. Who is away or late is counted, all else is logged.
  */
 export async function afterCommit(
-  { db, log }: Pick<History, 'db' | 'log'>,
+  { db, log }: Pick<ChangeLog, 'db' | 'log'>,
   step: Promise<unknown>,
 ): Promise<void> {
   try {

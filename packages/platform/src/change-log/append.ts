@@ -11,7 +11,7 @@ export interface RowChange {
   readonly before: object | null
   readonly after: object | null
   /** What followers get; null: deleted. Absent: nobody follows this kind. */
-  readonly told?: object | null | undefined
+  readonly payload?: object | null | undefined
   /** By whom, where a transaction writes for several requests. */
   readonly by?: Actor | undefined
 }
@@ -31,7 +31,7 @@ const BYTES_AT_ONCE = 16 * 1024 * 1024
  * The last statements of a transaction: from here to the commit nobody else can append to this schema. A row that is
  * too large to be told is refused, and with it all that the transaction did.
  */
-export async function append(
+export async function appendChanges(
   tx: Tx,
   context: Actor,
   rows: readonly RowChange[],
@@ -59,12 +59,12 @@ interface Entry {
   readonly told: string | undefined
 }
 
-function entryOf({ by, told, ...row }: RowChange, context: Actor): Entry {
+function entryOf({ by, payload, ...row }: RowChange, context: Actor): Entry {
   const { caller, requestId } = by ?? context
   const entry = {
     ...row,
-    told,
-    followed: told !== undefined,
+    told: payload,
+    followed: payload !== undefined,
     identity_id: caller.identityId,
     request_id: requestId,
   }
@@ -72,7 +72,7 @@ function entryOf({ by, told, ...row }: RowChange, context: Actor): Entry {
     kind: row.kind,
     id: row.id,
     text: JSON.stringify(entry),
-    told: told === undefined ? undefined : told === null ? '' : JSON.stringify(told),
+    told: payload === undefined ? undefined : payload === null ? '' : JSON.stringify(payload),
   }
 }
 

@@ -1,8 +1,8 @@
 import type { Change, Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
-import { combine } from '../postgres/batch.js'
+import { batch } from '../postgres/batch.js'
 import type { Actor } from './append.js'
-import type { History } from './change-log.js'
+import type { ChangeLog } from './change-log.js'
 import { refuseTooLarge } from './too-large.js'
 
 /** A row that is to be made. */
@@ -13,7 +13,7 @@ export interface NewRow {
   /** As the audit and followers see it. The times are the database's. */
   readonly plain: object
   /** What followers hear besides, which the audit must not hold. */
-  readonly told?: object | undefined
+  readonly payload?: object | undefined
   readonly by: Actor
 }
 
@@ -29,27 +29,27 @@ interface Made {
  * For creates that are hot: what waits in a replica is made in one statement, with its audit and change rows. `insert`
  * makes rows out of a JSON list of columns and may leave some out. Those have no position.
  */
-export function creator(
-  history: History,
+export function batchInserter(
+  changeLog: ChangeLog,
   kind: string,
   insert: (list: string) => Sql,
 ): (row: NewRow) => Promise<Position | undefined> {
-  const create = combine<NewRow, Made | undefined>(async (entries) => {
+  const create = batch<NewRow, Made | undefined>(async (entries) => {
     // each row has one number: whoever asks twice for one id gets what the first asked for
     const wanted = new Map<string, Wanted>()
     for (const entry of entries) if (!wanted.has(entry.id)) wanted.set(entry.id, wantedIn(entry))
-    const { rows } = await history.db.query<Made>(
+    const { rows } = await changeLog.db.query<Made>(
       statement(kind, insert, [...wanted.values()]),
       `create-${kind}`,
     )
     const last = rows.at(-1)
-    if (last) history.appended(positionOf(last), changesOf(kind, wanted, rows))
+    if (last) changeLog.appended(positionOf(last), changesOf(kind, wanted, rows))
     const made = new Map(rows.map((row) => [row.id, row]))
     return entries.map(({ id }) => made.get(id))
   })
   return async (row) => {
-    const told = JSON.stringify({ ...row.plain, ...row.told })
-    await refuseTooLarge(history.db, { kind, id: row.id, told }) // alone: who is made with it is not refused
+    const told = JSON.stringify({ ...row.plain, ...row.payload })
+    await refuseTooLarge(changeLog.db, { kind, id: row.id, told }) // alone: who is made with it is not refused
     const made = await create(row)
     return made && positionOf(made)
   }
@@ -58,12 +58,12 @@ export function creator(
 const positionOf = ({ timeline, number }: Made): Position => ({ timeline, number })
 
 /** Nothing can hang yet on what is new: followers may save themselves the look. */
-const wantedIn = ({ id, columns, plain, told, by: { caller, requestId } }: NewRow) => ({
+const wantedIn = ({ id, columns, plain, payload, by: { caller, requestId } }: NewRow) => ({
   columns,
   row: {
     id,
     plain,
-    told: { ...plain, ...told, isNew: true },
+    told: { ...plain, ...payload, isNew: true },
     identity_id: caller.identityId,
     request_id: requestId,
   },

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Database, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
 import { startAddingUp } from '../postgres/row-counts.js'
-import { type Appended, append, type RowChange } from './append.js'
+import { type Appended, appendChanges, type RowChange } from './append.js'
 import type { Bus } from './bus.js'
 import { leading, sendable } from './message.js'
 import { startReaping } from './reaper.js'
@@ -14,7 +14,7 @@ import { settleTimeline } from './timeline.js'
 export type { Actor, Appended, RowChange } from './append.js'
 
 /** What has happened to the rows of one schema, in order. */
-export interface History extends AsyncDisposable {
+export interface ChangeLog extends AsyncDisposable {
   readonly db: Database
   readonly log: Logger
   /**
@@ -27,15 +27,15 @@ export interface History extends AsyncDisposable {
   ): Promise<{ readonly result: T; readonly position: Position | undefined }>
   /** Told by hot statements that append by themselves, after their commit. */
   appended(position: Position, changes: readonly Change[]): void
-  /** Where the history ends: read from the database after the call, one read for all callers. */
+  /** Where the change log ends: read from the database after the call, one read for all callers. */
   head(): Promise<Position>
   /** Changes after the position, as many as fit a message, read like `head`. OUT_OF_RANGE: load anew. */
-  pull(after: Position, wanted?: Partial<Wanted>): Promise<Changes>
+  pull(after: Position, wanted?: Partial<PullOptions>): Promise<Changes>
   /** The same, then new ones as they are committed; and a message after each look at the database. */
-  watch(after: Position, signal: AbortSignal, wanted?: Partial<Wanted>): AsyncIterable<Changes>
+  watch(after: Position, signal: AbortSignal, wanted?: Partial<PullOptions>): AsyncIterable<Changes>
 }
 
-export interface Wanted {
+export interface PullOptions {
   /** Changes of these alone; none: of all. */
   readonly kinds: readonly string[]
   /** Changes are gathered for so long after a message with some. */
@@ -52,11 +52,11 @@ const HINTED_LOOK_MS = 50 // looks that hints ask for are so far apart
 const MAX_KEYS = 100
 
 /** For the owner of a schema. Every replica has its own, in step by hints and by looking. */
-export async function openHistory(
+export async function openChangeLog(
   db: Database,
   bus: Pick<Bus, 'publish' | 'subscribe' | 'connected' | 'onChange'>,
   log: Logger,
-): Promise<History> {
+): Promise<ChangeLog> {
   const subject = `overlay.${db.schema}.head`
   const sleepers = new Set<() => void>()
   const wake = (): void => {
@@ -77,7 +77,7 @@ export async function openHistory(
       heardAt = startedAt
       return head
     } catch (err) {
-      if (!failing) log.warn({ err, schema: db.schema }, 'head of the history not read')
+      if (!failing) log.warn({ err, schema: db.schema }, 'head of the change log not read')
       failing = true
       throw err
     }
@@ -148,7 +148,7 @@ export async function openHistory(
 
   async function messageAfter(
     { timeline, number }: Position,
-    { kinds = [] }: Partial<Wanted>,
+    { kinds = [] }: Partial<PullOptions>,
   ): Promise<Changes & { readonly upto: Position }> {
     const later = await tail.after({ timeline, number })
     const isWanted = ({ kind }: Change): boolean => kinds.length === 0 || kinds.includes(kind)
@@ -171,7 +171,7 @@ export async function openHistory(
       try {
         const { result, appended } = await db.transaction(context.deadline, async (tx) => {
           const { result, changes } = await work(tx)
-          return { result, appended: await append(tx, context, changes) }
+          return { result, appended: await appendChanges(tx, context, changes) }
         })
         if (appended) publish(appended)
         return { result, position: appended?.position }

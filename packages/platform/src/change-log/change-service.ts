@@ -1,6 +1,6 @@
 import { type Change, type ChangeServiceService, type Changes, Fault, type Methods } from '@overlay/rpc'
-import type { History } from './change-log.js'
-import type { Following } from './consumer.js'
+import type { ChangeLog } from './change-log.js'
+import type { Consumer } from './consumer.js'
 import { isFull, sendable } from './message.js'
 
 /** All rows of a followed kind, or only those with these ids, in the shape that its changes have. */
@@ -14,27 +14,30 @@ const PART_BYTES = 1024 * 1024
 
 /** What a service tells the others about its rows, and about what theirs have done to it. */
 export const changeService = (
-  history: History,
+  changeLog: ChangeLog,
   loaders: Loaders,
-  followed: Readonly<Record<string, Pick<Following, 'reach'>>> = {},
+  followed: Readonly<Record<string, Pick<Consumer, 'waitFor'>>> = {},
 ): Methods<ChangeServiceService> => ({
   async *watch({ after, gatherMs, kinds }, { signal }) {
-    yield* history.watch(after ?? unknown(), signal, { kinds, gatherMs: Math.min(gatherMs, MOST_GATHER_MS) })
+    yield* changeLog.watch(after ?? unknown(), signal, {
+      kinds,
+      gatherMs: Math.min(gatherMs, MOST_GATHER_MS),
+    })
   },
 
-  pull: async ({ after, kinds }) => history.pull(after ?? unknown(), { kinds }),
+  pull: async ({ after, kinds }) => changeLog.pull(after ?? unknown(), { kinds }),
 
-  head: () => history.head(),
+  head: () => changeLog.head(),
 
   async reach({ schema, position }, { signal }) {
     const following = followed[schema]
     if (!following) throw new Error(`schema '${schema}' is not followed here`)
-    if (position) await following.reach(position, signal)
+    if (position) await following.waitFor(position, signal)
     return {}
   },
 
   async *load({ kinds }, { signal }) {
-    const upto = await history.head()
+    const upto = await changeLog.head()
     const message = (changes: readonly Change[], more: boolean): Changes => ({
       ...sendable(changes),
       upto,

@@ -2,16 +2,16 @@ import { type Change, Fault, ownContext, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import type { Db, Tx } from '../postgres/database.js'
-import type { History, RowChange } from './change-log.js'
+import type { ChangeLog, RowChange } from './change-log.js'
 import { same, startFollower } from './follower.js'
 import { applyEach, isTransient, rehearse } from './isolate.js'
-import { type Loaded, withLoaded } from './loaded-rows.js'
+import { type LoadedRows, withLoadedRows } from './loaded-rows.js'
 import { isUnknown, poisonOf } from './poison.js'
 import type { Source } from './source.js'
 
 /**
  * What another service's changes do to our own rows, in the transaction that saves the position. The row changes that
- * a function returns are appended to our own history.
+ * a function returns are appended to our own change log.
  */
 export interface Effects {
   readonly kinds: readonly string[]
@@ -27,7 +27,7 @@ export interface Effects {
    * All rows: at the first start, after a restored backup, or too far behind. What has been deleted since the position
    * that was followed is told by nobody: it is what is missing among them.
    */
-  reload(tx: Tx, rows: Loaded, upto: Position): Promise<readonly RowChange[]>
+  reload(tx: Tx, rows: LoadedRows, upto: Position): Promise<readonly RowChange[]>
   /** Called after each commit of the two. */
   committed?(): void
 }
@@ -38,26 +38,26 @@ const TRIES = 3
 const PROOF_MS = 60_000
 const LOAD_MS = 600_000 // a transaction, of which the last part holds the followed row
 
-export interface Following extends AsyncDisposable {
+export interface Consumer extends AsyncDisposable {
   /** Resolves when the effects of this position are committed; asks the owner at once. TIMEOUT when aborted. */
-  reach(position: Position, signal: AbortSignal): Promise<void>
+  waitFor(position: Position, signal: AbortSignal): Promise<void>
   /** The same for all that the owner had at the time of the call. */
-  confirm(signal: AbortSignal): Promise<void>
+  catchUp(signal: AbortSignal): Promise<void>
 }
 
 /**
  * Follows a source until disposed, one replica at a time. A crash repeats no effect: batch and position commit together.
  * The position past changes without any effect is saved at leisure.
  */
-export function follow(
-  history: History,
+export function startConsumer(
+  changeLog: ChangeLog,
   source: Source,
   effects: Effects,
   log: Logger,
   { leisureMs = 1000 }: { readonly leisureMs?: number } = {},
-): Following {
+): Consumer {
   const { schema } = source
-  const { db } = history
+  const { db } = changeLog
   const stop = new AbortController()
   const poison = poisonOf(source, log, stop.signal)
   let failure: { readonly at: number; readonly times: number } | undefined // where the same changes fail again
@@ -82,7 +82,7 @@ export function follow(
     return { result: upto, changes }
   }
   const write = async (work: (tx: Tx) => Promise<Held>, deadline?: Date): Promise<Position | undefined> => {
-    const { result } = await history.write({ ...context, deadline }, work)
+    const { result } = await changeLog.write({ ...context, deadline }, work)
     savedAt = performance.now()
     effects.committed?.()
     return result
@@ -123,7 +123,7 @@ export function follow(
             // a transaction may be repeated, and the pages are read once: the follower loads again
             if (isRead) throw new Fault('UNAVAILABLE', 'a load cannot be repeated')
             isRead = true
-            return withLoaded(tx, pages, (rows) =>
+            return withLoadedRows(tx, pages, (rows) =>
               holding(tx, upto, async (stored) =>
                 stored && !same(stored, known) ? undefined : effects.reload(tx, rows, upto),
               ),
@@ -167,8 +167,8 @@ export function follow(
     log,
   )
   return {
-    reach: follower.reach,
-    confirm: follower.confirm,
+    waitFor: follower.waitFor,
+    catchUp: follower.catchUp,
     async [Symbol.asyncDispose]() {
       stop.abort()
       await follower[Symbol.asyncDispose]()
@@ -183,7 +183,7 @@ interface Held {
 }
 
 /** Up to where the effects of another schema are committed. */
-export const positionFollowed = (db: Db, schema: string): Promise<Position | undefined> =>
+export const consumedPosition = (db: Db, schema: string): Promise<Position | undefined> =>
   positionOf(db, schema)
 
 async function positionOf(db: Db, schema: string, way?: 'held'): Promise<Position | undefined> {

@@ -19,7 +19,7 @@ export async function momentOf(db: Db): Promise<Moment> {
 }
 
 /** The schema of the entities was reloaded after they were looked up, so any of them may be deleted. */
-export class LoadedAnew extends Fault {
+export class ReferencesReloaded extends Fault {
   constructor() {
     super('UNAVAILABLE')
   }
@@ -51,7 +51,7 @@ const slots = (which: Sql, way: 'shared' | 'alone'): Sql => {
  * here, and a deletion that is followed later finds what was written. Answers those whose deletion has been followed
  * since `moment`, or at any time.
  */
-export async function holdEntities(tx: Tx, ids: IdsByKind, moment?: Moment): Promise<IdsByKind> {
+export async function lockEntities(tx: Tx, ids: IdsByKind, moment?: Moment): Promise<IdsByKind> {
   if (ids.size === 0) return new Map()
   await lockSlots(tx, ids, 'shared')
   const named = [...ids].flatMap(([kind, some]) => [...some].map((id) => ({ kind, id })))
@@ -66,12 +66,12 @@ export async function holdEntities(tx: Tx, ids: IdsByKind, moment?: Moment): Pro
                                                 ${named.map(({ id }) => id)}::text[]))
             or ${moment !== undefined} and kind = '' and id = any(${schemas}))`,
   )
-  if (rows.some(({ kind }) => kind === '')) throw new LoadedAnew()
+  if (rows.some(({ kind }) => kind === '')) throw new ReferencesReloaded()
   return idsByKind(rows)
 }
 
 /** The effects of a follower, which also notes the deletions of these kinds for the writers that name them. */
-export const notingDeletions = (schema: string, noted: readonly string[], effects: Effects): Effects => {
+export const recordingDeletions = (schema: string, noted: readonly string[], effects: Effects): Effects => {
   const isNoted = ({ kind, json }: Change): boolean => json.length === 0 && noted.includes(kind)
   return {
     ...effects,

@@ -37,9 +37,9 @@ export interface Follower extends AsyncDisposable {
   /** Resolves after the first load. */
   readonly loaded: Promise<void>
   /** Resolves when the sink is at the position; asks the owner at once when it is not. TIMEOUT when aborted. */
-  reach(position: Position, signal: AbortSignal): Promise<void>
+  waitFor(position: Position, signal: AbortSignal): Promise<void>
   /** Resolves when the sink has all that its owner had at the time of the call. */
-  confirm(signal: AbortSignal): Promise<void>
+  catchUp(signal: AbortSignal): Promise<void>
 }
 
 const FIRST_PAUSE_MS = 100
@@ -236,12 +236,12 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     position: () => applied,
     heardWithin: (ms) => applied !== undefined && performance.now() - heardAt <= ms,
     loaded,
-    reach(position, signal) {
+    waitFor(position, signal) {
       const reached = waiting.wait(position, signal)
       pull()
       return reached
     },
-    confirm(signal) {
+    catchUp(signal) {
       const reached = waiting.wait(undefined, signal)
       pull()
       return reached

@@ -4,7 +4,7 @@ import sql, { type Sql } from 'sql-template-tag'
 import type { Tx } from '../postgres/database.js'
 
 /** All rows of one load, in a table and not in memory, because there may be a million. Only its transaction sees them. */
-export interface Loaded {
+export interface LoadedRows {
   /** Selects the ids of a kind, for statements of the same transaction: `id not in (...)`. */
   ids(kind: string): Sql
   /** The rows of a kind in the order of their ids, a page at a time, without rows that their owner could not send. */
@@ -14,10 +14,10 @@ export interface Loaded {
 const ROWS_AT_ONCE = 500
 
 /** Stores the pages, lets `work` use them, and leaves nothing of them. */
-export async function withLoaded<T>(
+export async function withLoadedRows<T>(
   tx: Tx,
   pages: AsyncIterable<readonly Change[]> | Iterable<readonly Change[]>,
-  work: (loaded: Loaded) => Promise<T>,
+  work: (loaded: LoadedRows) => Promise<T>,
 ): Promise<T> {
   const load = randomUUID()
   for await (const rows of pages) {

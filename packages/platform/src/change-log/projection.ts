@@ -1,6 +1,6 @@
 import type { Change, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { breather } from '../async/yielding.js'
+import { yielder } from '../async/yielding.js'
 import type { Bus } from './bus.js'
 import { feed } from './feed.js'
 import { startFollower } from './follower.js'
@@ -12,11 +12,11 @@ export interface Projection extends AsyncDisposable {
   readonly schema: string
   position(): Position | undefined
   /** It had all that its owner had within the last two seconds. */
-  trusted(): boolean
+  isFresh(): boolean
   /** Resolves when the position is in memory; asks the owner at once when it is not. TIMEOUT when aborted. */
-  reach(position: Position, signal: AbortSignal): Promise<void>
+  waitFor(position: Position, signal: AbortSignal): Promise<void>
   /** Resolves when memory has all that the owner had at the time of the call: one look-up for all who wait. */
-  confirm(signal: AbortSignal): Promise<void>
+  catchUp(signal: AbortSignal): Promise<void>
 }
 
 /** What is kept of the rows. */
@@ -69,7 +69,7 @@ export async function openProjection(
       start: async () => undefined,
       async replace({ upto, pages }) {
         const load = memory.load()
-        const breathe = breather()
+        const breathe = yielder()
         for await (const rows of pages) {
           for (let from = 0; from < rows.length; from += ROWS_AT_ONCE) {
             await feed(
@@ -103,16 +103,16 @@ export async function openProjection(
   const hints = bus.subscribe(`overlay.${schema}.head`, (hint) => {
     due ??= setTimeout(() => {
       due = undefined
-      follower.reach(hint as Position, AbortSignal.timeout(TRUST_MS)).catch(() => undefined) // trust ends by itself
+      follower.waitFor(hint as Position, AbortSignal.timeout(TRUST_MS)).catch(() => undefined) // trust ends by itself
     }, PUSH_MS)
   })
   if (loaded === 'await') await follower.loaded
   return {
     schema,
     position: follower.position,
-    trusted: () => follower.heardWithin(TRUST_MS),
-    reach: follower.reach,
-    confirm: follower.confirm,
+    isFresh: () => follower.heardWithin(TRUST_MS),
+    waitFor: follower.waitFor,
+    catchUp: follower.catchUp,
     async [Symbol.asyncDispose]() {
       stop.abort()
       clearTimeout(due)

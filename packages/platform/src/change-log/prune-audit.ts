@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
-import { repeating } from '../async/periodic.js'
+import { runPeriodically } from '../async/periodic.js'
 import { type Database, onlyRow } from '../postgres/database.js'
 
 const EVERY_MS = 60 * 60 * 1000
@@ -8,7 +8,7 @@ const BATCH = 1000
 
 /** Removes audit rows past their retention, every hour. Zero days: never. */
 export const startPruningAudit = (db: Database, days: number, log: Logger): AsyncDisposable =>
-  repeating(EVERY_MS, (signal) =>
+  runPeriodically(EVERY_MS, (signal) =>
     days === 0
       ? Promise.resolve()
       : pruneAudit(db, days, signal).then(

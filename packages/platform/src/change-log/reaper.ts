@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
-import { repeating } from '../async/periodic.js'
+import { runPeriodically } from '../async/periodic.js'
 import type { Database } from '../postgres/database.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
@@ -9,7 +9,7 @@ const BATCH = 1000
 
 /** Removes change rows that nobody may ask for any more. */
 export const startReaping = (db: Database, log: Logger): AsyncDisposable =>
-  repeating(EVERY_MS, (signal) =>
+  runPeriodically(EVERY_MS, (signal) =>
     reap(db, KEPT_MS, signal).catch((err: unknown) => {
       log.warn({ err, schema: db.schema }, 'old changes not removed')
     }),

@@ -1,9 +1,9 @@
 import type { ChangeServiceService, Changes, Methods, Position } from '@overlay/rpc'
 import { ownContext } from '@overlay/rpc'
-import type { History } from './change-log.js'
+import type { ChangeLog } from './change-log.js'
 import { changeService, type Loaders } from './change-service.js'
 
-/** The history of a schema, as its followers see it. */
+/** The change log of a schema, as its followers see it. */
 export interface Source {
   readonly schema: string
   /** All rows of the kinds. The first message carries the position taken before the load. */
@@ -46,5 +46,5 @@ export const remoteSource = (schema: string, owner: Methods<ChangeServiceService
 })
 
 /** Our own: what a service keeps in memory of its own rows. */
-export const localSource = (history: History, loaders: Loaders): Source =>
-  remoteSource(history.db.schema, changeService(history, loaders))
+export const localSource = (changeLog: ChangeLog, loaders: Loaders): Source =>
+  remoteSource(changeLog.db.schema, changeService(changeLog, loaders))

@@ -4,9 +4,9 @@ import { coalesced } from '../async/coalesced.js'
 import { type Database, onlyRow } from '../postgres/database.js'
 import { metrics } from '../process/metrics.js'
 
-/** The end of a schema's history, in memory. */
+/** The end of a schema's change log, in memory. */
 export interface Tail {
-  /** Where the history ends, as far as this process has heard. */
+  /** Where the change log ends, as far as this process has heard. */
   known(): Position
   /** False: beyond what this process has heard, or of another timeline. */
   has(position: Position): boolean

@@ -1,16 +1,16 @@
 import { Fault, ownContext } from '@overlay/rpc'
 import { expect, test } from 'vitest'
-import type { History } from './change-log.js'
-import { settling } from './wait-for-followers.js'
+import type { ChangeLog } from './change-log.js'
+import { waitForFollowers } from './wait-for-followers.js'
 
 const written = { id: 'one', position: { timeline: 't', number: 7 } }
 const context = ownContext(new AbortController().signal)
 const warnings: unknown[] = []
-const history = {
+const changeLog = {
   db: { schema: 'identity' },
   log: { warn: (about: unknown) => void warnings.push(about) },
-} as unknown as History
-const following = (reach: () => Promise<object>) => settling(history, [{ reach }])(written, context)
+} as unknown as ChangeLog
+const following = (reach: () => Promise<object>) => waitForFollowers(changeLog, [{ reach }])(written, context)
 
 test('what is committed is answered, whether or not those who follow have taken their steps', async () => {
   expect(await following(async () => ({}))).toBe(written)

@@ -1,6 +1,6 @@
 import { ownContext } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
-import type { Loaded } from '../change-log/loaded-rows.js'
+import type { LoadedRows } from '../change-log/loaded-rows.js'
 import type { Tx } from '../postgres/database.js'
 import type { Names } from './seams.js'
 
@@ -11,11 +11,11 @@ const NAMES_MS = 30_000
  * The ids in our rows whose entities were deleted while their changes were not followed. The load lacks them, and their
  * owner confirms that they do not exist: an entity that is newer than the load is not among its rows either.
  */
-export async function goneSince(
+export async function deletedSince(
   tx: Tx,
   names: Names,
   kind: string,
-  rows: Loaded,
+  rows: LoadedRows,
   named: Sql,
 ): Promise<string[]> {
   const { rows: missing } = await tx.query<{ id: string }>(

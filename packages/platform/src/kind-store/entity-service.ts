@@ -1,5 +1,5 @@
 import type { EntityServiceService, Methods } from '@overlay/rpc'
-import type { History } from '../change-log/change-log.js'
+import type { ChangeLog } from '../change-log/change-log.js'
 import { type Kind, namesIn, type Store } from './kind.js'
 import { reads } from './reads.js'
 import type { Names } from './seams.js'
@@ -7,13 +7,13 @@ import { writes } from './writes.js'
 
 /** The uniform operations of a service's kinds. `foreign` names what other services own. */
 export function entityService(
-  history: History,
+  changeLog: ChangeLog,
   owned: readonly Kind[],
   foreign: Names,
 ): Methods<EntityServiceService> {
   const byName = new Map(owned.map((one) => [one.entity.kind, one]))
   const store: Store = {
-    history,
+    changeLog,
     kinds: owned,
     kindOf(name) {
       const found = byName.get(name)
@@ -23,7 +23,7 @@ export function entityService(
     owns: (name) => byName.has(name),
     names: async (name, ids, context) => {
       const own = byName.get(name)
-      return own ? namesIn(history.db, own.entity, ids) : foreign(name, ids, context)
+      return own ? namesIn(changeLog.db, own.entity, ids) : foreign(name, ids, context)
     },
   }
   return { ...reads(store), ...writes(store) }

@@ -24,10 +24,10 @@ function shapeOf(kind: Kind): Shape {
 }
 
 /** What answers show of a row and other tables of its schema know, so that a page is one statement. */
-export const joinedOf = (kind: Kind): readonly Sql[] => shapeOf(kind).joined
+export const joinedColumnsOf = (kind: Kind): readonly Sql[] => shapeOf(kind).joined
 
 /** A row that was read with its columns and these. */
-export function shownRowOf(kind: Kind, stored: QueryResultRow): AnyRow {
+export function joinedRowOf(kind: Kind, stored: QueryResultRow): AnyRow {
   const row = rowOf(kind.entity, stored) as unknown as Record<string, unknown>
   for (const name of shapeOf(kind).names) row[name] = stored[name]
   return row as unknown as AnyRow

@@ -1,7 +1,7 @@
 import type { Entity } from '@overlay/model'
 import type { Caller, Context, Perspective, Selection } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
-import type { History } from '../change-log/change-log.js'
+import type { ChangeLog } from '../change-log/change-log.js'
 import type { Db, Tx } from '../postgres/database.js'
 import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
 import type { Names, Seams } from './seams.js'
@@ -27,7 +27,7 @@ export function kind<E extends Entity, Joined extends object = object>(
 
 /** The kinds of one service, on its own schema. */
 export interface Store {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly kinds: readonly Kind[]
   readonly kindOf: (name: string) => Kind
   readonly owns: (name: string) => boolean
@@ -64,7 +64,7 @@ export async function namesIn(
 }
 
 /** A member that every message of this sort has. */
-export function given<T>(value: T | undefined): T {
+export function required<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('a required member of the message is missing')
   return value
 }

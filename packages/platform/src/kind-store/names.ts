@@ -1,7 +1,7 @@
 import { kinds, type Service } from '@overlay/model'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import type { Names } from './seams.js'
-import { viewedIn } from './view-codec.js'
+import { decodeView } from './view-codec.js'
 
 export type Viewer = Pick<Methods<EntityServiceService>, 'view'>
 
@@ -14,7 +14,7 @@ export const namesFrom =
     if (!viewer || ids.length === 0) return new Map()
     const { json } = await viewer.view({ kind, ids: [...ids] }, context)
     const named = ids.flatMap((id, i) => {
-      const known = viewedIn(json[i]) as { readonly name: string } | undefined
+      const known = decodeView(json[i]) as { readonly name: string } | undefined
       return known ? [[id, known.name] as const] : []
     })
     return new Map(named)

@@ -2,7 +2,7 @@
 const MOST_BYTES = 8 * 1024 * 1024
 
 /** As many of the rows as fit a page, at least one, as a JSON array. */
-export function fitting(
+export function fittingRows(
   shown: readonly unknown[],
   mostBytes = MOST_BYTES,
 ): { readonly rows: Buffer; readonly count: number } {

@@ -10,15 +10,15 @@ import {
   type Selection,
 } from '@overlay/rpc'
 import sql, { join } from 'sql-template-tag'
-import { joinedOf, shownRowOf } from './joined-columns.js'
-import { given, type Kind, namesIn, type Store, selectRow } from './kind.js'
-import { fitting } from './page-size.js'
+import { joinedColumnsOf, joinedRowOf } from './joined-columns.js'
+import { type Kind, namesIn, required, type Store, selectRow } from './kind.js'
+import { fittingRows } from './page-size.js'
 import { render } from './render.js'
 import { listRows, type Page, queryOf, rowsOf } from './repository.js'
 import { type AnyRow, allOf, columnsOf, numberOf, rowOf, tableOf, wholeOf } from './row.js'
 import type { Reading } from './seams.js'
 import { roleFilterOf, selectionOf } from './select.js'
-import { viewed } from './view-codec.js'
+import { encodeViews } from './view-codec.js'
 
 type Reads = Pick<
   Methods<EntityServiceService>,
@@ -26,7 +26,7 @@ type Reads = Pick<
 >
 
 /** How rows are listed and shown. */
-export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
+export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads {
   const show = async (
     { entity, seams }: Kind,
     rows: readonly AnyRow[],
@@ -59,18 +59,18 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
         context.caller,
       )
       const shape = within || roles.length > 0 ? 'linked' : 'list'
-      const rows = page.rows.map((row) => shownRowOf(found, row))
+      const rows = page.rows.map((row) => joinedRowOf(found, row))
       const shown = await show(found, rows, { context, caller: context.caller, perspective, shape })
       return pageOf(parsed, page, shown)
     },
 
     async get({ ref, perspective }, context) {
-      const { kind, id } = given(ref)
+      const { kind, id } = required(ref)
       const found = kindOf(kind)
-      const columns = join([columnsOf(found.entity), ...joinedOf(found)])
+      const columns = join([columnsOf(found.entity), ...joinedColumnsOf(found)])
       const { rows } = await db.query(selectRow(found, columns, id, context.caller))
       if (!rows[0]) throw notFound(found.entity.called, id)
-      const [shown] = await show(found, [shownRowOf(found, rows[0])], {
+      const [shown] = await show(found, [joinedRowOf(found, rows[0])], {
         context,
         caller: context.caller,
         perspective,
@@ -89,7 +89,7 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
     },
 
     async select({ from, link, perspective }, context) {
-      const { kind, id } = given(from)
+      const { kind, id } = required(from)
       const { entity, selects } = kindOf(kind)
       const known = selects[link]
       if (known) return known(id, perspective, context)
@@ -107,7 +107,7 @@ export function reads({ history: { db }, kinds, kindOf, names }: Store): Reads {
 
     async view({ kind, ids }) {
       const found = await namesIn(db, kindOf(kind).entity, ids)
-      return viewed(
+      return encodeViews(
         ids.map((id) => {
           const name = found.get(id)
           return name === undefined ? undefined : { name }
@@ -152,7 +152,7 @@ function seenByClients({ clientSees }: Entity, row: object): object {
 const ofEveryKind = ['_links', 'createdAt', 'id', 'tags', 'updatedAt']
 
 function pageOf(query: Query, { total, next }: Page, shown: readonly unknown[]): ListResponse {
-  const { rows, count } = fitting(shown)
+  const { rows, count } = fittingRows(shown)
   return { rows, total, next: next(count), limit: limitText(query), offset: query.offset, contentKey: '' }
 }
 

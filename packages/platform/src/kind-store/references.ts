@@ -2,11 +2,11 @@ import type { Entity, Field } from '@overlay/model'
 import type { Context } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import {
-  holdEntities,
   type IdsByKind,
   idsByKind,
-  LoadedAnew,
+  lockEntities,
   momentOf,
+  ReferencesReloaded,
 } from '../change-log/deleted-entities.js'
 import type { Tx } from '../postgres/database.js'
 import type { Store } from './kind.js'
@@ -29,7 +29,7 @@ export async function withReferences<T>(
     try {
       return await write(hold)
     } catch (err) {
-      if (!(err instanceof LoadedAnew) || left === 0) throw err
+      if (!(err instanceof ReferencesReloaded) || left === 0) throw err
     }
   }
 }
@@ -52,7 +52,7 @@ type Hold = (tx: Tx) => Promise<Exists>
  * of single identities.
  */
 async function prepareReferences(
-  { history, kindOf, owns, names }: Store,
+  { changeLog, kindOf, owns, names }: Store,
   members: readonly (readonly [Field, unknown])[],
   context: Context,
 ): Promise<Hold> {
@@ -60,14 +60,14 @@ async function prepareReferences(
   const own = idsByKind(named.filter(({ kind }) => owns(kind)))
   const foreign = idsByKind(named.filter(({ kind }) => !owns(kind)))
 
-  const moment = foreign.size > 0 ? await momentOf(history.db) : undefined
+  const moment = foreign.size > 0 ? await momentOf(changeLog.db) : undefined
   const looked = [...foreign].map(
     async ([kind, ids]) => [kind, await names(kind, [...ids], context)] as const,
   )
   const known = new Map(await Promise.all(looked))
 
   return async (tx) => {
-    const deleted = await holdEntities(tx, foreign, moment)
+    const deleted = await lockEntities(tx, foreign, moment)
     const held = await lockRows(tx, kindOf, own)
     return (kind, id) =>
       owns(kind)

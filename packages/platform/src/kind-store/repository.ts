@@ -10,7 +10,7 @@ import { type Caller, isStranger, type ListQuery } from '@overlay/rpc'
 import type { QueryResultRow } from 'pg'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { type Db, ofClients, ofStrangers, onlyRow } from '../postgres/database.js'
-import { joinedOf } from './joined-columns.js'
+import { joinedColumnsOf } from './joined-columns.js'
 import type { Kind } from './kind.js'
 import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from './order.js'
 import { allOf, columnsOf, numberOf, tableOf, wholeOf } from './row.js'
@@ -43,7 +43,7 @@ export const rowsOf = (kind: Kind): Rows => ({
   from: tableOf(kind.entity),
   as: tableOf(kind.entity),
   columns: columnsOf(kind.entity),
-  joined: joinedOf(kind),
+  joined: joinedColumnsOf(kind),
   symbols: symbolsOf(kind.entity),
   whole: wholeOf(kind.entity),
 })

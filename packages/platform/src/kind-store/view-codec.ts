@@ -1,12 +1,12 @@
 import type { ViewResponse } from '@overlay/rpc'
 
 /** What a service knows of others' entities, in the order that was asked for: nothing of some. */
-export const viewed = (members: readonly (object | undefined)[]): ViewResponse => ({
+export const encodeViews = (members: readonly (object | undefined)[]): ViewResponse => ({
   json: members.map((known) => (known ? Buffer.from(JSON.stringify(known)) : nothing)),
 })
 
 const nothing = Buffer.alloc(0)
 
 /** The same at the other end. */
-export const viewedIn = (json: Uint8Array | undefined): object | undefined =>
+export const decodeView = (json: Uint8Array | undefined): object | undefined =>
   json && json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as object) : undefined

@@ -14,7 +14,7 @@ import { changedValues, createdValues, updatedValues } from './body.js'
 import { checkRoles, checkWords } from './check.js'
 import { uniqueFault } from './conflict.js'
 import { newId } from './ids.js'
-import { given, lockRow, type Store } from './kind.js'
+import { lockRow, required, type Store } from './kind.js'
 import { type Exists, membersOf, withReferences } from './references.js'
 import { type AnyRow, insertSql, plainOf, rowOf, tableOf, updateSql } from './row.js'
 
@@ -41,7 +41,7 @@ export function writes(store: Store): Writes {
     },
 
     async update({ ref, json, mask }, context) {
-      const { kind, id } = given(ref)
+      const { kind, id } = required(ref)
       const found = kindOf(kind)
       const { entity, seams } = found
       const body = bodyIn(json)
@@ -90,15 +90,15 @@ function refuseSystem(entity: Entity, row: AnyRow, verb: 'update' | 'delete'): v
   throw new Fault(code, `cannot ${verb} system ${entity.singular} in a non-system context (id=${row.id})`)
 }
 
-/** What one row's change leaves in the audit and, where somebody follows the kind, in the history. */
+/** What one row's change leaves in the audit and, where somebody follows the kind, in the change log. */
 export function changeOf(entity: Entity, id: string, before: AnyRow | null, after: AnyRow | null): RowChange {
-  const told = after && plainOf(entity, after)
+  const payload = after && plainOf(entity, after)
   return {
     kind: entity.kind,
     id,
     before: before && plainOf(entity, before),
-    after: told,
-    ...(entity.followed && { told }),
+    after: payload,
+    ...(entity.followed && { payload }),
   }
 }
 
@@ -118,7 +118,7 @@ async function written(
 ): Promise<Written> {
   try {
     const { position } = await withReferences(store, references, context, (hold) =>
-      store.history.write(context, async (tx) => {
+      store.changeLog.write(context, async (tx) => {
         const exists = await hold(tx)
         const others: RowChange[] = []
         const own = await step(tx, (change) => others.push(change), exists)

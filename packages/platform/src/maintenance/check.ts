@@ -1,8 +1,8 @@
 import { kinds } from '@overlay/model'
 import type { Context, Finding } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
-import type { History, RowChange } from '../change-log/change-log.js'
-import type { Following } from '../change-log/consumer.js'
+import type { ChangeLog, RowChange } from '../change-log/change-log.js'
+import type { Consumer } from '../change-log/consumer.js'
 import type { Names } from '../kind-store/seams.js'
 import type { Db, Tx } from '../postgres/database.js'
 
@@ -27,13 +27,13 @@ export interface Reference {
 }
 
 export interface ReferenceGrounds {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly names: Names
   /** By schema: whose deletions take effect here by themselves. */
   readonly followed: Followed
 }
 
-export type Followed = Readonly<Partial<Record<string, Pick<Following, 'confirm'>>>>
+export type Followed = Readonly<Partial<Record<string, Pick<Consumer, 'catchUp'>>>>
 
 const REFS_AT_ONCE = 500
 const MOST_FINDINGS_AT_ONCE = 1001
@@ -59,7 +59,7 @@ export const settled = async (followed: Followed, context: Context): Promise<voi
 }
 
 const confirmations = (followed: Followed, context: Context) =>
-  Object.values(followed).map((following) => following?.confirm(soon(context)))
+  Object.values(followed).map((following) => following?.catchUp(soon(context)))
 
 /**
  * Rows that name what its owner does not have. An owner is asked twice, and our rows are read after each answer and all
@@ -67,11 +67,11 @@ const confirmations = (followed: Followed, context: Context) =>
  * repair asks a third time, in its transaction, which stops the followers that could put the reference right.
  */
 export const references = (
-  { history, names, followed }: ReferenceGrounds,
+  { changeLog, names, followed }: ReferenceGrounds,
   { what, from, to, repair }: Reference,
 ): Check =>
   async function* ({ fix, context }) {
-    const { db } = history
+    const { db } = changeLog
     const targets = to.map((kind) => kinds.get(kind)?.singular ?? kind).join(' or ')
     const owners = to.map((kind) => kinds.get(kind)?.owner ?? kind)
 
@@ -93,7 +93,7 @@ export const references = (
       return naming(gone)
     }
     const repaired = (refs: readonly string[]) =>
-      history.write(context, async (tx) => {
+      changeLog.write(context, async (tx) => {
         await tx.query(sql`select from followed where schema = any(${owners}) order by schema for share`)
         const gone = await missing(refs)
         const found = await naming(gone, tx)
@@ -102,7 +102,7 @@ export const references = (
       })
 
     for (let last = ''; ; ) {
-      const refs = await distinctRefs(history, from, last)
+      const refs = await distinctRefs(changeLog, from, last)
       if (refs.length === 0) return
       last = refs.at(-1) ?? last
       const suspected = await look(refs)
@@ -122,7 +122,7 @@ const refsIn = (rows: readonly { readonly ref: string }[]): string[] => [
   ...new Set(rows.map(({ ref }) => ref)),
 ]
 
-async function distinctRefs({ db }: History, from: Sql, after: string): Promise<readonly string[]> {
+async function distinctRefs({ db }: ChangeLog, from: Sql, after: string): Promise<readonly string[]> {
   const { rows } = await db.query<{ ref: string }>(sql`
     select distinct ref collate "C" as ref from (${from}) as reference
      where ref collate "C" > ${after} order by 1 limit ${REFS_AT_ONCE}`)

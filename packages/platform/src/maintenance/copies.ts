@@ -3,7 +3,7 @@ import { type Change, type Context, Fault, type Finding, type Position } from '@
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import { pushAll } from '../async/push-all.js'
-import type { History, RowChange } from '../change-log/change-log.js'
+import type { ChangeLog, RowChange } from '../change-log/change-log.js'
 import type { Effects } from '../change-log/consumer.js'
 import type { Source } from '../change-log/source.js'
 import type { Tx } from '../postgres/database.js'
@@ -26,7 +26,7 @@ const ROWS_AT_ONCE = 200
  * change both times counts, and the second time it is kept if it is to be repaired. Rows that change meanwhile are left
  * to the follower.
  */
-export const copies = (history: History, copied: Copied, log: Logger): Check =>
+export const copies = (changeLog: ChangeLog, copied: Copied, log: Logger): Check =>
   async function* ({ fix, context }) {
     const { source, kinds, apply, followed } = copied
     let mark: Position | undefined
@@ -46,7 +46,7 @@ export const copies = (history: History, copied: Copied, log: Logger): Check =>
     const bring = async (rows: readonly Change[], way: typeof committed): Promise<readonly RowChange[]> => {
       const hasMoved = ({ kind, id }: Change): boolean => moving.has(`${kind} ${id}`)
       for (let left = rows; ; left = left.filter((row) => !hasMoved(row))) {
-        const outcome = await way(history, context, async (tx) => {
+        const outcome = await way(changeLog, context, async (tx) => {
           await tx.query(sql`select from followed where schema = ${source.schema} for update`)
           const upto = await lookOn()
           left = left.filter((row) => !hasMoved(row))
@@ -98,12 +98,12 @@ type Work = (tx: Tx) => Promise<readonly RowChange[] | undefined>
 const undo = new Error('undone on purpose')
 
 async function committed(
-  history: History,
+  changeLog: ChangeLog,
   context: Context,
   work: Work,
 ): Promise<readonly RowChange[] | undefined> {
   try {
-    const { result } = await history.write(context, async (tx) => {
+    const { result } = await changeLog.write(context, async (tx) => {
       const changes = await work(tx)
       if (!changes) throw undo
       return { result: changes, changes }
@@ -116,7 +116,7 @@ async function committed(
 }
 
 /** What the work would change; nothing stays of it. */
-async function rehearsed({ db }: History, _context: Context, work: Work): ReturnType<Work> {
+async function rehearsed({ db }: ChangeLog, _context: Context, work: Work): ReturnType<Work> {
   let changes: readonly RowChange[] | undefined
   try {
     await db.transaction(undefined, async (tx) => {

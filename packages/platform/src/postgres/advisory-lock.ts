@@ -3,7 +3,7 @@ import sql, { type Sql } from 'sql-template-tag'
 import { openClient } from './client.js'
 
 /** A name that everybody can see as held, for as long as this process lives and says so. */
-export interface Held extends AsyncDisposable {
+export interface AdvisoryLock extends AsyncDisposable {
   /** Aborted when nobody can see it any more. */
   readonly lost: AbortSignal
   /** On the connection that holds the name. */
@@ -19,7 +19,7 @@ const SILENCE_MS = 30_000 // a server that has heard nothing for so long ends th
  * An advisory lock on a connection of its own. A process that dies loses it at once; one that hangs, or whose host is
  * gone, when the server has heard nothing for half a minute.
  */
-export async function openHeld(
+export async function openAdvisoryLock(
   url: string,
   schema: string,
   name: string,
@@ -27,7 +27,7 @@ export async function openHeld(
     beatMs = BEAT_MS,
     silenceMs = SILENCE_MS,
   }: { readonly beatMs?: number; readonly silenceMs?: number } = {},
-): Promise<Held> {
+): Promise<AdvisoryLock> {
   const connection = await openClient({
     connectionString: url,
     application_name: `${schema} job`,
@@ -73,7 +73,7 @@ export async function openHeld(
 }
 
 /** Whether somebody holds the name, as SQL; of another database it may be the same. */
-export const isHeld = (name: Sql): Sql => sql`
+export const isLocked = (name: Sql): Sql => sql`
   exists (select from pg_locks
            where locktype = 'advisory' and granted and objsubid = 1
              and database = (select oid from pg_database where datname = current_database())

@@ -1,12 +1,12 @@
 import { Fault } from '@overlay/rpc'
 import { expect, test } from 'vitest'
-import { combine } from './batch.js'
+import { batch } from './batch.js'
 
 /** Records its batches; each runs until `release` is called. */
 function recorder(limit?: number) {
   const batches: (readonly number[])[] = []
   const open: (() => void)[] = []
-  const add = combine(async (entries: readonly number[]) => {
+  const add = batch(async (entries: readonly number[]) => {
     batches.push(entries)
     await new Promise<void>((resolve) => open.push(resolve))
     if (entries.includes(13)) throw new Error('13 is refused')
@@ -57,7 +57,7 @@ test('a bad entry fails alone', async () => {
 })
 
 test('a call that answers for fewer entries than it got is a failure, not a missing result', async () => {
-  const add = combine(async () => [])
+  const add = batch(async () => [])
   await expect(add(1)).rejects.toThrow('0 results for 1')
 })
 
@@ -73,7 +73,7 @@ test('goes on after a failure', async () => {
 
 test.each(['UNAVAILABLE', 'TIMEOUT'] as const)('a batch that is answered %s fails at once', async (code) => {
   let runs = 0
-  const add = combine(async (): Promise<never[]> => {
+  const add = batch(async (): Promise<never[]> => {
     runs++
     throw new Fault(code)
   })

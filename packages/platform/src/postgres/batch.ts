@@ -12,7 +12,7 @@ interface Waiting<E, R> {
  * is repeated entry by entry, so that a bad one fails nobody else, unless no entry is to blame: while the database is
  * away or late nobody waits for one failure after the other. `run` must not leave half of a failed batch.
  */
-export function combine<E, R>(
+export function batch<E, R>(
   run: (entries: readonly E[]) => Promise<readonly R[]>,
   limit = 200,
 ): (entry: E) => Promise<R> {

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import sql, { type Sql } from 'sql-template-tag'
-import { repeating } from '../async/periodic.js'
+import { runPeriodically } from '../async/periodic.js'
 import type { Database } from './database.js'
 
 const EVERY_MS = 15_000
@@ -12,7 +12,7 @@ export const countOfTable = (table: string): Sql =>
 
 /** Makes the parts of counts one, each replica now and then: a part is gone when another comes for it. */
 export const startAddingUp = (db: Database, log: Logger): AsyncDisposable =>
-  repeating(EVERY_MS, () =>
+  runPeriodically(EVERY_MS, () =>
     addUp(db).catch((err: unknown) => {
       log.warn({ err, schema: db.schema }, 'counts of rows not added up')
     }),

@@ -18,7 +18,7 @@ const LAST_MS = 1000
  * dropped: a process whose launcher was killed must still end. (The synchronous flush of sonic-boom 4.2 repeats a write
  * to a closed pipe for ever.)
  */
-export function gatheredOutput(fd: number): Output {
+export function bufferedOutput(fd: number): Output {
   const sleeper = new Int32Array(new SharedArrayBuffer(4))
   let waiting = ''
   let current = Buffer.alloc(0) // taken out of `waiting`, not written yet

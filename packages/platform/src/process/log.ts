@@ -1,5 +1,5 @@
 import pino, { type DestinationStream, type Logger } from 'pino'
-import { gatheredOutput } from './buffered-output.js'
+import { bufferedOutput } from './buffered-output.js'
 import { redact } from './redact.js'
 import { toText } from './text-log.js'
 
@@ -11,7 +11,7 @@ export interface LogOptions {
 
 /** JSON lines, or text for people. Secrets are redacted by the name of their key, however deep they lie. */
 export function openLog(service: string, { level, format, destination }: LogOptions): Logger {
-  const out = destination ?? gatheredOutput(1)
+  const out = destination ?? bufferedOutput(1)
   const log = pino(
     {
       level,

@@ -1,13 +1,13 @@
 import type { Bus } from '../change-log/bus.js'
-import type { History } from '../change-log/change-log.js'
+import type { ChangeLog } from '../change-log/change-log.js'
 import type { Projection } from '../change-log/projection.js'
 import type { Health } from '../process/ops.js'
 
 /** Of a service: it can serve while its database answers; what else is away makes it slower, not useless. */
 export const healthOf =
-  (history: History, bus: Pick<Bus, 'connected'>, followed: readonly Projection[] = []) =>
+  (changeLog: ChangeLog, bus: Pick<Bus, 'connected'>, followed: readonly Projection[] = []) =>
   async (): Promise<Health> => {
-    const database = await history.head().then(
+    const database = await changeLog.head().then(
       () => 'ok',
       () => 'does not answer',
     )
@@ -15,7 +15,7 @@ export const healthOf =
       database,
       bus: bus.connected() ? 'ok' : 'away',
       ...Object.fromEntries(
-        followed.map((projection) => [projection.schema, projection.trusted() ? 'ok' : 'not heard']),
+        followed.map((projection) => [projection.schema, projection.isFresh() ? 'ok' : 'not heard']),
       ),
     }
     return { ready: database === 'ok', checks }

@@ -11,7 +11,7 @@ import {
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { type Bus, openBus } from '../change-log/bus.js'
-import { type History, openHistory } from '../change-log/change-log.js'
+import { type ChangeLog, openChangeLog } from '../change-log/change-log.js'
 import { startPruningAudit } from '../change-log/prune-audit.js'
 import { remoteSource, type Source } from '../change-log/source.js'
 import type { Check } from '../maintenance/check.js'
@@ -25,7 +25,7 @@ import { dropRights, guardProcess, untilStopped } from '../process/process.js'
 import type { serviceSettings, Values } from '../process/settings.js'
 
 /** Another service, and what every service answers. */
-export interface Neighbour extends AsyncDisposable {
+export interface RemoteService extends AsyncDisposable {
   readonly peers: Peers
   readonly entities: Methods<EntityServiceService>
   readonly changes: Methods<ChangeServiceService>
@@ -33,12 +33,12 @@ export interface Neighbour extends AsyncDisposable {
 }
 
 /** What every service stands on. */
-export interface Grounds {
+export interface ServiceDeps {
   readonly log: Logger
   readonly bus: Bus
   readonly db: Database
-  readonly history: History
-  connect(schema: string, addresses: string): Neighbour
+  readonly changeLog: ChangeLog
+  connect(schema: string, addresses: string): RemoteService
   /** What the service does for the jobs that concern all schemas. */
   maintenance(checks: readonly Check[]): Methods<MaintenanceServiceService>
   /** Until the process is to stop. */
@@ -55,7 +55,7 @@ interface ServiceOptions {
 /** The life of a service's process. What the work opens it closes itself, before all that it stands on. */
 export async function runService(
   { schema, settings, migrations }: ServiceOptions,
-  work: (grounds: Grounds) => Promise<void>,
+  work: (grounds: ServiceDeps) => Promise<void>,
 ): Promise<void> {
   const { databaseUrl, opsListen, rpcListen, peerSecret: secret } = settings
   const log = openLog(schema, { level: settings.logLevel, format: settings.logFormat })
@@ -65,13 +65,13 @@ export async function runService(
   await untilMigrated(databaseUrl, schema, known, { log })
   await using bus = await openBus(settings.natsUrl, log)
   await using db = openDatabase(databaseUrl, schema)
-  await using history = await openHistory(db, bus, log)
+  await using changeLog = await openChangeLog(db, bus, log)
   await using _pruning = startPruningAudit(db, settings.auditDays, log)
   await work({
     log,
     bus,
     db,
-    history,
+    changeLog,
     maintenance: (checks) =>
       maintenanceService({ schema, databaseUrl, snapshots: settings.snapshots, checks }),
     connect: (schema, addresses) => neighbour(schema, connectPeers(addresses, { secret })),
@@ -84,7 +84,7 @@ export async function runService(
   })
 }
 
-function neighbour(schema: string, peers: Peers): Neighbour {
+function neighbour(schema: string, peers: Peers): RemoteService {
   const changes = remote(ChangeServiceService, peers)
   return {
     peers,

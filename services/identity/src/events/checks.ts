@@ -1,5 +1,5 @@
 import { configType, identity } from '@overlay/model'
-import type { History, Source } from '@overlay/platform/change-log'
+import type { ChangeLog, Source } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import { type Check, copies, type Followed, heard, references } from '@overlay/platform/maintenance'
 import type { Logger } from 'pino'
@@ -11,7 +11,7 @@ import { authorityEffects, forgetCas } from './authorities.js'
 import { removeRouterIdentities, routerEffects } from './routers.js'
 
 export interface Checked {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly names: Names
   readonly sources: { readonly pki: Source; readonly policy: Source; readonly sessions: Source }
   readonly followed: Followed
@@ -19,11 +19,15 @@ export interface Checked {
 }
 
 /** What holds between this schema and others, besides what the database itself sees to. */
-export function checksOf({ history, names, sources, followed, log }: Checked): readonly Check[] {
-  const grounds = { history, names, followed }
+export function checksOf({ changeLog, names, sources, followed, log }: Checked): readonly Check[] {
+  const grounds = { changeLog, names, followed }
   return [
     heard(followed),
-    copies(history, { source: sources.pki, followed, kinds: authorityEffects.kinds, apply: correctCas }, log),
+    copies(
+      changeLog,
+      { source: sources.pki, followed, kinds: authorityEffects.kinds, apply: correctCas },
+      log,
+    ),
     ...Object.entries(reliers).map(([what, from]) =>
       references(grounds, {
         what,
@@ -32,7 +36,7 @@ export function checksOf({ history, names, sources, followed, log }: Checked): r
         repair: (tx, gone) => forgetCas(tx, sql`= any(${gone})`),
       }),
     ),
-    copies(history, { source: sources.sessions, followed, ...routerEffects }, log),
+    copies(changeLog, { source: sources.sessions, followed, ...routerEffects }, log),
     references(grounds, {
       what: 'router identity',
       from: sql`select id, id as ref from identity where type = 'Router'`,
@@ -46,7 +50,7 @@ export function checksOf({ history, names, sources, followed, log }: Checked): r
       repair: forgetHosting,
     }),
     copies(
-      history,
+      changeLog,
       { source: sources.policy, followed, kinds: [configType.kind], apply: correctConfigTypes },
       log,
     ),

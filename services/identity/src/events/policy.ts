@@ -1,6 +1,6 @@
 import { configType, service } from '@overlay/model'
 import type { Effects } from '@overlay/platform/change-log'
-import { goneSince, type Names } from '@overlay/platform/kind-store'
+import { deletedSince, type Names } from '@overlay/platform/kind-store'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { forgetHosting, hostedServices } from '../store/hosting.js'
@@ -25,11 +25,11 @@ export const policyEffects = (names: Names): Effects => ({
   async reload(tx, rows) {
     for await (const page of rows.pages(configType.kind)) await keepConfigTypes(tx, page)
     const types = sql`select id from known_config_type union select ref from (${namedConfigTypes}) as named`
-    const sessions = await forgetConfigTypes(tx, await goneSince(tx, names, configType.kind, rows, types))
+    const sessions = await forgetConfigTypes(tx, await deletedSince(tx, names, configType.kind, rows, types))
     const services = sql`select distinct ref as id from (${hostedServices}) as hosted`
     return [
       ...sessions,
-      ...(await forgetHosting(tx, await goneSince(tx, names, service.kind, rows, services))),
+      ...(await forgetHosting(tx, await deletedSince(tx, names, service.kind, rows, services))),
     ]
   },
 })

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import type { Lifetimes } from '../domain/lifetimes.js'
@@ -12,7 +12,7 @@ const graceMs = 60_000
 
 /** Ends sessions that are idle, have reached their lifetime, or whose method the auth policy no longer allows. */
 export function startReapingSessions(
-  history: History,
+  changeLog: ChangeLog,
   { timeoutSeconds, lifetimeSeconds }: Lifetimes,
   log: Logger,
 ): AsyncDisposable {
@@ -30,7 +30,7 @@ export function startReapingSessions(
   async function run(): Promise<void> {
     while (!signal.aborted) {
       try {
-        const ended = await endSome(history, limits)
+        const ended = await endSome(changeLog, limits)
         if (ended > 0) log.info({ count: ended }, 'sessions ended')
         if (ended === atOnce) continue
       } catch (err) {
@@ -41,9 +41,9 @@ export function startReapingSessions(
   }
 }
 
-async function endSome(history: History, limits: SessionLimits): Promise<number> {
+async function endSome(changeLog: ChangeLog, limits: SessionLimits): Promise<number> {
   const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + 30_000) }
-  const { result } = await history.write(context, async (tx) => {
+  const { result } = await changeLog.write(context, async (tx) => {
     const changes = await reapSessions(tx, limits, atOnce)
     return { result: changes.length, changes }
   })

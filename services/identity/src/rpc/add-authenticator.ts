@@ -1,5 +1,5 @@
 import { authenticator } from '@overlay/model'
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import { newId, uniqueFault } from '@overlay/platform/kind-store'
 import { type Context, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -16,19 +16,19 @@ type Add = Methods<IdentityServiceService>['addAuthenticator']
 type Request = Parameters<Add>[0]
 
 interface Parts {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly hashing: Hashing
   readonly authorities: Authorities
 }
 
 /** The last step of an enrollment. The first call with an enrollment's id wins; the others hear what it made. */
 export function authenticatorAddition(parts: Parts): Add {
-  const { history } = parts
-  const add = authenticatorAdder(history)
+  const { changeLog } = parts
+  const add = authenticatorAdder(changeLog)
   return async (request, context) => {
     const { identityId, enrollmentId, isIssuedByNetwork } = request
     // what costs next to nothing is tried at once
-    const known = isIssuedByNetwork ? undefined : await addedBy(history, enrollmentId)
+    const known = isIssuedByNetwork ? undefined : await addedBy(changeLog, enrollmentId)
     if (known) return known
     const id = newId('short')
     const proof = await proofOf(parts, request, context)
@@ -39,17 +39,17 @@ export function authenticatorAddition(parts: Parts): Add {
     } catch (err) {
       throw conflictOf(err, proof) ?? err
     }
-    const first = await addedBy(history, enrollmentId)
+    const first = await addedBy(changeLog, enrollmentId)
     if (!first) throw notFound('identity', identityId) // it, or the authority, has gone meanwhile
     return first
   }
 }
 
-async function addedBy(history: History, enrollmentId: string) {
-  const { rows } = await history.db.query<{ id: string }>(
+async function addedBy(changeLog: ChangeLog, enrollmentId: string) {
+  const { rows } = await changeLog.db.query<{ id: string }>(
     sql`select id from authenticator where enrollment_id = ${enrollmentId}`,
   )
-  return rows[0] && { authenticatorId: rows[0].id, created: false, position: await history.head() }
+  return rows[0] && { authenticatorId: rows[0].id, created: false, position: await changeLog.head() }
 }
 
 async function proofOf(parts: Parts, request: Request, context: Context): Promise<Proof> {
@@ -59,7 +59,7 @@ async function proofOf(parts: Parts, request: Request, context: Context): Promis
     return certificateProof(vouchedFor(parts.authorities, cas, peerCertificates))
   }
   if (certPem !== '') return { ...noProof, method: 'cert', certPem, fingerprint: fingerprintOfPem(certPem) }
-  const person = await personOf(parts.history.db, identityId)
+  const person = await personOf(parts.changeLog.db, identityId)
   if (!person) throw notFound('identity', identityId)
   checkRules(username, password, person.passwordRules)
   return {

@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import { type Context, Fault, sourceOf } from '@overlay/rpc'
 import { isPaused, type Tries } from '../domain/login-pause.js'
@@ -9,7 +9,7 @@ import type { Hashing, Turn } from './hashing.js'
 import type { Reason } from './login/login.js'
 
 interface Parts {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly hashing: Hashing
   readonly context: Context
 }
@@ -27,30 +27,30 @@ export const turnOf = ({ caller, sourceAddress, signal }: Context, name = caller
  * attempt may start. Every name and every refusal take the same statements and one hash: time does not tell names.
  */
 export async function tryPassword(
-  { history, hashing, context }: Parts,
+  { changeLog, hashing, context }: Parts,
   username: string,
   password: string,
   find: () => Promise<Subject | undefined>,
   judge: (subject: Subject | undefined, isRight: boolean) => Promise<Reason | undefined>,
 ): Promise<Reason | undefined> {
   const attempt = { username, source: sourceOf(context.sourceAddress) }
-  const atFirst = await admit(history, attempt)
+  const atFirst = await admit(changeLog, attempt)
   const subject = await find()
   const turn = turnOf(context, username)
   // users of an address take turns with everything else that comes from it
   const source = atFirst.isFamiliar ? `${turn.source} familiar` : turn.source
   return hashing.inTurn({ ...turn, source }, async (compare, hasWaited) => {
-    const tries = hasWaited ? await admit(history, attempt) : atFirst
+    const tries = hasWaited ? await admit(changeLog, attempt) : atFirst
     const reason = await judge(subject, await compare(subject?.password ?? null, password))
-    if (reason !== undefined) await countRefusal(history, context, attempt, subject, reason)
+    if (reason !== undefined) await countRefusal(changeLog, context, attempt, subject, reason)
     else if (subject && (subject.hasFailed || tries.isStale))
-      await noteSuccess(history.db, attempt, subject.authenticatorId)
+      await noteSuccess(changeLog.db, attempt, subject.authenticatorId)
     return reason
   })
 }
 
 /** Refuses an attempt while its name is paused, whether or not the name exists. */
-async function admit({ db }: History, attempt: Attempt): Promise<Tries> {
+async function admit({ db }: ChangeLog, attempt: Attempt): Promise<Tries> {
   const tries = await triesOf(db, attempt)
   if (!isPaused(tries)) return tries
   metrics.loginRefused.inc({ method: 'password', reason: 'paused' })
@@ -59,15 +59,15 @@ async function admit({ db }: History, attempt: Attempt): Promise<Tries> {
 
 /** differs: only failures count, for all replicas together. */
 async function countRefusal(
-  history: History,
+  changeLog: ChangeLog,
   context: Context,
   attempt: Attempt,
   subject: Subject | undefined,
   reason: Reason,
 ): Promise<void> {
   const counted = reason === 'wrong password' && subject && isLockable(subject) ? subject : undefined
-  const failures = await countFailure(history.db, attempt, counted?.authenticatorId)
-  if (counted && failures >= counted.maxAttempts) await lockOut(history, context, counted)
+  const failures = await countFailure(changeLog.db, attempt, counted?.authenticatorId)
+  if (counted && failures >= counted.maxAttempts) await lockOut(changeLog, context, counted)
 }
 
 /** differs: the default admin is paused like everybody, but no policy lets others lock it out. */

@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto'
 import { authenticator } from '@overlay/model'
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import { newId, tagsOf, uniqueFault } from '@overlay/platform/kind-store'
 import {
   type Context,
@@ -27,7 +27,7 @@ type Uniform = Pick<Methods<EntityServiceService>, 'create' | 'update'>
 type Body = Readonly<Record<string, unknown>>
 
 export interface Parts {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly hashing: Hashing
   readonly trust: Trust
   readonly authorities: Authorities
@@ -35,7 +35,7 @@ export interface Parts {
 
 /** By an admin. What is costly (hashing, asking for trust) is done before the transaction of the uniform write. */
 export function authenticatorWrites(
-  { history, hashing, trust, authorities }: Parts,
+  { changeLog, hashing, trust, authorities }: Parts,
   uniform: Uniform,
 ): Uniform {
   const passwordProof = async (body: Body, rules: PasswordRules, context: Context): Promise<object> => {
@@ -61,7 +61,7 @@ export function authenticatorWrites(
     const tags = tagsOf(body.tags)
     const made = { id, identityId, enrollmentId: null, isIssuedByNetwork: false, tags, ...proof }
     try {
-      const { position } = await history.write(context, async (tx) => {
+      const { position } = await changeLog.write(context, async (tx) => {
         await mayHaveOneMore(tx, identityId, proof.method)
         const change = await insertAuthenticator(tx, made)
         if (!change) throw leadsNowhere() // its authority has gone meanwhile
@@ -78,16 +78,16 @@ export function authenticatorWrites(
       const body = bodyIn(request.json)
       const { method, identityId } = body as { method: string; identityId: string }
       refuseMissing(body)
-      const person = await personOf(history.db, identityId)
+      const person = await personOf(changeLog.db, identityId)
       if (!person) throw notFound('identity', identityId)
-      await refuseSecond(history.db, person, method)
+      await refuseSecond(changeLog.db, person, method)
       if (method === 'cert') return createCertificate(body, context)
       const proof = await passwordProof(body, person.passwordRules, context)
       return uniform.create({ ...request, json: bytesOf({ ...body, ...proof }) }, context)
     },
 
     async update(request, context) {
-      const subject = await subjectById(history.db, request.ref?.id ?? '')
+      const subject = await subjectById(changeLog.db, request.ref?.id ?? '')
       if (!subject) return uniform.update(request, context) // says that there is none
       // wire: of a certificate nothing changes, and nobody is told
       if (subject.method === 'cert')

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import type { Following, History } from '@overlay/platform/change-log'
+import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
 import { chainOf } from '../domain/chain.js'
 import { type KnownCa, knownCas } from '../store/known-cas.js'
 import { blocksIn } from './pem.js'
@@ -19,8 +19,8 @@ export interface Authorities {
 
 /** `followed`: what pki tells of them. It is asked each time: who is not to log in any more must not be late. */
 export function openAuthorities(
-  { db }: Pick<History, 'db'>,
-  followed: Pick<Following, 'confirm'>,
+  { db }: Pick<ChangeLog, 'db'>,
+  followed: Pick<Consumer, 'catchUp'>,
 ): Authorities {
   let parsed = new Map<string, readonly X509Certificate[]>() // by their PEM
   const certificatesOf = ({ certPem }: KnownCa): readonly X509Certificate[] => {
@@ -30,7 +30,7 @@ export function openAuthorities(
   }
   return {
     async all(signal) {
-      await followed.confirm(signal)
+      await followed.catchUp(signal)
       const cas = await knownCas(db)
       if (parsed.size > cas.length) parsed = new Map()
       return cas

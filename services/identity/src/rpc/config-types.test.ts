@@ -10,8 +10,8 @@ function following(loaded: boolean) {
   return {
     steps,
     types: configTypes(async () => loaded, {
-      reach: async (reached) => void steps.push(reached),
-      confirm: async () => void steps.push('confirmed'),
+      waitFor: async (reached) => void steps.push(reached),
+      catchUp: async () => void steps.push('confirmed'),
     }),
   }
 }

@@ -1,4 +1,4 @@
-import type { Following } from '@overlay/platform/change-log'
+import type { Consumer } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
 
 export interface ConfigTypes {
@@ -9,14 +9,14 @@ export interface ConfigTypes {
 /** `wasLoaded`: whether the config types of policy have ever been copied into this schema. */
 export function configTypes(
   wasLoaded: () => Promise<boolean>,
-  followed: Pick<Following, 'reach' | 'confirm'>,
+  followed: Pick<Consumer, 'waitFor' | 'catchUp'>,
 ): ConfigTypes {
   let isLoaded = false
   return {
     async ready({ positions, signal }) {
-      if (positions.policy) return followed.reach(positions.policy, signal)
+      if (positions.policy) return followed.waitFor(positions.policy, signal)
       isLoaded ||= await wasLoaded()
-      if (!isLoaded) await followed.confirm(signal)
+      if (!isLoaded) await followed.catchUp(signal)
       isLoaded = true
     },
   }

@@ -1,5 +1,5 @@
 import { type BaseRow, identity, service, type ValuesOf } from '@overlay/model'
-import { type History, holdEntities, momentOf } from '@overlay/platform/change-log'
+import { type ChangeLog, lockEntities, momentOf } from '@overlay/platform/change-log'
 import { checkWords, createdValues, type Names, newId } from '@overlay/platform/kind-store'
 import type { Context, EntityServiceService, Methods, Written } from '@overlay/rpc'
 import { type Hold, identityCreator } from '../store/create-identities.js'
@@ -10,9 +10,9 @@ import { hostingOf, refuseUnknown, servicesIn } from './hosting.js'
 type Create = Methods<EntityServiceService>['create']
 
 /** An identity, and the enrollment that it asks for: refused together, or there together when the answer leaves. */
-export function identityCreation(history: History, pki: Enrollments, names: Names): Create {
-  const create = identityCreator(history)
-  const granted = granting(history, pki)
+export function identityCreation(changeLog: ChangeLog, pki: Enrollments, names: Names): Create {
+  const create = identityCreator(changeLog)
+  const granted = granting(changeLog, pki)
 
   return async ({ json }, context): Promise<Written> => {
     const body = JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
@@ -24,19 +24,19 @@ export function identityCreation(history: History, pki: Enrollments, names: Name
     const wish = wishFor(id, body.enrollment as Asked | null | undefined)
     // of nobody yet: nothing of an identity that is new can be outstanding
     if (wish) await pki.checkEnrollment({ ...wish, identityId: '' }, context)
-    const told = wish ? { enrollmentWanted: wish } : {}
-    const position = await create({ id, values: { ...values, ...hosting }, tags, told, context }, hold)
+    const payload = wish ? { enrollmentWanted: wish } : {}
+    const position = await create({ id, values: { ...values, ...hosting }, tags, payload, context }, hold)
     return wish ? granted({ id, position }, wish, context) : { id, position }
   }
 
   /** Looks the services up. Returns what holds them in the transaction; undefined: there are none. */
   async function holderOf(services: readonly string[], context: Context): Promise<Hold | undefined> {
     if (services.length === 0) return undefined
-    const moment = await momentOf(history.db)
+    const moment = await momentOf(changeLog.db)
     const found = await names(service.kind, services, context)
     refuseUnknown(services, (id) => found.has(id))
     return async (tx) => {
-      const deleted = await holdEntities(tx, new Map([[service.kind, new Set(services)]]), moment)
+      const deleted = await lockEntities(tx, new Map([[service.kind, new Set(services)]]), moment)
       refuseUnknown(services, (id) => !deleted.get(service.kind)?.has(id))
     }
   }

@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto'
 import { authenticator, claimOf, identity } from '@overlay/model'
-import type { History, RowChange } from '@overlay/platform/change-log'
+import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import { changeOf, createdValues, insertSql, newId, rowOf, uniqueFault } from '@overlay/platform/kind-store'
 import { onlyRow, type Tx } from '@overlay/platform/postgres'
 import {
@@ -23,7 +23,7 @@ import { certificateProof, vouchedFor } from './certificate-proof.js'
 type Enroll = Methods<IdentityServiceService>['enrollByCertificate']
 
 interface Parts {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly authorities: Authorities
 }
 
@@ -37,7 +37,7 @@ interface Newcomer {
 }
 
 /** An authority that allows it makes identities of those whom it has certified. */
-export const certificateEnrollment = ({ history, authorities }: Parts): Enroll =>
+export const certificateEnrollment = ({ changeLog, authorities }: Parts): Enroll =>
   async function enroll({ peerCertificates, name: requestedName }, context) {
     const cas = await authorities.all(context.signal)
     if (cas.length === 0) throw new Fault('ENROLLMENT_NO_VALID_CAS')
@@ -48,7 +48,7 @@ export const certificateEnrollment = ({ history, authorities }: Parts): Enroll =
     if (claim && externalId === undefined) throw new Fault('MISSING_CERT_CLAIM')
     const id = newId(identity.ids)
     const name = nameOf(ca, { id, requestedName: requestedName || id, commonName: commonNameOf(leaf) })
-    return make(history, { id, ca, leaf, name, externalId: externalId || undefined }, context)
+    return make(changeLog, { id, ca, leaf, name, externalId: externalId || undefined }, context)
   }
 
 /** An index holds no longer ones. */
@@ -68,11 +68,11 @@ function nameOf(
 const tries = 3
 
 /** differs: whose external id is taken hears the same as whose certificate is; not a server error. */
-async function make(history: History, newcomer: Newcomer, context: Context): Promise<Written> {
+async function make(changeLog: ChangeLog, newcomer: Newcomer, context: Context): Promise<Written> {
   const { id } = newcomer
   for (let left = tries; ; left--) {
     try {
-      const { position } = await history.write(context, async (tx) => ({
+      const { position } = await changeLog.write(context, async (tx) => ({
         result: id,
         changes: await insert(tx, newcomer, left === 1 ? ownName(newcomer) : await freeName(tx, newcomer)),
       }))

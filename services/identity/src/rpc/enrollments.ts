@@ -1,4 +1,4 @@
-import { afterCommit, type History, shortly } from '@overlay/platform/change-log'
+import { afterCommit, type ChangeLog, withDeadline } from '@overlay/platform/change-log'
 import type {
   ChangeServiceService,
   Context,
@@ -14,9 +14,9 @@ export type Enrollments = Pick<Methods<PkiServiceService>, 'checkEnrollment' | '
 
 /** Returns a write when pki has made what it wants, or will make it out of our changes. */
 export const granting =
-  (history: History, pki: Enrollments) =>
+  (changeLog: ChangeLog, pki: Enrollments) =>
   async (written: Written, wish: EnrollmentWish, context: Context): Promise<Written> => {
     const { position } = written
-    await afterCommit(history, pki.grantEnrollment({ wish, position }, shortly(context)))
+    await afterCommit(changeLog, pki.grantEnrollment({ wish, position }, withDeadline(context)))
     return written
   }

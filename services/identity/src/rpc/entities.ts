@@ -1,5 +1,5 @@
 import { authenticator, identity } from '@overlay/model'
-import type { History, Settled } from '@overlay/platform/change-log'
+import type { ChangeLog, WaitForFollowers } from '@overlay/platform/change-log'
 import { entityService, type Names } from '@overlay/platform/kind-store'
 import { type EntityServiceService, invalid, type Methods } from '@overlay/rpc'
 import { countSecondFactors } from '../store/second-factors.js'
@@ -19,7 +19,7 @@ import type { Others } from './kinds/identity-view.js'
 import type { Trust } from './trust.js'
 
 export interface Parts {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly hashing: Hashing
   readonly trust: Trust
   readonly authorities: Authorities
@@ -28,14 +28,14 @@ export interface Parts {
   readonly names: Names
   readonly pki: Enrollments
   /** After an identity is gone: its enrollments, its place in policies, its sessions. */
-  readonly settled: Settled
+  readonly settled: WaitForFollowers
 }
 
 type Entities = Methods<EntityServiceService>
 
 /** The uniform operations, and what of them is not uniform: creates that are gathered, passwords that are hashed. */
 export function entities(parts: Parts): Entities {
-  const { history, others, names, pki } = parts
+  const { changeLog, others, names, pki } = parts
   const kinds = [
     identities(others),
     authenticators,
@@ -45,8 +45,8 @@ export function entities(parts: Parts): Entities {
     externalJwtSigners,
     identityTypes,
   ]
-  const uniform = entityService(history, kinds, names)
-  const createIdentity = identityCreation(history, pki, names)
+  const uniform = entityService(changeLog, kinds, names)
+  const createIdentity = identityCreation(changeLog, pki, names)
   const authenticatorsOf = authenticatorWrites(parts, uniform)
 
   return {
@@ -60,7 +60,7 @@ export function entities(parts: Parts): Entities {
 
     async count(request, context) {
       const { rows } = await uniform.count(request, context)
-      return { rows: { ...rows, 'second-factors': await countSecondFactors(history.db) } }
+      return { rows: { ...rows, 'second-factors': await countSecondFactors(changeLog.db) } }
     },
 
     async delete(request, context) {
@@ -72,7 +72,7 @@ export function entities(parts: Parts): Entities {
       if (request.ref?.kind === authenticator.kind) return authenticatorsOf.update(request, context)
       if (request.ref?.kind !== identity.kind) return uniform.update(request, context)
       const body = bodyIn(request.json)
-      if (body.type === 'Router' && isReplace(request.mask)) await refuseRouter(history, request.ref.id)
+      if (body.type === 'Router' && isReplace(request.mask)) await refuseRouter(changeLog, request.ref.id)
       const json = Buffer.from(JSON.stringify({ ...body, ...hostingOf(body) }))
       return uniform.update({ ...request, json }, context)
     },
@@ -85,7 +85,7 @@ const replaced = Object.entries(identity.fields).flatMap(([name, { write }]) =>
 const isReplace = (mask: readonly string[]): boolean => replaced.every((name) => mask.includes(name))
 
 /** wire: refused on replace, ignored on patch. */
-async function refuseRouter({ db }: History, id: string): Promise<void> {
+async function refuseRouter({ db }: ChangeLog, id: string): Promise<void> {
   const person = await personOf(db, id)
   if (person && person.identityType !== 'Router')
     throw invalid('typeId', 'an identity can not become that of a router', 'Router')

@@ -1,4 +1,4 @@
-import type { History, Settled } from '@overlay/platform/change-log'
+import type { ChangeLog, WaitForFollowers } from '@overlay/platform/change-log'
 import { type EntityServiceService, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { authQueriesOf } from '../domain/auth-queries.js'
 import type { Lifetimes } from '../domain/lifetimes.js'
@@ -22,8 +22,8 @@ import type { Trust } from './trust.js'
 
 export interface Parts extends Pick<SecondFactorsOptions, 'keySecret' | 'issuer'> {
   /** After a second factor was passed or given up. */
-  readonly factorSettled: Settled
-  readonly history: History
+  readonly factorSettled: WaitForFollowers
+  readonly changeLog: ChangeLog
   readonly hashing: Hashing
   readonly trust: Trust
   readonly authorities: Authorities
@@ -37,43 +37,47 @@ export interface Parts extends Pick<SecondFactorsOptions, 'keySecret' | 'issuer'
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 export function identityService(parts: Parts): Methods<IdentityServiceService> {
-  const { history, hashing, pki, entities, lifetimes, jobs } = parts
+  const { changeLog, hashing, pki, entities, lifetimes, jobs } = parts
   const { lifetimeSeconds } = lifetimes
   return {
     authenticate: authenticate(parts),
 
     async getApiSession({ token }) {
-      const session = uuid.test(token) ? await sessionByToken(history.db, token, lifetimeSeconds) : undefined
+      const session = uuid.test(token)
+        ? await sessionByToken(changeLog.db, token, lifetimeSeconds)
+        : undefined
       if (!session) throw new Fault('UNAUTHORIZED')
       return sessionMessage(session, lifetimes)
     },
 
     async checkApiSession({ id }) {
-      const session = await sessionById(history.db, id, lifetimeSeconds)
+      const session = await sessionById(changeLog.db, id, lifetimeSeconds)
       if (!session || authQueriesOf(session, session.demands).length > 0) throw new Fault('UNAUTHORIZED')
       return { position: { timeline: session.timeline, number: session.number } }
     },
 
     async markActivity({ apiSessionIds, atMs }, { deadline }) {
-      const unknownIds = await history.db.transaction(deadline, (tx) => markActivity(tx, apiSessionIds, atMs))
+      const unknownIds = await changeLog.db.transaction(deadline, (tx) =>
+        markActivity(tx, apiSessionIds, atMs),
+      )
       return { unknownIds }
     },
 
     async disableIdentity({ id, durationMinutes }, context) {
-      return { id, position: await disable(history, context, id, durationMinutes) }
+      return { id, position: await disable(changeLog, context, id, durationMinutes) }
     },
 
     async enableIdentity({ id }, context) {
-      return { id, position: await enable(history, context, id) }
+      return { id, position: await enable(changeLog, context, id) }
     },
 
-    traceIdentity: (request, context) => traceIdentity(history, context, request),
+    traceIdentity: (request, context) => traceIdentity(changeLog, context, request),
 
     addAuthenticator: authenticatorAddition(parts),
     enrollByCertificate: certificateEnrollment(parts),
-    reEnrollAuthenticator: reEnrollment(history, pki),
-    ...ownAuthenticators(history, hashing, entities),
-    ...ownCertificates(history, pki),
+    reEnrollAuthenticator: reEnrollment(changeLog, pki),
+    ...ownAuthenticators(changeLog, hashing, entities),
+    ...ownCertificates(changeLog, pki),
     ...secondFactors({ ...parts, settled: parts.factorSettled }),
     ...jobs,
   }

@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import {
   type Context,
   type EntityServiceService,
@@ -21,9 +21,9 @@ type Entities = Pick<Methods<EntityServiceService>, 'list' | 'get' | 'update'>
 const kind = 'authenticators'
 
 /** The caller's own, whatever else it may see. */
-export function ownAuthenticators(history: History, hashing: Hashing, entities: Entities): Own {
+export function ownAuthenticators(changeLog: ChangeLog, hashing: Hashing, entities: Entities): Own {
   const ownSubject = async (id: string, { caller }: Context): Promise<Subject> => {
-    const subject = await subjectById(history.db, id)
+    const subject = await subjectById(changeLog.db, id)
     if (subject?.identityId !== caller.identityId) throw notFound('authenticator', id)
     return subject
   }
@@ -47,7 +47,7 @@ export function ownAuthenticators(history: History, hashing: Hashing, entities: 
       if (subject.method !== 'updb') throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
       const { currentPassword } = bodyIn(json) as { currentPassword?: string }
       const refusal = await tryPassword(
-        { history, hashing, context },
+        { changeLog, hashing, context },
         subject.username ?? '',
         currentPassword ?? '',
         async () => subject,

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { apiSessionCertificate, authenticator } from '@overlay/model'
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import { newId } from '@overlay/platform/kind-store'
 import {
   type Context,
@@ -30,9 +30,9 @@ export type Issuer = Pick<Methods<PkiServiceService>, 'extendCertificate' | 'iss
 const notPending = (): Fault => new Fault('INVALID_CLIENT_CERT')
 
 /** Certificates that callers ask for themselves. The order of the steps is the order of the checks. */
-export function ownCertificates(history: History, pki: Issuer): Own {
+export function ownCertificates(changeLog: ChangeLog, pki: Issuer): Own {
   const issuedToCaller = async (id: string, { caller }: Context): Promise<Authenticator> => {
-    const found = await authenticatorById(history.db, id)
+    const found = await authenticatorById(changeLog.db, id)
     if (!found) throw notFound('authenticator', id)
     if (found.method !== 'cert') throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
     if (found.identityId !== caller.identityId) throw new Fault('UNAUTHORIZED') // wire: no 404 here
@@ -48,7 +48,7 @@ export function ownCertificates(history: History, pki: Issuer): Own {
       if (fingerprintOf(presented) !== fingerprint) throw new Fault('UNAUTHORIZED')
       const issued = await pki.extendCertificate({ certPem: certPem ?? '', csrPem }, context)
       const pending = fingerprintOf(new X509Certificate(issued.certPem))
-      const { position } = await history.write(context, async (tx) => {
+      const { position } = await changeLog.write(context, async (tx) => {
         const extended = await changeRow(
           tx,
           authenticator,
@@ -67,7 +67,7 @@ export function ownCertificates(history: History, pki: Issuer): Own {
       const verified = onlyCertificate(certPem, notPending)
       if (fingerprintOf(verified) !== pending) throw notPending()
       const { identityId, apiSessionId } = context.caller
-      const { position } = await history.write(context, async (tx) => {
+      const { position } = await changeLog.write(context, async (tx) => {
         // before all others, as whoever deletes it has it: who waits for whom does not turn in a circle
         await tx.query(sql`select from identity where id = ${identityId} for key share`)
         const swapped = await changeRow(
@@ -97,7 +97,7 @@ export function ownCertificates(history: History, pki: Issuer): Own {
       const id = newId(apiSessionCertificate.ids)
       const issued = await pki.issueSessionCertificate({ id, identityId, apiSessionId, csrPem }, context)
       const leaf = new X509Certificate(issued.certPem)
-      await history.write(context, async (tx) => {
+      await changeLog.write(context, async (tx) => {
         const added = await addSessionCertificate(tx, { id, apiSessionId, leaf, pem: issued.chainPem })
         if (!added) throw new Fault('UNAUTHORIZED') // the session has ended meanwhile
         return { result: undefined, changes: [added] }

@@ -1,4 +1,4 @@
-import { type History, settling } from '@overlay/platform/change-log'
+import { type ChangeLog, waitForFollowers } from '@overlay/platform/change-log'
 import { type EnrollmentWish, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions } from '../store/api-sessions.js'
@@ -12,17 +12,17 @@ import type { Enrollments } from './enrollments.js'
 type ReEnroll = Methods<IdentityServiceService>['reEnrollAuthenticator']
 
 /** The authenticator goes, and an enrollment of the same sort takes its place: both or neither. */
-export function reEnrollment(history: History, pki: Enrollments): ReEnroll {
-  const settled = settling(history, [pki])
+export function reEnrollment(changeLog: ChangeLog, pki: Enrollments): ReEnroll {
+  const settled = waitForFollowers(changeLog, [pki])
   return async ({ id, expiresAtMs }, context) => {
-    const subject = await subjectById(history.db, id)
+    const subject = await subjectById(changeLog.db, id)
     if (!subject) throw notFound('authenticator', id) // differs: not a server error
     if (expiresAtMs <= Date.now())
       throw new Fault('REFERENCED_ENTITY_NOT_FOUND', 'expiresAt lies in the past')
     const { identityId, method, username, caId } = subject
     const wanted = wish({ identityId, expiresAtMs, ...sameSort(method, username, caId) })
     await pki.checkEnrollment(wanted, context)
-    const { position } = await history.write(context, async (tx) => {
+    const { position } = await changeLog.write(context, async (tx) => {
       await refuseShuttingOutWithout(tx, identityId, id)
       const change = await changeIdentity(tx, identityId, sql`name = name`, { enrollmentWanted: wanted })
       const removed = await removeAuthenticators(tx, sql`id = ${id}`)

@@ -1,4 +1,4 @@
-import type { History, RowChange, Settled } from '@overlay/platform/change-log'
+import type { ChangeLog, RowChange, WaitForFollowers } from '@overlay/platform/change-log'
 import { newId } from '@overlay/platform/kind-store'
 import { seal, type Tx, unseal } from '@overlay/platform/postgres'
 import { type Context, Fault, type IdentityServiceService, type Methods, type Written } from '@overlay/rpc'
@@ -37,12 +37,12 @@ type Calls = Pick<
 >
 
 export interface SecondFactorsOptions {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly keySecret: string
   /** What authenticator apps call the network. */
   readonly issuer: string
   /** After a code was given, or counts no more: what posture checks know of it. */
-  readonly settled: Settled
+  readonly settled: WaitForFollowers
   readonly now?: () => number
 }
 
@@ -55,7 +55,7 @@ interface Outcome {
 
 /** Second factors: of their owners, and removed by admins. */
 export function secondFactors({
-  history,
+  changeLog,
   keySecret,
   issuer,
   settled,
@@ -74,7 +74,7 @@ export function secondFactors({
     accepts: (passed: Passed) => boolean,
     then: (tx: Tx, stored: Stored, factor: SecondFactor) => Promise<Outcome>,
   ): Promise<{ readonly stored: Stored; readonly written: Written }> {
-    const { result, position } = await history.write(context, async (tx) => {
+    const { result, position } = await changeLog.write(context, async (tx) => {
       const stored = check(await secondFactorOf(tx, context.caller.identityId))
       const before = opened(stored)
       const at = now()
@@ -104,7 +104,7 @@ export function secondFactors({
   }
 
   const own = (context: Context): Promise<Stored | undefined> =>
-    history.db.transaction(context.deadline, (tx) => secondFactorOf(tx, context.caller.identityId))
+    changeLog.db.transaction(context.deadline, (tx) => secondFactorOf(tx, context.caller.identityId))
 
   const completing =
     (context: Context) =>
@@ -117,7 +117,7 @@ export function secondFactors({
     })
 
   async function remove(context: Context, identityId: string, isOwn: boolean): Promise<Written> {
-    const { position } = await history.write(context, async (tx) => {
+    const { position } = await changeLog.write(context, async (tx) => {
       const { rows } = await deleteSecondFactor(tx, identityId)
       const [gone] = rows
       if (!gone) return { result: undefined, changes: [] }
@@ -152,7 +152,7 @@ export function secondFactors({
     async startMfa(_request, context) {
       const { identityId } = context.caller
       const id = newId('short')
-      const { position } = await history.write(context, async (tx) => {
+      const { position } = await changeLog.write(context, async (tx) => {
         const isNew = await insertSecondFactor(tx, {
           id,
           identityId,

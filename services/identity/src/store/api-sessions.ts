@@ -26,7 +26,7 @@ export interface Session extends Factors {
   readonly lastActivityAt: Date
   readonly tags: object
   readonly ageMs: number
-  /** Where the history of the schema was when this was read. */
+  /** Where the change log of the schema was when this was read. */
   readonly timeline: string
   readonly number: number
 }

@@ -1,7 +1,7 @@
 import { authenticator, type RowOf } from '@overlay/model'
-import type { Actor, History, RowChange } from '@overlay/platform/change-log'
+import type { Actor, ChangeLog, RowChange } from '@overlay/platform/change-log'
 import { changeOf, columnsOf, columnValues, rowOf } from '@overlay/platform/kind-store'
-import { combine, type Db, type Tx } from '@overlay/platform/postgres'
+import { batch, type Db, type Tx } from '@overlay/platform/postgres'
 import { Fault, invalid, notFound, ownContext, type Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 
@@ -76,11 +76,11 @@ export async function insertAuthenticators(
 
 /** Adds what enrollments bring; what waits together goes in one transaction. Nothing: as above. */
 export function authenticatorAdder(
-  history: History,
+  changeLog: ChangeLog,
 ): (one: NewAuthenticator & { readonly by: Actor }) => Promise<Position | undefined> {
   const context = ownContext(new AbortController().signal)
-  return combine(async (entries) => {
-    const { result, position } = await history.write(context, async (tx) => {
+  return batch(async (entries) => {
+    const { result, position } = await changeLog.write(context, async (tx) => {
       const made = await insertAuthenticators(
         tx,
         entries.map(({ by: _, ...one }) => one),

@@ -1,11 +1,11 @@
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { changeIdentity } from './identity-rows.js'
 
 /** What the client says of itself belongs to the identity: the last login wins, and what it does not say stays. */
 export async function keepInfo(
-  history: History,
+  changeLog: ChangeLog,
   context: Context,
   identityId: string,
   envInfo: Uint8Array,
@@ -14,7 +14,7 @@ export async function keepInfo(
   const env = textOf(envInfo)
   const sdk = textOf(sdkInfo)
   if (env === null && sdk === null) return
-  const { rows } = await history.db.query(
+  const { rows } = await changeLog.db.query(
     sql`
     select from identity
      where id = ${identityId}
@@ -22,7 +22,7 @@ export async function keepInfo(
     'client-info-differs',
   )
   if (rows.length === 0) return
-  await history.write(context, async (tx) => {
+  await changeLog.write(context, async (tx) => {
     const change = await changeIdentity(
       tx,
       identityId,

@@ -1,5 +1,5 @@
 import { identity, type RowOf, type ValuesOf } from '@overlay/model'
-import { creator, type History } from '@overlay/platform/change-log'
+import { batchInserter, type ChangeLog } from '@overlay/platform/change-log'
 import { columnsOf, columnValues, plainOf, plainOfNew, rowOf } from '@overlay/platform/kind-store'
 import type { Db, Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, invalid, notFound, type Position } from '@overlay/rpc'
@@ -12,7 +12,7 @@ export interface NewIdentity {
   readonly values: Values
   readonly tags: RowOf<typeof identity>['tags']
   /** What followers hear besides: an enrollment that is wanted, with its token, which the audit must not hold. */
-  readonly told: object
+  readonly payload: object
   readonly context: Context
 }
 
@@ -23,36 +23,36 @@ export type Hold = (tx: Tx) => Promise<void>
  * Creates identities, those that wait together in one statement; one with `hold` in a transaction of its own. The
  * position when it is made, else a Fault.
  */
-export function identityCreator(history: History): (one: NewIdentity, hold?: Hold) => Promise<Position> {
-  const create = creator(history, identity.kind, insert)
+export function identityCreator(changeLog: ChangeLog): (one: NewIdentity, hold?: Hold) => Promise<Position> {
+  const create = batchInserter(changeLog, identity.kind, insert)
   return async (one, hold) => {
-    const { id, values, tags, told, context } = one
+    const { id, values, tags, payload, context } = one
     const columns = columnValues(identity, id, values, tags)
     const plain = plainOfNew(identity, id, values, tags)
     const position = await (hold
-      ? createHolding(history, one, columns, hold)
-      : create({ id, columns, plain, told, by: context }))
+      ? createHolding(changeLog, one, columns, hold)
+      : create({ id, columns, plain, payload, by: context }))
     if (position) return position
-    const refusal = await reasonFor(history.db, one)
+    const refusal = await reasonFor(changeLog.db, one)
     if (refusal) throw refusal
-    return history.head()
+    return changeLog.head()
   }
 }
 
 async function createHolding(
-  history: History,
-  { id, told, context }: NewIdentity,
+  changeLog: ChangeLog,
+  { id, payload, context }: NewIdentity,
   columns: object,
   hold: Hold,
 ): Promise<Position | undefined> {
-  const { result, position } = await history.write(context, async (tx) => {
+  const { result, position } = await changeLog.write(context, async (tx) => {
     await hold(tx)
     const { rows } = await tx.query(
       sql`${insert(JSON.stringify([columns]))} returning ${columnsOf(identity)}`,
     )
     const changes = rows.map((row) => {
       const after = plainOf(identity, rowOf(identity, row))
-      return { kind: identity.kind, id, before: null, after, told: { ...after, ...told, isNew: true } }
+      return { kind: identity.kind, id, before: null, after, payload: { ...after, ...payload, isNew: true } }
     })
     return { result: rows.length > 0, changes }
   })

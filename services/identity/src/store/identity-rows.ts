@@ -27,7 +27,7 @@ export async function changeRow(
     id: row.id,
     before: plainOf(entity, rowOf(entity, row)),
     after: plain,
-    told: { ...plain, ...more },
+    payload: { ...plain, ...more },
   }
 }
 

@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { type Database, type Db, type Held, isHeld, openHeld } from '@overlay/platform/postgres'
+import {
+  type AdvisoryLock,
+  type Database,
+  type Db,
+  isLocked,
+  openAdvisoryLock,
+} from '@overlay/platform/postgres'
 import { Fault, type Finding } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 
@@ -9,7 +15,7 @@ export type JobName = 'integrity' | 'snapshot'
 export interface Run {
   readonly id: string
   readonly job: JobName
-  readonly held: Held
+  readonly held: AdvisoryLock
 }
 
 export interface LastRun {
@@ -32,7 +38,7 @@ export async function beginRun(db: Database, url: string, job: JobName, isFixing
   const { rowCount } = await db.query(sql`select from job where name = ${job} and not (${mayBegin(job)})`)
   if (rowCount) throw new Fault('RATE_LIMITED')
   const id = randomUUID()
-  const held = await openHeld(url, db.schema, id)
+  const held = await openAdvisoryLock(url, db.schema, id)
   try {
     const { rowCount } = await db.query(sql`
       insert into job (name, run, is_fixing, started_at) values (${job}, ${id}, ${isFixing}, clock_timestamp())
@@ -75,13 +81,13 @@ export async function lastRun(db: Db, job: JobName): Promise<LastRun | undefined
 async function endDeadRun(db: Db, job: JobName): Promise<void> {
   await db.query(sql`
     update job set ended_at = clock_timestamp(), error = 'the process that was at it is gone'
-     where name = ${job} and ended_at is null and not ${isHeld(sql`run::text`)}`)
+     where name = ${job} and ended_at is null and not ${isLocked(sql`run::text`)}`)
 }
 
 /** Of these runs, those that are under way. */
 export async function living(db: Db, runs: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await db.query<{ run: string }>(sql`
-    select run from unnest(${runs}::text[]) as run where ${isHeld(sql`run`)}`)
+    select run from unnest(${runs}::text[]) as run where ${isLocked(sql`run`)}`)
   return new Set(rows.map(({ run }) => run))
 }
 

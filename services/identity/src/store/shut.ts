@@ -1,4 +1,4 @@
-import type { History, RowChange } from '@overlay/platform/change-log'
+import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, notFound, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -8,8 +8,8 @@ import { changeIdentity } from './identity-rows.js'
 import type { Person } from './subjects.js'
 
 /** After too many wrong passwords. Attempts begin anew when the lock has lapsed. */
-export async function lockOut(history: History, context: Context, person: Person): Promise<void> {
-  await history.write(context, async (tx) => ({
+export async function lockOut(changeLog: ChangeLog, context: Context, person: Person): Promise<void> {
+  await changeLog.write(context, async (tx) => ({
     result: undefined,
     changes: await shut(tx, person.identityId, person.lockoutMinutes),
   }))
@@ -17,12 +17,12 @@ export async function lockOut(history: History, context: Context, person: Person
 
 /** By an admin. */
 export async function disable(
-  history: History,
+  changeLog: ChangeLog,
   context: Context,
   id: string,
   minutes: number,
 ): Promise<Position | undefined> {
-  const { position } = await history.write(context, async (tx) => {
+  const { position } = await changeLog.write(context, async (tx) => {
     const { rows } = await tx.query<{ isDefaultAdmin: boolean }>(
       sql`select is_default_admin as "isDefaultAdmin" from identity where id = ${id}`,
     )
@@ -36,8 +36,12 @@ export async function disable(
 }
 
 /** By an admin: opens a lock of either kind. */
-export async function enable(history: History, context: Context, id: string): Promise<Position | undefined> {
-  const { position } = await history.write(context, async (tx) => {
+export async function enable(
+  changeLog: ChangeLog,
+  context: Context,
+  id: string,
+): Promise<Position | undefined> {
+  const { position } = await changeLog.write(context, async (tx) => {
     const change = await changeIdentity(tx, id, sql`disabled_at = null, disabled_until = null`)
     if (!change) throw notFound('identity', id)
     await forgetFailuresOf(tx, id)

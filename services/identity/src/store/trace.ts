@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import { onlyRow, type Tx } from '@overlay/platform/postgres'
 import { type Context, invalid, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -19,11 +19,11 @@ const columns = sql`trace_id as "traceId", channels, until`
 
 /** The last wish counts: it replaces the one before, or ends it. */
 export async function traceIdentity(
-  history: History,
+  changeLog: ChangeLog,
   context: Context,
   wanted: Wanted,
 ): Promise<{ traceId: string; untilMs: number }> {
-  const { result } = await history.write(context, async (tx) => {
+  const { result } = await changeLog.write(context, async (tx) => {
     const { id, enabled } = wanted
     const found = await tx.query(sql`select from identity where id = ${id} for key share`)
     // differs: the original answers a server error

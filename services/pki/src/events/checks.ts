@@ -1,4 +1,4 @@
-import type { History, Source } from '@overlay/platform/change-log'
+import type { ChangeLog, Source } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import { type Check, copies, type Followed, heard, references } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
@@ -9,7 +9,7 @@ import type { Grants } from '../store/grants.js'
 import { identityEffects, sessionsEffects } from './effects.js'
 
 export interface Checked {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly names: Names
   readonly grants: Grants
   readonly sources: { readonly identity: Source; readonly sessions: Source }
@@ -18,13 +18,13 @@ export interface Checked {
 }
 
 /** What holds between this schema and others, besides what the database itself sees to. */
-export function checksOf({ history, names, grants, sources, followed, log }: Checked): readonly Check[] {
-  const grounds = { history, names, followed }
+export function checksOf({ changeLog, names, grants, sources, followed, log }: Checked): readonly Check[] {
+  const grounds = { changeLog, names, followed }
   return [
     heard(followed),
     // of identities there is nothing to compare: that an enrollment is wanted is told once
     copies(
-      history,
+      changeLog,
       {
         source: sources.identity,
         followed,
@@ -33,7 +33,7 @@ export function checksOf({ history, names, grants, sources, followed, log }: Che
       },
       log,
     ),
-    copies(history, { source: sources.sessions, followed, ...sessionsEffects(grants, names) }, log),
+    copies(changeLog, { source: sources.sessions, followed, ...sessionsEffects(grants, names) }, log),
     ...ownerKinds.flatMap((kind) => {
       const column = ownerColumns[kind]
       const repair = (tx: Tx, ids: readonly string[]) => endOfOwners(tx, kind, ids)

@@ -1,6 +1,6 @@
 import { pushAll } from '@overlay/platform/async'
-import type { Effects, Loaded, RowChange } from '@overlay/platform/change-log'
-import { goneSince, type Names } from '@overlay/platform/kind-store'
+import type { Effects, LoadedRows, RowChange } from '@overlay/platform/change-log'
+import { deletedSince, type Names } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
 import { noWish } from '../domain/enrollment.js'
@@ -157,9 +157,9 @@ const endOfGone = async (
   tx: Tx,
   names: Names,
   kind: OwnerKind,
-  rows: Loaded,
+  rows: LoadedRows,
 ): Promise<readonly RowChange[]> =>
-  endOfOwners(tx, kind, await goneSince(tx, names, kind, rows, namedOwners(kind)))
+  endOfOwners(tx, kind, await deletedSince(tx, names, kind, rows, namedOwners(kind)))
 
 const wishOf = (routerId: string, id: string, isEdge: boolean): EnrollmentWish =>
   isEdge

@@ -1,4 +1,4 @@
-import { type History, holdEntities, type Moment, momentOf } from '@overlay/platform/change-log'
+import { type ChangeLog, lockEntities, type Moment, momentOf } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import { type Context, type EnrollmentWish, Fault, invalid, notFound, type Written } from '@overlay/rpc'
 import { noWish, type Objection, objectionTo } from '../domain/enrollment.js'
@@ -7,7 +7,7 @@ import { insertEnrollments, isOutstanding, renewEnrollment } from '../store/enro
 import type { Grants } from '../store/grants.js'
 
 export interface Creating {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly grants: Grants
   readonly names: Names
   readonly now: () => Date
@@ -24,7 +24,7 @@ interface Body {
 /** An admin gives an identity another way in. */
 export async function createForIdentity(creating: Creating, body: Body, context: Context): Promise<Written> {
   const { method, identityId } = body
-  const moment = await momentOf(creating.history.db)
+  const moment = await momentOf(creating.changeLog.db)
   const known = await creating.names('identities', [identityId], context)
   if (!known.has(identityId)) throw unknownIdentity(identityId)
   const wish = {
@@ -46,28 +46,28 @@ export async function check(creating: Creating, wish: EnrollmentWish): Promise<v
   const objection = await objectionNow(creating, wish)
   if (objection?.field === 'caId') throw new Fault('NOT_FOUND', objection)
   if (objection) throw refused(objection)
-  if (wish.identityId && (await isOutstanding(creating.history.db, wish.identityId, wish.method)))
+  if (wish.identityId && (await isOutstanding(creating.changeLog.db, wish.identityId, wish.method)))
     throw exists(wish.method)
 }
 
 async function objectionNow(
-  { history, now }: Creating,
+  { changeLog, now }: Creating,
   wish: EnrollmentWish,
 ): Promise<Objection | undefined> {
-  const isCaKnown = wish.caId !== '' && (await findCa(history.db, wish.caId)) !== undefined
+  const isCaKnown = wish.caId !== '' && (await findCa(changeLog.db, wish.caId)) !== undefined
   return objectionTo(wish, now(), isCaKnown)
 }
 
 /** differs: another token, as the documents say; the one before is void. */
 export async function refresh(
-  { history, grants, now }: Creating,
+  { changeLog, grants, now }: Creating,
   id: string,
   expiresAtMs: number,
   context: Context,
 ): Promise<Written> {
   if (expiresAtMs <= now().getTime())
     throw invalid('expiresAt', 'expiresAt must be in the future', new Date(expiresAtMs))
-  const { position } = await history.write(context, async (tx) => {
+  const { position } = await changeLog.write(context, async (tx) => {
     const changes = await renewEnrollment(tx, id, (known) => {
       // differs: not a crash
       if (!known.identityId) throw invalid('id', 'a router is enrolled anew instead', id)
@@ -80,15 +80,15 @@ export async function refresh(
 }
 
 async function store(
-  { history, grants }: Creating,
+  { changeLog, grants }: Creating,
   wish: EnrollmentWish,
   moment: Moment,
   context: Context,
 ): Promise<Written> {
   const made = await grants.made(wish)
   const owner = new Map([['identities', new Set([wish.identityId])]])
-  const { position } = await history.write(context, async (tx) => {
-    const deleted = await holdEntities(tx, owner, moment)
+  const { position } = await changeLog.write(context, async (tx) => {
+    const deleted = await lockEntities(tx, owner, moment)
     if (deleted.size > 0) throw unknownIdentity(wish.identityId)
     const changes = await insertEnrollments(tx, [made])
     if (changes.length === 0) throw exists(wish.method)

@@ -1,6 +1,6 @@
 import { ca, enrollment } from '@overlay/model'
-import type { Settled } from '@overlay/platform/change-log'
-import { entityService, viewed } from '@overlay/platform/kind-store'
+import type { WaitForFollowers } from '@overlay/platform/change-log'
+import { encodeViews, entityService } from '@overlay/platform/kind-store'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import { cas } from './ca-kind.js'
 import { type Creating, createForIdentity } from './create-enrollment.js'
@@ -11,9 +11,9 @@ import { views } from './views.js'
  * The uniform operations; creates are special, and other kinds ask what enrollments add to them.
  * `settled`: after an authority has gone, its authenticators.
  */
-export function entities(creating: Creating, settled: Settled): Methods<EntityServiceService> {
-  const { history, names } = creating
-  const uniform = entityService(history, [enrollments(names), cas], names)
+export function entities(creating: Creating, settled: WaitForFollowers): Methods<EntityServiceService> {
+  const { changeLog, names } = creating
+  const uniform = entityService(changeLog, [enrollments(names), cas], names)
   return {
     ...uniform,
 
@@ -30,7 +30,7 @@ export function entities(creating: Creating, settled: Settled): Methods<EntitySe
     async view(request, context) {
       const view = views[request.kind]
       if (!view) return uniform.view(request, context)
-      return viewed(await view(history.db, request.ids))
+      return encodeViews(await view(changeLog.db, request.ids))
     },
   }
 }

@@ -1,5 +1,5 @@
-import type { Following } from '@overlay/platform/change-log'
-import { given } from '@overlay/platform/kind-store'
+import type { Consumer } from '@overlay/platform/change-log'
+import { required } from '@overlay/platform/kind-store'
 import {
   type Context,
   type EnrollRequest,
@@ -17,15 +17,15 @@ import { verification } from './verify-ca.js'
 
 export interface Serving extends Creating, Issuing {
   /** Wishes travel in the changes of identity. */
-  readonly identityFollowed: Pick<Following, 'reach'>
+  readonly identityFollowed: Pick<Consumer, 'waitFor'>
   readonly granted: Ahead
   enroll(request: EnrollRequest, context: Context): Promise<EnrollResponse>
 }
 
 export function pkiService(serving: Serving): Methods<PkiServiceService> {
-  const { granted, grants, history, identityFollowed, keyring, now } = serving
+  const { granted, grants, changeLog, identityFollowed, keyring, now } = serving
   const untilFollowing = firstLook(identityFollowed)
-  const create = enrollmentCreator(history)
+  const create = enrollmentCreator(changeLog)
 
   return {
     async getServerCertificate() {
@@ -45,20 +45,20 @@ export function pkiService(serving: Serving): Methods<PkiServiceService> {
     },
 
     async grantEnrollment({ wish, position }, context) {
-      const [wanted, at] = [given(wish), given(position)]
+      const [wanted, at] = [required(wish), required(position)]
       const isMade = await granted.doing(wanted.id, async () =>
         create(await grants.made(wanted), at, context),
       )
-      if (!isMade) await identityFollowed.reach(at, context.signal)
+      if (!isMade) await identityFollowed.waitFor(at, context.signal)
       return {}
     },
 
     refreshEnrollment: ({ id, expiresAtMs }, context) => refresh(serving, id, expiresAtMs, context),
 
-    verifyCa: verification(history, now),
+    verifyCa: verification(changeLog, now),
 
     async getCaJwt({ id }) {
-      if (!(await findCa(history.db, id))) throw new Fault('NOT_FOUND') // wire: without a cause
+      if (!(await findCa(changeLog.db, id))) throw new Fault('NOT_FOUND') // wire: without a cause
       return { jwt: await grants.forCa(id) }
     },
 
@@ -68,12 +68,12 @@ export function pkiService(serving: Serving): Methods<PkiServiceService> {
 }
 
 /** Wishes travel in changes: nobody may make one before this replica has begun to follow them. */
-function firstLook(following: Pick<Following, 'reach'>): (signal: AbortSignal) => Promise<void> {
+function firstLook(following: Pick<Consumer, 'waitFor'>): (signal: AbortSignal) => Promise<void> {
   const anywhere = { timeline: '', number: 0 } // of no timeline: met by the first look at the owner
   let isFollowing = false
   return async (signal) => {
     if (isFollowing) return
-    await following.reach(anywhere, signal)
+    await following.waitFor(anywhere, signal)
     isFollowing = true
   }
 }

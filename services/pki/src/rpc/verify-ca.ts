@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import { Fault, type Methods, type PkiServiceService } from '@overlay/rpc'
 import {
   DerError,
@@ -17,9 +17,9 @@ type Verify = Methods<PkiServiceService>['verifyCa']
 
 /** Whoever can sign a certificate for the token has the authority's key. The order of the steps is that of the checks. */
 export const verification =
-  (history: History, now: () => Date): Verify =>
+  (changeLog: ChangeLog, now: () => Date): Verify =>
   async ({ id, certificatePem }, context) => {
-    const { position } = await history.write(context, async (tx) => {
+    const { position } = await changeLog.write(context, async (tx) => {
       const ca = await lockCa(tx, id)
       if (!ca) throw new Fault('NOT_FOUND') // wire: without a cause
       if (ca.isVerified) throw new Fault('CA_ALREADY_VERIFIED')

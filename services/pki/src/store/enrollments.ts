@@ -1,5 +1,5 @@
 import { enrollment, type RowOf } from '@overlay/model'
-import { type Actor, creator, type History, type RowChange } from '@overlay/platform/change-log'
+import { type Actor, batchInserter, type ChangeLog, type RowChange } from '@overlay/platform/change-log'
 import {
   type AnyRow,
   changeOf,
@@ -72,9 +72,9 @@ const isAhead = sql`
 
 /** Makes what is wanted at a position of identity before it is followed there. False: it has been, or is no position. */
 export function enrollmentCreator(
-  history: History,
+  changeLog: ChangeLog,
 ): (made: Enrollment, position: Position, by: Actor) => Promise<boolean> {
-  const create = creator(history, enrollment.kind, (list) => insert(list, isAhead))
+  const create = batchInserter(changeLog, enrollment.kind, (list) => insert(list, isAhead))
   return async (made, position, by) => {
     const plain = plainOfNew(enrollment, made.id, made, {})
     const columns = { ...listed(made), ...position }

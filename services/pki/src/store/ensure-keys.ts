@@ -1,5 +1,5 @@
 import { generateKeyPairSync, type KeyPairKeyObjectResult, randomUUID } from 'node:crypto'
-import type { History, RowChange } from '@overlay/platform/change-log'
+import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Context } from '@overlay/rpc'
 import { issueCa, issueServer } from '../domain/certificate.js'
@@ -27,8 +27,8 @@ export interface Wanted {
  * made anew over the same key when it lacks a name or has little time left, so that outstanding tokens stay valid.
  * Answers whether anything was made.
  */
-export async function ensureKeys(history: History, context: Context, wanted: Wanted): Promise<boolean> {
-  const { result } = await history.write(context, async (tx) => {
+export async function ensureKeys(changeLog: ChangeLog, context: Context, wanted: Wanted): Promise<boolean> {
+  const { result } = await changeLog.write(context, async (tx) => {
     await lockKeys(tx)
     const changes = await missing(tx, wanted)
     return { result: changes.length > 0, changes }

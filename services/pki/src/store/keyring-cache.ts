@@ -1,4 +1,4 @@
-import { type Bus, type History, localSource, openProjection } from '@overlay/platform/change-log'
+import { type Bus, type ChangeLog, localSource, openProjection } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import type { Logger } from 'pino'
 import { type Keyring, readKeyring } from './keyring.js'
@@ -9,14 +9,14 @@ export interface Keys extends AsyncDisposable {
   keyring(): Promise<Keyring>
 }
 
-export async function openKeys(history: History, secret: string, bus: Bus, log: Logger): Promise<Keys> {
+export async function openKeys(changeLog: ChangeLog, secret: string, bus: Bus, log: Logger): Promise<Keys> {
   let known: Promise<Keyring> | undefined
   const forget = (): void => {
     known = undefined
   }
   const read = async (): Promise<Keyring> => {
     try {
-      const keyring = await readKeyring(history.db, secret, new Date())
+      const keyring = await readKeyring(changeLog.db, secret, new Date())
       for (const [role, expiry] of Object.entries(keyring.expiry))
         metrics.certificateExpiry.set({ role }, expiry.getTime() / 1000)
       return keyring
@@ -32,7 +32,7 @@ export async function openKeys(history: History, secret: string, bus: Bus, log: 
       if (changes.length > 0) forget()
     },
   }
-  const source = localSource(history, { keys: () => allKeysTold(history.db) })
+  const source = localSource(changeLog, { keys: () => allKeysTold(changeLog.db) })
   const projection = await openProjection(source, memory, { bus, log })
   return {
     keyring() {

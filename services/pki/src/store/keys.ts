@@ -67,5 +67,5 @@ export async function* allKeysTold(db: Db): AsyncIterable<{ readonly id: string;
 }
 
 function changeOf(before: object | null, after: Omit<Row, 'private_key'>): RowChange {
-  return { kind: 'keys', id: after.id, before, after, told: { role: after.role, state: after.state } }
+  return { kind: 'keys', id: after.id, before, after, payload: { role: after.role, state: after.state } }
 }

@@ -1,4 +1,4 @@
-/** Place in the history of one schema. */
+/** Place in the change log of one schema. */
 export interface Place {
   readonly timeline: string
   readonly number: number

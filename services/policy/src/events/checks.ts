@@ -1,5 +1,5 @@
 import { type Entity, kinds, snake } from '@overlay/model'
-import type { History, RowChange, Source } from '@overlay/platform/change-log'
+import type { ChangeLog, RowChange, Source } from '@overlay/platform/change-log'
 import { type Names, tableOf } from '@overlay/platform/kind-store'
 import { type Check, copies, type Followed, heard, references } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
@@ -14,7 +14,7 @@ import { notePassed, PASSING } from './passed-factors.js'
 import { removeSystemPolicies, routerEffects } from './routers.js'
 
 export interface Checked {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly names: Names
   readonly sources: { readonly identity: Source; readonly sessions: Source }
   readonly followed: Followed
@@ -22,13 +22,13 @@ export interface Checked {
 }
 
 /** What holds between this schema and others, and within lists of ids, which the database does not look into. */
-export function checksOf({ history, names, sources, followed, log }: Checked): readonly Check[] {
-  const grounds = { history, names, followed }
+export function checksOf({ changeLog, names, sources, followed, log }: Checked): readonly Check[] {
+  const grounds = { changeLog, names, followed }
   return [
     heard(followed),
-    copies(history, { source: sources.sessions, followed, ...routerEffects(names) }, log),
+    copies(changeLog, { source: sources.sessions, followed, ...routerEffects(names) }, log),
     // codes of second factors that were given
-    copies(history, { source: sources.identity, followed, kinds: [PASSING], apply: notePassed }, log),
+    copies(changeLog, { source: sources.identity, followed, kinds: [PASSING], apply: notePassed }, log),
     ...['posture_data', 'failed_request'].map((table) =>
       references(grounds, {
         what: table.replace('_', ' '),

@@ -1,13 +1,13 @@
 import {
   type Bus,
-  type History,
+  type ChangeLog,
   type Loaders,
   localSource,
   openProjection,
   type Projection,
   type Source,
 } from '@overlay/platform/change-log'
-import { answerAnyway } from '@overlay/platform/postgres'
+import { bestEffort } from '@overlay/platform/postgres'
 import { type Context, Fault, type Positions } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { isSame } from '../domain/bitset.js'
@@ -58,7 +58,7 @@ const WAIT_MS = 2000
 const NAMED = 1000 // more identities than these are not named one by one
 
 export interface Feeds {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly loaders: Loaders
   readonly identity: Source
   readonly sessions: Source
@@ -69,7 +69,7 @@ export interface Feeds {
 
 /** Returns before the other services' rows are loaded, so that no start waits in a circle. */
 export async function startEngine({
-  history,
+  changeLog,
   loaders,
   identity,
   sessions,
@@ -82,7 +82,7 @@ export async function startEngine({
   const tell = (ids: readonly string[] | 'all'): void => {
     for (const listener of listeners) listener(ids)
   }
-  const updates = await openUpdates(history.db, databaseUrl, bus, log, {
+  const updates = await openUpdates(changeLog.db, databaseUrl, bus, log, {
     missed: (from, upto) => missedUpdates(identity, from, upto),
     differ: tell,
   })
@@ -132,7 +132,7 @@ export async function startEngine({
   const names = new Map([own, identities, routers].flatMap((memory) => [...memory.names]))
   const options = { bus, log, loaded: 'background' } as const
   const projections: readonly Projection[] = [
-    await openProjection(localSource(history, loaders), own, options),
+    await openProjection(localSource(changeLog, loaders), own, options),
     await openProjection(identity, identities, options),
     await openProjection(sessions, routers, options),
   ]
@@ -143,9 +143,9 @@ export async function startEngine({
 
   const confirm = async (schemas: readonly string[], signal: AbortSignal): Promise<void> => {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)])
-    await Promise.all(schemas.map((schema) => bySchema.get(schema)?.confirm(limited)))
+    await Promise.all(schemas.map((schema) => bySchema.get(schema)?.catchUp(limited)))
   }
-  const trusted = (): boolean => timed.every((schema) => bySchema.get(schema)?.trusted())
+  const trusted = (): boolean => timed.every((schema) => bySchema.get(schema)?.isFresh())
 
   return {
     state,
@@ -160,7 +160,7 @@ export async function startEngine({
       const limited = AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)])
       const reach = (one: Projection): Promise<void> => {
         const wanted = positions[one.schema]
-        return wanted ? one.reach(wanted, limited) : one.confirm(limited)
+        return wanted ? one.waitFor(wanted, limited) : one.catchUp(limited)
       }
       await Promise.all(missing.map(reach))
     },
@@ -184,7 +184,7 @@ export async function startEngine({
 
 /** For lists: when the wait is over in vain they answer from what there is, but never from a part of the first load. */
 export async function orWhatThereIs(engine: Pick<Engine, 'hasLoaded'>, wait: Promise<void>): Promise<void> {
-  await answerAnyway('policy', wait)
+  await bestEffort('policy', wait)
   if (!engine.hasLoaded()) throw new Fault('UNAVAILABLE')
 }
 
@@ -194,5 +194,5 @@ export async function orWhatThereIs(engine: Pick<Engine, 'hasLoaded'>, wait: Pro
  */
 export const current = (engine: Engine, { caller, positions, signal }: Context): Promise<void> =>
   caller.isAdmin
-    ? answerAnyway('policy', engine.confirm(signal))
+    ? bestEffort('policy', engine.confirm(signal))
     : orWhatThereIs(engine, engine.reach(positions, signal))

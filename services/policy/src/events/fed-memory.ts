@@ -1,4 +1,4 @@
-import { breather } from '@overlay/platform/async'
+import { yielder } from '@overlay/platform/async'
 import type { Memory } from '@overlay/platform/change-log'
 import type { Change, Position } from '@overlay/rpc'
 import { changes as engineChanges, type FedKind } from '../domain/changes.js'
@@ -70,7 +70,7 @@ export function fedMemory(state: State, kinds: readonly FedKind[], listener: Lis
           feedUnknown(row, upto)
         },
         async end(upto) {
-          const breathe = breather()
+          const breathe = yielder()
           for (const { kind, ids, loaded } of seen) {
             if (!mayBeGone.has(kind) || !isFed(kind)) continue
             for (const id of ids.keys()) {

@@ -1,5 +1,5 @@
 import type { Effects, RowChange } from '@overlay/platform/change-log'
-import { goneSince, type Names } from '@overlay/platform/kind-store'
+import { deletedSince, type Names } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { dropRoles, idsInRoles } from '../store/drop-role.js'
@@ -23,7 +23,7 @@ export const identityEffects = (names: Names): Effects => ({
   },
   async reload(tx, rows) {
     const own = await notePassedAnew(tx, rows)
-    const gone = await goneSince(tx, names, 'identities', rows, namedIdentities)
+    const gone = await deletedSince(tx, names, 'identities', rows, namedIdentities)
     return [...own, ...(await forget(tx, gone))]
   },
 })

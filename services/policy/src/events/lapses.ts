@@ -1,5 +1,5 @@
-import { repeating } from '@overlay/platform/async'
-import type { History } from '@overlay/platform/change-log'
+import { runPeriodically } from '@overlay/platform/async'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import { ownContext } from '@overlay/rpc'
 import { lapsedBetween } from '../domain/posture/lapses.js'
 import { tellLapsed } from '../store/posture-data.js'
@@ -16,7 +16,7 @@ const AT_ONCE = 500
  * Codes of second factors end by time, and so may sessions: followers hear of it as if the endpoint had said something.
  * All replicas look, the first one tells.
  */
-export function startTellingLapses(history: History, engine: Lapsing): AsyncDisposable {
+export function startTellingLapses(changeLog: ChangeLog, engine: Lapsing): AsyncDisposable {
   let from = 0 // what lapsed while nobody looked is told now, unless it was told
   let failing = false
 
@@ -24,22 +24,22 @@ export function startTellingLapses(history: History, engine: Lapsing): AsyncDisp
     if (!engine.trusted()) return // it may not have loaded what was said
     try {
       const to = Date.now() - SKEW_MS
-      await tellBetween(history, engine, from, to)
+      await tellBetween(changeLog, engine, from, to)
       from = to - OVERLAP_MS
       failing = false
     } catch (err) {
-      if (!failing) history.log.warn({ err }, 'lapsed second factors not told')
+      if (!failing) changeLog.log.warn({ err }, 'lapsed second factors not told')
       failing = true
     }
   }
-  return repeating(TICK_MS, look)
+  return runPeriodically(TICK_MS, look)
 }
 
 type Lapsing = Pick<Engine, 'state' | 'trusted'>
 
 /** In the order of identities, as others lock them. */
 export async function tellBetween(
-  history: History,
+  changeLog: ChangeLog,
   { state }: Pick<Engine, 'state'>,
   from: number,
   to: number,
@@ -47,7 +47,7 @@ export async function tellBetween(
   const lapsed = [...lapsedBetween(state, from, to)].sort(([a], [b]) => (a < b ? -1 : 1))
   for (let at = 0; at < lapsed.length; at += AT_ONCE) {
     const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + TICK_MS) }
-    await history.write(context, async (tx) => ({
+    await changeLog.write(context, async (tx) => ({
       result: undefined,
       changes: await tellLapsed(tx, new Map(lapsed.slice(at, at + AT_ONCE))),
     }))

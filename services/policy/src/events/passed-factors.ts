@@ -1,5 +1,5 @@
 import { pushAll } from '@overlay/platform/async'
-import type { Loaded, RowChange } from '@overlay/platform/change-log'
+import type { LoadedRows, RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
 import { withMfa } from '../domain/posture/data.js'
@@ -22,7 +22,7 @@ export function passedIn({ kind, json }: Change): Passed | undefined {
 }
 
 /** After a load: what its rows do not say any more counts no more. */
-export async function notePassedAnew(tx: Tx, rows: Loaded): Promise<RowChange[]> {
+export async function notePassedAnew(tx: Tx, rows: LoadedRows): Promise<RowChange[]> {
   const own: RowChange[] = []
   const ids = new Set<string>()
   for await (const page of rows.pages(PASSING)) {

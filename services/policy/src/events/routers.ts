@@ -1,7 +1,7 @@
 import { edgeRouterPolicy } from '@overlay/model'
 import { pushAll } from '@overlay/platform/async'
 import type { Effects, RowChange } from '@overlay/platform/change-log'
-import { changeOf, columnsOf, goneSince, type Names, rowOf } from '@overlay/platform/kind-store'
+import { changeOf, columnsOf, deletedSince, type Names, rowOf } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
@@ -25,7 +25,7 @@ export const routerEffects = (names: Names): Effects => ({
     for await (const page of rows.pages('edge-routers'))
       for (const { id, json } of page)
         pushAll(own, isTunneler(json) ? await keep(tx, id) : await removeSystemPolicies(tx, sql`id = ${id}`))
-    const gone = await goneSince(tx, names, 'edge-routers', rows, idsInRoles('edge-routers'))
+    const gone = await deletedSince(tx, names, 'edge-routers', rows, idsInRoles('edge-routers'))
     return [...own, ...(await dropRoles(tx, 'edge-routers', gone))]
   },
 })

@@ -1,4 +1,4 @@
-import { type History, momentOf } from '@overlay/platform/change-log'
+import { type ChangeLog, momentOf } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import {
   Access,
@@ -31,7 +31,7 @@ const FEW_API_SESSIONS = 50
 const types = { [Access.ACCESS_DIAL]: 'Dial', [Access.ACCESS_BIND]: 'Bind' } as const
 
 export function policyService(
-  history: History,
+  changeLog: ChangeLog,
   engine: Engine,
   routers: Parameters<typeof policyAdvice>[1],
   names: Names,
@@ -66,7 +66,8 @@ export function policyService(
         await orWhatThereIs(engine, engine.confirmOwn(signal)) // what was said a moment ago may not be here yet
         ;({ passing, refusals } = judged())
       }
-      if (passing.length === 0) throw await refusedFor(history, engine, asked, { serviceId, type }, refusals)
+      if (passing.length === 0)
+        throw await refusedFor(changeLog, engine, asked, { serviceId, type }, refusals)
       const routerIds = commonRouters(state, identityId, serviceId)
       if (routerIds.length === 0) throw new Fault('NO_EDGE_ROUTERS_AVAILABLE')
       const serviceName = engine.namesOf('services').get(serviceId) ?? ''
@@ -115,14 +116,14 @@ export function policyService(
 
     async listServiceConfigs({ identityId }, context) {
       await known(identityId, context)
-      const rows = await listServiceConfigs(history.db, identityId)
+      const rows = await listServiceConfigs(changeLog.db, identityId)
       return { json: rows.map((row) => Buffer.from(JSON.stringify(row))) }
     },
 
     async putServiceConfigs({ identityId, configs }, context) {
-      const moment = await momentOf(history.db)
+      const moment = await momentOf(changeLog.db)
       await known(identityId, context)
-      const { position } = await history.write(context, async (tx) => {
+      const { position } = await changeLog.write(context, async (tx) => {
         if (!(await holdsIdentity(tx, identityId, moment))) throw notFound('identity', identityId)
         return { result: undefined, changes: await putServiceConfigs(tx, identityId, configs) }
       })
@@ -131,7 +132,7 @@ export function policyService(
 
     async removeServiceConfigs({ identityId, configs }, context) {
       await known(identityId, context)
-      const { position } = await history.write(context, async (tx) => ({
+      const { position } = await changeLog.write(context, async (tx) => ({
         result: undefined,
         changes: await removeServiceConfigs(tx, identityId, configs),
       }))
@@ -143,7 +144,7 @@ export function policyService(
       const said = responses.map((json) => JSON.parse(Buffer.from(json).toString()) as PostureResponse)
       if (said.length === 0) return { id: identityId, position: undefined, services: jsonOf([]) }
       const ended = await endedApiSessions(identityId, context)
-      const { result, position } = await history.write(context, async (tx) => {
+      const { result, position } = await changeLog.write(context, async (tx) => {
         if (!(await holdsIdentity(tx, identityId))) throw new Fault('UNAUTHORIZED')
         const { data, change } = await takePosture(tx, identityId, apiSessionId, said, ended)
         return { result: data, changes: [change] }
@@ -155,11 +156,11 @@ export function policyService(
     },
 
     async getPostureData({ identityId }) {
-      return { json: jsonOf(shownPosture(await postureDataOf(history.db, identityId))) }
+      return { json: jsonOf(shownPosture(await postureDataOf(changeLog.db, identityId))) }
     },
 
     async listFailedRequests({ identityId }) {
-      return { json: jsonOf(await failedRequests(history.db, identityId)) }
+      return { json: jsonOf(await failedRequests(changeLog.db, identityId)) }
     },
   }
 }

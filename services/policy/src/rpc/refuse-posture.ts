@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import { Fault } from '@overlay/rpc'
 import type { AccessType } from '../domain/policies.js'
 import { failureOf } from '../domain/posture/failure.js'
@@ -8,7 +8,7 @@ import { rememberFailed } from '../store/failed-request.js'
 
 /** Remembers for the admin what was asked and said, and tells the client which checks it does not pass. */
 export async function refusedFor(
-  { db }: History,
+  { db }: ChangeLog,
   { state, namesOf }: Engine,
   asked: Asked,
   { serviceId, type }: { readonly serviceId: string; readonly type: AccessType },

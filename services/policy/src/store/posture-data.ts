@@ -71,7 +71,7 @@ export async function changePosture(
   await tx.query(
     sql`update posture_data set data = ${JSON.stringify(data)} where identity_id = ${identityId}`,
   )
-  return { data, change: { kind: 'posture-data', id: identityId, before, after: data, told: { data } } }
+  return { data, change: { kind: 'posture-data', id: identityId, before, after: data, payload: { data } } }
 }
 
 /** Tells again what these identities said, for it counts otherwise since then; once, whoever tells. */

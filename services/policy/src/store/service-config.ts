@@ -92,7 +92,7 @@ const changed = (
   row: ServiceConfig,
   before: ServiceConfig | null,
   after: ServiceConfig | null,
-): RowChange => ({ kind: 'service-configs', id: idOf(row), before, after, told: after })
+): RowChange => ({ kind: 'service-configs', id: idOf(row), before, after, payload: after })
 
 const atOnce = 1000
 

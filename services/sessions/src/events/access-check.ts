@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import { type Check, type Followed, soon } from '@overlay/platform/maintenance'
 import type { Finding } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -6,7 +6,7 @@ import { endSessions, nextSessions, sessionsById } from '../store/held-session.j
 import { type AskPolicy, type Heads, lostOf } from './standing.js'
 
 export interface AccessDeps {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly policy: Pick<AskPolicy, 'findLost'>
   readonly heads: Heads
   readonly followed: Followed
@@ -18,11 +18,11 @@ const AT_ONCE = 1000
  * Sessions whose access exists no more. It locks nothing: what policy calls lost is asked again after all revocations
  * until then have taken effect.
  */
-export const accessCheck = ({ history, policy, heads, followed }: AccessDeps): Check =>
+export const accessCheck = ({ changeLog, policy, heads, followed }: AccessDeps): Check =>
   async function* ({ fix, context }) {
-    const { db } = history
+    const { db } = changeLog
     const owners = Object.values(followed)
-    const settled = () => Promise.all(owners.map((following) => following?.confirm(soon(context))))
+    const settled = () => Promise.all(owners.map((following) => following?.catchUp(soon(context))))
     for (let last = ''; ; ) {
       const sessions = await nextSessions(db, { kind: 'everything', id: '', sweptTo: last }, AT_ONCE)
       if (sessions.length === 0) return
@@ -33,7 +33,7 @@ export const accessCheck = ({ history, policy, heads, followed }: AccessDeps): C
       const left = await sessionsById(db, suspected)
       const lost = await lostOf(policy, left, { ...context, positions: await heads() })
       if (fix && lost.length > 0)
-        await history.write(context, async (tx) => ({
+        await changeLog.write(context, async (tx) => ({
           result: undefined,
           changes: await endSessions(tx, sql`id = any(${lost})`),
         }))

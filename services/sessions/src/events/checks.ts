@@ -1,4 +1,4 @@
-import type { History, Source } from '@overlay/platform/change-log'
+import type { ChangeLog, Source } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import { type Check, copies, type Followed, heard, references } from '@overlay/platform/maintenance'
 import type { Logger } from 'pino'
@@ -10,7 +10,7 @@ import { accessCheck } from './access-check.js'
 import type { AskPolicy, Heads } from './standing.js'
 
 export interface Checked {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly names: Names
   readonly policy: AskPolicy
   readonly heads: Heads
@@ -21,7 +21,7 @@ export interface Checked {
 
 /** What holds between this schema and others, besides what the database itself sees to. */
 export function checksOf({
-  history,
+  changeLog,
   names,
   policy,
   heads,
@@ -29,7 +29,7 @@ export function checksOf({
   followed,
   log,
 }: Checked): readonly Check[] {
-  const grounds = { history, names, followed }
+  const grounds = { changeLog, names, followed }
   return [
     heard(followed),
     references(grounds, {
@@ -50,14 +50,14 @@ export function checksOf({
       to: ['services'],
       repair: (tx, gone) => endSessions(tx, sql`service_id = any(${gone})`),
     }),
-    accessCheck({ history, policy, heads, followed }),
+    accessCheck({ changeLog, policy, heads, followed }),
     references(grounds, {
       what: 'terminator',
       from: sql`select id, service_id as ref from terminator`,
       to: ['services'],
       repair: (tx, gone) => endTerminators(tx, sql`service_id = any(${gone})`),
     }),
-    copies(history, { source: sources.policy, followed, kinds: ['services'], apply: correctNames }, log),
+    copies(changeLog, { source: sources.policy, followed, kinds: ['services'], apply: correctNames }, log),
     references(grounds, {
       what: 'name of service',
       from: sql`select id, id as ref from known_service`,

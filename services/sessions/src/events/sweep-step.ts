@@ -1,4 +1,4 @@
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Positions } from '@overlay/rpc'
@@ -23,7 +23,7 @@ import {
 import { type AskPolicy, askingAt, type Heads, standingOf, withoutApiSession } from './standing.js'
 
 export interface StepDeps {
-  readonly history: Pick<History, 'db' | 'appended'>
+  readonly changeLog: Pick<ChangeLog, 'db' | 'appended'>
   readonly policy: AskPolicy
   readonly names: Names
   readonly heads: Heads
@@ -57,15 +57,15 @@ export const sweepStep = (deps: StepDeps): Promise<boolean> =>
     return { hasMore: large !== undefined, ended: large ? await sweepPage(tx, deps, large) : [] }
   })
 
-async function inTurn({ history }: StepDeps, work: (tx: Tx) => Promise<Step>): Promise<boolean> {
-  const { db } = history
+async function inTurn({ changeLog }: StepDeps, work: (tx: Tx) => Promise<Step>): Promise<boolean> {
+  const { db } = changeLog
   const { hasMore, appended } = await db.transaction(undefined, async (tx) => {
     const name = `sweep ${db.schema}`
     await tx.query(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`, 'sweep-turn')
     const { hasMore, ended } = await work(tx)
     return { hasMore, appended: await endManySessions(tx, ended) }
   })
-  if (appended) history.appended(appended.position, appended.changes)
+  if (appended) changeLog.appended(appended.position, appended.changes)
   return hasMore
 }
 

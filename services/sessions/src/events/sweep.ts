@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { repeating } from '@overlay/platform/async'
-import type { Following } from '@overlay/platform/change-log'
+import { runPeriodically } from '@overlay/platform/async'
+import type { Consumer } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import { Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
@@ -27,7 +27,7 @@ const LONGEST_PAUSE_MS = 2000
 
 /** Every replica sweeps what its followers record, and what another one has left behind. One page at a time. */
 export function startSweeping({ log, ...deps }: SweepDeps): Sweeping {
-  const { db } = deps.history
+  const { db } = deps.changeLog
   const stop = new AbortController()
   const waiters = new Set<() => void>()
   let running: Promise<void> | undefined
@@ -71,7 +71,7 @@ export function startSweeping({ log, ...deps }: SweepDeps): Sweeping {
       signal.addEventListener('abort', done)
     })
 
-  const ticking = repeating(TICK_MS, async () => {
+  const ticking = runPeriodically(TICK_MS, async () => {
     try {
       const age = await oldestPendingAge(db)
       metrics.revocationPending.set(age ?? 0)
@@ -103,13 +103,13 @@ export function startSweeping({ log, ...deps }: SweepDeps): Sweeping {
 }
 
 /** A follower whose changes have taken effect when the sessions that they concern are checked. */
-export const withSweep = (schema: string, following: Following, sweeping: Sweeping): Following => ({
-  async reach(position, signal) {
-    await following.reach(position, signal)
+export const withSweep = (schema: string, following: Consumer, sweeping: Sweeping): Consumer => ({
+  async waitFor(position, signal) {
+    await following.waitFor(position, signal)
     await sweeping.settle(schema, position, signal)
   },
-  async confirm(signal) {
-    await following.confirm(signal)
+  async catchUp(signal) {
+    await following.catchUp(signal)
     await sweeping.settle(schema, undefined, signal)
   },
   [Symbol.asyncDispose]: () => following[Symbol.asyncDispose](),

@@ -1,6 +1,6 @@
 import { edgeRouter, terminator, transitRouter } from '@overlay/model'
-import type { Following, Settled } from '@overlay/platform/change-log'
-import { answerAnyway, type Db } from '@overlay/platform/postgres'
+import type { Consumer, WaitForFollowers } from '@overlay/platform/change-log'
+import { bestEffort, type Db } from '@overlay/platform/postgres'
 import type { EntityServiceService, ListQuery, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { viewsOf } from './views.js'
@@ -10,8 +10,8 @@ type Entities = Methods<EntityServiceService>
 export interface Needs {
   readonly db: Db
   /** The names of services travel in the changes of policy. */
-  readonly policyFollowed: Pick<Following, 'confirm'>
-  readonly settled: Settled
+  readonly policyFollowed: Pick<Consumer, 'catchUp'>
+  readonly settled: WaitForFollowers
 }
 
 const WAIT_MS = 2000
@@ -29,7 +29,7 @@ export function entities(uniform: Entities, { db, policyFollowed, settled }: Nee
     async list(request, context) {
       if (request.kind === terminator.kind && namesServices(request.query)) {
         const signal = AbortSignal.any([context.signal, AbortSignal.timeout(WAIT_MS)])
-        await answerAnyway('policy', policyFollowed.confirm(signal))
+        await bestEffort('policy', policyFollowed.catchUp(signal))
       }
       return uniform.list(request, context)
     },

@@ -1,5 +1,5 @@
 import { edgeRouter, transitRouter } from '@overlay/model'
-import type { History, Settled } from '@overlay/platform/change-log'
+import type { ChangeLog, WaitForFollowers } from '@overlay/platform/change-log'
 import { changeOf, columnsOf, newId, rowOf } from '@overlay/platform/kind-store'
 import { onlyRow } from '@overlay/platform/postgres'
 import { type Context, type Methods, notFound, type SessionsServiceService, type Written } from '@overlay/rpc'
@@ -7,18 +7,18 @@ import sql, { type Sql } from 'sql-template-tag'
 import { describeRouters } from '../store/session.js'
 
 interface Needs {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly create: Methods<SessionsServiceService>['createSession']
-  readonly settled: Settled
+  readonly settled: WaitForFollowers
 }
 
-export const sessionsService = ({ history, create, settled }: Needs): Methods<SessionsServiceService> => ({
+export const sessionsService = ({ changeLog, create, settled }: Needs): Methods<SessionsServiceService> => ({
   createSession: create,
 
   async reEnrollEdgeRouter({ id }, context) {
     const fresh = sql`
       is_verified = false, fingerprint = null, cert_pem = null, enrollment_id = ${newId('short')}`
-    const written = await changeRouter(history, context, sql`id = ${id} and is_edge`, fresh)
+    const written = await changeRouter(changeLog, context, sql`id = ${id} and is_edge`, fresh)
     // differs: the original answers a server error
     if (!written) throw notFound('router', id)
     return settled(written, context)
@@ -28,13 +28,13 @@ export const sessionsService = ({ history, create, settled }: Needs): Methods<Se
   async admitRouter({ routerId, enrollmentId, certPem, fingerprint }, context) {
     const verified = sql`is_verified = true, fingerprint = ${fingerprint}, cert_pem = ${certPem}`
     const which = sql`id = ${routerId} and enrollment_id = ${enrollmentId}`
-    const written = await changeRouter(history, context, which, verified)
+    const written = await changeRouter(changeLog, context, which, verified)
     if (!written) throw notFound('router', routerId)
     return written
   },
 
   async describeRouters({ ids }) {
-    const shown = await describeRouters(history.db, ids)
+    const shown = await describeRouters(changeLog.db, ids)
     return {
       json: ids.map((id) => {
         const router = shown.get(id)
@@ -45,7 +45,7 @@ export const sessionsService = ({ history, create, settled }: Needs): Methods<Se
 
   // wire: never not found; who is not an admin sees what flows for its own sessions
   async getRoutePath({ id }, { caller: { identityId, isAdmin } }) {
-    const { rows } = await history.db.query<{ router_ids: string[] }>(sql`
+    const { rows } = await changeLog.db.query<{ router_ids: string[] }>(sql`
       select router_ids from circuit
        where client_id = ${id}
          and (${isAdmin} or exists (select from session where session.id = client_id and identity_id = ${identityId}))
@@ -56,12 +56,12 @@ export const sessionsService = ({ history, create, settled }: Needs): Methods<Se
 
 /** Of either kind. Undefined: there is no such router. */
 async function changeRouter(
-  history: History,
+  changeLog: ChangeLog,
   context: Context,
   which: Sql,
   set: Sql,
 ): Promise<Written | undefined> {
-  const { result, position } = await history.write(context, async (tx) => {
+  const { result, position } = await changeLog.write(context, async (tx) => {
     const found = await tx.query(sql`select ${columnsOf(edgeRouter)} from router where ${which} for update`)
     const [before] = found.rows
     if (!before) return { result: undefined, changes: [] }

@@ -1,4 +1,4 @@
-import { viewed } from '@overlay/platform/kind-store'
+import { encodeViews } from '@overlay/platform/kind-store'
 import type { Db } from '@overlay/platform/postgres'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -20,7 +20,7 @@ export const viewsOf =
       'connected-identities',
     )
     const connected = new Set(rows.map(({ id }) => id))
-    return viewed(
+    return encodeViews(
       request.ids.map((id) => (connected.has(id) ? { hasEdgeRouterConnection: true } : undefined)),
     )
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { BaseRow, session, Tags, ValuesOf } from '@overlay/model'
 import { newId } from '@overlay/platform/kind-store'
-import { combine, type Database } from '@overlay/platform/postgres'
+import { batch, type Database } from '@overlay/platform/postgres'
 import type { Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 
@@ -36,7 +36,7 @@ export type MakeSession = (wanted: Wanted) => Promise<SessionRow | undefined>
  * the revocation, or the sweep sees the session. Creates that arrive at the same time share one statement.
  */
 export function sessionMaker(db: Database): MakeSession {
-  const insert = combine<Row, Made | undefined>((rows) => insertAll(db, rows))
+  const insert = batch<Row, Made | undefined>((rows) => insertAll(db, rows))
   return async (wanted) => {
     const row = rowFor(wanted)
     const made = await insert(row)

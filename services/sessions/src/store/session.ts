@@ -1,6 +1,6 @@
 import { type RowOf, referenceTo, servicePolicy, type session } from '@overlay/model'
 import type { Names, Seams } from '@overlay/platform/kind-store'
-import { combine, type Db } from '@overlay/platform/postgres'
+import { batch, type Db } from '@overlay/platform/postgres'
 import type { Context, Methods, PolicyServiceService } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 
@@ -81,7 +81,7 @@ export async function describeRouters(db: Db, ids: readonly string[]): Promise<S
 
 /** The same for many at once: those who ask while a look is under way share the next one. */
 export const routerDescriber = (db: Db) =>
-  combine<readonly string[], ShownRouters>(async (asked) => {
+  batch<readonly string[], ShownRouters>(async (asked) => {
     const all = await describeRouters(db, [...new Set(asked.flat())])
     return asked.map(() => all)
   })

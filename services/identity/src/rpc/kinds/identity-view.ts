@@ -1,5 +1,5 @@
 import { identity, identityType, type RowOf, referenceTo, timeText } from '@overlay/model'
-import { type Reading, type Seams, type Viewer, viewedIn } from '@overlay/platform/kind-store'
+import { decodeView, type Reading, type Seams, type Viewer } from '@overlay/platform/kind-store'
 import type { Db } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { isDisabled } from '../../domain/disabled.js'
@@ -44,7 +44,7 @@ export const identityView =
     ])
     const now = new Date()
     return rows.map((row, i) =>
-      Object.assign(membersOf(row, now), viewedIn(enrollments.json[i]), viewedIn(connections.json[i])),
+      Object.assign(membersOf(row, now), decodeView(enrollments.json[i]), decodeView(connections.json[i])),
     )
   }
 

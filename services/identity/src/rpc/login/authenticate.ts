@@ -20,7 +20,7 @@ const methods: Readonly<Record<string, readonly Step[]>> = {
   'ext-jwt': externalToken,
 }
 
-export type Parts = Pick<Login, 'history' | 'hashing' | 'trust' | 'authorities'> & {
+export type Parts = Pick<Login, 'changeLog' | 'hashing' | 'trust' | 'authorities'> & {
   readonly configTypes: ConfigTypes
   readonly lifetimes: Lifetimes
 }
@@ -38,9 +38,9 @@ export const authenticate = (parts: Parts): Authenticate =>
     if (reason) throw refused(request.method, reason)
     const { subject } = login
     if (!subject) throw refused(request.method, 'unknown')
-    await keepInfo(parts.history, context, subject.identityId, request.envInfo, request.sdkInfo)
+    await keepInfo(parts.changeLog, context, subject.identityId, request.envInfo, request.sdkInfo)
     if (request.configTypes.length > 0) await parts.configTypes.ready(context)
-    const session = await openSession(parts.history.db, {
+    const session = await openSession(parts.changeLog.db, {
       identityId: subject.identityId,
       authenticatorId: subject.authenticatorId,
       method: subject.method,
@@ -57,11 +57,11 @@ export const authenticate = (parts: Parts): Authenticate =>
   }
 
 const begin = (
-  { history, hashing, trust, authorities }: Parts,
+  { changeLog, hashing, trust, authorities }: Parts,
   request: Request,
   context: Context,
 ): Login => ({
-  history,
+  changeLog,
   hashing,
   trust,
   authorities,

@@ -30,15 +30,15 @@ async function isVouchedFor(login: Login): Promise<boolean> {
 
 /** wire: a claim decides alone; only where there is none does the certificate itself. */
 const findSubject: Step = async (login) => {
-  const { certificates, ca, history } = login
+  const { certificates, ca, changeLog } = login
   const [leaf] = certificates
   if (!leaf) return 'no certificate'
   const claim = ca && claimOf(ca)
   const externalId = claim && claimIn(leaf, claim)
   login.subject =
     ca && externalId
-      ? await subjectByExternalId(history.db, externalId, ca.id)
-      : await subjectByFingerprint(history.db, fingerprintOf(leaf))
+      ? await subjectByExternalId(changeLog.db, externalId, ca.id)
+      : await subjectByFingerprint(changeLog.db, fingerprintOf(leaf))
   return undefined
 }
 
@@ -51,9 +51,9 @@ const isWithinItsDates: Step = about(({ areExpiredCertsAllowed }, { certificates
 })
 
 /** Last, because it stays. differs: one authority vouches for an external id, the first that does. */
-const externalIdIsBound: Step = about(async ({ identityId, unboundExternalId, caId }, { history }) => {
+const externalIdIsBound: Step = about(async ({ identityId, unboundExternalId, caId }, { changeLog }) => {
   if (unboundExternalId === undefined || caId === null) return undefined
-  const isBound = await bindExternalId(history.db, identityId, unboundExternalId, caId)
+  const isBound = await bindExternalId(changeLog.db, identityId, unboundExternalId, caId)
   return isBound ? undefined : 'untrusted certificate'
 })
 

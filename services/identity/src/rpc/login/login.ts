@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
-import type { History } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
 import type { KnownCa } from '../../store/known-cas.js'
 import type { Subject } from '../../store/subjects.js'
@@ -9,7 +9,7 @@ import type { Trust } from '../trust.js'
 
 /** What was presented, what it is checked with, and what the steps have found out so far. */
 export interface Login {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly hashing: Hashing
   readonly trust: Trust
   readonly authorities: Authorities

@@ -27,7 +27,7 @@ const passwordIsAccepted: Step = (login) =>
     login,
     login.username,
     login.password,
-    () => subjectByUsername(login.history.db, login.username),
+    () => subjectByUsername(login.changeLog.db, login.username),
     (subject, passwordMatches) => {
       login.subject = subject
       login.passwordMatches = passwordMatches

@@ -3,11 +3,11 @@ import {
   type Actor,
   AFTER_COMMIT_MS,
   afterCommit,
-  type Following,
-  type History,
-  shortly,
+  type ChangeLog,
+  type Consumer,
+  withDeadline,
 } from '@overlay/platform/change-log'
-import { combine } from '@overlay/platform/postgres'
+import { batch } from '@overlay/platform/postgres'
 import {
   type Context,
   type EnrollRequest,
@@ -30,10 +30,10 @@ import type { Admitted, Issued, Method, Offer, Owners } from './offer.js'
 import { erott, type RouterNaming, trott } from './router-methods.js'
 
 export interface Enrolling {
-  readonly history: History
+  readonly changeLog: ChangeLog
   readonly owners: Owners
   /** Enrollments end, at the latest, when the owner's changes say that they are redeemed. */
-  readonly followed: Readonly<Record<keyof Owners, Pick<Following, 'reach'>>>
+  readonly followed: Readonly<Record<keyof Owners, Pick<Consumer, 'waitFor'>>>
   readonly ended: Ahead
   readonly routerNaming: RouterNaming
   keyring(): Promise<Keyring>
@@ -46,10 +46,10 @@ export interface Enrolling {
 export function enroller(
   enrolling: Enrolling,
 ): (request: EnrollRequest, context: Context) => Promise<EnrollResponse> {
-  const { history, owners } = enrolling
+  const { changeLog, owners } = enrolling
   const methods: Partial<Record<string, Method>> = {
     ott: ott(owners),
-    ottca: ottca(owners, history.db),
+    ottca: ottca(owners, changeLog.db),
     updb: updb(owners),
     erott: erott(owners, enrolling.routerNaming),
     trott: trott(owners, enrolling.routerNaming),
@@ -58,7 +58,7 @@ export function enroller(
   const ended = ending(enrolling)
 
   return async (request, context) => {
-    const enrollment = await findByToken(history.db, request.token)
+    const enrollment = await findByToken(changeLog.db, request.token)
     if (!enrollment) throw new Fault('INVALID_ENROLLMENT_TOKEN')
     // differs: for every method, not only for routers
     if (enrollment.expiresAt <= enrolling.now()) throw new Fault('ENROLLMENT_EXPIRED')
@@ -68,7 +68,7 @@ export function enroller(
       throw new Fault('INVALID_ENROLLMENT_TOKEN')
 
     const offer = await enrolling.queued(() => read(request, enrollment, context), context.signal)
-    if (!(await claim(history.db, enrollment, offer.hash))) throw new Fault('INVALID_ENROLLMENT_TOKEN')
+    if (!(await claim(changeLog.db, enrollment, offer.hash))) throw new Fault('INVALID_ENROLLMENT_TOKEN')
     const { issued, admitted } = await redeem(enrolling, enrollment, offer, context)
     await ended(enrollment, admitted, context)
     if (!admitted.isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
@@ -77,7 +77,7 @@ export function enroller(
 }
 
 async function redeem(
-  { history, keyring, queued }: Enrolling,
+  { changeLog, keyring, queued }: Enrolling,
   enrollment: StoredEnrollment,
   offer: Offer,
   context: Context,
@@ -87,7 +87,7 @@ async function redeem(
     return { issued, admitted: await offer.admit(issued, context) }
   } catch (err) {
     // refused: nothing came of it. Whatever else it was, the owner may have heard: the claim runs out by itself
-    if (isRefusal(err)) await release(history.db, enrollment, offer.hash)
+    if (isRefusal(err)) await release(changeLog.db, enrollment, offer.hash)
     if (err instanceof Fault && err.code === 'NOT_FOUND')
       throw new Fault('INVALID_ENROLLMENT_TOKEN', undefined, err)
     throw err
@@ -97,11 +97,11 @@ async function redeem(
 const isRefusal = (err: unknown): boolean => err instanceof Fault && faults[err.code][0] < 500
 
 /** The owner has it: should this fail or take too long, it comes to the same end later. */
-function ending({ history, followed, ended }: Enrolling) {
+function ending({ changeLog, followed, ended }: Enrolling) {
   const own = ownContext(new AbortController().signal)
-  const end = combine(async (entries: readonly (Actor & { readonly id: string })[]) => {
+  const end = batch(async (entries: readonly (Actor & { readonly id: string })[]) => {
     const ids = entries.map(({ id }) => id)
-    await history.write(shortly(own), async (tx) => {
+    await changeLog.write(withDeadline(own), async (tx) => {
       const gone = await endEnrollments(tx, ids)
       const changes = gone.map((change) => ({ ...change, by: entries.find(({ id }) => id === change.id) }))
       return { result: undefined, changes }
@@ -112,7 +112,7 @@ function ending({ history, followed, ended }: Enrolling) {
     using limit = openLimit(AFTER_COMMIT_MS, context.signal)
     const step = identityId
       ? ended.doing(id, () => end({ id, ...context }))
-      : position && followed.sessions.reach(position, limit.signal)
-    await afterCommit(history, Promise.race([step, untilAborted(limit.signal)]))
+      : position && followed.sessions.waitFor(position, limit.signal)
+    await afterCommit(changeLog, Promise.race([step, untilAborted(limit.signal)]))
   }
 }
