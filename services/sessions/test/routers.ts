@@ -67,7 +67,7 @@ export async function startRouters(): Promise<Routers> {
     kind(terminator, terminatorSeams),
     kind(transitRouter, transitRouterSeams(pki)),
   ]
-  const policyFollowed = { confirm: async () => void confirmed++ }
+  const policyFollowed = { catchUp: async () => void confirmed++ }
   const uniform = entities(entityService(changeLog, kinds, names), { db, policyFollowed, settled })
   const json = (body: object) => Buffer.from(JSON.stringify(body))
   const query = { sort: '', limit: '', offset: '', roleFilter: [], roleSemantic: '', after: Buffer.alloc(0) }

@@ -153,7 +153,7 @@ export async function endSessions(tx: Tx, which: Sql): Promise<RowChange[]> {
   const { rows } = await tx.query<{ id: string; identityId: string; authenticatorId: string }>(sql`
     delete from api_session where ${which}
  returning id, identity_id as "identityId", authenticator_id as "authenticatorId"`)
-  return rows.map((before) => ({ kind: 'api-sessions', id: before.id, before, after: null, told: null }))
+  return rows.map((before) => ({ kind: 'api-sessions', id: before.id, before, after: null, payload: null }))
 }
 
 /** Last use, as gateways have seen it. Answers which of the sessions are gone. */

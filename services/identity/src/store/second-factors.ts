@@ -71,7 +71,7 @@ export async function setFactors(tx: Tx, which: Sql, values: Sql): Promise<RowCh
     update api_session set ${values} where ${which}
  returning id, identity_id as "identityId", is_mfa_required as "isMfaRequired",
            is_mfa_complete as "isMfaComplete", mfa_passed_at as "mfaPassedAt"`)
-  return rows.map(({ id, ...after }) => ({ kind: 'api-sessions', id, before: {}, after, told: after }))
+  return rows.map(({ id, ...after }) => ({ kind: 'api-sessions', id, before: {}, after, payload: after }))
 }
 
 export const countSecondFactors = async (db: Db): Promise<number> =>

@@ -91,7 +91,7 @@ export async function tellLapsed(tx: Tx, lapsed: ReadonlyMap<string, number>): P
     id,
     before: {},
     after: { lapsedAt: at }, // nothing else has changed
-    told: { data },
+    payload: { data },
   }))
 }
 
@@ -120,7 +120,7 @@ export async function forgetPosture(tx: Tx, identityIds: readonly string[]): Pro
     id: identityId,
     before: data,
     after: null,
-    told: null,
+    payload: null,
   }))
 }
 

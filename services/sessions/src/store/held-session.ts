@@ -82,7 +82,7 @@ export async function endSessions(tx: Tx, which: Sql, limit?: number): Promise<R
   const { rows } = await tx.query<HeldSession>(sql`
     delete from session where ${ended}
     returning id, identity_id as "identityId", service_id as "serviceId", type, api_session_id as "apiSessionId"`)
-  return rows.map(({ id, ...before }) => ({ kind: 'sessions', id, before, after: null, told: null }))
+  return rows.map(({ id, ...before }) => ({ kind: 'sessions', id, before, after: null, payload: null }))
 }
 
 /**
