@@ -4,8 +4,8 @@ import { splitAddress } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { servedHosts } from './domain/hosts.js'
-import { ensureKeys } from './store/ensure-keys.js'
-import { readKeyring } from './store/keyring.js'
+import { ensureKeys } from './keys/ensure-keys.js'
+import { readKeyring } from './keys/keyring.js'
 
 export interface InitOptions {
   readonly databaseUrl: string

@@ -3,7 +3,7 @@ import { withLoadedRows } from '@overlay/platform/change-log'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityEffects, sessionsEffects } from '../src/events/effects.js'
+import { identityEffects, sessionsEffects } from '../src/consumers/identity.js'
 import { context, faultOf, noWish, type Pki, startPki } from './network.js'
 import { newCsr } from './openssl.js'
 

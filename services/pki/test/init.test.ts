@@ -8,8 +8,8 @@ import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { hostsOf, notAfterOf } from '../src/domain/signer.js'
 import { type InitOptions, initPki } from '../src/init.js'
-import { ensureKeys } from '../src/store/ensure-keys.js'
-import { readKeyring } from '../src/store/keyring.js'
+import { ensureKeys } from '../src/keys/ensure-keys.js'
+import { readKeyring } from '../src/keys/keyring.js'
 import { verifies } from './openssl.js'
 
 const log = pino({ level: 'silent' })

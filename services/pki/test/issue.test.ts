@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { issueCa, issueLeaf } from '../src/domain/certificate.js'
 import { readCsr } from '../src/domain/csr.js'
 import { fingerprintOf, forHours, openSigner } from '../src/domain/signer.js'
-import { readKeyring } from '../src/store/keyring.js'
+import { readKeyring } from '../src/keys/keyring.js'
 import { context, faultOf, keySecret, type Pki, startPki } from './network.js'
 import { newCsr, newKey, verifies } from './openssl.js'
 

@@ -5,8 +5,8 @@ import { noQuery } from '@overlay/platform/kind-store'
 import { openDatabase } from '@overlay/platform/postgres'
 import { type Context, type EnrollmentWish, type EnrollRequest, Fault, ownContext } from '@overlay/rpc'
 import pino from 'pino'
+import type { Owners } from '../src/enroll/method.js'
 import { initPki } from '../src/init.js'
-import type { Owners } from '../src/rpc/enroll/offer.js'
 import { openService, type ServiceOptions } from '../src/service.js'
 
 const log = pino({ level: 'silent' })

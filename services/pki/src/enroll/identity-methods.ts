@@ -1,9 +1,9 @@
 import type { Db } from '@overlay/platform/postgres'
 import { Fault, invalid } from '@overlay/rpc'
-import { issueLeaf } from '../../domain/certificate.js'
-import { forYears } from '../../domain/signer.js'
-import { findCa } from '../../store/cas.js'
-import { type Admitted, csrOf, hashOf, type Method, nothingIssued, type Owners } from './offer.js'
+import { issueLeaf } from '../domain/certificate.js'
+import { forYears } from '../domain/signer.js'
+import { findCa } from '../store/cas.js'
+import { type Admitted, csrOf, hashOf, type Method, nothingIssued, type Owners } from './method.js'
 
 type Added = Awaited<ReturnType<Owners['identity']['addAuthenticator']>>
 

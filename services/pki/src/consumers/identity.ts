@@ -4,6 +4,7 @@ import { deletedSince, type Names } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
 import { noWish } from '../domain/enrollment.js'
+import type { Grants } from '../keys/enrollment-issuer.js'
 import {
   endEnrollments,
   endOfOwners,
@@ -13,8 +14,7 @@ import {
   type OwnerKind,
   routersInStep,
 } from '../store/enrollments.js'
-import type { Grants } from '../store/grants.js'
-import type { Ahead } from './ahead.js'
+import type { Ahead } from './eager-steps.js'
 
 /** The members of others' rows that mean something here. */
 interface Told {

@@ -2,7 +2,7 @@ import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Db } from '@overlay/platform/postgres'
 import { fingerprintOf, type Holder, hostsOf, notAfterOf, openSigner, type Signer } from '../domain/signer.js'
 import { trustDomainOf } from '../domain/trust-domain.js'
-import { activeKey, type Key, type KeyRole, readKeys } from './keys.js'
+import { activeKey, type Key, type KeyRole, readKeys } from '../store/keys.js'
 
 /** What the keys are good for, ready to use. */
 export interface Keyring {

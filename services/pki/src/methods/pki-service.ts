@@ -8,10 +8,10 @@ import {
   type Methods,
   type PkiServiceService,
 } from '@overlay/rpc'
-import type { Ahead } from '../events/ahead.js'
+import type { Ahead } from '../consumers/eager-steps.js'
+import { type Creating, check, refresh } from '../kinds/create-enrollment.js'
 import { findCa } from '../store/cas.js'
 import { enrollmentCreator } from '../store/enrollments.js'
-import { type Creating, check, refresh } from './create-enrollment.js'
 import { type Issuing, issue } from './issue.js'
 import { verification } from './verify-ca.js'
 

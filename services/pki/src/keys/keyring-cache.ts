@@ -1,8 +1,8 @@
 import { type Bus, type ChangeLog, localSource, openProjection } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import type { Logger } from 'pino'
+import { allKeysTold } from '../store/keys.js'
 import { type Keyring, readKeyring } from './keyring.js'
-import { allKeysTold } from './keys.js'
 
 export interface Keys extends AsyncDisposable {
   /** Opened once, and again when any replica has changed a key. */

@@ -9,9 +9,9 @@ import {
   type Position,
   type SessionsServiceService,
 } from '@overlay/rpc'
-import { type Csr, CsrError, readCsr } from '../../domain/csr.js'
-import type { Enrollment } from '../../domain/enrollment.js'
-import type { Keyring } from '../../store/keyring.js'
+import { type Csr, CsrError, readCsr } from '../domain/csr.js'
+import type { Enrollment } from '../domain/enrollment.js'
+import type { Keyring } from '../keys/keyring.js'
 
 /** What a request offers for its token, found to be good. */
 export interface Offer {

@@ -13,7 +13,7 @@ import {
   lockKeys,
   readKeys,
   replaceCertificate,
-} from './keys.js'
+} from '../store/keys.js'
 
 export interface Wanted {
   readonly secret: string

@@ -4,8 +4,8 @@ import { uriName } from '../domain/alt-names.js'
 import { issueLeaf } from '../domain/certificate.js'
 import type { Csr } from '../domain/csr.js'
 import { forHours, forYears, isIssuedBy, type Validity } from '../domain/signer.js'
-import type { Keyring } from '../store/keyring.js'
-import { csrOf } from './enroll/offer.js'
+import { csrOf } from '../enroll/method.js'
+import type { Keyring } from '../keys/keyring.js'
 
 type Issue = Pick<Methods<PkiServiceService>, 'extendCertificate' | 'issueSessionCertificate'>
 

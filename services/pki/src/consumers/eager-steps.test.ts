@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openAhead } from './ahead.js'
+import { openAhead } from './eager-steps.js'
 
 test('who asks while it is under way hears how it ended', async () => {
   const ahead = openAhead()

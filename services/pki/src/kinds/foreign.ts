@@ -2,7 +2,7 @@ import { ca, referenceTo, timeText } from '@overlay/model'
 import type { Db } from '@overlay/platform/postgres'
 import { type Ca, findCas } from '../store/cas.js'
 import { findOf, type StoredEnrollment } from '../store/enrollments.js'
-import { caLinks } from './ca-kind.js'
+import { caLinks } from './ca.js'
 
 /** What enrollments add to the members of others' kinds, a page at once. */
 type View = (db: Db, ids: readonly string[]) => Promise<readonly (object | undefined)[]>

@@ -3,7 +3,7 @@ import { splitAddress } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { servedHosts } from '../domain/hosts.js'
-import { ensureKeys } from '../store/ensure-keys.js'
+import { ensureKeys } from './ensure-keys.js'
 
 const EVERY_MS = 3_600_000
 

@@ -2,9 +2,9 @@ import { type ChangeLog, lockEntities, type Moment, momentOf } from '@overlay/pl
 import type { Names } from '@overlay/platform/kind-store'
 import { type Context, type EnrollmentWish, Fault, invalid, notFound, type Written } from '@overlay/rpc'
 import { noWish, type Objection, objectionTo } from '../domain/enrollment.js'
+import type { Grants } from '../keys/enrollment-issuer.js'
 import { findCa } from '../store/cas.js'
 import { insertEnrollments, isOutstanding, renewEnrollment } from '../store/enrollments.js'
-import type { Grants } from '../store/grants.js'
 
 export interface Creating {
   readonly changeLog: ChangeLog

@@ -16,18 +16,12 @@ import {
   faults,
   ownContext,
 } from '@overlay/rpc'
-import type { Ahead } from '../../events/ahead.js'
-import {
-  claim,
-  endEnrollments,
-  findByToken,
-  release,
-  type StoredEnrollment,
-} from '../../store/enrollments.js'
-import type { Keyring } from '../../store/keyring.js'
-import { ott, ottca, updb } from './identity-methods.js'
-import type { Admitted, Issued, Method, Offer, Owners } from './offer.js'
-import { erott, type RouterNaming, trott } from './router-methods.js'
+import type { Ahead } from '../consumers/eager-steps.js'
+import { ott, ottca, updb } from '../enroll/identity-methods.js'
+import type { Admitted, Issued, Method, Offer, Owners } from '../enroll/method.js'
+import { erott, type RouterNaming, trott } from '../enroll/router-methods.js'
+import type { Keyring } from '../keys/keyring.js'
+import { claim, endEnrollments, findByToken, release, type StoredEnrollment } from '../store/enrollments.js'
 
 export interface Enrolling {
   readonly changeLog: ChangeLog

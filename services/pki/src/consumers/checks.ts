@@ -4,9 +4,9 @@ import { type Check, copies, type Followed, heard, references } from '@overlay/p
 import type { Tx } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
+import type { Grants } from '../keys/enrollment-issuer.js'
 import { endOfOwners, ownerColumns, ownerKinds } from '../store/enrollments.js'
-import type { Grants } from '../store/grants.js'
-import { identityEffects, sessionsEffects } from './effects.js'
+import { identityEffects, sessionsEffects } from './identity.js'
 
 export interface Checked {
   readonly changeLog: ChangeLog

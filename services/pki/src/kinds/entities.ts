@@ -2,10 +2,10 @@ import { ca, enrollment } from '@overlay/model'
 import type { WaitForFollowers } from '@overlay/platform/change-log'
 import { encodeViews, entityService } from '@overlay/platform/kind-store'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
-import { cas } from './ca-kind.js'
+import { cas } from './ca.js'
 import { type Creating, createForIdentity } from './create-enrollment.js'
-import { enrollments } from './enrollment-kind.js'
-import { views } from './views.js'
+import { enrollments } from './enrollment.js'
+import { views } from './foreign.js'
 
 /**
  * The uniform operations; creates are special, and other kinds ask what enrollments add to them.
