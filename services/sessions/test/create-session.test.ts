@@ -4,10 +4,10 @@ import type { Database, Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, ownContext, type Position, type Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { sweepStep } from '../src/events/sweep-step.js'
-import { sessionCreator } from '../src/rpc/create-session.js'
+import { sessionCreator } from '../src/methods/create-session.js'
+import { sessionMaker } from '../src/store/create-session.js'
 import { pruneRevocations, recordRevocations, type ScopeKind } from '../src/store/revocation.js'
-import { sessionMaker } from '../src/store/session-row.js'
+import { sweepStep } from '../src/sweep/sweep-step.js'
 import { startStore, waitingFor } from './store.js'
 
 const timeline = randomUUID()

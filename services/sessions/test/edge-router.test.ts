@@ -3,7 +3,7 @@ import { entityService, kind } from '@overlay/platform/kind-store'
 import { ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { edgeRouterSeams } from '../src/store/edge-router.js'
+import { edgeRouterSeams } from '../src/kinds/edge-router.js'
 import { startStore } from './store.js'
 
 const pki = { view: async () => ({ json: [Buffer.from('{"enrollmentToken":"t"}')] }) }

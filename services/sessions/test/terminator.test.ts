@@ -3,7 +3,7 @@ import { recordingDeletions, withLoadedRows } from '@overlay/platform/change-log
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { policyEffects } from '../src/events/policy.js'
+import { policyEffects } from '../src/consumers/policy.js'
 import { asClient, type Routers, startRouters } from './routers.js'
 import { waitingFor } from './store.js'
 

@@ -1,110 +1,141 @@
-import { type RowOf, referenceTo, servicePolicy, type session } from '@overlay/model'
-import type { Names, Seams } from '@overlay/platform/kind-store'
-import { batch, type Db } from '@overlay/platform/postgres'
-import type { Context, Methods, PolicyServiceService } from '@overlay/rpc'
-import sql from 'sql-template-tag'
+import type { Appended, RowChange } from '@overlay/platform/change-log'
+import type { Db, Tx } from '@overlay/platform/postgres'
+import type { Position } from '@overlay/rpc'
+import sql, { raw, type Sql } from 'sql-template-tag'
+import type { LargeScope, Scope } from './revocation.js'
 
-type Policy = Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
+/** In place of the granting policy: not determined yet. */
+export const UNDETERMINED = '?'
 
-/** wire: a client is told of this many routers. */
-const limit = 25
-
-/** wire: admins see all, others the sessions of their identity, whichever API session made them. */
-export const sessionSeams = (policy: Policy, names: Names): Seams<typeof session> => ({
-  scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`identity_id = ${identityId}`),
-
-  async view(db, rows, { context }) {
-    const routers = await commonRoutersOf(policy, rows, context)
-    const shown = await describeRouters(db, [...new Set(routers.flat())])
-    const policyIds = new Set(rows.flatMap(({ servicePolicies }) => servicePolicies ?? []))
-    const policyNames = await names(servicePolicy.kind, [...policyIds], context)
-    const named = (id: string) => policyNames.has(id)
-    return rows.map((row, i) => ({
-      ...wireMembers(row),
-      edgeRouters: routerList(routers[i] ?? [], shown),
-      // wire: never null; a policy that is gone is left out
-      servicePolicies: (row.servicePolicies ?? [])
-        .filter(named)
-        .map((id) => referenceTo(servicePolicy, id, policyNames.get(id))),
-    }))
-  },
-})
-
-/** Members that do not follow from the columns alone. */
-export function wireMembers({ id }: Pick<RowOf<typeof session>, 'id'>): object {
-  return {
-    _links: { 'route-path': { href: `./sessions/${id}/route-path` }, self: { href: `./sessions/${id}` } },
-  }
-}
-
-async function commonRoutersOf(
-  policy: Policy,
-  rows: readonly RowOf<typeof session>[],
-  context: Context,
-): Promise<readonly (readonly string[])[]> {
-  if (rows.length === 0) return []
-  const pairs = rows.map(({ identityId, serviceId }) => ({ identityId, serviceId }))
-  const { routers } = await policy.getCommonRouters({ pairs }, context)
-  return routers.map(({ ids }) => ids)
-}
-
-export interface ShownRouter {
-  readonly isOnline: boolean
-  readonly [member: string]: unknown
-}
-
-/** By id. */
-export type ShownRouters = ReadonlyMap<string, ShownRouter>
-
-/** A router, and its connection while it has one. */
-interface Described {
+/** A live session, with what decides about its access. */
+export interface HeldSession {
   readonly id: string
-  readonly isOnline: boolean
-  readonly hostname: string | null
-  readonly supportedProtocols: Readonly<Record<string, string>> | null
-  readonly syncStatus: string | null
+  readonly apiSessionId: string
+  readonly identityId: string
+  readonly serviceId: string
+  readonly type: 'Dial' | 'Bind'
+  /** One policy that grants it; empty: none, the identity is an admin. */
+  readonly grantingPolicyId: string
 }
 
-/** Routers as sessions and services show them to clients. */
-export async function describeRouters(db: Db, ids: readonly string[]): Promise<ShownRouters> {
-  if (ids.length === 0) return new Map()
-  const { rows } = await db.query<Described>(
+const HELD = sql`
+  session.id, api_session_id as "apiSessionId", identity_id as "identityId", service_id as "serviceId", type,
+  granting_policy_id as "grantingPolicyId"`
+
+/** The column by which a scope selects its sessions. */
+const columns = {
+  identity: 'identity_id',
+  'api-session': 'api_session_id',
+  service: 'service_id',
+  policy: 'granting_policy_id',
+} as const
+
+/** Some sessions of each scope, at most `each`. */
+export async function sessionsOfScopes(
+  tx: Tx,
+  scopes: readonly Scope[],
+  each: number,
+): Promise<readonly (HeldSession & { readonly place: number })[]> {
+  const ofKind = ([kind, column]: readonly [string, string]): Sql => sql`
+    (select ${HELD} from session where scope.kind = ${kind} and ${raw(column)} = scope.entity_id limit ${each})`
+  const [first, ...others] = Object.entries(columns).map(ofKind)
+  const any = others.reduce((union, next) => sql`${union} union all ${next}`, first ?? sql``)
+  const { rows } = await tx.query<HeldSession & { place: number }>(
     sql`
-    select id, name, cost, no_traversal as "noTraversal", disabled, router_id is not null as "isOnline", hostname,
-           supported_protocols as "supportedProtocols", sync_status as "syncStatus"
-      from router left join presence on router_id = id
-     where id = any(${ids}) and is_edge`,
-    'describe-routers',
+    select found.*, place::int - 1 as place
+      from unnest(${scopes.map(({ kind }) => kind)}::text[], ${scopes.map(({ id }) => id)}::text[])
+           with ordinality as scope (kind, entity_id, place)
+     cross join lateral (${any}) as found`,
+    'sessions-of-scopes',
   )
-  return new Map(rows.map(({ id, ...router }) => [id, shownRouter(router)]))
+  return rows
 }
 
-/** The same for many at once: those who ask while a look is under way share the next one. */
-export const routerDescriber = (db: Db) =>
-  batch<readonly string[], ShownRouters>(async (asked) => {
-    const all = await describeRouters(db, [...new Set(asked.flat())])
-    return asked.map(() => all)
+/** The next sessions of one scope, in the order of ids. */
+export async function nextSessions(
+  db: Db,
+  { kind, id, sweptTo }: Pick<LargeScope, 'kind' | 'id' | 'sweptTo'>,
+  limit: number,
+): Promise<readonly HeldSession[]> {
+  if (kind === 'posture-check') throw new Error('a posture check selects no sessions')
+  const ofScope = kind === 'everything' ? sql`true` : sql`${raw(columns[kind])} = ${id}`
+  const { rows } = await db.query<HeldSession>(
+    sql`select ${HELD} from session where ${ofScope} and id > ${sweptTo} order by id limit ${limit}`,
+    `next-sessions-of-${kind}`,
+  )
+  return rows
+}
+
+/** Sessions that are still there. */
+export async function sessionsById(db: Db, ids: readonly string[]): Promise<readonly HeldSession[]> {
+  const { rows } = await db.query<HeldSession>(
+    sql`select ${HELD} from session where id = any(${ids}) order by id`,
+    'sessions-by-id',
+  )
+  return rows
+}
+
+/** Ends at most `limit` sessions and returns their changes. */
+export async function endSessions(tx: Tx, which: Sql, limit?: number): Promise<RowChange[]> {
+  const ended =
+    limit === undefined ? which : sql`id in (select id from session where ${which} limit ${limit})`
+  const { rows } = await tx.query<HeldSession>(sql`
+    delete from session where ${ended}
+    returning id, identity_id as "identityId", service_id as "serviceId", type, api_session_id as "apiSessionId"`)
+  return rows.map(({ id, ...before }) => ({ kind: 'sessions', id, before, after: null, payload: null }))
+}
+
+/**
+ * The same for many at once, as the system's own work and the last statement of its transaction: from here to the
+ * commit nobody else can append to this schema. Undefined: none of them was there.
+ */
+export async function endManySessions(tx: Tx, ids: readonly string[]): Promise<Appended | undefined> {
+  if (ids.length === 0) return undefined
+  const { rows } = await tx.query<Position & { ids: readonly string[] | null; at: Date }>(
+    sql`
+    with ended as (
+         delete from session where id = any(${ids})
+      returning id, identity_id, service_id, type, api_session_id),
+         head as materialized (
+         select timeline, number, number - n as start, at
+           from (select count(*)::int as n from ended) as counted, advance(n)
+          where n > 0),
+         row as materialized (
+         select ended.*, at, start + row_number() over () as number from ended, head),
+         audited as (
+         insert into audit (number, kind, entity_id, before, identity_id, request_id, at)
+         select number, 'sessions', id,
+                jsonb_build_object('identityId', identity_id, 'serviceId', service_id, 'type', type,
+                                   'apiSessionId', api_session_id),
+                '', '', at
+           from row),
+         changed as (
+         insert into change (number, kind, entity_id, at) select number, 'sessions', id, at from row)
+  select timeline, number, at, (select array_agg(id order by number) from row) as ids from head`,
+    'end-sessions',
+  )
+  const [head] = rows
+  if (!head) return undefined
+  const { timeline, number, at, ids: ended } = head
+  const [nothing, atMs] = [Buffer.alloc(0), at.getTime()]
+  const changes = (ended ?? []).map((id, index, { length }) => {
+    return { kind: 'sessions', id, number: number - length + index + 1, json: nothing, atMs }
   })
-
-function shownRouter({
-  hostname,
-  supportedProtocols,
-  syncStatus,
-  ...router
-}: Omit<Described, 'id'>): ShownRouter {
-  const protocols = supportedProtocols ?? {}
-  return {
-    ...router,
-    hostname: hostname ?? '',
-    syncStatus: syncStatus ?? 'SYNC_UNKNOWN',
-    supportedProtocols: protocols,
-    urls: protocols, // wire: older SDKs read this one
-  }
+  return { position: { timeline, number }, changes }
 }
 
-/** wire: connected ones first; null when there is none. */
-export function routerList(ids: readonly string[], shown: ShownRouters): ShownRouter[] | null {
-  const known = ids.flatMap((id) => shown.get(id) ?? [])
-  const sorted = known.sort((a, b) => Number(b.isOnline) - Number(a.isOnline)).slice(0, limit)
-  return sorted.length > 0 ? sorted : null
+/** Saves which policy grants each session now. */
+export async function saveGrants(
+  tx: Tx,
+  granted: readonly { readonly id: string; readonly granting: string }[],
+): Promise<void> {
+  if (granted.length === 0) return
+  await tx.query(
+    sql`
+    update session set granting_policy_id = granting
+      from unnest(${granted.map(({ id }) => id)}::text[], ${granted.map(({ granting }) => granting)}::text[])
+        as now (id, granting)
+     where session.id = now.id`,
+    'save-grants',
+  )
 }

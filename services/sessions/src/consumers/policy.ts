@@ -2,12 +2,12 @@ import type { Effects } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import { type Change, ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { endSessions, UNDETERMINED } from '../store/held-session.js'
+import { endTerminators } from '../kinds/terminator.js'
 import { nameServices } from '../store/known-service.js'
 import { type Revocation, recordRevocations, type ScopeKind } from '../store/revocation.js'
-import { endTerminators } from '../store/terminator.js'
+import { endSessions, UNDETERMINED } from '../store/session.js'
+import type { Sweeping } from '../sweep/sweep.js'
 import { isDeleted, isNew } from './changes.js'
-import type { Sweeping } from './sweep.js'
 
 /** More of them are ended by the sweep. */
 const ENDED_AT_ONCE = 500

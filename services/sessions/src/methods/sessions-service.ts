@@ -4,7 +4,7 @@ import { changeOf, columnsOf, newId, rowOf } from '@overlay/platform/kind-store'
 import { onlyRow } from '@overlay/platform/postgres'
 import { type Context, type Methods, notFound, type SessionsServiceService, type Written } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
-import { describeRouters } from '../store/session.js'
+import { describeRouters } from '../kinds/session.js'
 
 interface Needs {
   readonly changeLog: ChangeLog

@@ -8,7 +8,7 @@ import {
   type PolicyServiceService,
   type Positions,
 } from '@overlay/rpc'
-import { type HeldSession, UNDETERMINED } from '../store/held-session.js'
+import { type HeldSession, UNDETERMINED } from '../store/session.js'
 
 export type AskPolicy = Pick<Methods<PolicyServiceService>, 'findLost' | 'findRequiring'>
 

@@ -1,10 +1,10 @@
 import type { Effects } from '@overlay/platform/change-log'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { endSessions } from '../store/held-session.js'
 import { type Revocation, recordRevocations } from '../store/revocation.js'
+import { endSessions } from '../store/session.js'
+import type { Sweeping } from '../sweep/sweep.js'
 import { isDeleted, isNew } from './changes.js'
-import type { Sweeping } from './sweep.js'
 
 /** More of them are ended by the sweep. */
 const ENDED_AT_ONCE = 500

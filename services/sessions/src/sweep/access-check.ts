@@ -2,8 +2,8 @@ import type { ChangeLog } from '@overlay/platform/change-log'
 import { type Check, type Followed, soon } from '@overlay/platform/maintenance'
 import type { Finding } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { endSessions, nextSessions, sessionsById } from '../store/held-session.js'
-import { type AskPolicy, type Heads, lostOf } from './standing.js'
+import { endSessions, nextSessions, sessionsById } from '../store/session.js'
+import { type AskPolicy, type Heads, lostOf } from './access.js'
 
 export interface AccessDeps {
   readonly changeLog: ChangeLog

@@ -4,13 +4,6 @@ import type { Tx } from '@overlay/platform/postgres'
 import type { Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import {
-  endManySessions,
-  type HeldSession,
-  nextSessions,
-  saveGrants,
-  sessionsOfScopes,
-} from '../store/held-session.js'
-import {
   type LargeScope,
   markLarge,
   markSwept,
@@ -20,7 +13,14 @@ import {
   saveProgress,
   someLargeScope,
 } from '../store/revocation.js'
-import { type AskPolicy, askingAt, type Heads, standingOf, withoutApiSession } from './standing.js'
+import {
+  endManySessions,
+  type HeldSession,
+  nextSessions,
+  saveGrants,
+  sessionsOfScopes,
+} from '../store/session.js'
+import { type AskPolicy, askingAt, type Heads, standingOf, withoutApiSession } from './access.js'
 
 export interface StepDeps {
   readonly changeLog: Pick<ChangeLog, 'db' | 'appended'>

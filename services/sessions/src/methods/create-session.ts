@@ -12,8 +12,8 @@ import {
   type Position,
   type Positions,
 } from '@overlay/rpc'
-import { routerDescriber, routerList, type ShownRouters, wireMembers } from '../store/session.js'
-import type { MakeSession, SessionRow } from '../store/session-row.js'
+import { routerDescriber, routerList, type ShownRouters, wireMembers } from '../kinds/session.js'
+import type { MakeSession, SessionRow } from '../store/create-session.js'
 
 interface Needs {
   readonly db: Database

@@ -3,11 +3,11 @@ import type { Names } from '@overlay/platform/kind-store'
 import { type Check, copies, type Followed, heard, references } from '@overlay/platform/maintenance'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
-import { endSessions } from '../store/held-session.js'
+import { endTerminators } from '../kinds/terminator.js'
 import { correctNames, forgetServices } from '../store/known-service.js'
-import { endTerminators } from '../store/terminator.js'
-import { accessCheck } from './access-check.js'
-import type { AskPolicy, Heads } from './standing.js'
+import { endSessions } from '../store/session.js'
+import type { AskPolicy, Heads } from '../sweep/access.js'
+import { accessCheck } from '../sweep/access-check.js'
 
 export interface Checked {
   readonly changeLog: ChangeLog

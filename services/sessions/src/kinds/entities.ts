@@ -3,7 +3,7 @@ import type { Consumer, WaitForFollowers } from '@overlay/platform/change-log'
 import { bestEffort, type Db } from '@overlay/platform/postgres'
 import type { EntityServiceService, ListQuery, Methods } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { viewsOf } from './views.js'
+import { viewsOf } from './identity.js'
 
 type Entities = Methods<EntityServiceService>
 
