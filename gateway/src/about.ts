@@ -4,6 +4,9 @@ import { readFileSync, statSync } from 'node:fs'
 /** wire: clients compare versions in this form; it is the version of the original whose API this one speaks. */
 export const VERSION = 'v1.1.13'
 
+/** Value of the header `server`. */
+export const SERVER_NAME = `ziti-controller/${VERSION}`
+
 /** Of both APIs, in the served documents. */
 export const API_VERSION = '0.26.30'
 

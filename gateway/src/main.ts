@@ -21,16 +21,17 @@ import {
   remote,
   SessionsServiceService,
 } from '@overlay/rpc'
-import { buildOf } from './about.js'
-import { apisOf } from './api/handlers.js'
+import { buildOf, SERVER_NAME } from './about.js'
+import { apisOf } from './api/apis.js'
 import { openCaches } from './cache/caches.js'
-import { ownWrites } from './cache/own-writes.js'
+import { openWritePositions } from './cache/write-positions.js'
+import { renewed, serverKey } from './clients/server-key.js'
+import type { Services } from './clients/services.js'
 import { accessLog } from './http/access-log.js'
 import { instanceId } from './http/ids.js'
 import { mount } from './http/pipeline.js'
 import { listen } from './http/server.js'
-import { renewed, serverKey } from './http/server-key.js'
-import type { Services } from './http/services.js'
+import { apiOf, pathOf } from './paths.js'
 import { gatewaySettings, limits } from './settings.js'
 
 const settings = readSettings(gatewaySettings, process.env)
@@ -64,7 +65,7 @@ const services: Services = {
   changesOf: each((owner) => remote(ChangeServiceService, peers[owner])),
 }
 
-const own = ownWrites()
+const own = openWritePositions()
 await using caches = openCaches(services, own, log)
 let serving = false
 await using _ops = await serveOps(settings.opsListen, {
@@ -78,6 +79,8 @@ await using _ops = await serveOps(settings.opsListen, {
 const app = mount(
   {
     sessions: caches.sessions,
+    serverName: SERVER_NAME,
+    paths: { pathOf, apiOf },
     own,
     instanceId: instanceId(),
     requestMs: limits.requestMs,

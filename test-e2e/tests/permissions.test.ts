@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Access } from '../../gateway/src/api/operations.js'
 import { pending } from '../../gateway/src/api/pending.js'
+import type { Access } from '../../gateway/src/http/endpoint.js'
 import type { Admin } from '../admin.js'
 import { type Certificate, type Client, openClient, type Server } from '../client.js'
 import { ownCertificate } from '../member.js'

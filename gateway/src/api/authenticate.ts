@@ -1,12 +1,13 @@
 import { sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
+import type { Services } from '../clients/services.js'
 import { detail } from '../http/answer.js'
-import { type Handlers, takes } from '../http/endpoint.js'
+import { takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
 import { sayExpiry } from '../http/pipeline.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
 import { login } from './bodies.js'
+import type { Handlers } from './operations.js'
 import { apiSessionSchema } from './wire-schemas.js'
 
 /** wire: the word has this case, and one space follows. */

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { Methods, PkiServiceService } from '@overlay/rpc'
-import type { Handlers } from '../http/endpoint.js'
+import type { Handlers } from './operations.js'
 
 const FRESH_MS = 10_000
 const headers = { 'content-type': 'application/pkcs7-mime', 'content-transfer-encoding': 'base64' }

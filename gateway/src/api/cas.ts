@@ -1,16 +1,17 @@
 import { Fault } from '@overlay/rpc'
-import type { OwnWrites } from '../cache/own-writes.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
 import { empty, send } from '../http/answer.js'
 import { raw } from '../http/body.js'
-import { type Handlers, takes } from '../http/endpoint.js'
+import { takes } from '../http/endpoint.js'
 import { contentTypeOf } from '../http/negotiate.js'
-import type { Services } from '../http/services.js'
+import type { Handlers } from './operations.js'
 
 const TEXT = 'text/plain'
 const JWT = 'application/jwt'
 
 /** What is done with an authority beside reading and writing it. */
-export const cas = ({ pki }: Services, own: OwnWrites): Handlers => ({
+export const cas = ({ pki }: Services, own: WritePositions): Handlers => ({
   'POST /cas/{id}/verify': takes(
     raw('certificate', [TEXT, 'application/json'], true),
     async (c, { id }, body) => {

@@ -1,12 +1,11 @@
 import { edgeRouter, externalJwtSigner, terminator } from '@overlay/model'
 import type { Perspective, Selection } from '@overlay/rpc'
-import type { Handlers } from '../http/endpoint.js'
-import { list, listRequest } from '../http/list.js'
-import { byRole, paging } from '../http/query.js'
+import type { Services } from '../clients/services.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
 import { sessionOf } from './current.js'
 import { clientSchemaOf } from './entity-schema.js'
+import { byRole, list, listRequest, paging } from './list.js'
+import type { Handlers } from './operations.js'
 
 const asClient: Perspective = {
   asIdentity: '',

@@ -1,14 +1,14 @@
 import { identity as identityKind } from '@overlay/model'
 import type { Headers } from '../cache/headers.js'
 import type { Identities, Self } from '../cache/identities.js'
-import type { OwnWrites } from '../cache/own-writes.js'
 import { type Session, sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
 import { detail, empty, sendReady } from '../http/answer.js'
-import type { Handlers } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
 import { listedSchemaOf } from './entity-schema.js'
+import type { Handlers } from './operations.js'
 import { apiSessionSchema, serviceUpdatesSchema } from './wire-schemas.js'
 
 export interface Caches {
@@ -21,7 +21,7 @@ export interface Caches {
 export function current(
   services: Services,
   { sessions, identities, headers }: Caches,
-  own: OwnWrites,
+  own: WritePositions,
 ): Handlers {
   const identity = services.entitiesOf('identity')
   return {

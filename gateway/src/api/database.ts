@@ -1,8 +1,9 @@
 import { timeText } from '@overlay/model'
+import type { Services } from '../clients/services.js'
 import { empty, send } from '../http/answer.js'
-import type { Endpoint, Handlers } from '../http/endpoint.js'
+import type { Endpoint } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
+import type { Handlers } from './operations.js'
 
 const text = { type: 'string' }
 const flag = { type: 'boolean' }

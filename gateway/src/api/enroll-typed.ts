@@ -1,12 +1,13 @@
 import type { EnrollRequest } from '@overlay/rpc'
-import type { OwnWrites } from '../cache/own-writes.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
 import { detail, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
-import { type Handlers, takes } from '../http/endpoint.js'
+import { takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
 import { noRequest } from './enroll.js'
+import type { Handlers } from './operations.js'
 import { enrolledSchema } from './wire-schemas.js'
 
 const text = { type: 'string' }
@@ -29,7 +30,7 @@ const bodies = {
 }
 
 /** differs: one operation for each method, as documented; the token must be of it. */
-export function typedEnroll({ identity, pki }: Services, own: OwnWrites): Handlers {
+export function typedEnroll({ identity, pki }: Services, own: WritePositions): Handlers {
   const redeem = (c: RequestContext, request: Partial<EnrollRequest>) =>
     pki.enroll({ ...noRequest, ...request, peerCertificates: peerCertificates(c.incoming) }, c.context())
   return {

@@ -1,13 +1,14 @@
 import { type EnrollRequest, type EnrollResponse, Fault } from '@overlay/rpc'
-import type { OwnWrites } from '../cache/own-writes.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
 import { detail, empty, send } from '../http/answer.js'
 import { raw } from '../http/body.js'
-import { type Answer, type Handlers, takes } from '../http/endpoint.js'
+import { type Answer, takes } from '../http/endpoint.js'
 import { accepts, contentTypeOf } from '../http/negotiate.js'
 import { peerCertificates } from '../http/peer.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
 import { object, text } from '../openapi/schemas.js'
+import type { Handlers } from './operations.js'
 import { enrolledSchema } from './wire-schemas.js'
 
 const PEM = 'application/x-pem-file'
@@ -25,7 +26,7 @@ const members = object({}, { certCsr: text, serverCertCsr: text, username: text,
 const enrollBody = raw('enroll', [JSON_TYPE, PEM, 'application/pkcs10', 'text/plain'], false, members)
 
 /** Turning a one-time token, or an authority's certificate, into an identity. Real clients use this operation alone. */
-export const enroll = ({ identity, pki }: Services, own: OwnWrites): Handlers => ({
+export const enroll = ({ identity, pki }: Services, own: WritePositions): Handlers => ({
   'POST /enroll': takes(
     enrollBody,
     async (c, _, body) => {

@@ -1,9 +1,10 @@
-import type { OwnWrites } from '../cache/own-writes.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
 import { created, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
-import { type Handlers, takes } from '../http/endpoint.js'
-import type { Services } from '../http/services.js'
+import { takes } from '../http/endpoint.js'
 import { createLocation } from '../openapi/schemas.js'
+import type { Handlers } from './operations.js'
 
 const until = (name: string, title = name) =>
   json<{ readonly expiresAt: string }>(name, {
@@ -16,7 +17,7 @@ const until = (name: string, title = name) =>
 const msOf = ({ expiresAt }: { readonly expiresAt: string }): number => new Date(expiresAt).getTime()
 
 /** New tokens for what is to enroll, or to enroll again. */
-export const enrollments = ({ identity, pki, sessions }: Services, own: OwnWrites): Handlers => ({
+export const enrollments = ({ identity, pki, sessions }: Services, own: WritePositions): Handlers => ({
   // differs: the answer names the enrollment, whose token is another one now
   'POST /enrollments/{id}/refresh': takes(
     until('refresh', 'enrollmentRefresh'),

@@ -1,10 +1,9 @@
 import { transitRouter } from '@overlay/model'
+import type { Services } from '../clients/services.js'
 import { send } from '../http/answer.js'
-import type { Handlers } from '../http/endpoint.js'
-import { type List, list, listRequest } from '../http/list.js'
-import { paging } from '../http/query.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
+import { type List, list, listRequest, paging } from './list.js'
+import type { Handlers } from './operations.js'
 
 interface Router {
   readonly id: string

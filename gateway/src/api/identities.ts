@@ -1,9 +1,10 @@
-import type { OwnWrites } from '../cache/own-writes.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
 import { around, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
-import { type Handlers, takes } from '../http/endpoint.js'
-import type { Services } from '../http/services.js'
+import { takes } from '../http/endpoint.js'
 import { flag, links, listOf, named, object, orNull, reference, text, whole } from '../openapi/schemas.js'
+import type { Handlers } from './operations.js'
 
 const disabling = json<{ readonly durationMinutes: number }>('disable', {
   title: 'disableParams',
@@ -49,7 +50,7 @@ const advice = named(
 )
 
 /** What is done to an identity beside reading and writing it. */
-export const identities = ({ identity, policy }: Services, own: OwnWrites): Handlers => ({
+export const identities = ({ identity, policy }: Services, own: WritePositions): Handlers => ({
   // 0 minutes: until somebody enables it again. differs: an envelope, where the original sends nothing
   'POST /identities/{id}/disable': takes(disabling, async (c, { id }, { durationMinutes }) => {
     const { position } = await identity.disableIdentity({ id, durationMinutes }, c.context())

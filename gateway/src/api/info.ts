@@ -1,8 +1,8 @@
 import { type Build, VERSION } from '../about.js'
 import { ready, sendReady } from '../http/answer.js'
-import type { Handlers } from '../http/endpoint.js'
-import { rootOf } from '../http/paths.js'
 import { listOf, oneOf } from '../openapi/schemas.js'
+import { rootOf } from '../paths.js'
+import type { Handlers } from './operations.js'
 import { protocolsSchema, versionSchema } from './wire-schemas.js'
 
 /** What anybody may know before a login. */

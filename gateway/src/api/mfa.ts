@@ -1,14 +1,15 @@
 import { Fault, type Written } from '@overlay/rpc'
 import { toBuffer } from 'qrcode'
-import type { OwnWrites } from '../cache/own-writes.js'
 import type { Sessions } from '../cache/sessions.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
 import { detail, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
-import { type Handlers, takes } from '../http/endpoint.js'
+import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
 import { createLocation } from '../openapi/schemas.js'
 import { sessionOf } from './current.js'
+import type { Handlers } from './operations.js'
 import { mfaSchema, recoveryCodesSchema } from './wire-schemas.js'
 
 const BASE = './current-identity/mfa'
@@ -31,7 +32,7 @@ const codeIn = ({ incoming }: RequestContext, body?: { readonly code?: string })
   body?.code ?? incoming.headersDistinct['mfa-validation-code']?.[0] ?? ''
 
 /** The caller's second factor. Both APIs have it. */
-export function mfa({ identity }: Services, sessions: Sessions, own: OwnWrites): Handlers {
+export function mfa({ identity }: Services, sessions: Sessions, own: WritePositions): Handlers {
   /** The session may be another one now, for this gateway at once. */
   const done = (c: RequestContext, { position }: Written) => {
     own.note('identity', position)

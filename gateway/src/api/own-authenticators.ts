@@ -1,13 +1,13 @@
 import { authenticator, tagsSchema } from '@overlay/model'
-import type { OwnWrites } from '../cache/own-writes.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
 import { detail, empty } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
-import { type Handlers, takes } from '../http/endpoint.js'
-import { list, listRequest } from '../http/list.js'
-import { paging } from '../http/query.js'
+import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
 import { listedSchemaOf } from './entity-schema.js'
+import { list, listRequest, paging } from './list.js'
+import type { Handlers } from './operations.js'
 
 const text = (minLength: number, type: unknown) => ({ type, minLength, maxLength: 100 })
 
@@ -32,7 +32,7 @@ const replacing = credentials('authenticatorUpdateWithCurrent', 'string', [
 const patching = credentials('authenticatorPatchWithCurrent', ['string', 'null'], ['currentPassword'])
 
 /** What callers may do with their own ways of logging in, whoever they are. */
-export function ownAuthenticators({ identity }: Services, own: OwnWrites): Handlers {
+export function ownAuthenticators({ identity }: Services, own: WritePositions): Handlers {
   const update = async (
     c: RequestContext,
     id: string,

@@ -1,12 +1,13 @@
 import { apiSessionCertificate } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
-import type { OwnWrites } from '../cache/own-writes.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
 import { around, created, detail, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
-import { type Handlers, takes } from '../http/endpoint.js'
+import { takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
-import type { Services } from '../http/services.js'
 import { listedSchemaOf } from './entity-schema.js'
+import type { Handlers } from './operations.js'
 import { extendedSchema, sessionCertificateSchema } from './wire-schemas.js'
 
 const { kind } = apiSessionCertificate
@@ -31,7 +32,7 @@ const found = <T>(row: Promise<T>): Promise<T> =>
   })
 
 /** Certificates that callers ask for themselves: to log in with from now on, and for routers to know a session by. */
-export function ownCertificates({ identity, entitiesOf }: Services, own: OwnWrites): Handlers {
+export function ownCertificates({ identity, entitiesOf }: Services, own: WritePositions): Handlers {
   const rows = entitiesOf('identity')
   return {
     'POST /current-identity/authenticators/{id}/extend': takes(

@@ -1,11 +1,11 @@
 import { postureCheck, postureCheckVariants } from '@overlay/model'
-import type { OwnWrites } from '../cache/own-writes.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
 import type { BodySpec } from '../http/body.js'
-import { asEndpoint, type Endpoint, type Handlers } from '../http/endpoint.js'
-import type { Services } from '../http/services.js'
+import { asEndpoint, type Endpoint } from '../http/endpoint.js'
 import { variable } from '../openapi/variants.js'
 import { type EntityBody, entityBody } from './entity-body.js'
-import type { Operation } from './operations.js'
+import type { Handlers, Operation } from './operations.js'
 import { uniform } from './uniform.js'
 
 /** Also a replace and a patch say the type. wire: it never changes, and one that is not the check's own is ignored. */
@@ -31,7 +31,7 @@ function body(title: string, write: 'create' | 'replace' | 'patch'): BodySpec<En
 }
 
 /** Uniform, but for the bodies, whose members follow the type. */
-export function postureChecks(services: Services, own: OwnWrites): Handlers {
+export function postureChecks(services: Services, own: WritePositions): Handlers {
   const base = uniform(postureCheck, services, own)
   const withBody = (operation: Operation, body: BodySpec<EntityBody>): Endpoint => {
     const handler = base[operation]

@@ -1,10 +1,11 @@
-import type { OwnWrites } from '../cache/own-writes.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
 import { detail, send } from '../http/answer.js'
 import { type BodySpec, type JsonSchema, json, jsonBytes } from '../http/body.js'
-import { type Handlers, takes } from '../http/endpoint.js'
+import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
 import { variable } from '../openapi/variants.js'
+import type { Handlers } from './operations.js'
 import { failedRequestSchema, postureDataSchema, postureResponseSchema } from './posture-schemas.js'
 
 const text = (max: number) => ({ type: 'string', maxLength: max })
@@ -52,7 +53,7 @@ const many = json<readonly object[]>('postureResponse', {
 })
 
 /** What endpoints say of themselves, and what became of it. */
-export function posture({ policy }: Services, own: OwnWrites): Handlers {
+export function posture({ policy }: Services, own: WritePositions): Handlers {
   // wire: 201 for many as for one
   const submit = async (c: RequestContext, _: unknown, said: readonly object[]) => {
     const { position, services } = await policy.submitPosture({ responses: said.map(jsonBytes) }, c.context())

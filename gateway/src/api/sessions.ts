@@ -1,13 +1,14 @@
 import { session, tagsSchema } from '@overlay/model'
 import type { Context } from '@overlay/rpc'
+import type { Services } from '../clients/services.js'
 import { around, detail, send } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
-import { type Handlers, takes } from '../http/endpoint.js'
+import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
 import { listOf, named, object, text } from '../openapi/schemas.js'
 import { sessionOf } from './current.js'
 import { listedSchemaOf } from './entity-schema.js'
+import type { Handlers } from './operations.js'
 
 interface Wanted {
   readonly serviceId?: string

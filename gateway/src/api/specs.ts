@@ -1,14 +1,14 @@
 import { Fault } from '@overlay/rpc'
 import type { Build } from '../about.js'
 import { detail, type Ready, ready, send, sendReady } from '../http/answer.js'
-import type { Handlers } from '../http/endpoint.js'
+import type { MountedApi } from '../http/endpoint.js'
 import { accepts } from '../http/negotiate.js'
-import type { Api } from '../http/paths.js'
-import type { MountedApi } from '../http/pipeline.js'
 import type { RequestContext } from '../http/request-context.js'
 import { openApi2, openApi3 } from '../openapi/document.js'
 import { listOf } from '../openapi/schemas.js'
 import { yamlOf } from '../openapi/yaml.js'
+import type { Api } from '../paths.js'
+import type { Handlers } from './operations.js'
 import { specSchema } from './wire-schemas.js'
 
 /** The documents of both APIs, made when somebody first asks for them. */
@@ -16,7 +16,7 @@ export interface Documents {
   send(c: RequestContext, api: Api, version?: 2 | 3, form?: 'json' | 'yaml'): Response | Promise<Response>
 }
 
-export function documents(address: string, apis: () => readonly MountedApi[]): Documents {
+export function documents(address: string, apis: () => readonly MountedApi<Api>[]): Documents {
   const made = new Map<string, Ready>()
 
   function documentOf(name: Api, version: 2 | 3, form: 'json' | 'yaml'): Ready {

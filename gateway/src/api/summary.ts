@@ -1,8 +1,8 @@
 import { kinds } from '@overlay/model'
+import type { Services } from '../clients/services.js'
 import { send } from '../http/answer.js'
-import type { Handlers } from '../http/endpoint.js'
-import type { Services } from '../http/services.js'
 import { named, object, whole } from '../openapi/schemas.js'
+import type { Handlers } from './operations.js'
 
 /** wire: what is counted, by the names of the original. What is no kind here does not exist, so there is none of it. */
 const counted = [

@@ -1,7 +1,8 @@
+import type { Services } from '../clients/services.js'
 import { send } from '../http/answer.js'
 import { type JsonSchema, json } from '../http/body.js'
-import { type Handlers, takes } from '../http/endpoint.js'
-import type { Services } from '../http/services.js'
+import { takes } from '../http/endpoint.js'
+import type { Handlers } from './operations.js'
 
 interface Wanted {
   readonly enabled?: boolean

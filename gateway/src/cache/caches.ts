@@ -1,14 +1,14 @@
 import { metrics } from '@overlay/platform/process'
 import { type Change, type Context, ownContext, traceparentOf } from '@overlay/rpc'
+import type { Services } from '../clients/services.js'
 import { requestId } from '../http/ids.js'
-import type { Services } from '../http/services.js'
 import { type Followed, followChanges, type Log } from './follow.js'
 import { type Headers, openHeaders } from './headers.js'
 import { type Identities, openIdentities } from './identities.js'
 import type { Gauged } from './lru.js'
-import type { OwnWrites } from './own-writes.js'
 import { openServiceLists, type ServiceLists } from './service-lists.js'
 import { openSessions, type Sessions } from './sessions.js'
+import type { WritePositions } from './write-positions.js'
 
 /** What this gateway remembers of others, and how it hears that it must forget. */
 export interface GatewayCaches extends AsyncDisposable {
@@ -23,7 +23,7 @@ export interface GatewayCaches extends AsyncDisposable {
 const FLUSH_MS = 15_000
 const LIMIT_MS = 10_000
 
-export function openCaches(services: Services, own: OwnWrites, log: Log): GatewayCaches {
+export function openCaches(services: Services, own: WritePositions, log: Log): GatewayCaches {
   const never = new AbortController().signal
   /** For calls that several requests may wait for: none of them can end it. */
   const context = (): Context => ({

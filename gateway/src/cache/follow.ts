@@ -7,8 +7,8 @@ import {
   type Position,
   type Positions,
 } from '@overlay/rpc'
-import type { Changes } from '../http/services.js'
-import type { OwnWrites } from './own-writes.js'
+import type { Changes } from '../clients/services.js'
+import type { WritePositions } from './write-positions.js'
 
 /** What a cache knows about its owner. */
 export interface Followed extends AsyncDisposable {
@@ -83,7 +83,7 @@ export function followChanges(
   schema: string,
   owner: Changes,
   log: Log,
-  own: OwnWrites,
+  own: WritePositions,
   seen: { apply(changes: ChangesMessage['changes']): void; restart(): void },
 ): Followed {
   let at: Position | undefined

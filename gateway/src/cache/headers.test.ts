@@ -1,7 +1,7 @@
 import { ownContext, type Positions } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { openHeaders } from './headers.js'
-import { ownWrites } from './own-writes.js'
+import { openWritePositions } from './write-positions.js'
 
 const at = (number: number): Positions => ({ policy: { timeline: 't1', number } })
 
@@ -20,7 +20,7 @@ async function following(told: Positions) {
         return { lastChangeAtMs: 1, contentKey: 'k', positions: replica.positions }
       },
     },
-    own: ownWrites(),
+    own: openWritePositions(),
     log: { warn: () => undefined },
     context: () => ownContext(new AbortController().signal),
     streamContext: ownContext,

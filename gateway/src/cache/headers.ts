@@ -2,7 +2,7 @@ import type { Context, Methods, PolicyServiceService, Positions } from '@overlay
 import { openCache } from './cache.js'
 import { type Followed, follow, type Log } from './follow.js'
 import type { Gauged } from './lru.js'
-import { latest, type OwnWrites, reached } from './own-writes.js'
+import { isAtLeast, latest, type WritePositions } from './write-positions.js'
 
 /** What policy says about one identity: when its services last changed, and which view of them it has. */
 export interface PolicyHeader {
@@ -24,7 +24,7 @@ export interface Headers extends AsyncDisposable {
 
 export interface HeadersOptions {
   readonly policy: Pick<Methods<PolicyServiceService>, 'getHeader' | 'watchHeaders'>
-  readonly own: OwnWrites
+  readonly own: WritePositions
   readonly log: Log
   readonly context: () => Context
   readonly streamContext: (signal: AbortSignal) => Context
@@ -61,7 +61,8 @@ export function openHeaders(options: HeadersOptions): Headers {
     const wanted = own.positions()
     const heard = followed.positions()
     return SCHEMAS.every(
-      (schema) => reached(heard[schema], wanted[schema]) || reached(header.positions[schema], wanted[schema]),
+      (schema) =>
+        isAtLeast(heard[schema], wanted[schema]) || isAtLeast(header.positions[schema], wanted[schema]),
     )
   }
   async function load(identityId: string): Promise<PolicyHeader> {
@@ -73,7 +74,7 @@ export function openHeaders(options: HeadersOptions): Headers {
       { ...asking, positions: wanted },
     )
     const isBehind = !Object.entries(heard).every(([schema, position]) =>
-      reached(positions[schema], position),
+      isAtLeast(positions[schema], position),
     )
     return { identityId, lastChangeAtMs, contentKey, positions, isBehind }
   }

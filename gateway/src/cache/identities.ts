@@ -1,10 +1,10 @@
 import type { Context, Positions } from '@overlay/rpc'
+import type { Entities } from '../clients/services.js'
 import { type Ready, ready } from '../http/answer.js'
-import type { Entities } from '../http/services.js'
 import { openCache } from './cache.js'
 import type { Followed } from './follow.js'
 import type { Gauged } from './lru.js'
-import { type OwnWrites, reached } from './own-writes.js'
+import { isAtLeast, type WritePositions } from './write-positions.js'
 
 /** The answer to "who am I", rendered once for each identity. */
 export interface Identities {
@@ -25,7 +25,7 @@ export interface Self {
 
 export interface IdentitiesOptions {
   readonly entities: Entities
-  readonly own: OwnWrites
+  readonly own: WritePositions
   /** By schema, all that the answer is made of. */
   readonly followed: Readonly<Record<string, () => Followed>>
   readonly context: () => Context
@@ -51,7 +51,8 @@ export function openIdentities(options: IdentitiesOptions): Identities {
     for (const [schema, source] of sources) {
       if (!source().trusted()) return false
       const least = wanted[schema]
-      if (!reached(source().positions()[schema], least) && !reached(positions[schema], least)) return false
+      if (!isAtLeast(source().positions()[schema], least) && !isAtLeast(positions[schema], least))
+        return false
     }
     return true
   }

@@ -1,8 +1,8 @@
 import { Fault, ownContext, type Position } from '@overlay/rpc'
 import { beforeEach, expect, test } from 'vitest'
 import { ALICE, sessionFor } from '../testing/fakes.js'
-import { ownWrites } from './own-writes.js'
 import { openSessions, type Sessions } from './sessions.js'
+import { openWritePositions } from './write-positions.js'
 
 const at = (number: number, timeline = 't1'): Position => ({ timeline, number })
 const T0 = Date.UTC(2026, 0, 1)
@@ -14,7 +14,7 @@ let asked: string[]
 let marked: { apiSessionIds: string[]; atMs: number[] }[]
 let answer: () => Promise<ReturnType<typeof sessionFor>>
 let unknownIds: string[]
-let own: ReturnType<typeof ownWrites>
+let own: ReturnType<typeof openWritePositions>
 let sessions: Sessions
 
 beforeEach(() => {
@@ -25,7 +25,7 @@ beforeEach(() => {
   marked = []
   unknownIds = []
   answer = async () => sessionFor(ALICE)
-  own = ownWrites()
+  own = openWritePositions()
   sessions = openSessions({
     identity: {
       getApiSession: ({ token }) => {

@@ -3,8 +3,8 @@ import { type ApiSession, type Context, Fault, type IdentityServiceService, type
 import { openCache } from './cache.js'
 import type { Followed, Log } from './follow.js'
 import type { Gauged } from './lru.js'
-import { type OwnWrites, reached } from './own-writes.js'
 import { type Session, sessionOf } from './session.js'
+import { isAtLeast, type WritePositions } from './write-positions.js'
 
 /** API sessions by token. */
 export interface Sessions {
@@ -24,7 +24,7 @@ export interface Sessions {
 
 export interface SessionsOptions {
   readonly identity: Pick<Methods<IdentityServiceService>, 'getApiSession' | 'markActivity'>
-  readonly own: OwnWrites
+  readonly own: WritePositions
   readonly followed: () => Followed
   readonly log: Log
   /** For calls that no single request waits for. */
@@ -54,13 +54,13 @@ export function openSessions(options: SessionsOptions): Sessions {
     const source = followed()
     if (!source.trusted()) return false
     const wanted = own.positions()[SCHEMA]
-    return reached(source.positions()[SCHEMA], wanted) || reached(session.position, wanted)
+    return isAtLeast(source.positions()[SCHEMA], wanted) || isAtLeast(session.position, wanted)
   }
 
   /** What is still remembered outlived all that has been heard. */
   function outlived(session: Session): Session {
     const heard = followed().positions()[SCHEMA]
-    if (reached(heard, session.position)) session.position = heard
+    if (isAtLeast(heard, session.position)) session.position = heard
     return session
   }
 
@@ -107,7 +107,7 @@ export function openSessions(options: SessionsOptions): Sessions {
       own.note(SCHEMA, session.position)
       const known = sessionOf(session, now())
       // its end may have been heard of before the news of its beginning: then its owner is asked
-      if (reached(session.position, followed().positions()[SCHEMA])) cache.set(keyOf(session.token), known)
+      if (isAtLeast(session.position, followed().positions()[SCHEMA])) cache.set(keyOf(session.token), known)
       return used(known, known.usedAtMs)
     },
     drop: cache.drop,

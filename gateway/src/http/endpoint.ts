@@ -1,12 +1,14 @@
-import type { Operation } from '../api/operations.js'
 import type { BodySpec, JsonSchema } from './body.js'
 import type { Parameter } from './query.js'
 import type { Params, RequestContext } from './request-context.js'
 
+/** The callers that an operation admits. `partial`: also a session whose second factor is outstanding. */
+export type Access = 'none' | 'partial' | 'full' | 'admin'
+
 export type Answer = Response | Promise<Response>
 export type Handler = (c: RequestContext, params: Params) => Answer
 
-/** What one operation takes and gives. The frame checks it before the permission, the served documents tell it. */
+/** The input and output of one operation. The pipeline checks the input before the permission; the served documents describe both. */
 export interface Endpoint {
   readonly handle: (c: RequestContext, params: Params, body: never) => Answer
   readonly body?: BodySpec
@@ -29,9 +31,6 @@ export interface Endpoint {
   }
 }
 
-/** One collection's part of an API, by operation. */
-export type Handlers = { readonly [O in Operation]?: Handler | Endpoint }
-
 /** An operation with a body; the handler sees it checked. */
 export const takes = <B>(
   body: BodySpec<B>,
@@ -41,3 +40,11 @@ export const takes = <B>(
 
 export const asEndpoint = (handler: Handler | Endpoint): Endpoint =>
   typeof handler === 'function' ? { handle: handler } : handler
+
+/** Operations below one root, the callers that each admits, and their handlers. */
+export interface MountedApi<Name extends string = string> {
+  readonly api: Name
+  readonly root: string
+  readonly operations: Readonly<Record<string, Access>>
+  readonly handlers: Readonly<Record<string, Handler | Endpoint | undefined>>
+}

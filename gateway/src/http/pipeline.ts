@@ -1,17 +1,14 @@
 import type { HttpBindings } from '@hono/node-server'
 import { asFault, Fault } from '@overlay/rpc'
 import { Hono, type Context as HttpContext } from 'hono'
-import { VERSION } from '../about.js'
-import type { Access } from '../api/operations.js'
-import type { OwnWrites } from '../cache/own-writes.js'
 import { expiryText, type Session } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
+import type { WritePositions } from '../cache/write-positions.js'
 import { failure } from './answer.js'
 import { type BodyLimits, bodyOf } from './body.js'
 import { allowOrigin, preflight } from './cors.js'
-import { asEndpoint, type Endpoint, type Handler } from './endpoint.js'
+import { type Access, asEndpoint, type Endpoint, type MountedApi } from './endpoint.js'
 import { checkAccept, checkContentType } from './negotiate.js'
-import { type Api, apiOf, pathOf, rootOf } from './paths.js'
 import { checkQuery } from './query.js'
 import { openRequestContext, type Params, type RequestContext } from './request-context.js'
 
@@ -27,9 +24,13 @@ export interface AccessRecord {
   readonly aborted: boolean
 }
 
-export interface Frame {
+export interface Pipeline {
   readonly sessions: Pick<Sessions, 'find' | 'known'>
-  readonly own: OwnWrites
+  /** Value of the header `server`. */
+  readonly serverName: string
+  /** The path by which an operation is found, and the API that a path belongs to. */
+  readonly paths: { readonly pathOf: (target: string) => string; readonly apiOf: (path: string) => string }
+  readonly own: WritePositions
   readonly instanceId: string
   readonly requestMs: number
   readonly body: BodyLimits
@@ -40,14 +41,6 @@ export interface Frame {
   closing(): boolean
 }
 
-export interface MountedApi {
-  readonly api: Api
-  /** Where it begins, if not where its name says. */
-  readonly root?: string
-  readonly operations: Readonly<Record<string, Access>>
-  readonly handlers: Readonly<Record<string, Handler | Endpoint | undefined>>
-}
-
 interface Mounted {
   readonly operation: string
   readonly access: Access
@@ -55,15 +48,17 @@ interface Mounted {
 }
 
 interface Route {
-  readonly api: Api
+  readonly api: string
   readonly methods: Readonly<Record<string, Mounted>>
   readonly allowed: string
   readonly hasParams: boolean
 }
 
 /** Puts the operations of the tables behind one fetch function. An operation without a handler stops the start. */
-export function mount(frame: Frame, apis: readonly MountedApi[]): Hono<Env> {
-  const app = new Hono<Env>({ getPath: (request, options) => pathOf(targetOf(request, options?.env)) })
+export function mount(frame: Pipeline, apis: readonly MountedApi[]): Hono<Env> {
+  const app = new Hono<Env>({
+    getPath: (request, options) => frame.paths.pathOf(targetOf(request, options?.env)),
+  })
   app.options('*', ({ env: { incoming, outgoing } }) => {
     brand(frame, outgoing)
     return new Response(null, { status: preflight(incoming, outgoing) })
@@ -73,8 +68,8 @@ export function mount(frame: Frame, apis: readonly MountedApi[]): Hono<Env> {
       app.all(path.replace(/\{(\w+)\}/g, ':$1'), (hono) => serve(frame, route, hono))
   app.notFound((hono) => {
     const { incoming, outgoing } = hono.env
-    const path = pathOf(incoming.url ?? '/')
-    const c = begin(frame, { api: apiOf(path), operation: '', path }, hono)
+    const path = frame.paths.pathOf(incoming.url ?? '/')
+    const c = begin(frame, { api: frame.paths.apiOf(path), operation: '', path }, hono)
     allowOrigin(incoming, outgoing)
     sayKnownExpiry(frame, c)
     return failure(c, unknownPath(path))
@@ -87,7 +82,7 @@ const unknownPath = (path: string): Fault => new Fault('NOT_FOUND', `path ${path
 const targetOf = (request: Request, env: unknown): string =>
   (env as HttpBindings | undefined)?.incoming.url ?? request.url
 
-function routesOf({ api, root = rootOf(api), operations, handlers }: MountedApi): Map<string, Route> {
+function routesOf({ api, root, operations, handlers }: MountedApi): Map<string, Route> {
   const byPath = new Map<string, Record<string, Mounted>>()
   for (const [operation, access] of Object.entries(operations)) {
     const handler = handlers[operation]
@@ -106,18 +101,17 @@ function routesOf({ api, root = rootOf(api), operations, handlers }: MountedApi)
   )
 }
 
-function brand({ instanceId, closing }: Frame, outgoing: HttpBindings['outgoing']): void {
-  outgoing.setHeader('server', SERVER)
+function brand({ serverName, instanceId, closing }: Pipeline, outgoing: HttpBindings['outgoing']): void {
+  outgoing.setHeader('server', serverName)
   outgoing.setHeader('ziti-instance-id', instanceId)
   if (closing()) outgoing.setHeader('connection', 'close')
 }
 
-const SERVER = `ziti-controller/${VERSION}`
 const noParams = {} as Params
 
 function begin(
-  frame: Frame,
-  { api, operation, path }: { readonly api: Api; readonly operation: string; readonly path: string },
+  frame: Pipeline,
+  { api, operation, path }: { readonly api: string; readonly operation: string; readonly path: string },
   { env: { incoming, outgoing } }: HttpContext<Env>,
 ): RequestContext {
   const startedMs = performance.now()
@@ -140,7 +134,7 @@ function begin(
 }
 
 /** The order of checks is wire contract: path, method, session, content type, accept, query and body, permission. */
-function serve(frame: Frame, route: Route, hono: HttpContext<Env>): Response | Promise<Response> {
+function serve(frame: Pipeline, route: Route, hono: HttpContext<Env>): Response | Promise<Response> {
   const { incoming, outgoing } = hono.env
   const { method = '' } = incoming
   const mounted = route.methods[method]
@@ -172,14 +166,14 @@ function tokenOf({ incoming }: RequestContext): string {
   return typeof token === 'string' ? token : ''
 }
 
-function sessionOf({ sessions }: Frame, c: RequestContext): Session | Promise<Session> {
+function sessionOf({ sessions }: Pipeline, c: RequestContext): Session | Promise<Session> {
   const token = tokenOf(c)
   if (token !== '') return sessions.find(token)
   throw new Fault('UNAUTHORIZED', 'unauthenticated for invalid credentials')
 }
 
 function proceed(
-  frame: Frame,
+  frame: Pipeline,
   c: RequestContext,
   mounted: Mounted,
   params: Params,
@@ -191,7 +185,7 @@ function proceed(
 }
 
 /** Where no session is needed nobody is asked about it: only one that is remembered is told of. */
-function sayKnownExpiry({ sessions }: Frame, c: RequestContext): void {
+function sayKnownExpiry({ sessions }: Pipeline, c: RequestContext): void {
   const token = tokenOf(c)
   const session = token === '' ? undefined : sessions.known(token)
   if (session) sayExpiry(c, session)
@@ -204,7 +198,7 @@ export function sayExpiry({ outgoing }: RequestContext, session: Session): void 
 }
 
 function admitted(
-  frame: Frame,
+  frame: Pipeline,
   c: RequestContext,
   { endpoint, access }: Mounted,
   params: Params,
@@ -234,7 +228,7 @@ function permit(access: Access, session: Session | undefined): void {
 
 /** Waits for the answer no longer than a request may take. */
 function settle(
-  { requestMs }: Frame,
+  { requestMs }: Pipeline,
   c: RequestContext,
   answer: Response | Promise<Response>,
 ): Response | Promise<Response> {

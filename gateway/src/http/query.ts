@@ -11,22 +11,6 @@ export interface Parameter {
   readonly format?: 'uuid'
 }
 
-export const paging: readonly Parameter[] = [
-  { name: 'limit', type: 'integer', about: 'Rows at most; -1 for all of them. Without it 10.' },
-  { name: 'offset', type: 'integer', about: 'Rows to leave out at the beginning.' },
-  {
-    name: 'filter',
-    type: 'string',
-    about: 'Which rows, in the filter language; may end in sort, skip and limit.',
-  },
-  { name: 'sort', type: 'string', about: 'Up to five symbols, each with asc or desc.' },
-]
-
-export const byRole: readonly Parameter[] = [
-  { name: 'roleFilter', type: 'strings', about: 'Role attributes (#word) or ids (@id) that rows must have.' },
-  { name: 'roleSemantic', type: 'string', about: 'AllOf or AnyOf of the attributes. Without it AllOf.' },
-]
-
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** wire: a parameter that is there but empty counts as absent. */

@@ -3,14 +3,13 @@ import { type Caller, type Context, type FaultCode, type Positions, traceparentO
 import type { Session } from '../cache/session.js'
 import { clientAddressOf } from './connections.js'
 import { requestId } from './ids.js'
-import type { Api } from './paths.js'
 
 /** From the path, in the words of the operation table. */
 export type Params = Readonly<Record<'id' | 'serviceId', string>>
 
 /** One request under way, as far as the frame has come with it. What costs is made when somebody asks for it. */
 export interface RequestContext {
-  readonly api: Api
+  readonly api: string
   readonly path: string
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
@@ -36,7 +35,7 @@ export interface RequestContext {
 const nobody: Caller = { identityId: '', apiSessionId: '', isAdmin: false, configTypes: [] }
 
 export function openRequestContext(
-  api: Api,
+  api: string,
   path: string,
   incoming: IncomingMessage,
   outgoing: ServerResponse,

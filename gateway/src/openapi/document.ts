@@ -1,8 +1,8 @@
 import { API_VERSION } from '../about.js'
 import type { JsonSchema } from '../http/body.js'
-import { type Api, rootOf } from '../http/paths.js'
-import type { MountedApi } from '../http/pipeline.js'
+import type { MountedApi } from '../http/endpoint.js'
 import type { Parameter } from '../http/query.js'
+import { type Api, rootOf } from '../paths.js'
 import { collector } from './collector.js'
 import { type Described, describe, errorEnvelope } from './operation.js'
 import { alternatives, inheritance } from './variants.js'
@@ -24,7 +24,7 @@ const typeOf = ({ type, oneOf, format }: Parameter): Record<string, unknown> => 
   ...(format && { format }),
 })
 
-function pathsOf(api: MountedApi, render: (operation: Described) => object): Record<string, object> {
+function pathsOf(api: MountedApi<Api>, render: (operation: Described) => object): Record<string, object> {
   const paths: Record<string, Record<string, object>> = {}
   for (const operation of describe(api)) {
     paths[operation.path] = { ...paths[operation.path], [operation.method]: render(operation) }
@@ -48,7 +48,7 @@ const refusedFor: Readonly<Record<number, string>> = {
   503: 'A part of the controller does not answer in time',
 }
 
-export function openApi2(api: MountedApi, address: string): object {
+export function openApi2(api: MountedApi<Api>, address: string): object {
   const { collected, refer } = collector(api.api, '#/definitions/', 'x-nullable', inheritance)
   const refusals = (statuses: readonly number[]) =>
     statuses.map((status) => [status, { description: refusedFor[status], schema: refer(errorEnvelope) }])
@@ -103,7 +103,7 @@ export function openApi2(api: MountedApi, address: string): object {
   }
 }
 
-export function openApi3(api: MountedApi, address: string): object {
+export function openApi3(api: MountedApi<Api>, address: string): object {
   const { collected, refer } = collector(api.api, '#/components/schemas/', 'nullable', alternatives)
   const content = (schemas: readonly (readonly [string, JsonSchema])[]) =>
     Object.fromEntries(schemas.map(([type, schema]) => [type, { schema: refer(schema) }]))

@@ -1,5 +1,5 @@
 import type { Entity } from '@overlay/model'
-import type { Api } from '../http/paths.js'
+import type { Api } from '../paths.js'
 
 // wire: clients are generated from the published documents, so what has a name there has the same one here.
 

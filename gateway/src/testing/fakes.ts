@@ -7,7 +7,7 @@ import {
   type ListRequest,
   type Position,
 } from '@overlay/rpc'
-import type { Changes, Entities, Services } from '../http/services.js'
+import type { Changes, Entities, Services } from '../clients/services.js'
 
 export const ADMIN = '11111111-1111-4111-8111-111111111111'
 export const ALICE = '22222222-2222-4222-8222-222222222222'

@@ -1,11 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { request as send } from 'node:https'
 import { BlockList } from 'node:net'
-import { apisOf } from '../api/handlers.js'
+import { SERVER_NAME } from '../about.js'
+import { apisOf } from '../api/apis.js'
 import { openCaches } from '../cache/caches.js'
-import { ownWrites } from '../cache/own-writes.js'
+import { openWritePositions } from '../cache/write-positions.js'
 import { type AccessRecord, mount } from '../http/pipeline.js'
 import { type Listening, listen, type ServerLimits } from '../http/server.js'
+import { apiOf, pathOf } from '../paths.js'
 import { makeCertificate } from './certificates.js'
 import { type Fakes, fakes } from './fakes.js'
 
@@ -57,13 +59,15 @@ export async function startGateway(
 ): Promise<TestGateway> {
   const { requestMs = 10_000, bodyMs = 5000 } = limits
   const fake = fakes()
-  const own = ownWrites()
+  const own = openWritePositions()
   const caches = openCaches(fake.services, own, { warn: () => undefined })
   const seen: AccessRecord[] = []
   let closing = false
   const app = mount(
     {
       sessions: caches.sessions,
+      serverName: SERVER_NAME,
+      paths: { pathOf, apiOf },
       own,
       instanceId: 'cinstance',
       requestMs,

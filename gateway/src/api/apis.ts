@@ -1,11 +1,11 @@
 import { kinds, transitRouter } from '@overlay/model'
 import type { Build } from '../about.js'
-import type { OwnWrites } from '../cache/own-writes.js'
 import type { ServiceLists } from '../cache/service-lists.js'
-import type { Handlers } from '../http/endpoint.js'
-import type { MountedApi } from '../http/pipeline.js'
+import type { WritePositions } from '../cache/write-positions.js'
+import type { Services } from '../clients/services.js'
+import type { MountedApi } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import type { Services } from '../http/services.js'
+import { type Api, rootOf } from '../paths.js'
 import { authenticate } from './authenticate.js'
 import { caCertificates } from './cacerts.js'
 import { cas } from './cas.js'
@@ -19,7 +19,7 @@ import { fabricLists } from './fabric.js'
 import { identities } from './identities.js'
 import { info } from './info.js'
 import { mfa } from './mfa.js'
-import { client, fabric, management } from './operations.js'
+import { client, fabric, type Handlers, management } from './operations.js'
 import { ownAuthenticators } from './own-authenticators.js'
 import { ownCertificates } from './own-certificates.js'
 import { posture } from './posture.js'
@@ -34,13 +34,13 @@ import { uniform } from './uniform.js'
 export interface ApisOptions {
   readonly services: Services
   readonly caches: Caches & { readonly lists: ServiceLists }
-  readonly own: OwnWrites
+  readonly own: WritePositions
   readonly address: string
   readonly build: Build
 }
 
 /** All APIs: their tables, and who answers. */
-export function apisOf({ services, caches, own, address, build }: ApisOptions): readonly MountedApi[] {
+export function apisOf({ services, caches, own, address, build }: ApisOptions): readonly MountedApi<Api>[] {
   const docs = documents(address, () => apis)
   const everywhere: Handlers = {
     ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services, own))),
@@ -65,9 +65,10 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
     ...summary(services),
     ...tracing(services),
   }
-  const apis: readonly MountedApi[] = [
+  const apis: readonly MountedApi<Api>[] = [
     {
       api: 'client',
+      root: rootOf('client'),
       operations: client,
       handlers: {
         ...everywhere,
@@ -75,7 +76,7 @@ export function apisOf({ services, caches, own, address, build }: ApisOptions): 
         ...clientLists(services),
       },
     },
-    { api: 'management', operations: management, handlers: everywhere },
+    { api: 'management', root: rootOf('management'), operations: management, handlers: everywhere },
   ]
   const documented = apis.map((mounted) => ({
     ...mounted,

@@ -1,7 +1,24 @@
 import { type Entity, symbolsOf } from '@overlay/model'
 import type { Context, ListRequest, ListResponse, Perspective, Selection } from '@overlay/rpc'
-import { around, forbidStoring, send, streamPacked } from './answer.js'
-import type { RequestContext } from './request-context.js'
+import { around, forbidStoring, send, streamPacked } from '../http/answer.js'
+import type { Parameter } from '../http/query.js'
+import type { RequestContext } from '../http/request-context.js'
+
+export const paging: readonly Parameter[] = [
+  { name: 'limit', type: 'integer', about: 'Rows at most; -1 for all of them. Without it 10.' },
+  { name: 'offset', type: 'integer', about: 'Rows to leave out at the beginning.' },
+  {
+    name: 'filter',
+    type: 'string',
+    about: 'Which rows, in the filter language; may end in sort, skip and limit.',
+  },
+  { name: 'sort', type: 'string', about: 'Up to five symbols, each with asc or desc.' },
+]
+
+export const byRole: readonly Parameter[] = [
+  { name: 'roleFilter', type: 'strings', about: 'Role attributes (#word) or ids (@id) that rows must have.' },
+  { name: 'roleSemantic', type: 'string', about: 'AllOf or AnyOf of the attributes. Without it AllOf.' },
+]
 
 /** wire: these lists, and no other answers, say the charset. */
 const WITH_CHARSET = new Set(['api-sessions', 'posture-checks', 'posture-check-types'])

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Fault, type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
-import type { ServerKey } from './server.js'
+import type { ServerKey } from '../http/server.js'
 
 type Pki = Pick<Methods<PkiServiceService>, 'getServerCertificate'>
 
