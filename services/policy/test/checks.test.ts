@@ -2,7 +2,7 @@ import { type Check, copies } from '@overlay/platform/maintenance'
 import { type Database, openDatabase } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { routerEffects } from '../src/events/routers.js'
+import { routerEffects } from '../src/consumers/sessions.js'
 import { admin, log, type Network, openNetwork, type Replica } from './network.js'
 
 let network: Network

@@ -1,8 +1,8 @@
 import { withLoadedRows } from '@overlay/platform/change-log'
 import { Access, type Context, type Positions } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityEffects } from '../src/events/identity.js'
-import { tellBetween } from '../src/events/lapses.js'
+import { identityEffects } from '../src/consumers/identity.js'
+import { tellBetween } from '../src/engine/lapses.js'
 import { admin, as, type Network, openNetwork, type Replica } from './network.js'
 
 let network: Network

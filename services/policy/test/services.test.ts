@@ -1,9 +1,9 @@
 import { withLoadedRows } from '@overlay/platform/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { identityEffects } from '../src/consumers/identity.js'
+import { routerEffects } from '../src/consumers/sessions.js'
 import { nothingSaid } from '../src/domain/posture/data.js'
-import { identityEffects } from '../src/events/identity.js'
-import { routerEffects } from '../src/events/routers.js'
 import { admin, as, type Network, openNetwork, type Replica } from './network.js'
 
 let network: Network

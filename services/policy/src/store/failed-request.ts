@@ -1,6 +1,6 @@
 import type { Database, Db, Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
-import { holdsIdentity } from './held-identity.js'
+import { holdsIdentity } from './lock-identity.js'
 
 /** wire: so many are remembered of each identity. */
 const KEPT = 100

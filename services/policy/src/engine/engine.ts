@@ -13,9 +13,9 @@ import type { Logger } from 'pino'
 import { isSame } from '../domain/bitset.js'
 import type { FedKind } from '../domain/changes.js'
 import { emptyState, type State } from '../domain/state.js'
-import { type FedMemory, fedMemory } from './fed-memory.js'
+import { type FedMemory, fedMemory } from './memory.js'
 import { missedUpdates } from './missed-updates.js'
-import { openUpdates } from './updates.js'
+import { openUpdates } from './service-updates.js'
 
 /** Who may reach what, in memory, fed by three streams: this schema's, identity's and sessions'. */
 export interface Engine extends AsyncDisposable {

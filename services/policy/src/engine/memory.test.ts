@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { passes } from '../domain/posture/evaluate.js'
 import { emptyState } from '../domain/state.js'
-import { fedMemory } from './fed-memory.js'
+import { fedMemory } from './memory.js'
 
 const upto = { timeline: 't', number: 1 }
 const change = (kind: string, id: string, row: object) => ({

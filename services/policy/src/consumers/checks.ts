@@ -5,13 +5,13 @@ import { type Check, copies, type Followed, heard, references } from '@overlay/p
 import type { Tx } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
 import sql, { raw } from 'sql-template-tag'
-import { takeFromServices } from '../store/config.js'
+import { takeFromServices } from '../kinds/config.js'
 import { dropRoles, policies } from '../store/drop-role.js'
 import { forgetPosture } from '../store/posture-data.js'
 import { deleteServiceConfigs } from '../store/service-config.js'
 import { forgetUpdates } from '../store/service-updates.js'
 import { notePassed, PASSING } from './passed-factors.js'
-import { removeSystemPolicies, routerEffects } from './routers.js'
+import { removeSystemPolicies, routerEffects } from './sessions.js'
 
 export interface Checked {
   readonly changeLog: ChangeLog

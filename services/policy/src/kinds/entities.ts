@@ -1,8 +1,8 @@
 import { type Context, type EntityServiceService, Fault, type Methods, type Perspective } from '@overlay/rpc'
 import { isAdmin } from '../domain/queries.js'
-import { current, type Engine } from '../events/engine.js'
+import { current, type Engine } from '../engine/engine.js'
+import { watchView } from '../engine/view-watch.js'
 import { selects } from './selects.js'
-import { watchView } from './watch-view.js'
 
 /** The uniform operations, where the engine has a say: who sees which services, and what policies link. */
 export function entities(

@@ -1,5 +1,5 @@
 import type { Positions } from '@overlay/rpc'
-import type { Engine } from '../events/engine.js'
+import type { Engine } from '../engine/engine.js'
 
 export interface HeaderChanges {
   readonly positions: Positions

@@ -5,7 +5,7 @@ import { changes as engineChanges, type FedKind } from '../domain/changes.js'
 import type { Effect } from '../domain/effect.js'
 import { putUnknownCheck } from '../domain/entities.js'
 import type { State } from '../domain/state.js'
-import { decode, isFed } from './rows.js'
+import { decode, isFed } from './decode.js'
 
 export interface Listener {
   /** One change is in the engine; what it led to is valid until the next. `upto` ends its message. */

@@ -1,7 +1,7 @@
 import { isAway } from '@overlay/platform/postgres'
 import { contentKey } from '../domain/content.js'
 import { isAdmin, type Viewer } from '../domain/queries.js'
-import type { Engine } from '../events/engine.js'
+import type { Engine } from './engine.js'
 
 export interface ViewWatch extends Disposable {
   /** Of the page that was read since the watch began. Empty: the page may differ from what memory has now. */

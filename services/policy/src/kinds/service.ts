@@ -6,9 +6,9 @@ import sql from 'sql-template-tag'
 import { postureQueries } from '../domain/posture/queries.js'
 import { permissionsOf, visibleIds } from '../domain/queries.js'
 import type { State } from '../domain/state.js'
-import { dropRoles } from './drop-role.js'
-import { configsFor } from './selected-configs.js'
-import { deleteServiceConfigs } from './service-config.js'
+import { configsFor } from '../store/configs-of-services.js'
+import { dropRoles } from '../store/drop-role.js'
+import { deleteServiceConfigs } from '../store/service-config.js'
 
 const strategies = ['smartrouting', 'weighted', 'random', 'sticky']
 

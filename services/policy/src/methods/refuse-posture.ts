@@ -3,7 +3,7 @@ import { Fault } from '@overlay/rpc'
 import type { AccessType } from '../domain/policies.js'
 import { failureOf } from '../domain/posture/failure.js'
 import { type Asked, endpointOf, type Refusal } from '../domain/posture/judge.js'
-import type { Engine } from '../events/engine.js'
+import type { Engine } from '../engine/engine.js'
 import { rememberFailed } from '../store/failed-request.js'
 
 /** Remembers for the admin what was asked and said, and tells the client which checks it does not pass. */

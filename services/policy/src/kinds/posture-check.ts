@@ -9,7 +9,7 @@ import type { Seams } from '@overlay/platform/kind-store'
 import { invalid } from '@overlay/rpc'
 import { cleanHex, NO_TIMEOUT, processOf } from '../domain/posture/check.js'
 import { versionRange } from '../domain/posture/version-range.js'
-import { dropRoles } from './drop-role.js'
+import { dropRoles } from '../store/drop-role.js'
 
 type Row = RowOf<typeof postureCheck>
 type Values = ValuesOf<typeof postureCheck>

@@ -2,7 +2,7 @@ import { Fault } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { contentKey } from '../domain/content.js'
 import { emptyState } from '../domain/state.js'
-import { watchView } from './watch-view.js'
+import { watchView } from './view-watch.js'
 
 const alice = { identityId: 'alice', isAdmin: false }
 const signal = AbortSignal.timeout(60_000)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { decode } from './rows.js'
+import { decode } from './decode.js'
 
 const change = (json: string) => ({ kind: 'configs', id: 'c1', json: Buffer.from(json), atMs: 0, number: 1 })
 

@@ -2,7 +2,7 @@ import { edgeRouter, identity, referenceTo, service } from '@overlay/model'
 import { type Context, type Methods, notFound, type SessionsServiceService } from '@overlay/rpc'
 import { sizeOf } from '../domain/bitset.js'
 import { commonRouters, mayUse, routersOfIdentity, routersOfService } from '../domain/queries.js'
-import type { Engine } from '../events/engine.js'
+import type { Engine } from '../engine/engine.js'
 
 type Routers = Pick<Methods<SessionsServiceService>, 'describeRouters'>
 
