@@ -1,4 +1,4 @@
-import { ChangeServiceService, connectPeers, host, remote, serve } from '@overlay/rpc'
+import { ChangeServiceService, connectPeers, host, ownContext, remote, serve } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { ChangeLog } from '../src/change-log/change-log.js'
@@ -132,4 +132,18 @@ test('after its database was away, an owner goes on, and its followers with it',
   })
   if (position) await net.projection.waitFor(position, soon())
   await until(() => net.ids.has('again') && net.projection.isFresh())
+})
+
+test('reach waits for the consumer of the schema, and answers at once where the schema is not followed', async () => {
+  const changeLog = await streams.replica()
+  const reached: number[] = []
+  const { reach } = changeService(
+    changeLog,
+    {},
+    { pki: { waitFor: async ({ number }) => void reached.push(number) } },
+  )
+  const position = { timeline: 'one', number: 7 }
+  expect(await reach({ schema: 'pki', position }, ownContext(soon()))).toEqual({})
+  expect(await reach({ schema: 'policy', position }, ownContext(soon()))).toEqual({})
+  expect(reached).toEqual([7])
 })

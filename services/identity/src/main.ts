@@ -69,7 +69,7 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
   const own = entities({
     ...parts,
     names: namesFrom({ policy: policy.entities }),
-    settled: waitForFollowers(changeLog, [pki.changes, policy.changes, sessions.changes]),
+    settled: grounds.waitForFollowers,
     others: { pki: pki.entities, sessions: sessions.entities },
   })
   await using _forgetting = runPeriodically(forgetTriesEveryMs, () =>
@@ -81,7 +81,10 @@ await runService({ schema: 'identity', settings, migrations }, async (grounds) =
   }
   await using routersFollowed = startConsumer(changeLog, sessions.source, routerEffects, log)
   await using _reaping = startReapingSessions(changeLog, lifetimes, log)
-  const loaders = loadersOf(db, [identity, authenticator, authPolicy, apiSession])
+  const loaders = loadersOf(
+    db,
+    [identity, authenticator, authPolicy, apiSession].map((entity) => ({ entity })),
+  )
   const followed = { sessions: routersFollowed, pki: authoritiesFollowed, policy: policyFollowed }
   const maintenance = grounds.maintenance(
     checksOf({

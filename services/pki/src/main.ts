@@ -1,4 +1,3 @@
-import { waitForFollowers } from '@overlay/platform/change-log'
 import { readSettings } from '@overlay/platform/process'
 import { healthOf, runService } from '@overlay/platform/service'
 import {
@@ -30,7 +29,7 @@ await runService({ schema: 'pki', settings, migrations }, async (grounds) => {
       sessions: remote(SessionsServiceService, sessions.peers),
     },
     viewers: { identity: identity.entities, sessions: sessions.entities },
-    settled: waitForFollowers(changeLog, [identity.changes]),
+    settled: grounds.waitForFollowers,
     sources: { identity: identity.source, sessions: sessions.source },
   })
   const hosted = [

@@ -100,7 +100,10 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     entities: entities(creating, options.settled),
     changes: changeService(
       changeLog,
-      { ...loadersOf(changeLog.db, [enrollment, ca]), keys: () => allKeysTold(changeLog.db) },
+      {
+        ...loadersOf(changeLog.db, [{ entity: enrollment }, { entity: ca }]),
+        keys: () => allKeysTold(changeLog.db),
+      },
       followed,
     ),
     checks: checksOf({ changeLog, names: creating.names, grants, sources, followed, log }),

@@ -63,15 +63,18 @@ export interface Service extends AsyncDisposable {
 export async function openService(options: ServiceOptions): Promise<Service> {
   const { changeLog, log, sources, viewers } = options
   const loaders = {
-    ...loadersOf(changeLog.db, [
-      config,
-      configType,
-      edgeRouterPolicy,
-      postureCheck,
-      service,
-      serviceEdgeRouterPolicy,
-      servicePolicy,
-    ]),
+    ...loadersOf(
+      changeLog.db,
+      [
+        config,
+        configType,
+        edgeRouterPolicy,
+        postureCheck,
+        service,
+        serviceEdgeRouterPolicy,
+        servicePolicy,
+      ].map((entity) => ({ entity })),
+    ),
     'service-configs': (ids?: readonly string[]) => allServiceConfigs(changeLog.db, ids),
     'posture-data': (ids?: readonly string[]) => postureDataTold(changeLog.db, ids),
   }
@@ -105,7 +108,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       servicePolicySeams(engine.state, (context) => current(engine, context)),
     ),
   ]
-  const own = entities(entityService(changeLog, kinds, names), engine)
+  const own = entities(entityService({ changeLog, kinds, names }), engine)
   return {
     engine,
     entities: own,

@@ -4,7 +4,6 @@ import {
   consumedPosition,
   recordingDeletions,
   startConsumer,
-  waitForFollowers,
 } from '@overlay/platform/change-log'
 import { entityService, kind, loadersOf, namesFrom } from '@overlay/platform/kind-store'
 import { readSettings } from '@overlay/platform/process'
@@ -57,16 +56,13 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
 
   const kinds = [
     kind(controller),
-    kind(edgeRouter, edgeRouterSeams(pki.entities)),
+    kind(edgeRouter, edgeRouterSeams(pki.entities), { followedRows: sql`is_edge` }),
     kind(session, sessionSeams(access, names)),
     kind(terminator, terminatorSeams),
-    kind(transitRouter, transitRouterSeams(pki.entities)),
+    kind(transitRouter, transitRouterSeams(pki.entities), { followedRows: sql`not is_edge` }),
   ]
-  const loaders = loadersOf(db, [edgeRouter, transitRouter], {
-    [edgeRouter.kind]: sql`is_edge`,
-    [transitRouter.kind]: sql`not is_edge`,
-  })
-  const uniform = entityService(changeLog, kinds, names)
+  const loaders = loadersOf(db, kinds)
+  const uniform = entityService({ changeLog, kinds, names })
   const create = sessionCreator({
     db,
     make: sessionMaker(db),
@@ -74,7 +70,7 @@ await runService({ schema: 'sessions', settings, migrations }, async (grounds) =
     identity: remote(IdentityServiceService, identity.peers),
     followed: (schema) => consumedPosition(db, schema),
   })
-  const settled = waitForFollowers(changeLog, [identity.changes, pki.changes, policy.changes])
+  const { waitForFollowers: settled } = grounds
   const followed = {
     identity: withSweep('identity', identityFollowed, sweeping),
     policy: withSweep('policy', policyFollowed, sweeping),

@@ -12,7 +12,11 @@ const context = ownContext(new AbortController().signal)
 async function startRouters() {
   const store = await startStore()
   const { changeLog } = store
-  const routers = entityService(changeLog, [kind(edgeRouter, edgeRouterSeams(pki))], async () => new Map())
+  const routers = entityService({
+    changeLog,
+    kinds: [kind(edgeRouter, edgeRouterSeams(pki))],
+    names: async () => new Map(),
+  })
   const ref = (id: string) => ({ kind: 'edge-routers', id })
   return {
     db: changeLog.db,

@@ -68,7 +68,7 @@ export async function startRouters(): Promise<Routers> {
     kind(transitRouter, transitRouterSeams(pki)),
   ]
   const policyFollowed = { catchUp: async () => void confirmed++ }
-  const uniform = entities(entityService(changeLog, kinds, names), { db, policyFollowed, settled })
+  const uniform = entities(entityService({ changeLog, kinds, names }), { db, policyFollowed, settled })
   const json = (body: object) => Buffer.from(JSON.stringify(body))
   const query = { sort: '', limit: '', offset: '', roleFilter: [], roleSemantic: '', after: Buffer.alloc(0) }
   const create = () => Promise.reject(new Error('no sessions are made here'))

@@ -87,3 +87,8 @@ export interface BaseRow {
 
 export type Tags = Readonly<Record<string, string | number | boolean | null>>
 export type RowOf<E extends Entity> = ValuesOf<E> & BaseRow
+
+type Plain<T> = T extends Date ? string : T
+
+/** A row as JSON in its changes. Members that are secret are missing there. */
+export type PlainOf<E extends Entity> = { readonly [K in keyof RowOf<E>]: Plain<RowOf<E>[K]> }

@@ -1,30 +1,84 @@
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import type { ChangeLog } from '../change-log/change-log.js'
-import { type Kind, namesIn, type Store } from './kind.js'
+import type { Db } from '../postgres/database.js'
+import { type Kind, type KindOperations, namesIn, type Selects, type Store } from './kind.js'
 import { reads } from './reads.js'
 import type { Names } from './seams.js'
+import { encodeViews } from './view-codec.js'
 import { writes } from './writes.js'
 
-/** The uniform operations of a service's kinds. `foreign` names what other services own. */
-export function entityService(
-  changeLog: ChangeLog,
-  owned: readonly Kind[],
-  foreign: Names,
-): Methods<EntityServiceService> {
-  const byName = new Map(owned.map((one) => [one.entity.kind, one]))
+/** What a service knows of kinds that another service owns. */
+export interface ForeignKind {
+  /** Members that this service adds to entities, in the order of their ids. */
+  readonly view?: (db: Db, ids: readonly string[]) => Promise<readonly (object | undefined)[]>
+  readonly selects?: Selects
+}
+
+export interface EntityServiceOptions {
+  readonly changeLog: ChangeLog
+  readonly kinds: readonly Kind[]
+  /** Names of entities of other services. */
+  readonly names: Names
+  /** By kind. */
+  readonly foreign?: Readonly<Record<string, ForeignKind>>
+  /** Further numbers for `count`, beside the rows of the kinds. */
+  readonly counts?: Readonly<Record<string, (db: Db) => Promise<number>>>
+}
+
+/** The operations of a service's kinds: a kind's own where it has them, the uniform ones otherwise. */
+export function entityService({
+  changeLog,
+  kinds,
+  names,
+  foreign = {},
+  counts = {},
+}: EntityServiceOptions): Methods<EntityServiceService> {
+  const { db } = changeLog
+  const byName = new Map(kinds.map((one) => [one.entity.kind, one]))
   const store: Store = {
     changeLog,
-    kinds: owned,
+    kinds,
     kindOf(name) {
-      const found = byName.get(name)
-      if (!found) throw new Error(`kind '${name}' is not owned here`)
-      return found
+      const kind = byName.get(name)
+      if (!kind) throw new Error(`kind '${name}' is not owned here`)
+      return kind
     },
     owns: (name) => byName.has(name),
     names: async (name, ids, context) => {
       const own = byName.get(name)
-      return own ? namesIn(changeLog.db, own.entity, ids) : foreign(name, ids, context)
+      return own ? namesIn(db, own.entity, ids) : names(name, ids, context)
     },
   }
-  return { ...reads(store), ...writes(store) }
+  const uniform = { ...reads(store), ...writes(store) }
+  const operations = new Map<string, KindOperations>(
+    kinds.map(({ entity, operations }) => [entity.kind, { ...uniform, ...operations?.(uniform) }]),
+  )
+  const of = (kind = ''): KindOperations => operations.get(kind) ?? uniform
+
+  return {
+    ...uniform,
+
+    list: (request, context) => of(request.kind).list(request, context),
+    get: (request, context) => of(request.ref?.kind).get(request, context),
+    create: (request, context) => of(request.kind).create(request, context),
+    update: (request, context) => of(request.ref?.kind).update(request, context),
+    delete: (request, context) => of(request.kind).delete(request, context),
+
+    async select(request, context) {
+      const { from, link, perspective } = request
+      const select = from && foreign[from.kind]?.selects?.[link]
+      return select ? select(from.id, perspective, context) : uniform.select(request, context)
+    },
+
+    async view(request, context) {
+      const view = foreign[request.kind]?.view
+      return view ? encodeViews(await view(db, request.ids)) : uniform.view(request, context)
+    },
+
+    async count(request, context) {
+      const { rows } = await uniform.count(request, context)
+      const numbers = Object.entries(counts).map(async ([name, count]) => [name, await count(db)] as const)
+      return { rows: { ...rows, ...Object.fromEntries(await Promise.all(numbers)) } }
+    },
+  }
 }

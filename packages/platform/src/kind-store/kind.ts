@@ -1,28 +1,45 @@
 import type { Entity } from '@overlay/model'
-import type { Caller, Context, Perspective, Selection } from '@overlay/rpc'
+import type { Caller, Context, EntityServiceService, Methods, Perspective, Selection } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import type { ChangeLog } from '../change-log/change-log.js'
 import type { Db, Tx } from '../postgres/database.js'
 import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
 import type { Names, Seams } from './seams.js'
 
-/** Links whose rows only the running service knows. */
+/** Answers `select` of a kind: the rows of each link, by the name of the link. */
 export type Selects = Readonly<
   Record<string, (id: string, perspective: Perspective | undefined, context: Context) => Promise<Selection>>
 >
 
-export interface Kind {
-  readonly entity: Entity
-  readonly seams: Seams<Entity>
-  readonly selects: Selects
+/** The operations that a kind may answer itself. */
+export type KindOperations = Pick<
+  Methods<EntityServiceService>,
+  'list' | 'get' | 'create' | 'update' | 'delete'
+>
+
+/** What a kind does besides its seams. */
+export interface KindBehaviour {
+  /** Links whose rows only the running service knows. */
+  readonly selects?: Selects
+  /** Operations in place of the uniform ones, which they may call. */
+  readonly operations?: (uniform: KindOperations) => Partial<KindOperations>
+  /** Which of the table's rows followers load under this kind's name; absent: all. */
+  readonly followedRows?: Sql
 }
 
+/** A kind that this service owns: its definition and all of its behaviour. */
+export interface Kind extends KindBehaviour {
+  readonly entity: Entity
+  readonly seams: Seams<Entity>
+}
+
+/** Joins the definition of a kind with its behaviour. */
 export function kind<E extends Entity, Joined extends object = object>(
   entity: E,
   seams: Seams<E, Joined> = {},
-  selects: Selects = {},
+  behaviour: KindBehaviour = {},
 ): Kind {
-  return { entity, seams: seams as unknown as Seams<Entity>, selects }
+  return { ...behaviour, entity, seams: seams as unknown as Seams<Entity> }
 }
 
 /** The kinds of one service, on its own schema. */

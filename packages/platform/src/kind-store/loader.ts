@@ -2,24 +2,20 @@ import type { Entity } from '@overlay/model'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Loaders } from '../change-log/change-service.js'
 import type { Db } from '../postgres/database.js'
+import type { Kind } from './kind.js'
 import { columnsOf, plainOf, rowOf, tableOf } from './row.js'
 
 const atOnce = 1000
 
-/**
- * For followers of these kinds: every row as its changes tell it, in the order of ids. Of a table that kinds share,
- * `own` says which rows are whose.
- */
-export const loadersOf = (
-  db: Db,
-  kinds: readonly Entity[],
-  own: Readonly<Record<string, Sql>> = {},
-): Loaders =>
+/** For followers: the rows of each followed kind as their changes show them, in the order of ids. */
+export const loadersOf = (db: Db, kinds: readonly Pick<Kind, 'entity' | 'followedRows'>[]): Loaders =>
   Object.fromEntries(
-    kinds.map((entity) => [
-      entity.kind,
-      (ids?: readonly string[]) => allRows(db, entity, own[entity.kind] ?? sql`true`, ids),
-    ]),
+    kinds
+      .filter(({ entity }) => entity.followed)
+      .map(({ entity, followedRows = sql`true` }) => [
+        entity.kind,
+        (ids?: readonly string[]) => allRows(db, entity, followedRows, ids),
+      ]),
   )
 
 async function* allRows(

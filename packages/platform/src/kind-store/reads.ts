@@ -91,8 +91,8 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
     async select({ from, link, perspective }, context) {
       const { kind, id } = required(from)
       const { entity, selects } = kindOf(kind)
-      const known = selects[link]
-      if (known) return known(id, perspective, context)
+      const select = selects?.[link]
+      if (select) return select(id, perspective, context)
       const by = entity.links[link]?.by
       if (by === undefined) throw new Error(`nobody says which ${link} belong to ${kind}`)
       const { rows } = await db.query(

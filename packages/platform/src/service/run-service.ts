@@ -14,6 +14,7 @@ import { type Bus, openBus } from '../change-log/bus.js'
 import { type ChangeLog, openChangeLog } from '../change-log/change-log.js'
 import { startPruningAudit } from '../change-log/prune-audit.js'
 import { remoteSource, type Source } from '../change-log/source.js'
+import { type WaitForFollowers, waitForFollowers } from '../change-log/wait-for-followers.js'
 import type { Check } from '../maintenance/check.js'
 import { maintenanceService } from '../maintenance/maintenance-service.js'
 import { type Database, openDatabase } from '../postgres/database.js'
@@ -39,6 +40,8 @@ export interface ServiceDeps {
   readonly db: Database
   readonly changeLog: ChangeLog
   connect(schema: string, addresses: string): RemoteService
+  /** Waits, after a commit, until every connected service has done what follows from it. */
+  readonly waitForFollowers: WaitForFollowers
   /** What the service does for the jobs that concern all schemas. */
   maintenance(checks: readonly Check[]): Methods<MaintenanceServiceService>
   /** Until the process is to stop. */
@@ -67,6 +70,12 @@ export async function runService(
   await using db = openDatabase(databaseUrl, schema)
   await using changeLog = await openChangeLog(db, bus, log)
   await using _pruning = startPruningAudit(db, settings.auditDays, log)
+  const connected: RemoteService[] = []
+  const connect: ServiceDeps['connect'] = (schema, addresses) => {
+    const service = neighbour(schema, connectPeers(addresses, { secret }))
+    connected.push(service)
+    return service
+  }
   await work({
     log,
     bus,
@@ -74,7 +83,12 @@ export async function runService(
     changeLog,
     maintenance: (checks) =>
       maintenanceService({ schema, databaseUrl, snapshots: settings.snapshots, checks }),
-    connect: (schema, addresses) => neighbour(schema, connectPeers(addresses, { secret })),
+    connect,
+    waitForFollowers: (written, context) =>
+      waitForFollowers(
+        changeLog,
+        connected.map(({ changes }) => changes),
+      )(written, context),
     async serve(hosted, health) {
       await using _ops = await serveOps(opsListen, { log, health })
       await using _server = await serve(rpcListen, { log, secret, observe: observeCall }, hosted)

@@ -45,7 +45,7 @@ export function entities(parts: Parts): Entities {
     externalJwtSigners,
     identityTypes,
   ]
-  const uniform = entityService(changeLog, kinds, names)
+  const uniform = entityService({ changeLog, kinds, names, counts: { 'second-factors': countSecondFactors } })
   const createIdentity = identityCreation(changeLog, pki, names)
   const authenticatorsOf = authenticatorWrites(parts, uniform)
 
@@ -56,11 +56,6 @@ export function entities(parts: Parts): Entities {
       if (request.kind === identity.kind) return createIdentity(request, context)
       if (request.kind === authenticator.kind) return authenticatorsOf.create(request, context)
       return uniform.create(request, context)
-    },
-
-    async count(request, context) {
-      const { rows } = await uniform.count(request, context)
-      return { rows: { ...rows, 'second-factors': await countSecondFactors(changeLog.db) } }
     },
 
     async delete(request, context) {

@@ -1,6 +1,6 @@
 import { ca, enrollment } from '@overlay/model'
 import type { WaitForFollowers } from '@overlay/platform/change-log'
-import { encodeViews, entityService } from '@overlay/platform/kind-store'
+import { entityService } from '@overlay/platform/kind-store'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import { cas } from './ca.js'
 import { type Creating, createForIdentity } from './create-enrollment.js'
@@ -13,7 +13,12 @@ import { views } from './foreign.js'
  */
 export function entities(creating: Creating, settled: WaitForFollowers): Methods<EntityServiceService> {
   const { changeLog, names } = creating
-  const uniform = entityService(changeLog, [enrollments(names), cas], names)
+  const uniform = entityService({
+    changeLog,
+    kinds: [enrollments(names), cas],
+    names,
+    foreign: views,
+  })
   return {
     ...uniform,
 
@@ -25,12 +30,6 @@ export function entities(creating: Creating, settled: WaitForFollowers): Methods
     async delete(request, context) {
       const written = await uniform.delete(request, context)
       return request.kind === ca.kind ? settled(written, context) : written
-    },
-
-    async view(request, context) {
-      const view = views[request.kind]
-      if (!view) return uniform.view(request, context)
-      return encodeViews(await view(changeLog.db, request.ids))
     },
   }
 }

@@ -1,11 +1,11 @@
 import { ca, referenceTo, timeText } from '@overlay/model'
-import type { Db } from '@overlay/platform/postgres'
+import type { ForeignKind } from '@overlay/platform/kind-store'
 import { type Ca, findCas } from '../store/cas.js'
 import { findOf, type StoredEnrollment } from '../store/enrollments.js'
 import { caLinks } from './ca.js'
 
 /** What enrollments add to the members of others' kinds, a page at once. */
-type View = (db: Db, ids: readonly string[]) => Promise<readonly (object | undefined)[]>
+type View = NonNullable<ForeignKind['view']>
 
 const identities: View = async (db, ids) => {
   const found = await findOf(db, 'identity_id', ids)
@@ -50,8 +50,8 @@ const routers =
     })
   }
 
-export const views: Readonly<Record<string, View>> = {
-  identities,
-  'edge-routers': routers('edge_router_id'),
-  'transit-routers': routers('transit_router_id'),
+export const views: Readonly<Record<string, ForeignKind>> = {
+  identities: { view: identities },
+  'edge-routers': { view: routers('edge_router_id') },
+  'transit-routers': { view: routers('transit_router_id') },
 }
