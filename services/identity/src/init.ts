@@ -13,8 +13,8 @@ import { type Db, onlyRow, openDatabase, type Tx } from '@overlay/platform/postg
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
+import { type HashSettings, openHashing } from './credentials/hashing.js'
 import { brokenRule } from './domain/passwords.js'
-import { type HashSettings, openHashing } from './rpc/hashing.js'
 
 export { type ResealOptions, resealSecondFactors } from './reseal.js'
 

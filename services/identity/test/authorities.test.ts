@@ -1,7 +1,7 @@
 import { withLoadedRows } from '@overlay/platform/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { authorityEffects } from '../src/events/authorities.js'
+import { authorityEffects } from '../src/consumers/pki.js'
 import { authority, certify, ExtendedKeyUsageExtension, type Holder, type Profile } from './certificates.js'
 import { bytes, login, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 

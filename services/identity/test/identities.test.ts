@@ -4,7 +4,7 @@ import { addUp } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityCreator } from '../src/store/create-identities.js'
+import { identityCreator } from '../src/store/identity-inserts.js'
 import {
   as,
   bytes,

@@ -13,12 +13,12 @@ import {
   ownContext,
 } from '@overlay/rpc'
 import pino from 'pino'
+import { openAuthorities } from '../src/credentials/authorities.js'
+import { openHashing } from '../src/credentials/hashing.js'
+import { openTrust } from '../src/credentials/trust.js'
 import { initIdentity } from '../src/init.js'
-import { openAuthorities } from '../src/rpc/authorities.js'
-import { entities } from '../src/rpc/entities.js'
-import { openHashing } from '../src/rpc/hashing.js'
-import { identityService } from '../src/rpc/identity-service.js'
-import { openTrust } from '../src/rpc/trust.js'
+import { entities } from '../src/kinds/entities.js'
+import { identityService } from '../src/methods/identity-service.js'
 
 /** Cheap on purpose: what is tested is not how long a hash takes. */
 export const keySecret = 'a secret that has enough characters'

@@ -8,9 +8,9 @@ import { Fault, type Finding } from '@overlay/rpc'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { integrity } from '../src/rpc/jobs/integrity.js'
-import { type Owners, openJobs } from '../src/rpc/jobs/jobs.js'
-import { removeUnfinished, takeSnapshot } from '../src/rpc/jobs/snapshot.js'
+import { integrity } from '../src/jobs/integrity.js'
+import { type Owners, openJobs } from '../src/jobs/jobs.js'
+import { removeUnfinished, takeSnapshot } from '../src/jobs/snapshot.js'
 import { system } from './identity.js'
 
 type Owner = Owners[string]

@@ -1,7 +1,7 @@
 import type { Context, Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { forgetOldTries } from '../src/store/attempts.js'
+import { forgetOldTries } from '../src/store/login-attempts.js'
 import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
 let identity: TestIdentity

@@ -3,7 +3,7 @@ import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
 import sql, { raw } from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { policyEffects } from '../src/events/policy.js'
+import { policyEffects } from '../src/consumers/policy.js'
 import { openSession } from '../src/store/api-sessions.js'
 import { bytes, login, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 

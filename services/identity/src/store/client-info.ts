@@ -1,7 +1,7 @@
 import type { ChangeLog } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { changeIdentity } from './identity-rows.js'
+import { changeIdentity } from './identities.js'
 
 /** What the client says of itself belongs to the identity: the last login wins, and what it does not say stays. */
 export async function keepInfo(

@@ -1,7 +1,7 @@
 import type { RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
-import { changeIdentity } from './identity-rows.js'
+import { changeIdentity } from './identities.js'
 
 /** What an identity says of the services that it hosts, by their ids. Must match the index over both. */
 const hosting = sql`(service_hosting_costs || service_hosting_precedences)`

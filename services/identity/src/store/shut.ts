@@ -3,8 +3,8 @@ import type { Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, notFound, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions } from './api-sessions.js'
-import { forgetFailuresOf } from './attempts.js'
-import { changeIdentity } from './identity-rows.js'
+import { changeIdentity } from './identities.js'
+import { forgetFailuresOf } from './login-attempts.js'
 import type { Person } from './subjects.js'
 
 /** After too many wrong passwords. Attempts begin anew when the lock has lapsed. */

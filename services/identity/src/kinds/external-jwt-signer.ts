@@ -1,0 +1,80 @@
+import { externalJwtSigner, timeText } from '@overlay/model'
+import { type Kind, kind } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
+import { Fault, invalid } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { onlyCertificate } from '../credentials/certificates.js'
+import { fingerprintOf } from '../domain/chain.js'
+import { commonNameOf } from '../domain/claims.js'
+
+/** wire: how the absence of a date is written here. */
+const noTime = '0001-01-01T00:00:00.000Z'
+const mostNamed = 10
+
+export const externalJwtSigners: Kind = kind(externalJwtSigner, {
+  // who is to choose one to log in with is nobody yet
+  scope: ({ isAdmin }) => (isAdmin ? sql`true` : sql`enabled`),
+
+  async view(_, rows, { perspective }) {
+    return rows.map(({ clientId, notBefore, notAfter }) => ({
+      notBefore: notBefore ? timeText(notBefore) : noTime,
+      notAfter: notAfter ? timeText(notAfter) : noTime,
+      // wire: clients do not see that there is none
+      ...(perspective?.asClient && clientId === null && { clientId: undefined }),
+    }))
+  },
+
+  async writing(_, next) {
+    const [certPem, jwksEndpoint] = [next.certPem || null, next.jwksEndpoint || null]
+    const certificate = ofCertificate(certPem) // wire: what is none is said first
+    if ((certPem === null) === (jwksEndpoint === null)) throw oneIsNeeded()
+    for (const field of ['jwksEndpoint', 'externalAuthUrl'] as const) refuseOtherSchemes(field, next[field])
+    return {
+      ...certificate,
+      jwksEndpoint,
+      kid: next.kid || null,
+      externalAuthUrl: next.externalAuthUrl || null,
+      claimsProperty: next.claimsProperty.trim() || 'sub',
+    }
+  },
+
+  async deleting(tx, { id }) {
+    await refuseReferenced(tx, id)
+  },
+})
+
+/** wire: an odd code for it. */
+const oneIsNeeded = (): Fault =>
+  new Fault('REFERENCED_ENTITY_NOT_FOUND', 'either certPem or jwksEndpoint is required, and not both')
+
+/** differs: clients open these addresses, and one of another scheme (`javascript:`, `file:`) could act in their name. */
+function refuseOtherSchemes(field: string, value: string | null): void {
+  if (!value || (URL.canParse(value) && /^https?:$/.test(new URL(value).protocol))) return
+  throw invalid(field, `${field} in body must be an http or https address`, value)
+}
+
+function ofCertificate(certPem: string | null) {
+  if (certPem === null) return { certPem, commonName: '', fingerprint: null, notBefore: null, notAfter: null }
+  const certificate = onlyCertificate(certPem, (_, cause) => new Fault('INVALID_CERT_PEM', undefined, cause))
+  return {
+    certPem,
+    commonName: commonNameOf(certificate),
+    fingerprint: fingerprintOf(certificate),
+    notBefore: new Date(certificate.validFrom),
+    notAfter: new Date(certificate.validTo),
+  }
+}
+
+/** Its row is locked: whoever would refer to it from now on waits, and finds it gone. */
+async function refuseReferenced(tx: Tx, id: string): Promise<void> {
+  const { rows } = await tx.query<{ id: string; isAllowed: boolean }>(sql`
+    select id, primary_ext_jwt_allowed_signers @> array[${id}]::text[] as "isAllowed" from auth_policy
+     where primary_ext_jwt_allowed_signers @> array[${id}]::text[] or secondary_require_ext_jwt_signer = ${id}
+     order by "isAllowed" desc, id limit ${mostNamed}`)
+  const [first] = rows
+  if (!first) return
+  const field = first.isAllowed ? 'primary.extJwt.allowedSigners' : 'secondary.requireExtJwtSigner'
+  const reason = 'the signer is referenced by auth policies'
+  const value = rows.map((row) => row.id)
+  throw new Fault('CAN_NOT_DELETE_REFERENCED_ENTITY', { field, reason, value })
+}

@@ -1,0 +1,55 @@
+import type { X509Certificate } from 'node:crypto'
+import type { ChangeLog } from '@overlay/platform/change-log'
+import type { Context } from '@overlay/rpc'
+import type { Authorities } from '../credentials/authorities.js'
+import type { Hashing } from '../credentials/hashing.js'
+import type { Trust } from '../credentials/trust.js'
+import type { KnownCa } from '../store/known-cas.js'
+import type { Subject } from '../store/subjects.js'
+
+/** What was presented, what it is checked with, and what the steps have found out so far. */
+export interface Login {
+  readonly changeLog: ChangeLog
+  readonly hashing: Hashing
+  readonly trust: Trust
+  readonly authorities: Authorities
+  readonly context: Context
+  readonly username: string
+  readonly password: string
+  readonly certificates: readonly X509Certificate[] // leaf first
+  readonly now: Date
+  /** Whose certificate was presented, if it is not our own. */
+  ca?: KnownCa
+  subject?: Subject | undefined
+  passwordMatches?: boolean
+}
+
+/** Why a login was refused. For our metrics only: whoever logs in never hears it. */
+export type Reason =
+  | 'unknown'
+  | 'disabled'
+  | 'method not allowed'
+  | 'wrong password'
+  | 'no certificate'
+  | 'untrusted certificate'
+  | 'certificate out of date'
+  | 'no signer'
+  | 'gone meanwhile'
+
+/** One check. Nothing: go on. */
+export type Step = (login: Login) => Reason | undefined | Promise<Reason | undefined>
+
+/** The first reason against the login. */
+export async function refusalOf(steps: readonly Step[], login: Login): Promise<Reason | undefined> {
+  for (const step of steps) {
+    const reason = await step(login)
+    if (reason) return reason
+  }
+  return undefined
+}
+
+/** A check of whoever the steps before have found. */
+export const about =
+  (check: (subject: Subject, login: Login) => Reason | undefined | Promise<Reason | undefined>): Step =>
+  (login) =>
+    login.subject ? check(login.subject, login) : 'unknown'
