@@ -106,6 +106,50 @@ test('a transaction that throws leaves nothing, and its connection is fit for th
   expect(await backend()).toBe(before)
 })
 
+/** Transactions that are open, and what waits for an advisory lock. */
+const open = () =>
+  countOf(admin, sql`pg_stat_activity where state like 'idle in %' and datname = current_database()`)
+const blocked = () =>
+  countOf(
+    admin,
+    sql`pg_stat_activity
+     where wait_event_type = 'Lock' and wait_event = 'advisory' and datname = current_database()`,
+  )
+
+test('work under an advisory lock has no transaction open, and excludes other work under the same lock', async () => {
+  const order: string[] = []
+  let second: Promise<unknown> | undefined
+  await db.withAdvisoryLock("it's mine", async (connection) => {
+    await connection.query(sql`insert into followed (schema) values ('locked')`)
+    second = db.withAdvisoryLock("it's mine", async () => order.push('second'))
+    await until(async () => (await blocked()) === 1)
+    expect(await open()).toBe(0)
+    await connection.transaction((tx) => tx.query(sql`delete from followed where schema = 'locked'`))
+    order.push('first')
+  })
+  await second
+  expect(order).toEqual(['first', 'second'])
+})
+
+test('work that throws gives its advisory lock back, and its connection is fit for the next', async () => {
+  await using one = openDatabase(database.urlOf('policy'), 'policy', { max: 1 })
+  const failing = one.withAdvisoryLock('x', (connection) => connection.query(sql`select 1 / 0`))
+  await expect(failing).rejects.toMatchObject({ code: '22012' })
+  expect(await countOf(admin, sql`pg_locks where locktype = 'advisory'`)).toBe(0)
+  const { rows } = await one.query(sql`show idle_session_timeout`)
+  expect(rows).toEqual([{ idle_session_timeout: '0' }])
+})
+
+test('work whose advisory lock is lost with its connection cannot write on it', async () => {
+  const lost = db.withAdvisoryLock('x', async (connection) => {
+    await restart()
+    return connection.transaction((tx) => tx.query(sql`insert into followed (schema) values ('late')`))
+  })
+  await expect(lost).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  await db.withAdvisoryLock('x', one)
+  expect(await countOf(admin, sql`policy.followed where schema = 'late'`)).toBe(0)
+})
+
 test('nothing can be asked of a transaction that is over', async () => {
   const tx = await db.transaction(undefined, async (open) => open)
   await expect(tx.query(sql`select 1`)).rejects.toThrow('the transaction is over')

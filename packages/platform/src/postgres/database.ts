@@ -35,10 +35,22 @@ export interface Database extends Db, AsyncDisposable {
    * or a serialization failure `work` runs a second time, in a new transaction: it must have no effects outside of it.
    */
   transaction<T>(deadline: Date | undefined, work: (tx: Tx) => Promise<T>): Promise<T>
+  /**
+   * Runs `work` while its connection holds the advisory lock of this name, with no transaction open. What `work` writes
+   * on the connection is written by the holder, or not at all.
+   */
+  withAdvisoryLock<T>(name: string, work: (connection: LockedConnection) => Promise<T>): Promise<T>
+}
+
+/** The connection that holds an advisory lock. */
+export interface LockedConnection extends Db {
+  /** As `Database.transaction`, without a deadline. */
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
 }
 
 const STATEMENT_MS = 30_000 // of a statement outside a transaction, and of a transaction without a deadline
 const GRACE_MS = 1000 // a server that says nothing itself by then is gone
+const IDLE_MS = 15_000 // a replica that hangs must not keep its locks
 
 /** Connects when it must. A database that is away or late is a Fault, and the pool recovers by itself. */
 export function openDatabase(
@@ -54,7 +66,7 @@ export function openDatabase(
     types,
     connectionTimeoutMillis: 5000,
     statement_timeout: STATEMENT_MS,
-    idle_in_transaction_session_timeout: 15_000, // a replica that hangs must not keep its locks
+    idle_in_transaction_session_timeout: IDLE_MS,
     keepAlive: true,
     maxLifetimeSeconds: CONNECTION_SECONDS,
   })
@@ -125,12 +137,21 @@ export function openDatabase(
     }
   }
 
+  /** The first attempt has begun its transaction already. */
+  const transact = <T>(client: pg.PoolClient, left: () => number, work: (tx: Tx) => Promise<T>): Promise<T> =>
+    repeatedOnce(
+      () => attempt(client, left, work),
+      async () => {
+        await client.query(beginning(left()))
+      },
+    )
+
   /** A connection that ended unseen fails its first statement. Nothing has happened then, and another one may do. */
-  async function begin(left: () => number): Promise<pg.PoolClient> {
+  async function connectWith(first: () => Timed): Promise<pg.PoolClient> {
     for (let ended = 0; ; ended++) {
       const client = await connect()
       try {
-        await client.query(beginning(left()))
+        await client.query(first())
         return client
       } catch (err) {
         const { error, connectionIsLost } = failureOf(err)
@@ -148,26 +169,48 @@ export function openDatabase(
       ),
 
     async transaction(deadline, work) {
-      const until = deadline?.getTime() ?? Date.now() + STATEMENT_MS
-      const left = (): number => {
-        const ms = until - Date.now()
-        if (ms <= 0) throw new Fault('TIMEOUT')
-        return ms
-      }
-      return using(await begin(left), (client) =>
-        repeatedOnce(
-          () => attempt(client, left, work),
-          async () => {
-            await client.query(beginning(left()))
-          },
-        ),
-      )
+      const left = timeLeft(deadline)
+      const client = await connectWith(() => beginning(left()))
+      return using(client, (client) => transact(client, left, work))
+    },
+
+    async withAdvisoryLock(name, work) {
+      const key = `hashtextextended(${pg.escapeLiteral(name)}, 0)`
+      const lock = command(`set idle_session_timeout = ${IDLE_MS}; select pg_advisory_lock(${key})`)
+      const unlock = command(`select pg_advisory_unlock(${key}); reset idle_session_timeout`)
+      return using(await connectWith(() => lock), async (client) => {
+        try {
+          const result = await work({
+            query: (query, name) => client.query(statement(query, name, STATEMENT_MS)),
+            async transaction(work) {
+              const left = timeLeft()
+              await client.query(beginning(left()))
+              return transact(client, left, work)
+            },
+          })
+          await client.query(unlock)
+          return result
+        } catch (err) {
+          if (!failureOf(err).connectionIsLost) await client.query(unlock)
+          throw err
+        }
+      })
     },
 
     [Symbol.asyncDispose]() {
       pools.delete(pool)
       return pool.end()
     },
+  }
+}
+
+/** In milliseconds, at each call; TIMEOUT when there is none. */
+function timeLeft(deadline?: Date): () => number {
+  const until = deadline?.getTime() ?? Date.now() + STATEMENT_MS
+  return () => {
+    const ms = until - Date.now()
+    if (ms <= 0) throw new Fault('TIMEOUT')
+    return ms
   }
 }
 
