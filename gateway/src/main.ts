@@ -1,6 +1,5 @@
 import { BlockList } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import type { Service } from '@overlay/model'
 import {
   dropRights,
   guardProcess,
@@ -11,22 +10,14 @@ import {
   splitAddress,
   untilStopped,
 } from '@overlay/platform/process'
-import {
-  ChangeServiceService,
-  connectPeers,
-  EntityServiceService,
-  IdentityServiceService,
-  PkiServiceService,
-  PolicyServiceService,
-  remote,
-  SessionsServiceService,
-} from '@overlay/rpc'
+import { connectPeers } from '@overlay/rpc'
 import { buildOf, SERVER_NAME } from './about.js'
 import { apisOf } from './api/apis.js'
 import { openCaches } from './cache/caches.js'
 import { openWritePositions } from './cache/write-positions.js'
+import { noteWrites } from './clients/note-writes.js'
 import { renewed, serverKey } from './clients/server-key.js'
-import type { Services } from './clients/services.js'
+import { connectServices } from './clients/services.js'
 import { accessLog } from './http/access-log.js'
 import { instanceId } from './http/ids.js'
 import { mount } from './http/pipeline.js'
@@ -45,28 +36,9 @@ await using identity = connectPeers(settings.identityPeers, secret)
 await using pki = connectPeers(settings.pkiPeers, secret)
 await using policy = connectPeers(settings.policyPeers, secret)
 await using sessions = connectPeers(settings.sessionsPeers, secret)
-const peers = { identity, pki, policy, sessions }
-
-const each = <T>(make: (owner: Service) => T): ((owner: Service) => T) => {
-  const made = {
-    identity: make('identity'),
-    pki: make('pki'),
-    policy: make('policy'),
-    sessions: make('sessions'),
-  }
-  return (owner) => made[owner]
-}
-const services: Services = {
-  identity: remote(IdentityServiceService, identity),
-  pki: remote(PkiServiceService, pki),
-  policy: remote(PolicyServiceService, policy),
-  sessions: remote(SessionsServiceService, sessions),
-  entitiesOf: each((owner) => remote(EntityServiceService, peers[owner])),
-  changesOf: each((owner) => remote(ChangeServiceService, peers[owner])),
-}
-
-const own = openWritePositions()
-await using caches = openCaches(services, own, log)
+const writePositions = openWritePositions()
+const services = noteWrites(connectServices({ identity, pki, policy, sessions }), writePositions.note)
+await using caches = openCaches(services, writePositions, log)
 let serving = false
 await using _ops = await serveOps(settings.opsListen, {
   log,
@@ -81,7 +53,7 @@ const app = mount(
     sessions: caches.sessions,
     serverName: SERVER_NAME,
     paths: { pathOf, apiOf },
-    own,
+    positions: writePositions.positions,
     instanceId: instanceId(),
     requestMs: limits.requestMs,
     body: { maxBytes: limits.bodyBytes, withinMs: limits.bodyMs },
@@ -92,7 +64,6 @@ const app = mount(
   apisOf({
     services,
     caches,
-    own,
     address: settings.address,
     build,
   }),

@@ -1,7 +1,6 @@
 import { kinds, transitRouter } from '@overlay/model'
 import type { Build } from '../about.js'
 import type { ServiceLists } from '../cache/service-lists.js'
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import type { MountedApi } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
@@ -34,33 +33,32 @@ import { uniform } from './uniform.js'
 export interface ApisOptions {
   readonly services: Services
   readonly caches: Caches & { readonly lists: ServiceLists }
-  readonly own: WritePositions
   readonly address: string
   readonly build: Build
 }
 
 /** All APIs: their tables, and who answers. */
-export function apisOf({ services, caches, own, address, build }: ApisOptions): readonly MountedApi<Api>[] {
+export function apisOf({ services, caches, address, build }: ApisOptions): readonly MountedApi<Api>[] {
   const docs = documents(address, () => apis)
   const everywhere: Handlers = {
-    ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services, own))),
-    ...uniform(transitRouter, services, own, 'routers'), // wire: the same under two names
+    ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services))),
+    ...uniform(transitRouter, services, 'routers'), // wire: the same under two names
     ...info(address, build),
     ...caCertificates(services.pki),
-    ...cas(services, own),
+    ...cas(services),
     ...specs(docs, build),
     ...authenticate(services, caches.sessions),
-    ...current(services, caches, own),
+    ...current(services, caches),
     ...database(services),
-    ...enroll(services, own),
-    ...typedEnroll(services, own),
-    ...enrollments(services, own),
-    ...identities(services, own),
-    ...mfa(services, caches.sessions, own),
-    ...ownAuthenticators(services, own),
-    ...ownCertificates(services, own),
-    ...posture(services, own),
-    ...postureChecks(services, own),
+    ...enroll(services),
+    ...typedEnroll(services),
+    ...enrollments(services),
+    ...identities(services),
+    ...mfa(services, caches.sessions),
+    ...ownAuthenticators(services),
+    ...ownCertificates(services),
+    ...posture(services),
+    ...postureChecks(services),
     ...sessions(services),
     ...summary(services),
     ...tracing(services),

@@ -1,5 +1,4 @@
 import { Fault } from '@overlay/rpc'
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import { empty, send } from '../http/answer.js'
 import { raw } from '../http/body.js'
@@ -11,14 +10,13 @@ const TEXT = 'text/plain'
 const JWT = 'application/jwt'
 
 /** What is done with an authority beside reading and writing it. */
-export const cas = ({ pki }: Services, own: WritePositions): Handlers => ({
+export const cas = ({ pki }: Services): Handlers => ({
   'POST /cas/{id}/verify': takes(
     raw('certificate', [TEXT, 'application/json'], true),
     async (c, { id }, body) => {
       // wire: JSON is let in, but is no certificate
       if (contentTypeOf(c.incoming) !== TEXT) throw new Fault('COULD_NOT_PARSE_BODY')
-      const { position } = await pki.verifyCa({ id, certificatePem: body.toString() }, c.context())
-      own.note('pki', position)
+      await pki.verifyCa({ id, certificatePem: body.toString() }, c.context())
       return empty(c)
     },
   ),

@@ -3,7 +3,6 @@ import type { Headers } from '../cache/headers.js'
 import type { Identities, Self } from '../cache/identities.js'
 import { type Session, sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import { detail, empty, sendReady } from '../http/answer.js'
 import type { RequestContext } from '../http/request-context.js'
@@ -18,11 +17,7 @@ export interface Caches {
 }
 
 /** What a session may ask about itself. */
-export function current(
-  services: Services,
-  { sessions, identities, headers }: Caches,
-  own: WritePositions,
-): Handlers {
+export function current(services: Services, { sessions, identities, headers }: Caches): Handlers {
   const identity = services.entitiesOf('identity')
   return {
     'GET /current-api-session': {
@@ -31,8 +26,7 @@ export function current(
     },
     'DELETE /current-api-session': async (c) => {
       const { id } = sessionOf(c)
-      const { position } = await identity.delete({ kind: 'api-sessions', id }, c.context())
-      own.note('identity', position)
+      await identity.delete({ kind: 'api-sessions', id }, c.context())
       sessions.drop(`api-sessions ${id}`)
       return empty(c)
     },

@@ -1,5 +1,4 @@
 import type { EnrollRequest } from '@overlay/rpc'
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import { detail, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
@@ -30,7 +29,7 @@ const bodies = {
 }
 
 /** differs: one operation for each method, as documented; the token must be of it. */
-export function typedEnroll({ identity, pki }: Services, own: WritePositions): Handlers {
+export function typedEnroll({ identity, pki }: Services): Handlers {
   const redeem = (c: RequestContext, request: Partial<EnrollRequest>) =>
     pki.enroll({ ...noRequest, ...request, peerCertificates: peerCertificates(c.incoming) }, c.context())
   return {
@@ -74,7 +73,7 @@ export function typedEnroll({ identity, pki }: Services, own: WritePositions): H
 
     'POST /enroll/ca': takes(bodies.ca, async (c, _, { name = '' }) => {
       const request = { name, peerCertificates: peerCertificates(c.incoming) }
-      own.note('identity', (await identity.enrollByCertificate(request, c.context())).position)
+      await identity.enrollByCertificate(request, c.context())
       return empty(c)
     }),
   }

@@ -1,5 +1,4 @@
 import { type EnrollRequest, type EnrollResponse, Fault } from '@overlay/rpc'
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import { detail, empty, send } from '../http/answer.js'
 import { raw } from '../http/body.js'
@@ -26,7 +25,7 @@ const members = object({}, { certCsr: text, serverCertCsr: text, username: text,
 const enrollBody = raw('enroll', [JSON_TYPE, PEM, 'application/pkcs10', 'text/plain'], false, members)
 
 /** Turning a one-time token, or an authority's certificate, into an identity. Real clients use this operation alone. */
-export const enroll = ({ identity, pki }: Services, own: WritePositions): Handlers => ({
+export const enroll = ({ identity, pki }: Services): Handlers => ({
   'POST /enroll': takes(
     enrollBody,
     async (c, _, body) => {
@@ -34,8 +33,7 @@ export const enroll = ({ identity, pki }: Services, own: WritePositions): Handle
       // wire: all other words are ignored, since every token knows its own method
       if (c.query().get('method') !== 'ca') return answerTo(c, await pki.enroll(request, c.context()))
       const { peerCertificates } = request
-      const { position } = await identity.enrollByCertificate({ name, peerCertificates }, c.context())
-      own.note('identity', position)
+      await identity.enrollByCertificate({ name, peerCertificates }, c.context())
       return empty(c)
     },
     {

@@ -1,4 +1,3 @@
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import { created, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
@@ -17,13 +16,12 @@ const until = (name: string, title = name) =>
 const msOf = ({ expiresAt }: { readonly expiresAt: string }): number => new Date(expiresAt).getTime()
 
 /** New tokens for what is to enroll, or to enroll again. */
-export const enrollments = ({ identity, pki, sessions }: Services, own: WritePositions): Handlers => ({
+export const enrollments = ({ identity, pki, sessions }: Services): Handlers => ({
   // differs: the answer names the enrollment, whose token is another one now
   'POST /enrollments/{id}/refresh': takes(
     until('refresh', 'enrollmentRefresh'),
     async (c, { id }, body) => {
-      const written = await pki.refreshEnrollment({ id, expiresAtMs: msOf(body) }, c.context())
-      own.note('pki', written.position)
+      await pki.refreshEnrollment({ id, expiresAtMs: msOf(body) }, c.context())
       const links = { self: { href: `./enrollments/${id}` } }
       return send(c, 200, JSON.stringify({ data: { _links: links, id }, meta: {} }))
     },
@@ -33,16 +31,17 @@ export const enrollments = ({ identity, pki, sessions }: Services, own: WritePos
   'POST /authenticators/{id}/re-enroll': takes(
     until('reEnroll'),
     async (c, { id }, body) => {
-      const written = await identity.reEnrollAuthenticator({ id, expiresAtMs: msOf(body) }, c.context())
-      own.note('identity', written.position)
-      return created(c, 'enrollments', written.id)
+      const { id: enrollmentId } = await identity.reEnrollAuthenticator(
+        { id, expiresAtMs: msOf(body) },
+        c.context(),
+      )
+      return created(c, 'enrollments', enrollmentId)
     },
     { about: { status: 201 } },
   ),
 
   'POST /edge-routers/{id}/re-enroll': async (c, { id }) => {
-    const { position } = await sessions.reEnrollEdgeRouter({ kind: 'edge-routers', id }, c.context())
-    own.note('sessions', position)
+    await sessions.reEnrollEdgeRouter({ kind: 'edge-routers', id }, c.context())
     return empty(c)
   },
 })

@@ -1,4 +1,3 @@
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import { around, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
@@ -50,17 +49,15 @@ const advice = named(
 )
 
 /** What is done to an identity beside reading and writing it. */
-export const identities = ({ identity, policy }: Services, own: WritePositions): Handlers => ({
+export const identities = ({ identity, policy }: Services): Handlers => ({
   // 0 minutes: until somebody enables it again. differs: an envelope, where the original sends nothing
   'POST /identities/{id}/disable': takes(disabling, async (c, { id }, { durationMinutes }) => {
-    const { position } = await identity.disableIdentity({ id, durationMinutes }, c.context())
-    own.note('identity', position)
+    await identity.disableIdentity({ id, durationMinutes }, c.context())
     return empty(c)
   }),
 
   'POST /identities/{id}/enable': async (c, { id }) => {
-    const { position } = await identity.enableIdentity({ kind: 'identities', id }, c.context())
-    own.note('identity', position)
+    await identity.enableIdentity({ kind: 'identities', id }, c.context())
     return empty(c)
   },
 
@@ -76,13 +73,13 @@ export const identities = ({ identity, policy }: Services, own: WritePositions):
 
   'POST /identities/{id}/service-configs': takes(assigned, async (c, { id }, configs = []) => {
     const request = { identityId: id, configs: [...configs] }
-    own.note('policy', (await policy.putServiceConfigs(request, c.context())).position)
+    await policy.putServiceConfigs(request, c.context())
     return empty(c)
   }),
 
   'DELETE /identities/{id}/service-configs': takes(removed, async (c, { id }, configs = []) => {
     const request = { identityId: id, configs: [...configs] }
-    own.note('policy', (await policy.removeServiceConfigs(request, c.context())).position)
+    await policy.removeServiceConfigs(request, c.context())
     return empty(c)
   }),
 

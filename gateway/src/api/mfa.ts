@@ -1,7 +1,6 @@
 import { Fault, type Written } from '@overlay/rpc'
 import { toBuffer } from 'qrcode'
 import type { Sessions } from '../cache/sessions.js'
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import { detail, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
@@ -32,10 +31,10 @@ const codeIn = ({ incoming }: RequestContext, body?: { readonly code?: string })
   body?.code ?? incoming.headersDistinct['mfa-validation-code']?.[0] ?? ''
 
 /** The caller's second factor. Both APIs have it. */
-export function mfa({ identity }: Services, sessions: Sessions, own: WritePositions): Handlers {
-  /** The session may be another one now, for this gateway at once. */
-  const done = (c: RequestContext, { position }: Written) => {
-    own.note('identity', position)
+export function mfa({ identity }: Services, sessions: Sessions): Handlers {
+  /** The write may change the state of the session, which this gateway must load again. */
+  const afterWrite = async (c: RequestContext, write: Promise<Written>): Promise<Response> => {
+    await write
     sessions.drop(`api-sessions ${sessionOf(c).id}`)
     return empty(c)
   }
@@ -43,7 +42,7 @@ export function mfa({ identity }: Services, sessions: Sessions, own: WritePositi
   return {
     'POST /authenticate/mfa': takes(
       loginCode,
-      async (c, _, given) => done(c, await identity.passMfa(given, c.context())),
+      (c, _, body) => afterWrite(c, identity.passMfa(body, c.context())),
       { about: { fails: [400, 409] } },
     ),
     'GET /current-identity/mfa': {
@@ -64,14 +63,13 @@ export function mfa({ identity }: Services, sessions: Sessions, own: WritePositi
     'POST /current-identity/mfa': {
       about: { status: 201, data: createLocation, fails: [409] },
       handle: async (c) => {
-        const { id, position } = await identity.startMfa({}, c.context())
-        own.note('identity', position)
+        const { id } = await identity.startMfa({}, c.context())
         return send(c, 201, JSON.stringify({ data: { _links: self, id }, meta: {} }))
       },
     },
     'DELETE /current-identity/mfa': {
       about: { fails },
-      handle: async (c) => done(c, await identity.removeMfa({ code: codeIn(c) }, c.context())),
+      handle: (c) => afterWrite(c, identity.removeMfa({ code: codeIn(c) }, c.context())),
     },
     'GET /current-identity/mfa/qr-code': {
       produces: ['image/png', 'application/json'],
@@ -85,7 +83,7 @@ export function mfa({ identity }: Services, sessions: Sessions, own: WritePositi
     },
     'POST /current-identity/mfa/verify': takes(
       code,
-      async (c, _, given) => done(c, await identity.verifyMfa(given, c.context())),
+      (c, _, body) => afterWrite(c, identity.verifyMfa(body, c.context())),
       { about: { fails } },
     ),
     'GET /current-identity/mfa/recovery-codes': takes(
@@ -102,12 +100,11 @@ export function mfa({ identity }: Services, sessions: Sessions, own: WritePositi
     ),
     'POST /current-identity/mfa/recovery-codes': takes(
       code,
-      async (c, _, given) => done(c, await identity.renewRecoveryCodes(given, c.context())),
+      (c, _, body) => afterWrite(c, identity.renewRecoveryCodes(body, c.context())),
       { about: { fails } },
     ),
     'DELETE /identities/{id}/mfa': async (c, { id }) => {
-      const { position } = await identity.removeMfaOf({ kind: 'identities', id }, c.context())
-      own.note('identity', position)
+      await identity.removeMfaOf({ kind: 'identities', id }, c.context())
       return empty(c)
     },
   }

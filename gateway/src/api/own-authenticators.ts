@@ -1,5 +1,4 @@
 import { authenticator, tagsSchema } from '@overlay/model'
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import { detail, empty } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
@@ -32,7 +31,7 @@ const replacing = credentials('authenticatorUpdateWithCurrent', 'string', [
 const patching = credentials('authenticatorPatchWithCurrent', ['string', 'null'], ['currentPassword'])
 
 /** What callers may do with their own ways of logging in, whoever they are. */
-export function ownAuthenticators({ identity }: Services, own: WritePositions): Handlers {
+export function ownAuthenticators({ identity }: Services): Handlers {
   const update = async (
     c: RequestContext,
     id: string,
@@ -41,8 +40,7 @@ export function ownAuthenticators({ identity }: Services, own: WritePositions): 
   ): Promise<Response> => {
     const mask = names.filter((name) => name !== 'currentPassword')
     const request = { ref: { kind: 'authenticators', id }, json: jsonBytes(body), mask }
-    const { position } = await identity.updateOwnAuthenticator(request, c.context())
-    own.note('identity', position)
+    await identity.updateOwnAuthenticator(request, c.context())
     return empty(c)
   }
   const about = { data: listedSchemaOf(authenticator) }

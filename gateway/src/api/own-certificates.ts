@@ -1,6 +1,5 @@
 import { apiSessionCertificate } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import { around, created, detail, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
@@ -32,15 +31,14 @@ const found = <T>(row: Promise<T>): Promise<T> =>
   })
 
 /** Certificates that callers ask for themselves: to log in with from now on, and for routers to know a session by. */
-export function ownCertificates({ identity, entitiesOf }: Services, own: WritePositions): Handlers {
+export function ownCertificates({ identity, entitiesOf }: Services): Handlers {
   const rows = entitiesOf('identity')
   return {
     'POST /current-identity/authenticators/{id}/extend': takes(
       extension,
       async (c, { id }, { clientCertCsr }) => {
         const request = { id, csrPem: clientCertCsr, peerCertificates: peerCertificates(c.incoming) }
-        const { certPem, caPem, position } = await identity.extendOwnAuthenticator(request, c.context())
-        own.note('identity', position)
+        const { certPem, caPem } = await identity.extendOwnAuthenticator(request, c.context())
         return detail(c, JSON.stringify({ ca: caPem, clientCert: certPem }))
       },
       { about: { data: extendedSchema, envelope: 'identityExtendEnrollmentEnvelope' } },
@@ -48,8 +46,7 @@ export function ownCertificates({ identity, entitiesOf }: Services, own: WritePo
     'POST /current-identity/authenticators/{id}/extend-verify': takes(
       verification,
       async (c, { id }, { clientCert }) => {
-        const { position } = await identity.verifyOwnAuthenticator({ id, certPem: clientCert }, c.context())
-        own.note('identity', position)
+        await identity.verifyOwnAuthenticator({ id, certPem: clientCert }, c.context())
         return empty(c)
       },
     ),
@@ -75,8 +72,7 @@ export function ownCertificates({ identity, entitiesOf }: Services, own: WritePo
       },
     },
     'DELETE /current-api-session/certificates/{id}': async (c, { id }) => {
-      const { position } = await found(rows.delete({ kind, id }, c.context()))
-      own.note('identity', position)
+      await found(rows.delete({ kind, id }, c.context()))
       return empty(c)
     },
   }

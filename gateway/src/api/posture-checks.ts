@@ -1,5 +1,4 @@
 import { postureCheck, postureCheckVariants } from '@overlay/model'
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import type { BodySpec } from '../http/body.js'
 import { asEndpoint, type Endpoint } from '../http/endpoint.js'
@@ -31,8 +30,8 @@ function body(title: string, write: 'create' | 'replace' | 'patch'): BodySpec<En
 }
 
 /** Uniform, but for the bodies, whose members follow the type. */
-export function postureChecks(services: Services, own: WritePositions): Handlers {
-  const base = uniform(postureCheck, services, own)
+export function postureChecks(services: Services): Handlers {
+  const base = uniform(postureCheck, services)
   const withBody = (operation: Operation, body: BodySpec<EntityBody>): Endpoint => {
     const handler = base[operation]
     if (!handler) throw new Error(`${operation} is not uniform`)

@@ -1,4 +1,3 @@
-import type { WritePositions } from '../cache/write-positions.js'
 import type { Services } from '../clients/services.js'
 import { detail, send } from '../http/answer.js'
 import { type BodySpec, type JsonSchema, json, jsonBytes } from '../http/body.js'
@@ -53,11 +52,10 @@ const many = json<readonly object[]>('postureResponse', {
 })
 
 /** What endpoints say of themselves, and what became of it. */
-export function posture({ policy }: Services, own: WritePositions): Handlers {
+export function posture({ policy }: Services): Handlers {
   // wire: 201 for many as for one
   const submit = async (c: RequestContext, _: unknown, said: readonly object[]) => {
-    const { position, services } = await policy.submitPosture({ responses: said.map(jsonBytes) }, c.context())
-    own.note('policy', position)
+    const { services } = await policy.submitPosture({ responses: said.map(jsonBytes) }, c.context())
     return send(c, 201, `{"data":{"services":${Buffer.from(services).toString()}},"meta":{}}`)
   }
   const about = { status: 201, data: postureResponseSchema } as const

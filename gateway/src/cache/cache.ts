@@ -1,7 +1,7 @@
 import { type Gauged, lru } from './lru.js'
 
 /**
- * Values that others own: loaded when they are missed, one load at a time for each, dropped by tag.
+ * Values that others writePositions: loaded when they are missed, one load at a time for each, dropped by tag.
  * A drop that arrives while a load is under way wins: that load is not kept.
  */
 export interface Cache<V> {

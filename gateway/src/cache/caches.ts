@@ -23,7 +23,7 @@ export interface GatewayCaches extends AsyncDisposable {
 const FLUSH_MS = 15_000
 const LIMIT_MS = 10_000
 
-export function openCaches(services: Services, own: WritePositions, log: Log): GatewayCaches {
+export function openCaches(services: Services, writePositions: WritePositions, log: Log): GatewayCaches {
   const never = new AbortController().signal
   /** For calls that several requests may wait for: none of them can end it. */
   const context = (): Context => ({
@@ -31,17 +31,29 @@ export function openCaches(services: Services, own: WritePositions, log: Log): G
     requestId: requestId(),
     traceparent: traceparentOf(undefined),
     deadline: new Date(Date.now() + LIMIT_MS),
-    positions: own.positions(),
+    positions: writePositions.positions(),
   })
 
-  const sessions = openSessions({ identity: services.identity, own, followed: () => identity, log, context })
+  const sessions = openSessions({
+    identity: services.identity,
+    writePositions,
+    followed: () => identity,
+    log,
+    context,
+  })
   const identities = openIdentities({
     entities: services.entitiesOf('identity'),
-    own,
+    writePositions,
     followed: { identity: () => identity, pki: () => pki },
     context,
   })
-  const headers = openHeaders({ policy: services.policy, own, log, context, streamContext: ownContext })
+  const headers = openHeaders({
+    policy: services.policy,
+    writePositions,
+    log,
+    context,
+    streamContext: ownContext,
+  })
 
   const drop = (tag: string): void => {
     sessions.drop(tag)
@@ -51,11 +63,11 @@ export function openCaches(services: Services, own: WritePositions, log: Log): G
     sessions.dropAll()
     identities.dropAll()
   }
-  const identity: Followed = followChanges('identity', services.changesOf('identity'), log, own, {
+  const identity: Followed = followChanges('identity', services.changesOf('identity'), log, writePositions, {
     restart: dropAll,
     apply: (changes) => forget(changes, drop, dropAll),
   })
-  const pki: Followed = followChanges('pki', services.changesOf('pki'), log, own, {
+  const pki: Followed = followChanges('pki', services.changesOf('pki'), log, writePositions, {
     restart: identities.dropAll,
     apply: (changes) => forget(changes, identities.drop, identities.dropAll),
   })

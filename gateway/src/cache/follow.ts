@@ -83,7 +83,7 @@ export function followChanges(
   schema: string,
   owner: Changes,
   log: Log,
-  own: WritePositions,
+  writePositions: WritePositions,
   seen: { apply(changes: ChangesMessage['changes']): void; restart(): void },
 ): Followed {
   let at: Position | undefined
@@ -94,7 +94,7 @@ export function followChanges(
     if (!at) {
       at = await owner.head({}, context)
       seen.restart()
-      if (timeline !== undefined && timeline !== at.timeline) own.ended(schema, timeline)
+      if (timeline !== undefined && timeline !== at.timeline) writePositions.ended(schema, timeline)
       timeline = at.timeline
       yield { upto: at, changes: [], more: false, after: undefined, ageMs: 0, oversized: [] }
     }

@@ -20,7 +20,7 @@ async function following(told: Positions) {
         return { lastChangeAtMs: 1, contentKey: 'k', positions: replica.positions }
       },
     },
-    own: openWritePositions(),
+    writePositions: openWritePositions(),
     log: { warn: () => undefined },
     context: () => ownContext(new AbortController().signal),
     streamContext: ownContext,

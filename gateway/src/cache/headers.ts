@@ -24,7 +24,7 @@ export interface Headers extends AsyncDisposable {
 
 export interface HeadersOptions {
   readonly policy: Pick<Methods<PolicyServiceService>, 'getHeader' | 'watchHeaders'>
-  readonly own: WritePositions
+  readonly writePositions: WritePositions
   readonly log: Log
   readonly context: () => Context
   readonly streamContext: (signal: AbortSignal) => Context
@@ -34,7 +34,7 @@ export interface HeadersOptions {
 const SCHEMAS = ['identity', 'policy', 'sessions'] as const
 
 export function openHeaders(options: HeadersOptions): Headers {
-  const { policy, own, log, context, streamContext } = options
+  const { policy, writePositions, log, context, streamContext } = options
   const cache = openCache<PolicyHeader>(
     { maxBytes: 32 << 20, maxEntries: 200_000 },
     ({ identityId }) => [identityId],
@@ -52,13 +52,13 @@ export function openHeaders(options: HeadersOptions): Headers {
     if (all) cache.dropAll()
     for (const id of identityIds) cache.drop(id)
     for (const [schema, { timeline }] of Object.entries(followed.positions()))
-      if (positions[schema] && positions[schema].timeline !== timeline) own.ended(schema, timeline)
+      if (positions[schema] && positions[schema].timeline !== timeline) writePositions.ended(schema, timeline)
     return positions
   })
 
   function valid(header: PolicyHeader): boolean {
     if (header.isBehind || !followed.trusted()) return false
-    const wanted = own.positions()
+    const wanted = writePositions.positions()
     const heard = followed.positions()
     return SCHEMAS.every(
       (schema) =>
@@ -83,7 +83,7 @@ export function openHeaders(options: HeadersOptions): Headers {
     of(identityId) {
       const known = cache.get(identityId)
       if (known && valid(known)) return known
-      return cache.load(identityId, own.positions(), () => load(identityId))
+      return cache.load(identityId, writePositions.positions(), () => load(identityId))
     },
     current: (header) => cache.get(header.identityId) === header && valid(header),
     trusted: followed.trusted,

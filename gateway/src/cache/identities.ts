@@ -25,7 +25,7 @@ export interface Self {
 
 export interface IdentitiesOptions {
   readonly entities: Entities
-  readonly own: WritePositions
+  readonly writePositions: WritePositions
   /** By schema, all that the answer is made of. */
   readonly followed: Readonly<Record<string, () => Followed>>
   readonly context: () => Context
@@ -37,7 +37,7 @@ export interface IdentitiesOptions {
 const MAX_AGE_MS = 30_000
 
 export function openIdentities(options: IdentitiesOptions): Identities {
-  const { entities, own, followed, context, maxBytes = 32 << 20, now = Date.now } = options
+  const { entities, writePositions, followed, context, maxBytes = 32 << 20, now = Date.now } = options
   const sources = Object.entries(followed)
   const cache = openCache<Self>(
     { maxBytes, maxEntries: 100_000 },
@@ -47,7 +47,7 @@ export function openIdentities(options: IdentitiesOptions): Identities {
 
   function valid({ loadedAtMs, positions }: Self, at: number): boolean {
     if (at - loadedAtMs > MAX_AGE_MS) return false
-    const wanted = own.positions()
+    const wanted = writePositions.positions()
     for (const [schema, source] of sources) {
       if (!source().trusted()) return false
       const least = wanted[schema]
@@ -58,7 +58,7 @@ export function openIdentities(options: IdentitiesOptions): Identities {
   }
 
   async function load(id: string): Promise<Self> {
-    const positions = own.positions()
+    const positions = writePositions.positions()
     const loadedAtMs = now()
     const request = { ref: { kind: 'identities', id }, perspective: undefined }
     const { json } = await entities.get(request, { ...context(), positions })
@@ -70,7 +70,7 @@ export function openIdentities(options: IdentitiesOptions): Identities {
     self(identityId) {
       const known = cache.get(identityId)
       if (known && valid(known, now())) return known
-      return cache.load(identityId, own.positions(), () => load(identityId))
+      return cache.load(identityId, writePositions.positions(), () => load(identityId))
     },
     drop: cache.drop,
     dropAll: cache.dropAll,

@@ -14,7 +14,7 @@ let asked: string[]
 let marked: { apiSessionIds: string[]; atMs: number[] }[]
 let answer: () => Promise<ReturnType<typeof sessionFor>>
 let unknownIds: string[]
-let own: ReturnType<typeof openWritePositions>
+let writePositions: ReturnType<typeof openWritePositions>
 let sessions: Sessions
 
 beforeEach(() => {
@@ -25,7 +25,7 @@ beforeEach(() => {
   marked = []
   unknownIds = []
   answer = async () => sessionFor(ALICE)
-  own = openWritePositions()
+  writePositions = openWritePositions()
   sessions = openSessions({
     identity: {
       getApiSession: ({ token }) => {
@@ -37,7 +37,7 @@ beforeEach(() => {
         return { unknownIds }
       },
     },
-    own,
+    writePositions,
     followed: () => ({
       trusted: () => trusted,
       positions: () => ({ identity: heard }),
@@ -95,7 +95,7 @@ test('while the owner is silent nothing that is known is trusted, and its silenc
 
 test('what was written through this gateway counts at once', async () => {
   await sessions.find(ALICE)
-  own.note('identity', at(11))
+  writePositions.note('identity', at(11))
   await sessions.find(ALICE) // nobody has told us of 11 yet: it may have ended this session
   expect(asked.length).toBe(2)
   heard = at(11)
@@ -103,7 +103,7 @@ test('what was written through this gateway counts at once', async () => {
 })
 
 test('an answer that is new enough itself is used before the changes are heard', async () => {
-  own.note('identity', at(11))
+  writePositions.note('identity', at(11))
   answer = async () => sessionFor(ALICE, { position: at(11) })
   await sessions.find(ALICE)
   expect(sessions.find(ALICE)).not.toBeInstanceOf(Promise)
@@ -161,7 +161,7 @@ test('a session that is found is known to live up to what has been heard', async
   await sessions.find(ALICE)
   heard = at(12)
   expect(await sessions.find(ALICE)).toMatchObject({ position: at(12) })
-  own.note('identity', at(13)) // may have ended it: that it lives is not known any further
+  writePositions.note('identity', at(13)) // may have ended it: that it lives is not known any further
   expect(await sessions.find(ALICE)).toMatchObject({ position: at(10) })
 })
 

@@ -24,7 +24,7 @@ export interface Sessions {
 
 export interface SessionsOptions {
   readonly identity: Pick<Methods<IdentityServiceService>, 'getApiSession' | 'markActivity'>
-  readonly own: WritePositions
+  readonly writePositions: WritePositions
   readonly followed: () => Followed
   readonly log: Log
   /** For calls that no single request waits for. */
@@ -39,7 +39,7 @@ const SCHEMA = 'identity'
 const BATCH = 1000
 
 export function openSessions(options: SessionsOptions): Sessions {
-  const { identity, own, followed, log, context, now = Date.now } = options
+  const { identity, writePositions, followed, log, context, now = Date.now } = options
   const { maxBytes = 64 << 20, maxEntries = 200_000 } = options
   const active = new Set<Session>()
   const cache = openCache<Session>(
@@ -53,7 +53,7 @@ export function openSessions(options: SessionsOptions): Sessions {
     if (at - session.usedAtMs > session.timeoutSeconds * 1000 || at >= session.endsAtMs) return false
     const source = followed()
     if (!source.trusted()) return false
-    const wanted = own.positions()[SCHEMA]
+    const wanted = writePositions.positions()[SCHEMA]
     return isAtLeast(source.positions()[SCHEMA], wanted) || isAtLeast(session.position, wanted)
   }
 
@@ -101,10 +101,9 @@ export function openSessions(options: SessionsOptions): Sessions {
       if (!UUID.test(token)) throw new Fault('UNAUTHORIZED')
       const load = async (): Promise<Session> =>
         sessionOf(await identity.getApiSession({ token }, context()), now())
-      return cache.load(key, own.positions(), load).then((loaded) => used(loaded, at))
+      return cache.load(key, writePositions.positions(), load).then((loaded) => used(loaded, at))
     },
     remember(session) {
-      own.note(SCHEMA, session.position)
       const known = sessionOf(session, now())
       // its end may have been heard of before the news of its beginning: then its owner is asked
       if (isAtLeast(session.position, followed().positions()[SCHEMA])) cache.set(keyOf(session.token), known)

@@ -1,9 +1,8 @@
 import type { HttpBindings } from '@hono/node-server'
-import { asFault, Fault } from '@overlay/rpc'
+import { asFault, Fault, type Positions } from '@overlay/rpc'
 import { Hono, type Context as HttpContext } from 'hono'
 import { expiryText, type Session } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
-import type { WritePositions } from '../cache/write-positions.js'
 import { failure } from './answer.js'
 import { type BodyLimits, bodyOf } from './body.js'
 import { allowOrigin, preflight } from './cors.js'
@@ -30,7 +29,8 @@ export interface Pipeline {
   readonly serverName: string
   /** The path by which an operation is found, and the API that a path belongs to. */
   readonly paths: { readonly pathOf: (target: string) => string; readonly apiOf: (path: string) => string }
-  readonly own: WritePositions
+  /** The positions that answers must not be older than. */
+  readonly positions: () => Positions
   readonly instanceId: string
   readonly requestMs: number
   readonly body: BodyLimits
@@ -120,7 +120,7 @@ function begin(
     path,
     incoming as never,
     outgoing as never,
-    frame.own.positions,
+    frame.positions,
     frame.requestMs,
   )
   brand(frame, outgoing)

@@ -5,6 +5,7 @@ import { SERVER_NAME } from '../about.js'
 import { apisOf } from '../api/apis.js'
 import { openCaches } from '../cache/caches.js'
 import { openWritePositions } from '../cache/write-positions.js'
+import { noteWrites } from '../clients/note-writes.js'
 import { type AccessRecord, mount } from '../http/pipeline.js'
 import { type Listening, listen, type ServerLimits } from '../http/server.js'
 import { apiOf, pathOf } from '../paths.js'
@@ -59,8 +60,9 @@ export async function startGateway(
 ): Promise<TestGateway> {
   const { requestMs = 10_000, bodyMs = 5000 } = limits
   const fake = fakes()
-  const own = openWritePositions()
-  const caches = openCaches(fake.services, own, { warn: () => undefined })
+  const writePositions = openWritePositions()
+  const services = noteWrites(fake.services, writePositions.note)
+  const caches = openCaches(services, writePositions, { warn: () => undefined })
   const seen: AccessRecord[] = []
   let closing = false
   const app = mount(
@@ -68,7 +70,7 @@ export async function startGateway(
       sessions: caches.sessions,
       serverName: SERVER_NAME,
       paths: { pathOf, apiOf },
-      own,
+      positions: writePositions.positions,
       instanceId: 'cinstance',
       requestMs,
       body: { maxBytes: 1 << 20, withinMs: bodyMs },
@@ -77,9 +79,8 @@ export async function startGateway(
       closing: () => closing,
     },
     apisOf({
-      services: fake.services,
+      services,
       caches,
-      own,
       address: 'localhost:1280',
       build: { revision: 'r', buildDate: '2026-01-01 00:00:00' },
     }),
