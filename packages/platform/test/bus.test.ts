@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { testBus } from '@overlay/launcher/testing'
 import { type Bus, openBus } from '@overlay/platform/change-log'
 import pino from 'pino'
@@ -11,7 +13,7 @@ function received(bus: Bus, subject: string) {
   const subscription = bus.subscribe(subject, (message) => messages.push(message))
   return { messages, [Symbol.dispose]: () => subscription[Symbol.dispose]() }
 }
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 10 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 20_000, interval: 10 })
 
 test('a message reaches the subscribers of its subject, in other processes and in the own one', async () => {
   await using broker = await testBus()
@@ -73,6 +75,21 @@ test('subscriptions survive a server that goes and comes back', async () => {
   expect(changes).toEqual([false, true])
 })
 
+test('a server that hangs counts as lost; one connection at a time is tried until it answers again', async () => {
+  await using broker = await testBus()
+  await using path = await openPath(broker.url)
+  await using bus = await openBus(path.url, log)
+  using inbox = received(bus, 'x')
+  path.hang(true)
+  await until(() => expect(bus.connected()).toBe(false))
+  await until(() => expect(path.accepted()).toBeGreaterThan(3))
+  expect(path.open()).toBeLessThan(3)
+  path.hang(false)
+  await until(() => expect(bus.connected()).toBe(true))
+  bus.publish('x', { n: 1 })
+  await until(() => expect(inbox.messages).toEqual([{ n: 1 }]))
+})
+
 test('a handler that fails is logged and called again', async () => {
   await using broker = await testBus()
   const lines: string[] = []
@@ -94,3 +111,34 @@ test('closes while there is no server', async () => {
   const bus = await openBus(broker.url, log)
   await bus[Symbol.asyncDispose]()
 })
+
+/** Forwards connections to the server at `url`, or accepts them and keeps silent. */
+async function openPath(url: string) {
+  const { username, password, port, hostname } = new URL(url)
+  const sockets = new Set<Socket>()
+  const forwarded = new Set<Socket>()
+  let accepted = 0
+  let hangs = false
+  const server = createServer((socket) => {
+    accepted += 1
+    sockets.add(socket.on('error', () => undefined).on('close', () => sockets.delete(socket)))
+    if (hangs) return void socket.resume()
+    const upstream = connect(Number(port), hostname).on('error', () => undefined)
+    forwarded.add(socket).add(upstream)
+    socket.pipe(upstream).pipe(socket)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `nats://${username}:${password}@127.0.0.1:${(server.address() as AddressInfo).port}`,
+    accepted: () => accepted,
+    open: () => sockets.size,
+    hang(now: boolean) {
+      hangs = now
+      for (const socket of forwarded) socket.unpipe().resume()
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of [...sockets, ...forwarded]) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

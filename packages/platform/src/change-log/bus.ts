@@ -3,35 +3,33 @@ import { type ConnectionOptions, connect, type NatsConnection } from '@nats-io/t
 import type { Logger } from 'pino'
 import { metrics } from '../process/metrics.js'
 
-/** Hints between replicas, over NATS core. Never the truth: what is published while the bus is away is lost. */
+/** Hints between replicas, over NATS core. Hints are lost while the bus is away: nothing may depend on one. */
 export interface Bus extends AsyncDisposable {
   /** Never throws. */
   publish(subject: string, message: object): void
   /** Survives reconnects. `*` and `>` as in NATS. */
   subscribe(subject: string, handler: (message: unknown, subject: string) => void): Disposable
   connected(): boolean
-  /** Told whenever the connection comes or goes. What was missed meanwhile has to be looked for. */
+  /** Runs on each connect and disconnect. Hints sent in between are lost: listeners read again. */
   onChange(listener: (connected: boolean) => void): Disposable
 }
 
 interface Subscriber {
   readonly subject: string
   readonly handler: (message: unknown, subject: string) => void
-  stop: () => void
+  unsubscribe: () => void
 }
 
 const FIRST_CONNECT_MS = 1000
-const PAUSE_MS = 250
-const LONGEST_PAUSE_MS = 2000
+const RECONNECT_MS = 500
 
-/** Returns when the bus is there, or when it has not been for a second: then it goes on trying for ever. */
+/** Returns once connected, or after a second without a connection. The client reconnects for ever in both cases. */
 export async function openBus(urls: string, log: Logger): Promise<Bus> {
-  const options = optionsOf(urls)
-  const stop = new AbortController()
   const subscribers = new Set<Subscriber>()
   const listeners = new Set<(connected: boolean) => void>()
   let nats: NatsConnection | undefined
   let connected = false
+  let stopped = false
 
   const attach = (connection: NatsConnection, subscriber: Subscriber): void => {
     const { subject, handler } = subscriber
@@ -45,10 +43,11 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
         }
       },
     })
-    subscriber.stop = () => subscription.unsubscribe()
+    subscriber.unsubscribe = () => subscription.unsubscribe()
   }
 
-  const changed = (now: boolean): void => {
+  const setConnected = (now: boolean): void => {
+    if (now === connected) return
     connected = now
     metrics.busConnected.set(now ? 1 : 0)
     for (const listener of listeners) {
@@ -60,37 +59,40 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
     }
   }
 
-  const { promise: first, resolve: firstDone } = deferred()
-  const running = (async () => {
-    let pause = PAUSE_MS
-    while (!stop.signal.aborted) {
-      try {
-        const connection = await connect(options)
-        nats = connection
-        for (const subscriber of subscribers) attach(connection, subscriber)
-        await connection.flush() // a hint that is published from now on reaches us
-        if (stop.signal.aborted) return await connection.close()
-        changed(true)
-        log.info({ server: connection.getServer() }, 'bus connected')
-        pause = PAUSE_MS
-        firstDone()
-        const err = await connection.closed()
-        changed(false)
-        if (!stop.signal.aborted) log.warn({ err }, 'bus lost')
-      } catch (err) {
-        log.debug({ err }, 'bus not reached')
-      }
-      await delay(pause, undefined, { signal: stop.signal }).catch(() => undefined)
-      pause = Math.min(2 * pause, LONGEST_PAUSE_MS)
-    }
-  })()
+  const nextDelay = (): number => {
+    if (stopped) throw new Error('bus closed') // ends the attempts before the first connection
+    return RECONNECT_MS * (1 + Math.random())
+  }
 
-  const patience = setTimeout(() => {
-    log.warn('bus not reached yet: going on without it')
-    firstDone()
-  }, FIRST_CONNECT_MS)
-  await first
-  clearTimeout(patience)
+  const firstConnection = new AbortController()
+  const run = async (): Promise<void> => {
+    const connection = await connect({ ...optionsOf(urls), reconnectDelayHandler: nextDelay })
+    if (stopped) return connection.close()
+    nats = connection
+    const onConnected = async (): Promise<void> => {
+      await connection.flush() // the server has the subscriptions: a hint published from now on arrives
+      setConnected(true)
+      log.info({ server: connection.getServer() }, 'bus connected')
+      firstConnection.abort()
+    }
+    const statuses = connection.status()
+    for (const subscriber of subscribers) attach(connection, subscriber)
+    onConnected().catch(() => undefined) // lost again: `reconnect` follows
+    for await (const status of statuses) {
+      if (status.type === 'reconnect') onConnected().catch(() => undefined)
+      if (status.type === 'error') log.warn({ err: status.error }, 'bus reported an error')
+      if (status.type !== 'disconnect' || !connected) continue
+      setConnected(false)
+      log.warn({ server: status.server }, 'bus lost')
+    }
+    setConnected(false)
+  }
+  const running = run().catch((err: unknown) => log.debug({ err }, 'bus never connected'))
+
+  await delay(FIRST_CONNECT_MS, undefined, { signal: firstConnection.signal }).then(
+    () => log.warn('bus not reached yet: going on without it'),
+    () => undefined,
+  )
 
   return {
     publish(subject, message) {
@@ -98,17 +100,17 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
         if (!nats || !connected) throw new Error('bus is away')
         nats.publish(subject, JSON.stringify(message))
       } catch {
-        metrics.busDropped.inc() // the reader finds out by itself, later
+        metrics.busDropped.inc() // readers find the change when they next poll
       }
     },
     subscribe(subject, handler) {
-      const subscriber: Subscriber = { subject, handler, stop: () => undefined }
+      const subscriber: Subscriber = { subject, handler, unsubscribe: () => undefined }
       subscribers.add(subscriber)
       if (nats && !nats.isClosed()) attach(nats, subscriber)
       return {
         [Symbol.dispose]() {
           subscribers.delete(subscriber)
-          subscriber.stop()
+          subscriber.unsubscribe()
         },
       }
     },
@@ -118,14 +120,14 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
       return { [Symbol.dispose]: () => void listeners.delete(listener) }
     },
     async [Symbol.asyncDispose]() {
-      stop.abort()
-      await nats?.drain().catch(() => undefined) // lost meanwhile: nothing left to deliver
+      stopped = true
+      if (connected) await nats?.drain().catch(() => undefined) // lost meanwhile: nothing left to deliver
+      await nats?.close()
       await running
     },
   }
 }
 
-/** One connection, without the client's own reconnecting: `openBus` begins anew, the first time and every other. */
 function optionsOf(urls: string): ConnectionOptions {
   const parsed = urls.split(',').map((url) => new URL(url.trim()))
   const [{ username, password, protocol } = new URL('nats://localhost')] = parsed
@@ -135,19 +137,13 @@ function optionsOf(urls: string): ConnectionOptions {
       : username !== '' && { token: decodeURIComponent(username) }
   return {
     servers: parsed.map(({ host }) => host),
-    reconnect: false,
+    waitOnFirstConnect: true,
+    maxReconnectAttempts: -1,
+    ignoreAuthErrorAbort: true, // a password may be corrected at the server
     timeout: 2000,
     pingInterval: 1000, // a server that vanished or hangs is noticed in 3 s
     maxPingOut: 2,
     ...credentials,
     ...(protocol === 'tls:' && { tls: {} }),
   }
-}
-
-function deferred(): { readonly promise: Promise<void>; resolve(): void } {
-  let resolve = (): void => undefined
-  const promise = new Promise<void>((done) => {
-    resolve = done
-  })
-  return { promise, resolve }
 }
