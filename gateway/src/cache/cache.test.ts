@@ -7,7 +7,7 @@ interface Value {
 }
 const open = (maxEntries = 10) =>
   openCache<Value>(
-    { maxBytes: 1000, maxEntries },
+    maxEntries * 10,
     ({ tags }) => tags,
     () => 10,
   )
@@ -116,7 +116,7 @@ test('what was not used for the longest time goes first', () => {
 
 test('bytes are bounded too, also when a value grows', () => {
   const cache = openCache<Value>(
-    { maxBytes: 25, maxEntries: 10 },
+    25,
     ({ tags }) => tags,
     () => 10,
   )

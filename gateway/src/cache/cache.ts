@@ -26,7 +26,7 @@ interface Flight<V> {
 const ATTEMPTS = 3
 
 export function openCache<V>(
-  limits: { readonly maxBytes: number; readonly maxEntries: number },
+  maxBytes: number,
   tagsOf: (value: V) => readonly string[],
   bytesOf: (value: V) => number,
 ): Cache<V> {
@@ -34,8 +34,8 @@ export function openCache<V>(
   const inFlight = new Set<Flight<V>>()
   const latest = new Map<string, Flight<V>>()
   const values = lru<V>({
-    ...limits,
-    left(key, value) {
+    maxBytes,
+    dispose(value, key) {
       for (const tag of tagsOf(value)) {
         const keys = keysByTag.get(tag)
         keys?.delete(key)

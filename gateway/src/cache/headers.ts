@@ -36,7 +36,7 @@ const SCHEMAS = ['identity', 'policy', 'sessions'] as const
 export function openHeaders(options: HeadersOptions): Headers {
   const { policy, writePositions, log, context, streamContext } = options
   const cache = openCache<PolicyHeader>(
-    { maxBytes: 32 << 20, maxEntries: 200_000 },
+    32 << 20,
     ({ identityId }) => [identityId],
     ({ contentKey }) => contentKey.length + 300,
   )

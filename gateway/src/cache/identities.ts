@@ -40,7 +40,7 @@ export function openIdentities(options: IdentitiesOptions): Identities {
   const { entities, writePositions, followed, context, maxBytes = 32 << 20, now = Date.now } = options
   const sources = Object.entries(followed)
   const cache = openCache<Self>(
-    { maxBytes, maxEntries: 100_000 },
+    maxBytes,
     ({ tags }) => tags,
     ({ answer }) => answer.bytes.length + 500,
   )

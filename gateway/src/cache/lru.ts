@@ -1,88 +1,55 @@
-/** Bounded by entries and by bytes: what was not used for the longest time goes first. */
+import { LRUCache } from 'lru-cache'
+
+/** Bounded by bytes: evicts the least recently used value first. Counts look-ups for the metrics. */
 export interface Lru<V> {
   get(key: string): V | undefined
   set(key: string, value: V, bytes: number): void
-  /** Says that a value now takes more room. */
+  /** Adds to the size of a value that now takes more room. */
   grow(key: string, bytes: number): void
   delete(key: string): boolean
   clear(): void
   readonly size: number
   readonly bytes: number
-  /** Look-ups since the last time somebody asked. */
+  /** Look-ups since the last call. */
   takeCounts(): { readonly hits: number; readonly misses: number }
 }
 
-interface Slot<V> {
-  readonly value: V
-  bytes: number
-}
-
-/** What metrics tell of a cache. */
+/** What the metrics read of a cache. */
 export type Gauged = Pick<Lru<unknown>, 'bytes' | 'takeCounts'>
 
-export interface Limits<V> {
+export interface LruOptions<V> {
   readonly maxBytes: number
-  readonly maxEntries?: number
-  /** Told of every value that leaves. */
-  readonly left?: (key: string, value: V) => void
+  /** Runs for every value that leaves, replaced ones included. */
+  readonly dispose?: (value: V, key: string) => void
 }
 
-export function lru<V>({ maxBytes, maxEntries = Number.POSITIVE_INFINITY, left }: Limits<V>): Lru<V> {
-  const slots = new Map<string, Slot<V>>()
-  let bytes = 0
+export function lru<V>({ maxBytes, dispose }: LruOptions<V>): Lru<V> {
+  const slots = new LRUCache<string, { readonly value: V }>({
+    maxSize: maxBytes,
+    ...(dispose && { dispose: ({ value }, key) => dispose(value, key) }),
+  })
   let hits = 0
   let misses = 0
-
-  function remove(key: string, slot: Slot<V>): void {
-    slots.delete(key)
-    bytes -= slot.bytes
-    left?.(key, slot.value)
-  }
-  function trim(): void {
-    for (const [key, slot] of slots) {
-      if (bytes <= maxBytes && slots.size <= maxEntries) return
-      remove(key, slot)
-    }
-  }
   return {
     get(key) {
       const slot = slots.get(key)
-      if (slot === undefined) {
-        misses += 1
-        return undefined
-      }
-      hits += 1
-      slots.delete(key)
-      slots.set(key, slot)
-      return slot.value
+      if (slot) hits += 1
+      else misses += 1
+      return slot?.value
     },
-    set(key, value, size) {
-      const old = slots.get(key)
-      if (old) remove(key, old)
-      slots.set(key, { value, bytes: size })
-      bytes += size
-      trim()
+    set: (key, value, size) => void slots.set(key, { value }, { size }),
+    grow(key, bytes) {
+      const { size = 0, value } = slots.info(key) ?? {}
+      // a new slot: the size of an object that is set again does not change
+      if (value) slots.set(key, { ...value }, { size: size + bytes, noDisposeOnSet: true })
     },
-    grow(key, size) {
-      const slot = slots.get(key)
-      if (!slot) return
-      slot.bytes += size
-      bytes += size
-      trim()
-    },
-    delete(key) {
-      const slot = slots.get(key)
-      if (slot) remove(key, slot)
-      return slot !== undefined
-    },
-    clear() {
-      for (const [key, slot] of [...slots]) remove(key, slot)
-    },
+    delete: (key) => slots.delete(key),
+    clear: () => slots.clear(),
     get size() {
       return slots.size
     },
     get bytes() {
-      return bytes
+      return slots.calculatedSize
     },
     takeCounts() {
       const counts = { hits, misses }

@@ -30,7 +30,6 @@ export interface SessionsOptions {
   /** For calls that no single request waits for. */
   readonly context: () => Context
   readonly maxBytes?: number
-  readonly maxEntries?: number
   readonly now?: () => number
 }
 
@@ -40,10 +39,10 @@ const BATCH = 1000
 
 export function openSessions(options: SessionsOptions): Sessions {
   const { identity, writePositions, followed, log, context, now = Date.now } = options
-  const { maxBytes = 64 << 20, maxEntries = 200_000 } = options
+  const { maxBytes = 64 << 20 } = options
   const active = new Set<Session>()
   const cache = openCache<Session>(
-    { maxBytes, maxEntries },
+    maxBytes,
     ({ id, identityId }) => [`api-sessions ${id}`, `identities ${identityId}`],
     ({ json }) => json.length + 800,
   )
