@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { type Entity, kinds, postureCheckVariants, transitRouter } from '@overlay/model'
+import { bodySchemaOf, type Entity, kinds, postureCheckVariants, transitRouter } from '@overlay/model'
 import { expect, test } from 'vitest'
-import { schemaOf } from '../../gateway/src/api/entity-body.js'
 import { management } from '../../gateway/src/api/operations.js'
 import { columnsOf, type Letters, lettersOf } from '../fields.js'
 
@@ -42,7 +41,7 @@ const writes = ['create', 'replace', 'patch'] as const
 function lettersFor(entity: Entity, said: Letters): Letters {
   const published = Object.values(said)
   const bodies = writes.map((write, at) =>
-    published.some((letters) => letters[at] !== '-') ? lettersOf(schemaOf(entity, write)) : undefined,
+    published.some((letters) => letters[at] !== '-') ? lettersOf(bodySchemaOf(entity, write)) : undefined,
   )
   return columnsOf(bodies)
 }

@@ -1,4 +1,4 @@
-import { kinds, transitRouter } from '@overlay/model'
+import { kinds } from '@overlay/model'
 import type { Build } from '../about.js'
 import type { ServiceLists } from '../cache/service-lists.js'
 import type { Services } from '../clients/services.js'
@@ -22,7 +22,6 @@ import { client, fabric, type Handlers, management } from './operations.js'
 import { ownAuthenticators } from './own-authenticators.js'
 import { ownCertificates } from './own-certificates.js'
 import { posture } from './posture.js'
-import { postureChecks } from './posture-checks.js'
 import { clientServices } from './services.js'
 import { sessions } from './sessions.js'
 import { documents, specs } from './specs.js'
@@ -42,7 +41,6 @@ export function apisOf({ services, caches, address, build }: ApisOptions): reado
   const docs = documents(address, () => apis)
   const everywhere: Handlers = {
     ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services))),
-    ...uniform(transitRouter, services, 'routers'), // wire: the same under two names
     ...info(address, build),
     ...caCertificates(services.pki),
     ...cas(services),
@@ -58,7 +56,6 @@ export function apisOf({ services, caches, address, build }: ApisOptions): reado
     ...ownAuthenticators(services),
     ...ownCertificates(services),
     ...posture(services),
-    ...postureChecks(services),
     ...sessions(services),
     ...summary(services),
     ...tracing(services),

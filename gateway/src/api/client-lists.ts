@@ -1,9 +1,8 @@
-import { edgeRouter, externalJwtSigner, terminator } from '@overlay/model'
+import { clientSchemaOf, edgeRouter, externalJwtSigner, terminator } from '@overlay/model'
 import type { Perspective, Selection } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import type { RequestContext } from '../http/request-context.js'
 import { sessionOf } from './current.js'
-import { clientSchemaOf } from './entity-schema.js'
 import { byRole, list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
 
@@ -30,7 +29,7 @@ export function clientLists({ entitiesOf }: Services): Handlers {
   return {
     'GET /current-identity/edge-routers': {
       query: [...paging, ...byRole],
-      about: { data: clientSchemaOf(edgeRouter, 'currentIdentityEdgeRouterDetail'), page: true },
+      about: { data: clientSchemaOf(edgeRouter), page: true },
       handle: async (c) => {
         const within = await routersOf(c)
         return list(c, edgeRouter, listRequest(c, edgeRouter.kind, within, asClient), rows.list)
@@ -40,7 +39,7 @@ export function clientLists({ entitiesOf }: Services): Handlers {
     'GET /external-jwt-signers': {
       query: paging,
       about: {
-        data: clientSchemaOf(externalJwtSigner, 'clientExternalJwtSignerDetail'),
+        data: clientSchemaOf(externalJwtSigner),
         page: true,
         envelope: 'listClientExternalJwtSignersEnvelope',
       },
@@ -51,7 +50,7 @@ export function clientLists({ entitiesOf }: Services): Handlers {
     'GET /services/{id}/terminators': {
       query: paging,
       about: {
-        data: clientSchemaOf(terminator, 'terminatorClientDetail'),
+        data: clientSchemaOf(terminator),
         page: true,
         envelope: 'listClientTerminatorsEnvelope',
       },

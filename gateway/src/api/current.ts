@@ -1,4 +1,4 @@
-import { identity as identityKind } from '@overlay/model'
+import { identity as identityKind, readSchemaOf } from '@overlay/model'
 import type { Headers } from '../cache/headers.js'
 import type { Identities, Self } from '../cache/identities.js'
 import { type Session, sessionJson } from '../cache/session.js'
@@ -6,7 +6,6 @@ import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
 import { detail, empty, sendReady } from '../http/answer.js'
 import type { RequestContext } from '../http/request-context.js'
-import { listedSchemaOf } from './entity-schema.js'
 import type { Handlers } from './operations.js'
 import { apiSessionSchema, serviceUpdatesSchema } from './wire-schemas.js'
 
@@ -31,7 +30,7 @@ export function current(services: Services, { sessions, identities, headers }: C
       return empty(c)
     },
     'GET /current-identity': {
-      about: { data: listedSchemaOf(identityKind), meta: null, envelope: 'currentIdentityDetailEnvelope' },
+      about: { data: readSchemaOf(identityKind), meta: null, envelope: 'currentIdentityDetailEnvelope' },
       handle: (c) => {
         const { identityId } = sessionOf(c)
         const send = ({ answer }: Self) =>

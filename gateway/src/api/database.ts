@@ -40,7 +40,7 @@ export function database({ identity }: Services): Handlers {
     'POST /database/fix-data-integrity': started(true),
 
     'GET /database/data-integrity-results': {
-      about: { data: details },
+      about: { data: details, envelope: 'dataIntegrityCheckResultEnvelope' },
       handle: async (c): Promise<Response> => {
         const run = await identity.getIntegrityRun({}, c.context())
         const { inProgress, fixing, tooMany, startedAtMs, endedAtMs, error, findings } = run

@@ -1,3 +1,4 @@
+import { object, text } from '@overlay/model/schema'
 import { type EnrollRequest, type EnrollResponse, Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { detail, empty, send } from '../http/answer.js'
@@ -6,7 +7,6 @@ import { type Answer, takes } from '../http/endpoint.js'
 import { accepts, contentTypeOf } from '../http/negotiate.js'
 import { peerCertificates } from '../http/peer.js'
 import type { RequestContext } from '../http/request-context.js'
-import { object, text } from '../openapi/schemas.js'
 import type { Handlers } from './operations.js'
 import { enrolledSchema } from './wire-schemas.js'
 

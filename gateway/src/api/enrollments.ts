@@ -1,8 +1,8 @@
+import { createLocation } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
 import { created, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { takes } from '../http/endpoint.js'
-import { createLocation } from '../openapi/schemas.js'
 import type { Handlers } from './operations.js'
 
 const until = (name: string, title = name) =>
@@ -25,7 +25,7 @@ export const enrollments = ({ identity, pki, sessions }: Services): Handlers => 
       const links = { self: { href: `./enrollments/${id}` } }
       return send(c, 200, JSON.stringify({ data: { _links: links, id }, meta: {} }))
     },
-    { about: { data: createLocation } },
+    { about: { data: createLocation, envelope: 'createEnvelope' } },
   ),
 
   'POST /authenticators/{id}/re-enroll': takes(

@@ -1,7 +1,14 @@
-import { type Entity, tagsSchema } from '@overlay/model'
+import {
+  bodySchemaOf,
+  type Entity,
+  type Variants,
+  variantsOf,
+  type WriteOperation,
+  writableMembers,
+} from '@overlay/model'
+import { variable } from '@overlay/model/schema'
 import { Fault } from '@overlay/rpc'
-import { type BodySpec, type JsonSchema, jsonBytes } from '../http/body.js'
-import { baseNameOf } from '../openapi/names.js'
+import { type BodySpec, jsonBytes } from '../http/body.js'
 
 export interface EntityBody {
   readonly json: Buffer
@@ -9,85 +16,53 @@ export interface EntityBody {
   readonly mask: string[]
 }
 
-const positions = { create: 0, replace: 1, patch: 2 } as const
-type Write = keyof typeof positions
-
-const titles = { create: 'Create', replace: 'Update', patch: 'Patch' } as const
-
-/** wire: what the documents call the body, where it is not the singular. */
-const BODY_NAMES: Readonly<Record<string, string>> = {
-  'service-policies': 'policy',
-  'edge-router-policies': 'policy',
-  'service-edge-router-policies': 'policy',
-  routers: 'router',
-  'transit-routers': 'router',
-}
-
 /** The body of a create, replace or patch of one kind, from its definition. */
-export function entityBody(entity: Entity, write: Write): BodySpec<EntityBody> {
-  const writable = [
-    ...Object.keys(entity.fields).filter((name) => letterOf(entity, name, write) !== '-'),
-    'tags',
-  ]
+export const entityBody = (entity: Entity, operation: WriteOperation): BodySpec<EntityBody> =>
+  entity.variants ? variantBody(entity, entity.variants, operation) : plainBody(entity, operation)
+
+function plainBody(entity: Entity, operation: WriteOperation): BodySpec<EntityBody> {
+  const writable = writableMembers(entity, operation)
   return {
-    name: BODY_NAMES[entity.kind] ?? entity.singular,
+    name: entity.published.body,
     required: true,
-    schema: schemaOf(entity, write),
+    schema: bodySchemaOf(entity, operation),
     read(checked, sent) {
       const json = jsonBytes(checked)
-      if (write === 'create') return { json, mask: [] }
-      if (write === 'replace') return { json, mask: writable }
+      if (operation === 'create') return { json, mask: [] }
+      if (operation === 'replace') return { json, mask: [...writable] }
       const mask = writable.filter((name) => memberOf(checked, name) !== undefined)
-      // differs: that nothing is set is the client's mistake; wire: members that nobody knows are not
-      const others = Object.entries(sent ?? {}).filter(([, value]) => value !== null)
-      if (mask.length === 0 && others.every(([name]) => isField(entity, name)))
+      // differs: a patch that sets nothing is refused; wire: one with members that no kind has is not
+      const rest = Object.entries(sent ?? {}).filter(([, value]) => value !== null)
+      if (mask.length === 0 && rest.every(([name]) => isField(entity, name)))
         throw new Fault('COULD_NOT_VALIDATE', 'no fields to update')
       return { json, mask }
     },
   }
 }
 
+/** A replace and a patch name the variant too. wire: it never changes; another one is ignored. */
+function variantBody(entity: Entity, { by }: Variants, operation: WriteOperation): BodySpec<EntityBody> {
+  const bodies = new Map(
+    [...variantsOf(entity)].map(([word, variant]) => [word, plainBody(variant, operation)]),
+  )
+  const { name, required, schema } = plainBody(entity, operation)
+  const schemas = [...bodies.values()].map((body) => body.schema)
+  return {
+    name,
+    required,
+    schema: variable(String(schema.title), by, schemas),
+    read(checked, sent) {
+      const word = String((checked as Json)[by])
+      const body = bodies.get(word)
+      if (!body) throw new Error(`${entity.kind}: no variant '${word}'`)
+      return body.read(checked, sent)
+    },
+  }
+}
+
 /** Bodies name members in any case. */
 const isField = (entity: Entity, name: string): boolean =>
-  Object.keys(entity.fields).some(
-    (known) => known.toLowerCase() === name.toLowerCase() && letterOf(entity, known, 'create') !== '-',
-  )
-
-const letterOf = ({ fields }: Entity, name: string, write: Write): string =>
-  fields[name]?.write[positions[write]] ?? '-'
-
-interface ObjectSchema {
-  readonly type: 'object'
-  readonly properties: Record<string, JsonSchema>
-  readonly required: string[]
-}
-
-const emptyObject = (): ObjectSchema => ({ type: 'object', properties: {}, required: [] })
-
-/** Field names with dots are members of objects; an object is required when something in it is. */
-export function schemaOf(entity: Entity, write: Write): JsonSchema {
-  const root = emptyObject()
-  for (const [name, field] of Object.entries(entity.fields)) {
-    const letter = letterOf(entity, name, write)
-    if (letter === '-') continue
-    const path = name.split('.')
-    const leaf = path.pop() ?? name
-    let object = root
-    for (const part of path) {
-      object.properties[part] ??= { ...emptyObject() }
-      if (letter === 'R') require(object, part)
-      object = object.properties[part] as unknown as ObjectSchema
-    }
-    object.properties[leaf] = field.schema
-    if (letter === 'R') require(object, leaf)
-  }
-  root.properties.tags = tagsSchema
-  return { title: `${baseNameOf(entity)}${titles[write]}`, ...root }
-}
-
-function require(object: ObjectSchema, name: string): void {
-  if (!object.required.includes(name)) object.required.push(name)
-}
+  writableMembers(entity, 'create').some((member) => member.toLowerCase() === name.toLowerCase())
 
 function memberOf(value: unknown, name: string): unknown {
   return name

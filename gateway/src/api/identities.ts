@@ -1,8 +1,8 @@
+import { flag, integer, links, listOf, named, object, orNull, reference, text } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
 import { around, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { takes } from '../http/endpoint.js'
-import { flag, links, listOf, named, object, orNull, reference, text, whole } from '../openapi/schemas.js'
 import type { Handlers } from './operations.js'
 
 const disabling = json<{ readonly durationMinutes: number }>('disable', {
@@ -44,7 +44,7 @@ const advice = named(
       service: reference,
       serviceId: text,
     },
-    { identityRouterCount: whole, isBindAllowed: flag, isDialAllowed: flag, serviceRouterCount: whole },
+    { identityRouterCount: integer, isBindAllowed: flag, isDialAllowed: flag, serviceRouterCount: integer },
   ),
 )
 

@@ -1,6 +1,6 @@
+import { listOf, oneOf } from '@overlay/model/schema'
 import { type Build, VERSION } from '../about.js'
 import { ready, sendReady } from '../http/answer.js'
-import { listOf, oneOf } from '../openapi/schemas.js'
 import { rootOf } from '../paths.js'
 import type { Handlers } from './operations.js'
 import { protocolsSchema, versionSchema } from './wire-schemas.js'

@@ -20,12 +20,6 @@ export const byRole: readonly Parameter[] = [
   { name: 'roleSemantic', type: 'string', about: 'AllOf or AnyOf of the attributes. Without it AllOf.' },
 ]
 
-/** wire: these lists, and no other answers, say the charset. */
-const WITH_CHARSET = new Set(['api-sessions', 'posture-checks', 'posture-check-types'])
-
-export const listTypeOf = ({ kind }: Entity): string =>
-  WITH_CHARSET.has(kind) ? 'application/json; charset=utf-8' : 'application/json'
-
 /** What the client asked for, for the owner of the rows to parse. */
 export function listRequest(
   c: RequestContext,
@@ -63,10 +57,10 @@ export async function list(
 ): Promise<Response> {
   const first = await fetch(request, c.context())
   const end = `],"meta":${metaOf(filterable(entity), first)}}`
-  if (first.next.length > 0) return allPages(c, listTypeOf(entity), end, first, request, fetch)
+  if (first.next.length > 0) return allPages(c, entity.listType, end, first, request, fetch)
   const body = around('{"data":', first.rows, end.slice(1))
   kept?.(first, body)
-  return send(c, 200, body, listTypeOf(entity))
+  return send(c, 200, body, entity.listType)
 }
 
 const known = new WeakMap<Entity, string>()

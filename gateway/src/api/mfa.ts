@@ -1,3 +1,4 @@
+import { createLocation } from '@overlay/model/schema'
 import { Fault, type Written } from '@overlay/rpc'
 import { toBuffer } from 'qrcode'
 import type { Sessions } from '../cache/sessions.js'
@@ -6,7 +7,6 @@ import { detail, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import { createLocation } from '../openapi/schemas.js'
 import { sessionOf } from './current.js'
 import type { Handlers } from './operations.js'
 import { mfaSchema, recoveryCodesSchema } from './wire-schemas.js'
@@ -61,7 +61,7 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
       },
     },
     'POST /current-identity/mfa': {
-      about: { status: 201, data: createLocation, fails: [409] },
+      about: { status: 201, data: createLocation, envelope: 'createEnvelope', fails: [409] },
       handle: async (c) => {
         const { id } = await identity.startMfa({}, c.context())
         return send(c, 201, JSON.stringify({ data: { _links: self, id }, meta: {} }))

@@ -1,10 +1,9 @@
-import { authenticator, tagsSchema } from '@overlay/model'
+import { authenticator, readSchemaOf, tagsSchema } from '@overlay/model'
 import type { Services } from '../clients/services.js'
 import { detail, empty } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
 import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import { listedSchemaOf } from './entity-schema.js'
 import { list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
 
@@ -43,7 +42,7 @@ export function ownAuthenticators({ identity }: Services): Handlers {
     await identity.updateOwnAuthenticator(request, c.context())
     return empty(c)
   }
-  const about = { data: listedSchemaOf(authenticator) }
+  const about = { data: readSchemaOf(authenticator) }
   return {
     'GET /current-identity/authenticators': {
       query: paging,

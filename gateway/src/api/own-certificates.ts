@@ -1,11 +1,10 @@
-import { apiSessionCertificate } from '@overlay/model'
+import { apiSessionCertificate, readSchemaOf } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { around, created, detail, empty, send } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
-import { listedSchemaOf } from './entity-schema.js'
 import type { Handlers } from './operations.js'
 import { extendedSchema, sessionCertificateSchema } from './wire-schemas.js'
 
@@ -65,7 +64,7 @@ export function ownCertificates({ identity, entitiesOf }: Services): Handlers {
       },
     ),
     'GET /current-api-session/certificates/{id}': {
-      about: { data: listedSchemaOf(apiSessionCertificate), meta: null },
+      about: { data: readSchemaOf(apiSessionCertificate), meta: null },
       handle: async (c, { id }) => {
         const shown = await found(rows.get({ ref: { kind, id }, perspective: undefined }, c.context()))
         return send(c, 200, around('{"data":', shown.json, ',"meta":null}')) // wire: null here

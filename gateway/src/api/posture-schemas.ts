@@ -1,6 +1,7 @@
 import {
-  anything,
+  anyObject,
   flag,
+  integer,
   listOf,
   mapOf,
   named,
@@ -9,8 +10,7 @@ import {
   orNull,
   text,
   time,
-  whole,
-} from '../openapi/schemas.js'
+} from '@overlay/model/schema'
 
 const texts = listOf(text)
 
@@ -18,8 +18,8 @@ const service = object({
   id: text,
   name: text,
   postureQueryType: text,
-  timeout: whole,
-  timeoutRemaining: whole,
+  timeout: integer,
+  timeoutRemaining: integer,
 })
 
 export const postureResponseSchema = named(
@@ -33,7 +33,7 @@ const process = { ...said, binaryHash: text, isRunning: flag, signerFingerprints
 export const postureDataSchema = named(
   'postureData',
   object({
-    apiSessionPostureData: mapOf(anything),
+    apiSessionPostureData: mapOf(anyObject),
     domain: named('postureDataDomain', object({ ...said, domain: orNull(text) })),
     mac: named('postureDataMac', object({ ...said, addresses: orNull(texts) })),
     os: named(

@@ -1,9 +1,9 @@
+import { variable } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
 import { detail, send } from '../http/answer.js'
 import { type BodySpec, type JsonSchema, json, jsonBytes } from '../http/body.js'
 import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import { variable } from '../openapi/variants.js'
 import type { Handlers } from './operations.js'
 import { failedRequestSchema, postureDataSchema, postureResponseSchema } from './posture-schemas.js'
 
@@ -58,14 +58,14 @@ export function posture({ policy }: Services): Handlers {
     const { services } = await policy.submitPosture({ responses: said.map(jsonBytes) }, c.context())
     return send(c, 201, `{"data":{"services":${Buffer.from(services).toString()}},"meta":{}}`)
   }
-  const about = { status: 201, data: postureResponseSchema } as const
+  const about = { status: 201, data: postureResponseSchema, envelope: 'postureResponseEnvelope' } as const
   return {
     'POST /posture-response': takes(one, submit, { about }),
     'POST /posture-response-bulk': takes(many, submit, { about }),
 
     // wire: of an identity that nobody knows nothing was said
     'GET /identities/{id}/posture-data': {
-      about: { data: postureDataSchema },
+      about: { data: postureDataSchema, envelope: 'postureDataEnvelope' },
       handle: async (c, { id }) =>
         detail(c, (await policy.getPostureData({ identityId: id }, c.context())).json),
     },

@@ -1,16 +1,14 @@
-import { service } from '@overlay/model'
+import { commonRouterMembers, readSchemaOf, service } from '@overlay/model'
+import { listOf, named, object, orNull } from '@overlay/model/schema'
 import type { Headers, PolicyHeader } from '../cache/headers.js'
 import type { ServiceLists } from '../cache/service-lists.js'
 import type { Services } from '../clients/services.js'
 import { detail, sendReady } from '../http/answer.js'
 import type { RequestContext } from '../http/request-context.js'
-import { listOf, named, object, orNull } from '../openapi/schemas.js'
-import { commonEdgeRouter } from '../openapi/views.js'
 import { sessionOf } from './current.js'
-import { listedSchemaOf } from './entity-schema.js'
 import { byRole, list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
-import { configTypes, perspectiveOf } from './uniform.js'
+import { perspectiveOf } from './uniform.js'
 
 /** A client's list of services: identities that see the same share one answer. */
 export function clientServices(services: Services, headers: Headers, lists: ServiceLists): Handlers {
@@ -41,8 +39,8 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
       },
     },
     'GET /services': {
-      query: [...paging, ...byRole, configTypes],
-      about: { data: listedSchemaOf(service), page: true },
+      query: [...paging, ...byRole, ...service.listParameters],
+      about: { data: readSchemaOf(service), page: true },
       handle: (c) => {
         const header = headers.of(sessionOf(c).identityId)
         return header instanceof Promise ? header.then((known) => answer(c, known)) : answer(c, header)
@@ -53,7 +51,9 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
 
 const routersOfService = named(
   'serviceEdgeRouters',
-  object({ edgeRouters: orNull(listOf(commonEdgeRouter)) }),
+  object({
+    edgeRouters: orNull(listOf(named('commonEdgeRouterProperties', object(commonRouterMembers)))),
+  }),
 )
 
 interface ShownRouter {

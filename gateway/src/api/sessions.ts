@@ -1,13 +1,12 @@
-import { session, tagsSchema } from '@overlay/model'
+import { readSchemaOf, session, tagsSchema } from '@overlay/model'
+import { listOf, named, object, text } from '@overlay/model/schema'
 import type { Context } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { around, detail, send } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
 import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import { listOf, named, object, text } from '../openapi/schemas.js'
 import { sessionOf } from './current.js'
-import { listedSchemaOf } from './entity-schema.js'
 import type { Handlers } from './operations.js'
 
 interface Wanted {
@@ -52,6 +51,6 @@ export const sessions = ({ sessions: owner }: Services): Handlers => ({
       const made = await owner.createSession(request, vouching(c))
       return send(c, 201, around('{"data":', made.json, ',"meta":{}}')) // wire: the whole session, not its link
     },
-    { about: { status: 201, data: listedSchemaOf(session), envelope: 'sessionCreateEnvelope' } },
+    { about: { status: 201, data: readSchemaOf(session), envelope: 'sessionCreateEnvelope' } },
   ),
 })

@@ -49,6 +49,6 @@ export const tracing = ({ identity }: Services): Handlers => ({
         : { until: NEVER } // wire: what is false is left out
       return send(c, 200, JSON.stringify({ data, meta: null })) // wire: null here
     },
-    { about: { data: told, meta: null } },
+    { about: { data: told, meta: null, envelope: 'traceDetailEnvelope' } },
   ),
 })

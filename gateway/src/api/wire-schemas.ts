@@ -1,30 +1,28 @@
-import { apiSession } from '@overlay/model'
-import type { JsonSchema } from '../http/body.js'
+import { apiSession, type JsonSchema, readSchemaOf } from '@overlay/model'
 import {
+  commonMembers,
   flag,
+  integer,
   links,
   listOf,
   mapOf,
   named,
   object,
-  ofEveryKind,
   orNull,
   text,
   time,
-  whole,
-} from '../openapi/schemas.js'
-import { listedSchemaOf } from './entity-schema.js'
+} from '@overlay/model/schema'
 
 // What answers that belong to no collection show, for the served documents.
 
-const { properties, required } = listedSchemaOf(apiSession) as {
+const { properties, required } = readSchemaOf(apiSession) as {
   readonly properties: Readonly<Record<string, JsonSchema>>
   readonly required: readonly string[]
 }
 
 export const apiSessionSchema = named('currentApiSessionDetail', {
   type: 'object',
-  properties: { ...properties, expiresAt: time, expirationSeconds: whole },
+  properties: { ...properties, expiresAt: time, expirationSeconds: integer },
   required: [...required, 'cachedLastActivityAt', 'expiresAt', 'expirationSeconds'],
 })
 
@@ -49,7 +47,7 @@ export const versionSchema = named(
   }),
 )
 
-export const specSchema = named('specDetail', object({ ...ofEveryKind, name: text }))
+export const specSchema = named('specDetail', object({ ...commonMembers, name: text }))
 
 export const protocolsSchema = named('listProtocols', mapOf(named('protocol', object({ address: text }))))
 
@@ -64,12 +62,12 @@ export const enrolledSchema = named('enrollmentCerts', object({}, { ca: text, ce
 export const mfaSchema = named(
   'detailMfa',
   object(
-    { ...ofEveryKind, isVerified: flag, recoveryCodes: orNull(listOf(text)) },
+    { ...commonMembers, isVerified: flag, recoveryCodes: orNull(listOf(text)) },
     { provisioningUrl: text },
   ),
 )
 
 export const recoveryCodesSchema = named(
   'detailMfaRecoveryCodes',
-  object({ ...ofEveryKind, recoveryCodes: listOf(text) }),
+  object({ ...commonMembers, recoveryCodes: listOf(text) }),
 )

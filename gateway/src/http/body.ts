@@ -1,9 +1,10 @@
+import type { JsonSchema } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
 import { hasBody } from './negotiate.js'
 import type { RequestContext } from './request-context.js'
 import { check } from './validate.js'
 
-export type JsonSchema = { readonly [keyword: string]: unknown }
+export type { JsonSchema }
 
 /** The body of an operation. `name` is what the documents call it: refusals of an empty body say it. */
 export interface BodySpec<B = unknown> {

@@ -1,8 +1,8 @@
-import { authPolicy, type Entity, identity, service, servicePolicy } from '@overlay/model'
+import { authPolicy, bodySchemaOf, type Entity, identity, service, servicePolicy } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { entityBody, schemaOf } from '../api/entity-body.js'
+import { entityBody } from '../api/entity-body.js'
 import { check as checkBody } from './validate.js'
 
 const check = (schema: object, value: unknown, bytes = 100) => checkBody(schema as never, value, bytes)
@@ -16,7 +16,7 @@ const thrown = (work: () => unknown): unknown => {
   }
 }
 const bodies = new Map(
-  [service, identity, authPolicy].map((entity) => [entity.kind, schemaOf(entity, 'create')]),
+  [service, identity, authPolicy].map((entity) => [entity.kind, bodySchemaOf(entity, 'create')]),
 )
 const create = (value: unknown, { kind }: Entity = service) =>
   thrown(() => check(bodies.get(kind) ?? {}, value))
@@ -207,7 +207,7 @@ describe('limits', () => {
     ['roleAttributes', { name: 'p', encryptionRequired: true, roleAttributes: Array(10_001).fill('a') }],
   ])('%s has a limit', (field, body) => {
     const kind = 'type' in body ? servicePolicy : service
-    expect(thrown(() => check(schemaOf(kind, 'create'), body, large))).toEqual(
+    expect(thrown(() => check(bodySchemaOf(kind, 'create'), body, large))).toEqual(
       refused(field, 'should have at most 10000 items'),
     )
   })

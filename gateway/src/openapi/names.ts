@@ -1,40 +1,18 @@
-import type { Entity } from '@overlay/model'
+import { kinds } from '@overlay/model'
 import type { Api } from '../paths.js'
 
-// wire: clients are generated from the published documents, so what has a name there has the same one here.
+// wire: clients are generated from the published documents: what has a name there has the same one here.
 
-/** What the definitions of a kind are called after. */
-export const baseNameOf = ({ kind, singular }: Entity): string => baseNames[kind] ?? singular
+/** The name of a definition: that of its schema, where the kind says no other. */
+export const definitionNameOf = (api: Api, title: string): string => definitionNames[api][title] ?? title
 
-const baseNames: Readonly<Record<string, string>> = {
-  'current-api-session/certificates': 'currentApiSessionCertificate',
-  'transit-routers': 'router',
-}
+const irregularNames = (which: 'definitions' | 'managementDefinitions'): Readonly<Record<string, string>> =>
+  Object.assign({}, ...[...kinds.values()].map(({ published }) => published[which]))
 
-/** What follows from the kind by itself, where the published name does not. */
-export const definitionNameOf = (api: Api, name: string): string => definitionNames[api][name] ?? name
-
-const everywhere = {
-  controllerList: 'controllersList',
-  detailCreateLocationEnvelope: 'createEnvelope',
-  detailDataIntegrityCheckDetailsEnvelope: 'dataIntegrityCheckResultEnvelope',
-  detailPostureDataEnvelope: 'postureDataEnvelope',
-  detailPostureResponseEnvelope: 'postureResponseEnvelope',
-  detailTraceEnvelope: 'traceDetailEnvelope',
-}
+const client = irregularNames('definitions')
 const definitionNames: Readonly<Record<Api, Readonly<Record<string, string>>>> = {
-  client: everywhere,
-  management: {
-    ...everywhere,
-    detailEdgeRouterEnvelope: 'detailedEdgeRouterEnvelope',
-    detailServiceEdgeRouterPolicyEnvelope: 'detailServiceEdgePolicyEnvelope',
-    detailServicePolicyEnvelope: 'detailServicePolicyEnvelop',
-    detailSessionEnvelope: 'detailSessionManagementEnvelope',
-    listPostureChecksEnvelope: 'listPostureCheckEnvelope',
-    listSessionsEnvelope: 'listSessionsManagementEnvelope',
-    sessionDetail: 'sessionManagementDetail',
-    sessionList: 'sessionManagementList',
-  },
+  client,
+  management: { ...client, ...irregularNames('managementDefinitions') },
 }
 
 const verbs: Readonly<Record<string, string>> = { PUT: 'update', PATCH: 'patch', DELETE: 'delete' }

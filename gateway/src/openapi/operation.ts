@@ -1,9 +1,9 @@
+import { anyObject, createLocation, listOf, named, object, text } from '@overlay/model/schema'
 import { faults } from '@overlay/rpc'
 import type { BodySpec, JsonSchema } from '../http/body.js'
 import { type Access, asEndpoint, type Endpoint, type MountedApi } from '../http/endpoint.js'
 import type { Parameter } from '../http/query.js'
 import { detailNameOf, operationIdOf, pageNameOf } from './names.js'
-import { anything, createLocation, listOf, named, object, text } from './schemas.js'
 
 /** One operation, in the words that both forms of the document share. */
 export interface Described {
@@ -69,9 +69,9 @@ const JSON_TYPE = 'application/json'
 /** Of several types JSON alone has an envelope, unless nothing is said of what is in it. */
 function answersOf({ produces, about }: Endpoint): Described['answers'] {
   if (!produces) return { [about?.type ?? JSON_TYPE]: envelopeOf(about) }
-  const json = about?.data ? envelopeOf(about) : anything
+  const json = about?.data ? envelopeOf(about) : anyObject
   const schemaOf = (type: string): JsonSchema =>
-    type === JSON_TYPE ? json : type.endsWith('/yaml') ? anything : text
+    type === JSON_TYPE ? json : type.endsWith('/yaml') ? anyObject : text
   return Object.fromEntries(produces.map((type) => [type, schemaOf(type)]))
 }
 

@@ -17,13 +17,6 @@ type Refer = (schema: JsonSchema) => { readonly $ref?: string }
 
 export const isVariable = (schema: JsonSchema): schema is Variable => schema.discriminator instanceof Object
 
-export const variable = (title: string, propertyName: string, oneOf: readonly JsonSchema[]): JsonSchema => ({
-  title,
-  type: 'object',
-  discriminator: { propertyName },
-  oneOf,
-})
-
 const wordsOf = ({ properties }: Variant, member: string): readonly string[] =>
   (properties[member]?.enum ?? []) as readonly string[]
 

@@ -1,11 +1,19 @@
+import type { links, Members, NoMembers, SchemaValue, Shown } from './schema.js'
+
 export type Service = 'identity' | 'pki' | 'policy' | 'sessions'
 
 /** One collection of the API, as data. Everything uniform about it follows from here. */
-export interface Entity<F extends Fields = Fields> {
+export interface Entity<
+  F extends Fields = Fields,
+  V extends View = View,
+  W extends Variants | undefined = Variants | undefined,
+> {
   readonly kind: string // path segment: 'service-policies'
+  readonly aliases: readonly string[] // further path segments of the same collection
   readonly singular: string // 'servicePolicy'; its table in snake case
-  readonly called: string // in messages, where others say 'router' to all sorts of them
+  readonly called: string // in messages: 'router' for all sorts of routers
   readonly plural: string // in messages: 'servicePolicies'
+  readonly calledOnDelete: string // in the message of a delete that finds no row
   readonly owner: Service
   /** Where it is not the singular in snake case: two kinds may show the same rows. */
   readonly table?: string
@@ -20,8 +28,64 @@ export interface Entity<F extends Fields = Fields> {
   readonly counted?: true
   /** True when system rows, which nobody changes, may be deleted all the same. */
   readonly systemMayGo?: true
-  /** Own members that the client API shows, where it shows less than all. */
-  readonly clientSees?: readonly string[]
+  /** Members that reads show beside the fields, or in their place: the view seam returns them. */
+  readonly shows: V
+  /** Fields that depend on the value of another one. */
+  readonly variants: W
+  readonly published: PublishedNames
+  readonly listType: ListType
+  /** Query parameters of the lists of this kind, besides those of every list. */
+  readonly listParameters: readonly ListParameter[]
+  readonly summaryNames: readonly string[] // of its counts in the summary
+}
+
+export interface View {
+  readonly always?: Members
+  /** Left out when there is nothing to show. */
+  readonly sometimes?: Members
+  /** What the client API shows, where it shows less. */
+  readonly clients?: ClientView
+}
+
+export interface ClientView {
+  readonly title: string // in the documents
+  /** All members, besides those of every kind. */
+  readonly members: readonly string[]
+  /** Members that are always shown to others. */
+  readonly sometimes?: Members
+}
+
+export interface Variants {
+  readonly by: string
+  readonly of: Readonly<Record<string, Variant>>
+}
+
+export interface Variant {
+  /** Appended to the title of the kind. */
+  readonly title: string
+  /** Fields of this variant, besides those that no variant names. */
+  readonly fields: Readonly<Record<string, Write>>
+  readonly shows: Pick<View, 'always' | 'sometimes'>
+}
+
+/** Names in the published documents, from which clients are generated. */
+export interface PublishedNames {
+  /** Of bodies and answers: 'router' in routerCreate, routerDetail and listRoutersEnvelope. */
+  readonly title: string
+  /** Of the body parameter. */
+  readonly body: string
+  /** Definitions with an irregular name, by the regular one. */
+  readonly definitions?: Readonly<Record<string, string>>
+  /** The same, in the management API only. */
+  readonly managementDefinitions?: Readonly<Record<string, string>>
+}
+
+export type ListType = 'application/json' | 'application/json; charset=utf-8'
+
+export interface ListParameter {
+  readonly name: string
+  readonly type: 'string' | 'strings'
+  readonly about: string
 }
 
 /** As facts/rest.md 6: 9 to 10 characters, about 21 characters of base62, or a cuid that grows with time. */
@@ -92,3 +156,13 @@ type Plain<T> = T extends Date ? string : T
 
 /** A row as JSON in its changes. Members that are secret are missing there. */
 export type PlainOf<E extends Entity> = { readonly [K in keyof RowOf<E>]: Plain<RowOf<E>[K]> }
+
+type Given<M> = M extends Members ? M : NoMembers
+type ShownBy<V extends View> = Shown<Given<V['always']>, Given<V['sometimes']>> &
+  (V['clients'] extends { readonly sometimes: infer M } ? Shown<NoMembers, Given<M>> : unknown)
+type ShownByVariant<W> = W extends Variants ? OneOf<W['of'][keyof W['of']]> : unknown
+type OneOf<V> = V extends Variant ? ShownBy<V['shows']> : never // one of the variants
+
+/** What the view seam of a kind returns for one row. */
+export type ViewOf<E extends Entity> = ShownBy<E['shows']> &
+  ShownByVariant<E['variants']> & { readonly _links?: SchemaValue<typeof links> }

@@ -16,4 +16,5 @@ export const apiSessionCertificate = defineEntity({
     validTo: field.datetime({ write: '---', filter: false }),
   },
   links: {},
+  published: { title: 'currentApiSessionCertificate' },
 })

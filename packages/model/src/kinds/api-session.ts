@@ -1,5 +1,6 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { anyObject, listOf, reference, text, time } from '../kernel/schema.js'
 
 /** Somebody who has logged in. Created by a login, never by a body; only its end is told to followers. */
 export const apiSession = defineEntity({
@@ -22,4 +23,9 @@ export const apiSession = defineEntity({
     lastActivityAt: field.datetime({ write: '---' }),
   },
   links: { sessions: { to: 'sessions', through: 'apiSession' } },
+  shows: {
+    always: { authQueries: listOf(anyObject), identity: reference, token: text },
+    sometimes: { cachedLastActivityAt: time },
+  },
+  listType: 'application/json; charset=utf-8',
 })

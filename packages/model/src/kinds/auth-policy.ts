@@ -1,7 +1,8 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { flag, object, text } from '../kernel/schema.js'
 
-const flag = () => field.bool({ write: 'RRO' })
+const rule = () => field.bool({ write: 'RRO' })
 
 /** How the identities that it belongs to may log in, and what more they must show. */
 export const authPolicy = defineEntity({
@@ -11,25 +12,26 @@ export const authPolicy = defineEntity({
   followed: true,
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
-    'primary.cert.allowed': flag(),
-    'primary.cert.allowExpiredCerts': flag(),
-    'primary.extJwt.allowed': flag(),
+    'primary.cert.allowed': rule(),
+    'primary.cert.allowExpiredCerts': rule(),
+    'primary.extJwt.allowed': rule(),
     // wire: this list alone reads back empty, not null
     'primary.extJwt.allowedSigners': {
       ...field.strings({ write: 'RRO', filter: false }),
       load: (ids) => ids as string[],
     },
-    'primary.updb.allowed': flag(),
+    'primary.updb.allowed': rule(),
     'primary.updb.lockoutDurationMinutes': field.integer({ write: 'RRO', filter: false }),
     // differs: the original patches and filters some of these wrongly
     'primary.updb.maxAttempts': field.integer({ write: 'RRO' }),
     'primary.updb.minPasswordLength': field.integer({ write: 'RRO' }),
-    'primary.updb.requireMixedCase': flag(),
-    'primary.updb.requireNumberChar': flag(),
-    'primary.updb.requireSpecialChar': flag(),
+    'primary.updb.requireMixedCase': rule(),
+    'primary.updb.requireNumberChar': rule(),
+    'primary.updb.requireSpecialChar': rule(),
     // wire: left out of answers while unset
     'secondary.requireExtJwtSigner': field.string({ nullable: true, hidden: true }),
-    'secondary.requireTotp': flag(),
+    'secondary.requireTotp': rule(),
   },
   links: {},
+  shows: { always: { secondary: object({ requireTotp: flag }, { requireExtJwtSigner: text }) } },
 })

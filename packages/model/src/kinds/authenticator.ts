@@ -1,5 +1,6 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { flag, reference, texts } from '../kernel/schema.js'
 
 /** One way in which an identity proves who it is: name and password, or a client certificate. */
 export const authenticator = defineEntity({
@@ -44,4 +45,8 @@ export const authenticator = defineEntity({
     unverifiedFingerprint: field.string({ write: '---', nullable: true, filter: false, hidden: true }),
   },
   links: { identities: { to: 'identities', at: 'identityId' } },
+  shows: {
+    always: { identity: reference },
+    sometimes: { ...texts('certPem', 'fingerprint', 'username'), isIssuedByNetwork: flag },
+  },
 })

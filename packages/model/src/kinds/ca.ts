@@ -1,10 +1,23 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { integer, named, object, orNull, text, texts } from '../kernel/schema.js'
 import type { ValuesOf } from '../kernel/types.js'
 
 const flag = () => field.bool({ write: 'RRO' })
 /** All of a claim's members are there, or none. */
 const ofClaim = { filter: false, fallback: null, hidden: true } as const
+
+const externalIdClaim = named(
+  'externalIdClaim',
+  object({
+    index: orNull(integer),
+    location: orNull(text),
+    matcher: orNull(text),
+    matcherCriteria: orNull(text),
+    parser: orNull(text),
+    parserCriteria: orNull(text),
+  }),
+)
 
 /** An authority of somebody else. Once it is verified, who has a certificate of it may enroll and log in. */
 export const ca = defineEntity({
@@ -32,6 +45,7 @@ export const ca = defineEntity({
     'externalIdClaim.index': field.integer({ ...ofClaim, nullable: true, min: 0, max: 1000 }),
   },
   links: {},
+  shows: { always: texts('verificationToken'), sometimes: { externalIdClaim } },
 })
 
 type Values = ValuesOf<typeof ca>

@@ -16,4 +16,5 @@ export const controller = defineEntity({
     apiAddresses: field.object({ write: '---' }),
   },
   links: {},
+  published: { definitions: { controllerList: 'controllersList' } },
 })

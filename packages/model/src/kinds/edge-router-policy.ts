@@ -1,11 +1,13 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { flag } from '../kernel/schema.js'
 
 /** Says through which edge routers the identities it selects may connect. */
 export const edgeRouterPolicy = defineEntity({
   kind: 'edge-router-policies',
   singular: 'edgeRouterPolicy',
   owner: 'policy',
+  calledOnDelete: 'edgeRouterPolicies',
   followed: true,
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
@@ -17,4 +19,6 @@ export const edgeRouterPolicy = defineEntity({
     'edge-routers': { to: 'edge-routers', by: 'edgeRouterRoles' },
     identities: { to: 'identities', by: 'identityRoles' },
   },
+  shows: { always: { isSystem: flag } },
+  published: { body: 'policy' },
 })

@@ -1,5 +1,23 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { flag, integer, mapOf, named, object, text, texts } from '../kernel/schema.js'
+import { routerEnrollmentMembers } from './transit-router.js'
+
+const connection = {
+  hostname: text,
+  isOnline: flag,
+  supportedProtocols: mapOf(text),
+  syncStatus: text,
+}
+
+/** Members of a router that sessions and services show. */
+export const commonRouterMembers = {
+  ...connection,
+  name: text,
+  cost: integer,
+  disabled: flag,
+  noTraversal: flag,
+}
 
 const online = 'exists (select from presence where presence.router_id = router.id)'
 
@@ -42,15 +60,17 @@ export const edgeRouter = defineEntity({
     },
     services: { to: 'services', knownTo: 'policy', unlisted: true },
   },
-  clientSees: [
-    'appData',
-    'cost',
-    'disabled',
-    'hostname',
-    'isOnline',
-    'name',
-    'noTraversal',
-    'supportedProtocols',
-    'syncStatus',
-  ],
+  shows: {
+    always: {
+      ...connection,
+      versionInfo: named('versionInfo', object(texts('arch', 'buildDate', 'os', 'revision', 'version'))),
+    },
+    sometimes: { ...routerEnrollmentMembers, fingerprint: text },
+    clients: {
+      title: 'currentIdentityEdgeRouterDetail',
+      members: ['appData', ...Object.keys(commonRouterMembers)],
+    },
+  },
+  published: { definitions: { detailEdgeRouterEnvelope: 'detailedEdgeRouterEnvelope' } },
+  summaryNames: ['routers.edge'],
 })

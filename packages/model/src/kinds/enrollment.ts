@@ -1,5 +1,6 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { reference, texts } from '../kernel/schema.js'
 
 const hidden = { nullable: true, hidden: true } as const
 
@@ -24,4 +25,13 @@ export const enrollment = defineEntity({
     username: field.string({ ...hidden, write: 'O--', filter: false }),
   },
   links: {},
+  shows: {
+    always: texts('jwt', 'method', 'token'),
+    sometimes: {
+      ...texts('caId', 'edgeRouterId', 'identityId', 'transitRouterId'),
+      edgeRouter: reference,
+      identity: reference,
+      transitRouter: reference,
+    },
+  },
 })

@@ -1,5 +1,6 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { text, time } from '../kernel/schema.js'
 
 const optional = { nullable: true } as const
 
@@ -29,5 +30,12 @@ export const externalJwtSigner = defineEntity({
     notAfter: field.datetime({ write: '---', hidden: true }),
   },
   links: {},
-  clientSees: ['clientId', 'externalAuthUrl', 'name', 'scopes'],
+  shows: {
+    always: { notAfter: time, notBefore: time },
+    clients: {
+      title: 'clientExternalJwtSignerDetail',
+      members: ['clientId', 'externalAuthUrl', 'name', 'scopes'],
+      sometimes: { clientId: text },
+    },
+  },
 })

@@ -1,7 +1,13 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { flag, named, object, reference, text, texts, time } from '../kernel/schema.js'
 
 const precedences = ['default', 'required', 'failed'] as const
+
+const enrollment = object(
+  { id: text, token: text, jwt: text, expiresAt: time },
+  { caId: text, ca: reference },
+)
 
 /** Somebody or something that may log in. */
 export const identity = defineEntity({
@@ -65,5 +71,33 @@ export const identity = defineEntity({
     'service-configs': { to: 'identities', special: true },
     'service-policies': { to: 'service-policies', knownTo: 'policy' },
     services: { to: 'services', knownTo: 'policy' },
+  },
+  shows: {
+    always: {
+      authPolicy: reference,
+      authenticators: named(
+        'identityAuthenticators',
+        object({}, { cert: object(texts('fingerprint', 'id')), updb: object(texts('id', 'username')) }),
+      ),
+      disabled: flag,
+      enrollment: named(
+        'identityEnrollments',
+        object({}, { ott: enrollment, ottca: enrollment, updb: enrollment }),
+      ),
+      envInfo: named(
+        'envInfo',
+        object({}, texts('arch', 'domain', 'hostname', 'os', 'osRelease', 'osVersion')),
+      ),
+      hasApiSession: flag,
+      hasEdgeRouterConnection: flag,
+      isMfaEnabled: flag,
+      sdkInfo: named(
+        'sdkInfo',
+        object({}, texts('appId', 'appVersion', 'branch', 'revision', 'type', 'version')),
+      ),
+      type: reference,
+      typeId: text,
+    },
+    sometimes: { disabledAt: time, disabledUntil: time },
   },
 })

@@ -1,5 +1,7 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { listOf } from '../kernel/schema.js'
+import { operatingSystemSchema } from './posture-check.js'
 
 /** What the system can ask of an endpoint, and of which operating systems. wire: MFA is not among the rows. */
 export const postureCheckType = defineEntity({
@@ -15,4 +17,6 @@ export const postureCheckType = defineEntity({
     version: field.string({ write: '---', nullable: true, filter: false }),
   },
   links: {},
+  shows: { always: { operatingSystems: listOf(operatingSystemSchema) } },
+  listType: 'application/json; charset=utf-8',
 })

@@ -1,18 +1,20 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
-import type { Entity, Field, Write } from '../kernel/types.js'
+import { flag, integer, listOf, named, object, oneOf, orNull, text } from '../kernel/schema.js'
+import type { Field } from '../kernel/types.js'
+import { variantsOf } from '../kernel/variants.js'
 
-const text = { type: 'string', maxLength: 4096 }
-const texts = { type: 'array', items: text }
 const osTypes = ['Windows', 'WindowsServer', 'Android', 'iOS', 'Linux', 'macOS'] as const
-const osType = { type: 'string', enum: osTypes }
-const path = { ...text, minLength: 1 }
 
-const object = (properties: object, required: readonly string[]) => ({ type: 'object', properties, required })
+const word = { type: 'string', maxLength: 4096 }
+const words = { type: 'array', items: word }
+const path = { ...word, minLength: 1 }
+const osType = { type: 'string', enum: osTypes }
+const record = (properties: object, required: readonly string[]) => ({ type: 'object', properties, required })
 
 /** A member of some types only: null in the rows of others, and shown as its type wants it. */
-const own = <T>(made: Field<T>): Field<T | null> =>
-  ({ ...made, fallback: null, hidden: true }) as Field<T | null>
+const own = <T>(one: Field<T>): Field<T | null> =>
+  ({ ...one, fallback: null, hidden: true }) as Field<T | null>
 
 /** Kept in the order in which it was sent, in a JSON column; the driver would take it for an array of its own. */
 const list = <T>(items: object, minItems = 0): Field<readonly T[] | null> => ({
@@ -35,6 +37,12 @@ export interface Process {
   readonly signerFingerprints?: readonly string[]
 }
 
+export const operatingSystemSchema = named(
+  'operatingSystem',
+  object({ type: oneOf(...osTypes), versions: orNull(listOf(text)) }),
+)
+const process = { hashes: orNull(listOf(text)), osType: oneOf(...osTypes), path: text }
+
 /** What an endpoint must be like before a service policy lets it through. What it asks for follows its type. */
 export const postureCheck = defineEntity({
   kind: 'posture-checks',
@@ -46,18 +54,18 @@ export const postureCheck = defineEntity({
     typeId: field.string({ write: 'RRR', filter: false }),
     roleAttributes: field.strings({ filter: false }), // wire: any words, also with '#' in front
     operatingSystems: list<OperatingSystem>(
-      object({ type: osType, versions: texts }, ['type', 'versions']),
+      record({ type: osType, versions: words }, ['type', 'versions']),
       1,
     ),
-    domains: list<string>(text, 1),
-    macAddresses: list<string>(text, 1),
+    domains: list<string>(word, 1),
+    macAddresses: list<string>(word, 1),
     'process.osType': own(field.oneOf(osTypes, { filter: false })),
     'process.path': own(field.string({ min: 1, filter: false })),
-    'process.hashes': list<string>(text),
+    'process.hashes': list<string>(word),
     'process.signerFingerprint': own(field.string({ filter: false })),
     semantic: own(field.oneOf(['AllOf', 'AnyOf'], { filter: false })),
     processes: list<Process>(
-      object({ osType, path, hashes: texts, signerFingerprints: texts }, ['osType', 'path']),
+      record({ osType, path, hashes: words, signerFingerprints: words }, ['osType', 'path']),
       1,
     ),
     timeoutSeconds: own(field.integer({ filter: false })),
@@ -66,57 +74,65 @@ export const postureCheck = defineEntity({
     ignoreLegacyEndpoints: own(field.bool({ filter: false })),
   },
   links: {},
+  shows: { always: { roleAttributes: listOf(text), version: integer } },
+  variants: {
+    by: 'typeId',
+    of: {
+      OS: {
+        title: 'OperatingSystem',
+        fields: { operatingSystems: 'RRO' },
+        shows: { always: { operatingSystems: listOf(operatingSystemSchema) } },
+      },
+      DOMAIN: {
+        title: 'Domain',
+        fields: { domains: 'RRO' },
+        shows: { always: { domains: listOf(text) } },
+      },
+      MAC: {
+        title: 'MacAddress',
+        fields: { macAddresses: 'RRO' },
+        shows: { always: { macAddresses: listOf(text) } },
+      },
+      PROCESS: {
+        title: 'Process',
+        fields: {
+          'process.osType': 'RRO', // differs: a patch may have one without the other
+          'process.path': 'RRO',
+          'process.hashes': 'OOO',
+          'process.signerFingerprint': 'OOO',
+        },
+        shows: { always: { process: named('process', object(process, { signerFingerprint: text })) } },
+      },
+      PROCESS_MULTI: {
+        title: 'ProcessMulti',
+        fields: { semantic: 'RRO', processes: 'RRO' },
+        shows: {
+          always: {
+            processes: listOf(
+              named('processMulti', object({ ...process, signerFingerprints: listOf(text) })),
+            ),
+            semantic: oneOf('AllOf', 'AnyOf'),
+          },
+        },
+      },
+      MFA: {
+        title: 'Mfa',
+        fields: {
+          timeoutSeconds: 'OOO',
+          promptOnWake: 'OOO',
+          promptOnUnlock: 'OOO',
+          ignoreLegacyEndpoints: 'OOO',
+        },
+        shows: {
+          always: { timeoutSeconds: integer },
+          sometimes: { ignoreLegacyEndpoints: flag, promptOnUnlock: flag, promptOnWake: flag },
+        },
+      },
+    },
+  },
+  published: { definitions: { listPostureChecksEnvelope: 'listPostureCheckEnvelope' } },
+  listType: 'application/json; charset=utf-8',
 })
 
-type Common = 'name' | 'typeId' | 'roleAttributes'
-type Members = { readonly [M in Exclude<keyof typeof postureCheck.fields, Common>]?: Write }
-
-/** Each type, what the documents call it, and the members that it has. */
-const types: Readonly<Record<string, { readonly title: string; readonly members: Members }>> = {
-  OS: { title: 'OperatingSystem', members: { operatingSystems: 'RRO' } },
-  DOMAIN: { title: 'Domain', members: { domains: 'RRO' } },
-  MAC: { title: 'MacAddress', members: { macAddresses: 'RRO' } },
-  PROCESS: {
-    title: 'Process',
-    members: {
-      'process.osType': 'RRO', // differs: a patch may have one without the other
-      'process.path': 'RRO',
-      'process.hashes': 'OOO',
-      'process.signerFingerprint': 'OOO',
-    },
-  },
-  PROCESS_MULTI: { title: 'ProcessMulti', members: { semantic: 'RRO', processes: 'RRO' } },
-  MFA: {
-    title: 'Mfa',
-    members: {
-      timeoutSeconds: 'OOO',
-      promptOnWake: 'OOO',
-      promptOnUnlock: 'OOO',
-      ignoreLegacyEndpoints: 'OOO',
-    },
-  },
-}
-
-function variant(typeId: string, title: string, members: Members): Entity {
-  const { name, typeId: tag, roleAttributes } = postureCheck.fields
-  const fields: Readonly<Record<string, Field>> = postureCheck.fields
-  const ownFields = Object.entries(members).map(([member, write]) => [
-    member,
-    { ...fields[member], write, hidden: false },
-  ])
-  return {
-    ...postureCheck,
-    singular: `postureCheck${title}`,
-    fields: {
-      name,
-      typeId: { ...tag, schema: { type: 'string', enum: [typeId] } },
-      roleAttributes,
-      ...Object.fromEntries(ownFields),
-    },
-  } as Entity
-}
-
-/** One definition for each type, with its own members and no others: for bodies, and for what reads show. */
-export const postureCheckVariants: ReadonlyMap<string, Entity> = new Map(
-  Object.entries(types).map(([typeId, { title, members }]) => [typeId, variant(typeId, title, members)]),
-)
+/** One definition for each type. */
+export const postureCheckVariants = variantsOf(postureCheck)

@@ -6,6 +6,7 @@ export const serviceEdgeRouterPolicy = defineEntity({
   kind: 'service-edge-router-policies',
   singular: 'serviceEdgeRouterPolicy',
   owner: 'policy',
+  calledOnDelete: 'serviceEdgeRouterPolicies',
   followed: true,
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
@@ -16,5 +17,9 @@ export const serviceEdgeRouterPolicy = defineEntity({
   links: {
     'edge-routers': { to: 'edge-routers', by: 'edgeRouterRoles' },
     services: { to: 'services', by: 'serviceRoles' },
+  },
+  published: {
+    body: 'policy',
+    definitions: { detailServiceEdgeRouterPolicyEnvelope: 'detailServiceEdgePolicyEnvelope' },
   },
 })

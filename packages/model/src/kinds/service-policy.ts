@@ -6,6 +6,7 @@ export const servicePolicy = defineEntity({
   kind: 'service-policies',
   singular: 'servicePolicy',
   owner: 'policy',
+  calledOnDelete: 'servicePolicies',
   followed: true,
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
@@ -25,5 +26,9 @@ export const servicePolicy = defineEntity({
     identities: { to: 'identities', by: 'identityRoles' },
     'posture-checks': { to: 'posture-checks', by: 'postureCheckRoles' },
     services: { to: 'services', by: 'serviceRoles' },
+  },
+  published: {
+    body: 'policy',
+    definitions: { detailServicePolicyEnvelope: 'detailServicePolicyEnvelop' },
   },
 })

@@ -1,5 +1,44 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import {
+  anyObject,
+  flag,
+  integer,
+  listOf,
+  named,
+  object,
+  oneOf,
+  orNull,
+  text,
+  time,
+} from '../kernel/schema.js'
+
+const process = named('postureQueryProcess', object({}, { osType: text, path: text }))
+
+const postureQuery = named(
+  'postureQuery',
+  object(
+    { id: text, isPassing: flag, queryType: text, timeout: integer, timeoutRemaining: integer },
+    {
+      _links: anyObject,
+      createdAt: time,
+      process,
+      processes: orNull(listOf(process)),
+      tags: anyObject,
+      updatedAt: time,
+    },
+  ),
+)
+
+const postureQueries = named(
+  'postureQueries',
+  object({
+    policyId: text,
+    policyType: oneOf('Dial', 'Bind', 'Invalid'),
+    isPassing: flag,
+    postureQueries: listOf(postureQuery),
+  }),
+)
 
 /** Something that identities dial and bind. */
 export const service = defineEntity({
@@ -24,4 +63,20 @@ export const service = defineEntity({
     'service-policies': { to: 'service-policies' },
     terminators: { to: 'terminators', through: 'service' },
   },
+  shows: {
+    // wire: null where a list shows them for the sake of something else
+    always: {
+      config: orNull(anyObject),
+      permissions: orNull(listOf(oneOf('Dial', 'Bind', 'Invalid'))),
+      postureQueries: listOf(postureQueries),
+    },
+  },
+  listParameters: [
+    {
+      name: 'configTypes',
+      type: 'strings',
+      about: 'Ids or names of the config types whose data is wanted.',
+    },
+  ],
+  summaryNames: ['services', 'services.edge'],
 })

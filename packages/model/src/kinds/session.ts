@@ -1,5 +1,9 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { listOf, mapOf, named, object, orNull, reference, text } from '../kernel/schema.js'
+import { commonRouterMembers } from './edge-router.js'
+
+const sessionEdgeRouter = named('sessionEdgeRouter', object({ ...commonRouterMembers, urls: mapOf(text) }))
 
 /** Leave to dial or bind one service, tied to one API session. */
 export const session = defineEntity({
@@ -18,4 +22,13 @@ export const session = defineEntity({
     servicePolicies: field.strings({ write: '---', filter: false }),
   },
   links: { 'route-path': { to: 'routers' } },
+  shows: { always: { edgeRouters: orNull(listOf(sessionEdgeRouter)), servicePolicies: listOf(reference) } },
+  published: {
+    managementDefinitions: {
+      detailSessionEnvelope: 'detailSessionManagementEnvelope',
+      listSessionsEnvelope: 'listSessionsManagementEnvelope',
+      sessionDetail: 'sessionManagementDetail',
+      sessionList: 'sessionManagementList',
+    },
+  },
 })

@@ -1,5 +1,6 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { text } from '../kernel/schema.js'
 
 /** Where a service can be reached: an address behind a router. */
 export const terminator = defineEntity({
@@ -32,5 +33,8 @@ export const terminator = defineEntity({
     },
   },
   links: {},
-  clientSees: ['identity', 'routerId', 'service', 'serviceId'],
+  shows: {
+    always: { routerId: text, serviceId: text },
+    clients: { title: 'terminatorClientDetail', members: ['identity', 'routerId', 'service', 'serviceId'] },
+  },
 })

@@ -1,9 +1,19 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
+import { flag, orNull, text, time } from '../kernel/schema.js'
+
+/** Members of a router that has not enrolled yet. */
+export const routerEnrollmentMembers = {
+  enrollmentCreatedAt: orNull(time),
+  enrollmentExpiresAt: orNull(time),
+  enrollmentJwt: orNull(text),
+  enrollmentToken: orNull(text),
+}
 
 /** A router that carries traffic between others. wire: the list shows those of the edge too. */
 export const transitRouter = defineEntity({
   kind: 'transit-routers',
+  aliases: ['routers'], // wire: the same under two names
   singular: 'transitRouter',
   owner: 'sessions',
   called: 'router',
@@ -23,4 +33,6 @@ export const transitRouter = defineEntity({
     unverifiedCertPem: field.string({ write: '---', nullable: true, filter: false }),
   },
   links: {},
+  shows: { always: { isOnline: flag }, sometimes: routerEnrollmentMembers },
+  published: { title: 'router' },
 })

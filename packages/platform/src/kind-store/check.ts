@@ -22,7 +22,8 @@ export function checkRoles(
   for (const [name, { rolesOf }] of listsOf(entity, written)) {
     if (!rolesOf) continue
     const missing = idsIn(entriesOf(values, name)).filter((id) => !exists(rolesOf, id))
-    if (missing.length > 0) throw invalid(name, `no ${wordFor(rolesOf)} found with the given ids`, missing)
+    if (missing.length > 0)
+      throw invalid(name, `no ${kinds.get(rolesOf)?.plural ?? rolesOf} found with the given ids`, missing)
   }
 }
 
@@ -51,6 +52,3 @@ function checkFormat(name: string, roles: readonly string[]): void {
     throw invalid(name, reason, bare)
   }
 }
-
-const wordFor = (kind: string): string =>
-  kind === 'edge-routers' ? 'routers' : (kinds.get(kind)?.plural ?? kind)

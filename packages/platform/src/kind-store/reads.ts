@@ -1,4 +1,4 @@
-import { type Entity, FilterError, limitText, type Query } from '@overlay/model'
+import { clientMembers, type Entity, FilterError, limitText, type Query } from '@overlay/model'
 import {
   type Caller,
   type EntityServiceService,
@@ -144,12 +144,12 @@ const attributeSymbols = new Map([['id', { column: 'id', type: 'string' as const
 /** Selects nothing; what it does not say is added to it. */
 export const noRows: Selection = { ids: [], roles: [], symbol: '', value: '' }
 
-function seenByClients({ clientSees }: Entity, row: object): object {
-  const seen = clientSees && new Set([...ofEveryKind, ...clientSees])
-  return seen ? Object.fromEntries(Object.entries(row).filter(([name]) => seen.has(name))) : row
+function seenByClients(entity: Entity, row: object): object {
+  const members = clientMembers(entity)
+  if (!members) return row
+  const seen = new Set(members)
+  return Object.fromEntries(Object.entries(row).filter(([name]) => seen.has(name)))
 }
-
-const ofEveryKind = ['_links', 'createdAt', 'id', 'tags', 'updatedAt']
 
 function pageOf(query: Query, { total, next }: Page, shown: readonly unknown[]): ListResponse {
   const { rows, count } = fittingRows(shown)

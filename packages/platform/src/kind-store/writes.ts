@@ -68,8 +68,7 @@ export function writes(store: Store): Writes {
       const { entity, seams } = found
       return written(store, { entity, id, references: [] }, context, async (tx, also) => {
         const before = await lockRow(tx, found, id, context)
-        // wire: the plural, here only, and of policies only
-        if (!before) throw notFound(isPolicy(entity) ? entity.plural : entity.called, id)
+        if (!before) throw notFound(entity.calledOnDelete, id)
         if (!entity.systemMayGo) refuseSystem(entity, before, 'delete')
         await seams.deleting?.(tx, before, { also })
         await tx.query(sql`delete from ${tableOf(entity)} where id = ${id}`)
@@ -78,8 +77,6 @@ export function writes(store: Store): Writes {
     },
   }
 }
-
-const isPolicy = ({ fields }: Entity): boolean => Object.values(fields).some(({ rolesOf }) => rolesOf)
 
 const bodyIn = (json: Uint8Array): Record<string, unknown> =>
   JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>

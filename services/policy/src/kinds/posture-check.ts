@@ -1,4 +1,5 @@
 import {
+  isOfEveryVariant,
   type OperatingSystem,
   postureCheck,
   postureCheckVariants,
@@ -14,13 +15,15 @@ import { dropRoles } from '../store/drop-role.js'
 type Row = RowOf<typeof postureCheck>
 type Values = ValuesOf<typeof postureCheck>
 
-const ofEveryType = ['name', 'typeId', 'roleAttributes']
+/** Members of one type only. */
 const membersOf = (typeId: string): readonly string[] =>
-  Object.keys(postureCheckVariants.get(typeId)?.fields ?? {}).filter((name) => !ofEveryType.includes(name))
+  Object.keys(postureCheckVariants.get(typeId)?.fields ?? {}).filter(isOfOneType)
+
+const isOfOneType = (name: string): boolean => !isOfEveryVariant(postureCheck, name)
 
 const none = Object.fromEntries(
   Object.keys(postureCheck.fields)
-    .filter((name) => !ofEveryType.includes(name))
+    .filter(isOfOneType)
     .map((name) => [name, null]),
 )
 

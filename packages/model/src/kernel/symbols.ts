@@ -1,4 +1,4 @@
-import type { Entity, SymbolType } from './kernel/types.js'
+import type { Entity, SymbolType } from './types.js'
 
 export interface FilterSymbol {
   readonly column: string
