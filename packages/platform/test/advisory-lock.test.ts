@@ -54,7 +54,7 @@ test('whoever loses the connection is told, and cannot confirm any more', async 
 test.each(['outside a transaction', 'inside a transaction'])(
   'a holder of whom nothing is heard loses the name, %s',
   async (where) => {
-    const held = await hold('d', { beatMs: 1_000_000, silenceMs: 100 })
+    const held = await hold('d', { beatMs: 1_000_000, idleSessionMs: 100 })
     if (where === 'inside a transaction') await held.query(sql`begin`)
     await lostOf(held.lost)
     await expect.poll(() => heldNow('d')).toBe(false)

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import type { Db, Tx } from '../postgres/database.js'
 import type { ChangeLog, RowChange } from './change-log.js'
-import { same, startFollower } from './follower.js'
+import { isSamePosition, startFollower } from './follower.js'
 import { applyEach, isTransient, rehearse } from './isolate.js'
 import { type LoadedRows, withLoadedRows } from './loaded-rows.js'
 import { isUnknown, poisonOf } from './poison.js'
@@ -100,7 +100,7 @@ export function startConsumer(
     if (failed.size === changes.length) passedAt = Number.NEGATIVE_INFINITY // the next one needs another proof
     const instead: Change[] = []
     for (const change of changes)
-      instead.push(failed.has(change) ? await poison.alone(change, failed.get(change)) : change)
+      instead.push(failed.has(change) ? await poison.reload(change, failed.get(change)) : change)
     return instead
   }
 
@@ -125,7 +125,7 @@ export function startConsumer(
             isRead = true
             return withLoadedRows(tx, pages, (rows) =>
               holding(tx, upto, async (stored) =>
-                stored && !same(stored, known) ? undefined : effects.reload(tx, rows, upto),
+                stored && !isSamePosition(stored, known) ? undefined : effects.reload(tx, rows, upto),
               ),
             )
           },

@@ -25,7 +25,7 @@ export async function feed(
   for (const change of changes) {
     const first = putOne(change)
     if (!first) continue
-    const again = isUnknown(change) ? first : putOne(await poison.alone(change, first.err))
+    const again = isUnknown(change) ? first : putOne(await poison.reload(change, first.err))
     if (again) putOne(poison.unknown(change, again.err))
   }
   return true

@@ -1,39 +1,42 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { openBackoff } from '../async/backoff.js'
+import { deferred } from '../async/deferred.js'
 import { openLimit } from '../async/limit.js'
+import { type Connection, reconnect, withWatchdog } from '../async/reconnect.js'
+import { openSerial } from '../async/serial.js'
 import { metrics } from '../process/metrics.js'
 import { poisonOf } from './poison.js'
 import type { Source } from './source.js'
-import { openWaiting } from './waiting.js'
+import { openWaiters } from './waiters.js'
 
-/** Where followed changes go. Each function answers where it stands afterwards; they are called one at a time. */
+/** Receives followed changes. Each function returns the position that the sink is at; they are called one at a time. */
 export interface Sink {
   readonly kinds: readonly string[]
-  /** Changes may wait for others for so long, unless somebody waits for them. */
+  /** How long the owner may gather changes. Callers that wait are served at once. */
   readonly gatherMs: number
-  /** While it takes a load, old and new rows are mixed: it stands nowhere. */
+  /** True: during a load old and new rows are mixed, so the sink has no position. */
   readonly mixesLoads: boolean
-  /** From an earlier run; undefined: it has nothing and wants all rows. */
+  /** The position of an earlier run; undefined: the sink is empty and needs all rows. */
   start(): Promise<Position | undefined>
-  /** All rows in place of what it had at `known`. */
-  replace(load: Load, known: Position | undefined): Promise<Position | undefined>
-  /** What comes after its position, without gaps. */
+  /** All rows in place of those that it had at `before`. */
+  replace(load: Load, before: Position | undefined): Promise<Position | undefined>
+  /** The changes after its position, without gaps. */
   take(changes: readonly Change[], upto: Position): Promise<Position | undefined>
 }
 
 /** All rows, as they were at `upto` or later. */
 export interface Load {
   readonly upto: Position
-  /** To be read once; throws when the owner does not tell all of them. */
+  /** Can be read once. Throws when the owner does not send all of them. */
   readonly pages: AsyncIterable<readonly Change[]>
 }
 
 export interface Follower extends AsyncDisposable {
-  /** How far the sink is. */
+  /** The position of the sink. */
   position(): Position | undefined
-  /** The sink had all that its owner had within the last `ms`. */
-  heardWithin(ms: number): boolean
+  /** True when the sink had all that its owner had within the last `ms`. */
+  isFresh(ms: number): boolean
   /** Resolves after the first load. */
   readonly loaded: Promise<void>
   /** Resolves when the sink is at the position; asks the owner at once when it is not. TIMEOUT when aborted. */
@@ -42,174 +45,153 @@ export interface Follower extends AsyncDisposable {
   catchUp(signal: AbortSignal): Promise<void>
 }
 
-const FIRST_PAUSE_MS = 100
-const LONGEST_PAUSE_MS = 2000
-const SILENCE_MS = 3000 // an owner says something each second
+const PAUSES = { firstMs: 100, longestMs: 2000 }
+const WATCH_SILENCE_MS = 3000 // an owner sends a message each second
 const LOAD_SILENCE_MS = 30_000
 const PULL_MS = 2000
 
-/** One loop for all followers: load, watch, and ask at once for whom somebody waits. */
+/** The loop of all followers: loads, watches, and pulls at once while callers wait. */
 export function startFollower(source: Source, sink: Sink, log: Logger): Follower {
   const { schema } = source
   const stop = new AbortController()
   const kinds = new Set(sink.kinds)
   const poison = poisonOf(source, log, stop.signal)
   let applied: Position | undefined
-  let outdated = false // on another timeline, or too far behind: load anew
-  let heardAt = Number.NEGATIVE_INFINITY
-  let rewatch = new AbortController()
-  const waiting = openWaiting(() => applied)
-  const { promise: loaded, resolve: nowLoaded } = deferred()
+  let mustReload = false // on another timeline, or too far behind
+  let freshAt = Number.NEGATIVE_INFINITY
+  let watching = new AbortController()
+  const waiters = openWaiters(() => applied)
+  const firstLoad = deferred()
+  const serially = openSerial()
 
-  let last: Promise<unknown> = Promise.resolve()
-  /** One after the other. */
-  function inTurn(work: () => Promise<void>): Promise<void> {
-    const run = last.then(work)
-    last = run.catch(() => undefined)
-    return run
-  }
-
-  /** After a failure it is unknown where the sink stands. */
-  async function move(use: () => Promise<Position | undefined>): Promise<void> {
+  /** After a failure the position of the sink is unknown. */
+  async function move(step: () => Promise<Position | undefined>): Promise<void> {
     try {
-      applied = await use()
+      applied = await step()
     } catch (err) {
       applied = undefined
-      rewatch.abort(err)
+      watching.abort(err)
       throw err
     }
   }
 
-  function hear(at: number): void {
-    heardAt = at
+  function markFresh(at: number): void {
+    freshAt = at
     metrics.followHeard.setToCurrentTime({ schema })
     if (applied) metrics.followPosition.set({ schema }, applied.number)
   }
 
-  /** False: the sink has gone on to another timeline by itself. */
-  async function accept(message: Changes, askedAt: number): Promise<boolean> {
+  /** False: the sink is on another timeline. */
+  async function accept(message: Changes, requestedAt: number): Promise<boolean> {
     const { upto, after, changes, more } = message
     if (!upto) throw new Error("message without 'upto'")
-    await inTurn(async () => {
+    await serially(async () => {
       if (applied?.timeline !== upto.timeline || applied.number >= upto.number) return
       const { number } = applied
-      const fresh = changes.filter((change) => change.number > number)
-      const isWhole = after ? after.number <= number : fresh.length === upto.number - number
+      const later = changes.filter((change) => change.number > number)
+      const isWhole = after ? after.number <= number : later.length === upto.number - number
       if (!isWhole) throw new Error('changes are missing')
-      const wanted = await wholeRows(
-        fresh.filter(({ kind }) => kinds.has(kind)),
+      const rows = await wholeRows(
+        later.filter(({ kind }) => kinds.has(kind)),
         message,
       )
-      await move(() => sink.take(wanted, upto))
-      for (const { atMs } of wanted)
+      await move(() => sink.take(rows, upto))
+      for (const { atMs } of rows)
         metrics.followLag.observe({ schema }, Math.max(0, Date.now() - atMs) / 1000)
     })
     if (applied?.timeline !== upto.timeline) return false
-    if (!more) hear(Math.max(heardAt, askedAt))
-    waiting.settle()
+    if (!more) markFresh(Math.max(freshAt, requestedAt))
+    waiters.check()
     return true
   }
 
-  /** What fitted no message is asked for alone. */
+  /** Rows too large for a message are requested one by one. */
   async function wholeRows(
-    wanted: readonly Change[],
+    rows: readonly Change[],
     { changes, oversized }: Changes,
   ): Promise<readonly Change[]> {
-    if (oversized.length === 0) return wanted
-    const rows = new Set(oversized.map((at) => changes[at]))
+    if (oversized.length === 0) return rows
+    const cut = new Set(oversized.map((at) => changes[at]))
     const whole: Change[] = []
-    for (const change of wanted)
-      whole.push(rows.has(change) ? await poison.alone(change, new Error('the row fits no message')) : change)
+    for (const row of rows)
+      whole.push(cut.has(row) ? await poison.reload(row, new Error('the row fits no message')) : row)
     return whole
   }
 
   async function load(): Promise<void> {
-    const [turn, askedAt] = [waiting.begin(), performance.now()]
+    const [look, requestedAt] = [waiters.beginLook(), performance.now()]
     let from: Position | undefined
-    await inTurn(async () => {
-      const known = applied ?? (await sink.start())
-      const messages = audible(LOAD_SILENCE_MS, (signal) => source.load(sink.kinds, signal))
-      for await (const load of loadOf(messages, wholeRows)) {
+    await serially(async () => {
+      const before = applied ?? (await sink.start())
+      const open = (signal: AbortSignal) => source.load(sink.kinds, signal)
+      for await (const load of loadOf(withWatchdog(LOAD_SILENCE_MS, open, stop.signal), wholeRows)) {
         from = load.upto
         if (sink.mixesLoads) applied = undefined
-        await move(() => sink.replace(load, known))
+        await move(() => sink.replace(load, before))
       }
     })
-    outdated = false
-    if (same(applied, from)) {
-      hear(askedAt)
-      waiting.end(turn)
+    mustReload = false
+    if (isSamePosition(applied, from)) {
+      markFresh(requestedAt)
+      waiters.endLook(look)
     }
-    nowLoaded()
+    firstLoad.resolve()
   }
 
-  async function watch(from: Position): Promise<void> {
-    rewatch = new AbortController()
-    const messages = (signal: AbortSignal) => source.watch(from, signal, sink.gatherMs, sink.kinds)
-    for await (const message of audible(SILENCE_MS, messages, rewatch.signal)) {
+  async function watch(from: Position, { works }: Connection): Promise<void> {
+    watching = new AbortController()
+    const open = (signal: AbortSignal) => source.watch(from, signal, sink.gatherMs, sink.kinds)
+    for await (const message of withWatchdog(WATCH_SILENCE_MS, open, stop.signal, watching.signal)) {
       if (!(await accept(message, performance.now() - message.ageMs))) return
-      pause = FIRST_PAUSE_MS
+      works()
     }
-    rewatch.signal.throwIfAborted()
+    watching.signal.throwIfAborted()
     throw new Fault('UNAVAILABLE', undefined, new Error('the owner ended the stream'))
   }
 
-  let pause = FIRST_PAUSE_MS
-  async function run(): Promise<void> {
-    while (!stop.signal.aborted) {
-      try {
-        if (!outdated) applied ??= await sink.start()
-        if (!applied || outdated) await load()
-        pull()
-        if (applied) await watch(applied)
-      } catch (err) {
-        if (stop.signal.aborted) return
-        if (isOutOfRange(err)) discard()
-        if (pause === FIRST_PAUSE_MS) log.warn({ err, schema }, 'changes not followed')
-        await delay(pause, undefined, { signal: stop.signal }).catch(() => undefined)
-        pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
-      }
-    }
+  async function connect(connection: Connection): Promise<void> {
+    if (!mustReload) applied ??= await sink.start()
+    if (!applied || mustReload) await load()
+    startPulling()
+    if (applied) await watch(applied, connection)
   }
 
-  /** What the sink has is of no use to anybody who asks from now on. */
+  /** What the sink has no longer serves callers. */
   function discard(): void {
-    outdated = true
-    heardAt = Number.NEGATIVE_INFINITY
-    rewatch.abort(new Fault('OUT_OF_RANGE'))
+    mustReload = true
+    freshAt = Number.NEGATIVE_INFINITY
+    watching.abort(new Fault('OUT_OF_RANGE'))
   }
+
+  const canPull = (): boolean => waiters.any() && applied !== undefined && !mustReload && !stop.signal.aborted
 
   let pulling: Promise<void> | undefined
-  /** While somebody waits; one look serves all who came before it. */
-  async function pullWhileWanted(): Promise<void> {
-    let pause = FIRST_PAUSE_MS
+  /** While callers wait. One look serves all callers that came before it. */
+  async function pullWhileAwaited(): Promise<void> {
+    const backoff = openBackoff(PAUSES)
     try {
-      while (waiting.any() && applied && !outdated && !stop.signal.aborted) {
-        if (await pullOnce()) continue
-        await delay(pause, undefined, { signal: stop.signal }).catch(() => undefined)
-        pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
-      }
+      while (canPull()) if (!(await pullOnce())) await backoff.pause(stop.signal)
     } finally {
-      pulling = undefined // in the same step as the last look at who waits: nobody falls between
+      pulling = undefined // in the same step as the last `canPull`: no caller is missed
     }
   }
-  function pull(): void {
-    // only with something to do: it would be over before it is noted that it runs
-    if (waiting.any() && applied && !outdated && !stop.signal.aborted) pulling ??= pullWhileWanted()
+  function startPulling(): void {
+    // without this condition it would end before `pulling` is set
+    if (canPull()) pulling ??= pullWhileAwaited()
   }
 
-  /** False: it helped not everybody who waited for it. */
+  /** False: some callers that it should have served still wait. */
   async function pullOnce(): Promise<boolean> {
-    const [turn, askedAt] = [waiting.begin(), performance.now()]
+    const [look, requestedAt] = [waiters.beginLook(), performance.now()]
     using limit = openLimit(PULL_MS, stop.signal)
     try {
       while (applied) {
         const message: Changes = await source.pull(applied, limit.signal, sink.kinds)
-        if (!(await accept(message, askedAt))) return false
+        if (!(await accept(message, requestedAt))) return false
         if (!message.more) break
       }
-      waiting.end(turn)
-      return !waiting.anySince(turn)
+      waiters.endLook(look)
+      return !waiters.anySince(look)
     } catch (err) {
       if (isOutOfRange(err)) discard()
       else if (!stop.signal.aborted) log.warn({ err, schema }, 'owner of the changes does not answer')
@@ -217,35 +199,26 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     }
   }
 
-  /** Throws when a stream says nothing for so long. */
-  async function* audible<T>(
-    ms: number,
-    open: (signal: AbortSignal) => AsyncIterable<T>,
-    also: AbortSignal = stop.signal,
-  ): AsyncIterable<T> {
-    using limit = openLimit(ms, stop.signal, also)
-    for await (const message of open(limit.signal)) {
-      yield message
-      limit.refresh()
-    }
-    if (limit.isOver) throw new Fault('UNAVAILABLE', undefined, new Error('the owner is silent'))
+  const running = reconnect({
+    ...PAUSES,
+    signal: stop.signal,
+    connect,
+    onFailure(err, isFirst) {
+      if (isOutOfRange(err)) discard()
+      if (isFirst) log.warn({ err, schema }, 'changes not followed')
+    },
+  })
+  const wait = (position: Position | undefined, signal: AbortSignal): Promise<void> => {
+    const reached = waiters.wait(position, signal)
+    startPulling()
+    return reached
   }
-
-  const running = run()
   return {
     position: () => applied,
-    heardWithin: (ms) => applied !== undefined && performance.now() - heardAt <= ms,
-    loaded,
-    waitFor(position, signal) {
-      const reached = waiting.wait(position, signal)
-      pull()
-      return reached
-    },
-    catchUp(signal) {
-      const reached = waiting.wait(undefined, signal)
-      pull()
-      return reached
-    },
+    isFresh: (ms) => applied !== undefined && performance.now() - freshAt <= ms,
+    loaded: firstLoad.promise,
+    waitFor: wait,
+    catchUp: (signal) => wait(undefined, signal),
     async [Symbol.asyncDispose]() {
       stop.abort()
       await Promise.all([running, pulling])
@@ -253,7 +226,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
   }
 }
 
-/** One load, or none where it throws: the stream is closed however it is used. */
+/** One load, or none when it throws. The stream is closed in any case. */
 async function* loadOf(
   messages: AsyncIterable<Changes>,
   wholeRows: (rows: readonly Change[], message: Changes) => Promise<readonly Change[]>,
@@ -278,15 +251,7 @@ async function* loadOf(
   }
 }
 
-export const same = (a: Position | undefined, b: Position | undefined): boolean =>
+export const isSamePosition = (a: Position | undefined, b: Position | undefined): boolean =>
   a?.timeline === b?.timeline && a?.number === b?.number
 
 const isOutOfRange = (err: unknown): boolean => err instanceof Fault && err.code === 'OUT_OF_RANGE'
-
-function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
-  let resolve = (): void => undefined
-  const promise = new Promise<void>((done) => {
-    resolve = done
-  })
-  return { promise, resolve }
-}

@@ -6,11 +6,11 @@ import { isAway } from '../postgres/database-failure.js'
 import { metrics } from '../process/metrics.js'
 import type { Source } from './source.js'
 
-/** What to do about single changes that cannot be followed as they were told. All others must not wait for them. */
+/** Replaces single changes that cannot be followed as they were sent, so that the others need not wait. */
 export interface Poison {
-  /** The row as it is now, or as an unknown one; says so. Throws while the owner is away: then it is no matter of the row. */
-  alone(change: Change, reason: unknown): Promise<Change>
-  /** The change as one of an unknown row; says so. */
+  /** The change with its row as it is now, or else as unknown. Throws while the owner is unavailable. */
+  reload(change: Change, reason: unknown): Promise<Change>
+  /** The change with an unknown row. */
   unknown(change: Change, reason: unknown): Change
 }
 
@@ -20,28 +20,28 @@ const PAUSE_MS = 100
 const ROW_MS = 5000
 const NOWHERE: Position = { timeline: '', number: 0 }
 
-/** The row may be there, but nobody can say what it is. Not to be mistaken for one that is gone. */
+/** True when the row may exist but cannot be read. It is not deleted. */
 export const isUnknown = ({ json }: Change): boolean => json === UNKNOWN
 
-export function poisonOf(source: Source, log: Logger, stopping: AbortSignal): Poison {
+export function poisonOf(source: Source, log: Logger, stop: AbortSignal): Poison {
   const { schema } = source
-  const note = ({ kind, id, number }: Change, outcome: 'reloaded' | 'unknown', err: unknown): void => {
+  const report = ({ kind, id, number }: Change, outcome: 'reloaded' | 'unknown', err: unknown): void => {
     metrics.followPoisonous.inc({ schema, kind, outcome })
-    log.error({ err, schema, kind, id, number, outcome }, 'change not followed as it was told')
+    log.error({ err, schema, kind, id, number, outcome }, 'change not followed as it was sent')
   }
   const unknown = (change: Change, reason: unknown): Change => {
-    note(change, 'unknown', reason)
+    report(change, 'unknown', reason)
     return { ...change, json: UNKNOWN }
   }
 
   async function row({ kind, id }: Change): Promise<Buffer> {
-    using limit = openLimit(ROW_MS, stopping)
+    using limit = openLimit(ROW_MS, stop)
     return source.row(kind, id, limit.signal)
   }
 
-  /** Throws while it does not answer. */
-  async function ownerAnswers(): Promise<void> {
-    using limit = openLimit(ROW_MS, stopping)
+  /** Throws while the owner does not answer. */
+  async function pingOwner(): Promise<void> {
+    using limit = openLimit(ROW_MS, stop)
     await source.pull(NOWHERE, limit.signal, []).catch((err: unknown) => {
       if (!(err instanceof Fault && err.code === 'OUT_OF_RANGE')) throw err
     })
@@ -49,16 +49,16 @@ export function poisonOf(source: Source, log: Logger, stopping: AbortSignal): Po
 
   return {
     unknown,
-    async alone(change, reason) {
+    async reload(change, reason) {
       for (let attempt = 1; ; attempt++) {
         try {
           const json = await row(change)
-          note(change, 'reloaded', reason)
+          report(change, 'reloaded', reason)
           return { ...change, json }
         } catch (err) {
-          if (isAway(err)) await ownerAnswers()
+          if (isAway(err)) await pingOwner()
           if (attempt === TRIES) return unknown(change, err)
-          await delay(PAUSE_MS * attempt, undefined, { signal: stopping })
+          await delay(PAUSE_MS * attempt, undefined, { signal: stop })
         }
       }
     },

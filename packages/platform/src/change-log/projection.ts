@@ -110,7 +110,7 @@ export async function openProjection(
   return {
     schema,
     position: follower.position,
-    isFresh: () => follower.heardWithin(TRUST_MS),
+    isFresh: () => follower.isFresh(TRUST_MS),
     waitFor: follower.waitFor,
     catchUp: follower.catchUp,
     async [Symbol.asyncDispose]() {

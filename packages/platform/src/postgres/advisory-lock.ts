@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import sql, { type Sql } from 'sql-template-tag'
+import { openSerial } from '../async/serial.js'
 import { openClient } from './client.js'
 
 /** A name that everybody can see as held, for as long as this process lives and says so. */
@@ -13,7 +14,7 @@ export interface AdvisoryLock extends AsyncDisposable {
 }
 
 const BEAT_MS = 5000
-const SILENCE_MS = 30_000 // a server that has heard nothing for so long ends the connection, and with it the lock
+const IDLE_SESSION_MS = 30_000 // a server that has heard nothing for so long ends the connection, and with it the lock
 
 /**
  * An advisory lock on a connection of its own. A process that dies loses it at once; one that hangs, or whose host is
@@ -25,31 +26,25 @@ export async function openAdvisoryLock(
   name: string,
   {
     beatMs = BEAT_MS,
-    silenceMs = SILENCE_MS,
-  }: { readonly beatMs?: number; readonly silenceMs?: number } = {},
+    idleSessionMs = IDLE_SESSION_MS,
+  }: { readonly beatMs?: number; readonly idleSessionMs?: number } = {},
 ): Promise<AdvisoryLock> {
   const connection = await openClient({
     connectionString: url,
     application_name: `${schema} job`,
-    options: `-c search_path=${schema} -c idle_session_timeout=${silenceMs} -c idle_in_transaction_session_timeout=${silenceMs}`,
-    query_timeout: silenceMs,
+    options: `-c search_path=${schema} -c idle_session_timeout=${idleSessionMs} -c idle_in_transaction_session_timeout=${idleSessionMs}`,
+    query_timeout: idleSessionMs,
     keepAlive: true,
   })
   const { client } = connection
   const lost = new AbortController()
   const lose = (cause?: unknown): void => lost.abort(new Error('the lock of this job is lost', { cause }))
   client.on('error', lose).on('end', lose)
-  let last: Promise<unknown> = Promise.resolve()
-  /** One after the other, as the driver wants it. */
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const run = last.then(work)
-    last = run.catch(() => undefined)
-    return run
-  }
-  const beat = () => inTurn(() => client.query('select'))
+  const serially = openSerial() // the driver takes one query at a time
+  const beat = () => serially(() => client.query('select'))
   const beating = setInterval(() => beat().catch(lose), beatMs)
   try {
-    await inTurn(() => client.query('select pg_advisory_lock(hashtextextended($1, 0))', [name]))
+    await serially(() => client.query('select pg_advisory_lock(hashtextextended($1, 0))', [name]))
   } catch (err) {
     clearInterval(beating)
     await connection[Symbol.asyncDispose]()
@@ -58,7 +53,7 @@ export async function openAdvisoryLock(
   return {
     lost: lost.signal,
     async query<Row extends pg.QueryResultRow>({ text, values }: Sql) {
-      return (await inTurn(() => client.query<Row>(text, values))).rows
+      return (await serially(() => client.query<Row>(text, values))).rows
     },
     async confirm() {
       lost.signal.throwIfAborted()
