@@ -41,12 +41,11 @@ export { IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
 export type { ExportedTable, Finding, Findings } from './gen/overlay/maintenance/v1/maintenance.js'
 export { MaintenanceServiceService } from './gen/overlay/maintenance/v1/maintenance.js'
 export type {
-  EnrollmentWish,
   EnrollRequest,
   EnrollResponse,
   IssuedCertificate,
 } from './gen/overlay/pki/v1/pki.js'
-export { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
+export { EnrollmentWish, PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 export { Access, type HeldAccess, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 export { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
 export { type Hosted, host, type Observe } from './host.js'

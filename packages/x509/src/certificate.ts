@@ -1,4 +1,4 @@
-import type { X509Certificate } from 'node:crypto'
+import { createHash, type X509Certificate } from 'node:crypto'
 import { contentOf, DerError, type Element, objectIdIn, onlyElement, partsOf, tag } from './der.js'
 
 export interface Extension {
@@ -49,7 +49,15 @@ export function algorithmIn(element: Element | undefined): Algorithm {
   return { id: objectIdIn(id), parameters }
 }
 
-/** The extensions of a list, which certificates and requests have alike. */
+/** How the wire names a certificate: SHA-1 of its DER, lower-case hex. */
+export const fingerprintOf = ({ raw }: Pick<X509Certificate, 'raw'>): string =>
+  createHash('sha1').update(raw).digest('hex')
+
+/** The same for the PEM of one certificate, which is not parsed. */
+export const fingerprintOfPem = (pem: string): string =>
+  fingerprintOf({ raw: Buffer.from(pem.replace(/-----[A-Z ]+-----/g, ''), 'base64') })
+
+/** Reads a list of extensions, as certificates and requests have them. */
 export const extensionsIn = (list: Element): readonly Extension[] =>
   partsOf(list).map((extension) => {
     const [id, ...rest] = partsOf(extension)

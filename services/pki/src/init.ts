@@ -3,7 +3,7 @@ import { openDatabase } from '@overlay/platform/postgres'
 import { splitAddress } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { servedHosts } from './domain/hosts.js'
+import { gatewayHosts } from './domain/host.js'
 import { ensureKeys } from './keys/ensure-keys.js'
 import { readKeyring } from './keys/keyring.js'
 
@@ -18,10 +18,10 @@ export interface InitOptions {
   readonly log: Logger
 }
 
-/** Makes keys and certificates that are missing. Any number of processes may call it at once. */
+/** Creates missing keys and certificates. Processes may call it at the same time. */
 export async function initPki({
   databaseUrl,
-  keySecret,
+  keySecret: secret,
   address,
   hostNames = [],
   log,
@@ -29,12 +29,9 @@ export async function initPki({
   await using db = openDatabase(databaseUrl, 'pki', { max: 2 })
   await using changeLog = await openChangeLog(db, noBus, log)
   const now = new Date()
-  const hosts = servedHosts(splitAddress(address).host, hostNames)
-  const made = await ensureKeys(changeLog, ownContext(new AbortController().signal), {
-    secret: keySecret,
-    hosts,
-    now,
-  })
-  if (made) log.info({ hosts }, 'keys and certificates made')
-  return { caPem: (await readKeyring(db, keySecret, now)).bundle.join('') }
+  const hosts = gatewayHosts(splitAddress(address).host, hostNames)
+  const context = ownContext(new AbortController().signal)
+  const isCreated = await ensureKeys(changeLog, context, { secret, hosts, now })
+  if (isCreated) log.info({ hosts }, 'keys and certificates made')
+  return { caPem: (await readKeyring(db, secret, now)).bundle.join('') }
 }

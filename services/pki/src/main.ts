@@ -15,8 +15,8 @@ import { pkiSettings } from './settings.js'
 
 const settings = readSettings(pkiSettings, process.env)
 const migrations = `${import.meta.dirname}/../migrations`
-await runService({ schema: 'pki', settings, migrations }, async (grounds) => {
-  const { bus, connect, changeLog, log, maintenance, serve } = grounds
+await runService({ schema: 'pki', settings, migrations }, async (deps) => {
+  const { bus, connect, changeLog, log, maintenance, serve, waitForFollowers } = deps
   await using identity = connect('identity', settings.identityPeers)
   await using sessions = connect('sessions', settings.sessionsPeers)
   await using service = await openService({
@@ -24,12 +24,12 @@ await runService({ schema: 'pki', settings, migrations }, async (grounds) => {
     changeLog,
     bus,
     log,
+    waitForFollowers,
     owners: {
       identity: remote(IdentityServiceService, identity.peers),
       sessions: remote(SessionsServiceService, sessions.peers),
     },
     viewers: { identity: identity.entities, sessions: sessions.entities },
-    settled: grounds.waitForFollowers,
     sources: { identity: identity.source, sessions: sessions.source },
   })
   const hosted = [

@@ -1,29 +1,38 @@
-import { ca, enrollment } from '@overlay/model'
 import { boundedQueue } from '@overlay/platform/async'
 import {
   type Bus,
   type ChangeLog,
   changeService,
-  recordingDeletions,
   type Source,
-  startConsumer,
+  startConsumers,
   type WaitForFollowers,
 } from '@overlay/platform/change-log'
-import { loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import type { Check } from '@overlay/platform/maintenance'
+import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
+import { type Check, heard } from '@overlay/platform/maintenance'
 import type { ChangeServiceService, EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { checksOf } from './consumers/checks.js'
-import { openAhead } from './consumers/eager-steps.js'
-import { identityEffects, sessionsEffects } from './consumers/identity.js'
+import { openSteps } from './consumers/eager-steps.js'
+import { identityChecks, identityConsumer } from './consumers/identity.js'
+import { untypedOwnerCheck } from './consumers/owners.js'
+import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import type { Owners } from './enroll/method.js'
-import { openGrants } from './keys/enrollment-issuer.js'
-import { openKeys } from './keys/keyring-cache.js'
-import { startRenewing } from './keys/renewal.js'
-import { entities } from './kinds/entities.js'
-import { enroller } from './methods/enroll.js'
-import { pkiService } from './methods/pki-service.js'
-import { allKeysTold } from './store/keys.js'
+import { openEnrollmentIssuer } from './keys/enrollment-issuer.js'
+import { openKeyringCache } from './keys/keyring-cache.js'
+import { startRenewal } from './keys/renewal.js'
+import { caKind } from './kinds/ca.js'
+import { enrollmentKind } from './kinds/enrollment.js'
+import { foreign } from './kinds/foreign.js'
+import { checkEnrollment } from './methods/check-enrollment.js'
+import { enroll } from './methods/enroll.js'
+import { extendCertificate } from './methods/extend-certificate.js'
+import { getCaJwt } from './methods/get-ca-jwt.js'
+import { getServerCertificate } from './methods/get-server-certificate.js'
+import { getTrustBundle } from './methods/get-trust-bundle.js'
+import { grantEnrollment } from './methods/grant-enrollment.js'
+import { issueSessionCertificate } from './methods/issue-session-certificate.js'
+import { refreshEnrollment } from './methods/refresh-enrollment.js'
+import { verifyCa } from './methods/verify-ca.js'
+import { keyPayloads } from './store/keys.js'
 
 export interface ServiceOptions {
   readonly changeLog: ChangeLog
@@ -33,7 +42,7 @@ export interface ServiceOptions {
   readonly address: string
   /** Where routers reach the control channel, as host:port. */
   readonly ctrlAddress: string
-  /** Which names the certificates of routers may have; none: any but the own ones. */
+  /** Patterns of names that the certificates of routers may have. Empty: any but the names of the product. */
   readonly routerNames: readonly string[]
   readonly identityMinutes: number
   readonly routerMinutes: number
@@ -41,8 +50,7 @@ export interface ServiceOptions {
   readonly enrollmentsWaiting: number
   readonly owners: Owners
   readonly viewers: { readonly identity: Viewer; readonly sessions: Viewer }
-  /** After an authority is gone: its authenticators and their sessions. */
-  readonly settled: WaitForFollowers
+  readonly waitForFollowers: WaitForFollowers
   readonly sources: { readonly identity: Source; readonly sessions: Source }
   readonly now?: () => Date
 }
@@ -57,25 +65,22 @@ export interface Service extends AsyncDisposable {
 /** All of the service but its connections. It serves before it has loaded from others. */
 export async function openService(options: ServiceOptions): Promise<Service> {
   const { changeLog, bus, log, keySecret, owners, sources, now = () => new Date() } = options
-  const keys = await openKeys(changeLog, keySecret, bus, log)
+  const keys = await openKeyringCache(changeLog, keySecret, bus, log)
   const { keyring } = keys
-  await keyring() // a secret that does not fit, or keys that are missing, stop the start
+  await keyring() // fails the start where the secret does not fit or keys are missing
 
-  const grants = openGrants({ ...options, now, keyring })
-  const ahead = { granted: openAhead(), ended: openAhead() }
+  const issuer = openEnrollmentIssuer({ ...options, now, keyring })
   const names = namesFrom(options.viewers)
-  const followed = {
-    identity: startConsumer(
-      changeLog,
-      sources.identity,
-      recordingDeletions('identity', ['identities'], identityEffects(grants, names, ahead)),
-      log,
-    ),
-    sessions: startConsumer(changeLog, sources.sessions, sessionsEffects(grants, names), log),
+  const eagerSteps = { granted: openSteps(), ended: openSteps() }
+  const definitions = {
+    identity: identityConsumer({ source: sources.identity, issuer, names, eagerSteps }),
+    sessions: sessionsConsumer({ source: sources.sessions, issuer, names }),
   }
-  const renewing = startRenewing(options)
-  const creating = { changeLog, grants, names, now }
-  const queued = boundedQueue({
+  const consumers = startConsumers(changeLog, definitions, log)
+  const renewal = startRenewal(options)
+
+  const kinds = [enrollmentKind({ changeLog, issuer, names, now }), caKind(options.waitForFollowers)]
+  const queue = boundedQueue({
     name: 'signing',
     running: options.enrollmentsRunning,
     waiting: options.enrollmentsWaiting,
@@ -83,43 +88,42 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const routerNaming = {
     addresses: [options.address, options.ctrlAddress],
     patterns: options.routerNames,
-    names: creating.names,
+    names,
     log,
   }
-  const enroll = enroller({
-    changeLog,
-    owners,
-    followed,
-    ended: ahead.ended,
-    routerNaming,
-    keyring,
-    queued,
-    now,
-  })
+  const deps = { changeLog, issuer, consumers, eagerSteps, queue, keyring, now, owners, routerNaming }
+  const { identity, sessions } = consumers
+  const checkDeps = { changeLog, names, followed: { identity, sessions }, log }
+
   return {
-    entities: entities(creating, options.settled),
+    entities: entityService({ changeLog, kinds, names, foreign }),
     changes: changeService(
       changeLog,
-      {
-        ...loadersOf(changeLog.db, [{ entity: enrollment }, { entity: ca }]),
-        keys: () => allKeysTold(changeLog.db),
-      },
-      followed,
+      { ...loadersOf(changeLog.db, kinds), keys: () => keyPayloads(changeLog.db) },
+      { identity, sessions },
     ),
-    checks: checksOf({ changeLog, names: creating.names, grants, sources, followed, log }),
-    pki: pkiService({
-      ...creating,
-      keyring,
-      queued,
-      identityFollowed: followed.identity,
-      granted: ahead.granted,
-      enroll,
-    }),
+    pki: {
+      getServerCertificate: getServerCertificate(deps),
+      getTrustBundle: getTrustBundle(deps),
+      checkEnrollment: checkEnrollment(deps),
+      grantEnrollment: grantEnrollment(deps),
+      refreshEnrollment: refreshEnrollment(deps),
+      enroll: enroll(deps),
+      extendCertificate: extendCertificate(deps),
+      issueSessionCertificate: issueSessionCertificate(deps),
+      verifyCa: verifyCa(deps),
+      getCaJwt: getCaJwt(deps),
+    },
+    checks: [
+      heard(checkDeps.followed),
+      ...identityChecks(definitions.identity, checkDeps),
+      ...sessionsChecks(definitions.sessions, checkDeps),
+      untypedOwnerCheck(checkDeps),
+    ],
 
     async [Symbol.asyncDispose]() {
-      await renewing[Symbol.asyncDispose]()
-      await followed.sessions[Symbol.asyncDispose]()
-      await followed.identity[Symbol.asyncDispose]()
+      await renewal[Symbol.asyncDispose]()
+      await consumers[Symbol.asyncDispose]()
       await keys[Symbol.asyncDispose]()
     },
   }

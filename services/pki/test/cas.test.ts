@@ -11,7 +11,7 @@ let later = 0
 beforeAll(async () => {
   pki = await startPki({
     now: () => new Date(Date.now() + later),
-    settled: async (written) => {
+    waitForFollowers: async (written) => {
       settled.push(written.id)
       return written
     },

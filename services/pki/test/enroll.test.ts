@@ -1,7 +1,7 @@
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
 import { Fault } from '@overlay/rpc'
+import { fingerprintOfPem } from '@overlay/x509'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { fingerprintOf } from '../src/domain/signer.js'
 import { context, faultOf, type Pki, startPki } from './network.js'
 import { newCsr, newKey, verifies } from './openssl.js'
 
@@ -121,7 +121,7 @@ test.each(['an edge', 'a transit'] as const)(
     })
     expect(new X509Certificate(answer.certPem).subjectAltName).toBe(spiffeId)
     const { certPem } = answer
-    const fingerprint = fingerprintOf(certPem)
+    const fingerprint = fingerprintOfPem(certPem)
     expect(pki.admitted.filter(({ enrollmentId }) => enrollmentId === id)).toEqual([
       { routerId, enrollmentId: id, certPem, fingerprint },
     ])

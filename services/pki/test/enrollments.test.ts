@@ -3,7 +3,9 @@ import { withLoadedRows } from '@overlay/platform/change-log'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityEffects, sessionsEffects } from '../src/consumers/identity.js'
+import { openSteps } from '../src/consumers/eager-steps.js'
+import { identityConsumer } from '../src/consumers/identity.js'
+import { sessionsConsumer } from '../src/consumers/sessions.js'
 import { context, faultOf, noWish, type Pki, startPki } from './network.js'
 import { newCsr } from './openssl.js'
 
@@ -20,7 +22,7 @@ const viewOf = async (kind: string, id: string) => {
 }
 const create = (body: object) =>
   pki.entities.create({ kind: 'enrollments', json: Buffer.from(JSON.stringify(body)) }, context)
-const known = () => {
+const newIdentity = () => {
   const id = randomUUID()
   pki.names.set(id, 'alice')
   return id
@@ -31,7 +33,7 @@ test('an identity that wants an enrollment has it when its position is reached, 
   const before = Date.now()
   const wish = await pki.wish({})
   const { id, token, identityId } = wish
-  await pki.tell('identity', 'identities', identityId, { name: 'bob', enrollmentWanted: wish })
+  await pki.follow('identity', 'identities', identityId, { name: 'bob', enrollmentWanted: wish })
 
   const { enrollment } = await viewOf('identities', identityId)
   expect(enrollment).toEqual({ ott: { id, token, jwt: expect.any(String), expiresAt: expect.any(String) } })
@@ -90,7 +92,7 @@ test('what followers and the audit get holds neither token nor JWT', async () =>
 
 test('a crash after the owner has added the authenticator leads to the same end', async () => {
   const redeemed = await pki.wish({})
-  await pki.tell('identity', 'authenticators', randomUUID(), { enrollmentId: redeemed.id })
+  await pki.follow('identity', 'authenticators', randomUUID(), { enrollmentId: redeemed.id })
   expect(await rowOf(redeemed.id)).toBeUndefined()
   expect(await faultOf(pki.enroll({ token: redeemed.token, csrPem: newCsr() }))).toEqual([
     'INVALID_ENROLLMENT_TOKEN',
@@ -128,10 +130,15 @@ test('a load ends what belongs to nobody any more, or is redeemed, and no enroll
   ]
   const names = async (_: string, ids: readonly string[]) =>
     new Map(ids.filter((id) => id === young.identityId).map((id) => [id, id]))
-  const { reload } = identityEffects(noGrants, names)
+  const { effects } = identityConsumer({
+    source: pki.sources.identity,
+    issuer: noIssuer,
+    names,
+    eagerSteps: { granted: openSteps(), ended: openSteps() },
+  })
   const upto = { timeline: '', number: 0 }
   await pki.changeLog.db.transaction(undefined, (tx) =>
-    withLoadedRows(tx, [rows], (loaded) => reload(tx, loaded, upto)),
+    withLoadedRows(tx, [rows], (loaded) => effects.reload(tx, loaded, upto)),
   )
   expect([await rowOf(gone.id), await rowOf(redeemed.id)]).toEqual([undefined, undefined])
   expect([(await rowOf(living.id))?.id, (await rowOf(young.id))?.id]).toEqual([living.id, young.id])
@@ -141,10 +148,10 @@ test('a load ends what belongs to nobody any more, or is redeemed, and no enroll
   expect(remembered).toEqual([])
 })
 
-const noGrants = {
-  made: () => Promise.reject(new Error('no wish')),
-  remade: () => Promise.reject(new Error()),
-  forCa: () => Promise.reject(new Error()),
+const noIssuer = {
+  issue: () => Promise.reject(new Error('no wish')),
+  renew: () => Promise.reject(new Error()),
+  caJwt: () => Promise.reject(new Error()),
 }
 
 const enrollmentOfRouter = {
@@ -160,27 +167,32 @@ const enrollmentOfRouter = {
 
 test('a load ends what belongs to routers that are gone', async () => {
   const [gone, living] = [await pki.routerWish('erott'), await pki.routerWish('trott')]
-  const { reload } = sessionsEffects(
-    noGrants,
-    async (_, ids) => new Map(ids.filter((id) => id === living.routerId).map((id) => [id, id])),
-  )
+  const { effects } = sessionsConsumer({
+    source: pki.sources.sessions,
+    issuer: noIssuer,
+    names: async (_, ids) => new Map(ids.filter((id) => id === living.routerId).map((id) => [id, id])),
+  })
   await pki.changeLog.db.transaction(undefined, (tx) =>
-    withLoadedRows(tx, [], (loaded) => reload(tx, loaded, { timeline: '', number: 0 })),
+    withLoadedRows(tx, [], (loaded) => effects.reload(tx, loaded, { timeline: '', number: 0 })),
   )
   expect(await rowOf(gone.id)).toBeUndefined()
   expect((await rowOf(living.id))?.id).toBe(living.id)
 })
 
-test('routers that have what they name are compared without a signature; others get it, or lose it', async () => {
-  const [settled, ended] = [await pki.routerWish('erott'), await pki.routerWish('trott')]
+test('a router that has the enrollment it names costs no signature; others get it, or lose it', async () => {
+  const [consistent, ended] = [await pki.routerWish('erott'), await pki.routerWish('trott')]
   await pki.entities.delete({ kind: 'enrollments', id: ended.id }, context)
   const [enrolled, replaced] = [await pki.routerWish('erott'), await pki.routerWish('erott')]
   const wishes: string[] = []
-  const made = (wish: EnrollmentWish) => {
+  const issue = (wish: EnrollmentWish) => {
     wishes.push(wish.id)
     return Promise.resolve({ ...enrollmentOfRouter, id: wish.id, edgeRouterId: wish.edgeRouterId })
   }
-  const { apply } = sessionsEffects({ ...noGrants, made }, async () => new Map())
+  const { effects } = sessionsConsumer({
+    source: pki.sources.sessions,
+    issuer: { ...noIssuer, issue },
+    names: async () => new Map(),
+  })
   const router = (id: string, enrollmentId: string, isVerified = false): Change => ({
     kind: 'edge-routers',
     id,
@@ -189,30 +201,30 @@ test('routers that have what they name are compared without a signature; others 
     number: 0,
   })
   const rows = [
-    router(settled.routerId, settled.id),
+    router(consistent.routerId, consistent.id),
     router(ended.routerId, ended.id),
     router(enrolled.routerId, enrolled.id, true),
     router(replaced.routerId, 'another'),
   ]
   const changes = await pki.changeLog.db.transaction(undefined, (tx) =>
-    apply(tx, rows, { timeline: '', number: 0 }),
+    effects.apply(tx, rows, { timeline: '', number: 0 }),
   )
   expect(wishes).toEqual(['another'])
   expect(changes.map(({ id }) => id)).toEqual([enrolled.id, replaced.id, 'another'])
 })
 
-test('a wish that is told again after its enrollment ended is not granted again', async () => {
+test('a wish that comes again after its enrollment ended is not granted again', async () => {
   const wish = await pki.wish({})
   await pki.entities.delete({ kind: 'enrollments', id: wish.id }, context)
-  await pki.tell('identity', 'identities', wish.identityId, { enrollmentWanted: wish })
+  await pki.follow('identity', 'identities', wish.identityId, { enrollmentWanted: wish })
   expect(await rowOf(wish.id)).toBeUndefined()
 })
 
 test('enrollments go with their identity or router', async () => {
   const { id, identityId } = await pki.wish({})
-  await pki.tell('identity', 'identities', identityId, null)
+  await pki.follow('identity', 'identities', identityId, null)
   const router = await pki.routerWish('erott', 'gone')
-  await pki.tell('sessions', 'edge-routers', 'gone', null)
+  await pki.follow('sessions', 'edge-routers', 'gone', null)
   expect([await rowOf(id), await rowOf(router.id)]).toEqual([undefined, undefined])
   const { rows } = await pki.changeLog.db.query(
     sql`select from ended_enrollment where owner_id = ${identityId}`,
@@ -222,16 +234,20 @@ test('enrollments go with their identity or router', async () => {
 
 test('the enrollment of a router stays when the identity of its tunneler goes, which has the same id', async () => {
   const { id, routerId, token } = await pki.routerWish('erott')
-  await pki.tell('identity', 'identities', routerId, { name: 'r1' })
-  await pki.tell('identity', 'identities', routerId, null)
+  await pki.follow('identity', 'identities', routerId, { name: 'r1' })
+  await pki.follow('identity', 'identities', routerId, null)
   expect(await rowOf(id)).toMatchObject({ edgeRouterId: routerId, token })
 })
 
 test('a deleted enrollment of a router stays deleted when the identity of its tunneler goes', async () => {
   const { id, routerId } = await pki.routerWish('erott')
   await pki.entities.delete({ kind: 'enrollments', id }, context)
-  await pki.tell('identity', 'identities', routerId, null)
-  await pki.tell('sessions', 'edge-routers', routerId, { enrollmentId: id, isVerified: false, isEdge: true })
+  await pki.follow('identity', 'identities', routerId, null)
+  await pki.follow('sessions', 'edge-routers', routerId, {
+    enrollmentId: id,
+    isVerified: false,
+    isEdge: true,
+  })
   expect(await rowOf(id)).toBeUndefined()
 })
 
@@ -247,12 +263,12 @@ test('a router has one enrollment, the latest; having enrolled it has none', asy
     enrollmentCreatedAt: createdAt,
     enrollmentExpiresAt: expiresAt,
   })
-  await pki.tell('sessions', 'edge-routers', wish.routerId, { isVerified: true })
+  await pki.follow('sessions', 'edge-routers', wish.routerId, { isVerified: true })
   expect(Object.values(await viewOf('edge-routers', wish.routerId))).toEqual([null, null, null, null])
 })
 
 test('an admin gives an identity another enrollment, one of each method', async () => {
-  const identityId = known()
+  const identityId = newIdentity()
   const expiresAt = inAnHour()
   const { id } = await create({ method: 'ott', identityId, expiresAt })
   expect(await rowOf(id)).toMatchObject({ method: 'ott', identityId, expiresAt })
@@ -269,7 +285,7 @@ test.each([
   ['an unknown authority', { method: 'ottca', caId: 'nothing' }, 'ca not found'],
   ['no user name', { method: 'updb' }, 'username must have 4 to 100 characters'],
 ])('an enrollment with %s is refused', async (_what, more, reason) => {
-  const body = { method: 'ott', identityId: known(), expiresAt: inAnHour(), ...more }
+  const body = { method: 'ott', identityId: newIdentity(), expiresAt: inAnHour(), ...more }
   expect(await faultOf(create(body))).toEqual([
     'REFERENCED_ENTITY_NOT_FOUND',
     expect.stringContaining(`is invalid: ${reason}`),
@@ -338,8 +354,8 @@ test('a refresh into the past, of nothing, or of a router is refused', async () 
 })
 
 test('an identity whose deletion is followed while an enrollment is made for it has none', async () => {
-  const identityId = known()
-  await pki.tell('identity', 'identities', identityId, { name: 'alice' })
+  const identityId = newIdentity()
+  await pki.follow('identity', 'identities', identityId, { name: 'alice' })
   const { db } = pki.changeLog
   const waiting = async (count: number): Promise<void> =>
     expect
@@ -355,7 +371,7 @@ test('an identity whose deletion is followed while an enrollment is made for it 
     await tx.query(sql`select from stream for update`) // nobody commits a change
     creating = create({ method: 'ott', identityId, expiresAt: inAnHour() })
     await waiting(1)
-    await pki.note('identity', 'identities', identityId, null)
+    await pki.change('identity', 'identities', identityId, null)
     await waiting(2)
   })
   await creating

@@ -19,8 +19,8 @@ const wished = (): EnrollmentWish => ({
 })
 const grant = (wish: EnrollmentWish, position: Position | undefined) =>
   pki.pki.grantEnrollment({ wish, position }, context)
-const tell = ({ identityId, ...wish }: EnrollmentWish) =>
-  pki.tell('identity', 'identities', identityId, { enrollmentWanted: { ...wish, identityId } })
+const follow = ({ identityId, ...wish }: EnrollmentWish) =>
+  pki.follow('identity', 'identities', identityId, { enrollmentWanted: { ...wish, identityId } })
 const after = ({ timeline, number }: Position, more: number): Position => ({
   timeline,
   number: number + more,
@@ -40,7 +40,7 @@ test('what is wanted at a position that is not followed yet is made at once, and
   await grant(wish, after(await pki.identityHead(), 1))
   const made = await rowOf(wish.id)
   expect(made).toMatchObject({ method: 'ott', token: wish.token, identityId: wish.identityId, tags: {} })
-  await tell(wish)
+  await follow(wish)
   expect(await rowOf(wish.id)).toEqual(made)
   expect([await writes('audit', wish.id), await writes('change', wish.id)]).toEqual([1, 1])
 })
@@ -49,8 +49,8 @@ test('followers hear of it what they hear of others, which is no secret', async 
   const [ahead, followed] = [wished(), wished()]
   const before = await pki.changeLog.head()
   await grant(ahead, after(await pki.identityHead(), 1))
-  await tell(ahead)
-  await tell(followed)
+  await follow(ahead)
+  await follow(followed)
   const { changes } = await pki.changeLog.pull(before)
   const [first, second] = changes.map(({ json }) => JSON.parse(Buffer.from(json).toString()) as object)
   expect(Object.keys(first ?? {}).sort()).toEqual([...Object.keys(second ?? {}), 'isNew'].sort())
@@ -63,13 +63,13 @@ test('those that are wanted at one time are all made', async () => {
   await Promise.all(wishes.map((wish, i) => grant(wish, after(head, i + 1))))
   const ids = (await pki.outstanding()).map(({ id }) => id)
   expect(ids).toEqual(expect.arrayContaining(wishes.map(({ id }) => id)))
-  for (const wish of wishes) await tell(wish)
+  for (const wish of wishes) await follow(wish)
 })
 
 test('who comes after its owner has gone makes nothing', async () => {
   const wish = wished()
-  const position = await tell(wish)
-  await pki.tell('identity', 'identities', wish.identityId, null)
+  const position = await follow(wish)
+  await pki.follow('identity', 'identities', wish.identityId, null)
   await grant(wish, position)
   expect(await rowOf(wish.id)).toBeUndefined()
 })
@@ -91,7 +91,7 @@ test('who waits while its position is followed makes nothing', async () => {
     await expect.poll(waiting, { timeout: 10_000 }).toBe(true)
     await tx.query(sql`update followed set number = ${number + 1} where schema = 'identity'`)
   })
-  await pki.note('identity', 'identities', 'somebody', {}) // so that there is such a position
+  await pki.change('identity', 'identities', 'somebody', {}) // so that there is such a position
   await granted
   expect(await rowOf(wish.id)).toBeUndefined()
 })
@@ -100,10 +100,10 @@ test('two wishes with one id are one, and the schema goes on', async () => {
   const wish = wished()
   const position = after(await pki.identityHead(), 1)
   await Promise.all([grant(wish, position), grant(wish, position), grant(wished(), position)])
-  await tell(wish)
+  await follow(wish)
   expect([await writes('audit', wish.id), await writes('change', wish.id)]).toEqual([1, 1])
   const next = wished()
-  await tell(next)
+  await follow(next)
   expect(await rowOf(next.id)).toBeDefined()
 })
 
@@ -115,9 +115,9 @@ test('at a position that is not of this timeline nothing is made', async () => {
 
 test('one of its method that is outstanding stays', async () => {
   const first = wished()
-  await tell(first)
+  await follow(first)
   const second = { ...wished(), identityId: first.identityId }
-  await tell(second)
+  await follow(second)
   await grant(second, await pki.identityHead())
   expect([(await rowOf(first.id))?.id, await rowOf(second.id)]).toEqual([first.id, undefined])
 })

@@ -1,8 +1,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { fingerprintOfPem } from '@overlay/x509'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { issueCa, issueLeaf } from '../src/domain/certificate.js'
 import { readCsr } from '../src/domain/csr.js'
-import { fingerprintOf, forHours, openSigner } from '../src/domain/signer.js'
+import { forHours, openSigner } from '../src/domain/signer.js'
 import { readKeyring } from '../src/keys/keyring.js'
 import { context, faultOf, keySecret, type Pki, startPki } from './network.js'
 import { newCsr, newKey, verifies } from './openssl.js'
@@ -83,5 +84,5 @@ test('a session certificate says whose it is, and lasts twelve hours from now', 
   expect(verifies(chainPem, caPem, 'sslclient')).toBe('chain: OK')
   expect(chainPem.startsWith(certPem)).toBe(true)
   expect(caPem).toBe(pems.map((pem) => `\n${pem}`).join(''))
-  expect(pems.map(fingerprintOf)).not.toContain(fingerprintOf(certPem))
+  expect(pems.map(fingerprintOfPem)).not.toContain(fingerprintOfPem(certPem))
 })

@@ -3,7 +3,7 @@ import { testDatabase } from '@overlay/launcher/testing'
 import { localSource, noBus, openChangeLog, type RowChange } from '@overlay/platform/change-log'
 import { noQuery } from '@overlay/platform/kind-store'
 import { openDatabase } from '@overlay/platform/postgres'
-import { type Context, type EnrollmentWish, type EnrollRequest, Fault, ownContext } from '@overlay/rpc'
+import { type Context, EnrollmentWish, type EnrollRequest, Fault, ownContext } from '@overlay/rpc'
 import pino from 'pino'
 import type { Owners } from '../src/enroll/method.js'
 import { initPki } from '../src/init.js'
@@ -17,7 +17,7 @@ export const context: Context = ownContext(new AbortController().signal)
 type Added = Parameters<Owners['identity']['addAuthenticator']>[0]
 type Admitted = Parameters<Owners['sessions']['admitRouter']>[0]
 
-/** A pki of its own, beside owners that keep what they are told and have a real change log. */
+/** A pki with its own database. The other services are fakes with a real change log; they keep the requests. */
 export async function startPki(more: Partial<ServiceOptions> = {}) {
   const database = await testDatabase('identity', 'pki', 'sessions')
   const [pki, identity, sessions] = (['pki', 'identity', 'sessions'] as const).map((schema) =>
@@ -34,10 +34,10 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
   const added: Added[] = []
   const admitted: Admitted[] = []
   const names = new Map<string, string>()
-  const told = new Map<string, { readonly kind: string; readonly json: object }>()
+  const rows = new Map<string, { readonly kind: string; readonly json: object }>()
   const rowsOf = (kind: string) =>
     async function* () {
-      for (const [id, row] of told) if (row.kind === kind) yield { id, json: row.json }
+      for (const [id, row] of rows) if (row.kind === kind) yield { id, json: row.json }
     }
 
   const sources = {
@@ -50,12 +50,15 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
       'transit-routers': rowsOf('transit-routers'),
     }),
   }
-  /** A change of another service. */
-  const note = async (schema: 'identity' | 'sessions', kind: string, id: string, json: object | null) => {
-    const change: RowChange = { kind, id, before: null, after: json, payload: json }
-    if (json) told.set(id, { kind, json })
-    else told.delete(id)
-    const { position } = await owners[schema].write(context, async () => ({ result: id, changes: [change] }))
+  /** Changes a row of another service. */
+  const change = async (schema: 'identity' | 'sessions', kind: string, id: string, json: object | null) => {
+    const rowChange: RowChange = { kind, id, before: null, after: json, payload: json }
+    if (json) rows.set(id, { kind, json })
+    else rows.delete(id)
+    const { position } = await owners[schema].write(context, async () => ({
+      result: id,
+      changes: [rowChange],
+    }))
     return position
   }
 
@@ -66,7 +69,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
         const created = !added.some((other) => other.enrollmentId === enrollmentId)
         if (created) added.push(request)
         const position = created
-          ? await note('identity', 'authenticators', enrollmentId, { enrollmentId })
+          ? await change('identity', 'authenticators', enrollmentId, { enrollmentId })
           : await owners.identity.head()
         return { authenticatorId: enrollmentId, created, position }
       },
@@ -74,9 +77,9 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     sessions: {
       async admitRouter(request) {
         admitted.push(request)
-        const router = told.get(request.routerId)
+        const router = rows.get(request.routerId)
         const json = { ...router?.json, isVerified: true }
-        const position = await note('sessions', router?.kind ?? '', request.routerId, json)
+        const position = await change('sessions', router?.kind ?? '', request.routerId, json)
         return { id: request.routerId, position }
       },
     },
@@ -99,21 +102,21 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
       identity: viewerOf(names),
       sessions: viewerOf(names),
     },
-    settled: async (written) => written,
+    waitForFollowers: async (written) => written,
     sources,
     ...more,
   })
 
-  /** With all that follows from it here. */
-  const tell: typeof note = async (schema, kind, id, json) => {
-    const position = await note(schema, kind, id, json)
+  /** The same, and waits until pki has consumed it. */
+  const follow: typeof change = async (schema, kind, id, json) => {
+    const position = await change(schema, kind, id, json)
     await service.changes.reach({ schema, position }, context)
     return position
   }
 
   const outstanding = async (): Promise<readonly Row[]> => {
-    const { rows } = await service.entities.list(listRequest, context)
-    return JSON.parse(Buffer.from(rows).toString()) as Row[]
+    const page = await service.entities.list(listRequest, context)
+    return JSON.parse(Buffer.from(page.rows).toString()) as Row[]
   }
 
   return {
@@ -124,21 +127,21 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     added,
     admitted,
     names,
-    note,
-    tell,
+    change,
+    follow,
     identityHead: () => owners.identity.head(),
-    /** An identity with this enrollment; answers with the token. */
-    async wish(given: Partial<EnrollmentWish>) {
-      const wanted = { ...noWish, id: randomUUID(), token: randomUUID(), identityId: randomUUID(), ...given }
-      await tell('identity', 'identities', wanted.identityId, { name: 'alice', enrollmentWanted: wanted })
-      return wanted
+    /** Adds an identity that wants this enrollment. */
+    async wish(members: Partial<EnrollmentWish>) {
+      const wish = { ...noWish, id: randomUUID(), token: randomUUID(), identityId: randomUUID(), ...members }
+      await follow('identity', 'identities', wish.identityId, { name: 'alice', enrollmentWanted: wish })
+      return wish
     },
-    /** A router that is to enroll; answers with its token. */
+    /** Adds a router that is to enroll. */
     async routerWish(method: 'erott' | 'trott', routerId: string = randomUUID()) {
       const id = randomUUID()
       const isEdge = method === 'erott'
       const router = { name: 'r1', isVerified: false, enrollmentId: id, isEdge }
-      await tell('sessions', isEdge ? 'edge-routers' : 'transit-routers', routerId, router)
+      await follow('sessions', isEdge ? 'edge-routers' : 'transit-routers', routerId, router)
       return { id, routerId, token: String((await outstanding()).find((row) => row.id === id)?.token) }
     },
     enroll: (request: Partial<EnrollRequest>) => service.pki.enroll({ ...noRequest, ...request }, context),
@@ -166,17 +169,7 @@ const viewerOf = (names: ReadonlyMap<string, string>) => ({
   }),
 })
 
-export const noWish: EnrollmentWish = {
-  id: '',
-  token: '',
-  method: 'ott',
-  identityId: '',
-  edgeRouterId: '',
-  transitRouterId: '',
-  caId: '',
-  username: '',
-  expiresAtMs: 0,
-}
+export const noWish = EnrollmentWish.fromPartial({ method: 'ott' })
 
 const noRequest: EnrollRequest = { method: '', token: '', username: '', peerCertificates: [] }
 

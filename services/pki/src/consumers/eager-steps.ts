@@ -1,33 +1,39 @@
-const MOST = 10_000
+const MAX_DONE = 10_000
 
 /**
- * What requests do here before the change that says it is followed. To forget it costs a transaction without effect,
- * nothing else.
+ * Steps of one sort that a request takes before the consumer reads the change that calls for them. Forgetting a step
+ * costs a transaction without effect.
  */
-export interface Ahead {
-  /** Runs `work`, which says whether it has done it. */
-  doing(enrollmentId: string, work: () => Promise<boolean>): Promise<boolean>
-  /** Whether it has been done. What is under way is waited for, or both would do it. */
-  hasDone(enrollmentId: string): boolean | Promise<boolean>
+export interface Steps {
+  /** Runs `work`, which reports whether it took the step. Calls for the same id share one run. */
+  run(enrollmentId: string, work: () => Promise<boolean>): Promise<boolean>
+  /** Whether the step was taken here. Waits for a running one: otherwise both would take it. */
+  isDone(enrollmentId: string): boolean | Promise<boolean>
 }
 
-export function openAhead(): Ahead {
+/** What clients wait for: the enrollment that was granted, and the one that was redeemed. */
+export interface EagerSteps {
+  readonly granted: Steps
+  readonly ended: Steps
+}
+
+export function openSteps(): Steps {
   const done = new Set<string>()
-  const underWay = new Map<string, Promise<boolean>>()
+  const running = new Map<string, Promise<boolean>>()
   return {
-    async doing(id, work) {
-      const running = underWay.get(id) ?? work()
-      underWay.set(id, running)
+    async run(id, work) {
+      const step = running.get(id) ?? work()
+      running.set(id, step)
       try {
-        if (!(await running)) return false
+        if (!(await step)) return false
         done.add(id)
-        if (done.size > MOST) for (const old of [...done].slice(0, MOST / 2)) done.delete(old)
+        if (done.size > MAX_DONE) for (const old of [...done].slice(0, MAX_DONE / 2)) done.delete(old)
         return true
       } finally {
-        underWay.delete(id)
+        running.delete(id)
       }
     },
-    // whoever asked for it hears why it failed
-    hasDone: (id) => underWay.get(id)?.catch(() => false) ?? done.has(id),
+    // a failure is reported to the caller of `run`
+    isDone: (id) => running.get(id)?.catch(() => false) ?? done.has(id),
   }
 }

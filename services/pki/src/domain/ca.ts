@@ -1,8 +1,8 @@
-import { createHash, X509Certificate } from 'node:crypto'
+import { X509Certificate } from 'node:crypto'
 import { type Claim, claimMembers } from '@overlay/model'
-import { DerError, KeyError, partsOfCertificate, pemBlocksIn, soundKey } from '@overlay/x509'
+import { DerError, fingerprintOf, KeyError, partsOfCertificate, pemBlocksIn, soundKey } from '@overlay/x509'
 
-/** Why something about an authority is refused, and which member is to blame. */
+/** Why an authority is refused, and the member at fault. */
 export class CaError extends Error {
   override readonly name = 'CaError'
 
@@ -14,22 +14,22 @@ export class CaError extends Error {
   }
 }
 
-/** The fingerprint of the authority that the text holds, perhaps with others behind it. */
+/** The fingerprint of the first certificate of the text, which must be one of an authority. */
 export function authorityFingerprint(pem: string): string {
-  const found = [...pemBlocksIn(pem)]
-  if (found.length === 0) throw new CaError('certPem', 'could not parse block #1')
-  const [authority] = found.map(({ text, label }, i) => {
+  const blocks = [...pemBlocksIn(pem)]
+  if (blocks.length === 0) throw new CaError('certPem', 'could not parse block #1')
+  const [authority] = blocks.map(({ text, label }, i) => {
     if (label !== 'CERTIFICATE') throw new CaError('certPem', `block #${i + 1} is not a certificate`)
-    const certificate = parsed(text)
+    const certificate = parse(text)
     if (!certificate) throw new CaError('certPem', `could not parse block #${i + 1}`)
     refuseWeakKey(certificate, i + 1)
     return certificate
   })
   if (!authority?.ca) throw new CaError('certPem', 'certificate is not a CA')
-  return createHash('sha1').update(authority.raw).digest('hex')
+  return fingerprintOf(authority)
 }
 
-function parsed(pem: string): X509Certificate | undefined {
+function parse(pem: string): X509Certificate | undefined {
   try {
     return new X509Certificate(pem)
   } catch {
@@ -48,7 +48,7 @@ function refuseWeakKey(certificate: X509Certificate, block: number): void {
   }
 }
 
-/** wire: what a blank format means. */
+/** wire: stands for an empty format. */
 export const defaultNameFormat = '[caName]-[commonName]'
 
 const matchersOf: Readonly<Record<Claim['location'], readonly Claim['matcher'][]>> = {
@@ -57,7 +57,7 @@ const matchersOf: Readonly<Record<Claim['location'], readonly Claim['matcher'][]
   SAN_URI: ['ALL', 'SCHEME'],
 }
 
-/** differs: a claim that no certificate can have is refused when it is written, not at every enrollment. */
+/** differs: refuses a claim that no certificate can have when it is written, not at every enrollment. */
 export function checkClaim(claim: Claim): void {
   for (const member of claimMembers)
     if (claim[member] === null) throw new CaError(`externalIdClaim.${member}`, `${member} is required`)

@@ -2,8 +2,8 @@ import { type Element, sequence } from '@overlay/x509'
 import { hostName, uriName } from './alt-names.js'
 import { altNames, authority, noAuthority, purposes, subjectKeyId, usages } from './extensions.js'
 import {
+  type CertifiedKey,
   forYears,
-  type Holder,
   keyIdOf,
   publicKeyOf,
   type Signer,
@@ -16,10 +16,10 @@ import { ownName } from './subject.js'
 interface CaRequest {
   readonly privateKey: string
   readonly commonName: string
-  /** Stands in its names, where SPIFFE looks for it. */
+  /** One of its names, where SPIFFE expects it. */
   readonly trustDomain: string
   readonly now: Date
-  readonly signer?: Signer // none: it signs itself
+  readonly signer?: Signer // absent: it signs itself
 }
 
 export async function issueCa({
@@ -28,7 +28,7 @@ export async function issueCa({
   trustDomain,
   now,
   signer,
-}: CaRequest): Promise<Holder> {
+}: CaRequest): Promise<CertifiedKey> {
   const subject = ownName(commonName)
   const publicKey = publicKeyOf(privateKey)
   const pem = await signCertificate(signer ?? selfSigner(subject, privateKey), {
@@ -36,7 +36,7 @@ export async function issueCa({
     publicKey,
     validity: forYears(10, now),
     extensions: [
-      authority(signer && 0), // what the root signs, signs no authorities
+      authority(signer && 0), // an authority below the root signs no further authorities
       usages('digitalSignature', 'keyCertSign', 'crlSign'),
       altNames([uriName(`spiffe://${trustDomain}`)]),
       subjectKeyId(keyIdOf(publicKey)),
@@ -51,11 +51,11 @@ interface ServerRequest {
   readonly now: Date
 }
 
-/** What gateways serve TLS with. Both purposes, because stacks differ in which one they ask for. */
+/** The TLS certificate of gateways. It has both purposes because TLS stacks differ in which one they require. */
 export async function issueServer(
   signer: Signer,
   { privateKey, hosts, now }: ServerRequest,
-): Promise<Holder> {
+): Promise<CertifiedKey> {
   const publicKey = publicKeyOf(privateKey)
   const pem = await signCertificate(signer, {
     subject: ownName('overlay server'),
@@ -82,12 +82,12 @@ export interface LeafRequest {
   readonly validity: Validity
 }
 
-/** The profile of all that identities and routers get. */
+/** The profile of certificates for identities and routers. */
 export function issueLeaf(
   signer: Signer,
   { subject, publicKey, role, altNames: names, validity }: LeafRequest,
 ): Promise<string> {
-  const isNameless = subject.equals(nobody)
+  const isNameless = subject.equals(emptyName)
   return signCertificate(signer, {
     subject, // differs: the request's own order and string types
     publicKey,
@@ -96,6 +96,6 @@ export function issueLeaf(
   })
 }
 
-const nobody = sequence()
+const emptyName = sequence()
 const leafUsages = usages('digitalSignature', 'keyEncipherment', 'dataEncipherment')
 const leafPurposes = { client: purposes('clientAuth'), server: purposes('serverAuth') }

@@ -1,10 +1,10 @@
-/** Methods whose enrollments are stored; 'ca' has none. */
-export type Method = 'ott' | 'ottca' | 'updb' | 'erott' | 'trott'
+/** Methods whose enrollments are stored. 'ca' has none. */
+export type EnrollmentMethod = 'ott' | 'ottca' | 'updb' | 'erott' | 'trott'
 
 export interface Enrollment {
   readonly id: string
   readonly token: string
-  readonly method: Method
+  readonly method: EnrollmentMethod
   readonly identityId: string | null
   readonly edgeRouterId: string | null
   readonly transitRouterId: string | null
@@ -14,8 +14,8 @@ export interface Enrollment {
   readonly jwt: string
 }
 
-/** Whom it is for. */
-export const subjectOf = ({ identityId, edgeRouterId, transitRouterId }: Omit<Enrollment, 'jwt'>): string =>
+/** The id of the identity or router that the enrollment is for. */
+export const ownerIdOf = ({ identityId, edgeRouterId, transitRouterId }: Omit<Enrollment, 'jwt'>): string =>
   identityId ?? edgeRouterId ?? transitRouterId ?? ''
 
 interface Wish {
@@ -25,7 +25,7 @@ interface Wish {
   readonly expiresAtMs: number // 0: as configured
 }
 
-/** Why a wish cannot be granted: which member, and what is wrong with it. */
+/** Why an enrollment cannot be granted: the member at fault, and the reason. */
 export interface Objection {
   readonly field: 'expiresAt' | 'caId' | 'username'
   readonly reason: string
@@ -35,27 +35,14 @@ export interface Objection {
 export function objectionTo(
   { method, caId, username, expiresAtMs }: Wish,
   now: Date,
-  isCaKnown: boolean,
+  caExists: boolean,
 ): Objection | undefined {
   if (expiresAtMs !== 0 && expiresAtMs <= now.getTime()) {
     const value = new Date(expiresAtMs).toISOString()
     return { field: 'expiresAt', reason: 'expiresAt must be in the future', value }
   }
-  if (method === 'ottca' && !isCaKnown) return { field: 'caId', reason: 'ca not found', value: caId }
+  if (method === 'ottca' && !caExists) return { field: 'caId', reason: 'ca not found', value: caId }
   if (method === 'updb' && (username.length < 4 || username.length > 100))
     return { field: 'username', reason: 'username must have 4 to 100 characters', value: username }
   return undefined
-}
-
-/** Leaves everything to pki. */
-export const noWish = {
-  id: '',
-  token: '',
-  method: '',
-  identityId: '',
-  edgeRouterId: '',
-  transitRouterId: '',
-  caId: '',
-  username: '',
-  expiresAtMs: 0,
 }

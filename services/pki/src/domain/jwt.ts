@@ -1,9 +1,9 @@
 import { type KeyObject, sign } from 'node:crypto'
 import { promisify } from 'node:util'
-import { type Enrollment, subjectOf } from './enrollment.js'
+import { type Enrollment, ownerIdOf } from './enrollment.js'
 
-/** How tokens are signed, and where they lead. */
-export interface Issuer {
+/** The key that signs tokens, and the address that they lead to. */
+export interface TokenSigner {
   /** Advertised `host:port`: clients go there, and meet the certificate that verifies the token. */
   readonly address: string
   readonly key: KeyObject
@@ -12,23 +12,23 @@ export interface Issuer {
 }
 
 /** What a client redeems. */
-export const enrollmentJwt = (issuer: Issuer, of: Omit<Enrollment, 'jwt'>): Promise<string> =>
-  signed(issuer, {
-    iss: `https://${issuer.address}`,
-    sub: subjectOf(of),
+export const enrollmentJwt = (signer: TokenSigner, enrollment: Omit<Enrollment, 'jwt'>): Promise<string> =>
+  jwtOf(signer, {
+    iss: `https://${signer.address}`,
+    sub: ownerIdOf(enrollment),
     aud: [''], // wire: one empty string
-    exp: Math.floor(of.expiresAt.getTime() / 1000),
-    jti: of.token,
-    em: of.method,
+    exp: Math.floor(enrollment.expiresAt.getTime() / 1000),
+    jti: enrollment.token,
+    em: enrollment.method,
     ctrls: null,
   })
 
-/** Leads whoever has a certificate of the authority here; it is no secret and has no end. */
-export const caJwt = (issuer: Issuer, caId: string): Promise<string> =>
+/** Leads clients with a certificate of the authority to this network. It is no secret and does not expire. */
+export const caJwt = (signer: TokenSigner, caId: string): Promise<string> =>
   // wire: here the issuer ends in a slash
-  signed(issuer, { iss: `https://${issuer.address}/`, sub: caId, jti: caId, em: 'ca', ctrls: null })
+  jwtOf(signer, { iss: `https://${signer.address}/`, sub: caId, jti: caId, em: 'ca', ctrls: null })
 
-async function signed({ key, keyId }: Issuer, claims: object): Promise<string> {
+async function jwtOf({ key, keyId }: TokenSigner, claims: object): Promise<string> {
   const alg = key.asymmetricKeyType === 'rsa' ? 'RS256' : 'ES256'
   const header = { alg, kid: keyId, typ: 'JWT' }
   const input = [header, claims]

@@ -14,29 +14,29 @@ import { partsOfCertificate } from './certificate-parts.js'
 import { authorityKeyId } from './extensions.js'
 import { pemOf } from './pem.js'
 
-/** A certificate with its key. */
-export interface Holder {
+/** A certificate with its private key. */
+export interface CertifiedKey {
   readonly pem: string
   /** PKCS#8, PEM. */
   readonly privateKey: string
 }
 
-/** A holder that signs, ready to use. */
+/** Signs certificates. */
 export interface Signer {
   /** DER of its Name. */
   readonly subject: Buffer
-  /** As its own certificate says it; computed anew it could differ, and OpenSSL compares. */
+  /** The key identifier of its own certificate: a computed one could differ, and OpenSSL compares. */
   readonly keyId: Buffer
   readonly key: KeyObject
 }
 
-export function openSigner({ pem, privateKey }: Holder): Signer {
+export function openSigner({ pem, privateKey }: CertifiedKey): Signer {
   const { subject, subjectKeyId } = partsOfCertificate(new X509Certificate(pem))
   if (!subjectKeyId) throw new Error('signing certificate has no subject key identifier')
   return { subject, keyId: subjectKeyId, key: createPrivateKey(privateKey) }
 }
 
-/** What signs its own certificate. */
+/** Signs its own certificate. */
 export const selfSigner = (subject: Buffer, privateKey: string): Signer => ({
   subject,
   keyId: keyIdOf(publicKeyOf(privateKey)),
@@ -47,17 +47,13 @@ export const selfSigner = (subject: Buffer, privateKey: string): Signer => ({
 export const publicKeyOf = (privateKey: string): Buffer =>
   createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
 
-/** SHA-1 of the key alone, without what says which sort it is. */
+/** SHA-1 of the key's bits, without its algorithm. */
 export function keyIdOf(publicKey: Buffer): Buffer {
   const [, key] = partsOf(onlyElement(publicKey))
   return createHash('sha1').update(bytesOfBits(key)).digest()
 }
 
-/** SHA-1 of the DER, lower-case hex: how the wire names certificates. */
-export const fingerprintOf = (pem: string): string =>
-  createHash('sha1').update(new X509Certificate(pem).raw).digest('hex')
-
-/** Whatever its dates say. */
+/** Does not look at the dates. */
 export function isIssuedBy(pem: string, issuerPem: string): boolean {
   const [certificate, issuer] = [new X509Certificate(pem), new X509Certificate(issuerPem)]
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
@@ -66,7 +62,7 @@ export function isIssuedBy(pem: string, issuerPem: string): boolean {
 export const notBeforeOf = (pem: string): Date => new Date(new X509Certificate(pem).validFrom)
 export const notAfterOf = (pem: string): Date => new Date(new X509Certificate(pem).validTo)
 
-/** Host names and addresses that a certificate stands for, as they were asked for. */
+/** Host names and addresses that a certificate stands for, in their spelling. */
 export const hostsOf = (pem: string): readonly string[] =>
   partsOfCertificate(new X509Certificate(pem)).altNames.filter(isHost).map(textOf)
 
@@ -75,7 +71,7 @@ export interface Validity {
   readonly notAfter: Date
 }
 
-/** Begun a minute ago: clocks of clients may be late. */
+/** Begins a minute ago: clocks of clients may be slow. */
 export function forYears(years: number, now: Date): Validity {
   const notAfter = new Date(now)
   notAfter.setUTCFullYear(now.getUTCFullYear() + years)
@@ -101,7 +97,7 @@ const ecdsaWithSha256 = sequence(objectId('1.2.840.10045.4.3.2'))
 
 const signOnThread = promisify(sign)
 
-/** Signs on a thread of the pool, not on the event loop. */
+/** PEM of a certificate. Signs on a thread of the pool, not on the event loop. */
 export async function signCertificate(signer: Signer, contents: Contents): Promise<string> {
   const { subject, publicKey, validity, extensions } = contents
   const toBeSigned = sequence(

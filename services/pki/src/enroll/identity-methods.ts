@@ -1,15 +1,17 @@
 import type { Db } from '@overlay/platform/postgres'
-import { Fault, invalid } from '@overlay/rpc'
-import { issueLeaf } from '../domain/certificate.js'
+import { type Context, Fault, invalid } from '@overlay/rpc'
+import type { Enrollment } from '../domain/enrollment.js'
 import { forYears } from '../domain/signer.js'
+import { issueClientCertificate } from '../keys/client-certificate.js'
 import { findCa } from '../store/cas.js'
-import { type Admitted, csrOf, hashOf, type Method, nothingIssued, type Owners } from './method.js'
+import { parseCsr } from './csr.js'
+import { type EnrollMethod, hashOf, nothingIssued, type Owners, type Registration } from './method.js'
 
-type Added = Awaited<ReturnType<Owners['identity']['addAuthenticator']>>
+type AddRequest = Parameters<Owners['identity']['addAuthenticator']>[0]
 
-const admitted = ({ created, position }: Added): Admitted => ({ isFirst: created, position })
-
-const nobody = {
+const emptyRequest: AddRequest = {
+  identityId: '',
+  enrollmentId: '',
   certPem: '',
   isIssuedByNetwork: false,
   username: '',
@@ -18,69 +20,64 @@ const nobody = {
   peerCertificates: [],
 }
 
+async function addAuthenticator(
+  { identity }: Owners,
+  { id, identityId }: Enrollment,
+  credential: Partial<AddRequest>,
+  context: Context,
+): Promise<Registration> {
+  const request = { ...emptyRequest, identityId: identityId ?? '', enrollmentId: id, ...credential }
+  const { created, position } = await identity.addAuthenticator(request, context)
+  return { isFirst: created, position }
+}
+
 /** A certificate for the key of the request. */
 export const ott =
-  ({ identity }: Owners): Method =>
-  async ({ csrPem = '' }, { id, identityId }) => {
-    const csr = await csrOf(csrPem)
+  (owners: Owners): EnrollMethod =>
+  async ({ csrPem = '' }, enrollment) => {
+    const csr = await parseCsr(csrPem)
     return {
       hash: hashOf(csr.publicKey),
-      async issue({ signer, intermediates, caPem }) {
-        // wire: the names that the request asks for are not for identities
-        const certPem = await issueLeaf(signer, {
-          ...csr,
-          altNames: [],
-          role: 'client',
-          validity: forYears(1, new Date()),
-        })
-        return { ...nothingIssued, certPem, chainPem: certPem + intermediates, caPem }
-      },
-      async admit({ certPem }, context) {
-        const redeemed = { identityId: identityId ?? '', enrollmentId: id, certPem, isIssuedByNetwork: true }
-        return admitted(await identity.addAuthenticator({ ...nobody, ...redeemed }, context))
-      },
+      // wire: the names that the request asks for are not for identities
+      issue: async (keyring) => ({
+        ...nothingIssued,
+        ...(await issueClientCertificate(keyring, csr, forYears(1, new Date()))),
+      }),
+      register: ({ certPem }, context) =>
+        addAuthenticator(owners, enrollment, { certPem, isIssuedByNetwork: true }, context),
     }
   }
 
 /** A password for the user name that was chosen with the enrollment. */
 export const updb =
-  ({ identity }: Owners): Method =>
-  async ({ password }, { id, identityId, username }) => {
+  (owners: Owners): EnrollMethod =>
+  async ({ password }, enrollment) => {
     // differs: a password of the wrong length is refused here, not at every later login
     if (password === undefined) throw invalid('password', 'password is required')
     if (password.length < 5) throw invalid('password', 'password must have at least 5 characters')
     if (password.length > 100) throw invalid('password', 'password must have at most 100 characters')
+    const username = enrollment.username ?? ''
     return {
-      hash: hashOf(username ?? ''),
+      hash: hashOf(username),
       issue: async () => nothingIssued,
-      async admit(_, context) {
-        const redeemed = {
-          identityId: identityId ?? '',
-          enrollmentId: id,
-          username: username ?? '',
-          password,
-        }
-        return admitted(await identity.addAuthenticator({ ...nobody, ...redeemed }, context))
-      },
+      register: (_, context) => addAuthenticator(owners, enrollment, { username, password }, context),
     }
   }
 
-/** A certificate of somebody else's authority, shown on the connection. identity sees whether it is one. */
+/** A certificate of another authority, presented on the connection. identity verifies it. */
 export const ottca =
-  ({ identity }: Owners, db: Db): Method =>
-  async ({ peerCertificates }, { id, identityId, caId }) => {
-    const ca = caId === null ? undefined : await findCa(db, caId)
+  (owners: Owners, db: Db): EnrollMethod =>
+  async ({ peerCertificates }, enrollment) => {
+    const ca = enrollment.caId === null ? undefined : await findCa(db, enrollment.caId)
     if (!ca) throw new Fault('INVALID_ENROLLMENT_TOKEN')
-    // differs: an authority that nobody has verified is refused
+    // differs: an authority that is not verified is refused
     if (!ca.isOttCaEnrollmentEnabled || !ca.isVerified) throw new Fault('ENROLLMENT_CA_NOT_VALID')
     const [leaf] = peerCertificates
     if (!leaf) throw new Fault('CERT_FAILED_VALIDATION')
     return {
       hash: hashOf(leaf),
       issue: async () => nothingIssued,
-      async admit(_, context) {
-        const redeemed = { identityId: identityId ?? '', enrollmentId: id, caId: ca.id, peerCertificates }
-        return admitted(await identity.addAuthenticator({ ...nobody, ...redeemed }, context))
-      },
+      register: (_, context) =>
+        addAuthenticator(owners, enrollment, { caId: ca.id, peerCertificates }, context),
     }
   }

@@ -1,40 +1,43 @@
 import { createHash } from 'node:crypto'
-import {
-  type Context,
-  type EnrollRequest,
-  type EnrollResponse,
-  Fault,
-  type IdentityServiceService,
-  type Methods,
-  type Position,
-  type SessionsServiceService,
+import type {
+  Context,
+  EnrollRequest,
+  EnrollResponse,
+  IdentityServiceService,
+  Methods,
+  Position,
+  SessionsServiceService,
 } from '@overlay/rpc'
-import { type Csr, CsrError, readCsr } from '../domain/csr.js'
 import type { Enrollment } from '../domain/enrollment.js'
 import type { Keyring } from '../keys/keyring.js'
 
-/** What a request offers for its token, found to be good. */
-export interface Offer {
+/** Checks a request against its enrollment. A refusal is a Fault, and the token stays valid. */
+export type EnrollMethod = (
+  request: EnrollRequest,
+  enrollment: Enrollment,
+  context: Context,
+) => Promise<Redemption>
+
+/** The remaining steps of a request that has passed its checks. */
+export interface Redemption {
   /** Digest of what is redeemed: the public key, the user name. */
   readonly hash: string
   /** Signs what the answer carries. */
   issue(keyring: Keyring): Promise<Issued>
-  /** Tells the owner of the identity or router. */
-  admit(issued: Issued, context: Context): Promise<Admitted>
+  /** Stores the outcome at the owner of the identity or router. */
+  register(issued: Issued, context: Context): Promise<Registration>
 }
 
-export interface Admitted {
+export interface Registration {
   /** False: the enrollment was redeemed before. */
   readonly isFirst: boolean
-  /** Where the owner's changes say that it is redeemed. */
+  /** Where the owner's changes report that it is redeemed. */
   readonly position: Position | undefined
 }
 
 export type Issued = Omit<EnrollResponse, 'method'>
 
-/** Checks a request; what it lacks is a Fault, and its token stays good. */
-export type Method = (request: EnrollRequest, enrollment: Enrollment, context: Context) => Promise<Offer>
-
+/** The services that own what is enrolled. */
 export interface Owners {
   readonly identity: Pick<Methods<IdentityServiceService>, 'addAuthenticator'>
   readonly sessions: Pick<Methods<SessionsServiceService>, 'admitRouter'>
@@ -44,13 +47,3 @@ export const nothingIssued: Issued = { certPem: '', chainPem: '', serverChainPem
 
 export const hashOf = (redeemed: string | Uint8Array): string =>
   createHash('sha256').update(redeemed).digest('hex')
-
-/** `word`: what is said instead of the exact reason. */
-export async function csrOf(pem: string, word?: string): Promise<Csr> {
-  try {
-    return await readCsr(pem)
-  } catch (err) {
-    if (!(err instanceof CsrError)) throw err
-    throw new Fault('COULD_NOT_PROCESS_CSR', word ?? err.message, err)
-  }
-}

@@ -1,19 +1,21 @@
 import type { Names } from '@overlay/platform/kind-store'
 import { splitAddress } from '@overlay/platform/process'
 import { Fault } from '@overlay/rpc'
+import { fingerprintOfPem } from '@overlay/x509'
 import type { Logger } from 'pino'
 import { issueLeaf } from '../domain/certificate.js'
 import type { Csr } from '../domain/csr.js'
-import { subjectOf } from '../domain/enrollment.js'
+import { ownerIdOf } from '../domain/enrollment.js'
 import { routerNames } from '../domain/router-names.js'
-import { fingerprintOf, forYears } from '../domain/signer.js'
+import { forYears } from '../domain/signer.js'
 import { withCommonName } from '../domain/subject.js'
-import { csrOf, hashOf, type Method, type Owners } from './method.js'
+import { parseCsr } from './csr.js'
+import { type EnrollMethod, hashOf, type Owners } from './method.js'
 
-const server = 'invalid server CSR'
-const client = 'invalid client CSR'
+const invalidServer = 'invalid server CSR'
+const invalidClient = 'invalid client CSR'
 
-/** What decides which names the certificates of routers have. */
+/** Decides which names the certificates of routers have. */
 export interface RouterNaming {
   /** `host:port` each, under which the product is reached. */
   readonly addresses: readonly string[]
@@ -22,36 +24,36 @@ export interface RouterNaming {
   readonly log: Logger
 }
 
-interface Kind {
+interface RouterKind {
   readonly kind: 'edge-routers' | 'transit-routers'
   /** Whether the client's request must name the router. */
   readonly isNamed: boolean
 }
 
 /**
- * Two certificates, usually for one key. Both are for the router's id alone: a server's request is not asked for its
- * name, and some TLS libraries take a common name for that of a host.
+ * Two certificates, usually for one key. Both have the router's id as their common name, whatever the requests say:
+ * some TLS libraries take a common name for a host name.
  */
 const routerMethod =
-  ({ kind, isNamed }: Kind) =>
-  ({ sessions }: Owners, naming: RouterNaming): Method =>
+  ({ kind, isNamed }: RouterKind) =>
+  ({ sessions }: Owners, { addresses, patterns, names, log }: RouterNaming): EnrollMethod =>
   async ({ csrPem, serverCsrPem }, enrollment, context) => {
-    const routerId = subjectOf(enrollment)
-    if (serverCsrPem === undefined) throw new Fault('MISSING_OR_INVALID_CSR', server)
-    if (csrPem === undefined) throw new Fault('MISSING_OR_INVALID_CSR', client)
-    const serverCsr = await csrOf(serverCsrPem, server)
-    const clientCsr = await csrOf(csrPem, client)
-    if (isNamed && clientCsr.commonName !== routerId) throw new Fault('COULD_NOT_PROCESS_CSR', client)
-    const { patterns, log } = naming
+    const routerId = ownerIdOf(enrollment)
+    if (serverCsrPem === undefined) throw new Fault('MISSING_OR_INVALID_CSR', invalidServer)
+    if (csrPem === undefined) throw new Fault('MISSING_OR_INVALID_CSR', invalidClient)
+    const serverCsr = await parseCsr(serverCsrPem, invalidServer)
+    const clientCsr = await parseCsr(csrPem, invalidClient)
+    if (isNamed && clientCsr.commonName !== routerId) throw new Fault('COULD_NOT_PROCESS_CSR', invalidClient)
     const name = patterns.some((pattern) => pattern.includes('[name]'))
-      ? (await naming.names(kind, [routerId], context)).get(routerId)
+      ? (await names(kind, [routerId], context)).get(routerId)
       : undefined
     return {
       hash: hashOf(Buffer.concat([clientCsr.publicKey, serverCsr.publicKey])),
-      async issue({ signer, intermediates, caPem, trustDomain, server: gateways }) {
-        const own = [...gateways.hosts, ...naming.addresses.map((address) => splitAddress(address).host)]
+
+      async issue({ signer, intermediates, caPem, trustDomain, server }) {
+        const own = [...server.hosts, ...addresses.map((address) => splitAddress(address).host)]
         const validity = forYears(1, new Date())
-        const issue = async (role: 'client' | 'server', csr: Csr): Promise<string> => {
+        const issueFor = (role: 'client' | 'server', csr: Csr): Promise<string> => {
           // differs: the original issues whatever names are asked for
           const rules = { trustDomain, own, patterns }
           const { granted, leftOut } = routerNames(csr.altNames, rules, { id: routerId, name })
@@ -63,8 +65,8 @@ const routerMethod =
           const subject = withCommonName(csr.subject, routerId)
           return issueLeaf(signer, { ...csr, subject, altNames: granted, role, validity })
         }
-        const certPem = await issue('client', clientCsr)
-        const serverCertPem = await issue('server', serverCsr)
+        const certPem = await issueFor('client', clientCsr)
+        const serverCertPem = await issueFor('server', serverCsr)
         return {
           certPem,
           chainPem: certPem + intermediates,
@@ -72,10 +74,11 @@ const routerMethod =
           caPem,
         }
       },
-      async admit({ certPem }, context) {
-        const fingerprint = fingerprintOf(certPem)
-        const admitted = { routerId, enrollmentId: enrollment.id, certPem, fingerprint }
-        const { position } = await sessions.admitRouter(admitted, context)
+
+      async register({ certPem }, context) {
+        const fingerprint = fingerprintOfPem(certPem)
+        const request = { routerId, enrollmentId: enrollment.id, certPem, fingerprint }
+        const { position } = await sessions.admitRouter(request, context)
         return { isFirst: true, position }
       },
     }

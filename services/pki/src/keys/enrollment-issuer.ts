@@ -1,45 +1,50 @@
 import { randomUUID } from 'node:crypto'
 import { newId } from '@overlay/platform/kind-store'
 import type { EnrollmentWish } from '@overlay/rpc'
-import type { Enrollment, Method } from '../domain/enrollment.js'
-import { caJwt, enrollmentJwt, type Issuer } from '../domain/jwt.js'
+import type { Enrollment, EnrollmentMethod } from '../domain/enrollment.js'
+import { caJwt, enrollmentJwt, type TokenSigner } from '../domain/jwt.js'
 import type { Keyring } from './keyring.js'
 
-/** How enrollments are made out of wishes. */
-export interface Grants {
-  /** The enrollment that the wish becomes; nothing is stored. */
-  made(wish: EnrollmentWish): Promise<Enrollment>
-  /** Another token and another end for the same enrollment. */
-  remade(known: Enrollment, expiresAt: Date): Promise<Enrollment>
-  /** For those whom the authority has certified. */
-  forCa(caId: string): Promise<string>
+/** Creates enrollments and signs their tokens. It stores nothing. */
+export interface EnrollmentIssuer {
+  issue(wish: EnrollmentWish): Promise<Enrollment>
+  /** The same enrollment with another token and another end. */
+  renew(enrollment: Enrollment, expiresAt: Date): Promise<Enrollment>
+  /** The token for clients that have a certificate of the authority. */
+  caJwt(caId: string): Promise<string>
 }
 
-export interface GrantOptions {
+export interface IssuerOptions {
   /** Advertised `host:port` of the APIs. */
   readonly address: string
   readonly identityMinutes: number
   readonly routerMinutes: number
-  readonly now: () => Date
+  now(): Date
   keyring(): Promise<Keyring>
 }
 
-export function openGrants({ address, identityMinutes, routerMinutes, now, keyring }: GrantOptions): Grants {
-  const issuer = async (): Promise<Issuer> => {
+export function openEnrollmentIssuer({
+  address,
+  identityMinutes,
+  routerMinutes,
+  now,
+  keyring,
+}: IssuerOptions): EnrollmentIssuer {
+  const signer = async (): Promise<TokenSigner> => {
     const { key, keyId } = (await keyring()).server
     return { address, key, keyId }
   }
-  const signed = async (made: Omit<Enrollment, 'jwt'>): Promise<Enrollment> => ({
-    ...made,
-    jwt: await enrollmentJwt(await issuer(), made),
+  const sign = async (enrollment: Omit<Enrollment, 'jwt'>): Promise<Enrollment> => ({
+    ...enrollment,
+    jwt: await enrollmentJwt(await signer(), enrollment),
   })
   return {
-    made(wish) {
+    issue(wish) {
       const minutes = wish.identityId ? identityMinutes : routerMinutes
-      return signed({
+      return sign({
         id: wish.id || newId('base62'), // wire: longer than those that the system chooses
         token: wish.token || randomUUID(),
-        method: wish.method as Method,
+        method: wish.method as EnrollmentMethod,
         identityId: wish.identityId || null,
         edgeRouterId: wish.edgeRouterId || null,
         transitRouterId: wish.transitRouterId || null,
@@ -48,7 +53,7 @@ export function openGrants({ address, identityMinutes, routerMinutes, now, keyri
         expiresAt: new Date(wish.expiresAtMs || now().getTime() + minutes * 60_000),
       })
     },
-    remade: (known, expiresAt) => signed({ ...known, token: randomUUID(), expiresAt }),
-    forCa: async (caId) => caJwt(await issuer(), caId),
+    renew: (enrollment, expiresAt) => sign({ ...enrollment, token: randomUUID(), expiresAt }),
+    caJwt: async (caId) => caJwt(await signer(), caId),
   }
 }

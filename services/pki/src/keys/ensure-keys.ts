@@ -3,7 +3,7 @@ import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Context } from '@overlay/rpc'
 import { issueCa, issueServer } from '../domain/certificate.js'
-import { type Holder, hostsOf, notAfterOf, notBeforeOf, openSigner } from '../domain/signer.js'
+import { type CertifiedKey, hostsOf, notAfterOf, notBeforeOf, openSigner } from '../domain/signer.js'
 import { trustDomainOf } from '../domain/trust-domain.js'
 import {
   activeKey,
@@ -15,42 +15,49 @@ import {
   replaceCertificate,
 } from '../store/keys.js'
 
-export interface Wanted {
+export interface EnsureKeysOptions {
   readonly secret: string
-  /** Names under which gateways are reached. A certificate that has others too keeps them: tokens name them. */
+  /** Names under which gateways are reached. Other names of an existing certificate stay: tokens name them. */
   readonly hosts: readonly string[]
   readonly now: Date
 }
 
 /**
- * Makes what is missing: a root, an authority that signs, the key of the gateways and its certificate. The latter is
- * made anew over the same key when it lacks a name or has little time left, so that outstanding tokens stay valid.
- * Answers whether anything was made.
+ * Creates what is missing: a root, a signing authority, the key of the gateways and its certificate. Replaces that
+ * certificate over the same key when it lacks a name or has less than a third of its life left, so that outstanding
+ * tokens stay valid. Returns whether it created anything. Processes may call it at the same time.
  */
-export async function ensureKeys(changeLog: ChangeLog, context: Context, wanted: Wanted): Promise<boolean> {
+export async function ensureKeys(
+  changeLog: ChangeLog,
+  context: Context,
+  options: EnsureKeysOptions,
+): Promise<boolean> {
   const { result } = await changeLog.write(context, async (tx) => {
     await lockKeys(tx)
-    const changes = await missing(tx, wanted)
+    const changes = await createMissing(tx, options)
     return { result: changes.length > 0, changes }
   })
   return result
 }
 
-async function missing(tx: Tx, { secret, hosts, now }: Wanted): Promise<readonly RowChange[]> {
+async function createMissing(
+  tx: Tx,
+  { secret, hosts, now }: EnsureKeysOptions,
+): Promise<readonly RowChange[]> {
   const keys = await readKeys(tx, secret)
   const changes: RowChange[] = []
-  const obtain = async (role: KeyRole, make: () => Promise<Holder>): Promise<Holder> => {
-    const known = activeKey(keys, role)
-    if (known) return known
-    const made = await make()
-    changes.push(await addActiveKey(tx, secret, role, made))
-    return made
+  const ensure = async (role: KeyRole, create: () => Promise<CertifiedKey>): Promise<CertifiedKey> => {
+    const existing = activeKey(keys, role)
+    if (existing) return existing
+    const created = await create()
+    changes.push(await addActiveKey(tx, secret, role, created))
+    return created
   }
 
-  const root = await obtain('root', () =>
+  const root = await ensure('root', () =>
     issueCa({ privateKey: newPrivateKey(), commonName: 'overlay root', trustDomain: randomUUID(), now }),
   )
-  const signing = await obtain('signing', async () =>
+  const signing = await ensure('signing', async () =>
     issueCa({
       privateKey: newPrivateKey(),
       commonName: 'overlay signing',
@@ -59,7 +66,7 @@ async function missing(tx: Tx, { secret, hosts, now }: Wanted): Promise<readonly
       signer: openSigner(root),
     }),
   )
-  await obtain('server', async () =>
+  await ensure('server', async () =>
     issueServer(openSigner(signing), { privateKey: newServerKey(), hosts, now }),
   )
 
@@ -74,9 +81,9 @@ async function missing(tx: Tx, { secret, hosts, now }: Wanted): Promise<readonly
 }
 
 function isOutdated({ pem }: Key, hosts: readonly string[], now: Date): boolean {
-  const known = new Set(hostsOf(pem))
+  const certified = new Set(hostsOf(pem))
   const life = notAfterOf(pem).getTime() - notBeforeOf(pem).getTime()
-  return hosts.some((host) => !known.has(host)) || notAfterOf(pem).getTime() - now.getTime() < life / 3
+  return hosts.some((host) => !certified.has(host)) || notAfterOf(pem).getTime() - now.getTime() < life / 3
 }
 
 const newPrivateKey = (): string => pkcs8Of(generateKeyPairSync('ec', { namedCurve: 'P-256' }))

@@ -1,18 +1,23 @@
 import { type Bus, type ChangeLog, localSource, openProjection } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import type { Logger } from 'pino'
-import { allKeysTold } from '../store/keys.js'
+import { keyPayloads } from '../store/keys.js'
 import { type Keyring, readKeyring } from './keyring.js'
 
-export interface Keys extends AsyncDisposable {
-  /** Opened once, and again when any replica has changed a key. */
+export interface KeyringCache extends AsyncDisposable {
+  /** Reads and decrypts once, and again after any replica has changed a key. */
   keyring(): Promise<Keyring>
 }
 
-export async function openKeys(changeLog: ChangeLog, secret: string, bus: Bus, log: Logger): Promise<Keys> {
-  let known: Promise<Keyring> | undefined
-  const forget = (): void => {
-    known = undefined
+export async function openKeyringCache(
+  changeLog: ChangeLog,
+  secret: string,
+  bus: Bus,
+  log: Logger,
+): Promise<KeyringCache> {
+  let cached: Promise<Keyring> | undefined
+  const invalidate = (): void => {
+    cached = undefined
   }
   const read = async (): Promise<Keyring> => {
     try {
@@ -21,23 +26,23 @@ export async function openKeys(changeLog: ChangeLog, secret: string, bus: Bus, l
         metrics.certificateExpiry.set({ role }, expiry.getTime() / 1000)
       return keyring
     } catch (err) {
-      forget() // who asks next reads again
+      invalidate() // the next call reads again
       throw err
     }
   }
   const memory = {
     kinds: ['keys'],
-    load: () => ({ add: forget, end: forget }),
+    load: () => ({ add: invalidate, end: invalidate }),
     apply: (changes: readonly unknown[]) => {
-      if (changes.length > 0) forget()
+      if (changes.length > 0) invalidate()
     },
   }
-  const source = localSource(changeLog, { keys: () => allKeysTold(changeLog.db) })
+  const source = localSource(changeLog, { keys: () => keyPayloads(changeLog.db) })
   const projection = await openProjection(source, memory, { bus, log })
   return {
     keyring() {
-      known ??= read()
-      return known
+      cached ??= read()
+      return cached
     },
     [Symbol.asyncDispose]: () => projection[Symbol.asyncDispose](),
   }

@@ -1,24 +1,26 @@
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Db } from '@overlay/platform/postgres'
-import { fingerprintOf, type Holder, hostsOf, notAfterOf, openSigner, type Signer } from '../domain/signer.js'
+import { fingerprintOfPem } from '@overlay/x509'
+import { type CertifiedKey, hostsOf, notAfterOf, openSigner, type Signer } from '../domain/signer.js'
 import { trustDomainOf } from '../domain/trust-domain.js'
 import { activeKey, type Key, type KeyRole, readKeys } from '../store/keys.js'
 
-/** What the keys are good for, ready to use. */
+/** The keys of the network, decrypted, with what follows from them. */
 export interface Keyring {
   readonly signer: Signer
   /** PEM of the authority that signs now. */
   readonly signing: string
-  /** What stands between a leaf and the root, PEM. */
+  /** PEM of the certificates between a leaf and the root. */
   readonly intermediates: string
-  /** What gateways serve; `keyId` is how tokens name it. */
-  readonly server: Holder & {
+  /** What gateways serve. */
+  readonly server: CertifiedKey & {
     readonly key: KeyObject
+    /** How tokens name the certificate. */
     readonly keyId: string
     /** The names and addresses of its certificate. */
     readonly hosts: readonly string[]
   }
-  /** PEM of every authority that is to be trusted: retired ones until they have run out. */
+  /** PEM of every trusted authority. Retired ones stay until they expire. */
   readonly bundle: readonly string[]
   /** The bundle as one text. wire: an empty line before each block. */
   readonly caPem: string
@@ -35,6 +37,7 @@ export async function readKeyring(db: Db, secret: string, now: Date): Promise<Ke
     if (!key) throw new Error(`there is no active ${role} key: pki init has not run`)
     return key
   }
+  const root = active('root')
   const signing = active('signing')
   const { privateKey, pem } = active('server')
   const bundle = keys
@@ -48,15 +51,15 @@ export async function readKeyring(db: Db, secret: string, now: Date): Promise<Ke
       privateKey,
       pem,
       key: createPrivateKey(privateKey),
-      keyId: fingerprintOf(pem),
+      keyId: fingerprintOfPem(pem),
       hosts: hostsOf(pem),
     },
     bundle,
     caPem: bundle.map((pem) => `\n${pem}`).join(''),
     bundleId: createHash('sha256').update(bundle.join('')).digest('hex'),
-    trustDomain: trustDomainOf(active('root').pem),
+    trustDomain: trustDomainOf(root.pem),
     expiry: {
-      root: notAfterOf(active('root').pem),
+      root: notAfterOf(root.pem),
       signing: notAfterOf(signing.pem),
       server: notAfterOf(pem),
     },

@@ -2,35 +2,34 @@ import type { ChangeLog } from '@overlay/platform/change-log'
 import { splitAddress } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { servedHosts } from '../domain/hosts.js'
+import { gatewayHosts } from '../domain/host.js'
 import { ensureKeys } from './ensure-keys.js'
 
-const EVERY_MS = 3_600_000
+const CHECK_MS = 3_600_000
 
-export interface RenewingOptions {
+export interface RenewalOptions {
   readonly changeLog: ChangeLog
   readonly keySecret: string
   readonly address: string
   readonly log: Logger
 }
 
-/** Looks at the server certificate now and then, in every replica: the first that finds it old makes the next one. */
-export function startRenewing({ changeLog, keySecret, address, log }: RenewingOptions): AsyncDisposable {
+/** Checks the server certificate now and every hour, in every replica. The first that finds it old replaces it. */
+export function startRenewal({ changeLog, keySecret, address, log }: RenewalOptions): AsyncDisposable {
   const stop = new AbortController()
-  const wanted = { secret: keySecret, hosts: servedHosts(splitAddress(address).host) }
-  let running: Promise<unknown> = Promise.resolve()
-  const look = async (): Promise<void> => {
+  const options = { secret: keySecret, hosts: gatewayHosts(splitAddress(address).host) }
+  const renew = async (): Promise<void> => {
     try {
-      const made = await ensureKeys(changeLog, ownContext(stop.signal), { ...wanted, now: new Date() })
-      if (made) log.info('server certificate renewed')
+      const isRenewed = await ensureKeys(changeLog, ownContext(stop.signal), { ...options, now: new Date() })
+      if (isRenewed) log.info('server certificate renewed')
     } catch (err) {
-      log.error({ err }, 'server certificate not looked at') // the next look comes in time: it is renewed months early
+      log.error({ err }, 'server certificate not looked at') // the next check is in time: renewal begins months early
     }
   }
+  let running = renew()
   const timer = setInterval(() => {
-    running = look()
-  }, EVERY_MS)
-  running = look()
+    running = renew()
+  }, CHECK_MS)
   return {
     async [Symbol.asyncDispose]() {
       clearInterval(timer)

@@ -1,65 +1,146 @@
 import { enrollment, kinds, type RowOf, referenceTo } from '@overlay/model'
+import { type ChangeLog, lockEntities, momentOf } from '@overlay/platform/change-log'
 import { type Kind, kind, type Names } from '@overlay/platform/kind-store'
-import type { Context } from '@overlay/rpc'
-import { type OwnerKind, ownerKinds, rememberEnded } from '../store/enrollments.js'
+import type { Db } from '@overlay/platform/postgres'
+import { type Context, EnrollmentWish, Fault, invalid, type Written } from '@overlay/rpc'
+import { type Objection, objectionTo } from '../domain/enrollment.js'
+import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
+import { findCa } from '../store/cas.js'
+import { recordEnded } from '../store/ended-enrollments.js'
+import { insertEnrollments, type OwnerKind, ownerKinds } from '../store/enrollments.js'
 
 type Row = RowOf<typeof enrollment>
 
-export const enrollments = (names: Names): Kind =>
-  kind(enrollment, {
-    async view(_, rows, { context }) {
-      const nameOf = await subjectNames(names, rows, context)
-      return rows.map(({ token, jwt, caId, identityId, edgeRouterId, transitRouterId }) => ({
-        token,
-        jwt,
-        // wire: members that it does not have are left out
-        ...(caId && { caId }),
-        ...(identityId && { identityId, identity: reference('identities', identityId, nameOf) }),
-        ...(edgeRouterId && { edgeRouterId, edgeRouter: reference('edge-routers', edgeRouterId, nameOf) }),
-        ...(transitRouterId && {
-          transitRouterId,
-          transitRouter: reference('transit-routers', transitRouterId, nameOf),
-        }),
-      }))
-    },
+export interface EnrollmentKindDeps {
+  readonly changeLog: ChangeLog
+  readonly issuer: EnrollmentIssuer
+  readonly names: Names
+  now(): Date
+}
 
-    async deleting(tx, { id, identityId, edgeRouterId, transitRouterId }) {
-      const owners = {
-        identities: identityId,
-        'edge-routers': edgeRouterId,
-        'transit-routers': transitRouterId,
-      }
-      for (const kind of ownerKinds) {
-        const ownerId = owners[kind]
-        if (ownerId) await rememberEnded(tx, id, kind, ownerId)
-      }
+export const enrollmentKind = (deps: EnrollmentKindDeps): Kind =>
+  kind(
+    enrollment,
+    {
+      async view(_, rows, { context }) {
+        const nameOf = await ownerNames(deps.names, rows, context)
+        return rows.map(({ token, jwt, caId, identityId, edgeRouterId, transitRouterId }) => ({
+          token,
+          jwt,
+          // wire: members that it does not have are left out
+          ...(caId && { caId }),
+          ...(identityId && { identityId, identity: reference('identities', identityId, nameOf) }),
+          ...(edgeRouterId && { edgeRouterId, edgeRouter: reference('edge-routers', edgeRouterId, nameOf) }),
+          ...(transitRouterId && {
+            transitRouterId,
+            transitRouter: reference('transit-routers', transitRouterId, nameOf),
+          }),
+        }))
+      },
+
+      async deleting(tx, row) {
+        const ids = ownerIdsOf(row)
+        for (const kind of ownerKinds) {
+          const ownerId = ids[kind]
+          if (ownerId) await recordEnded(tx, row.id, kind, ownerId)
+        }
+      },
     },
+    {
+      operations: () => ({
+        create: ({ json }, context) =>
+          create(deps, JSON.parse(Buffer.from(json).toString()) as CreateBody, context),
+      }),
+    },
+  )
+
+const ownerIdsOf = (row: Row): Readonly<Record<OwnerKind, string | null>> => ({
+  identities: row.identityId,
+  'edge-routers': row.edgeRouterId,
+  'transit-routers': row.transitRouterId,
+})
+
+type NameOf = (kind: OwnerKind, id: string) => string | undefined
+
+async function ownerNames(names: Names, rows: readonly Row[], context: Context): Promise<NameOf> {
+  const entries = ownerKinds.map(async (kind) => {
+    const ids = new Set(rows.flatMap((row) => ownerIdsOf(row)[kind] ?? []))
+    return [kind, await names(kind, [...ids], context)] as const
   })
-
-type NameOf = (kindName: OwnerKind, id: string) => string | undefined
-
-async function subjectNames(names: Names, rows: readonly Row[], context: Context): Promise<NameOf> {
-  const ask = (kindName: OwnerKind, ids: readonly (string | null)[]) =>
-    names(kindName, [...new Set(ids.filter((id) => id !== null))], context)
-  const [identities, edgeRouters, transitRouters] = await Promise.all([
-    ask(
-      'identities',
-      rows.map(({ identityId }) => identityId),
-    ),
-    ask(
-      'edge-routers',
-      rows.map(({ edgeRouterId }) => edgeRouterId),
-    ),
-    ask(
-      'transit-routers',
-      rows.map(({ transitRouterId }) => transitRouterId),
-    ),
-  ])
-  const known = { identities, 'edge-routers': edgeRouters, 'transit-routers': transitRouters }
-  return (kindName, id) => known[kindName].get(id)
+  const byKind = new Map(await Promise.all(entries))
+  return (kind, id) => byKind.get(kind)?.get(id)
 }
 
 function reference(kindName: OwnerKind, id: string, nameOf: NameOf): object | undefined {
   const target = kinds.get(kindName)
   return target && referenceTo(target, id, nameOf(kindName, id))
 }
+
+interface CreateBody {
+  readonly method: string
+  readonly identityId: string
+  readonly expiresAt: string
+  readonly caId?: string | null
+  readonly username?: string | null
+}
+
+/** Gives an identity another way to enroll. */
+async function create(
+  { changeLog, issuer, names, now }: EnrollmentKindDeps,
+  { method, identityId, expiresAt, caId, username }: CreateBody,
+  context: Context,
+): Promise<Written> {
+  const { db } = changeLog
+  const moment = await momentOf(db)
+  const identities = await names('identities', [identityId], context)
+  if (!identities.has(identityId)) throw unknownIdentity(identityId)
+  const wish = EnrollmentWish.fromPartial({
+    method,
+    identityId,
+    caId: caId ?? '',
+    username: username ?? '',
+    expiresAtMs: timeOf(expiresAt),
+  })
+  const objection = await findObjection(db, wish, now())
+  if (objection)
+    throw objection.field === 'username' && wish.username
+      ? invalidMember(objection)
+      : invalidReference(objection)
+  const issued = await issuer.issue(wish)
+  const owner = new Map([['identities', new Set([identityId])]])
+  const { position } = await changeLog.write(context, async (tx) => {
+    const deleted = await lockEntities(tx, owner, moment)
+    if (deleted.size > 0) throw unknownIdentity(identityId)
+    const changes = await insertEnrollments(tx, [issued])
+    if (changes.length === 0) throw enrollmentExists(method)
+    return { result: undefined, changes }
+  })
+  return { id: issued.id, position }
+}
+
+export async function findObjection(db: Db, wish: EnrollmentWish, now: Date): Promise<Objection | undefined> {
+  const caExists = wish.caId !== '' && (await findCa(db, wish.caId)) !== undefined
+  return objectionTo(wish, now, caExists)
+}
+
+function timeOf(text: string): number {
+  const time = Date.parse(text)
+  if (Number.isNaN(time)) throw invalid('expiresAt', 'expiresAt must be a date and time', text)
+  return Math.max(time, 1) // 0 means: as configured
+}
+
+export const enrollmentExists = (method: string): Fault =>
+  new Fault('ENROLLMENT_EXISTS', {
+    field: 'method',
+    reason: 'an enrollment of this method is outstanding already',
+    value: method,
+  })
+
+export const invalidMember = ({ field, reason, value }: Objection): Fault => invalid(field, reason, value)
+
+const unknownIdentity = (value: string): Fault =>
+  invalidReference({ field: 'identityId', reason: 'identity not found', value })
+
+/** wire: one text, not a field error. */
+const invalidReference = ({ field, reason, value }: { readonly [K in keyof Objection]: string }): Fault =>
+  new Fault('REFERENCED_ENTITY_NOT_FOUND', `the value '${value}' for '${field}' is invalid: ${reason}`)

@@ -1,6 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import type { ChangeLog } from '@overlay/platform/change-log'
-import { Fault, type Methods, type PkiServiceService } from '@overlay/rpc'
+import { Fault } from '@overlay/rpc'
 import {
   DerError,
   KeyError,
@@ -12,18 +11,20 @@ import {
 import { isIssuedBy } from '../domain/signer.js'
 import { commonNameOf } from '../domain/subject.js'
 import { lockCa, markVerified } from '../store/cas.js'
+import type { Deps, PkiMethods } from './deps.js'
 
-type Verify = Methods<PkiServiceService>['verifyCa']
-
-/** Whoever can sign a certificate for the token has the authority's key. The order of the steps is that of the checks. */
-export const verification =
-  (changeLog: ChangeLog, now: () => Date): Verify =>
+/**
+ * Accepts an authority for a certificate that it has signed and whose common name is the verification token: proof of
+ * its key. The steps are the order of checks.
+ */
+export const verifyCa =
+  ({ changeLog, now }: Pick<Deps, 'changeLog' | 'now'>): PkiMethods['verifyCa'] =>
   async ({ id, certificatePem }, context) => {
     const { position } = await changeLog.write(context, async (tx) => {
       const ca = await lockCa(tx, id)
       if (!ca) throw new Fault('NOT_FOUND') // wire: without a cause
       if (ca.isVerified) throw new Fault('CA_ALREADY_VERIFIED')
-      const { certificate, commonName } = certificateIn(certificatePem)
+      const { certificate, commonName } = parseCertificate(certificatePem)
       if (commonName !== ca.verificationToken) throw new Fault('INVALID_COMMON_NAME')
       const objection = objectionTo(certificate, new X509Certificate(ca.certPem), now())
       if (objection) throw new Fault('CERTIFICATE_FAILED_VALIDATION', objection)
@@ -32,8 +33,11 @@ export const verification =
     return { id, position }
   }
 
-/** wire: what stands behind the first block is not looked at. */
-function certificateIn(text: string): { readonly certificate: X509Certificate; readonly commonName: string } {
+/** wire: what follows the first block is ignored. */
+function parseCertificate(text: string): {
+  readonly certificate: X509Certificate
+  readonly commonName: string
+} {
   const { value: block } = pemBlocksIn(text).next()
   if (!block) throw new Fault('COULD_NOT_PARSE_BODY')
   if (block.label !== 'CERTIFICATE')
@@ -53,10 +57,10 @@ function objectionTo(
 ): string | undefined {
   if (!isIssuedBy(certificate.toString(), authority.toString()))
     return 'the certificate is not signed by the authority'
-  const isWithin = [certificate, authority].every(
+  const isValid = [certificate, authority].every(
     ({ validFrom, validTo }) => new Date(validFrom) <= now && now <= new Date(validTo),
   )
-  if (!isWithin) return 'the certificate or the authority is out of date'
+  if (!isValid) return 'the certificate or the authority is out of date'
   return weaknessOf(certificate, authority)
 }
 

@@ -20,10 +20,10 @@ export const lockCa = async (tx: Tx, id: string): Promise<Ca | undefined> =>
 export const findCas = (db: Db, ids: readonly string[]): Promise<readonly Ca[]> =>
   ids.length === 0 ? Promise.resolve([]) : findWhere(db, sql`id = any(${ids})`)
 
-export const caWithFingerprint = async (db: Db, fingerprint: string): Promise<Ca | undefined> =>
+export const findCaByFingerprint = async (db: Db, fingerprint: string): Promise<Ca | undefined> =>
   (await findWhere(db, sql`fingerprint = ${fingerprint}`))[0]
 
-/** From now on its certificates count, as far as its settings let them. */
+/** Certificates of the authority are accepted from here on, as far as its settings allow. */
 export async function markVerified(tx: Tx, before: Ca): Promise<readonly RowChange[]> {
   const { rows } = await tx.query(sql`
     update ca set is_verified = true, updated_at = clock_timestamp() where id = ${before.id}

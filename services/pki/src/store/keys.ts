@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import type { RowChange } from '@overlay/platform/change-log'
 import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
-import { type Holder, notAfterOf } from '../domain/signer.js'
+import { type CertifiedKey, notAfterOf } from '../domain/signer.js'
 
 export type KeyRole = 'root' | 'signing' | 'server'
 
-/** A key, opened. */
-export interface Key extends Holder {
+/** A decrypted key. */
+export interface Key extends CertifiedKey {
   readonly id: string
   readonly role: KeyRole
   readonly state: 'next' | 'active' | 'retired'
@@ -15,7 +15,7 @@ export interface Key extends Holder {
 
 type Row = Omit<Key, 'pem' | 'privateKey'> & { readonly certificate: string; readonly private_key: string }
 
-/** All keys, opened. A secret that does not fit is an error that says so. */
+/** All keys, decrypted. Throws when the secret does not fit. */
 export async function readKeys(db: Db, secret: string): Promise<readonly Key[]> {
   const { rows } = await db.query<Row>(
     sql`select id, role, state, certificate, private_key from key order by role, created_at, id`,
@@ -30,7 +30,7 @@ export async function readKeys(db: Db, secret: string): Promise<readonly Key[]> 
 export const activeKey = (keys: readonly Key[], role: KeyRole): Key | undefined =>
   keys.find((key) => key.role === role && key.state === 'active')
 
-/** Until the transaction ends, only this one looks after the keys. */
+/** Excludes other writers of keys until the transaction ends. */
 export async function lockKeys(tx: Tx): Promise<void> {
   await tx.query(sql`select pg_advisory_xact_lock(hashtextextended('pki keys', 0))`)
 }
@@ -39,33 +39,37 @@ export async function addActiveKey(
   tx: Tx,
   secret: string,
   role: KeyRole,
-  { pem, privateKey }: Holder,
+  { pem, privateKey }: CertifiedKey,
 ): Promise<RowChange> {
   const id = randomUUID()
   const { rows } = await tx.query<Row>(sql`
     insert into key (id, role, state, certificate, private_key, not_after)
     values (${id}, ${role}, 'active', ${pem}, ${seal(secret, id, privateKey)}, ${notAfterOf(pem)})
  returning id, role, state, certificate`)
-  return changeOf(null, onlyRow(rows))
+  return keyChange(null, onlyRow(rows))
 }
 
-/** A newer certificate over the same key. */
+/** Stores a newer certificate for the same key. */
 export async function replaceCertificate(tx: Tx, key: Key, pem: string): Promise<RowChange> {
   const { rows } = await tx.query<Row>(sql`
     update key set certificate = ${pem}, not_after = ${notAfterOf(pem)}, updated_at = now()
      where id = ${key.id}
  returning id, role, state, certificate`)
-  return changeOf({ id: key.id, role: key.role, state: key.state, certificate: key.pem }, onlyRow(rows))
+  return keyChange({ id: key.id, role: key.role, state: key.state, certificate: key.pem }, onlyRow(rows))
 }
 
-/** Everything, for who follows. */
-export async function* allKeysTold(db: Db): AsyncIterable<{ readonly id: string; readonly json: object }> {
+/** The payloads of all keys, for followers that load. */
+export async function* keyPayloads(db: Db): AsyncIterable<{ readonly id: string; readonly json: object }> {
   const { rows } = await db.query<Pick<Key, 'id' | 'role' | 'state'>>(
     sql`select id, role, state from key order by id`,
   )
   for (const { id, role, state } of rows) yield { id, json: { role, state } }
 }
 
-function changeOf(before: object | null, after: Omit<Row, 'private_key'>): RowChange {
-  return { kind: 'keys', id: after.id, before, after, payload: { role: after.role, state: after.state } }
-}
+const keyChange = (before: object | null, after: Omit<Row, 'private_key'>): RowChange => ({
+  kind: 'keys',
+  id: after.id,
+  before,
+  after,
+  payload: { role: after.role, state: after.state },
+})

@@ -1,0 +1,46 @@
+import type { ChangeLog, LoadedRows, RowChange } from '@overlay/platform/change-log'
+import { deletedSince, type Names } from '@overlay/platform/kind-store'
+import { type Check, type Followed, references } from '@overlay/platform/maintenance'
+import type { Tx } from '@overlay/platform/postgres'
+import type { Logger } from 'pino'
+import {
+  endEnrollmentsOfOwners,
+  endedOwnerReferences,
+  ownerIds,
+  ownerReferences,
+} from '../store/ended-enrollments.js'
+import { type OwnerKind, ownerKinds } from '../store/enrollments.js'
+
+export interface CheckDeps {
+  readonly changeLog: ChangeLog
+  readonly names: Names
+  readonly followed: Followed
+  readonly log: Logger
+}
+
+/** Ends the enrollments of owners that were deleted while they were not followed. */
+export const endEnrollmentsOfDeleted = async (
+  tx: Tx,
+  names: Names,
+  kind: OwnerKind,
+  rows: LoadedRows,
+): Promise<readonly RowChange[]> =>
+  endEnrollmentsOfOwners(tx, kind, await deletedSince(tx, names, kind, rows, ownerIds(kind)))
+
+/** Outstanding and ended enrollments name owners that exist. */
+export function ownerChecks(deps: CheckDeps, kind: OwnerKind): readonly Check[] {
+  const repair = (tx: Tx, ids: readonly string[]) => endEnrollmentsOfOwners(tx, kind, ids)
+  return [
+    references(deps, { what: 'enrollment', from: ownerReferences(kind), to: [kind], repair }),
+    references(deps, { what: 'ended enrollment', from: endedOwnerReferences(kind), to: [kind], repair }),
+  ]
+}
+
+/** The same of ended enrollments whose kind of owner an earlier release did not record. */
+export const untypedOwnerCheck = (deps: CheckDeps): Check =>
+  references(deps, {
+    what: 'ended enrollment',
+    from: endedOwnerReferences(null),
+    to: ownerKinds,
+    repair: (tx, ids) => endEnrollmentsOfOwners(tx, 'identities', ids),
+  })

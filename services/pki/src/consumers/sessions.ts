@@ -1,0 +1,102 @@
+import { edgeRouter, transitRouter } from '@overlay/model'
+import { pushAll } from '@overlay/platform/async'
+import type { ConsumerDefinition, RowChange, Source } from '@overlay/platform/change-log'
+import { type Names, payloadDecoder } from '@overlay/platform/kind-store'
+import { type Check, copies } from '@overlay/platform/maintenance'
+import type { Tx } from '@overlay/platform/postgres'
+import { type Change, EnrollmentWish } from '@overlay/rpc'
+import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
+import {
+  consistentRouters,
+  endEnrollmentsOfOwners,
+  endRouterEnrollments,
+} from '../store/ended-enrollments.js'
+import { insertEnrollments } from '../store/enrollments.js'
+import { type CheckDeps, endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
+
+export interface SessionsConsumerDeps {
+  readonly source: Source
+  readonly issuer: EnrollmentIssuer
+  readonly names: Names
+}
+
+const routerKinds = ['edge-routers', 'transit-routers'] as const
+
+const decodeEdgeRouter = payloadDecoder(edgeRouter)
+const decodeTransitRouter = payloadDecoder(transitRouter)
+const decode = (change: Change) =>
+  change.kind === transitRouter.kind ? decodeTransitRouter(change) : decodeEdgeRouter(change)
+
+type Router = NonNullable<ReturnType<typeof decode>>
+
+/** The enrollment by which the router may enroll: none once it has. */
+const enrollmentIdOf = ({ isVerified, enrollmentId }: Router): string | null =>
+  (!isVerified && enrollmentId) || null
+
+const wishOf = (routerId: string, id: string, isEdge: boolean): EnrollmentWish =>
+  EnrollmentWish.fromPartial(
+    isEdge
+      ? { id, method: 'erott', edgeRouterId: routerId }
+      : { id, method: 'trott', transitRouterId: routerId },
+  )
+
+/** A router that has not enrolled has the one enrollment that it names. All others have none. */
+export function sessionsConsumer({ source, issuer, names }: SessionsConsumerDeps): ConsumerDefinition {
+  const applyOne = async (tx: Tx, change: Change): Promise<readonly RowChange[]> => {
+    const { id, kind } = change
+    const router = decode(change)
+    if (!router) return endEnrollmentsOfOwners(tx, kind === 'transit-routers' ? kind : 'edge-routers', [id])
+    const enrollmentId = enrollmentIdOf(router)
+    if (!enrollmentId) return endRouterEnrollments(tx, id)
+    const enrollment = await issuer.issue(wishOf(id, enrollmentId, router.isEdge !== false))
+    return [
+      ...(await endRouterEnrollments(tx, id, enrollment.id)),
+      ...(await insertEnrollments(tx, [enrollment])),
+    ]
+  }
+  const apply = async (tx: Tx, changes: readonly Change[]): Promise<readonly RowChange[]> => {
+    const own: RowChange[] = []
+    const consistent = await findConsistent(tx, changes)
+    for (const change of changes) if (!consistent.has(change.id)) pushAll(own, await applyOne(tx, change))
+    return own
+  }
+  return {
+    source,
+    effects: {
+      kinds: routerKinds,
+      apply,
+      async reload(tx, rows) {
+        const own: RowChange[] = []
+        for (const kind of routerKinds) {
+          for await (const page of rows.pages(kind)) pushAll(own, await apply(tx, page))
+          pushAll(own, await endEnrollmentsOfDeleted(tx, names, kind, rows))
+        }
+        return own
+      },
+    },
+  }
+}
+
+/**
+ * Routers for which there is nothing to do. A token costs a signature, so none is issued to compare. All changes of a
+ * router that changes twice are applied.
+ */
+async function findConsistent(tx: Tx, changes: readonly Change[]): Promise<ReadonlySet<string>> {
+  const counts = new Map<string, number>()
+  for (const { id } of changes) counts.set(id, (counts.get(id) ?? 0) + 1)
+  const routers = changes.flatMap((change) => {
+    const router = decode(change)
+    return router && counts.get(change.id) === 1
+      ? [{ id: change.id, enrollmentId: enrollmentIdOf(router) }]
+      : []
+  })
+  return routers.length > 0 ? consistentRouters(tx, routers) : new Set()
+}
+
+export const sessionsChecks = (
+  { source, effects }: ConsumerDefinition,
+  deps: CheckDeps,
+): readonly Check[] => [
+  copies(deps.changeLog, { source, followed: deps.followed, ...effects }, deps.log),
+  ...routerKinds.flatMap((kind) => ownerChecks(deps, kind)),
+]

@@ -1,0 +1,34 @@
+import type { Consumer } from '@overlay/platform/change-log'
+import { Fault } from '@overlay/rpc'
+import { enrollmentExists, findObjection, invalidMember } from '../kinds/enrollment.js'
+import { isOutstanding } from '../store/enrollments.js'
+import type { Deps, PkiMethods } from './deps.js'
+
+/** Refuses an enrollment that could not be granted later. */
+export function checkEnrollment({
+  changeLog: { db },
+  consumers,
+  now,
+}: Pick<Deps, 'changeLog' | 'consumers' | 'now'>): PkiMethods['checkEnrollment'] {
+  const untilFollowing = firstLook(consumers.identity)
+  return async (wish, { signal }) => {
+    await untilFollowing(signal)
+    const objection = await findObjection(db, wish, now())
+    if (objection?.field === 'caId') throw new Fault('NOT_FOUND', objection)
+    if (objection) throw invalidMember(objection)
+    if (wish.identityId && (await isOutstanding(db, wish.identityId, wish.method)))
+      throw enrollmentExists(wish.method)
+    return {}
+  }
+}
+
+/** Wishes travel in changes of identity: none may be made before this replica follows them. */
+function firstLook(consumer: Pick<Consumer, 'waitFor'>): (signal: AbortSignal) => Promise<void> {
+  const anyPosition = { timeline: '', number: 0 } // of no timeline: reached by the first look at the owner
+  let isFollowing = false
+  return async (signal) => {
+    if (isFollowing) return
+    await consumer.waitFor(anyPosition, signal)
+    isFollowing = true
+  }
+}

@@ -1,0 +1,20 @@
+import type { Queue } from '@overlay/platform/async'
+import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
+import type { Methods, PkiServiceService } from '@overlay/rpc'
+import type { EagerSteps } from '../consumers/eager-steps.js'
+import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
+import type { Keyring } from '../keys/keyring.js'
+
+/** What the methods of the service work with. */
+export interface Deps {
+  readonly changeLog: ChangeLog
+  readonly issuer: EnrollmentIssuer
+  readonly consumers: Readonly<Record<'identity' | 'sessions', Pick<Consumer, 'waitFor'>>>
+  readonly eagerSteps: EagerSteps
+  /** Bounds the checks and signatures that run at once, milliseconds of a core each. */
+  readonly queue: Queue
+  keyring(): Promise<Keyring>
+  now(): Date
+}
+
+export type PkiMethods = Methods<PkiServiceService>

@@ -1,0 +1,17 @@
+import { Fault } from '@overlay/rpc'
+import { forYears, isIssuedBy } from '../domain/signer.js'
+import { parseCsr } from '../enroll/csr.js'
+import { issueClientCertificate } from '../keys/client-certificate.js'
+import type { Deps, PkiMethods } from './deps.js'
+
+/** Another certificate for a client that has one of the network. */
+export const extendCertificate =
+  ({ keyring, queue, now }: Pick<Deps, 'keyring' | 'queue' | 'now'>): PkiMethods['extendCertificate'] =>
+  ({ certPem, csrPem }, { signal }) =>
+    queue(async () => {
+      const keys = await keyring()
+      if (!isIssuedBy(certPem, keys.signing))
+        throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR', 'the certificate is not of the current authority')
+      // differs: no names are carried over, as identities have none
+      return issueClientCertificate(keys, await parseCsr(csrPem), forYears(1, now()))
+    }, signal)

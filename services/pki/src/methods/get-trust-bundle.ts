@@ -1,0 +1,9 @@
+import type { Deps, PkiMethods } from './deps.js'
+
+/** The authorities of the network. */
+export const getTrustBundle =
+  ({ keyring }: Pick<Deps, 'keyring'>): PkiMethods['getTrustBundle'] =>
+  async () => {
+    const { bundle, trustDomain, bundleId } = await keyring()
+    return { pems: [...bundle], trustDomain, keyId: bundleId }
+  }

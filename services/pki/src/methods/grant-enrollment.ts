@@ -1,0 +1,24 @@
+import { required } from '@overlay/platform/kind-store'
+import { eagerInserter } from '../store/enrollments.js'
+import type { Deps, PkiMethods } from './deps.js'
+
+type GrantDeps = Pick<Deps, 'changeLog' | 'issuer' | 'consumers' | 'eagerSteps'>
+
+/** Creates a wanted enrollment before the change that wants it is consumed, or waits until it is. */
+export function grantEnrollment({
+  changeLog,
+  issuer,
+  consumers,
+  eagerSteps,
+}: GrantDeps): PkiMethods['grantEnrollment'] {
+  const insert = eagerInserter(changeLog)
+  return async (request, context) => {
+    const wish = required(request.wish)
+    const position = required(request.position)
+    const isGranted = await eagerSteps.granted.run(wish.id, async () =>
+      insert(await issuer.issue(wish), position, context),
+    )
+    if (!isGranted) await consumers.identity.waitFor(position, context.signal)
+    return {}
+  }
+}

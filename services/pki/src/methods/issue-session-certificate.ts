@@ -1,0 +1,18 @@
+import { uriName } from '../domain/alt-names.js'
+import { forHours } from '../domain/signer.js'
+import { parseCsr } from '../enroll/csr.js'
+import { issueClientCertificate } from '../keys/client-certificate.js'
+import type { Deps, PkiMethods } from './deps.js'
+
+const VALID_HOURS = 12
+
+/** A certificate that stands for one API session. */
+export const issueSessionCertificate =
+  ({ keyring, queue, now }: Pick<Deps, 'keyring' | 'queue' | 'now'>): PkiMethods['issueSessionCertificate'] =>
+  ({ id, identityId, apiSessionId, csrPem }, { signal }) =>
+    queue(async () => {
+      const keys = await keyring()
+      const path = `identity/${identityId}/apiSession/${apiSessionId}/apiSessionCertificate/${id}`
+      const altNames = [uriName(`spiffe://${keys.trustDomain}/${path}`)]
+      return issueClientCertificate(keys, await parseCsr(csrPem), forHours(VALID_HOURS, now()), altNames)
+    }, signal)

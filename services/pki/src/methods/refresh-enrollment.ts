@@ -1,0 +1,23 @@
+import { invalid, notFound } from '@overlay/rpc'
+import { renewEnrollment } from '../store/enrollments.js'
+import type { Deps, PkiMethods } from './deps.js'
+
+type RefreshDeps = Pick<Deps, 'changeLog' | 'issuer' | 'now'>
+
+/** differs: issues another token, as the documents say. The previous one is void. */
+export const refreshEnrollment =
+  ({ changeLog, issuer, now }: RefreshDeps): PkiMethods['refreshEnrollment'] =>
+  async ({ id, expiresAtMs }, context) => {
+    const expiresAt = new Date(expiresAtMs)
+    if (expiresAt <= now()) throw invalid('expiresAt', 'expiresAt must be in the future', expiresAt)
+    const { position } = await changeLog.write(context, async (tx) => {
+      const changes = await renewEnrollment(tx, id, (enrollment) => {
+        // differs: not a crash
+        if (!enrollment.identityId) throw invalid('id', 'a router is enrolled anew instead', id)
+        return issuer.renew(enrollment, expiresAt)
+      })
+      if (changes.length === 0) throw notFound('enrollment', id)
+      return { result: id, changes }
+    })
+    return { id, position }
+  }

@@ -1,0 +1,94 @@
+import type { RowChange } from '@overlay/platform/change-log'
+import type { Db, Tx } from '@overlay/platform/postgres'
+import sql, { type Sql } from 'sql-template-tag'
+import { columns, enrollmentChange, type OwnerKind, ownerColumns, storedOf } from './enrollments.js'
+
+/** Deletes enrollments, and records their ids so that no late change creates them again. */
+async function end(tx: Tx, which: Sql, name?: string): Promise<readonly RowChange[]> {
+  const { rows } = await tx.query(
+    sql`
+    with gone as (
+         delete from enrollment where ${which} returning ${columns}),
+         ended as (
+         insert into ended_enrollment (id, owner_id, owner_kind)
+         select gone.id, owner.id, owner.kind
+           from gone cross join lateral (values
+                ('identities', identity_id), ('edge-routers', edge_router_id), ('transit-routers', transit_router_id)
+                ) as owner (kind, id)
+          where owner.id is not null
+             on conflict do nothing)
+  select ${columns} from gone`,
+    name,
+  )
+  return rows.map((row) => enrollmentChange(String(row.id), storedOf(row), null))
+}
+
+/** For callers that delete the row themselves. */
+export async function recordEnded(tx: Tx, id: string, kind: OwnerKind, ownerId: string): Promise<void> {
+  await tx.query(sql`
+    insert into ended_enrollment (id, owner_id, owner_kind) values (${id}, ${ownerId}, ${kind})
+        on conflict do nothing`)
+}
+
+export const endEnrollments = (tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> =>
+  end(tx, sql`id = any(${ids})`, 'end-enrollments')
+
+/** Ends the enrollments that need the authority. */
+export const endEnrollmentsOfCa = (tx: Tx, caId: string): Promise<readonly RowChange[]> =>
+  end(tx, sql`ca_id = ${caId}`)
+
+/** Ends all enrollments of a router but one. */
+export const endRouterEnrollments = (tx: Tx, id: string, exceptId = ''): Promise<readonly RowChange[]> =>
+  end(tx, sql`(edge_router_id = ${id} or transit_router_id = ${id}) and id <> ${exceptId}`)
+
+/**
+ * Ends all enrollments of deleted owners, and forgets the ended ones: no change reports them again. The kind matters
+ * because a router and the identity of its tunneler have the same id.
+ */
+export async function endEnrollmentsOfOwners(
+  tx: Tx,
+  kind: OwnerKind,
+  ids: readonly string[],
+): Promise<readonly RowChange[]> {
+  const changes = await end(tx, sql`${ownerColumns[kind]} = any(${ids})`)
+  await tx.query(sql`
+    delete from ended_enrollment
+     where owner_id = any(${ids}) and (owner_kind = ${kind} or owner_kind is null)`)
+  return changes
+}
+
+/** Routers that have exactly the enrollment that they name, or none where they name none. */
+export async function consistentRouters(
+  db: Db,
+  routers: readonly { readonly id: string; readonly enrollmentId: string | null }[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await db.query<{ id: string }>(
+    sql`
+    select router.id
+      from unnest(${routers.map(({ id }) => id)}::text[],
+                  ${routers.map(({ enrollmentId }) => enrollmentId)}::text[]) as router (id, enrollment_id)
+     where not exists (
+           select from enrollment
+            where (edge_router_id = router.id or transit_router_id = router.id)
+              and enrollment.id is distinct from router.enrollment_id)
+       and (router.enrollment_id is null
+            or exists (select from enrollment where enrollment.id = router.enrollment_id)
+            or exists (select from ended_enrollment where ended_enrollment.id = router.enrollment_id))`,
+    'routers-in-step',
+  )
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** Selects the ids of all owners that rows here name. */
+export const ownerIds = (kind: OwnerKind): Sql => sql`
+  select ${ownerColumns[kind]} as id from enrollment where ${ownerColumns[kind]} is not null
+   union select owner_id from ended_enrollment where owner_kind = ${kind}`
+
+/** Selects `id` and `ref`, the owner, for integrity checks. */
+export const ownerReferences = (kind: OwnerKind): Sql =>
+  sql`select id, ${ownerColumns[kind]} as ref from enrollment where ${ownerColumns[kind]} is not null`
+
+/** The same of ended enrollments. `null`: of those whose kind of owner an earlier release did not record. */
+export const endedOwnerReferences = (kind: OwnerKind | null): Sql => sql`
+  select id, owner_id as ref from ended_enrollment
+   where ${kind === null ? sql`owner_kind is null` : sql`owner_kind = ${kind}`}`
