@@ -1,4 +1,4 @@
-import { commonRouterMembers, readSchemaOf, service } from '@overlay/model'
+import { commonRouterMembers, readSchemaOf, routersForClients, service } from '@overlay/model'
 import { listOf, named, object, orNull } from '@overlay/model/schema'
 import type { Headers, PolicyHeader } from '../cache/headers.js'
 import type { ServiceLists } from '../cache/service-lists.js'
@@ -35,7 +35,7 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
         const pairs = [{ identityId, serviceId: id }]
         const { routers } = await services.policy.getCommonRouters({ pairs }, c.context())
         const { json } = await services.sessions.describeRouters({ ids: routers[0]?.ids ?? [] }, c.context())
-        return detail(c, JSON.stringify({ edgeRouters: shownRouters(json) }))
+        return detail(c, JSON.stringify({ edgeRouters: routersOf(json) }))
       },
     },
     'GET /services': {
@@ -56,19 +56,19 @@ const routersOfService = named(
   }),
 )
 
-interface ShownRouter {
+interface ClientRouter {
   readonly isOnline: boolean
 }
 
-const MOST_ROUTERS = 25
-
-/** wire: an object with one list, connected ones first; null when there is none. */
-function shownRouters(json: readonly Uint8Array[]): readonly ShownRouter[] | null {
-  const known = json.filter(({ length }) => length > 0)
-  const routers = known.map((bytes) => {
-    const { urls: _, ...shown } = JSON.parse(Buffer.from(bytes).toString()) as ShownRouter & { urls: unknown }
-    return shown
-  })
-  const sorted = routers.sort((a, b) => Number(b.isOnline) - Number(a.isOnline)).slice(0, MOST_ROUTERS)
-  return sorted.length > 0 ? sorted : null
-}
+/** wire: an object with one list. */
+const routersOf = (json: readonly Uint8Array[]): readonly ClientRouter[] | null =>
+  routersForClients(
+    json
+      .filter(({ length }) => length > 0)
+      .map((bytes) => {
+        const { urls: _, ...router } = JSON.parse(Buffer.from(bytes).toString()) as ClientRouter & {
+          urls: unknown
+        }
+        return router
+      }),
+  )

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { type ChangeLog, consumedPosition } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import type { Database, Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, ownContext, type Position, type Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { sessionCreator } from '../src/methods/create-session.js'
-import { sessionMaker } from '../src/store/create-session.js'
-import { pruneRevocations, recordRevocations, type ScopeKind } from '../src/store/revocation.js'
-import { sweepStep } from '../src/sweep/sweep-step.js'
+import type { ScopeKind } from '../src/domain/revocation.js'
+import { createSession } from '../src/methods/create-session.js'
+import { pruneRevocations, recordRevocations } from '../src/store/revocation.js'
+import { sweepStep } from '../src/sweep/step.js'
 import { startStore, waitingFor } from './store.js'
 
 const timeline = randomUUID()
@@ -35,10 +35,8 @@ interface World {
 }
 
 function creator({ db }: ChangeLog, world: World) {
-  return sessionCreator({
+  return createSession({
     db,
-    make: sessionMaker(db),
-    followed: (schema) => consumedPosition(db, schema),
     policy: {
       async authorize(_question, { positions }) {
         world.asked++

@@ -1,9 +1,8 @@
-import { edgeRouter } from '@overlay/model'
-import { entityService, kind } from '@overlay/platform/kind-store'
+import { entityService } from '@overlay/platform/kind-store'
 import { ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { edgeRouterSeams } from '../src/kinds/edge-router.js'
+import { edgeRouters } from '../src/kinds/edge-router.js'
 import { startStore } from './store.js'
 
 const pki = { view: async () => ({ json: [Buffer.from('{"enrollmentToken":"t"}')] }) }
@@ -14,7 +13,7 @@ async function startRouters() {
   const { changeLog } = store
   const routers = entityService({
     changeLog,
-    kinds: [kind(edgeRouter, edgeRouterSeams(pki))],
+    kinds: [edgeRouters({ pki, waitForFollowers: async (written) => written })],
     names: async () => new Map(),
   })
   const ref = (id: string) => ({ kind: 'edge-routers', id })

@@ -1,23 +1,24 @@
-import { controller, edgeRouter, session, terminator, transitRouter } from '@overlay/model'
-import type { WaitForFollowers } from '@overlay/platform/change-log'
+import { session } from '@overlay/model'
+import type { ChangeLog, WaitForFollowers } from '@overlay/platform/change-log'
 import { entityService, kind } from '@overlay/platform/kind-store'
 import type { Database } from '@overlay/platform/postgres'
 import { type Context, ownContext, type Perspective } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { edgeRouterSeams } from '../src/kinds/edge-router.js'
-import { entities } from '../src/kinds/entities.js'
-import { terminatorSeams } from '../src/kinds/terminator.js'
-import { transitRouterSeams } from '../src/kinds/transit-router.js'
-import { sessionsService } from '../src/methods/sessions-service.js'
+import { controllers } from '../src/kinds/controller.js'
+import { edgeRouters } from '../src/kinds/edge-router.js'
+import { terminators } from '../src/kinds/terminator.js'
+import { transitRouters } from '../src/kinds/transit-router.js'
+import { admitRouter } from '../src/methods/admit-router.js'
+import { getRoutePath } from '../src/methods/get-route-path.js'
 import { startStore } from './store.js'
 
 export const context: Context = ownContext(new AbortController().signal)
 
-const settled: WaitForFollowers = async (written) => written
+const waitForFollowers: WaitForFollowers = async (written) => written
 
 const pki = {
-  view: async ({ kind: asked, ids }: { kind: string; ids: readonly string[] }) => ({
-    json: ids.map(() => Buffer.from(JSON.stringify({ enrollmentToken: `of ${asked}` }))),
+  view: async ({ kind, ids }: { kind: string; ids: readonly string[] }) => ({
+    json: ids.map(() => Buffer.from(JSON.stringify({ enrollmentToken: `of ${kind}` }))),
   }),
 }
 
@@ -25,18 +26,21 @@ type Row = Readonly<Record<string, unknown>>
 
 export interface Routers extends AsyncDisposable {
   readonly db: Database
-  /** What policy calls its services. */
+  readonly changeLog: ChangeLog
+  /** The names of services of policy. */
   readonly services: Map<string, string>
-  readonly confirmed: () => number
+  /** How often a request has waited for the changes of policy. */
+  readonly caughtUp: () => number
   create(kindName: string, body: object): Promise<string>
   update(kindName: string, id: string, body: object): Promise<unknown>
   get(kindName: string, id: string): Promise<Row>
   list(kindName: string, filter: string, perspective?: Perspective): Promise<readonly Row[]>
   remove(kindName: string, id: string): Promise<unknown>
   count(): Promise<Readonly<Record<string, number>>>
-  readonly service: ReturnType<typeof sessionsService>
+  readonly admitRouter: ReturnType<typeof admitRouter>
+  readonly getRoutePath: ReturnType<typeof getRoutePath>
   /** Change rows so far: kind, and whether the row is there. */
-  told(): Promise<readonly string[]>
+  changes(): Promise<readonly string[]>
 }
 
 export const asClient: Perspective = {
@@ -47,55 +51,56 @@ export const asClient: Perspective = {
   asClient: true,
 }
 
-/** The kinds of this service on a database of their own, with the others made up. */
+/** The kinds of this service on a database of their own, with fake other services. */
 export async function startRouters(): Promise<Routers> {
   const store = await startStore()
   const { changeLog } = store
   const { db } = changeLog
   const services = new Map<string, string>()
-  let confirmed = 0
+  let caughtUp = 0
   const names = async (kindName: string, ids: readonly string[]) =>
     new Map(
       ids.flatMap((id) =>
         kindName === 'services' && services.has(id) ? [[id, services.get(id) ?? '']] : [],
       ),
     )
+  const routerDeps = { db, pki, waitForFollowers }
   const kinds = [
-    kind(controller),
-    kind(edgeRouter, edgeRouterSeams(pki)),
+    controllers,
+    edgeRouters(routerDeps),
     kind(session),
-    kind(terminator, terminatorSeams),
-    kind(transitRouter, transitRouterSeams(pki)),
+    terminators({ catchUp: async () => void caughtUp++ }),
+    transitRouters(routerDeps),
   ]
-  const policyFollowed = { catchUp: async () => void confirmed++ }
-  const uniform = entities(entityService({ changeLog, kinds, names }), { db, policyFollowed, settled })
+  const entities = entityService({ changeLog, kinds, names })
   const json = (body: object) => Buffer.from(JSON.stringify(body))
   const query = { sort: '', limit: '', offset: '', roleFilter: [], roleSemantic: '', after: Buffer.alloc(0) }
-  const create = () => Promise.reject(new Error('no sessions are made here'))
   return {
     db,
     services,
-    confirmed: () => confirmed,
+    changeLog,
+    caughtUp: () => caughtUp,
     create: async (kindName, body) =>
-      (await uniform.create({ kind: kindName, json: json(body) }, context)).id,
+      (await entities.create({ kind: kindName, json: json(body) }, context)).id,
     update: (kindName, id, body) =>
-      uniform.update({ ref: { kind: kindName, id }, json: json(body), mask: Object.keys(body) }, context),
+      entities.update({ ref: { kind: kindName, id }, json: json(body), mask: Object.keys(body) }, context),
     get: async (kindName, id) => {
-      const found = await uniform.get({ ref: { kind: kindName, id }, perspective: undefined }, context)
+      const found = await entities.get({ ref: { kind: kindName, id }, perspective: undefined }, context)
       return JSON.parse(found.json.toString())
     },
     list: async (kindName, filter, perspective) => {
       const request = { kind: kindName, query: { ...query, filter }, within: undefined, perspective }
-      return JSON.parse((await uniform.list(request, context)).rows.toString())
+      return JSON.parse((await entities.list(request, context)).rows.toString())
     },
-    remove: (kindName, id) => uniform.delete({ kind: kindName, id }, context),
-    count: async () => (await uniform.count({}, context)).rows,
-    service: sessionsService({ changeLog, create, settled }),
-    told: async () => {
-      const { rows } = await db.query<{ told: string }>(
-        sql`select kind || case when entity is null then ' gone' else '' end as told from change order by number`,
+    remove: (kindName, id) => entities.delete({ kind: kindName, id }, context),
+    count: async () => (await entities.count({}, context)).rows,
+    admitRouter: admitRouter(changeLog),
+    getRoutePath: getRoutePath(db),
+    changes: async () => {
+      const { rows } = await db.query<{ change: string }>(
+        sql`select kind || case when entity is null then ' gone' else '' end as change from change order by number`,
       )
-      return rows.map(({ told }) => told)
+      return rows.map(({ change }) => change)
     },
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   }

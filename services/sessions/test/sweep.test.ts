@@ -6,8 +6,8 @@ import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { identityEffects } from '../src/consumers/identity.js'
 import { policyEffects } from '../src/consumers/policy.js'
-import { startSweeping } from '../src/sweep/sweep.js'
-import { sweepStep } from '../src/sweep/sweep-step.js'
+import { sweepStep } from '../src/sweep/step.js'
+import { startSweeper } from '../src/sweep/sweeper.js'
 import { log, startStore } from './store.js'
 
 const timeline = randomUUID()
@@ -56,7 +56,7 @@ async function startWorld(pageSize = 100) {
     await db.query(sql`insert into followed (schema, timeline, number) values (${schema}, ${timeline}, 1)`)
   const effects = {
     identity: identityEffects({ wake: () => undefined }),
-    policy: policyEffects({ wake: () => undefined }, async () => new Map()),
+    policy: policyEffects({ wake: () => undefined }),
   }
   let number = 1
   return {
@@ -81,7 +81,7 @@ async function startWorld(pageSize = 100) {
     async sweep() {
       while (await sweepStep({ changeLog, pageSize, ...sweptWith(world) }));
     },
-    sweeping: () => startSweeping({ changeLog, log, ...sweptWith(world) }),
+    sweeper: () => startSweeper({ changeLog, log, ...sweptWith(world) }),
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   }
 }
@@ -289,9 +289,9 @@ test('a change has taken effect when its sessions are checked, which needs no ti
   await using started = await startWorld()
   const { db } = started
   await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
-  await using sweeping = started.sweeping()
+  await using sweeper = started.sweeper()
   const position = await started.change('identity', 'identities', 'alice')
-  await sweeping.settle('identity', position, AbortSignal.timeout(10_000))
+  await sweeper.waitFor('identity', position, AbortSignal.timeout(10_000))
   expect(await counts(db)).toEqual({})
 })
 
@@ -302,8 +302,8 @@ test('who waits for a sweep that cannot go on is told so in time', async () => {
   world.onQuestion = async () => {
     throw new Error('policy is away')
   }
-  await using sweeping = started.sweeping()
+  await using sweeper = started.sweeper()
   const position = await started.change('identity', 'identities', 'alice')
-  const settled = sweeping.settle('identity', position, AbortSignal.timeout(300))
-  await expect(settled).rejects.toMatchObject({ code: 'TIMEOUT' })
+  const waiting = sweeper.waitFor('identity', position, AbortSignal.timeout(300))
+  await expect(waiting).rejects.toMatchObject({ code: 'TIMEOUT' })
 })

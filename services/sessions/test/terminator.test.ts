@@ -4,6 +4,7 @@ import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { policyEffects } from '../src/consumers/policy.js'
+import { sweepStep } from '../src/sweep/step.js'
 import { asClient, type Routers, startRouters } from './routers.js'
 import { waitingFor } from './store.js'
 
@@ -27,19 +28,23 @@ const row = (id: string, json: object | null): Change => ({
   atMs: 0,
 })
 
-/** As when policy tells of its services. */
+/** As when policy sends changes of services, or all of its services. */
 const follow = (store: Routers, how: 'apply' | 'reload', rows: readonly Change[]) =>
   store.db.transaction(undefined, (tx) =>
     how === 'apply'
-      ? followedIn(store).apply(tx, rows, upto)
-      : withLoadedRows(tx, [rows], (loaded) => followedIn(store).reload(tx, loaded, upto)),
+      ? effects.apply(tx, rows, upto)
+      : withLoadedRows(tx, [rows], (loaded) => effects.reload(tx, loaded, upto)),
   )
 
-function followedIn({ services }: Routers) {
+const effects = recordingDeletions('policy', ['services'], policyEffects({ wake: () => undefined }))
+
+/** As after a load. */
+async function sweep({ changeLog, services }: Routers): Promise<void> {
   const names = async (_: string, ids: readonly string[]) =>
     new Map(ids.flatMap((id) => (services.has(id) ? [[id, services.get(id) ?? '']] : [])))
-  const effects = policyEffects({ wake: () => undefined }, names)
-  return recordingDeletions('policy', ['services'], effects)
+  const never = () => Promise.reject(new Error('there are no sessions'))
+  const policy = { findLost: never, findRequiring: never }
+  while (await sweepStep({ changeLog, policy, names, heads: async () => ({}) }));
 }
 
 test('a terminator shows service and router, and never its secret', async () => {
@@ -139,10 +144,10 @@ test('filters know the names of router and service, as new as policy has them', 
   await follow(store, 'apply', [row('wiki', { name: 'the old wiki' }), row('wiki', { name: 'the wiki' })])
   const find = async (filter: string) => (await store.list(kind, filter)).map((found) => found.id)
   expect(await find('router.name = "r" and binding = "transport"')).toEqual([id])
-  expect(store.confirmed()).toBe(0)
+  expect(store.caughtUp()).toBe(0)
   expect(await find('service.name = "the wiki" and router.name = "r" sort by service.name')).toEqual([id])
   expect(await find('service.name contains "old"')).toEqual([])
-  expect(store.confirmed()).toBe(2)
+  expect(store.caughtUp()).toBe(2)
   await expect(find('cost = 1')).rejects.toMatchObject({ code: 'INVALID_FILTER' })
 })
 
@@ -163,7 +168,7 @@ test('a service whose deletion is followed meanwhile gets no terminator', async 
   const { store, body } = places
   let creating: Promise<unknown> | undefined
   await store.db.transaction(undefined, async (tx) => {
-    await followedIn(store).apply(tx, [row('wiki', null)], upto)
+    await effects.apply(tx, [row('wiki', null)], upto)
     creating = store.create(kind, body) // policy still said that the service exists
     creating.catch(() => undefined)
     await waitingFor(store.db)
@@ -196,6 +201,7 @@ test('a load ends the terminators of services that are gone, not those of younge
   for (const service of ['wiki', 'gone', 'younger']) await store.create(kind, { ...body, service })
   store.services.delete('gone')
   await follow(store, 'reload', [row('wiki', { name: 'wiki' })])
+  await sweep(store)
   expect(await store.list(kind, 'true sort by service')).toMatchObject([
     { serviceId: 'wiki' },
     { serviceId: 'younger' },

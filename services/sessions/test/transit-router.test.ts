@@ -65,7 +65,7 @@ test('a router of the edge is not changed under the other name, but removed as w
     code: 'CAN_NOT_UPDATE_ROUTER',
   })
   await store.remove('transit-routers', id)
-  expect(await store.told()).toEqual(['edge-routers', 'edge-routers gone'])
+  expect(await store.changes()).toEqual(['edge-routers', 'edge-routers gone'])
 })
 
 test('a router is admitted by the enrollment that it names, as what it is', async () => {
@@ -76,14 +76,14 @@ test('a router is admitted by the enrollment that it names, as what it is', asyn
       sql`select enrollment_id from router where id = ${id}`,
     )
     const offer = { routerId: id, certPem: 'PEM', fingerprint: 'aa' }
-    await expect(
-      store.service.admitRouter({ ...offer, enrollmentId: 'another' }, context),
-    ).rejects.toMatchObject({ code: 'NOT_FOUND' })
-    await store.service.admitRouter({ ...offer, enrollmentId: rows[0]?.enrollment_id ?? '' }, context)
+    await expect(store.admitRouter({ ...offer, enrollmentId: 'another' }, context)).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    })
+    await store.admitRouter({ ...offer, enrollmentId: rows[0]?.enrollment_id ?? '' }, context)
     const shown = await store.get(kind, id)
     expect(shown).toMatchObject({ isVerified: true, fingerprint: 'aa' })
     expect(shown).not.toHaveProperty('enrollmentToken')
-    expect((await store.told()).slice(-2)).toEqual([kind, kind])
+    expect((await store.changes()).slice(-2)).toEqual([kind, kind])
   }
 })
 
@@ -118,7 +118,7 @@ test('a route path is that of a circuit of the session, for who may see the sess
   await using store = await startRouters()
   const path = async (id: string, identityId: string, isAdmin: boolean) => {
     const caller = { ...context.caller, identityId, isAdmin }
-    return (await store.service.getRoutePath({ kind: 'sessions', id }, { ...context, caller })).routerIds
+    return (await store.getRoutePath({ kind: 'sessions', id }, { ...context, caller })).routerIds
   }
   await store.db.query(sql`
     insert into session (id, token, type, api_session_id, service_id, identity_id)

@@ -74,3 +74,13 @@ export const edgeRouter = defineEntity({
   published: { definitions: { detailEdgeRouterEnvelope: 'detailedEdgeRouterEnvelope' } },
   summaryNames: ['routers.edge'],
 })
+
+const MAX_CLIENT_ROUTERS = 25
+
+/** The edge routers that a client gets. wire: connected ones first, at most 25; null when there is none. */
+export function routersForClients<Router extends { readonly isOnline: boolean }>(
+  routers: readonly Router[],
+): readonly Router[] | null {
+  const first = routers.toSorted((a, b) => Number(b.isOnline) - Number(a.isOnline))
+  return first.length > 0 ? first.slice(0, MAX_CLIENT_ROUTERS) : null
+}

@@ -1,62 +1,83 @@
-import type { Effects } from '@overlay/platform/change-log'
+import { identity } from '@overlay/model'
+import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
+import { payloadDecoder } from '@overlay/platform/kind-store'
+import { type Check, type ReferenceGrounds, references } from '@overlay/platform/maintenance'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { type Revocation, recordRevocations } from '../store/revocation.js'
+import { everything, identityRevocation } from '../domain/revocation.js'
+import { recordRevocations } from '../store/revocation.js'
 import { endSessions } from '../store/session.js'
-import type { Sweeping } from '../sweep/sweep.js'
-import { isDeleted, isNew } from './changes.js'
+import type { Sweeper } from '../sweep/sweeper.js'
+import { changedRow, ENDED_AT_ONCE, isDeleted } from './changed-row.js'
 
-/** More of them are ended by the sweep. */
-const ENDED_AT_ONCE = 500
+export interface IdentityConsumerDeps {
+  readonly source: Source
+  readonly sweeper: Pick<Sweeper, 'wake'>
+}
+
+export const identityConsumer = ({ source, sweeper }: IdentityConsumerDeps): ConsumerDefinition => ({
+  source,
+  effects: identityEffects(sweeper),
+})
 
 /** A session ends with its API session and its identity, and when the identity loses the service. */
-export const identityEffects = (sweeping: Pick<Sweeping, 'wake'>): Effects => ({
+export const identityEffects = (sweeper: Pick<Sweeper, 'wake'>): Effects => ({
   kinds: ['identities', 'api-sessions'],
   concerns: mayEndSessions,
 
   async apply(tx, changes, upto) {
-    const gone = changes.filter(isDeleted)
-    const idsOf = (kind: string): string[] => gone.filter((one) => one.kind === kind).map(({ id }) => id)
-    const ended = await endSessions(
-      tx,
-      sql`api_session_id = any(${idsOf('api-sessions')}) or identity_id = any(${idsOf('identities')})`,
-      ENDED_AT_ONCE,
-    )
+    const deleted = changes.filter(isDeleted)
+    const idsOf = (kind: string): string[] =>
+      deleted.filter((change) => change.kind === kind).map(({ id }) => id)
+    const ended =
+      deleted.length > 0
+        ? await endSessions(
+            tx,
+            sql`api_session_id = any(${idsOf('api-sessions')}) or identity_id = any(${idsOf('identities')})`,
+            ENDED_AT_ONCE,
+          )
+        : []
     const hasMore = ended.length === ENDED_AT_ONCE
-    await recordRevocations(
-      tx,
-      'identity',
-      upto,
-      changes.filter(mayEndSessions).map(
-        (change): Revocation => ({
-          kind: change.kind === 'identities' ? 'identity' : 'api-session',
-          id: change.id,
-          number: change.number,
-          isPending: hasMore || !isDeleted(change),
-        }),
-      ),
-    )
+    const revocations = changes
+      .filter(mayEndSessions)
+      .map((change) => identityRevocation(changedRow(change), hasMore))
+    await recordRevocations(tx, 'identity', upto, revocations)
     return ended
   },
 
-  // whether its sessions may stay is asked of policy, which refuses what it does not know
-  async unknown(tx, { kind, id, number }, upto) {
-    await recordRevocations(tx, 'identity', upto, [
-      { kind: kind === 'identities' ? 'identity' : 'api-session', id, number, isPending: true },
-    ])
+  // The sweep asks policy, which refuses identities that it does not know.
+  async unknown(tx, change, upto) {
+    const revocation = identityRevocation({ ...changedRow(change), isDeleted: false }, false)
+    await recordRevocations(tx, 'identity', upto, [revocation])
     return []
   },
 
   async reload(tx, _rows, upto) {
-    await recordRevocations(tx, 'identity', upto, [
-      { kind: 'everything', id: '', number: upto.number, isPending: true },
-    ])
+    await recordRevocations(tx, 'identity', upto, [everything(upto.number)])
     return []
   },
 
-  committed: sweeping.wake,
+  committed: sweeper.wake,
 })
 
-/** Every deletion, and identities that may have lost something. */
+const decodeIdentity = payloadDecoder<typeof identity, { readonly isNew: boolean }>(identity)
+
+/** Every deletion, and identities that may have lost access. Nothing depends on a new identity. */
 const mayEndSessions = (change: Change): boolean =>
-  isDeleted(change) || (change.kind === 'identities' && !isNew(change))
+  isDeleted(change) || (change.kind === 'identities' && decodeIdentity(change)?.isNew !== true)
+
+/** The sessions of entities of identity. */
+export const identityChecks = (deps: ReferenceGrounds): readonly Check[] => [
+  references(deps, {
+    what: 'session',
+    from: sql`select id, api_session_id as ref from session`,
+    to: ['api-sessions'],
+    repair: (tx, missing) => endSessions(tx, sql`api_session_id = any(${missing})`),
+  }),
+  references(deps, {
+    what: 'session',
+    from: sql`select id, identity_id as ref from session`,
+    to: ['identities'],
+    repair: (tx, missing) => endSessions(tx, sql`identity_id = any(${missing})`),
+  }),
+]

@@ -1,94 +1,113 @@
-import type { Effects } from '@overlay/platform/change-log'
-import type { Names } from '@overlay/platform/kind-store'
-import { type Change, ownContext } from '@overlay/rpc'
+import { service } from '@overlay/model'
+import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
+import { payloadDecoder } from '@overlay/platform/kind-store'
+import { type Check, copies, type ReferenceGrounds, references } from '@overlay/platform/maintenance'
+import type { Change } from '@overlay/rpc'
+import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
-import { endTerminators } from '../kinds/terminator.js'
-import { nameServices } from '../store/known-service.js'
-import { type Revocation, recordRevocations, type ScopeKind } from '../store/revocation.js'
-import { endSessions, UNDETERMINED } from '../store/session.js'
-import type { Sweeping } from '../sweep/sweep.js'
-import { isDeleted, isNew } from './changes.js'
+import { everything, policyKinds, policyRevocations, unknownPolicyRevocations } from '../domain/revocation.js'
+import {
+  copyServiceNames,
+  correctServiceNames,
+  deleteAllServiceNames,
+  deleteServiceNames,
+  type ServiceName,
+} from '../store/known-service.js'
+import { recordRevocations } from '../store/revocation.js'
+import { endSessions } from '../store/session.js'
+import { endTerminators } from '../store/terminator.js'
+import { type AccessCheckDeps, accessCheck } from '../sweep/access-check.js'
+import type { Sweeper } from '../sweep/sweeper.js'
+import { changedRow, ENDED_AT_ONCE, isDeleted } from './changed-row.js'
 
-/** More of them are ended by the sweep. */
-const ENDED_AT_ONCE = 500
+export interface PolicyConsumerDeps {
+  readonly source: Source
+  readonly sweeper: Pick<Sweeper, 'wake'>
+}
 
-/** A session ends with its service, and when a policy or posture takes the service away; a terminator with its service. */
-export const policyEffects = (sweeping: Pick<Sweeping, 'wake'>, names: Names): Effects => ({
-  kinds: ['services', 'service-policies', 'posture-checks', 'posture-data'],
+/** Terminators name services. */
+export const policyConsumer = ({ source, sweeper }: PolicyConsumerDeps): ConsumerDefinition => ({
+  source,
+  effects: policyEffects(sweeper),
+  recordsDeletionsOf: ['services'],
+})
+
+/**
+ * A session ends with its service, and when a policy or posture takes the service away. A terminator ends with its
+ * service; after missed changes, in the sweep.
+ */
+export const policyEffects = (sweeper: Pick<Sweeper, 'wake'>): Effects => ({
+  kinds: policyKinds,
 
   async apply(tx, changes, upto) {
-    const services = of('services', changes)
-    const gone = services.filter(isDeleted).map(({ id }) => id)
-    const ended = await endSessions(tx, sql`service_id = any(${gone})`, ENDED_AT_ONCE)
-    const hasMore = ended.length === ENDED_AT_ONCE
-    const terminators = await endTerminators(tx, sql`service_id = any(${gone})`)
-    await nameServices(tx, services)
-    await recordRevocations(
-      tx,
-      'policy',
-      upto,
-      changes.flatMap((change) => revocationsOf(change, hasMore)),
-    )
-    return [...ended, ...terminators]
+    const services = changes.filter(({ kind }) => kind === service.kind)
+    const deleted = services.filter(isDeleted).map(({ id }) => id)
+    const which = sql`service_id = any(${deleted})`
+    const hasDeleted = deleted.length > 0
+    const sessions = hasDeleted ? await endSessions(tx, which, ENDED_AT_ONCE) : []
+    const terminators = hasDeleted ? await endTerminators(tx, which) : []
+    await copyServiceNames(tx, services.map(serviceName))
+    const hasMore = sessions.length === ENDED_AT_ONCE
+    const revocations = changes.flatMap((change) => policyRevocations(changedRow(change), hasMore))
+    await recordRevocations(tx, 'policy', upto, revocations)
+    return [...sessions, ...terminators]
   },
 
-  // whether its sessions may stay is asked of policy, which refuses what it does not know
-  async unknown(tx, { kind, id, number }, upto) {
-    const scope = scopeKinds[kind]
-    if (scope) await recordRevocations(tx, 'policy', upto, [{ kind: scope, id, number, isPending: true }])
+  // The sweep asks policy about the sessions.
+  async unknown(tx, change, upto) {
+    await recordRevocations(tx, 'policy', upto, unknownPolicyRevocations(changedRow(change)))
     return []
   },
 
   async reload(tx, rows, upto) {
-    await tx.query(sql`delete from known_service`)
-    for await (const services of rows.pages('services')) await nameServices(tx, services)
-    // one that is younger than the load is not among its rows
-    const missing = await tx.query<{ id: string }>(sql`
-      select distinct service_id as id from terminator where service_id not in (${rows.ids('services')})`)
-    const ids = missing.rows.map(({ id }) => id)
-    const living = await names('services', ids, ownContext(AbortSignal.timeout(30_000)))
-    const gone = ids.filter((id) => !living.has(id))
-    const ended = await endTerminators(tx, sql`service_id = any(${gone})`)
-    await recordRevocations(tx, 'policy', upto, [
-      { kind: 'everything', id: '', number: upto.number, isPending: true },
-    ])
-    return ended
+    await deleteAllServiceNames(tx)
+    for await (const services of rows.pages(service.kind))
+      await copyServiceNames(tx, services.map(serviceName))
+    await recordRevocations(tx, 'policy', upto, [everything(upto.number)])
+    return []
   },
 
-  committed: sweeping.wake,
+  committed: sweeper.wake,
 })
 
-const of = (kind: string, changes: readonly Change[]): Change[] =>
-  changes.filter((change) => change.kind === kind)
+const decodeService = payloadDecoder(service)
 
-const scopeKinds: Readonly<Record<string, ScopeKind>> = {
-  services: 'service',
-  'service-policies': 'policy',
-  'posture-checks': 'posture-check',
-  'posture-data': 'identity',
+const serviceName = (change: Change): ServiceName => ({ id: change.id, name: decodeService(change)?.name })
+
+export interface PolicyChecksDeps extends ReferenceGrounds, AccessCheckDeps {
+  readonly source: Source
+  readonly log: Logger
 }
 
-/** Whose access the change can take away: that of nobody when the row is new, or when a posture check is deleted. */
-function revocationsOf(change: Change, hasMore: boolean): Revocation[] {
-  const { id, number } = change
-  const kind = scopeKinds[change.kind]
-  if (!kind || (!isDeleted(change) && kind !== 'posture-check' && isNew(change))) return []
-  switch (kind) {
-    case 'service':
-      return [{ kind, id, number, isPending: hasMore || !isDeleted(change) }]
-    case 'posture-check':
-      if (isDeleted(change)) return []
-      return [
-        { kind, id, number, isPending: true },
-        // a create does not know which policies require the check
-        { kind: 'everything', id: '', number, isPending: false },
-      ]
-    case 'policy':
-      return [
-        { kind, id, number, isPending: true },
-        { kind, id: UNDETERMINED, number, isPending: true },
-      ]
-    default:
-      return [{ kind, id, number, isPending: true }]
-  }
-}
+/** The sessions, terminators and copied names of services, and the access of sessions. */
+export const policyChecks = ({ source, log, ...deps }: PolicyChecksDeps): readonly Check[] => [
+  references(deps, {
+    what: 'session',
+    from: sql`select id, service_id as ref from session`,
+    to: ['services'],
+    repair: (tx, missing) => endSessions(tx, sql`service_id = any(${missing})`),
+  }),
+  accessCheck(deps),
+  references(deps, {
+    what: 'terminator',
+    from: sql`select id, service_id as ref from terminator`,
+    to: ['services'],
+    repair: (tx, missing) => endTerminators(tx, sql`service_id = any(${missing})`),
+  }),
+  copies(
+    deps.changeLog,
+    {
+      source,
+      followed: deps.followed,
+      kinds: ['services'],
+      apply: (tx, changes) => correctServiceNames(tx, changes.map(serviceName)),
+    },
+    log,
+  ),
+  references(deps, {
+    what: 'name of service',
+    from: sql`select id, id as ref from known_service`,
+    to: ['services'],
+    repair: deleteServiceNames,
+  }),
+]

@@ -1,28 +1,42 @@
 import { terminator } from '@overlay/model'
-import type { RowChange } from '@overlay/platform/change-log'
-import { changeOf, columnsOf, rowOf, type Seams } from '@overlay/platform/kind-store'
-import type { Tx } from '@overlay/platform/postgres'
-import { invalid, notFound } from '@overlay/rpc'
-import sql, { type Sql } from 'sql-template-tag'
+import type { Consumer } from '@overlay/platform/change-log'
+import { type Kind, kind } from '@overlay/platform/kind-store'
+import { bestEffort } from '@overlay/platform/postgres'
+import { invalid, type ListQuery, notFound } from '@overlay/rpc'
 
-export const terminatorSeams: Seams<typeof terminator> = {
-  view: async (_db, rows) => rows.map(({ service, router }) => ({ serviceId: service, routerId: router })),
+const WAIT_MS = 2000
 
-  async writing(_tx, next, before, { exists, isWritten }) {
-    const { address, router } = next
-    if (address === '') throw invalid('address', 'address is required', address)
-    if (!before && !exists('services', next.service)) throw notFound('service', next.service)
-    if (isWritten('router') && !exists('transit-routers', router)) throw notFound('router', router)
-    return {
-      service: before?.service ?? next.service, // wire: accepted and ignored
-      binding: next.binding || (address.startsWith('udp:') ? 'udp' : 'transport'),
-    }
-  },
-}
+/** Names of services are copied from the changes of policy. */
+export const terminators = (policyConsumer: Pick<Consumer, 'catchUp'>): Kind =>
+  kind(
+    terminator,
+    {
+      view: async (_db, rows) =>
+        rows.map(({ service, router }) => ({ serviceId: service, routerId: router })),
 
-export async function endTerminators(tx: Tx, which: Sql): Promise<RowChange[]> {
-  const { rows } = await tx.query(
-    sql`delete from terminator where ${which} returning ${columnsOf(terminator)}`,
+      async writing(_tx, next, before, { exists, isWritten }) {
+        const { address, router } = next
+        if (address === '') throw invalid('address', 'address is required', address)
+        if (!before && !exists('services', next.service)) throw notFound('service', next.service)
+        if (isWritten('router') && !exists('transit-routers', router)) throw notFound('router', router)
+        return {
+          service: before?.service ?? next.service, // wire: accepted and ignored
+          binding: next.binding || (address.startsWith('udp:') ? 'udp' : 'transport'),
+        }
+      },
+    },
+    {
+      operations: (uniform) => ({
+        async list(request, context) {
+          if (usesServiceNames(request.query)) {
+            const signal = AbortSignal.any([context.signal, AbortSignal.timeout(WAIT_MS)])
+            await bestEffort('policy', policyConsumer.catchUp(signal))
+          }
+          return uniform.list(request, context)
+        },
+      }),
+    },
   )
-  return rows.map((row) => changeOf(terminator, String(row.id), rowOf(terminator, row), null))
-}
+
+const usesServiceNames = (query: ListQuery | undefined): boolean =>
+  `${query?.filter} ${query?.sort}`.includes('service.name')

@@ -1,22 +1,42 @@
-import type { transitRouter } from '@overlay/model'
-import { newId, type Seams } from '@overlay/platform/kind-store'
+import { edgeRouter, transitRouter } from '@overlay/model'
+import { type Kind, kind, newId } from '@overlay/platform/kind-store'
+import type { Db } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
-import { endOfRouter, enrollmentsOf, liveOf, type Pki } from './edge-router.js'
+import sql from 'sql-template-tag'
+import { connectionsOf, isEdgeRouter } from '../store/router.js'
+import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router.js'
 
-/** The list shows all routers; those of the edge are changed as what they are. */
-export const transitRouterSeams = (pki: Pki): Seams<typeof transitRouter> => ({
-  async writing(_tx, _next, before) {
-    if (before?.isEdge) throw new Fault('CAN_NOT_UPDATE_ROUTER')
-    return before ? {} : { enrollmentId: newId('short') }
-  },
+/** The list shows all routers. Edge routers are changed as such only. */
+export const transitRouters = ({ db, pki, waitForFollowers }: RouterDeps & { readonly db: Db }): Kind =>
+  kind(
+    transitRouter,
+    {
+      async writing(_tx, _next, before) {
+        if (before?.isEdge) throw new Fault('CAN_NOT_UPDATE_ROUTER')
+        return before ? {} : { enrollmentId: newId('short') }
+      },
 
-  deleting: endOfRouter,
+      deleting: deleteTerminators,
 
-  async view(db, rows, { context }) {
-    const ids = rows.map(({ id }) => id)
-    const live = await liveOf(db, ids)
-    const transit = rows.filter(({ isEdge }) => !isEdge)
-    const enrollments = await enrollmentsOf(pki, 'transit-routers', transit, context)
-    return ids.map((id) => ({ isOnline: live.has(id), ...enrollments.get(id) }))
-  },
-})
+      async view(db, rows, { context }) {
+        const ids = rows.map(({ id }) => id)
+        const connections = await connectionsOf(db, ids)
+        const transit = rows.filter(({ isEdge }) => !isEdge)
+        const enrollments = await enrollmentMembers(pki, transitRouter.kind, transit, context)
+        return ids.map((id) => ({ isOnline: connections.has(id), ...enrollments.get(id) }))
+      },
+    },
+    {
+      followedRows: sql`not is_edge`,
+      operations(uniform) {
+        const writes = routerWrites(uniform, waitForFollowers)
+        return {
+          ...writes,
+          async delete({ kind, id }, context) {
+            // the change of an edge router is one of its own kind, by whichever name it is deleted
+            return writes.delete({ kind: (await isEdgeRouter(db, id)) ? edgeRouter.kind : kind, id }, context)
+          },
+        }
+      },
+    },
+  )

@@ -1,24 +1,9 @@
 import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
+import type { Revocation, Scope } from '../domain/revocation.js'
 
-/** Whose sessions a change concerns. */
-export type ScopeKind = 'everything' | 'identity' | 'api-session' | 'service' | 'policy' | 'posture-check'
-
-export interface Scope {
-  readonly kind: ScopeKind
-  readonly id: string
-}
-
-/** A change that can take access away. */
-export interface Revocation extends Scope {
-  /** Number of the change in its schema. */
-  readonly number: number
-  /** Sessions of the scope have to be checked. */
-  readonly isPending: boolean
-}
-
-/** In the transaction that saves the followed position: no create and no sweep sees one without the other. */
+/** Belongs in the transaction that saves the followed position: no create and no sweep sees one without the other. */
 export async function recordRevocations(
   tx: Tx,
   schema: string,
@@ -36,14 +21,14 @@ export async function recordRevocations(
   )
 }
 
-/** A scope with the revocations that it was read from: one that is recorded later has to be swept anew. */
+/** A scope with the revocations that it was read from. One that is recorded later requires another sweep. */
 export interface PendingScope extends Scope {
   readonly revocationIds: readonly number[]
 }
 
 /** Scopes whose sweep has not begun, oldest first. */
-export async function newScopes(tx: Tx, limit: number): Promise<PendingScope[]> {
-  const { rows } = await tx.query<PendingScope>(
+export async function newScopes(db: Db, limit: number): Promise<PendingScope[]> {
+  const { rows } = await db.query<PendingScope>(
     sql`
     select kind, entity_id as id, json_agg(revocation.id) as "revocationIds" from revocation
      where is_pending and not is_large
@@ -56,19 +41,19 @@ export async function newScopes(tx: Tx, limit: number): Promise<PendingScope[]> 
 export interface LargeScope extends PendingScope {
   /** The last session that was checked; empty: none. */
   readonly sweptTo: string
-  /** The revocations of schema identity include API sessions, which policy does not know. */
-  readonly isOfIdentity: boolean
+  /** The schemas of its revocations. */
+  readonly schemas: readonly string[]
 }
 
 /**
- * Any scope that is swept in pages. Of several each has the same chance, so that none waits for another. Revocations
- * that were recorded during the sweep of their scope share the next one.
+ * A scope that is swept in pages, chosen at random so that none waits for another. Revocations that were recorded
+ * during the sweep of their scope share the next sweep.
  */
-export async function someLargeScope(tx: Tx): Promise<LargeScope | undefined> {
-  const { rows } = await tx.query<LargeScope>(
+export async function someLargeScope(db: Db): Promise<LargeScope | undefined> {
+  const { rows } = await db.query<LargeScope>(
     sql`
     select kind, entity_id as id, swept_to as "sweptTo", json_agg(revocation.id) as "revocationIds",
-           bool_or(schema = 'identity') as "isOfIdentity"
+           array_agg(distinct schema) as schemas
       from (select *, max(swept_to) over (partition by kind, entity_id) as furthest
               from revocation where is_pending and is_large) as revocation
      where swept_to = furthest
@@ -99,12 +84,13 @@ export async function saveProgress(tx: Tx, scope: LargeScope, sweptTo: string): 
   )
 }
 
-/** A posture check concerns the sessions of the policies that require it. */
+/** Replaces revocations of posture checks by revocations of the policies that require them. */
 export async function replaceChecks(
   tx: Tx,
   checks: readonly PendingScope[],
   policyIds: readonly string[],
 ): Promise<void> {
+  if (checks.length === 0) return
   await tx.query(
     sql`
     with replaced as (
@@ -129,7 +115,7 @@ export async function oldestPendingAge(db: Db): Promise<number | undefined> {
   return onlyRow(rows).age ?? undefined
 }
 
-/** Pending revocations up to this position. A large scope counts only when all are wanted. */
+/** Whether revocations up to this position are pending. Large scopes count only without a position. */
 export async function isPending(db: Db, schema: string, upto?: Position): Promise<boolean> {
   const until = upto
     ? sql`timeline = ${upto.timeline} and number <= ${upto.number} and not is_large`

@@ -2,23 +2,11 @@ import type { Appended, RowChange } from '@overlay/platform/change-log'
 import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
 import sql, { raw, type Sql } from 'sql-template-tag'
-import type { LargeScope, Scope } from './revocation.js'
+import type { Scope } from '../domain/revocation.js'
+import type { SessionAccess } from '../domain/session-access.js'
+import type { LargeScope } from './revocation.js'
 
-/** In place of the granting policy: not determined yet. */
-export const UNDETERMINED = '?'
-
-/** A live session, with what decides about its access. */
-export interface HeldSession {
-  readonly id: string
-  readonly apiSessionId: string
-  readonly identityId: string
-  readonly serviceId: string
-  readonly type: 'Dial' | 'Bind'
-  /** One policy that grants it; empty: none, the identity is an admin. */
-  readonly grantingPolicyId: string
-}
-
-const HELD = sql`
+const ACCESS = sql`
   session.id, api_session_id as "apiSessionId", identity_id as "identityId", service_id as "serviceId", type,
   granting_policy_id as "grantingPolicyId"`
 
@@ -30,17 +18,18 @@ const columns = {
   policy: 'granting_policy_id',
 } as const
 
-/** Some sessions of each scope, at most `each`. */
+/** Some sessions of each scope, at most `each`. `place`: the index of the scope. */
 export async function sessionsOfScopes(
-  tx: Tx,
+  db: Db,
   scopes: readonly Scope[],
   each: number,
-): Promise<readonly (HeldSession & { readonly place: number })[]> {
+): Promise<readonly (SessionAccess & { readonly place: number })[]> {
+  if (scopes.length === 0) return []
   const ofKind = ([kind, column]: readonly [string, string]): Sql => sql`
-    (select ${HELD} from session where scope.kind = ${kind} and ${raw(column)} = scope.entity_id limit ${each})`
+    (select ${ACCESS} from session where scope.kind = ${kind} and ${raw(column)} = scope.entity_id limit ${each})`
   const [first, ...others] = Object.entries(columns).map(ofKind)
   const any = others.reduce((union, next) => sql`${union} union all ${next}`, first ?? sql``)
-  const { rows } = await tx.query<HeldSession & { place: number }>(
+  const { rows } = await db.query<SessionAccess & { place: number }>(
     sql`
     select found.*, place::int - 1 as place
       from unnest(${scopes.map(({ kind }) => kind)}::text[], ${scopes.map(({ id }) => id)}::text[])
@@ -56,20 +45,20 @@ export async function nextSessions(
   db: Db,
   { kind, id, sweptTo }: Pick<LargeScope, 'kind' | 'id' | 'sweptTo'>,
   limit: number,
-): Promise<readonly HeldSession[]> {
+): Promise<readonly SessionAccess[]> {
   if (kind === 'posture-check') throw new Error('a posture check selects no sessions')
   const ofScope = kind === 'everything' ? sql`true` : sql`${raw(columns[kind])} = ${id}`
-  const { rows } = await db.query<HeldSession>(
-    sql`select ${HELD} from session where ${ofScope} and id > ${sweptTo} order by id limit ${limit}`,
+  const { rows } = await db.query<SessionAccess>(
+    sql`select ${ACCESS} from session where ${ofScope} and id > ${sweptTo} order by id limit ${limit}`,
     `next-sessions-of-${kind}`,
   )
   return rows
 }
 
-/** Sessions that are still there. */
-export async function sessionsById(db: Db, ids: readonly string[]): Promise<readonly HeldSession[]> {
-  const { rows } = await db.query<HeldSession>(
-    sql`select ${HELD} from session where id = any(${ids}) order by id`,
+/** The sessions among these that still exist. */
+export async function sessionsById(db: Db, ids: readonly string[]): Promise<readonly SessionAccess[]> {
+  const { rows } = await db.query<SessionAccess>(
+    sql`select ${ACCESS} from session where id = any(${ids}) order by id`,
     'sessions-by-id',
   )
   return rows
@@ -79,7 +68,7 @@ export async function sessionsById(db: Db, ids: readonly string[]): Promise<read
 export async function endSessions(tx: Tx, which: Sql, limit?: number): Promise<RowChange[]> {
   const ended =
     limit === undefined ? which : sql`id in (select id from session where ${which} limit ${limit})`
-  const { rows } = await tx.query<HeldSession>(sql`
+  const { rows } = await tx.query<SessionAccess>(sql`
     delete from session where ${ended}
     returning id, identity_id as "identityId", service_id as "serviceId", type, api_session_id as "apiSessionId"`)
   return rows.map(({ id, ...before }) => ({ kind: 'sessions', id, before, after: null, payload: null }))
@@ -87,7 +76,7 @@ export async function endSessions(tx: Tx, which: Sql, limit?: number): Promise<R
 
 /**
  * The same for many at once, as the system's own work and the last statement of its transaction: from here to the
- * commit nobody else can append to this schema. Undefined: none of them was there.
+ * commit no other transaction can append to this schema. Undefined: none of them existed.
  */
 export async function endManySessions(tx: Tx, ids: readonly string[]): Promise<Appended | undefined> {
   if (ids.length === 0) return undefined
@@ -117,9 +106,9 @@ export async function endManySessions(tx: Tx, ids: readonly string[]): Promise<A
   const [head] = rows
   if (!head) return undefined
   const { timeline, number, at, ids: ended } = head
-  const [nothing, atMs] = [Buffer.alloc(0), at.getTime()]
+  const [deleted, atMs] = [Buffer.alloc(0), at.getTime()]
   const changes = (ended ?? []).map((id, index, { length }) => {
-    return { kind: 'sessions', id, number: number - length + index + 1, json: nothing, atMs }
+    return { kind: 'sessions', id, number: number - length + index + 1, json: deleted, atMs }
   })
   return { position: { timeline, number }, changes }
 }

@@ -3,35 +3,35 @@ import { type Check, type Followed, soon } from '@overlay/platform/maintenance'
 import type { Finding } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions, nextSessions, sessionsById } from '../store/session.js'
-import { type AskPolicy, type Heads, lostOf } from './access.js'
+import { type AccessPolicy, findAccessChanges, type Heads } from './access.js'
 
-export interface AccessDeps {
+export interface AccessCheckDeps {
   readonly changeLog: ChangeLog
-  readonly policy: Pick<AskPolicy, 'findLost'>
+  readonly policy: Pick<AccessPolicy, 'findLost'>
   readonly heads: Heads
   readonly followed: Followed
 }
 
-const AT_ONCE = 1000
+const PAGE_SIZE = 1000
 
 /**
- * Sessions whose access exists no more. It locks nothing: what policy calls lost is asked again after all revocations
- * until then have taken effect.
+ * Sessions that lost their access. It locks nothing: sessions that policy calls lost are checked again after all
+ * revocations until then have taken effect.
  */
-export const accessCheck = ({ changeLog, policy, heads, followed }: AccessDeps): Check =>
+export const accessCheck = ({ changeLog, policy, heads, followed }: AccessCheckDeps): Check =>
   async function* ({ fix, context }) {
     const { db } = changeLog
-    const owners = Object.values(followed)
-    const settled = () => Promise.all(owners.map((following) => following?.catchUp(soon(context))))
+    const catchUp = () =>
+      Promise.all(Object.values(followed).map((consumer) => consumer?.catchUp(soon(context))))
     for (let last = ''; ; ) {
-      const sessions = await nextSessions(db, { kind: 'everything', id: '', sweptTo: last }, AT_ONCE)
+      const sessions = await nextSessions(db, { kind: 'everything', id: '', sweptTo: last }, PAGE_SIZE)
       if (sessions.length === 0) return
       last = sessions.at(-1)?.id ?? last
-      const suspected = await lostOf(policy, sessions, { ...context, positions: {} })
-      if (suspected.length === 0) continue
-      await settled()
-      const left = await sessionsById(db, suspected)
-      const lost = await lostOf(policy, left, { ...context, positions: await heads() })
+      const suspected = await findAccessChanges(policy, sessions, { ...context, positions: {} })
+      if (suspected.lost.length === 0) continue
+      await catchUp()
+      const left = await sessionsById(db, suspected.lost)
+      const { lost } = await findAccessChanges(policy, left, { ...context, positions: await heads() })
       if (fix && lost.length > 0)
         await changeLog.write(context, async (tx) => ({
           result: undefined,

@@ -8,17 +8,12 @@ import {
   type PolicyServiceService,
   type Positions,
 } from '@overlay/rpc'
-import { type HeldSession, UNDETERMINED } from '../store/session.js'
+import { type AccessChanges, accessChanges, type SessionAccess } from '../domain/session-access.js'
 
-export type AskPolicy = Pick<Methods<PolicyServiceService>, 'findLost' | 'findRequiring'>
+/** The questions of a sweep to policy. */
+export type AccessPolicy = Pick<Methods<PolicyServiceService>, 'findLost' | 'findRequiring'>
 
-/** Sessions whose access exists no more, and the others that another policy grants now. */
-export interface Standing {
-  readonly lost: readonly string[]
-  readonly moved: readonly { readonly id: string; readonly granting: string }[]
-}
-
-/** The ends of the histories that access follows from, of the owners that answer. */
+/** The heads of the streams that decide about access, of the owners that answer. */
 export type Heads = () => Promise<Positions>
 
 type Owner = Pick<Methods<ChangeServiceService>, 'head'>
@@ -27,10 +22,10 @@ export const headsOf =
   (owners: Readonly<Record<string, Owner>>): Heads =>
   async () => {
     const context = ownContext(AbortSignal.timeout(HEAD_MS))
-    const asked = Object.entries(owners).map(async ([schema, owner]) => [
+    const requests = Object.entries(owners).map(async ([schema, owner]) => [
       [schema, await owner.head({}, context)] as const,
     ])
-    const answers = await Promise.allSettled(asked)
+    const answers = await Promise.allSettled(requests)
     return Object.fromEntries(
       answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : [])),
     )
@@ -39,66 +34,43 @@ export const headsOf =
 const HEAD_MS = 1000
 const PER_CALL = 1000
 const NAMES_PER_CALL = 500
-const ASK_MS = 10_000
+const CALL_MS = 10_000
 
-/** For questions of our own, answered as of these positions or later. */
-export const askingAt = (positions: Positions): Context => ({
-  ...ownContext(AbortSignal.timeout(ASK_MS)),
+/** The context of a call by this service, to be answered as of these positions or later. */
+export const callAt = (positions: Positions): Context => ({
+  ...ownContext(AbortSignal.timeout(CALL_MS)),
   positions,
 })
 
-/** Asks policy about these sessions, as it sees them at the positions of the context or later. */
-export async function standingOf(
-  policy: Pick<AskPolicy, 'findLost'>,
-  sessions: readonly HeldSession[],
+/** Asks policy about the access of these sessions, as of the positions of the context or later. */
+export async function findAccessChanges(
+  policy: Pick<AccessPolicy, 'findLost'>,
+  sessions: readonly SessionAccess[],
   context: Context,
-): Promise<Standing> {
-  const pages = pagesOf(sessions, PER_CALL)
-  const standings = await Promise.all(pages.map((page) => ask(policy, page, context)))
-  return { lost: standings.flatMap(({ lost }) => lost), moved: standings.flatMap(({ moved }) => moved) }
-}
-
-/** The sessions among these whose access exists no more. */
-export async function lostOf(
-  policy: Pick<AskPolicy, 'findLost'>,
-  sessions: readonly HeldSession[],
-  context: Context,
-): Promise<readonly string[]> {
-  const { lost } = await standingOf(policy, sessions, context)
-  return lost
-}
-
-async function ask(
-  policy: Pick<AskPolicy, 'findLost'>,
-  sessions: readonly HeldSession[],
-  context: Context,
-): Promise<Standing> {
-  const held = sessions.map(({ apiSessionId, identityId, serviceId, type }) => ({
-    apiSessionId,
-    identityId,
-    serviceId,
-    access: type === 'Dial' ? Access.ACCESS_DIAL : Access.ACCESS_BIND,
-  }))
-  const { lost, granting } = await policy.findLost({ held }, context)
-  const moved = sessions.flatMap(({ id, grantingPolicyId }, i) => {
-    const now = granting[i] ?? UNDETERMINED
-    return lost[i] || now === grantingPolicyId ? [] : [{ id, granting: now }]
-  })
-  return { lost: sessions.flatMap(({ id }, i) => (lost[i] ? [id] : [])), moved }
-}
-
-/** Sessions whose API session does not exist. */
-export async function withoutApiSession(
-  names: Names,
-  sessions: readonly HeldSession[],
-  context: Context,
-): Promise<readonly string[]> {
-  const ids = [...new Set(sessions.map(({ apiSessionId }) => apiSessionId))]
-  const found = await Promise.all(
-    pagesOf(ids, NAMES_PER_CALL).map((page) => names('api-sessions', page, context)),
+): Promise<AccessChanges> {
+  const changes = await Promise.all(
+    pagesOf(sessions, PER_CALL).map(async (page) => {
+      const held = page.map(({ apiSessionId, identityId, serviceId, type }) => ({
+        apiSessionId,
+        identityId,
+        serviceId,
+        access: type === 'Dial' ? Access.ACCESS_DIAL : Access.ACCESS_BIND,
+      }))
+      return accessChanges(page, await policy.findLost({ held }, context))
+    }),
   )
-  const isThere = (id: string): boolean => found.some((named) => named.has(id))
-  return sessions.flatMap(({ id, apiSessionId }) => (isThere(apiSessionId) ? [] : [id]))
+  return { lost: changes.flatMap(({ lost }) => lost), moved: changes.flatMap(({ moved }) => moved) }
+}
+
+/** The entities among these that do not exist, as their owner answers. */
+export async function findMissing(
+  names: Names,
+  kind: string,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const pages = pagesOf([...new Set(ids)], NAMES_PER_CALL)
+  const answers = await Promise.all(pages.map((page) => names(kind, page, callAt({}))))
+  return new Set(ids.filter((id) => !answers.some((answer) => answer.has(id))))
 }
 
 function pagesOf<T>(all: readonly T[], size: number): readonly (readonly T[])[] {

@@ -5,18 +5,18 @@ import { metrics } from '@overlay/platform/process'
 import { Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { isPending, oldestPendingAge, pruneRevocations } from '../store/revocation.js'
-import { type StepDeps, sweepStep } from './sweep-step.js'
+import { type StepDeps, sweepStep } from './step.js'
 
-export interface SweepDeps extends StepDeps {
+export interface SweeperDeps extends StepDeps {
   readonly log: Logger
 }
 
-/** Checks the live sessions of recorded revocations and ends those whose access is lost. */
-export interface Sweeping extends AsyncDisposable {
-  /** Starts at once. To be called after the commit that recorded revocations. */
+/** Checks the live sessions of recorded revocations and ends those that lost their access. */
+export interface Sweeper extends AsyncDisposable {
+  /** Starts a sweep at once. To be called after the commit that recorded revocations. */
   wake(): void
   /** Resolves when the sessions of these revocations are checked, as in `isPending`. TIMEOUT when aborted. */
-  settle(schema: string, upto: Position | undefined, signal: AbortSignal): Promise<void>
+  waitFor(schema: string, upto: Position | undefined, signal: AbortSignal): Promise<void>
 }
 
 const TICK_MS = 1000
@@ -25,25 +25,25 @@ const KEPT_MS = 300_000 // an authorization is used within the deadline of its c
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 2000
 
-/** Every replica sweeps what its followers record, and what another one has left behind. One page at a time. */
-export function startSweeping({ log, ...deps }: SweepDeps): Sweeping {
+/** Every replica sweeps what its consumers record, and what another replica has left behind. One page at a time. */
+export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
   const { db } = deps.changeLog
   const stop = new AbortController()
   const waiters = new Set<() => void>()
   let running: Promise<void> | undefined
-  let isWanted = false
+  let isDue = false
   let prunedAt = performance.now()
 
   async function run(): Promise<void> {
     let pause = FIRST_PAUSE_MS
-    while (isWanted && !stop.signal.aborted) {
-      isWanted = false
+    while (isDue && !stop.signal.aborted) {
+      isDue = false
       try {
         while (!stop.signal.aborted && (await sweepStep(deps))) notify()
         pause = FIRST_PAUSE_MS
       } catch (err) {
         if (pause === FIRST_PAUSE_MS) log.warn({ err }, 'sessions of revocations not checked')
-        isWanted = true
+        isDue = true
         await delay(pause, undefined, { signal: stop.signal }).catch(() => undefined)
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
       }
@@ -51,15 +51,16 @@ export function startSweeping({ log, ...deps }: SweepDeps): Sweeping {
     }
   }
   function wake(): void {
-    isWanted = true
+    isDue = true
     running ??= run().finally(() => {
       running = undefined
-      if (isWanted && !stop.signal.aborted) wake()
+      if (isDue && !stop.signal.aborted) wake()
     })
   }
   const notify = (): void => {
     for (const done of waiters) done()
   }
+  /** Resolves after the next step. */
   const stepped = (signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
       const done = (): void => {
@@ -86,7 +87,7 @@ export function startSweeping({ log, ...deps }: SweepDeps): Sweeping {
 
   return {
     wake,
-    async settle(schema, upto, signal) {
+    async waitFor(schema, upto, signal) {
       while (await isPending(db, schema, upto)) {
         if (signal.aborted) throw new Fault('TIMEOUT', undefined, signal.reason)
         const step = stepped(signal)
@@ -102,15 +103,18 @@ export function startSweeping({ log, ...deps }: SweepDeps): Sweeping {
   }
 }
 
-/** A follower whose changes have taken effect when the sessions that they concern are checked. */
-export const withSweep = (schema: string, following: Consumer, sweeping: Sweeping): Consumer => ({
+/** A consumer whose changes have taken effect when the sessions that they concern are checked. */
+export const withSweep = (
+  schema: string,
+  consumer: Consumer,
+  sweeper: Pick<Sweeper, 'waitFor'>,
+): Pick<Consumer, 'waitFor' | 'catchUp'> => ({
   async waitFor(position, signal) {
-    await following.waitFor(position, signal)
-    await sweeping.settle(schema, position, signal)
+    await consumer.waitFor(position, signal)
+    await sweeper.waitFor(schema, position, signal)
   },
   async catchUp(signal) {
-    await following.catchUp(signal)
-    await sweeping.settle(schema, undefined, signal)
+    await consumer.catchUp(signal)
+    await sweeper.waitFor(schema, undefined, signal)
   },
-  [Symbol.asyncDispose]: () => following[Symbol.asyncDispose](),
 })

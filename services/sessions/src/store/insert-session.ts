@@ -7,44 +7,44 @@ import sql from 'sql-template-tag'
 
 export type SessionRow = ValuesOf<typeof session> & BaseRow
 
-export interface Wanted {
+export interface NewSession {
   readonly type: 'Dial' | 'Bind'
   readonly apiSessionId: string
   readonly identityId: string
   readonly serviceId: string
   readonly servicePolicies: readonly string[]
   readonly tags: Tags
-  /** Up to where the streams were known that can take this access away again. */
+  /** Positions of the authorization in the streams that can take this access away again. */
   readonly authorized: Positions
 }
 
 /** Streams that can take an access away. */
 const guards = ['identity', 'policy'] as const
 
-interface Made {
+interface Inserted {
   readonly ord: number
   readonly isAuthorized: boolean
   readonly createdAt: Date | null
 }
 
-export type MakeSession = (wanted: Wanted) => Promise<SessionRow | undefined>
+export type InsertSession = (request: NewSession) => Promise<SessionRow | undefined>
 
 /**
- * Makes the session, or finds the one that exists. Undefined: a change that concerns this access has been followed
- * past the positions of the authorization, which must be asked for again. The function `make_sessions` locks the rows
+ * Inserts the session, or finds the existing one. Undefined: a change that concerns this access has been followed past
+ * the positions of the authorization, and a new authorization is necessary. The function `make_sessions` locks the rows
  * of `followed` before it compares; a follower locks them before it records a revocation. So either the create sees
  * the revocation, or the sweep sees the session. Creates that arrive at the same time share one statement.
  */
-export function sessionMaker(db: Database): MakeSession {
-  const insert = batch<Row, Made | undefined>((rows) => insertAll(db, rows))
-  return async (wanted) => {
-    const row = rowFor(wanted)
-    const made = await insert(row)
-    if (!made?.isAuthorized) return undefined
-    if (!made.createdAt) return findSession(db, wanted)
+export function sessionInserter(db: Database): InsertSession {
+  const insert = batch<Row, Inserted | undefined>((rows) => insertAll(db, rows))
+  return async (request) => {
+    const row = rowFor(request)
+    const inserted = await insert(row)
+    if (!inserted?.isAuthorized) return undefined
+    if (!inserted.createdAt) return findSession(db, request)
     const { id, token } = row
-    const { type, apiSessionId, identityId, serviceId, servicePolicies } = wanted
-    const times = { createdAt: made.createdAt, updatedAt: made.createdAt }
+    const { type, apiSessionId, identityId, serviceId, servicePolicies } = request
+    const times = { createdAt: inserted.createdAt, updatedAt: inserted.createdAt }
     const values = { id, token, type, apiSessionId, identityId, serviceId, servicePolicies }
     return { ...values, ...times, tags: row.tags, isSystem: false }
   }
@@ -52,37 +52,37 @@ export function sessionMaker(db: Database): MakeSession {
 
 type Row = ReturnType<typeof rowFor>
 
-const rowFor = (wanted: Wanted) => ({
+const rowFor = (request: NewSession) => ({
   id: newId('cuid'),
   token: randomUUID(),
-  type: wanted.type,
-  api_session_id: wanted.apiSessionId,
-  service_id: wanted.serviceId,
-  identity_id: wanted.identityId,
-  service_policies: wanted.servicePolicies,
-  tags: wanted.tags,
+  type: request.type,
+  api_session_id: request.apiSessionId,
+  service_id: request.serviceId,
+  identity_id: request.identityId,
+  service_policies: request.servicePolicies,
+  tags: request.tags,
   ...Object.fromEntries(
     guards.flatMap((schema) => [
-      [`${schema}_timeline`, wanted.authorized[schema]?.timeline],
-      [`${schema}_number`, wanted.authorized[schema]?.number],
+      [`${schema}_timeline`, request.authorized[schema]?.timeline],
+      [`${schema}_number`, request.authorized[schema]?.number],
     ]),
   ),
 })
 
-async function insertAll(db: Database, rows: readonly Row[]): Promise<(Made | undefined)[]> {
-  const answer = await db.query<Made>(
+async function insertAll(db: Database, rows: readonly Row[]): Promise<(Inserted | undefined)[]> {
+  const answer = await db.query<Inserted>(
     sql`
     select ord, is_authorized as "isAuthorized", created_at as "createdAt"
       from make_sessions(${JSON.stringify(rows)}::jsonb)`,
     'make-sessions',
   )
-  const byOrd = new Map(answer.rows.map((made) => [made.ord, made]))
+  const byOrd = new Map(answer.rows.map((row) => [row.ord, row]))
   return rows.map((_, i) => byOrd.get(i))
 }
 
 async function findSession(
   db: Database,
-  { apiSessionId, serviceId, type }: Wanted,
+  { apiSessionId, serviceId, type }: NewSession,
 ): Promise<SessionRow | undefined> {
   const { rows } = await db.query<SessionRow>(
     sql`

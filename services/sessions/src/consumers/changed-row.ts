@@ -1,0 +1,12 @@
+import type { Change } from '@overlay/rpc'
+import type { ChangedRow } from '../domain/revocation.js'
+
+/** Sessions of deleted rows that end in the transaction of the change. The sweep ends the others. */
+export const ENDED_AT_ONCE = 500
+
+export const isDeleted = ({ json }: Change): boolean => json.length === 0
+
+export const changedRow = (change: Change): ChangedRow => {
+  const { kind, id, number } = change
+  return { kind, id, number, isDeleted: isDeleted(change) }
+}

@@ -1,0 +1,106 @@
+import {
+  type ChangeLog,
+  changeService,
+  type Source,
+  startConsumers,
+  type WaitForFollowers,
+} from '@overlay/platform/change-log'
+import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
+import { type Check, heard } from '@overlay/platform/maintenance'
+import type {
+  ChangeServiceService,
+  EntityServiceService,
+  IdentityServiceService,
+  Methods,
+  PolicyServiceService,
+  SessionsServiceService,
+} from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { identityChecks, identityConsumer } from './consumers/identity.js'
+import { policyChecks, policyConsumer } from './consumers/policy.js'
+import { controllers } from './kinds/controller.js'
+import { edgeRouters } from './kinds/edge-router.js'
+import { foreign } from './kinds/foreign.js'
+import { sessions } from './kinds/session.js'
+import { terminators } from './kinds/terminator.js'
+import { transitRouters } from './kinds/transit-router.js'
+import { admitRouter } from './methods/admit-router.js'
+import { createSession } from './methods/create-session.js'
+import { describeRouters } from './methods/describe-routers.js'
+import { getRoutePath } from './methods/get-route-path.js'
+import { reEnrollEdgeRouter } from './methods/re-enroll-edge-router.js'
+import { headsOf } from './sweep/access.js'
+import { startSweeper, withSweep } from './sweep/sweeper.js'
+
+/** A followed service. */
+export interface Owner {
+  readonly source: Source
+  readonly entities: Viewer
+  readonly changes: Pick<Methods<ChangeServiceService>, 'head'>
+}
+
+export interface ServiceOptions {
+  readonly changeLog: ChangeLog
+  readonly log: Logger
+  readonly identity: Owner & { readonly calls: Pick<Methods<IdentityServiceService>, 'checkApiSession'> }
+  readonly policy: Owner & { readonly calls: Methods<PolicyServiceService> }
+  readonly pki: { readonly entities: Viewer }
+  readonly waitForFollowers: WaitForFollowers
+}
+
+export interface Service extends AsyncDisposable {
+  readonly entities: Methods<EntityServiceService>
+  readonly changes: Methods<ChangeServiceService>
+  readonly sessions: Methods<SessionsServiceService>
+  readonly checks: readonly Check[]
+}
+
+/** All of the service but its connections. */
+export function openService(options: ServiceOptions): Service {
+  const { changeLog, log, identity, policy, pki, waitForFollowers } = options
+  const { db } = changeLog
+  const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
+  const heads = headsOf({ identity: identity.changes, policy: policy.changes })
+  const sweeper = startSweeper({ changeLog, policy: policy.calls, names, heads, log })
+  const consumers = startConsumers(
+    changeLog,
+    {
+      identity: identityConsumer({ source: identity.source, sweeper }),
+      policy: policyConsumer({ source: policy.source, sweeper }),
+    },
+    log,
+  )
+  const followed = {
+    identity: withSweep('identity', consumers.identity, sweeper),
+    policy: withSweep('policy', consumers.policy, sweeper),
+  }
+  const routerDeps = { db, pki: pki.entities, waitForFollowers }
+  const kinds = [
+    controllers,
+    edgeRouters(routerDeps),
+    sessions(policy.calls, names),
+    terminators(consumers.policy),
+    transitRouters(routerDeps),
+  ]
+  const checkDeps = { changeLog, names, followed }
+  return {
+    entities: entityService({ changeLog, kinds, names, foreign }),
+    changes: changeService(changeLog, loadersOf(db, kinds), followed),
+    sessions: {
+      createSession: createSession({ db, policy: policy.calls, identity: identity.calls }),
+      reEnrollEdgeRouter: reEnrollEdgeRouter({ changeLog, waitForFollowers }),
+      admitRouter: admitRouter(changeLog),
+      describeRouters: describeRouters(db),
+      getRoutePath: getRoutePath(db),
+    },
+    checks: [
+      heard(followed),
+      ...identityChecks(checkDeps),
+      ...policyChecks({ ...checkDeps, policy: policy.calls, heads, source: policy.source, log }),
+    ],
+    async [Symbol.asyncDispose]() {
+      await consumers[Symbol.asyncDispose]()
+      await sweeper[Symbol.asyncDispose]()
+    },
+  }
+}

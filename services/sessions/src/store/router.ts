@@ -1,0 +1,111 @@
+import { edgeRouter, transitRouter } from '@overlay/model'
+import type { ChangeLog } from '@overlay/platform/change-log'
+import { changeOf, columnsOf, newId, rowOf } from '@overlay/platform/kind-store'
+import { batch, type Db, onlyRow } from '@overlay/platform/postgres'
+import type { Context, Written } from '@overlay/rpc'
+import sql, { type Sql } from 'sql-template-tag'
+import { type ClientRouter, clientRouter, type RouterRow } from '../domain/client-router.js'
+
+/** What a router reports while it is connected. */
+export interface RouterConnection {
+  readonly hostname: string
+  readonly supportedProtocols: Readonly<Record<string, string>>
+  readonly syncStatus: string
+  readonly versionInfo: object
+}
+
+/** The connections of these routers. Routers without a connection are missing. */
+export async function connectionsOf(
+  db: Db,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, RouterConnection>> {
+  if (ids.length === 0) return new Map()
+  const { rows } = await db.query<RouterConnection & { id: string }>(
+    sql`
+    select router_id as id, hostname, supported_protocols as "supportedProtocols",
+           sync_status as "syncStatus", version_info as "versionInfo"
+      from presence where router_id = any(${ids})`,
+    'live-routers',
+  )
+  return new Map(rows.map(({ id, ...connection }) => [id, connection]))
+}
+
+/** By id. */
+export type ClientRouters = ReadonlyMap<string, ClientRouter>
+
+/** Edge routers as clients see them. */
+export async function clientRoutersOf(db: Db, ids: readonly string[]): Promise<ClientRouters> {
+  if (ids.length === 0) return new Map()
+  const { rows } = await db.query<RouterRow>(
+    sql`
+    select id, name, cost, no_traversal as "noTraversal", disabled, router_id is not null as "isOnline", hostname,
+           supported_protocols as "supportedProtocols", sync_status as "syncStatus"
+      from router left join presence on router_id = id
+     where id = any(${ids}) and is_edge`,
+    'describe-routers',
+  )
+  return new Map(rows.map((row) => [row.id, clientRouter(row)]))
+}
+
+/** The same for hot paths: calls that arrive during a query share the next one. */
+export const batchedClientRouters = (db: Db) =>
+  batch<readonly string[], ClientRouters>(async (requests) => {
+    const all = await clientRoutersOf(db, [...new Set(requests.flat())])
+    return requests.map(() => all)
+  })
+
+export async function isEdgeRouter(db: Db, id: string): Promise<boolean> {
+  const { rowCount } = await db.query(sql`select from router where id = ${id} and is_edge`)
+  return rowCount === 1
+}
+
+/** Gives an edge router a new enrollment. Undefined: there is no such router. */
+export const resetEnrollment = (changeLog: ChangeLog, context: Context, id: string) =>
+  updateRouter(
+    changeLog,
+    context,
+    sql`id = ${id} and is_edge`,
+    sql`
+      is_verified = false, fingerprint = null, cert_pem = null, enrollment_id = ${newId('short')}`,
+  )
+
+export interface Admission {
+  readonly routerId: string
+  readonly enrollmentId: string
+  readonly certPem: string
+  readonly fingerprint: string
+}
+
+/** Saves the certificate of a router of either kind. Undefined: no router has this enrollment. */
+export const admitRouter = (
+  changeLog: ChangeLog,
+  context: Context,
+  { routerId, enrollmentId, certPem, fingerprint }: Admission,
+) =>
+  updateRouter(
+    changeLog,
+    context,
+    sql`id = ${routerId} and enrollment_id = ${enrollmentId}`,
+    sql`is_verified = true, fingerprint = ${fingerprint}, cert_pem = ${certPem}`,
+  )
+
+async function updateRouter(
+  changeLog: ChangeLog,
+  context: Context,
+  which: Sql,
+  set: Sql,
+): Promise<Written | undefined> {
+  const { result, position } = await changeLog.write(context, async (tx) => {
+    const locked = await tx.query(sql`select ${columnsOf(edgeRouter)} from router where ${which} for update`)
+    const [before] = locked.rows
+    if (!before) return { result: undefined, changes: [] }
+    const id = String(before.id)
+    const { rows } = await tx.query(sql`
+      update router set ${set}, updated_at = clock_timestamp() where id = ${id}
+   returning ${columnsOf(edgeRouter)}`)
+    const entity = before.is_edge ? edgeRouter : transitRouter
+    const change = changeOf(entity, id, rowOf(entity, before), rowOf(entity, onlyRow(rows)))
+    return { result: id, changes: [change] }
+  })
+  return result === undefined ? undefined : { id: result, position }
+}

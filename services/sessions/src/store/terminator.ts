@@ -1,0 +1,21 @@
+import { terminator } from '@overlay/model'
+import type { RowChange } from '@overlay/platform/change-log'
+import { changeOf, columnsOf, rowOf } from '@overlay/platform/kind-store'
+import type { Db, Tx } from '@overlay/platform/postgres'
+import sql, { type Sql } from 'sql-template-tag'
+
+/** Deletes terminators and returns their changes. */
+export async function endTerminators(tx: Tx, which: Sql): Promise<RowChange[]> {
+  const { rows } = await tx.query(
+    sql`delete from terminator where ${which} returning ${columnsOf(terminator)}`,
+  )
+  return rows.map((row) => changeOf(terminator, String(row.id), rowOf(terminator, row), null))
+}
+
+/** Services of terminators that are missing from the copy of service names. */
+export async function uncopiedServices(db: Db): Promise<readonly string[]> {
+  const { rows } = await db.query<{ id: string }>(sql`
+    select distinct service_id as id from terminator
+     where not exists (select from known_service where known_service.id = service_id)`)
+  return rows.map(({ id }) => id)
+}
