@@ -1,7 +1,9 @@
-import { createHash, type X509Certificate } from 'node:crypto'
+import type { X509Certificate } from 'node:crypto'
 import { DerError, KeyError } from '@overlay/x509'
 import { isSoundlySigned, isUsable, type Link, linkOf, pathLengthOf } from './link-rules.js'
 import { isWithinConstraints } from './name-constraints.js'
+
+export { fingerprintOf, fingerprintOfPem } from '@overlay/x509'
 
 const mostPresented = 16
 const longest = 8
@@ -81,13 +83,3 @@ export const isWithin = (certificate: X509Certificate, now: Date): boolean =>
   hasBegun(certificate, now) && now <= new Date(certificate.validTo)
 
 export const hasBegun = ({ validFrom }: X509Certificate, now: Date): boolean => now >= new Date(validFrom)
-
-/** wire: SHA-1 over the DER, lower case, without colons. */
-export const fingerprintOf = ({ fingerprint }: X509Certificate): string =>
-  fingerprint.replaceAll(':', '').toLowerCase()
-
-/** The same of a certificate that pki has just made: what is known to be one is not parsed. */
-export const fingerprintOfPem = (pem: string): string =>
-  createHash('sha1')
-    .update(Buffer.from(pem.replace(/-----[A-Z ]+-----/g, ''), 'base64'))
-    .digest('hex')
