@@ -233,6 +233,25 @@ test('policy is asked as of the heads, and where an owner does not answer as of 
   expect(world.askedAt).toEqual([{ identity: upto(50), policy }])
 })
 
+test('while policy answers, the sweep has no transaction open and no row locked', async () => {
+  await using started = await startWorld()
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
+  await started.change('policy', 'posture-checks', 'c1')
+  await started.change('policy', 'service-policies', 'p1')
+  const opened: unknown[] = []
+  world.onQuestion = async () => {
+    const { rowCount } = await db.query(sql`
+      select from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'`)
+    opened.push(rowCount)
+    await db.query(sql`select from revocation for update nowait`)
+    await db.query(sql`select from session for update nowait`)
+  }
+  await started.sweep()
+  expect(opened).toEqual([0])
+  expect(await counts(db)).toEqual({})
+})
+
 test('a small scope waits for one page of a large one at most', async () => {
   await using started = await startWorld(100)
   const { db } = started
