@@ -1,5 +1,10 @@
 import { join } from 'node:path'
-import { migrate, prepareSchemas, type ServiceSchema } from '@overlay/platform/postgres/migrate'
+import {
+  migrate,
+  migrationFolders,
+  prepareSchemas,
+  type ServiceSchema,
+} from '@overlay/platform/postgres/migrate'
 import { projectRoot } from './project-root.js'
 
 export const services = ['identity', 'pki', 'policy', 'sessions'] as const
@@ -23,7 +28,8 @@ export function rolesIn(
   return Object.fromEntries(roles)
 }
 
-export const migrationsOf = (schema: string): string => join(projectRoot, 'services', schema, 'migrations')
+export const migrationsOf = (schema: string): readonly string[] =>
+  migrationFolders(join(projectRoot, 'services', schema, 'migrations'))
 
 /** All that the owner of the database does before the services start. */
 export async function prepareAndMigrate(ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> {

@@ -1,15 +1,24 @@
 import { randomBytes } from 'node:crypto'
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import sql, { raw } from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Database, openDatabase } from '../src/postgres/database.js'
-import { migrate, prepareSchemas, untilMigrated } from '../src/postgres/migrate.js'
+import {
+  migrate,
+  migrateTo,
+  migrationFolders,
+  migrationsIn,
+  prepareSchemas,
+  untilMigrated,
+} from '../src/postgres/migrate.js'
 
 const services = ['identity', 'pki', 'policy', 'sessions']
-const migrations = (service: string) => join(import.meta.dirname, '../../../services', service, 'migrations')
+const migrations = (service: string) =>
+  migrationFolders(join(import.meta.dirname, '../../../services', service, 'migrations'))
+const policyMigrations = await migrationsIn(migrations('policy'))
 
 let database: TestDatabase
 let admin: Database
@@ -33,22 +42,118 @@ const fresh = () => {
 const urlOf = (role: string) => Object.assign(new URL(database.ownerUrl), { username: role }).href
 const dropRole = (role: string) => admin.query(raw(`drop owned by ${role}; drop role ${role}`))
 
-test.each(['20260112090000000_change-stream', '20260113040000000_audit-kept'])(
-  '%s is the same in all schemas',
-  async (name) => {
-    const texts = await Promise.all(
-      services.map((service) => readFile(join(migrations(service), `${name}.sql`), 'utf8')),
-    )
-    expect(new Set(texts).size).toBe(1)
+test.each(services)('every migration of %s has a stamp of its own', async (service) => {
+  const stamps = (await migrationsIn(migrations(service))).map((name) => name.slice(0, 17))
+  expect(stamps).toEqual([...new Set(stamps)])
+})
+
+const bodyOf = (text: string): string => text.replace('-- Up Migration\n', '')
+
+/** The migrations of a service as earlier releases had them: in one folder, of which some are several files now. */
+async function earlierMigrations(service: string): Promise<string> {
+  const folder = await mkdtemp(join(work, 'earlier-'))
+  for (const one of migrations(service)) await cp(one, folder, { recursive: true })
+  const merge = async (name: string, part: string): Promise<void> => {
+    const [file, partFile] = [join(folder, `${name}.sql`), join(folder, `${part}.sql`)]
+    const [text, partText] = await Promise.all([readFile(file, 'utf8'), readFile(partFile, 'utf8')])
+    await writeFile(file, partText + bodyOf(text))
+    await rm(partFile)
+  }
+  await merge('20260112098000000_row-counts', '20260112097500000_row-count-parts')
+  if (service === 'identity') {
+    await merge('20260113090000000_policy-followed', '20260113080000000_deleted-entities')
+    await rename(join(folder, '20260112094100000_jobs.sql'), join(folder, '20260112094000000_jobs.sql'))
+  }
+  return folder
+}
+
+/** All that migrations make, as text without the name of the schema. */
+async function definitionOf(schema: string): Promise<readonly string[]> {
+  const { rows } = await admin.query<{ text: string }>(sql`
+    with here as (select oid from pg_namespace where nspname = ${schema})
+    select concat_ws(' ', 'column', c.relname, c.relpersistence, c.relacl, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+                     a.attidentity, a.attcollation::regcollation, pg_get_expr(d.adbin, d.adrelid),
+                     col_description(c.oid, a.attnum), obj_description(c.oid)) as text
+      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+      left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
+     where c.relnamespace = (table here) and c.relkind in ('r', 'S')
+    union all select concat_ws(' ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid))
+      from pg_constraint where connamespace = (table here)
+    union all select concat_ws(' ', 'index', pg_get_indexdef(indexrelid))
+      from pg_index join pg_class c on c.oid = indexrelid where c.relnamespace = (table here)
+    union all select concat_ws(' ', 'function', pg_get_functiondef(oid), proacl)
+      from pg_proc where pronamespace = (table here)
+    union all select concat_ws(' ', 'trigger', pg_get_triggerdef(t.oid))
+      from pg_trigger t join pg_class c on c.oid = tgrelid
+     where c.relnamespace = (table here) and not tgisinternal
+     order by 1`)
+  return rows.map(({ text }) => text.replaceAll(schema, 'schema'))
+}
+
+test.each(services)(
+  'a schema %s of an earlier release runs nothing twice, and is like a new one',
+  async (service) => {
+    const [old, young] = [fresh(), fresh()]
+    await prepareSchemas(database.ownerUrl, [old, young])
+    const folder = await earlierMigrations(service)
+    await migrate(database.ownerUrl, old.schema, [folder])
+    await migrate(database.ownerUrl, old.schema, migrations(service))
+    await migrate(database.ownerUrl, young.schema, migrations(service))
+    expect(await definitionOf(old.schema)).toEqual(await definitionOf(young.schema))
+
+    const later = join(work, `later-${service}`)
+    await mkdir(later)
+    await writeFile(join(later, '29990101000000000_later.sql'), '-- Up Migration\ncreate table later ();\n')
+    for (const { schema } of [old, young]) {
+      await migrate(database.ownerUrl, schema, [...migrations(service), later])
+      await untilMigrated(urlOf(old.role), old.schema, await migrationsIn([...migrations(service), later]))
+    }
+    expect(await definitionOf(old.schema)).toEqual(await definitionOf(young.schema))
+    for (const { role } of [old, young]) await dropRole(role)
   },
 )
+
+test('a schema that was migrated in part by an earlier release goes on from there', async () => {
+  const [old, young] = [fresh(), fresh()]
+  await prepareSchemas(database.ownerUrl, [old, young])
+  const folder = await earlierMigrations('identity')
+  for (const file of await readdir(folder)) if (file > '20260112098500000') await rm(join(folder, file))
+  await migrate(database.ownerUrl, old.schema, [folder])
+  await migrate(database.ownerUrl, old.schema, migrations('identity'))
+  await migrate(database.ownerUrl, young.schema, migrations('identity'))
+  expect(await definitionOf(old.schema)).toEqual(await definitionOf(young.schema))
+  for (const { role } of [old, young]) await dropRole(role)
+})
+
+test('a schema is brought to where another one was, and no further', async () => {
+  const one = fresh()
+  await prepareSchemas(database.ownerUrl, [one])
+  const target = policyMigrations.slice(0, -2)
+  await migrateTo(database.ownerUrl, one.schema, migrations('policy'), target)
+  const { rows } = await admin.query(sql`select name from ${raw(one.schema)}.migration order by name`)
+  expect(rows.map(({ name }) => name)).toEqual(target)
+  await dropRole(one.role)
+})
+
+test('a migration that comes before one that has run is refused', async () => {
+  const one = fresh()
+  const folder = join(work, one.schema)
+  await mkdir(folder)
+  await writeFile(join(folder, '20260112090500000_between.sql'), '-- Up Migration\nselect 1;\n')
+  await prepareSchemas(database.ownerUrl, [one])
+  await migrate(database.ownerUrl, one.schema, migrations('policy'))
+  await expect(migrate(database.ownerUrl, one.schema, [...migrations('policy'), folder])).rejects.toThrow(
+    'migration 20260112090500000_between',
+  )
+  await dropRole(one.role)
+})
 
 test('replicas that start together make schemas, roles and tables once', async () => {
   const one = fresh()
   const replicas = [1, 2, 3]
   await Promise.all(replicas.map(() => prepareSchemas(database.ownerUrl, [one])))
   await Promise.all(replicas.map(() => migrate(database.ownerUrl, one.schema, migrations('policy'))))
-  await untilMigrated(urlOf(one.role), one.schema, migrations('policy'))
+  await untilMigrated(urlOf(one.role), one.schema, policyMigrations)
   const { rows } = await admin.query(
     sql`select count(distinct name) = count(*) as once from ${raw(one.schema)}.migration`,
   )
@@ -81,7 +186,7 @@ test('a role reads and writes the rows of its own schema, of later tables too, a
 
 test('a service waits until its schema is new enough', async () => {
   const one = fresh()
-  const waiting = untilMigrated(urlOf(one.role), one.schema, migrations('policy')) // not even the role is there
+  const waiting = untilMigrated(urlOf(one.role), one.schema, policyMigrations) // not even the role is there
   await prepareSchemas(database.ownerUrl, [one])
   await migrate(database.ownerUrl, one.schema, migrations('policy'))
   await waiting
@@ -90,7 +195,7 @@ test('a service waits until its schema is new enough', async () => {
 
 test('a service that waits can be stopped', async () => {
   const { role, schema } = fresh()
-  const waiting = untilMigrated(urlOf(role), schema, migrations('policy'), {
+  const waiting = untilMigrated(urlOf(role), schema, policyMigrations, {
     signal: AbortSignal.timeout(10),
   })
   await expect(waiting).rejects.toMatchObject({ name: 'AbortError' })
@@ -99,12 +204,12 @@ test('a service that waits can be stopped', async () => {
 test('a schema that is newer than the program is refused, with both versions', async () => {
   const one = fresh()
   const dir = join(work, one.schema)
-  await cp(migrations('policy'), dir, { recursive: true })
+  await mkdir(dir)
   await writeFile(join(dir, '29990101000000000_tomorrow.sql'), '-- Up Migration\nselect 1;\n')
   await prepareSchemas(database.ownerUrl, [one])
-  await migrate(database.ownerUrl, one.schema, dir)
+  await migrate(database.ownerUrl, one.schema, [...migrations('policy'), dir])
   const refused = /is at 29990101000000000_tomorrow, this program knows it up to 2026/
-  await expect(untilMigrated(urlOf(one.role), one.schema, migrations('policy'))).rejects.toThrow(refused)
+  await expect(untilMigrated(urlOf(one.role), one.schema, policyMigrations)).rejects.toThrow(refused)
   await expect(migrate(database.ownerUrl, one.schema, migrations('policy'))).rejects.toThrow(refused)
   await dropRole(one.role)
 })

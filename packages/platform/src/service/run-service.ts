@@ -18,7 +18,7 @@ import { type WaitForFollowers, waitForFollowers } from '../change-log/wait-for-
 import type { Check } from '../maintenance/check.js'
 import { maintenanceService } from '../maintenance/maintenance-service.js'
 import { type Database, openDatabase } from '../postgres/database.js'
-import { migrationsIn, untilMigrated } from '../postgres/migrate.js'
+import { migrationFolders, migrationsIn, untilMigrated } from '../postgres/migrate.js'
 import { openLog } from '../process/log.js'
 import { observeCall } from '../process/metrics.js'
 import { type Health, serveOps } from '../process/ops.js'
@@ -51,7 +51,7 @@ export interface ServiceDeps {
 interface ServiceOptions {
   readonly schema: string
   readonly settings: Values<typeof serviceSettings>
-  /** The folder of its migrations. */
+  /** The folder of the service's own migrations. */
   readonly migrations: string
 }
 
@@ -63,9 +63,9 @@ export async function runService(
   const { databaseUrl, opsListen, rpcListen, peerSecret: secret } = settings
   const log = openLog(schema, { level: settings.logLevel, format: settings.logFormat })
   guardProcess(log)
-  const known = await migrationsIn(migrations)
+  const defined = await migrationsIn(migrationFolders(migrations))
   dropRights()
-  await untilMigrated(databaseUrl, schema, known, { log })
+  await untilMigrated(databaseUrl, schema, defined, { log })
   await using bus = await openBus(settings.natsUrl, log)
   await using db = openDatabase(databaseUrl, schema)
   await using changeLog = await openChangeLog(db, bus, log)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ExportedTable } from '@overlay/rpc'
+import { presentNames } from '../postgres/migration-names.js'
 import { sync } from './export.js'
 import { openMeter } from './meter.js'
 
@@ -46,7 +47,11 @@ export async function readManifest(directory: string): Promise<Manifest> {
   const parsed: unknown = JSON.parse(text)
   if (!isManifest(parsed))
     throw new Error(`${join(directory, NAME)} has a form that this program does not know`)
-  return parsed
+  const schemas = Object.entries(parsed.schemas).map(([schema, { migrations, tables }]) => [
+    schema,
+    { migrations: presentNames(migrations), tables },
+  ])
+  return { ...parsed, schemas: Object.fromEntries(schemas) }
 }
 
 /** Everything that the manifest names is there for us, as long as it says. */
