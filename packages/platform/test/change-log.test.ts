@@ -3,7 +3,7 @@ import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { batchInserter } from '../src/change-log/batch-inserter.js'
 import { openChangeLog } from '../src/change-log/change-log.js'
-import { reap } from '../src/change-log/reaper.js'
+import { pruneChanges } from '../src/change-log/prune-changes.js'
 import type { Database } from '../src/postgres/database.js'
 import {
   collect,
@@ -298,7 +298,7 @@ test('a position of another timeline, ahead of the head, or no longer kept is ou
   await streams.admin.query(
     sql`update change set at = now() - interval '25 hours' where number <= ${last.number - 6}`,
   )
-  expect(await reap(changeLog.db, 24 * 3_600_000)).toBeGreaterThanOrEqual(4)
+  expect(await pruneChanges(changeLog.db, 24 * 3_600_000)).toBeGreaterThanOrEqual(4)
   const fresh = await streams.replica() // the other one still has them in memory
   await expect(collect(fresh.watch(plus(last, -7), stop().signal), last)).rejects.toMatchObject({
     code: 'OUT_OF_RANGE',
@@ -313,7 +313,7 @@ test('what is kept stays dense, even when clocks went backwards', async () => {
   await streams.admin.query(sql`delete from change where number <= ${number - 6}`)
   await streams.admin.query(sql`
     update change set at = now() - interval '25 hours' where number not in (${number - 3}, ${number})`)
-  expect(await reap(changeLog.db, 24 * 3_600_000)).toBe(2)
+  expect(await pruneChanges(changeLog.db, 24 * 3_600_000)).toBe(2)
 })
 
 test('the head is read after the call', async () => {

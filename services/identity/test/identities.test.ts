@@ -1,6 +1,6 @@
 import { identity as identityKind, type ValuesOf } from '@overlay/model'
 import { createdValues, noQuery } from '@overlay/platform/kind-store'
-import { addUp } from '@overlay/platform/postgres'
+import { compactCounts } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -157,11 +157,11 @@ test('a list tells how many there are in all, whatever is made, refused, removed
   const ids = made.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.id] : []))
   await Promise.all([
     ...ids.slice(0, 10).map((id) => one.entities.delete({ kind, id }, system())),
-    ...[one, two, one].map(({ db }) => addUp(db, 1)),
+    ...[one, two, one].map(({ db }) => compactCounts(db, 1)),
     create({ name: 'counted last' }),
   ])
   expect([await inAll(one), await inAll(two)]).toEqual([before + 31, before + 31])
-  await addUp(two.db, 1)
+  await compactCounts(two.db, 1)
   const { rows } = await one.db.query(sql`select from row_count where table_name = 'identity'`)
   expect([rows.length, await inAll(one), await really()]).toEqual([1, before + 31, before + 31])
 })

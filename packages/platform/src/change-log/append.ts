@@ -3,33 +3,33 @@ import sql from 'sql-template-tag'
 import { onlyRow, type Tx } from '../postgres/database.js'
 import { refuseTooLarge } from './too-large.js'
 
-/** One row that a transaction made, changed or removed. */
+/** One row that a transaction created, changed or deleted. */
 export interface RowChange {
   readonly kind: string
   readonly id: string
-  /** For the audit, free of secrets; null: it was not there before, or is gone after. */
+  /** For the audit, without secrets; null: the row did not exist before, or does not after. */
   readonly before: object | null
   readonly after: object | null
-  /** What followers get; null: deleted. Absent: nobody follows this kind. */
+  /** What followers get; null: deleted. Absent: the kind is not followed. */
   readonly payload?: object | null | undefined
-  /** By whom, where a transaction writes for several requests. */
+  /** The caller, where a transaction writes for several requests. */
   readonly by?: Actor | undefined
 }
 
 export type Actor = Pick<Context, 'caller' | 'requestId'>
 
-/** What followers have to hear of a transaction. */
+/** The part of a transaction that followers get. */
 export interface Appended {
   readonly position: Position
   readonly changes: readonly Change[]
 }
 
-const ROWS_AT_ONCE = 2000
-const BYTES_AT_ONCE = 16 * 1024 * 1024
+const CHUNK_ROWS = 2000
+const CHUNK_CHARACTERS = 16 * 1024 * 1024
 
 /**
- * The last statements of a transaction: from here to the commit nobody else can append to this schema. A row that is
- * too large to be told is refused, and with it all that the transaction did.
+ * Appends the changes of a transaction. Its last statements: from here to the commit no other transaction can append to
+ * this schema. Refuses rows that are too large for followers, and with them the transaction.
  */
 export async function appendChanges(
   tx: Tx,
@@ -41,8 +41,8 @@ export async function appendChanges(
   for (const entry of entries) await refuseTooLarge(tx, entry)
   let position: Position | undefined
   const changes: Change[] = []
-  for (const some of atOnce(entries)) {
-    const appended = await appendSome(tx, some)
+  for (const chunk of chunksOf(entries)) {
+    const appended = await appendChunk(tx, chunk)
     if (!appended) continue
     position = appended.position
     for (const change of appended.changes) changes.push(change)
@@ -55,15 +55,15 @@ interface Entry {
   readonly id: string
   /** The row as the statement reads it. */
   readonly text: string
-  /** What followers get, as JSON, empty where the row is gone; undefined: nobody follows it. */
-  readonly told: string | undefined
+  /** What followers get, as JSON, empty where the row is deleted; undefined: the kind is not followed. */
+  readonly payload: string | undefined
 }
 
 function entryOf({ by, payload, ...row }: RowChange, context: Actor): Entry {
   const { caller, requestId } = by ?? context
   const entry = {
     ...row,
-    told: payload,
+    payload,
     followed: payload !== undefined,
     identity_id: caller.identityId,
     request_id: requestId,
@@ -72,24 +72,24 @@ function entryOf({ by, payload, ...row }: RowChange, context: Actor): Entry {
     kind: row.kind,
     id: row.id,
     text: JSON.stringify(entry),
-    told: payload === undefined ? undefined : payload === null ? '' : JSON.stringify(payload),
+    payload: payload === undefined ? undefined : payload === null ? '' : JSON.stringify(payload),
   }
 }
 
-function* atOnce(entries: readonly Entry[]): Iterable<readonly Entry[]> {
-  let [some, length]: [Entry[], number] = [[], 0]
+function* chunksOf(entries: readonly Entry[]): Iterable<readonly Entry[]> {
+  let [chunk, length]: [Entry[], number] = [[], 0]
   for (const entry of entries) {
-    some.push(entry)
+    chunk.push(entry)
     length += entry.text.length
-    if (some.length < ROWS_AT_ONCE && length < BYTES_AT_ONCE) continue
-    yield some
-    ;[some, length] = [[], 0]
+    if (chunk.length < CHUNK_ROWS && length < CHUNK_CHARACTERS) continue
+    yield chunk
+    ;[chunk, length] = [[], 0]
   }
-  if (some.length > 0) yield some
+  if (chunk.length > 0) yield chunk
 }
 
-async function appendSome(tx: Tx, entries: readonly Entry[]): Promise<Appended | undefined> {
-  const followed = entries.filter(({ told }) => told !== undefined)
+async function appendChunk(tx: Tx, entries: readonly Entry[]): Promise<Appended | undefined> {
+  const followed = entries.filter(({ payload }) => payload !== undefined)
   const list = `[${entries.map(({ text }) => text).join()}]`
   if (followed.length === 0) {
     await tx.query(
@@ -107,10 +107,10 @@ async function appendSome(tx: Tx, entries: readonly Entry[]): Promise<Appended |
     with list as (
          select *, sum(followed::int) over (order by place) as nth
            from rows from (jsonb_to_recordset(${list}::jsonb)
-                as (kind text, id text, before jsonb, after jsonb, told jsonb, followed boolean,
+                as (kind text, id text, before jsonb, after jsonb, payload jsonb, followed boolean,
                     identity_id text, request_id text))
                 with ordinality as list (
-                kind, id, before, after, told, followed, identity_id, request_id, place)),
+                kind, id, before, after, payload, followed, identity_id, request_id, place)),
          head as materialized (
          select timeline, number, at, number - ${followed.length}::int as start
            from advance(${followed.length}::int)),
@@ -120,16 +120,16 @@ async function appendSome(tx: Tx, entries: readonly Entry[]): Promise<Appended |
            from list, head),
          changed as (
          insert into change (number, kind, entity_id, entity, at)
-         select start + nth, kind, id, told, at from list, head where followed)
+         select start + nth, kind, id, payload, at from list, head where followed)
   select timeline, number, at from head`,
     'append',
   )
   const { timeline, number, at } = onlyRow(heads)
   const start = number - followed.length
-  const changes = followed.map(({ kind, id, told }, index) => ({
+  const changes = followed.map(({ kind, id, payload }, index) => ({
     kind,
     id,
-    json: Buffer.from(told ?? ''),
+    json: Buffer.from(payload ?? ''),
     atMs: at.getTime(),
     number: start + index + 1,
   }))

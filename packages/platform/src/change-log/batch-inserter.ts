@@ -5,19 +5,19 @@ import type { Actor } from './append.js'
 import type { ChangeLog } from './change-log.js'
 import { refuseTooLarge } from './too-large.js'
 
-/** A row that is to be made. */
+/** A row to insert. */
 export interface NewRow {
   readonly id: string
-  /** Its columns, in the words of the table, the id among them. */
+  /** By the names of the table, the id among them. */
   readonly columns: object
-  /** As the audit and followers see it. The times are the database's. */
+  /** The row in the audit and in the payload, without its times. */
   readonly plain: object
-  /** What followers hear besides, which the audit must not hold. */
+  /** Members that only the payload has. */
   readonly payload?: object | undefined
   readonly by: Actor
 }
 
-interface Made {
+interface Inserted {
   readonly id: string
   readonly createdAt: Date
   readonly number: number
@@ -26,69 +26,80 @@ interface Made {
 }
 
 /**
- * For creates that are hot: what waits in a replica is made in one statement, with its audit and change rows. `insert`
- * makes rows out of a JSON list of columns and may leave some out. Those have no position.
+ * For creates on hot paths: inserts the rows that wait in a replica in one statement, with their audit and change rows.
+ * `insert` selects from a JSON list of columns and may leave rows out. Those have no position.
  */
 export function batchInserter(
   changeLog: ChangeLog,
   kind: string,
   insert: (list: string) => Sql,
 ): (row: NewRow) => Promise<Position | undefined> {
-  const create = batch<NewRow, Made | undefined>(async (entries) => {
-    // each row has one number: whoever asks twice for one id gets what the first asked for
-    const wanted = new Map<string, Wanted>()
-    for (const entry of entries) if (!wanted.has(entry.id)) wanted.set(entry.id, wantedIn(entry))
-    const { rows } = await changeLog.db.query<Made>(
-      statement(kind, insert, [...wanted.values()]),
+  const insertBatch = batch<Entry, Inserted | undefined>(async (entries) => {
+    // each row has one number: of several entries with one id the first counts
+    const byId = new Map<string, Entry>()
+    for (const entry of entries) if (!byId.has(entry.id)) byId.set(entry.id, entry)
+    const { rows } = await changeLog.db.query<Inserted>(
+      statement(kind, insert, [...byId.values()]),
       `create-${kind}`,
     )
     const last = rows.at(-1)
-    if (last) changeLog.appended(positionOf(last), changesOf(kind, wanted, rows))
-    const made = new Map(rows.map((row) => [row.id, row]))
-    return entries.map(({ id }) => made.get(id))
+    if (last) changeLog.appended(positionOf(last), changesOf(kind, byId, rows))
+    const inserted = new Map(rows.map((row) => [row.id, row]))
+    return entries.map(({ id }) => inserted.get(id))
   })
   return async (row) => {
-    const told = JSON.stringify({ ...row.plain, ...row.payload })
-    await refuseTooLarge(changeLog.db, { kind, id: row.id, told }) // alone: who is made with it is not refused
-    const made = await create(row)
-    return made && positionOf(made)
+    const plain = JSON.stringify(row.plain)
+    const payload = row.payload ? JSON.stringify({ ...row.plain, ...row.payload }) : plain
+    await refuseTooLarge(changeLog.db, { kind, id: row.id, payload }) // before others share its statement
+    const inserted = await insertBatch(entryOf(row, plain, payload))
+    return inserted && positionOf(inserted)
   }
 }
 
-const positionOf = ({ timeline, number }: Made): Position => ({ timeline, number })
+const positionOf = ({ timeline, number }: Inserted): Position => ({ timeline, number })
 
-/** Nothing can hang yet on what is new: followers may save themselves the look. */
-const wantedIn = ({ id, columns, plain, payload, by: { caller, requestId } }: NewRow) => ({
-  columns,
-  row: {
+/** Each part is serialized once: the path is hot. */
+interface Entry {
+  readonly id: string
+  readonly columns: object
+  readonly payload: string
+  /** The row as the statement reads it. */
+  readonly text: string
+}
+
+function entryOf({ id, columns, by }: NewRow, plain: string, whole: string): Entry {
+  const payload = withMember(whole, 'isNew', true) // nothing refers to a new row yet: followers may skip it
+  const [identityId, requestId] = [JSON.stringify(by.caller.identityId), JSON.stringify(by.requestId)]
+  return {
     id,
-    plain,
-    told: { ...plain, ...payload, isNew: true },
-    identity_id: caller.identityId,
-    request_id: requestId,
-  },
-})
+    columns,
+    payload,
+    text: `{"id":${JSON.stringify(id)},"plain":${plain},"payload":${payload},"identity_id":${identityId},"request_id":${requestId}}`,
+  }
+}
 
-type Wanted = ReturnType<typeof wantedIn>
+/** The JSON object, which has members already, with one more. */
+const withMember = (object: string, name: string, value: unknown): string =>
+  `${object.slice(0, -1)},${JSON.stringify(name)}:${JSON.stringify(value)}}`
 
-/** The counter comes last: whoever holds it keeps all other writers of the schema waiting until the commit. */
-function statement(kind: string, insert: (list: string) => Sql, wanted: readonly Wanted[]): Sql {
-  const columns = JSON.stringify(wanted.map(({ columns }) => columns))
-  const list = JSON.stringify(wanted.map(({ row }) => row))
+/** The counter comes last: from its lock until the commit all other writers of the schema wait. */
+function statement(kind: string, insert: (list: string) => Sql, entries: readonly Entry[]): Sql {
+  const columns = JSON.stringify(entries.map(({ columns }) => columns))
+  const list = `[${entries.map(({ text }) => text).join()}]`
   return sql`
-    with made as (${insert(columns)} returning id, created_at),
+    with inserted as (${insert(columns)} returning id, created_at),
          head as materialized (
          select timeline, number - n as start, at
-           from (select count(*)::int as n from made) as counted, advance(n)
+           from (select count(*)::int as n from inserted) as counted, advance(n)
           where n > 0),
          row as materialized (
-         select id, created_at, plain, told, identity_id, request_id, timeline, at,
+         select id, created_at, plain, payload, identity_id, request_id, timeline, at,
                 start + row_number() over (order by place) as number,
                 jsonb_build_object('createdAt', time, 'updatedAt', time) as times
            from rows from (jsonb_to_recordset(${list}::jsonb)
-                as (id text, plain jsonb, told jsonb, identity_id text, request_id text))
-                with ordinality as list (id, plain, told, identity_id, request_id, place)
-           join made using (id)
+                as (id text, plain jsonb, payload jsonb, identity_id text, request_id text))
+                with ordinality as list (id, plain, payload, identity_id, request_id, place)
+           join inserted using (id)
           cross join head
           cross join to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as time),
          audited as (
@@ -96,13 +107,14 @@ function statement(kind: string, insert: (list: string) => Sql, wanted: readonly
          select number, ${kind}, id, plain || times, identity_id, request_id, at from row),
          changed as (
          insert into change (number, kind, entity_id, entity, at)
-         select number, ${kind}, id, told || times, at from row)
+         select number, ${kind}, id, payload || times, at from row)
   select id, created_at as "createdAt", number, timeline, at from row order by number`
 }
 
-function changesOf(kind: string, wanted: ReadonlyMap<string, Wanted>, made: readonly Made[]): Change[] {
-  return made.map(({ id, createdAt, number, at }) => {
-    const told = { ...wanted.get(id)?.row.told, createdAt, updatedAt: createdAt }
-    return { kind, id, json: Buffer.from(JSON.stringify(told)), atMs: at.getTime(), number }
+function changesOf(kind: string, entries: ReadonlyMap<string, Entry>, rows: readonly Inserted[]): Change[] {
+  return rows.map(({ id, createdAt, number, at }) => {
+    const created = withMember(entries.get(id)?.payload ?? '{}', 'createdAt', createdAt)
+    const json = Buffer.from(withMember(created, 'updatedAt', createdAt))
+    return { kind, id, json, atMs: at.getTime(), number }
   })
 }

@@ -3,11 +3,9 @@ import type { Change, Changes, Context, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import type { Database, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
-import { startAddingUp } from '../postgres/row-counts.js'
 import { type Appended, appendChanges, type RowChange } from './append.js'
 import type { Bus } from './bus.js'
 import { leading, sendable } from './message.js'
-import { startReaping } from './reaper.js'
 import { openTail } from './tail.js'
 import { settleTimeline } from './timeline.js'
 
@@ -99,8 +97,6 @@ export async function openChangeLog(
     }, HINTED_LOOK_MS)
   })
   const busChanges = bus.onChange(poll) // hints may have been missed
-  const reaping = startReaping(db, log)
-  const addingUp = startAddingUp(db, log)
 
   /** After a commit: whatever fails here must not tell anybody that the write did. */
   function publish(appended: Appended): void {
@@ -216,8 +212,6 @@ export async function openChangeLog(
       clearTimeout(hintedLook)
       hints[Symbol.dispose]()
       busChanges[Symbol.dispose]()
-      await reaping[Symbol.asyncDispose]()
-      await addingUp[Symbol.asyncDispose]()
       wake()
     },
   }

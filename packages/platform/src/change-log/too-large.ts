@@ -3,17 +3,17 @@ import sql from 'sql-template-tag'
 import { type Db, onlyRow } from '../postgres/database.js'
 import { MOST_CHANGE_BYTES } from './message.js'
 
-/** The database writes out what JSON abbreviates: six characters of a number become more than three hundred. */
+/** The database expands numbers that JSON abbreviates: six characters become more than three hundred. */
 const MOST_GROWTH = 64
 
-/** A change that fits no message would stop all who follow its schema: it is refused before it is written. */
+/** Refuses a change that fits no message: it would stop all followers of its schema. */
 export async function refuseTooLarge(
   db: Db,
-  { kind, id, told }: { readonly kind: string; readonly id: string; readonly told: string | undefined },
+  { kind, id, payload }: { readonly kind: string; readonly id: string; readonly payload: string | undefined },
 ): Promise<void> {
-  if (told === undefined || Buffer.byteLength(told) * MOST_GROWTH <= MOST_CHANGE_BYTES) return
+  if (payload === undefined || Buffer.byteLength(payload) * MOST_GROWTH <= MOST_CHANGE_BYTES) return
   const { rows } = await db.query<{ bytes: number }>(
-    sql`select octet_length(${told}::jsonb::text) as bytes`,
+    sql`select octet_length(${payload}::jsonb::text) as bytes`,
     'size-of-change',
   )
   const { bytes } = onlyRow(rows)

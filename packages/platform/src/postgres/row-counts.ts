@@ -11,14 +11,14 @@ export const countOfTable = (table: string): Sql =>
   sql`(select coalesce(sum(rows), 0)::bigint from row_count where table_name = ${table})`
 
 /** Makes the parts of counts one, each replica now and then: a part is gone when another comes for it. */
-export const startAddingUp = (db: Database, log: Logger): AsyncDisposable =>
+export const startCompactingCounts = (db: Database, log: Logger): AsyncDisposable =>
   runPeriodically(EVERY_MS, () =>
-    addUp(db).catch((err: unknown) => {
+    compactCounts(db).catch((err: unknown) => {
       log.warn({ err, schema: db.schema }, 'counts of rows not added up')
     }),
   )
 
-export const addUp = (db: Database, many = MANY): Promise<unknown> =>
+export const compactCounts = (db: Database, many = MANY): Promise<unknown> =>
   db.query(
     sql`
     with parts as (

@@ -13,12 +13,14 @@ import type { Logger } from 'pino'
 import { type Bus, openBus } from '../change-log/bus.js'
 import { type ChangeLog, openChangeLog } from '../change-log/change-log.js'
 import { startPruningAudit } from '../change-log/prune-audit.js'
+import { startPruningChanges } from '../change-log/prune-changes.js'
 import { remoteSource, type Source } from '../change-log/source.js'
 import { type WaitForFollowers, waitForFollowers } from '../change-log/wait-for-followers.js'
 import type { Check } from '../maintenance/check.js'
 import { maintenanceService } from '../maintenance/maintenance-service.js'
 import { type Database, openDatabase } from '../postgres/database.js'
 import { migrationFolders, migrationsIn, untilMigrated } from '../postgres/migrate.js'
+import { startCompactingCounts } from '../postgres/row-counts.js'
 import { openLog } from '../process/log.js'
 import { observeCall } from '../process/metrics.js'
 import { type Health, serveOps } from '../process/ops.js'
@@ -69,7 +71,9 @@ export async function runService(
   await using bus = await openBus(settings.natsUrl, log)
   await using db = openDatabase(databaseUrl, schema)
   await using changeLog = await openChangeLog(db, bus, log)
-  await using _pruning = startPruningAudit(db, settings.auditDays, log)
+  await using _changes = startPruningChanges(db, log)
+  await using _audit = startPruningAudit(db, settings.auditDays, log)
+  await using _counts = startCompactingCounts(db, log)
   const connected: RemoteService[] = []
   const connect: ServiceDeps['connect'] = (schema, addresses) => {
     const service = neighbour(schema, connectPeers(addresses, { secret }))

@@ -8,15 +8,15 @@ const EVERY_MS = 10 * 60 * 1000
 const BATCH = 1000
 
 /** Removes change rows that nobody may ask for any more. */
-export const startReaping = (db: Database, log: Logger): AsyncDisposable =>
+export const startPruningChanges = (db: Database, log: Logger): AsyncDisposable =>
   runPeriodically(EVERY_MS, (signal) =>
-    reap(db, KEPT_MS, signal).catch((err: unknown) => {
+    pruneChanges(db, KEPT_MS, signal).catch((err: unknown) => {
       log.warn({ err, schema: db.schema }, 'old changes not removed')
     }),
   )
 
 /** Oldest first and without gaps, so that what is kept stays dense. One replica at a time; the others do nothing. */
-export async function reap(db: Database, keptMs: number, signal?: AbortSignal): Promise<number> {
+export async function pruneChanges(db: Database, keptMs: number, signal?: AbortSignal): Promise<number> {
   for (let removed = 0; ; ) {
     const { rowCount } = await db.query(sql`
       with turn as materialized (
