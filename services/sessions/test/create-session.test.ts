@@ -27,38 +27,42 @@ async function follow(db: Database, number: number): Promise<void> {
           on conflict (schema) do update set number = excluded.number`)
 }
 
-interface World {
-  /** Up to where policy knows identities and policies. */
-  known: number
-  allowed: boolean
-  asked: number
+interface Policy {
+  /** Up to where policy has followed identities and policies. */
+  position: number
+  isAllowed: boolean
+  calls: number
 }
 
-function creator({ db }: ChangeLog, world: World) {
+function creator({ db }: ChangeLog, policyState: Policy) {
   return createSession({
     db,
     policy: {
       async authorize(_question, { positions }) {
-        world.asked++
-        world.known = Math.max(world.known, positions.identity?.number ?? 0, positions.policy?.number ?? 0)
-        if (!world.allowed) throw new Fault('NOT_FOUND', 'service with id wiki not found')
-        const positionsThen = { identity: at(world.known), policy: at(world.known) }
+        policyState.calls++
+        policyState.position = Math.max(
+          policyState.position,
+          positions.identity?.number ?? 0,
+          positions.policy?.number ?? 0,
+        )
+        if (!policyState.isAllowed) throw new Fault('NOT_FOUND', 'service with id wiki not found')
+        const followed = { identity: at(policyState.position), policy: at(policyState.position) }
         return {
           routerIds: [],
           policyIds: ['grants', 'grants too'],
           serviceName: 'wiki',
-          positions: positionsThen,
+          positions: followed,
         }
       },
     },
-    identity: { checkApiSession: async () => ({ position: at(world.known) }) },
+    identity: { checkApiSession: async () => ({ position: at(policyState.position) }) },
   })
 }
 
-test('a session carries its service, token and tags; the same again is the same session', async () => {
+test('a session has its service, token and tags; a second create returns the same session', async () => {
   await using store = await startStore()
   await follow(store.changeLog.db, 5)
-  const create = creator(store.changeLog, { known: 5, allowed: true, asked: 0 })
+  const create = creator(store.changeLog, { position: 5, isAllowed: true, calls: 0 })
   const first = JSON.parse((await create(request, context({ identity: at(5) }))).json.toString())
   expect(first).toMatchObject({
     type: 'Dial',
@@ -87,18 +91,18 @@ test.each([
   ['policy', 'service', 'wiki'],
   ['policy', 'policy', 'grants'],
 ] as const)(
-  'an authorization that a change of %s overtook (%s) is asked for again, at the position of the change',
+  'an authorization that a change of %s overtook (%s) is repeated at the position of the change',
   async (schema, kind, id) => {
     await using store = await startStore()
     await follow(store.changeLog.db, 7)
     await revoke(store.changeLog.db, schema, kind, id)
-    const world = { known: 5, allowed: true, asked: 0 }
-    await creator(store.changeLog, world)(request, context({ identity: at(5) }))
-    expect([world.asked, world.known]).toEqual([2, 7])
+    const policyState = { position: 5, isAllowed: true, calls: 0 }
+    await creator(store.changeLog, policyState)(request, context({ identity: at(5) }))
+    expect([policyState.calls, policyState.position]).toEqual([2, 7])
   },
 )
 
-test('changes that concern other accesses let an authorization stand', async () => {
+test('changes of other accesses do not affect an authorization', async () => {
   await using store = await startStore()
   const { db } = store.changeLog
   await follow(db, 7)
@@ -107,34 +111,34 @@ test('changes that concern other accesses let an authorization stand', async () 
   await revoke(db, 'policy', 'service', 'other')
   await revoke(db, 'policy', 'policy', 'another')
   await revoke(db, 'policy', 'everything', '', 5)
-  const world = { known: 5, allowed: true, asked: 0 }
-  await creator(store.changeLog, world)(request, context({ identity: at(5) }))
-  expect(world.asked).toBe(1)
+  const policyState = { position: 5, isAllowed: true, calls: 0 }
+  await creator(store.changeLog, policyState)(request, context({ identity: at(5) }))
+  expect(policyState.calls).toBe(1)
 })
 
-test('an authorization that is older than the revocations that are kept is asked for again', async () => {
+test('an authorization older than all kept revocations is repeated', async () => {
   await using store = await startStore()
   const { db } = store.changeLog
   await follow(db, 7)
   await revoke(db, 'policy', 'service', 'other', 6)
   await pruneRevocations(db, 0)
-  const world = { known: 5, allowed: true, asked: 0 }
-  await creator(store.changeLog, world)(request, context({ identity: at(5) }))
-  expect(world.asked).toBe(2)
+  const policyState = { position: 5, isAllowed: true, calls: 0 }
+  await creator(store.changeLog, policyState)(request, context({ identity: at(5) }))
+  expect(policyState.calls).toBe(2)
 })
 
-test('access that is gone by then is refused', async () => {
+test('access that was lost in the meantime is refused', async () => {
   await using store = await startStore()
   await follow(store.changeLog.db, 7)
   await revoke(store.changeLog.db, 'policy', 'service', 'wiki')
-  const world = { known: 5, allowed: false, asked: 0 }
-  const create = creator(store.changeLog, world)
+  const policyState = { position: 5, isAllowed: false, calls: 0 }
+  const create = creator(store.changeLog, policyState)
   await expect(create(request, context({}))).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
-test('while nobody follows the streams that take access away, nothing is granted', async () => {
+test('no session is created before the streams that take access away are followed', async () => {
   await using store = await startStore()
-  const create = creator(store.changeLog, { known: 5, allowed: true, asked: 0 })
+  const create = creator(store.changeLog, { position: 5, isAllowed: true, calls: 0 })
   await expect(create(request, context({}))).rejects.toMatchObject({ code: 'UNAVAILABLE' })
 })
 
@@ -142,14 +146,14 @@ test('a create that waits for a follower sees the revocation that it records', a
   await using store = await startStore()
   const { db } = store.changeLog
   await follow(db, 5)
-  const world = { known: 5, allowed: true, asked: 0 }
+  const policyState = { position: 5, isAllowed: true, calls: 0 }
   let creating: Promise<unknown> | undefined
   await db.transaction(undefined, async (tx) => {
     await tx.query(sql`select from followed where schema = 'identity' for update`)
-    creating = creator(store.changeLog, world)(request, context({ identity: at(5) }))
+    creating = creator(store.changeLog, policyState)(request, context({ identity: at(5) }))
     creating.catch(() => undefined)
     await waitingFor(db)
-    world.allowed = false
+    policyState.isAllowed = false
     await recordRevocations(tx, 'identity', at(6), [
       { kind: 'identity', id: 'alice', number: 6, isPending: true },
     ])
@@ -163,11 +167,11 @@ test('a follower waits for a create that has compared, and the sweep sees its se
   await using store = await startStore()
   const { db } = store.changeLog
   await follow(db, 5)
-  const world = { known: 5, allowed: true, asked: 0 }
-  const inside = (tx: Tx): Database => ({ ...db, query: tx.query }) // the create in a transaction that stays open
+  const policyState = { position: 5, isAllowed: true, calls: 0 }
+  const inside = (tx: Tx): Database => ({ ...db, query: tx.query }) // the create runs in a transaction that stays open
   let following: Promise<unknown> | undefined
   await db.transaction(undefined, async (tx) => {
-    await creator({ ...store.changeLog, db: inside(tx) }, world)(request, context({ identity: at(5) }))
+    await creator({ ...store.changeLog, db: inside(tx) }, policyState)(request, context({ identity: at(5) }))
     following = db.transaction(undefined, async (other) => {
       await other.query(sql`select from followed where schema = 'policy' for update`)
       await recordRevocations(other, 'policy', at(6), [

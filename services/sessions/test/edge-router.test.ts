@@ -37,7 +37,7 @@ async function startRouters() {
   }
 }
 
-test('a router is shown with what was written, what it is without, and its enrollment', async () => {
+test('a router shows its written members, defaults, and its enrollment', async () => {
   await using store = await startRouters()
   const id = await store.create({
     name: 'r1',
@@ -63,7 +63,7 @@ test('a router is shown with what was written, what it is without, and its enrol
   expect(await store.get(id)).not.toHaveProperty('isEdge')
 })
 
-test('an update writes what its mask names and nothing else', async () => {
+test('an update writes the members of its mask and no others', async () => {
   await using store = await startRouters()
   const id = await store.create({ name: 'r1', roleAttributes: ['a'], cost: 12 })
   await store.update(id, { cost: 3, roleAttributes: [] })
@@ -79,7 +79,7 @@ test('a taken name is a field error, on create and on update', async () => {
   await expect(store.update(id, { name: 'r1' })).rejects.toMatchObject(refused)
 })
 
-test('attributes may not look like role entries', async () => {
+test('attributes must not look like role entries', async () => {
   await using store = await startRouters()
   for (const word of ['#a', '@a', ''])
     await expect(store.create({ name: 'r1', roleAttributes: [word] })).rejects.toMatchObject({
@@ -87,7 +87,7 @@ test('attributes may not look like role entries', async () => {
     })
 })
 
-test('what is gone is not found, and its removal is in the audit', async () => {
+test('a deleted router is not found, and its deletion is in the audit', async () => {
   await using store = await startRouters()
   const id = await store.create({ name: 'r1' })
   await store.remove(id)

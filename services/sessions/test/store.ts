@@ -21,7 +21,7 @@ export async function startStore(): Promise<AsyncDisposable & { readonly changeL
   }
 }
 
-/** Until somebody waits for a row lock. */
+/** Resolves when a transaction waits for a lock. */
 export async function waitingFor(db: Database): Promise<void> {
   for (;;) {
     const { rowCount } = await db.query(sql`select from pg_locks where not granted`)

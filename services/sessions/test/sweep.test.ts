@@ -13,23 +13,23 @@ import { log, startStore } from './store.js'
 const timeline = randomUUID()
 const upto = (number: number) => ({ timeline, number })
 
-/** Policy as it would answer, and what it was asked. */
+/** The answers of policy, and the questions that it got. */
 interface World {
   /** Policies that grant, by identity and service. */
   readonly granting: Map<string, string>
-  readonly asked: string[]
-  readonly askedAt: Positions[]
+  readonly checked: string[]
+  readonly positions: Positions[]
   heads: Positions
   /** Called with each question; may fail it. */
   onQuestion: (held: readonly HeldAccess[]) => Promise<void>
 }
 
-const sweptWith = (world: World) => ({
+const depsOf = (world: World) => ({
   policy: {
     async findLost({ held }: { held: HeldAccess[] }, { positions }: Context) {
-      world.askedAt.push(positions)
+      world.positions.push(positions)
       await world.onQuestion(held)
-      world.asked.push(...held.map(({ identityId, serviceId }) => `${identityId} ${serviceId}`))
+      world.checked.push(...held.map(({ identityId, serviceId }) => `${identityId} ${serviceId}`))
       const granting = held.map(({ identityId, serviceId }) =>
         world.granting.get(`${identityId} ${serviceId}`),
       )
@@ -49,7 +49,7 @@ async function startWorld(pageSize = 100) {
   const { changeLog } = store
   const { db } = changeLog
   const world: World = {
-    ...{ granting: new Map(), asked: [], askedAt: [], heads: {} },
+    ...{ granting: new Map(), checked: [], positions: [], heads: {} },
     onQuestion: async () => undefined,
   }
   for (const schema of ['identity', 'policy'])
@@ -63,7 +63,7 @@ async function startWorld(pageSize = 100) {
     db,
     changeLog,
     world,
-    /** As a follower takes a change of a row: null, it is deleted. */
+    /** Applies a change of a row as a consumer does: null, it is deleted. */
     async change(schema: 'identity' | 'policy', kind: string, id: string, row: object | null = {}) {
       const json = row ? Buffer.from(JSON.stringify({ name: id, ...row })) : Buffer.alloc(0)
       const change: Change = { kind, id, json, number: ++number, atMs: 0 }
@@ -77,24 +77,28 @@ async function startWorld(pageSize = 100) {
       db.transaction(undefined, (tx) =>
         withLoadedRows(tx, [], (rows) => effects[schema].reload(tx, rows, upto(++number))),
       ),
-    step: () => sweepStep({ changeLog, pageSize, ...sweptWith(world) }),
+    step: () => sweepStep({ changeLog, pageSize, ...depsOf(world) }),
     async sweep() {
-      while (await sweepStep({ changeLog, pageSize, ...sweptWith(world) }));
+      while (await sweepStep({ changeLog, pageSize, ...depsOf(world) }));
     },
-    sweeper: () => startSweeper({ changeLog, log, ...sweptWith(world) }),
+    sweeper: () => startSweeper({ changeLog, log, ...depsOf(world) }),
     [Symbol.asyncDispose]: () => store[Symbol.asyncDispose](),
   }
 }
 
-interface Made {
+interface SessionsLike {
   readonly identity: string
   readonly service: string
   readonly policy: string
   readonly apiSession?: string
 }
 
-/** Sessions of one sort; each has an API session of its own unless one is named. */
-async function makeSessions(db: Database, { identity, service, policy, apiSession }: Made, count = 1) {
+/** Equal sessions, each with an API session of its own unless one is named. */
+async function makeSessions(
+  db: Database,
+  { identity, service, policy, apiSession }: SessionsLike,
+  count = 1,
+) {
   await db.query(sql`
     insert into session (id, token, type, api_session_id, service_id, identity_id, granting_policy_id)
     select ${identity} || ' ' || ${service} || to_char(n, '0000'), gen_random_uuid()::text, 'Dial',
@@ -103,23 +107,23 @@ async function makeSessions(db: Database, { identity, service, policy, apiSessio
 }
 
 async function counts(db: Database): Promise<Readonly<Record<string, number>>> {
-  const { rows } = await db.query<{ who: string; count: number }>(sql`
-    select identity_id || ' ' || service_id as who, count(*) from session group by 1`)
-  return Object.fromEntries(rows.map(({ who, count }) => [who, count]))
+  const { rows } = await db.query<{ access: string; count: number }>(sql`
+    select identity_id || ' ' || service_id as access, count(*) from session group by 1`)
+  return Object.fromEntries(rows.map(({ access, count }) => [access, count]))
 }
 
-test('a change of a policy concerns the sessions that it grants, and no others', async () => {
+test('a change of a policy concerns only the sessions that it grants', async () => {
   await using started = await startWorld()
   const { db, world } = started
   await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
   await makeSessions(db, { identity: 'bob', service: 'wiki', policy: 'p2' })
   await started.change('policy', 'service-policies', 'p1')
   await started.sweep()
-  expect(world.asked).toEqual(['alice wiki'])
+  expect(world.checked).toEqual(['alice wiki'])
   expect(await counts(db)).toEqual({ 'bob wiki': 1 })
 })
 
-test('a session that another policy grants is kept, and ends with that one', async () => {
+test('a session that another policy grants stays, and ends with that policy', async () => {
   await using started = await startWorld()
   const { db, world } = started
   await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
@@ -133,7 +137,7 @@ test('a session that another policy grants is kept, and ends with that one', asy
   expect(await counts(db)).toEqual({})
 })
 
-test('a session whose policy is not determined is concerned by a change of any policy', async () => {
+test('a change of any policy concerns sessions whose policy is not determined', async () => {
   await using started = await startWorld()
   const { db, world } = started
   await makeSessions(db, { identity: 'alice', service: 'wiki', policy: '?' })
@@ -142,7 +146,7 @@ test('a session whose policy is not determined is concerned by a change of any p
   await started.sweep()
   await started.change('policy', 'service-policies', 'p2')
   await started.sweep()
-  expect(world.asked).toEqual(['alice wiki'])
+  expect(world.checked).toEqual(['alice wiki'])
 })
 
 test('a change of a posture check concerns the sessions of the policies that require it', async () => {
@@ -174,7 +178,7 @@ test('many sessions end in pages, each with its audit and change row; a failure 
   const { db, world } = started
   await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' }, 250)
   await started.change('policy', 'service-policies', 'p1')
-  await started.step() // finds that the scope is large
+  await started.step() // marks the scope as large
   await started.step()
   expect(await counts(db)).toEqual({ 'alice wiki': 150 })
   world.onQuestion = async () => {
@@ -184,7 +188,7 @@ test('many sessions end in pages, each with its audit and change row; a failure 
   world.onQuestion = async () => undefined
   await started.sweep()
   expect(await counts(db)).toEqual({})
-  expect(world.asked.length).toBe(250)
+  expect(world.checked.length).toBe(250)
   const { rows } = await db.query(
     sql`select count(*), count(distinct entity_id) as ids from audit where kind = 'sessions'`,
   )
@@ -195,7 +199,7 @@ test('many sessions end in pages, each with its audit and change row; a failure 
   expect(deleted).toEqual([{ count: 250 }])
 })
 
-test('a change of a scope that is being swept sweeps it again', async () => {
+test('a change of a scope during its sweep causes another sweep', async () => {
   await using started = await startWorld(100)
   const { db, world } = started
   await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' }, 250)
@@ -208,7 +212,7 @@ test('a change of a scope that is being swept sweeps it again', async () => {
   expect(await counts(db)).toEqual({})
 })
 
-test('a revocation that is recorded while policy answers is not taken for answered', async () => {
+test('a revocation that is recorded while policy answers stays pending', async () => {
   await using started = await startWorld()
   const { db, world } = started
   await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
@@ -223,14 +227,14 @@ test('a revocation that is recorded while policy answers is not taken for answer
   expect(await counts(db)).toEqual({})
 })
 
-test('policy is asked as of the heads, and where an owner does not answer as of what is followed', async () => {
+test('policy answers as of the heads, and as of the followed position if an owner does not answer', async () => {
   await using started = await startWorld()
   const { db, world } = started
   await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
   world.heads = { identity: upto(50) }
   const policy = await started.change('policy', 'service-policies', 'p1')
   await started.sweep()
-  expect(world.askedAt).toEqual([{ identity: upto(50), policy }])
+  expect(world.positions).toEqual([{ identity: upto(50), policy }])
 })
 
 test('while policy answers, the sweep has no transaction open and no row locked', async () => {
@@ -314,7 +318,7 @@ test('a change has taken effect when its sessions are checked, which needs no ti
   expect(await counts(db)).toEqual({})
 })
 
-test('who waits for a sweep that cannot go on is told so in time', async () => {
+test('a wait for a sweep that cannot proceed ends with a timeout', async () => {
   await using started = await startWorld()
   const { db, world } = started
   await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })

@@ -10,8 +10,8 @@ import { waitingFor } from './store.js'
 
 const kind = 'terminators'
 
-/** A service and a router, and what a terminator needs at least. */
-async function startPlaces() {
+/** A service, a router, and the smallest body of a terminator. */
+async function startTerminators() {
   const store = await startRouters()
   store.services.set('wiki', 'the wiki')
   const router = await store.create('edge-routers', { name: 'r' })
@@ -48,8 +48,8 @@ async function sweep({ changeLog, services }: Routers): Promise<void> {
 }
 
 test('a terminator shows service and router, and never its secret', async () => {
-  await using places = await startPlaces()
-  const { store, router, body } = places
+  await using started = await startTerminators()
+  const { store, router, body } = started
   const id = await store.create(kind, {
     ...body,
     cost: 10,
@@ -82,26 +82,26 @@ test('a terminator shows service and router, and never its secret', async () => 
   expect(JSON.stringify(rows)).not.toContain('c2VjcmV0')
 })
 
-test('service and router must exist, and an address must be given', async () => {
-  await using places = await startPlaces()
-  const { store, body } = places
+test('service and router must exist, and an address is required', async () => {
+  await using started = await startTerminators()
+  const { store, body } = started
   const create = (more: object) => store.create(kind, { ...body, ...more })
   await expect(create({ service: 'nothing' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
   await expect(create({ router: 'nothing' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
   await expect(create({ address: '' })).rejects.toMatchObject({ detail: { field: 'address' } })
 })
 
-test('a binding that is not given follows from the address', async () => {
-  await using places = await startPlaces()
-  const { store, body } = places
+test('a missing binding follows from the address', async () => {
+  await using started = await startTerminators()
+  const { store, body } = started
   const binding = async (address: string) =>
     (await store.get(kind, await store.create(kind, { ...body, binding: '', address }))).binding
   expect([await binding('udp:localhost:1'), await binding('tcp:localhost:1')]).toEqual(['udp', 'transport'])
 })
 
-test('the router of a terminator may change, its service stays without a word', async () => {
-  await using places = await startPlaces()
-  const { store, body } = places
+test('the router of a terminator may change; another service is ignored', async () => {
+  await using started = await startTerminators()
+  const { store, body } = started
   const id = await store.create(kind, body)
   const other = await store.create('transit-routers', { name: 't' })
   await store.update(kind, id, { service: 'nothing', router: other })
@@ -109,9 +109,9 @@ test('the router of a terminator may change, its service stays without a word', 
   await expect(store.update(kind, id, { router: 'nothing' })).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
-test('what a router made is not changed, but may be removed', async () => {
-  await using places = await startPlaces()
-  const { store, body } = places
+test('a terminator of a router cannot be updated, but can be deleted', async () => {
+  await using started = await startTerminators()
+  const { store, body } = started
   const id = await store.create(kind, body)
   await store.db.query(sql`update terminator set is_system = true`)
   await expect(store.update(kind, id, { cost: 1 })).rejects.toMatchObject({
@@ -121,9 +121,9 @@ test('what a router made is not changed, but may be removed', async () => {
   expect(await store.list(kind, '')).toEqual([])
 })
 
-test('a terminator goes with its router, of either kind', async () => {
-  await using places = await startPlaces()
-  const { store, router, body } = places
+test('a terminator is deleted with its router, of either kind', async () => {
+  await using started = await startTerminators()
+  const { store, router, body } = started
   const transit = await store.create('transit-routers', { name: 't' })
   await store.create(kind, body)
   await store.create(kind, { ...body, router: transit })
@@ -137,9 +137,9 @@ test('a terminator goes with its router, of either kind', async () => {
   expect(rows).toHaveLength(2)
 })
 
-test('filters know the names of router and service, as new as policy has them', async () => {
-  await using places = await startPlaces()
-  const { store, body } = places
+test('filters use the names of router and service, as new as policy has them', async () => {
+  await using started = await startTerminators()
+  const { store, body } = started
   const id = await store.create(kind, body)
   await follow(store, 'apply', [row('wiki', { name: 'the old wiki' }), row('wiki', { name: 'the wiki' })])
   const find = async (filter: string) => (await store.list(kind, filter)).map((found) => found.id)
@@ -151,9 +151,9 @@ test('filters know the names of router and service, as new as policy has them', 
   await expect(find('cost = 1')).rejects.toMatchObject({ code: 'INVALID_FILTER' })
 })
 
-test('a terminator goes with its service', async () => {
-  await using places = await startPlaces()
-  const { store, body } = places
+test('a terminator is deleted with its service', async () => {
+  await using started = await startTerminators()
+  const { store, body } = started
   store.services.set('blog', 'blog')
   await store.create(kind, body)
   await store.create(kind, { ...body, service: 'blog' })
@@ -163,13 +163,13 @@ test('a terminator goes with its service', async () => {
   expect(rowCount).toBe(0)
 })
 
-test('a service whose deletion is followed meanwhile gets no terminator', async () => {
-  await using places = await startPlaces()
-  const { store, body } = places
+test('no terminator is created for a service whose deletion is followed in the meantime', async () => {
+  await using started = await startTerminators()
+  const { store, body } = started
   let creating: Promise<unknown> | undefined
   await store.db.transaction(undefined, async (tx) => {
     await effects.apply(tx, [row('wiki', null)], upto)
-    creating = store.create(kind, body) // policy still said that the service exists
+    creating = store.create(kind, body) // policy still answered that the service exists
     creating.catch(() => undefined)
     await waitingFor(store.db)
   })
@@ -177,9 +177,9 @@ test('a service whose deletion is followed meanwhile gets no terminator', async 
   expect(await store.list(kind, '')).toEqual([])
 })
 
-test('a terminator is changed after its router, which may be deleted meanwhile', async () => {
-  await using places = await startPlaces()
-  const { store, router, body } = places
+test('an update of a terminator locks the router first, which may be deleted in the meantime', async () => {
+  await using started = await startTerminators()
+  const { store, router, body } = started
   const id = await store.create(kind, body)
   let changing: Promise<unknown> | undefined
   await store.db.transaction(undefined, async (tx) => {
@@ -187,30 +187,30 @@ test('a terminator is changed after its router, which may be deleted meanwhile',
     changing = store.update(kind, id, { router })
     changing.catch(() => undefined)
     await waitingFor(store.db)
-    await tx.query(sql`select from terminator where id = ${id} for update`) // not locked by who waits
+    await tx.query(sql`select from terminator where id = ${id} for update`) // not locked by the waiting update
     await tx.query(sql`delete from terminator where id = ${id}`)
     await tx.query(sql`delete from router where id = ${router}`)
   })
   await expect(changing).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
-test('a load ends the terminators of services that are gone, not those of younger ones', async () => {
-  await using places = await startPlaces()
-  const { store, body } = places
-  for (const id of ['gone', 'younger']) store.services.set(id, id)
-  for (const service of ['wiki', 'gone', 'younger']) await store.create(kind, { ...body, service })
-  store.services.delete('gone')
+test('after a load, terminators of deleted services end, those of newer services do not', async () => {
+  await using started = await startTerminators()
+  const { store, body } = started
+  for (const id of ['deleted', 'newer']) store.services.set(id, id)
+  for (const service of ['wiki', 'deleted', 'newer']) await store.create(kind, { ...body, service })
+  store.services.delete('deleted')
   await follow(store, 'reload', [row('wiki', { name: 'wiki' })])
   await sweep(store)
   expect(await store.list(kind, 'true sort by service')).toMatchObject([
     { serviceId: 'wiki' },
-    { serviceId: 'younger' },
+    { serviceId: 'newer' },
   ])
 })
 
-test('clients learn who hosts and through which router, nothing more', async () => {
-  await using places = await startPlaces()
-  const { store, router, body } = places
+test('clients see the hosting identity and router of a terminator, nothing more', async () => {
+  await using started = await startTerminators()
+  const { store, router, body } = started
   const id = await store.create(kind, { ...body, identity: 'inst' })
   expect(await store.list(kind, '', asClient)).toEqual([
     {

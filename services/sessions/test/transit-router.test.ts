@@ -2,7 +2,7 @@ import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { asClient, context, startRouters } from './routers.js'
 
-test('a transit router stores all that it is given, on create and on update', async () => {
+test('a transit router stores every written member, on create and on update', async () => {
   await using store = await startRouters()
   const id = await store.create('transit-routers', {
     name: 't',
@@ -32,7 +32,7 @@ test('a transit router stores all that it is given, on create and on update', as
   expect(await store.get('transit-routers', id)).toMatchObject({ name: 't', cost: 9, disabled: false })
 })
 
-test('the list of transit routers has those of the edge too, the other one only its own', async () => {
+test('the list of transit routers includes edge routers; the list of edge routers has only its own', async () => {
   await using store = await startRouters()
   const [edge, transit] = [
     await store.create('edge-routers', { name: 'e' }),
@@ -48,7 +48,7 @@ test('the list of transit routers has those of the edge too, the other one only 
   expect(await store.count()).toMatchObject({ 'transit-routers': 2, 'edge-routers': 1, controllers: 0 })
 })
 
-test('names are shared by both kinds', async () => {
+test('names are unique across both kinds', async () => {
   await using store = await startRouters()
   const refused = { code: 'COULD_NOT_VALIDATE', detail: { field: 'name', value: 'r' } }
   await store.create('edge-routers', { name: 'r' })
@@ -58,7 +58,7 @@ test('names are shared by both kinds', async () => {
   await expect(store.create('edge-routers', { name: 's' })).rejects.toMatchObject(taken)
 })
 
-test('a router of the edge is not changed under the other name, but removed as what it is', async () => {
+test('an edge router cannot be updated as a transit router, but can be deleted as one', async () => {
   await using store = await startRouters()
   const id = await store.create('edge-routers', { name: 'e' })
   await expect(store.update('transit-routers', id, { cost: 1 })).rejects.toMatchObject({
@@ -68,7 +68,7 @@ test('a router of the edge is not changed under the other name, but removed as w
   expect(await store.changes()).toEqual(['edge-routers', 'edge-routers gone'])
 })
 
-test('a router is admitted by the enrollment that it names, as what it is', async () => {
+test('a router of either kind is admitted by its current enrollment only', async () => {
   await using store = await startRouters()
   for (const kind of ['edge-routers', 'transit-routers']) {
     const id = await store.create(kind, { name: kind })
@@ -87,7 +87,7 @@ test('a router is admitted by the enrollment that it names, as what it is', asyn
   }
 })
 
-test('clients see of routers of the edge what they need to connect, once these have enrolled', async () => {
+test('clients see of edge routers what they need to connect, once these have enrolled', async () => {
   await using store = await startRouters()
   const id = await store.create('edge-routers', { name: 'e', cost: 3, disabled: true })
   expect(await store.list('edge-routers', '', asClient)).toEqual([])
@@ -114,7 +114,7 @@ test('clients see of routers of the edge what they need to connect, once these h
   })
 })
 
-test('a route path is that of a circuit of the session, for who may see the session', async () => {
+test('a route path is that of a circuit of the session, for callers that may see the session', async () => {
   await using store = await startRouters()
   const path = async (id: string, identityId: string, isAdmin: boolean) => {
     const caller = { ...context.caller, identityId, isAdmin }

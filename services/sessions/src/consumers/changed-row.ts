@@ -1,7 +1,7 @@
 import type { Change } from '@overlay/rpc'
 import type { ChangedRow } from '../domain/revocation.js'
 
-/** Sessions of deleted rows that end in the transaction of the change. The sweep ends the others. */
+/** Sessions of deleted rows that end in the transaction of the change. The sweep ends the rest. */
 export const ENDED_AT_ONCE = 500
 
 export const isDeleted = ({ json }: Change): boolean => json.length === 0

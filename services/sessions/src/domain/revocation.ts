@@ -24,7 +24,7 @@ export interface ChangedRow {
   readonly isDeleted: boolean
 }
 
-/** Of a service whose changes were missed. */
+/** For a service whose changes were missed. */
 export const everything = (number: number): Revocation => ({
   kind: 'everything',
   id: '',
@@ -53,7 +53,7 @@ const scopeKinds: Readonly<Record<string, ScopeKind>> = {
 /** Kinds of policy whose changes can take access away. */
 export const policyKinds: readonly string[] = Object.keys(scopeKinds)
 
-/** Of a row whose content is not known. */
+/** For a row whose content is not available. */
 export const unknownPolicyRevocations = ({ kind, id, number }: ChangedRow): Revocation[] => {
   const scope = scopeKinds[kind]
   return scope ? [{ kind: scope, id, number, isPending: true }] : []

@@ -7,7 +7,7 @@ import { type ClientRouters, clientRoutersOf } from '../store/router.js'
 
 type Policy = Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
 
-/** wire: admins see all, others the sessions of their identity, whichever API session made them. */
+/** wire: admins see all, other callers the sessions of their identity, of any of its API sessions. */
 export const sessions = (policy: Policy, names: Names): Kind =>
   kind(session, {
     scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`identity_id = ${identityId}`),

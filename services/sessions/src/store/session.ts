@@ -1,7 +1,7 @@
 import type { Appended, RowChange } from '@overlay/platform/change-log'
 import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
-import sql, { raw, type Sql } from 'sql-template-tag'
+import sql, { join, raw, type Sql } from 'sql-template-tag'
 import type { Scope } from '../domain/revocation.js'
 import type { SessionAccess } from '../domain/session-access.js'
 import type { LargeScope } from './revocation.js'
@@ -27,8 +27,7 @@ export async function sessionsOfScopes(
   if (scopes.length === 0) return []
   const ofKind = ([kind, column]: readonly [string, string]): Sql => sql`
     (select ${ACCESS} from session where scope.kind = ${kind} and ${raw(column)} = scope.entity_id limit ${each})`
-  const [first, ...others] = Object.entries(columns).map(ofKind)
-  const any = others.reduce((union, next) => sql`${union} union all ${next}`, first ?? sql``)
+  const any = join(Object.entries(columns).map(ofKind), ' union all ')
   const { rows } = await db.query<SessionAccess & { place: number }>(
     sql`
     select found.*, place::int - 1 as place

@@ -70,15 +70,16 @@ async function sweepNext(db: Db, deps: StepDeps): Promise<Outcome | undefined> {
 async function sweepNew(db: Db, deps: StepDeps, scopes: readonly PendingScope[]): Promise<Outcome> {
   const checks = scopes.filter(({ kind }) => kind === 'posture-check')
   const everything = scopes.filter(({ kind }) => kind === 'everything')
-  const others = scopes.filter(({ kind }) => kind !== 'posture-check' && kind !== 'everything')
+  const selecting = scopes.filter(({ kind }) => kind !== 'posture-check' && kind !== 'everything')
 
   const requiring = await findRequiring(db, deps, checks)
-  const found = await sessionsOfScopes(db, others, LARGE)
+  const candidates = await sessionsOfScopes(db, selecting, LARGE)
   const counts = new Map<number, number>()
-  for (const { place } of found) counts.set(place, (counts.get(place) ?? 0) + 1)
+  for (const { place } of candidates) counts.set(place, (counts.get(place) ?? 0) + 1)
   const isLarge = (place: number): boolean => (counts.get(place) ?? 0) >= LARGE
-  const sessions = found.filter(({ place }) => !isLarge(place))
-  const isOfApiSession = ({ place }: (typeof found)[number]): boolean => others[place]?.kind === 'api-session'
+  const sessions = candidates.filter(({ place }) => !isLarge(place))
+  const isOfApiSession = ({ place }: (typeof candidates)[number]): boolean =>
+    selecting[place]?.kind === 'api-session'
   const over = sessions.filter(isOfApiSession)
   const { lost, moved } = await findChanges(
     db,
@@ -90,10 +91,10 @@ async function sweepNew(db: Db, deps: StepDeps, scopes: readonly PendingScope[])
     moved,
     async save(tx) {
       await replaceChecks(tx, checks, requiring)
-      await markLarge(tx, [...everything, ...others.filter((_, place) => isLarge(place))])
+      await markLarge(tx, [...everything, ...selecting.filter((_, place) => isLarge(place))])
       await markSwept(
         tx,
-        others.filter((_, place) => !isLarge(place)),
+        selecting.filter((_, place) => !isLarge(place)),
       )
       return checks.length > 0 || scopes.length === SCOPES_AT_ONCE || (await someLargeScope(tx)) !== undefined
     },
