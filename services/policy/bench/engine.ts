@@ -1,6 +1,6 @@
 import { sizeOf } from '../src/domain/bitset.js'
-import { changes } from '../src/domain/changes.js'
 import { contentKey } from '../src/domain/content.js'
+import { changes } from '../src/domain/mutators.js'
 import { commonRouters, mayUse, visibleIds } from '../src/domain/queries.js'
 import { emptyState } from '../src/domain/state.js'
 

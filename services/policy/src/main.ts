@@ -31,7 +31,7 @@ await runService(
     })
     const health = async () => {
       await changeLog.head()
-      const followed = service.engine.trusted()
+      const followed = service.engine.isFresh()
         ? 'ok'
         : 'changes of this schema or of identity are not heard of'
       return { ready: true, checks: { database: 'ok', followed } }

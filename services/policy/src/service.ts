@@ -1,23 +1,14 @@
-import {
-  config,
-  configType,
-  edgeRouterPolicy,
-  postureCheck,
-  postureCheckType,
-  service,
-  serviceEdgeRouterPolicy,
-  servicePolicy,
-} from '@overlay/model'
+import { kinds as allKinds, postureCheckType, serviceEdgeRouterPolicy } from '@overlay/model'
 import {
   type Bus,
   type ChangeLog,
   changeService,
-  recordingDeletions,
+  type Loaders,
   type Source,
-  startConsumer,
+  startConsumers,
 } from '@overlay/platform/change-log'
 import { entityService, kind, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import type { Check } from '@overlay/platform/maintenance'
+import { type Check, heard } from '@overlay/platform/maintenance'
 import type {
   ChangeServiceService,
   EntityServiceService,
@@ -26,22 +17,24 @@ import type {
   SessionsServiceService,
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { checksOf } from './consumers/checks.js'
-import { identityEffects } from './consumers/identity.js'
-import { routerEffects } from './consumers/sessions.js'
-import { current, type Engine, startEngine } from './engine/engine.js'
-import { startTellingLapses } from './engine/lapses.js'
-import { configSeams } from './kinds/config.js'
-import { configTypeSeams } from './kinds/config-type.js'
-import { entities } from './kinds/entities.js'
-import { postureCheckSeams } from './kinds/posture-check.js'
-import { serviceSeams } from './kinds/service.js'
-import { edgeRouterPolicySeams, servicePolicySeams } from './kinds/service-policy.js'
-import { policyService } from './methods/policy-service.js'
-import { postureDataTold } from './store/posture-data.js'
-import { allServiceConfigs } from './store/service-config.js'
+import { ownChecks } from './consumers/checks.js'
+import { identityChecks, identityConsumer } from './consumers/identity.js'
+import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
+import { type Engine, startEngine } from './engine/engine.js'
+import { startReportingLapses } from './engine/lapses.js'
+import { configKind } from './kinds/config.js'
+import { configTypeKind } from './kinds/config-type.js'
+import { edgeRouterLinks } from './kinds/edge-router.js'
+import { edgeRouterPolicyKind } from './kinds/edge-router-policy.js'
+import { identityLinks } from './kinds/identity.js'
+import { postureCheckKind } from './kinds/posture-check.js'
+import { serviceKind } from './kinds/service.js'
+import { servicePolicyKind } from './kinds/service-policy.js'
+import { policyMethods } from './methods/policy-methods.js'
+import { loadPostureData } from './store/posture-data.js'
+import { loadServiceConfigs } from './store/service-config.js'
 
-export interface ServiceOptions {
+export interface ServiceDeps {
   readonly changeLog: ChangeLog
   readonly databaseUrl: string
   readonly bus: Bus
@@ -60,70 +53,60 @@ export interface Service extends AsyncDisposable {
 }
 
 /** All of the service but its connections. It serves before it has loaded from others. */
-export async function openService(options: ServiceOptions): Promise<Service> {
-  const { changeLog, log, sources, viewers } = options
-  const loaders = {
+export async function openService(deps: ServiceDeps): Promise<Service> {
+  const { changeLog, log, sources, viewers } = deps
+  const { db } = changeLog
+  const owned = [...allKinds.values()].filter(({ owner }) => owner === 'policy')
+  const loaders: Loaders = {
     ...loadersOf(
-      changeLog.db,
-      [
-        config,
-        configType,
-        edgeRouterPolicy,
-        postureCheck,
-        service,
-        serviceEdgeRouterPolicy,
-        servicePolicy,
-      ].map((entity) => ({ entity })),
+      db,
+      owned.map((entity) => ({ entity })),
     ),
-    'service-configs': (ids?: readonly string[]) => allServiceConfigs(changeLog.db, ids),
-    'posture-data': (ids?: readonly string[]) => postureDataTold(changeLog.db, ids),
+    'service-configs': (ids) => loadServiceConfigs(db, ids),
+    'posture-data': (ids) => loadPostureData(db, ids),
   }
-  const engine = await startEngine({ ...options, ...sources, loaders })
+  const engine = await startEngine({ ...deps, loaders })
   const names = namesFrom(viewers)
-  const followed = {
-    identity: startConsumer(
-      changeLog,
-      sources.identity,
-      recordingDeletions('identity', ['identities'], identityEffects(names)),
-      log,
-    ),
-    sessions: startConsumer(
-      changeLog,
-      sources.sessions,
-      recordingDeletions('sessions', ['edge-routers'], routerEffects(names)),
-      log,
-    ),
+  const consumers = startConsumers(
+    changeLog,
+    {
+      identity: identityConsumer(sources.identity, names),
+      sessions: sessionsConsumer(sources.sessions, names),
+    },
+    log,
+  )
+  const lapses = startReportingLapses(changeLog, engine)
+  const entities = entityService({
+    changeLog,
+    names,
+    kinds: [
+      configKind,
+      configTypeKind,
+      edgeRouterPolicyKind,
+      postureCheckKind,
+      kind(postureCheckType),
+      serviceKind(engine),
+      kind(serviceEdgeRouterPolicy),
+      servicePolicyKind(engine),
+    ],
+    foreign: { identities: identityLinks(engine), 'edge-routers': edgeRouterLinks(engine) },
+  })
+  const checked = {
+    changeLog,
+    names: namesFrom({ ...viewers, policy: entities }),
+    sources,
+    followed: consumers,
+    log,
   }
-  const lapses = startTellingLapses(changeLog, engine)
-  const kinds = [
-    kind(config, configSeams),
-    kind(configType, configTypeSeams),
-    kind(edgeRouterPolicy, edgeRouterPolicySeams),
-    kind(postureCheck, postureCheckSeams),
-    kind(postureCheckType),
-    kind(service, serviceSeams(engine.state)),
-    kind(serviceEdgeRouterPolicy),
-    kind(
-      servicePolicy,
-      servicePolicySeams(engine.state, (context) => current(engine, context)),
-    ),
-  ]
-  const own = entities(entityService({ changeLog, kinds, names }), engine)
   return {
     engine,
-    entities: own,
-    checks: checksOf({
-      changeLog,
-      names: namesFrom({ ...viewers, policy: own }),
-      sources,
-      followed,
-      log,
-    }),
-    changes: changeService(changeLog, loaders, followed),
-    policy: policyService(changeLog, engine, options.routers, namesFrom(viewers)),
+    entities,
+    changes: changeService(changeLog, loaders, consumers),
+    policy: policyMethods({ ...deps, engine, names }),
+    checks: [heard(consumers), ...sessionsChecks(checked), ...identityChecks(checked), ...ownChecks(checked)],
     async [Symbol.asyncDispose]() {
       await lapses[Symbol.asyncDispose]()
-      for (const one of Object.values(followed)) await one[Symbol.asyncDispose]()
+      await consumers[Symbol.asyncDispose]()
       await engine[Symbol.asyncDispose]()
     },
   }

@@ -16,7 +16,7 @@ const authorize = (
   serviceId: string,
   { context = admin, access = Access.ACCESS_DIAL, isAdmin = false } = {},
 ) => policy.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '' }, context)
-const whole = () => policy.engine.confirm(AbortSignal.timeout(5000))
+const whole = () => policy.engine.catchUp(AbortSignal.timeout(5000))
 
 let made = 0
 /** Alice may dial the wiki through one router. */
@@ -114,7 +114,7 @@ test('nobody is judged by a part of a load', async () => {
     code: 'UNAVAILABLE',
   })
   finish()
-  await starting.engine.confirm(AbortSignal.timeout(5000))
+  await starting.engine.catchUp(AbortSignal.timeout(5000))
   expect((await lost()).lost).toEqual([false])
 })
 

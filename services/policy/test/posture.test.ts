@@ -1,8 +1,9 @@
 import { withLoadedRows } from '@overlay/platform/change-log'
+import type { Names } from '@overlay/platform/kind-store'
 import { Access, type Context, type Positions } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityEffects } from '../src/consumers/identity.js'
-import { tellBetween } from '../src/engine/lapses.js'
+import { identityConsumer } from '../src/consumers/identity.js'
+import { reportLapses } from '../src/engine/lapses.js'
 import { admin, as, type Network, openNetwork, type Replica } from './network.js'
 
 let network: Network
@@ -17,7 +18,7 @@ afterAll(() => network[Symbol.asyncDispose]())
 
 let made = 0
 const newName = () => `n${++made}`
-const whole = (replica = policy) => replica.engine.confirm(AbortSignal.timeout(5000))
+const whole = (replica = policy) => replica.engine.catchUp(AbortSignal.timeout(5000))
 const bytes = (value: object) => Buffer.from(JSON.stringify(value))
 const parsed = (json: Uint8Array): unknown => JSON.parse(Buffer.from(json).toString())
 
@@ -177,7 +178,8 @@ test('after a load only those codes count that its rows tell of', async () => {
   })
   const passed = async (...rows: ReturnType<typeof row>[]) => {
     const upto = { timeline: '', number: 0 }
-    const { reload } = identityEffects(async (_, ids) => new Map(ids.map((id) => [id, id])))
+    const names: Names = async (_, ids) => new Map(ids.map((id) => [id, id]))
+    const { reload } = identityConsumer(network.identity.source, names).effects
     await policy.changeLog.db.transaction(undefined, (tx) =>
       withLoadedRows(tx, [rows], (loaded) => reload(tx, loaded, upto)),
     )
@@ -202,7 +204,9 @@ test('that a code counts no more is told once, by whichever replica looks first,
   }
   const all = () =>
     Promise.all(
-      [policy, other, policy].map((replica) => tellBetween(replica.changeLog, replica.engine, 0, Date.now())),
+      [policy, other, policy].map((replica) =>
+        reportLapses(replica.changeLog, replica.engine, 0, Date.now()),
+      ),
     )
   await pass(who.alice, new Date(Date.now() - 120_000).toISOString())
   expect([await told(all), await told(all)]).toEqual([1, 0])

@@ -40,7 +40,7 @@ async function alone() {
       JSON.parse(Buffer.from(json).toString()),
     )
   const seen = async () => {
-    await policy.engine.confirm(AbortSignal.timeout(5000))
+    await policy.engine.catchUp(AbortSignal.timeout(5000))
     const context = as({ identityId: alice, configTypes: ['all'] })
     return (await policy.list('services', { context }))[0]?.config
   }
@@ -87,10 +87,10 @@ test('what is set for a service that does not exist is not listed', async () => 
 
 test('it moves the time of the identity', async () => {
   const { alice, own, put } = await alone()
-  await policy.engine.confirm(AbortSignal.timeout(5000))
+  await policy.engine.catchUp(AbortSignal.timeout(5000))
   const before = policy.engine.lastChangeAtMs(alice)
   const { position } = await put(own)
-  await policy.engine.reach(position ? { policy: position } : {}, AbortSignal.timeout(5000))
+  await policy.engine.waitFor(position ? { policy: position } : {}, AbortSignal.timeout(5000))
   expect(policy.engine.lastChangeAtMs(alice)).toBeGreaterThan(before)
 })
 

@@ -13,7 +13,7 @@ afterEach(() => network[Symbol.asyncDispose]())
 const header = (replica: Replica, identityId: string, positions: Positions = {}) =>
   replica.policy.getHeader({ identityId }, { ...as({}), positions })
 const timeOf = async (...args: Parameters<typeof header>) => (await header(...args)).lastChangeAtMs
-const whole = (replica: Replica) => replica.engine.confirm(AbortSignal.timeout(5000))
+const whole = (replica: Replica) => replica.engine.catchUp(AbortSignal.timeout(5000))
 
 /** Alice and bob may dial the wiki. */
 async function wiki(replica: Replica) {
@@ -50,7 +50,7 @@ test('every replica says the same time, whichever of them is told of the change'
   for (const replica of [one, other, one]) {
     const position = await replica.update('services', service, { tags: { a: Math.random() } })
     const positions: Positions = position ? { policy: position } : {}
-    await Promise.all([one, other].map((each) => each.engine.reach(positions, AbortSignal.timeout(5000))))
+    await Promise.all([one, other].map((each) => each.engine.waitFor(positions, AbortSignal.timeout(5000))))
     await expect.poll(async () => (await timeOf(one, 'alice')) - (await timeOf(other, 'alice'))).toBe(0)
   }
 })

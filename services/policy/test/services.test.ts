@@ -1,9 +1,9 @@
 import { withLoadedRows } from '@overlay/platform/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityEffects } from '../src/consumers/identity.js'
+import { identityConsumer } from '../src/consumers/identity.js'
 import { routerEffects } from '../src/consumers/sessions.js'
-import { nothingSaid } from '../src/domain/posture/data.js'
+import { emptyPosture } from '../src/domain/posture/data.js'
 import { admin, as, type Network, openNetwork, type Replica } from './network.js'
 
 let network: Network
@@ -251,11 +251,11 @@ test('a load takes away what is left of identities and routers that were deleted
   )
   const { db } = policy.changeLog
   await db.query(
-    sql`insert into posture_data (identity_id, data) values (${gone}, ${JSON.stringify(nothingSaid)})`,
+    sql`insert into posture_data (identity_id, data) values (${gone}, ${JSON.stringify(emptyPosture)})`,
   )
   const names = async (_: string, ids: readonly string[]) =>
     new Map(ids.filter((one) => one !== gone).map((one) => [one, one]))
-  for (const effects of [identityEffects(names), routerEffects(names)])
+  for (const effects of [identityConsumer(network.identity.source, names).effects, routerEffects(names)])
     await policy.changeLog.write(admin, async (tx) => ({
       result: undefined,
       changes: await withLoadedRows(tx, [], (rows) => effects.reload(tx, rows, { timeline: '', number: 0 })),

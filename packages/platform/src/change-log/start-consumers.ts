@@ -13,7 +13,9 @@ export interface ConsumerDefinition {
 }
 
 /** By name; `changeService` and checks take names of schemas. */
-export type Consumers<Name extends string> = Readonly<Record<Name, Consumer>> & AsyncDisposable
+export type Consumers<Name extends string> = Readonly<Record<Name, Consumer>> & {
+  readonly [Symbol.asyncDispose]: () => Promise<void>
+}
 
 /** Starts all consumers of a service. They stop in reverse order. */
 export function startConsumers<Name extends string>(

@@ -3,36 +3,53 @@ import sql, { type Sql } from 'sql-template-tag'
 import { openSerial } from '../async/serial.js'
 import { openClient } from './client.js'
 
-/** A name that everybody can see as held, for as long as this process lives and says so. */
-export interface AdvisoryLock extends AsyncDisposable {
-  /** Aborted when nobody can see it any more. */
+/** A connection of its own that keeps every lock it takes until it ends. */
+export interface LockConnection extends AsyncDisposable {
+  /** Aborted when the connection, and with it every lock, is lost. */
   readonly lost: AbortSignal
-  /** On the connection that holds the name. */
+  /** Resolves when no other connection holds the lock. */
+  lock(name: string): Promise<void>
+  /** False: another connection holds the lock. */
+  tryLock(name: string): Promise<boolean>
   query<Row extends pg.QueryResultRow>(query: Sql): Promise<readonly Row[]>
-  /** Fails unless the name is held now. */
+  /** Fails unless the connection is alive now. */
   confirm(): Promise<void>
 }
 
+/** The connection that holds one advisory lock. */
+export type AdvisoryLock = Omit<LockConnection, 'lock' | 'tryLock'>
+
+export interface LockConnectionOptions {
+  readonly applicationName?: string
+  /** False: a commit does not wait until it is on disk. */
+  readonly synchronousCommit?: boolean
+  readonly beatMs?: number
+  readonly idleSessionMs?: number
+}
+
 const BEAT_MS = 5000
-const IDLE_SESSION_MS = 30_000 // a server that has heard nothing for so long ends the connection, and with it the lock
+const IDLE_SESSION_MS = 30_000 // a server that has heard nothing for so long ends the connection, and with it the locks
 
 /**
- * An advisory lock on a connection of its own. A process that dies loses it at once; one that hangs, or whose host is
- * gone, when the server has heard nothing for half a minute.
+ * Opens a connection for advisory locks. A process that dies loses them at once; one that hangs, or whose host is gone,
+ * when the server has heard nothing for half a minute.
  */
-export async function openAdvisoryLock(
+export async function openLockConnection(
   url: string,
   schema: string,
-  name: string,
   {
+    applicationName = `${schema} job`,
+    synchronousCommit = true,
     beatMs = BEAT_MS,
     idleSessionMs = IDLE_SESSION_MS,
-  }: { readonly beatMs?: number; readonly idleSessionMs?: number } = {},
-): Promise<AdvisoryLock> {
+  }: LockConnectionOptions = {},
+): Promise<LockConnection> {
   const connection = await openClient({
     connectionString: url,
-    application_name: `${schema} job`,
-    options: `-c search_path=${schema} -c idle_session_timeout=${idleSessionMs} -c idle_in_transaction_session_timeout=${idleSessionMs}`,
+    application_name: applicationName,
+    options:
+      `-c search_path=${schema} -c idle_session_timeout=${idleSessionMs} -c idle_in_transaction_session_timeout=${idleSessionMs}` +
+      (synchronousCommit ? '' : ' -c synchronous_commit=off'),
     query_timeout: idleSessionMs,
     keepAlive: true,
   })
@@ -41,19 +58,21 @@ export async function openAdvisoryLock(
   const lose = (cause?: unknown): void => lost.abort(new Error('the lock of this job is lost', { cause }))
   client.on('error', lose).on('end', lose)
   const serially = openSerial() // the driver takes one query at a time
-  const beat = () => serially(() => client.query('select'))
+  const query = async <Row extends pg.QueryResultRow>({ text, values }: Sql): Promise<readonly Row[]> =>
+    (await serially(() => client.query<Row>(text, values))).rows
+  const beat = () => query(sql`select`)
   const beating = setInterval(() => beat().catch(lose), beatMs)
-  try {
-    await serially(() => client.query('select pg_advisory_lock(hashtextextended($1, 0))', [name]))
-  } catch (err) {
-    clearInterval(beating)
-    await connection[Symbol.asyncDispose]()
-    throw err
-  }
   return {
     lost: lost.signal,
-    async query<Row extends pg.QueryResultRow>({ text, values }: Sql) {
-      return (await serially(() => client.query<Row>(text, values))).rows
+    query,
+    async lock(name) {
+      await query(sql`select pg_advisory_lock(hashtextextended(${name}, 0))`)
+    },
+    async tryLock(name) {
+      const [row] = await query<{ locked: boolean }>(
+        sql`select pg_try_advisory_lock(hashtextextended(${name}, 0)) as locked`,
+      )
+      return row?.locked ?? false
     },
     async confirm() {
       lost.signal.throwIfAborted()
@@ -65,6 +84,23 @@ export async function openAdvisoryLock(
       await connection[Symbol.asyncDispose]()
     },
   }
+}
+
+/** A connection that holds this lock; waits until no other connection does. */
+export async function openAdvisoryLock(
+  url: string,
+  schema: string,
+  name: string,
+  options?: LockConnectionOptions,
+): Promise<AdvisoryLock> {
+  const connection = await openLockConnection(url, schema, options)
+  try {
+    await connection.lock(name)
+  } catch (err) {
+    await connection[Symbol.asyncDispose]()
+    throw err
+  }
+  return connection
 }
 
 /** Whether somebody holds the name, as SQL; of another database it may be the same. */

@@ -64,7 +64,7 @@ function forget(state: State, id: string): Override | undefined {
 function readersOf(state: State, configIds: readonly string[]): Effect {
   const services = emptySet()
   for (const id of configIds.flatMap((config) => [...(state.configServices.get(config) ?? [])])) {
-    state.shown.delete(id)
+    state.serviceTexts.delete(id)
     const number = state.services.numberOf(id)
     if (number !== undefined) add(services, number)
   }

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { has } from './bitset.js'
 import { policiesAreShown } from './effect.js'
 import { passes } from './posture/evaluate.js'
-import { endpointOf, saidBy } from './posture/judge.js'
-import { checksOf, linkingPolicies, reachOf, type Viewer, visibleIds } from './queries.js'
+import { endpointOf, postureOf } from './posture/judge.js'
+import { linkingPolicies, reachOf, requiredCheckIds, type Viewer, visibleIds } from './queries.js'
 import type { State } from './state.js'
 
 /** Viewers with equal keys see equal lists of services, in any replica. Empty: what is seen moves with time. */
@@ -15,8 +15,8 @@ export function contentKey(state: State, viewer: Viewer): string {
   const [dial, bind] = [reachOf(state, identityId, 'Dial'), reachOf(state, identityId, 'Bind')]
   for (const id of visible) {
     const number = state.services.numberOf(id) ?? -1
-    hash.update(`${has(dial, number)} ${has(bind, number)} ${shownOf(state, id)}`)
-    if (policiesAreShown(state)) hash.update(JSON.stringify(policiesOf(state, identityId, id)))
+    hash.update(`${has(dial, number)} ${has(bind, number)} ${serviceText(state, id)}`)
+    if (policiesAreShown(state)) hash.update(JSON.stringify(policyTexts(state, identityId, id)))
   }
   const listed = new Set(visible)
   const overrides = [...(state.identityOverrides.get(identityId) ?? [])]
@@ -26,13 +26,13 @@ export function contentKey(state: State, viewer: Viewer): string {
   return hash.update(overrides.join()).digest('base64url')
 }
 
-function shownOf(state: State, serviceId: string): string {
-  const known = state.shown.get(serviceId)
+function serviceText(state: State, serviceId: string): string {
+  const known = state.serviceTexts.get(serviceId)
   if (known !== undefined) return known
   const content = state.contents.get(serviceId)
   const configs = content?.configIds.map((id) => [id, configOf(state, id)])
   const text = JSON.stringify([serviceId, content?.revision, configs])
-  state.shown.set(serviceId, text)
+  state.serviceTexts.set(serviceId, text)
   return text
 }
 
@@ -41,14 +41,14 @@ function configOf({ configs, typeNames }: State, id: string): unknown {
   return config && [config.revision, typeNames.get(config.typeId)]
 }
 
-function policiesOf(state: State, identityId: string, serviceId: string): unknown {
+function policyTexts(state: State, identityId: string, serviceId: string): unknown {
   const endpoint = endpointOf(state, { identityId, apiSessionId: '' })
   return linkingPolicies(state, identityId, serviceId)
     .sort((a, b) => (a.policyId < b.policyId ? -1 : 1))
     .map(({ policyId, type }) => [
       policyId,
       type,
-      checksOf(state, policyId).map((id) => {
+      requiredCheckIds(state, policyId).map((id) => {
         const content = state.checkContents.get(id)
         return content && [id, content.revision, passes(content.check, endpoint)]
       }),
@@ -58,4 +58,4 @@ function policiesOf(state: State, identityId: string, serviceId: string): unknow
 /** A code that was given is of one API session only, and lasts for a time. */
 const isMoving = (state: State, { identityId }: Viewer): boolean =>
   policiesAreShown(state) &&
-  Object.values(saidBy(state, identityId).apiSessions).some(({ passedMfaAt }) => passedMfaAt !== undefined)
+  Object.values(postureOf(state, identityId).apiSessions).some(({ passedMfaAt }) => passedMfaAt !== undefined)

@@ -2,7 +2,7 @@ import { roleCaseEntities, roleCases } from '@overlay/model'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { contentKey } from './content.js'
-import { checksOf, commonRouters, linkingPolicies, permissionsOf, visibleIds } from './queries.js'
+import { commonRouters, linkingPolicies, permissionsOf, requiredCheckIds, visibleIds } from './queries.js'
 import { emptyState, type State } from './state.js'
 import {
   checksAsked,
@@ -85,7 +85,7 @@ function answersOf(state: State, world: World): unknown {
     pairsOf(world).map(({ identity: { id }, service }) => [
       permissionsOf(state, id, service),
       linkingPolicies(state, id, service)
-        .map(({ policyId, type }) => [policyId, type, checksOf(state, policyId)])
+        .map(({ policyId, type }) => [policyId, type, requiredCheckIds(state, policyId)])
         .sort(),
       commonRouters(state, id, service),
     ]),

@@ -40,7 +40,7 @@ export interface PostureCheck {
   readonly check: Check
 }
 
-export interface SaidPosture {
+export interface IdentityPosture {
   /** Of the identity. */
   readonly id: string
   readonly data: PostureData
@@ -71,7 +71,7 @@ export function putIdentity(state: State, { id, attributes, isAdmin }: Identity)
 export function removeIdentity(state: State, id: string): Effect {
   const number = state.identities.numberOf(id)
   if (number === undefined) return noEffect()
-  for (const { left } of [...accesses(state), state.identityRouters]) left.entityLeaves(number)
+  for (const { left } of [...accesses(state), state.identityRouters]) left.entityRemoved(number)
   remove(state.admins, number)
   state.identities.remove(number)
   return noEffect()
@@ -87,7 +87,7 @@ export function putService(state: State, { id, attributes, configIds, revision }
   for (const config of state.contents.get(id)?.configIds ?? []) takeFrom(state.configServices, config, id)
   for (const config of configIds) addTo(state.configServices, config, id)
   state.contents.set(id, { revision, configIds })
-  state.shown.delete(id)
+  state.serviceTexts.delete(id)
   return servicesChanged(state, union(before, audienceOf(state, setOf([number]))))
 }
 
@@ -95,12 +95,12 @@ export function removeService(state: State, id: string): Effect {
   const number = state.services.numberOf(id)
   if (number === undefined) return noEffect()
   const before = audienceOf(state, setOf([number]))
-  for (const { right } of accesses(state)) right.entityLeaves(number)
-  state.serviceRouters.left.entityLeaves(number)
+  for (const { right } of accesses(state)) right.entityRemoved(number)
+  state.serviceRouters.left.entityRemoved(number)
   state.services.remove(number)
   for (const config of state.contents.get(id)?.configIds ?? []) takeFrom(state.configServices, config, id)
   state.contents.delete(id)
-  state.shown.delete(id)
+  state.serviceTexts.delete(id)
   return servicesChanged(state, before)
 }
 
@@ -114,7 +114,7 @@ export function putRouter(state: State, { id, attributes }: Router): Effect {
 export function removeRouter(state: State, id: string): Effect {
   const number = state.routers.numberOf(id)
   if (number === undefined) return noEffect()
-  for (const { right } of routing(state)) right.entityLeaves(number)
+  for (const { right } of routing(state)) right.entityRemoved(number)
   state.routers.remove(number)
   return noEffect()
 }
@@ -148,20 +148,20 @@ export function removePostureCheck(state: State, id: string): Effect {
   const number = checks.numberOf(id)
   if (number === undefined) return noEffect()
   const audience = audienceOf(state, servicesOf(state, requiring(state, number)))
-  required.entityLeaves(number)
+  required.entityRemoved(number)
   checks.remove(number)
   checkContents.delete(id)
   return effect(audience, policiesAreShown(state) ? state.admins : state.identities.present)
 }
 
 /** wire: every answer moves the time of its identity, also one that says nothing new. */
-export function putPostureData(state: State, { id, data }: SaidPosture): Effect {
-  state.said.set(id, data)
+export function putPostureData(state: State, { id, data }: IdentityPosture): Effect {
+  state.postureData.set(id, data)
   return changedFor(state, id)
 }
 
 export function removePostureData(state: State, id: string): Effect {
-  return state.said.delete(id) ? changedFor(state, id) : noEffect()
+  return state.postureData.delete(id) ? changedFor(state, id) : noEffect()
 }
 
 function changedFor({ identities }: State, id: string): Effect {

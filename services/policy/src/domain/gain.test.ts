@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest'
-import { changes } from './changes.js'
+import { mutators } from './mutators.js'
 import { emptyState } from './state.js'
 
 /** Who has a new service-updates time after each change. */
 function network() {
   const state = emptyState()
-  changes.identities.put(state, { id: 'alice', attributes: [], isAdmin: false })
+  mutators.identities.put(state, { id: 'alice', attributes: [], isAdmin: false })
   for (const id of ['wiki', 'mail'])
-    changes.services.put(state, { id, attributes: [], configIds: [], revision: '' })
+    mutators.services.put(state, { id, attributes: [], configIds: [], revision: '' })
   const grant = (id: string, ...services: string[]) =>
-    changes['service-policies'].put(state, {
+    mutators['service-policies'].put(state, {
       id,
       type: 'Dial',
       semantic: 'AnyOf',
@@ -19,7 +19,7 @@ function network() {
     })
   return {
     grant: (...args: Parameters<typeof grant>) => state.identities.idsOf(grant(...args).updated),
-    revoke: (id: string) => state.identities.idsOf(changes['service-policies'].remove(state, id).updated),
+    revoke: (id: string) => state.identities.idsOf(mutators['service-policies'].remove(state, id).updated),
   }
 }
 

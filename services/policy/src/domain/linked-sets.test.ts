@@ -1,13 +1,13 @@
 import { parseQuery } from '@overlay/model'
 import { expect, test } from 'vitest'
-import { changes } from './changes.js'
 import { withoutLinkedSets } from './linked-sets.js'
+import { mutators } from './mutators.js'
 import { emptyState } from './state.js'
 
 const state = emptyState()
-for (const id of ['i1', 'i2']) changes.identities.put(state, { id, attributes: [], isAdmin: false })
+for (const id of ['i1', 'i2']) mutators.identities.put(state, { id, attributes: [], isAdmin: false })
 const policy = (id: string, type: 'Dial' | 'Bind', identityRoles: string[]) =>
-  changes['service-policies'].put(state, {
+  mutators['service-policies'].put(state, {
     id,
     type,
     semantic: 'AnyOf',

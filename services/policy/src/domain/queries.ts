@@ -66,7 +66,7 @@ export const grantingPolicies = (
   type: AccessType,
 ): readonly string[] => pair(state, identityId, serviceId, relationOf(state, type).linking) ?? []
 
-export const checksOf = ({ checks, required }: State, policyId: string): string[] =>
+export const requiredCheckIds = ({ checks, required }: State, policyId: string): string[] =>
   checks.idsOf(required.membersOf(policyId)).sort()
 
 export function routersOfIdentity({ identities, identityRouters }: State, id: string): Bitset {

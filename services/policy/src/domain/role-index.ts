@@ -30,7 +30,7 @@ export interface RoleIndex {
   selecting(number: number): readonly Selector[]
   /** An entity came, or these attributes of it came or went. Looks only at lists that name one. */
   entityPlaced(number: number, changed: readonly string[], isNew: boolean): boolean
-  entityLeaves(number: number): void
+  entityRemoved(number: number): void
 }
 
 export function roleIndex(population: Population): RoleIndex {
@@ -115,7 +115,7 @@ export function roleIndex(population: Population): RoleIndex {
       if (isNew) byId.get(id)?.forEach(look)
       return flipped
     },
-    entityLeaves(number) {
+    entityRemoved(number) {
       for (const { members } of reverse[number] ?? []) remove(members, number)
       reverse[number] = undefined
     },

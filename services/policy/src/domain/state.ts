@@ -45,10 +45,10 @@ export interface State {
   readonly admins: Bitset
   readonly contents: Map<string, ServiceContent>
   /** What a list shows of a service, as text. Emptied where that may have changed, filled where it is read. */
-  readonly shown: Map<string, string>
+  readonly serviceTexts: Map<string, string>
   readonly checkContents: Map<string, CheckContent>
   /** What the endpoints of an identity said of themselves, by its id. */
-  readonly said: Map<string, PostureData>
+  readonly postureData: Map<string, PostureData>
   readonly configs: Map<string, ConfigContent>
   readonly typeNames: Map<string, string>
   readonly configServices: Multimap<string, string> // ids of the services that name a config
@@ -74,9 +74,9 @@ export function emptyState(): State {
     serviceRouters: relation(services, routers),
     admins: emptySet(),
     contents: new Map(),
-    shown: new Map(),
+    serviceTexts: new Map(),
     checkContents: new Map(),
-    said: new Map(),
+    postureData: new Map(),
     configs: new Map(),
     typeNames: new Map(),
     configServices: new Map(),

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest'
-import { type Noted, type Stored, updateTimes } from './update-times.js'
+import { type StoredTimes, type TimeUpdate, updateTimes } from './update-times.js'
 
-const policy = (number: number, atMs: number, ids: Noted['ids'], timeline = 't'): Noted => ({
+const policy = (number: number, atMs: number, ids: TimeUpdate['ids'], timeline = 't'): TimeUpdate => ({
   schema: 'policy',
-  place: { timeline, number },
+  position: { timeline, number },
   atMs,
   ids,
 })
-const identity = (number: number, atMs: number, ids: Noted['ids']): Noted => ({
+const identity = (number: number, atMs: number, ids: TimeUpdate['ids']): TimeUpdate => ({
   ...policy(number, atMs, ids),
   schema: 'identity',
 })
-const stored = (more: Partial<Stored>): Stored => ({
+const stored = (more: Partial<StoredTimes>): StoredTimes => ({
   batch: 1,
   everybodyAtMs: 0,
   covered: {},
@@ -22,29 +22,29 @@ const upto = (number: number) => ({ policy: { timeline: 't', number } })
 
 test('the time is the time of the change', () => {
   const times = updateTimes()
-  times.note(policy(1, 1000, ['a']))
+  times.add(policy(1, 1000, ['a']))
   expect([times.of('a'), times.of('b')]).toEqual([1000, 0])
 })
 
 test('a time always moves, also when the clock of the change is behind', () => {
   const times = updateTimes()
-  times.note(policy(1, 1000, ['a']))
-  times.note(identity(1, 900, ['a']))
+  times.add(policy(1, 1000, ['a']))
+  times.add(identity(1, 900, ['a']))
   expect(times.of('a')).toBe(1001)
 })
 
 test('a change for everybody gives everybody a time that nobody had', () => {
   const times = updateTimes()
-  times.note(policy(1, 1000, ['a']))
-  times.note(identity(1, 900, 'all'))
+  times.add(policy(1, 1000, ['a']))
+  times.add(identity(1, 900, 'all'))
   expect([times.of('a'), times.of('b')]).toEqual([1001, 1001])
   expect(times.draft()).toEqual({ everybodyAtMs: 1001, rows: [], isEmpty: false })
 })
 
 test('what is stored overrules what this replica would have stored', () => {
   const times = updateTimes()
-  times.note(policy(1, 1000, ['a', 'b']))
-  const differ = times.confirm(
+  times.add(policy(1, 1000, ['a', 'b']))
+  const differ = times.adopt(
     stored({
       covered: upto(1),
       rows: [
@@ -58,38 +58,38 @@ test('what is stored overrules what this replica would have stored', () => {
 
 test('what is not covered stays noted, on top of what is stored', () => {
   const times = updateTimes()
-  times.note(policy(1, 1000, ['a']))
-  times.note(policy(2, 1000, ['a']))
+  times.add(policy(1, 1000, ['a']))
+  times.add(policy(2, 1000, ['a']))
   expect(times.of('a')).toBe(1001)
-  expect(times.confirm(stored({ covered: upto(1), rows: [{ id: 'a', atMs: 1000 }] }))).toEqual([])
+  expect(times.adopt(stored({ covered: upto(1), rows: [{ id: 'a', atMs: 1000 }] }))).toEqual([])
   expect([times.of('a'), times.draft().rows]).toEqual([1001, [{ id: 'a', atMs: 1001 }]])
 })
 
 test('a stored time for everybody is news for all', () => {
   const times = updateTimes()
-  expect(times.confirm(stored({ everybodyAtMs: 5 }))).toBe('all')
+  expect(times.adopt(stored({ everybodyAtMs: 5 }))).toBe('all')
   expect(times.of('a')).toBe(5)
 })
 
 test('what was noted on an old timeline is covered with the beginning of the new one', () => {
   const times = updateTimes()
-  times.note(policy(9, 1000, ['a'], 'old'))
+  times.add(policy(9, 1000, ['a'], 'old'))
   times.rebase('policy', { timeline: 't', number: 1 })
-  times.confirm(stored({ covered: upto(1), rows: [{ id: 'a', atMs: 1000 }] }))
+  times.adopt(stored({ covered: upto(1), rows: [{ id: 'a', atMs: 1000 }] }))
   expect(times.draft().isEmpty).toBe(true)
 })
 
 test('an identity that is gone leaves nothing', () => {
   const times = updateTimes()
-  times.confirm(stored({ rows: [{ id: 'a', atMs: 7 }] }))
+  times.adopt(stored({ rows: [{ id: 'a', atMs: 7 }] }))
   times.forget('a')
   expect(times.of('a')).toBe(0)
 })
 
 test('who is deleted gets no time by what was noted before', () => {
   const times = updateTimes()
-  times.note(policy(2, 1000, ['a', 'b']))
+  times.add(policy(2, 1000, ['a', 'b']))
   times.forget('a')
-  times.confirm(stored({ covered: upto(1) }))
+  times.adopt(stored({ covered: upto(1) }))
   expect(times.draft().rows).toEqual([{ id: 'b', atMs: 1000 }])
 })

@@ -1,60 +1,60 @@
-/** Place in the change log of one schema. */
-export interface Place {
+/** A position in the change log of one schema. */
+export interface Position {
   readonly timeline: string
   readonly number: number
 }
 
 /** On the same timeline, and not after it. */
-export const isUpTo = (place: Place, last: Place): boolean =>
-  place.timeline === last.timeline && place.number <= last.number
+export const isUpTo = (position: Position, last: Position): boolean =>
+  position.timeline === last.timeline && position.number <= last.number
 
-export type Places = Readonly<Record<string, Place>>
+export type Positions = Readonly<Record<string, Position>>
 
-/** A change moved the service-updates time of these identities. */
-export interface Noted {
+/** A change that moved the service-updates time of these identities. */
+export interface TimeUpdate {
   readonly schema: string
-  readonly place: Place
+  readonly position: Position
   readonly atMs: number
   readonly ids: readonly string[] | 'all'
 }
 
 /** What one replica has stored for all. */
-export interface Stored {
+export interface StoredTimes {
   readonly batch: number
   /** No identity's time is older. */
   readonly everybodyAtMs: number
-  /** Changes up to here are in it. */
-  readonly covered: Places
-  /** Rows since the batch that was known. */
+  /** Contains the changes up to these positions. */
+  readonly covered: Positions
+  /** The rows of later batches than the reader's. */
   readonly rows: readonly { readonly id: string; readonly atMs: number }[]
 }
 
 /**
- * When each identity's services last changed. What is stored is the truth; what is not yet stored is what this
- * replica would store: as the time is that of the change, that is nearly always the same.
+ * When each identity's services last changed. The stored times are the truth. Until a change is stored, its time is what
+ * this replica would store: the time of the change, which is nearly always the same.
  */
 export interface UpdateTimes {
   /** 0: never. */
   of(id: string): number
-  note(noted: Noted): void
-  /** Takes over what is stored. Answers whose time is now another than was said before. */
-  confirm(stored: Stored): readonly string[] | 'all'
-  /** What has been noted and is not stored. */
-  draft(): Pick<Stored, 'everybodyAtMs' | 'rows'> & { readonly isEmpty: boolean }
-  covered(): Places
+  add(update: TimeUpdate): void
+  /** Takes over the stored times. Returns the identities whose time differs from what `of` returned before. */
+  adopt(stored: StoredTimes): readonly string[] | 'all'
+  /** The updates that are not stored. */
+  draft(): Pick<StoredTimes, 'everybodyAtMs' | 'rows'> & { readonly isEmpty: boolean }
+  covered(): Positions
   batch(): number
   forget(id: string): void
-  /** The schema has begun another timeline: what was noted on the old one is part of its beginning. */
-  rebase(schema: string, place: Place): void
+  /** The schema has begun another timeline, which contains the updates of the old one. */
+  rebase(schema: string, position: Position): void
 }
 
 export function updateTimes(): UpdateTimes {
   const rows = new Map<string, number>()
   let everybody = 0
-  let covered: Places = {}
+  let covered: Positions = {}
   let batch = 0
-  let noted: Noted[] = []
-  const gone = new Set<string>() // deleted identities, which pending notes may still name
+  let pending: TimeUpdate[] = []
+  const deleted = new Set<string>() // identities that pending updates may still name
   const draftRows = new Map<string, number>()
   let draftEverybody = 0
   let highest = 0
@@ -63,32 +63,32 @@ export function updateTimes(): UpdateTimes {
     draftRows.get(id) ?? Math.max(draftEverybody, everybody, rows.get(id) ?? 0)
 
   /** Clients compare for equality, so a time must move, though another schema's clock may be behind. */
-  const after = (known: number, atMs: number): number => {
-    const next = atMs > known ? atMs : known + 1
+  const after = (last: number, atMs: number): number => {
+    const next = atMs > last ? atMs : last + 1
     highest = Math.max(highest, next)
     return next
   }
-  const draw = ({ ids, atMs }: Noted): void => {
+  const draw = ({ ids, atMs }: TimeUpdate): void => {
     if (ids === 'all') {
       draftEverybody = after(highest, atMs)
       draftRows.clear()
-    } else for (const id of ids) if (!gone.has(id)) draftRows.set(id, after(of(id), atMs))
+    } else for (const id of ids) if (!deleted.has(id)) draftRows.set(id, after(of(id), atMs))
   }
-  const isCovered = ({ schema, place }: Noted): boolean => {
-    const at = covered[schema]
-    return at !== undefined && isUpTo(place, at)
+  const isCovered = ({ schema, position }: TimeUpdate): boolean => {
+    const upto = covered[schema]
+    return upto !== undefined && isUpTo(position, upto)
   }
 
   return {
     of,
-    note(one) {
-      noted.push(one)
-      draw(one)
+    add(update) {
+      pending.push(update)
+      draw(update)
     },
-    confirm(stored) {
-      const saidEverybody = Math.max(draftEverybody, everybody)
-      const concerned = [...new Set([...draftRows.keys(), ...stored.rows.map(({ id }) => id)])]
-      const said = concerned.map(of)
+    adopt(stored) {
+      const everybodyBefore = Math.max(draftEverybody, everybody)
+      const ids = [...new Set([...draftRows.keys(), ...stored.rows.map(({ id }) => id)])]
+      const before = ids.map(of)
       for (const { id, atMs } of stored.rows) {
         rows.set(id, atMs)
         highest = Math.max(highest, atMs)
@@ -99,27 +99,29 @@ export function updateTimes(): UpdateTimes {
       batch = stored.batch
       draftRows.clear()
       draftEverybody = 0
-      noted = noted.filter((one) => !isCovered(one))
-      if (noted.length === 0) gone.clear()
-      for (const one of noted) draw(one)
-      if (Math.max(draftEverybody, everybody) !== saidEverybody) return 'all'
-      return concerned.filter((id, at) => of(id) !== said[at])
+      pending = pending.filter((update) => !isCovered(update))
+      if (pending.length === 0) deleted.clear()
+      for (const update of pending) draw(update)
+      if (Math.max(draftEverybody, everybody) !== everybodyBefore) return 'all'
+      return ids.filter((id, i) => of(id) !== before[i])
     },
     draft: () => ({
       everybodyAtMs: Math.max(draftEverybody, everybody),
       rows: [...draftRows].map(([id, atMs]) => ({ id, atMs })),
-      isEmpty: noted.length === 0,
+      isEmpty: pending.length === 0,
     }),
     covered: () => covered,
     batch: () => batch,
     forget(id) {
       rows.delete(id)
       draftRows.delete(id)
-      gone.add(id)
+      deleted.add(id)
     },
-    rebase(schema, place) {
-      noted = noted.map((one) =>
-        one.schema === schema && one.place.timeline !== place.timeline ? { ...one, place } : one,
+    rebase(schema, position) {
+      pending = pending.map((update) =>
+        update.schema === schema && update.position.timeline !== position.timeline
+          ? { ...update, position }
+          : update,
       )
     },
   }

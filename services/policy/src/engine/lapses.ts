@@ -2,29 +2,32 @@ import { runPeriodically } from '@overlay/platform/async'
 import type { ChangeLog } from '@overlay/platform/change-log'
 import { ownContext } from '@overlay/rpc'
 import { lapsedBetween } from '../domain/posture/lapses.js'
-import { tellLapsed } from '../store/posture-data.js'
+import { touchLapsed } from '../store/posture-data.js'
 import type { Engine } from './engine.js'
 
 const TICK_MS = 5000
-/** Whoever is asked afterwards judges by its own clock, which may be late by less than this. */
+/** Readers of the report judge by their own clocks, which may be behind by less than this. */
 const SKEW_MS = 2000
-/** Looked at once more: a check may have come here later than a time that it asks for. What was told is not told again. */
+/** Reported times overlap: a check may reach this replica after a time at which it lapses. A lapse is reported once. */
 const OVERLAP_MS = 10_000
-const AT_ONCE = 500
+const ROWS_AT_ONCE = 500
 
 /**
- * Codes of second factors end by time, and so may sessions: followers hear of it as if the endpoint had said something.
- * All replicas look, the first one tells.
+ * The second factor lapses by time, and sessions with it. The change log reports that as a change of posture, so that
+ * followers look again. All replicas look for lapses; the first one reports each.
  */
-export function startTellingLapses(changeLog: ChangeLog, engine: Lapsing): AsyncDisposable {
-  let from = 0 // what lapsed while nobody looked is told now, unless it was told
+export function startReportingLapses(
+  changeLog: ChangeLog,
+  engine: Pick<Engine, 'state' | 'isFresh'>,
+): AsyncDisposable {
+  let from = 0 // reports lapses from before the start too, unless they were reported
   let failing = false
 
   const look = async (): Promise<void> => {
-    if (!engine.trusted()) return // it may not have loaded what was said
+    if (!engine.isFresh()) return // posture may not be loaded
     try {
       const to = Date.now() - SKEW_MS
-      await tellBetween(changeLog, engine, from, to)
+      await reportLapses(changeLog, engine, from, to)
       from = to - OVERLAP_MS
       failing = false
     } catch (err) {
@@ -35,21 +38,19 @@ export function startTellingLapses(changeLog: ChangeLog, engine: Lapsing): Async
   return runPeriodically(TICK_MS, look)
 }
 
-type Lapsing = Pick<Engine, 'state' | 'trusted'>
-
-/** In the order of identities, as others lock them. */
-export async function tellBetween(
+/** In the order of identities, in which others lock them. */
+export async function reportLapses(
   changeLog: ChangeLog,
   { state }: Pick<Engine, 'state'>,
   from: number,
   to: number,
 ): Promise<void> {
   const lapsed = [...lapsedBetween(state, from, to)].sort(([a], [b]) => (a < b ? -1 : 1))
-  for (let at = 0; at < lapsed.length; at += AT_ONCE) {
+  for (let i = 0; i < lapsed.length; i += ROWS_AT_ONCE) {
     const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + TICK_MS) }
     await changeLog.write(context, async (tx) => ({
       result: undefined,
-      changes: await tellLapsed(tx, new Map(lapsed.slice(at, at + AT_ONCE))),
+      changes: await touchLapsed(tx, new Map(lapsed.slice(i, i + ROWS_AT_ONCE))),
     }))
   }
 }

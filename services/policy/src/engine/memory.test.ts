@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { passes } from '../domain/posture/evaluate.js'
 import { emptyState } from '../domain/state.js'
-import { fedMemory } from './memory.js'
+import { engineMemory } from './memory.js'
 
 const upto = { timeline: 't', number: 1 }
 const change = (kind: string, id: string, row: object) => ({
@@ -14,8 +14,8 @@ const change = (kind: string, id: string, row: object) => ({
 
 test('what is not known gives nobody access: a check that nobody passes, an identity that is not there', () => {
   const state = emptyState()
-  const listener = { followed: () => undefined, applied: () => undefined, loading: () => undefined }
-  const memory = fedMemory(state, ['identities', 'posture-checks'], listener)
+  const listener = { changed: () => undefined, applied: () => undefined, loading: () => undefined }
+  const memory = engineMemory(state, ['identities', 'posture-checks'], listener)
   const check = change('posture-checks', 'c', { id: 'c', typeId: 'OS', roleAttributes: ['a'] })
   const identity = change('identities', 'i', { roleAttributes: ['a'], isAdmin: false })
   memory.apply([check, identity], upto)

@@ -1,83 +1,84 @@
 import { yielder } from '@overlay/platform/async'
 import type { Memory } from '@overlay/platform/change-log'
 import type { Change, Position } from '@overlay/rpc'
-import { changes as engineChanges, type FedKind } from '../domain/changes.js'
 import type { Effect } from '../domain/effect.js'
 import { putUnknownCheck } from '../domain/entities.js'
+import { type EngineKind, mutators } from '../domain/mutators.js'
 import type { State } from '../domain/state.js'
-import { decode, isFed } from './decode.js'
+import { decodeRow, isEngineKind } from './decode-row.js'
 
 export interface Listener {
-  /** One change is in the engine; what it led to is valid until the next. `upto` ends its message. */
-  followed(effect: Effect, change: Change, upto: Position): void
+  /** One change is in the engine. Its effect is valid until the next change. `upto` is the position of its message. */
+  changed(effect: Effect, change: Change, upto: Position): void
   /** A message is in the engine, or a whole load. */
   applied(upto: Position): void
   /** A load begins: until `applied`, old rows and new ones are mixed. */
   loading(): void
 }
 
-export interface FedMemory extends Memory {
+export interface EngineMemory extends Memory {
   readonly names: ReadonlyMap<string, ReadonlyMap<string, string>> // by kind, then by id
 }
 
 /**
- * Feeds the rows of one stream to the engine. A load that replaces what is known is fed row by row over the old ones,
- * and what did not come again is removed at its end, so that nobody's view changes unnoticed.
+ * Writes the rows of one change log to the engine. A load writes row by row over the old ones, and removes at its end what
+ * it did not contain, so that the listener hears of every change.
  */
-export function fedMemory(state: State, kinds: readonly FedKind[], listener: Listener): FedMemory {
+export function engineMemory(state: State, kinds: readonly EngineKind[], listener: Listener): EngineMemory {
   const names = new Map(kinds.map((kind) => [kind as string, new Map<string, string>()]))
 
-  function feed<K extends FedKind>(kind: K, change: Change, upto: Position): void {
+  function write<K extends EngineKind>(kind: K, change: Change, upto: Position): void {
     const { id } = change
-    const decoded = decode(kind, change)
+    const decoded = decodeRow(kind, change)
     if (decoded) names.get(kind)?.set(id, decoded.name)
     else names.get(kind)?.delete(id)
-    const { put, remove } = engineChanges[kind]
-    listener.followed(decoded ? put(state, decoded.row) : remove(state, id), change, upto)
+    const { put, remove } = mutators[kind]
+    listener.changed(decoded ? put(state, decoded.row) : remove(state, id), change, upto)
   }
 
   /** No endpoint passes a check whose row is missing. A missing row of any other kind reduces access. */
-  function feedUnknown(change: Change, upto: Position): void {
+  function writeUnknown(change: Change, upto: Position): void {
     const { kind, id } = change
-    if (kind === 'posture-checks') listener.followed(putUnknownCheck(state, id), change, upto)
-    else if (isFed(kind)) feed(kind, { ...change, json: nothing.json }, upto)
+    if (kind === 'posture-checks') listener.changed(putUnknownCheck(state, id), change, upto)
+    else if (isEngineKind(kind)) write(kind, { ...change, json: deleted.json }, upto)
   }
 
   return {
     kinds,
     names,
     unknown(change, upto) {
-      feedUnknown(change, upto)
+      writeUnknown(change, upto)
       listener.applied(upto)
     },
     apply(changes, upto) {
-      for (const change of changes) if (isFed(change.kind)) feed(change.kind, change, upto)
+      for (const change of changes) if (isEngineKind(change.kind)) write(change.kind, change, upto)
       listener.applied(upto)
     },
     load() {
       listener.loading()
-      const seen = [...names].map(([kind, ids]) => ({ kind, ids, loaded: new Set<string>() }))
-      const mayBeGone = new Map(seen.filter(({ ids }) => ids.size > 0).map((one) => [one.kind, one.loaded]))
+      const stale = kinds.flatMap((kind) => {
+        const ids = names.get(kind)
+        return ids && ids.size > 0 ? [{ kind, ids, loaded: new Set<string>() }] : []
+      })
+      const loaded = new Map(stale.map((one) => [one.kind as string, one.loaded]))
       return {
         add(rows, upto) {
           for (const row of rows) {
-            mayBeGone.get(row.kind)?.add(row.id)
-            if (isFed(row.kind)) feed(row.kind, row, upto)
+            loaded.get(row.kind)?.add(row.id)
+            if (isEngineKind(row.kind)) write(row.kind, row, upto)
           }
         },
         unknown(row, upto) {
-          mayBeGone.get(row.kind)?.add(row.id)
-          feedUnknown(row, upto)
+          loaded.get(row.kind)?.add(row.id)
+          writeUnknown(row, upto)
         },
         async end(upto) {
           const breathe = yielder()
-          for (const { kind, ids, loaded } of seen) {
-            if (!mayBeGone.has(kind) || !isFed(kind)) continue
+          for (const { kind, ids, loaded } of stale)
             for (const id of ids.keys()) {
-              if (!loaded.has(id)) feed(kind, { kind, id, ...nothing }, upto)
+              if (!loaded.has(id)) write(kind, { kind, id, ...deleted }, upto)
               await breathe()
             }
-          }
           listener.applied(upto)
         },
       }
@@ -85,4 +86,4 @@ export function fedMemory(state: State, kinds: readonly FedKind[], listener: Lis
   }
 }
 
-const nothing = { json: Buffer.alloc(0), atMs: 0, number: 0 }
+const deleted = { json: Buffer.alloc(0), atMs: 0, number: 0 }

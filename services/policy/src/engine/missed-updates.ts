@@ -1,46 +1,63 @@
 import type { Source } from '@overlay/platform/change-log'
 import { Fault } from '@overlay/rpc'
-import { isUpTo, type Noted, type Place, type Places } from '../domain/update-times.js'
+import { isUpTo, type Position, type Positions, type TimeUpdate } from '../domain/update-times.js'
 
 const PULL_MS = 10_000
 
-/** What happened while no replica noted it: all were down, or the one that stores crashed. */
-export interface Missed {
-  /** What may have moved times. */
-  readonly noted: readonly Noted[]
+/** What happened while no replica stored service-updates times: all were down, or the one that stores crashed. */
+export interface MissedUpdates {
+  /** The changes that may have moved times. */
+  readonly updates: readonly TimeUpdate[]
   /** Identities that were deleted. */
-  readonly gone: readonly string[]
+  readonly deletedIds: readonly string[]
 }
 
-/** Of identities it is known whom it may concern; a change of this schema is rare in such a gap and counts for everybody. */
-export async function missedUpdates(identity: Source, from: Places, upto: Places): Promise<Missed> {
-  const everybody = (schema: string, place: Place): Noted => ({ schema, place, atMs: Date.now(), ids: 'all' })
-  const { policy, identity: identities } = from
-  const noted: Noted[] = []
-  if (policy && upto.policy && !isUpTo(upto.policy, policy)) noted.push(everybody('policy', upto.policy))
-  if (!identities || !upto.identity || isUpTo(upto.identity, identities)) return { noted, gone: [] }
-  const missed = await changedSince(identity, identities, upto.identity)
+/**
+ * The changes between two positions. A change of identity names the identity that it may concern; one of this schema, rare
+ * in such a gap, counts for everybody.
+ */
+export async function missedUpdates(
+  identitySource: Source,
+  from: Positions,
+  upto: Positions,
+): Promise<MissedUpdates> {
+  const everybody = (schema: string, position: Position): TimeUpdate => ({
+    schema,
+    position,
+    atMs: Date.now(),
+    ids: 'all',
+  })
+  const updates: TimeUpdate[] = []
+  if (from.policy && upto.policy && !isUpTo(upto.policy, from.policy))
+    updates.push(everybody('policy', upto.policy))
+  if (!from.identity || !upto.identity || isUpTo(upto.identity, from.identity))
+    return { updates, deletedIds: [] }
+  const missed = await changedBetween(identitySource, from.identity, upto.identity)
   return missed
-    ? { noted: [...noted, ...missed.noted], gone: missed.gone }
-    : { noted: [...noted, everybody('identity', upto.identity)], gone: [] }
+    ? { updates: [...updates, ...missed.updates], deletedIds: missed.deletedIds }
+    : { updates: [...updates, everybody('identity', upto.identity)], deletedIds: [] }
 }
 
-/** Undefined: its owner has discarded these changes. */
-async function changedSince(identity: Source, from: Place, upto: Place): Promise<Missed | undefined> {
-  const noted = new Map<string, Noted>()
-  const gone = new Set<string>()
+/** Undefined: the owner has discarded these changes. */
+async function changedBetween(
+  source: Source,
+  from: Position,
+  upto: Position,
+): Promise<MissedUpdates | undefined> {
+  const updates = new Map<string, TimeUpdate>()
+  const deletedIds = new Set<string>()
   let at = from
   try {
     while (!isUpTo(upto, at)) {
-      const message = await identity.pull(at, AbortSignal.timeout(PULL_MS), ['identities'])
+      const message = await source.pull(at, AbortSignal.timeout(PULL_MS), ['identities'])
       for (const { kind, id, json, atMs } of message.changes) {
         if (kind !== 'identities') continue
         if (json.length > 0) {
-          noted.set(id, { schema: 'identity', place: upto, atMs, ids: [id] })
+          updates.set(id, { schema: 'identity', position: upto, atMs, ids: [id] })
           continue
         }
-        noted.delete(id)
-        gone.add(id)
+        updates.delete(id)
+        deletedIds.add(id)
       }
       if (!message.upto || isUpTo(message.upto, at)) return undefined
       at = message.upto
@@ -49,5 +66,5 @@ async function changedSince(identity: Source, from: Place, upto: Place): Promise
     if (err instanceof Fault && err.code === 'OUT_OF_RANGE') return undefined
     throw err
   }
-  return { noted: [...noted.values()], gone: [...gone] }
+  return { updates: [...updates.values()], deletedIds: [...deletedIds] }
 }

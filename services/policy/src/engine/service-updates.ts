@@ -4,87 +4,87 @@ import type { Db } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
 import {
   isUpTo,
-  type Noted,
-  type Place,
-  type Places,
-  type Stored,
+  type Position,
+  type Positions,
+  type StoredTimes,
+  type TimeUpdate,
   updateTimes,
 } from '../domain/update-times.js'
-import { openExclusive } from '../store/exclusive.js'
+import { exclusiveLock } from '../store/exclusive-lock.js'
 import { readUpdates, writeUpdates } from '../store/service-updates.js'
-import type { Missed } from './missed-updates.js'
+import type { MissedUpdates } from './missed-updates.js'
 
-/** Service-updates times: equal in every replica, kept over restarts, known at once where the change is. */
-export interface Updates extends AsyncDisposable {
+/** Service-updates times: equal in every replica, kept over restarts, current at once where the change is applied. */
+export interface ServiceUpdates extends AsyncDisposable {
   /** In milliseconds; 0: nothing has changed for this identity. */
   of(identityId: string): number
-  /** All streams are loaded up to here; what follows is noted. */
-  begin(places: Places): void
-  note(noted: Noted): void
-  /** Everything up to here is noted. */
-  moved(places: Places): void
-  /** The identity was deleted at this place. */
-  forget(identityId: string, place: Place): void
+  /** All change logs are loaded up to these positions. Later changes are added. */
+  start(positions: Positions): void
+  add(update: TimeUpdate): void
+  /** All changes up to these positions are added. */
+  advance(positions: Positions): void
+  /** The identity was deleted at this position. */
+  forget(identityId: string, position: Position): void
 }
 
 export interface Watcher {
-  /** What happened after `from`, while nobody noted it. */
-  missed(from: Places, upto: Places): Promise<Missed>
-  /** These times are now others than were said before. */
+  /** The changes between these positions, which no replica has added. */
+  missed(from: Positions, upto: Positions): Promise<MissedUpdates>
+  /** The times of these identities differ from what `of` returned before. */
   differ(ids: readonly string[] | 'all'): void
 }
 
-const IDENTITIES = 'identity' // the schema that they are of
+const IDENTITIES = 'identity' // the schema of identities
 const SUBJECT = 'overlay.policy.service-updates'
 const TICK_MS = 1000
-const GATHER_MS = 20 // other replicas hear of a change this much later; times leave here at once
+const GATHER_MS = 20 // other replicas learn of a change this much later; this one answers with its time at once
 
-/** One replica stores, the one that holds the lock; the others read what it stores, by hints and by looking. */
-export async function openUpdates(
+/** The replica that holds the lock stores the times. The others read what it stores, on hints and once per second. */
+export async function openServiceUpdates(
   db: Db,
   url: string,
   bus: Bus,
   log: Logger,
   { missed, differ }: Watcher,
-): Promise<Updates> {
+): Promise<ServiceUpdates> {
   const times = updateTimes()
-  const lock = openExclusive(url, 'policy', 'service-updates')
-  let begun: Places | undefined
-  let applied: Places = {}
-  let gone: { readonly id: string; readonly place: Place }[] = [] // until their rows are deleted, here or elsewhere
-  let isComplete = false // of this tenure: what nobody noted has been made up for
+  const lock = exclusiveLock(url, 'policy', 'service-updates')
+  let started: Positions | undefined
+  let applied: Positions = {}
+  let deleted: { readonly id: string; readonly position: Position }[] = [] // until a replica has deleted their rows
+  let isComplete = false // since this replica holds the lock: missed changes are added
   let wroteAt = Number.NEGATIVE_INFINITY
   let failing = false
 
-  const take = (stored: Stored): void => {
-    const ids = times.confirm(stored)
+  const adopt = (stored: StoredTimes): void => {
+    const ids = times.adopt(stored)
     if (ids === 'all' || ids.length > 0) differ(ids)
     const covered = stored.covered[IDENTITIES]
-    gone = gone.filter(({ place }) => !(covered && isUpTo(place, covered)))
+    deleted = deleted.filter(({ position }) => !(covered && isUpTo(position, covered)))
   }
 
   async function store(): Promise<void> {
-    const [draft, covered, leaving] = [times.draft(), applied, gone.map(({ id }) => id)]
+    const [draft, covered, leaving] = [times.draft(), applied, deleted.map(({ id }) => id)]
     const mayWait = performance.now() - wroteAt < TICK_MS || isSame(covered, times.covered())
     if (draft.isEmpty && leaving.length === 0 && mayWait) return
     const batch = await writeUpdates(lock, { ...draft, covered }, leaving)
     wroteAt = performance.now()
-    take({ ...draft, batch, covered })
+    adopt({ ...draft, batch, covered })
     bus.publish(SUBJECT, { batch })
   }
 
   async function look(): Promise<void> {
-    const isHolder = begun !== undefined && (lock.isHeld() || (await lock.attempt()))
-    if (!isHolder || !isComplete) take(await readUpdates(db, times.batch()))
-    if (!isHolder || !begun) {
+    const isHolder = started !== undefined && (lock.isHeld() || (await lock.attempt()))
+    if (!isHolder || !isComplete) adopt(await readUpdates(db, times.batch()))
+    if (!isHolder || !started) {
       isComplete = false
       return
     }
     if (!isComplete) {
-      const unheard = await missed(times.covered(), begun)
-      for (const one of unheard.noted) times.note(one)
-      const place = begun[IDENTITIES]
-      if (place) for (const id of unheard.gone) gone.push({ id, place })
+      const { updates, deletedIds } = await missed(times.covered(), started)
+      for (const update of updates) times.add(update)
+      const position = started[IDENTITIES]
+      if (position) for (const id of deletedIds) deleted.push({ id, position })
     }
     isComplete = true
     await store()
@@ -105,7 +105,7 @@ export async function openUpdates(
     )
   })
 
-  times.confirm(await readUpdates(db, 0))
+  times.adopt(await readUpdates(db, 0))
   const ticking = setInterval(turn, TICK_MS)
   const hints = bus.subscribe(SUBJECT, (hint) => {
     if ((hint as { batch: number }).batch > times.batch() && !lock.isHeld()) turn()
@@ -113,24 +113,24 @@ export async function openUpdates(
 
   return {
     of: times.of,
-    begin(places) {
-      begun = places
-      applied = places
+    start(positions) {
+      started = positions
+      applied = positions
       turn()
     },
-    note: times.note,
-    moved(places) {
-      for (const [schema, place] of Object.entries(places)) {
-        if (applied[schema]?.timeline === place.timeline) continue
-        times.rebase(schema, place)
-        if (schema === IDENTITIES) gone = gone.map(({ id }) => ({ id, place }))
+    add: times.add,
+    advance(positions) {
+      for (const [schema, position] of Object.entries(positions)) {
+        if (applied[schema]?.timeline === position.timeline) continue
+        times.rebase(schema, position)
+        if (schema === IDENTITIES) deleted = deleted.map(({ id }) => ({ id, position }))
       }
-      applied = places
+      applied = positions
       if (lock.isHeld() && !times.draft().isEmpty) soon ??= setTimeout(turn, GATHER_MS)
     },
-    forget(id, place) {
+    forget(id, position) {
       times.forget(id)
-      gone.push({ id, place })
+      deleted.push({ id, position })
     },
     async [Symbol.asyncDispose]() {
       clearInterval(ticking)
@@ -143,7 +143,7 @@ export async function openUpdates(
   }
 }
 
-const isSame = (a: Places, b: Places): boolean =>
+const isSame = (a: Positions, b: Positions): boolean =>
   ['policy', 'identity'].every(
     (schema) => a[schema]?.timeline === b[schema]?.timeline && a[schema]?.number === b[schema]?.number,
   )

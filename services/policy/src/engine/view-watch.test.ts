@@ -21,7 +21,7 @@ function engine(during: (announce: (ids: readonly string[] | 'all') => void) => 
       listeners.add(listener)
       return { [Symbol.dispose]: () => void listeners.delete(listener) }
     },
-    confirmOwn: async () => during(announce),
+    catchUpOwn: async () => during(announce),
   }
 }
 
@@ -51,7 +51,7 @@ test('a page has no key when what its viewer sees changed, even if it looks the 
 })
 
 test('a page has no key while memory cannot catch up', async () => {
-  using view = watchView({ ...engine(), confirmOwn: () => Promise.reject(new Fault('TIMEOUT')) }, alice)
+  using view = watchView({ ...engine(), catchUpOwn: () => Promise.reject(new Fault('TIMEOUT')) }, alice)
   expect(await view.key(signal)).toBe('')
 })
 

@@ -4,18 +4,18 @@ import { isAdmin, type Viewer } from '../domain/queries.js'
 import type { Engine } from './engine.js'
 
 export interface ViewWatch extends Disposable {
-  /** Of the page that was read since the watch began. Empty: the page may differ from what memory has now. */
+  /** The content key of the page that was read since the watch began. Empty: memory may differ from the page. */
   key(signal: AbortSignal): Promise<string>
 }
 
 /**
  * Watches what one viewer sees while a page of services is read. The page comes from several statements, its key from
  * memory, and each of them may be at another position. The page has a key only if nothing that the viewer sees changed
- * from before the first statement until memory had everything that the last one can have seen. A change that was taken
- * back in between counts too.
+ * from before the first statement until memory had everything that the last one can have read. A change that was
+ * reverted in between counts too.
  */
 export function watchView(
-  { state, onChange, confirmOwn }: Pick<Engine, 'state' | 'onChange' | 'confirmOwn'>,
+  { state, onChange, catchUpOwn }: Pick<Engine, 'state' | 'onChange' | 'catchUpOwn'>,
   viewer: Viewer,
 ): ViewWatch {
   let hasChanged = false
@@ -24,7 +24,7 @@ export function watchView(
   })
   return {
     async key(signal) {
-      if (hasChanged || !(await isInTime(confirmOwn(signal))) || hasChanged) return ''
+      if (hasChanged || !(await endsInTime(catchUpOwn(signal))) || hasChanged) return ''
       // changes of services are announced to those who are administrators in memory
       return viewer.isAdmin === isAdmin(state, viewer.identityId) ? contentKey(state, viewer) : ''
     },
@@ -32,7 +32,7 @@ export function watchView(
   }
 }
 
-const isInTime = (wait: Promise<void>): Promise<boolean> =>
+const endsInTime = (wait: Promise<void>): Promise<boolean> =>
   wait.then(
     () => true,
     (err: unknown) => {

@@ -1,11 +1,11 @@
-import type { configType } from '@overlay/model'
-import type { Seams } from '@overlay/platform/kind-store'
+import { configType } from '@overlay/model'
+import { kind } from '@overlay/platform/kind-store'
 import { Fault, invalid } from '@overlay/rpc'
-import sql from 'sql-template-tag'
 import { compileSchema } from '../domain/config-schema.js'
 import type { Schema } from '../domain/modern-schema.js'
+import { hasConfigs } from '../store/config.js'
 
-export const configTypeSeams: Seams<typeof configType> = {
+export const configTypeKind = kind(configType, {
   async writing(_tx, { name, schema }) {
     if (name === 'all') throw invalid('name', 'all stands for every config type and names none', name)
     if (schema) checkSchema(schema as Schema)
@@ -13,15 +13,14 @@ export const configTypeSeams: Seams<typeof configType> = {
   },
 
   async deleting(tx, { id }) {
-    const { rows } = await tx.query(sql`select from config where config_type_id = ${id} limit 1`)
     // differs: refused as a conflict, not as a server error
-    if (rows.length > 0)
+    if (await hasConfigs(tx, id))
       throw new Fault(
         'CAN_NOT_DELETE_REFERENCED_ENTITY',
         `cannot delete config type ${id}, as configs of that type exist`,
       )
   },
-}
+})
 
 function checkSchema(schema: Schema): void {
   try {

@@ -6,30 +6,31 @@ import {
   type RowOf,
   type ValuesOf,
 } from '@overlay/model'
-import type { Seams } from '@overlay/platform/kind-store'
+import { kind } from '@overlay/platform/kind-store'
 import { invalid } from '@overlay/rpc'
 import { cleanHex, NO_TIMEOUT, processOf } from '../domain/posture/check.js'
 import { versionRange } from '../domain/posture/version-range.js'
-import { dropRoles } from '../store/drop-role.js'
+import { dropRoles } from '../store/roles.js'
 
 type Row = RowOf<typeof postureCheck>
 type Values = ValuesOf<typeof postureCheck>
 
-/** Members of one type only. */
-const membersOf = (typeId: string): readonly string[] =>
-  Object.keys(postureCheckVariants.get(typeId)?.fields ?? {}).filter(isOfOneType)
-
 const isOfOneType = (name: string): boolean => !isOfEveryVariant(postureCheck, name)
 
-const none = Object.fromEntries(
+const memberNamesOf = (typeId: string): readonly string[] =>
+  Object.keys(postureCheckVariants.get(typeId)?.fields ?? {}).filter(isOfOneType)
+
+/** The members of every type, empty. */
+const noMembers = Object.fromEntries(
   Object.keys(postureCheck.fields)
     .filter(isOfOneType)
     .map((name) => [name, null]),
 )
 
-export const postureCheckSeams: Seams<typeof postureCheck> = {
+export const postureCheckKind = kind(postureCheck, {
   view: async (_db, rows) =>
-    rows.map((row) => ({ version: 1, roleAttributes: row.roleAttributes ?? [], ...shownOf(row) })), // wire: never null
+    // wire: role attributes are never null
+    rows.map((row) => ({ version: 1, roleAttributes: row.roleAttributes ?? [], ...membersOfType(row) })),
 
   async writing(_tx, next, before) {
     // differs: bad input, not a server error
@@ -38,20 +39,20 @@ export const postureCheckSeams: Seams<typeof postureCheck> = {
     // wire: the type stays, and members of another type are ignored
     const typeId = before?.typeId ?? next.typeId
     const from = before && next.typeId !== typeId ? before : next
-    const members = membersOf(typeId)
+    const names = memberNamesOf(typeId)
     const own: Partial<Values> = Object.fromEntries(
-      Object.entries(from).filter(([name]) => members.includes(name)),
+      Object.entries(from).filter(([name]) => names.includes(name)),
     )
-    return { ...none, typeId, ...own, ...formed(typeId, own) }
+    return { ...noMembers, typeId, ...own, ...normalized(typeId, own) }
   },
 
   async deleting(tx, { id }, { also }) {
     for (const change of await dropRoles(tx, 'posture-checks', [id])) also(change)
   },
-}
+})
 
-/** In the form in which it is compared and read back. */
-function formed(typeId: string, own: Partial<Values>): Partial<Values> {
+/** The members of a type in the form in which they are compared and shown. */
+function normalized(typeId: string, own: Partial<Values>): Partial<Values> {
   const { operatingSystems, macAddresses, processes, timeoutSeconds } = own
   switch (typeId) {
     case 'OS':
@@ -79,20 +80,20 @@ function formed(typeId: string, own: Partial<Values>): Partial<Values> {
 
 const lower = (text: string): string => text.toLowerCase()
 
-/** wire: one entry for each system, the last one, in the order of their names. */
+/** wire: the last entry of each system, in the order of their names. */
 function systemsOf(systems: readonly OperatingSystem[]): OperatingSystem[] {
   // differs: bad input, not a server error
-  for (const [at, { versions }] of systems.entries())
-    for (const [place, version] of (versions ?? []).entries())
+  for (const [i, { versions }] of systems.entries())
+    for (const [j, version] of (versions ?? []).entries())
       if (!versionRange(version))
-        throw invalid(`operatingSystems.${at}.versions.${place}`, 'is no range of versions', version)
+        throw invalid(`operatingSystems.${i}.versions.${j}`, 'is no range of versions', version)
   return sortedBy(systems, ({ type }) => type).map(({ type, versions }) => ({
     type,
     versions: versions?.length ? versions : null,
   }))
 }
 
-/** wire: one entry for each system and path. */
+/** wire: the last entry of each system and path, in this order. */
 const processesOf = (processes: NonNullable<Row['processes']>): NonNullable<Row['processes']> =>
   sortedBy(processes, ({ osType, path }) => `${osType}-${path}`).map(
     ({ osType, path, hashes = [], signerFingerprints = [] }) => ({
@@ -108,8 +109,8 @@ const sortedBy = <T>(items: readonly T[], keyOf: (item: T) => string): T[] =>
     .sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
     .map(([, item]) => item)
 
-/** The members of its type. wire: of MFA what is false is left out. */
-function shownOf(row: Row): object {
+/** The members of the row's type in wire shape. wire: those of MFA that are false are left out. */
+function membersOfType(row: Row): object {
   const { typeId, operatingSystems, domains, macAddresses, semantic, processes } = row
   switch (typeId) {
     case 'OS':

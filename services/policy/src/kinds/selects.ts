@@ -1,54 +1,46 @@
-import { noRows } from '@overlay/platform/kind-store'
+import { noRows, type Selects } from '@overlay/platform/kind-store'
 import type { Perspective, Selection } from '@overlay/rpc'
 import { type FarRoles, policiesOf } from '../domain/queries.js'
 import type { State } from '../domain/state.js'
+import type { Engine } from '../engine/engine.js'
 
-type Select = (state: State, id: string, perspective: Perspective | undefined) => Selection
+/** Links that policies make. They are answered as roles, which the owner of the linked kind resolves. */
+export const selectsOf = (
+  engine: Engine,
+  links: Readonly<Record<string, (id: string, perspective: Perspective | undefined) => Selection>>,
+): Selects =>
+  Object.fromEntries(
+    Object.entries(links).map(([link, select]) => [
+      link,
+      async (id, perspective, context) => {
+        await engine.ensureReadable(context)
+        return select(id, perspective)
+      },
+    ]),
+  )
 
-/** Linked lists that follow from policies, by the kind they start from. Answered in roles: whoever owns the far kind resolves them. */
-export const selects: Readonly<Record<string, Readonly<Record<string, Select>>>> = {
-  identities: {
-    services: (state, id, perspective) => far(granting(state, perspective, 'left', id)),
-    'service-policies': (state, id) => near(granting(state, undefined, 'left', id)),
-    'edge-routers': ({ identityRouters }, id) => far(policiesOf(identityRouters, 'left', id)),
-    'edge-router-policies': ({ identityRouters }, id) => near(policiesOf(identityRouters, 'left', id)),
-  },
-  services: {
-    identities: (state, id, perspective) => far(granting(state, perspective, 'right', id)),
-    'service-policies': (state, id) => near(granting(state, undefined, 'right', id)),
-    'edge-routers': ({ serviceRouters }, id) => far(policiesOf(serviceRouters, 'left', id)),
-    'service-edge-router-policies': ({ serviceRouters }, id) => near(policiesOf(serviceRouters, 'left', id)),
-  },
-  'edge-routers': {
-    identities: ({ identityRouters }, id) => far(policiesOf(identityRouters, 'right', id)),
-    'edge-router-policies': ({ identityRouters }, id) => near(policiesOf(identityRouters, 'right', id)),
-    services: ({ serviceRouters }, id) => far(policiesOf(serviceRouters, 'right', id)),
-    'service-edge-router-policies': ({ serviceRouters }, id) => near(policiesOf(serviceRouters, 'right', id)),
-  },
-}
-
-/** Service policies that select the entity: of both types, unless one is asked for. */
-function granting(
+/** Service policies that select the entity, of both types unless the perspective names one. */
+export function grantingPolicies(
   { dial, bind }: State,
   perspective: Perspective | undefined,
   side: 'left' | 'right',
   id: string,
 ): FarRoles[] {
-  const asked = perspective?.policyType ?? ''
+  const policyType = perspective?.policyType ?? ''
   return [
-    ...(asked === 'bind' ? [] : policiesOf(dial, side, id)),
-    ...(asked === 'dial' ? [] : policiesOf(bind, side, id)),
+    ...(policyType === 'bind' ? [] : policiesOf(dial, side, id)),
+    ...(policyType === 'dial' ? [] : policiesOf(bind, side, id)),
   ]
 }
 
 /** The policies themselves. */
-const near = (policies: readonly FarRoles[]): Selection => ({
+export const policyIds = (policies: readonly FarRoles[]): Selection => ({
   ...noRows,
   ids: policies.map(({ policyId }) => policyId),
 })
 
-/** What they link the entity with. */
-const far = (policies: readonly FarRoles[]): Selection => ({
+/** The entities with which the policies link. */
+export const farRoles = (policies: readonly FarRoles[]): Selection => ({
   ...noRows,
   roles: policies.map(({ roles, semantic }) => ({ roles: [...roles], semantic })),
 })

@@ -1,59 +1,102 @@
-import type { RowOf, service } from '@overlay/model'
-import type { Reading, Seams } from '@overlay/platform/kind-store'
+import { service } from '@overlay/model'
+import { type Kind, kind, type Reading } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
-import { Fault, invalid } from '@overlay/rpc'
+import { type Context, Fault, invalid, type Perspective } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { postureQueries } from '../domain/posture/queries.js'
-import { permissionsOf, visibleIds } from '../domain/queries.js'
-import type { State } from '../domain/state.js'
+import { isAdmin, permissionsOf, policiesOf, visibleIds } from '../domain/queries.js'
+import type { Engine } from '../engine/engine.js'
+import { watchView } from '../engine/view-watch.js'
+import { typedConfigs } from '../store/config.js'
 import { configsFor } from '../store/configs-of-services.js'
-import { dropRoles } from '../store/drop-role.js'
+import { dropRoles } from '../store/roles.js'
 import { deleteServiceConfigs } from '../store/service-config.js'
+import { farRoles, grantingPolicies, policyIds, selectsOf } from './selects.js'
 
 const strategies = ['smartrouting', 'weighted', 'random', 'sticky']
 
-/** What services show depends on who looks, and so does which of them are there. */
-export const serviceSeams = (state: State): Seams<typeof service> => ({
-  scope({ identityId, isAdmin }) {
-    return isAdmin ? sql`true` : sql`id = any(${visibleIds(state, { identityId, isAdmin })}::text[])`
-  },
+/** Which services exist, and what they show, depends on the viewer. */
+export const serviceKind = (engine: Engine): Kind => {
+  const { state } = engine
+  return kind(
+    service,
+    {
+      scope({ identityId, isAdmin }) {
+        return isAdmin ? sql`true` : sql`id = any(${visibleIds(state, { identityId, isAdmin })}::text[])`
+      },
 
-  async view(db, rows, { caller, perspective, shape }) {
-    const queriesOf = postureQueries(state, caller)
-    if (shape === 'linked')
-      return rows.map(({ id }) => ({ permissions: null, config: null, postureQueries: queriesOf(id) }))
-    const wanted = wantedTypes(caller.configTypes, perspective, shape)
-    const configs = await configsFor(db, rows, caller.identityId, wanted)
-    return rows.map(({ id }) => {
-      const granted: string[] = permissionsOf(state, caller.identityId, id)
-      const permissions = granted.length > 0 ? granted : ['Invalid'] // wire: never empty, never null
-      const config = wanted.length === 0 && shape === 'detail' ? null : (configs.get(id) ?? {})
-      const asked = queriesOf(id)
-      return {
-        permissions,
-        config,
-        postureQueries: asked.length > 0 ? asked : permissions.map(withoutChecks),
-      }
-    })
-  },
+      async view(db, rows, { caller, perspective, shape }) {
+        const queriesOf = postureQueries(state, caller)
+        if (shape === 'linked')
+          return rows.map(({ id }) => ({ permissions: null, config: null, postureQueries: queriesOf(id) }))
+        const types = configTypesOf(caller.configTypes, perspective, shape)
+        const configs = await configsFor(db, rows, caller.identityId, types)
+        return rows.map(({ id }) => {
+          const granted: string[] = permissionsOf(state, caller.identityId, id)
+          const permissions = granted.length > 0 ? granted : ['Invalid'] // wire: never empty, never null
+          const config = types.length === 0 && shape === 'detail' ? null : (configs.get(id) ?? {})
+          const queries = queriesOf(id)
+          return {
+            permissions,
+            config,
+            postureQueries: queries.length > 0 ? queries : permissions.map(withoutChecks),
+          }
+        })
+      },
 
-  async writing(tx, next, _before, { isWritten }) {
-    if (isWritten('configs')) await checkConfigs(tx, next.configs ?? [])
-    const terminatorStrategy = next.terminatorStrategy || 'smartrouting'
-    if (!strategies.includes(terminatorStrategy))
-      throw new Fault('NOT_FOUND', `terminatorStrategy with name ${terminatorStrategy} not found`)
-    return { terminatorStrategy }
-  },
+      async writing(tx, next, _before, { isWritten }) {
+        if (isWritten('configs')) await checkConfigs(tx, next.configs ?? [])
+        const terminatorStrategy = next.terminatorStrategy || 'smartrouting'
+        if (!strategies.includes(terminatorStrategy))
+          throw new Fault('NOT_FOUND', `terminatorStrategy with name ${terminatorStrategy} not found`)
+        return { terminatorStrategy }
+      },
 
-  async deleting(tx, { id }, { also }) {
-    const roles = await dropRoles(tx, 'services', [id])
-    const configs = await deleteServiceConfigs(tx, sql`service_id = ${id}`)
-    for (const change of [...roles, ...configs]) also(change)
-  },
-})
+      async deleting(tx, { id }, { also }) {
+        const roles = await dropRoles(tx, 'services', [id])
+        const configs = await deleteServiceConfigs(tx, sql`service_id = ${id}`)
+        for (const change of [...roles, ...configs]) also(change)
+      },
+    },
+    {
+      operations: ({ list, get }) => ({
+        async list(request, context) {
+          await engine.ensureReadable(context)
+          const viewed = asIdentity(engine, request.perspective, context)
+          if (request.within || viewed !== context) return list(request, viewed) // no gateway caches these
+          using view = watchView(engine, viewed.caller)
+          const page = await list(request, viewed)
+          return page.next.length > 0 ? page : { ...page, contentKey: await view.key(context.signal) }
+        },
 
-/** wire: a detail shows what was asked for at login; the list may be asked for other types. */
-function wantedTypes(
+        async get(request, context) {
+          await engine.ensureReadable(context)
+          return get(request, asIdentity(engine, request.perspective, context))
+        },
+      }),
+      selects: selectsOf(engine, {
+        identities: (id, perspective) => farRoles(grantingPolicies(state, perspective, 'right', id)),
+        'service-policies': (id) => policyIds(grantingPolicies(state, undefined, 'right', id)),
+        'edge-routers': (id) => farRoles(policiesOf(state.serviceRouters, 'left', id)),
+        'service-edge-router-policies': (id) => policyIds(policiesOf(state.serviceRouters, 'left', id)),
+      }),
+    },
+  )
+}
+
+/** The request as the identity that the perspective names would make it. */
+function asIdentity(engine: Engine, perspective: Perspective | undefined, context: Context): Context {
+  const idOrName = perspective?.asIdentity
+  if (!idOrName) return context
+  const names = engine.namesOf('identities')
+  const identityId = names.has(idOrName) ? idOrName : [...names].find(([, name]) => name === idOrName)?.[0]
+  if (identityId === undefined) throw new Fault('NOT_FOUND', `identity with id or name ${idOrName} not found`)
+  const caller = { ...context.caller, identityId, isAdmin: isAdmin(engine.state, identityId) }
+  return { ...context, caller }
+}
+
+/** wire: a detail shows the types of the login; a list may name other types. */
+function configTypesOf(
   ofSession: readonly string[],
   perspective: Reading['perspective'],
   shape: Reading['shape'],
@@ -61,7 +104,7 @@ function wantedTypes(
   return shape === 'list' && perspective?.hasConfigTypes ? perspective.configTypes : ofSession
 }
 
-/** wire: where no policy grants it, or no posture check exists at all, one element stands for each permission. */
+/** wire: where no policy grants the permission, or no posture check exists at all, one element stands for each. */
 const withoutChecks = (permission: string) => ({
   policyId: `dummy ${permission.toLowerCase()} policy: no posture checks defined`,
   policyType: permission,
@@ -69,25 +112,21 @@ const withoutChecks = (permission: string) => ({
   postureQueries: [],
 })
 
-/** All exist, and are of different types. They are locked already. */
-async function checkConfigs(tx: Tx, ids: NonNullable<RowOf<typeof service>['configs']>): Promise<void> {
-  if (ids.length === 0) return
-  const { rows } = await tx.query<{ id: string; name: string; type_id: string; type: string }>(sql`
-    select c.id, c.name, t.id as type_id, t.name as type
-      from config c join config_type t on t.id = c.config_type_id
-     where c.id = any(${ids}) order by c.id`)
-  const known = new Map(rows.map((row) => [row.id, row]))
-  const missing = ids.find((id) => !known.has(id))
+/** Refuses configs that do not exist or are of the same type. They are locked already. */
+async function checkConfigs(tx: Tx, ids: readonly string[]): Promise<void> {
+  const configs = await typedConfigs(tx, ids)
+  const existing = new Set(configs.map(({ id }) => id))
+  const missing = ids.find((id) => !existing.has(id))
   if (missing !== undefined) throw new Fault('NOT_FOUND', `configs with id ${missing} not found`)
   const byType = new Map<string, string>()
-  for (const { name, type_id, type } of rows) {
-    const other = byType.get(type_id)
+  for (const { name, typeId, type } of configs) {
+    const other = byType.get(typeId)
     if (other !== undefined)
       throw invalid(
         'configs',
         `duplicate configs named ${other} and ${name} found for config type ${type}. Only one config of a given typed is allowed per service `,
         ids,
       )
-    byType.set(type_id, name)
+    byType.set(typeId, name)
   }
 }

@@ -5,16 +5,16 @@ import sql from 'sql-template-tag'
 type Configs = Readonly<Record<string, unknown>>
 
 /**
- * The configs of these services by the names of their types, of the wanted types only: ids or names, or 'all'. The
- * identity's own config stands in place of the service's of the same type.
+ * The configs of each service by the names of their types. `types` are ids or names of types, or 'all'. The identity's own
+ * config replaces the service's of the same type.
  */
 export async function configsFor(
   db: Db,
   services: readonly RowOf<typeof service>[],
   identityId: string,
-  wanted: readonly string[],
+  types: readonly string[],
 ): Promise<ReadonlyMap<string, Configs>> {
-  if (wanted.length === 0 || services.length === 0) return new Map()
+  if (types.length === 0 || services.length === 0) return new Map()
   const ids = services.map(({ id }) => id)
   const { rows } = await db.query<{ service_id: string; type: string; data: unknown }>(
     sql`
@@ -29,14 +29,14 @@ export async function configsFor(
       from candidate
       join config c on c.id = config_id
       join config_type t on t.id = candidate.config_type_id
-     where ${wanted.includes('all')} or t.id = any(${wanted}) or t.name = any(${wanted})
+     where ${types.includes('all')} or t.id = any(${types}) or t.name = any(${types})
      order by service_id, t.id, place`,
     'configs-of-services',
   )
   const configs = new Map<string, Record<string, unknown>>()
   for (const { service_id, type, data } of rows) {
-    const known = configs.get(service_id) ?? {}
-    configs.set(service_id, Object.assign(known, { [type]: data }))
+    const ofService = configs.get(service_id) ?? {}
+    configs.set(service_id, Object.assign(ofService, { [type]: data }))
   }
   return configs
 }

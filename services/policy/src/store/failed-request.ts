@@ -1,32 +1,32 @@
 import type { Database, Db, Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
-import { holdsIdentity } from './lock-identity.js'
+import { lockIdentity } from './lock-identity.js'
 
-/** wire: so many are remembered of each identity. */
+/** wire: how many requests of each identity are kept. */
 const KEPT = 100
-/** So many are shown that the answer fits a message. */
+/** A list has at most so many bytes, to fit a message. */
 const MOST_BYTES = 8 * 1024 * 1024
 
-/** No write that anybody follows: what was refused changes nothing. */
-export const rememberFailed = (db: Database, identityId: string, request: object): Promise<void> =>
+/** Saves a refused request. It changes nothing else, so it is not in the change log. */
+export const saveFailedRequest = (db: Database, identityId: string, request: object): Promise<void> =>
   db.transaction(undefined, async (tx) => {
-    if (await holdsIdentity(tx, identityId)) await insertFailed(tx, identityId, request)
+    if (await lockIdentity(tx, identityId)) await insertFailedRequest(tx, identityId, request)
   })
 
-async function insertFailed(tx: Tx, identityId: string, request: object): Promise<void> {
+async function insertFailedRequest(tx: Tx, identityId: string, request: object): Promise<void> {
   await tx.query(
     sql`
-    with made as (
+    with inserted as (
          insert into failed_request (identity_id, request) values (${identityId}, ${JSON.stringify(request)}))
     delete from failed_request
      where identity_id = ${identityId}
        and id <= (select id from failed_request where identity_id = ${identityId}
                    order by id desc offset ${KEPT - 1} limit 1)`,
-    'remember-failed',
+    'save-failed-request',
   )
 }
 
-/** Oldest first, in wire shape; the newest if they are very large. */
+/** In wire shape, oldest first; the newest of them if all are too large. */
 export async function failedRequests(db: Db, identityId: string): Promise<object[]> {
   const { rows } = await db.query<{ at: Date; request: object }>(
     sql`

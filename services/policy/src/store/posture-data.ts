@@ -3,7 +3,7 @@ import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import { invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import {
-  nothingSaid,
+  emptyPosture,
   POSTURE_BUDGET_BYTES,
   type PostureData,
   type PostureResponse,
@@ -13,24 +13,24 @@ import {
 } from '../domain/posture/data.js'
 
 /**
- * Stores what the endpoint of an API session says, in the order in which it does. Answers to checks that do not exist
- * are dropped. More than the budget of an identity is refused, unless there is less of it than before.
+ * Saves the responses of an endpoint, the one of an API session, in their order. Responses to checks that do not exist
+ * are dropped. Data beyond the budget of an identity is refused, unless there is less of it than before.
  * differs: stored, so that every replica judges alike and a restart forgets nothing.
  */
-export const takePosture = (
+export const savePosture = (
   tx: Tx,
   identityId: string,
   apiSessionId: string,
   responses: readonly PostureResponse[],
   endedApiSessions: ReadonlySet<string>,
-): Promise<Changed> =>
+): Promise<ChangedPosture> =>
   changePosture(tx, identityId, async (before, at) => {
-    const said = responses.reduce((data, response) => withResponse(data, response, apiSessionId, at), before)
+    const next = responses.reduce((data, response) => withResponse(data, response, apiSessionId, at), before)
     const missing = await missingChecks(
       tx,
-      said.processes.map(({ checkId }) => checkId),
+      next.processes.map(({ checkId }) => checkId),
     )
-    const data = withoutEnded(said, missing, endedApiSessions)
+    const data = withoutEnded(next, missing, endedApiSessions)
     const bytes = postureBytes(data)
     if (bytes > POSTURE_BUDGET_BYTES && bytes > postureBytes(before))
       throw invalid(
@@ -51,7 +51,7 @@ async function missingChecks(tx: Tx, ids: readonly string[]): Promise<ReadonlySe
   return missing
 }
 
-export interface Changed {
+export interface ChangedPosture {
   readonly data: PostureData
   readonly change: RowChange
 }
@@ -60,9 +60,9 @@ export async function changePosture(
   tx: Tx,
   identityId: string,
   next: (before: PostureData, at: string) => PostureData | Promise<PostureData>,
-): Promise<Changed> {
+): Promise<ChangedPosture> {
   await tx.query(sql`
-    insert into posture_data (identity_id, data) values (${identityId}, ${JSON.stringify(nothingSaid)})
+    insert into posture_data (identity_id, data) values (${identityId}, ${JSON.stringify(emptyPosture)})
         on conflict do nothing`)
   const { rows } = await tx.query<{ data: PostureData; at: Date }>(sql`
     select data, clock_timestamp() as at from posture_data where identity_id = ${identityId} for update`)
@@ -74,31 +74,36 @@ export async function changePosture(
   return { data, change: { kind: 'posture-data', id: identityId, before, after: data, payload: { data } } }
 }
 
-/** Tells again what these identities said, for it counts otherwise since then; once, whoever tells. */
-export async function tellLapsed(tx: Tx, lapsed: ReadonlyMap<string, number>): Promise<RowChange[]> {
+/**
+ * Appends the posture of these identities to the change log again, with a new meaning since the given time. Several
+ * replicas may call this for the same time: the first one appends.
+ */
+export async function touchLapsed(tx: Tx, lapsed: ReadonlyMap<string, number>): Promise<RowChange[]> {
   const { rows } = await tx.query<{ id: string; data: PostureData; at: Date }>(sql`
     with lapsed as (
-         select p.identity_id, to_timestamp(given.at / 1000) as at
+         select p.identity_id, to_timestamp(lapse.at / 1000) as at
            from posture_data p
-           join unnest(${[...lapsed.keys()]}::text[], ${[...lapsed.values()]}::float8[]) as given (id, at)
-             on given.id = p.identity_id
-          where p.told_at < to_timestamp(given.at / 1000)
+           join unnest(${[...lapsed.keys()]}::text[], ${[...lapsed.values()]}::float8[]) as lapse (id, at)
+             on lapse.id = p.identity_id
+          where p.told_at < to_timestamp(lapse.at / 1000)
           order by p.identity_id for update of p)
     update posture_data p set told_at = lapsed.at from lapsed where p.identity_id = lapsed.identity_id
  returning p.identity_id as id, p.data, p.told_at as at`)
-  return rows.map(({ id, data, at }) => ({
-    kind: 'posture-data',
-    id,
-    before: {},
-    after: { lapsedAt: at }, // nothing else has changed
-    payload: { data },
-  }))
+  return rows.map(
+    ({ id, data, at }): RowChange => ({
+      kind: 'posture-data',
+      id,
+      before: {},
+      after: { lapsedAt: at }, // nothing else has changed
+      payload: { data },
+    }),
+  )
 }
 
 export const postureDataOf = async (db: Db, identityId: string): Promise<PostureData> =>
-  (await postureDataOfAll(db, [identityId])).get(identityId) ?? nothingSaid
+  (await postureDataOfAll(db, [identityId])).get(identityId) ?? emptyPosture
 
-/** Of those who have said something. */
+/** By identity; identities without a row are missing. */
 export async function postureDataOfAll(
   db: Db,
   identityIds: readonly string[],
@@ -109,33 +114,35 @@ export async function postureDataOfAll(
   return new Map(rows.map(({ id, data }) => [id, data]))
 }
 
-/** With the sessions that were refused for it. */
-export async function forgetPosture(tx: Tx, identityIds: readonly string[]): Promise<RowChange[]> {
+/** Deletes the identities' failed requests too. */
+export async function deletePosture(tx: Tx, identityIds: readonly string[]): Promise<RowChange[]> {
   await tx.query(sql`delete from failed_request where identity_id = any(${identityIds})`)
   const { rows } = await tx.query<{ identityId: string; data: PostureData }>(sql`
     delete from posture_data where identity_id = any(${identityIds})
  returning identity_id as "identityId", data`)
-  return rows.map(({ identityId, data }) => ({
-    kind: 'posture-data',
-    id: identityId,
-    before: data,
-    after: null,
-    payload: null,
-  }))
+  return rows.map(
+    ({ identityId, data }): RowChange => ({
+      kind: 'posture-data',
+      id: identityId,
+      before: data,
+      after: null,
+      payload: null,
+    }),
+  )
 }
 
 const atOnce = 1000
 
-/** For followers. */
-export async function* postureDataTold(
+/** Loads all rows for followers, or those with these ids. */
+export async function* loadPostureData(
   db: Db,
   ids?: readonly string[],
 ): AsyncIterable<{ id: string; json: object }> {
-  for await (const { id, data } of allPostureData(db, ids)) yield { id, json: { data } }
+  for await (const { id, data } of eachPostureData(db, ids)) yield { id, json: { data } }
 }
 
 /** In the order of identities. */
-export async function* allPostureData(
+export async function* eachPostureData(
   db: Db,
   ids?: readonly string[],
 ): AsyncIterable<{ id: string; data: PostureData }> {

@@ -4,32 +4,32 @@ import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 
-/** One identity's own config for a service; there is one of each type. */
-type ServiceConfig = {
+/** A config that one identity uses for a service in place of the service's own; there is at most one of each type. */
+export type ServiceConfig = {
   readonly identityId: string
   readonly serviceId: string
   readonly configTypeId: string
   readonly configId: string
 }
 
-type Wanted = readonly { readonly serviceId: string; readonly configId: string }[]
+type Pairs = readonly Pick<ServiceConfig, 'serviceId' | 'configId'>[]
 
 const columns = sql`identity_id as "identityId", service_id as "serviceId",
   config_type_id as "configTypeId", config_id as "configId"`
 
-/** In place of those of the same type. wire: the service need not exist. */
-export async function putServiceConfigs(tx: Tx, identityId: string, wanted: Wanted): Promise<RowChange[]> {
+/** Replaces the identity's configs of the same types. wire: the service need not exist. */
+export async function putServiceConfigs(tx: Tx, identityId: string, pairs: Pairs): Promise<RowChange[]> {
   const changes: RowChange[] = []
   const { rows: configs } = await tx.query<{ id: string; type: string }>(sql`
     select id, config_type_id as type from config
-     where id = any(${wanted.map(({ configId }) => configId)}) order by id for key share`)
+     where id = any(${pairs.map(({ configId }) => configId)}) order by id for key share`)
   const types = new Map(configs.map(({ id, type }) => [id, type]))
   await lockServiceConfigs(tx, sql`identity_id = ${identityId}`)
-  for (const { serviceId, configId } of wanted) {
+  for (const { serviceId, configId } of pairs) {
     const type = types.get(configId)
     if (type === undefined) throw new Fault('NOT_FOUND', `config with id ${configId} not found`)
     const key = sql`identity_id = ${identityId} and service_id = ${serviceId} and config_type_id = ${type}`
-    const { rows: known } = await tx.query<ServiceConfig>(
+    const { rows: replaced } = await tx.query<ServiceConfig>(
       sql`select ${columns} from service_config where ${key} for update`,
     )
     const { rows } = await tx.query<ServiceConfig>(sql`
@@ -38,36 +38,35 @@ export async function putServiceConfigs(tx: Tx, identityId: string, wanted: Want
           on conflict (identity_id, service_id, config_type_id) do update set config_id = excluded.config_id
    returning ${columns}`)
     const after = onlyRow(rows)
-    changes.push(changed(after, known[0] ?? null, after))
+    changes.push(changeOf(after, replaced[0] ?? null, after))
   }
   return changes
 }
 
-/** wire: whatever config of its type is set for the service goes. */
-export function removeServiceConfigs(tx: Tx, identityId: string, wanted: Wanted): Promise<RowChange[]> {
-  return deleteServiceConfigs(
+/** wire: removes any config of the same type that is set for the service. */
+export const removeServiceConfigs = (tx: Tx, identityId: string, pairs: Pairs): Promise<RowChange[]> =>
+  deleteServiceConfigs(
     tx,
     sql`identity_id = ${identityId} and (service_id, config_type_id) in (
         select service_id, config_type_id
-          from unnest(${wanted.map(({ serviceId }) => serviceId)}::text[],
-                      ${wanted.map(({ configId }) => configId)}::text[]) as named (service_id, config_id)
+          from unnest(${pairs.map(({ serviceId }) => serviceId)}::text[],
+                      ${pairs.map(({ configId }) => configId)}::text[]) as named (service_id, config_id)
           join config on config.id = config_id)`,
   )
-}
 
 export async function deleteServiceConfigs(tx: Tx, which: Sql): Promise<RowChange[]> {
   await lockServiceConfigs(tx, which)
   const { rows } = await tx.query<ServiceConfig>(
     sql`delete from service_config where ${which} returning ${columns}`,
   )
-  return rows.map((row) => changed(row, row, null))
+  return rows.map((row) => changeOf(row, row, null))
 }
 
 const lockServiceConfigs = (tx: Tx, which: Sql): Promise<unknown> =>
   tx.query(sql`
     select from service_config where ${which} order by identity_id, service_id, config_type_id for update`)
 
-/** In wire shape. wire: what is set for a service that does not exist is not shown. */
+/** In wire shape. wire: configs for services that do not exist are left out. */
 export async function listServiceConfigs(db: Db, identityId: string): Promise<object[]> {
   const { rows } = await db.query<{
     serviceId: string
@@ -85,10 +84,21 @@ export async function listServiceConfigs(db: Db, identityId: string): Promise<ob
   }))
 }
 
+/** One of the identities and services that use a config so. */
+export async function userOfConfig(
+  tx: Tx,
+  configId: string,
+): Promise<Pick<ServiceConfig, 'identityId' | 'serviceId'> | undefined> {
+  const { rows } = await tx.query<ServiceConfig>(
+    sql`select ${columns} from service_config where config_id = ${configId} limit 1`,
+  )
+  return rows[0]
+}
+
 const idOf = ({ identityId, serviceId, configTypeId }: ServiceConfig): string =>
   `${identityId}/${serviceId}/${configTypeId}`
 
-const changed = (
+const changeOf = (
   row: ServiceConfig,
   before: ServiceConfig | null,
   after: ServiceConfig | null,
@@ -96,8 +106,8 @@ const changed = (
 
 const atOnce = 1000
 
-/** For followers, in the order of identities. */
-export async function* allServiceConfigs(
+/** Loads all rows for followers, or those with these ids, in the order of identities. */
+export async function* loadServiceConfigs(
   db: Db,
   ids?: readonly string[],
 ): AsyncIterable<{ id: string; json: object }> {

@@ -1,8 +1,8 @@
 import type { RowChange } from '@overlay/platform/change-log'
 import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
-import type { Stored } from '../domain/update-times.js'
-import type { Exclusive } from './exclusive.js'
+import type { StoredTimes } from '../domain/update-times.js'
+import type { ExclusiveLock } from './exclusive-lock.js'
 
 interface Row {
   readonly batch: number
@@ -15,8 +15,8 @@ interface Row {
   readonly at: Date
 }
 
-/** Everything stored after this batch; after 0: everything. */
-export async function readUpdates(db: Db, batch: number): Promise<Stored> {
+/** The rows of later batches than this one; after 0: all. */
+export async function readUpdates(db: Db, batch: number): Promise<StoredTimes> {
   const { rows } = await db.query<Row & Record<string, unknown>>(
     sql`
     select head.batch, everybody_at as everybody,
@@ -45,15 +45,15 @@ export async function readUpdates(db: Db, batch: number): Promise<Stored> {
 
 const CHUNK = 5000
 
-/** The rows first, and then that everything up to `covered` is in them. Answers the batch. */
+/** Writes the rows first, then that they contain everything up to `covered`. Returns the batch. */
 export async function writeUpdates(
-  exclusive: Exclusive,
-  { everybodyAtMs, covered, rows }: Omit<Stored, 'batch'>,
-  gone: readonly string[],
+  lock: ExclusiveLock,
+  { everybodyAtMs, covered, rows }: Omit<StoredTimes, 'batch'>,
+  deletedIds: readonly string[],
 ): Promise<number> {
   for (let from = 0; from < rows.length; from += CHUNK) {
     const chunk = rows.slice(from, from + CHUNK)
-    await exclusive.query(sql`
+    await lock.query(sql`
       with head as (update service_update_head set batch = batch + 1 returning batch)
       insert into service_update (identity_id, changed_at, batch)
       select id, to_timestamp(ms / 1000.0), batch
@@ -61,10 +61,10 @@ export async function writeUpdates(
              as list (id, ms)
           on conflict (identity_id) do update set changed_at = excluded.changed_at, batch = excluded.batch`)
   }
-  if (gone.length > 0)
-    await exclusive.query(sql`delete from service_update where identity_id = any(${gone}::text[])`)
+  if (deletedIds.length > 0)
+    await lock.query(sql`delete from service_update where identity_id = any(${deletedIds}::text[])`)
   const { policy, identity } = covered
-  const { rows: heads } = await exclusive.query<{ batch: number }>(sql`
+  const heads = await lock.query<{ batch: number }>(sql`
     update service_update_head
        set batch = batch + 1,
            everybody_at = to_timestamp(nullif(${everybodyAtMs}::float8, 0) / 1000.0),
@@ -74,8 +74,8 @@ export async function writeUpdates(
   return onlyRow(heads).batch
 }
 
-/** Times are no rows that anybody follows, and of no interest to the audit. */
-export async function forgetUpdates(tx: Tx, identityIds: readonly string[]): Promise<RowChange[]> {
+/** Times are neither in the change log nor in the audit. */
+export async function deleteUpdates(tx: Tx, identityIds: readonly string[]): Promise<RowChange[]> {
   await tx.query(sql`delete from service_update where identity_id = any(${identityIds}::text[])`)
   return []
 }

@@ -4,19 +4,21 @@ import { grantingPolicies, isAdmin, maySee } from '../queries.js'
 import type { State } from '../state.js'
 import type { Check } from './check.js'
 import { passes } from './evaluate.js'
-import { type Asked, contentsOf, endpointOf } from './judge.js'
+import { endpointOf, type Requester, requiredChecks } from './judge.js'
 
 /** Whether an access still exists, and the policy that grants it; empty: no policy does. */
-export interface Standing {
+export interface AccessState {
   readonly lost: boolean
   readonly granting: string
 }
 
 /** Decides about many held accesses of one moment. It reads the checks of each policy once. */
-export function standingOf(state: State): (asked: Asked, serviceId: string, type: AccessType) => Standing {
+export function accessJudge(
+  state: State,
+): (asked: Requester, serviceId: string, type: AccessType) => AccessState {
   const checks = new Map<string, readonly Check[]>()
   const checksOf = (policyId: string): readonly Check[] => {
-    const found = checks.get(policyId) ?? contentsOf(state, policyId)
+    const found = checks.get(policyId) ?? requiredChecks(state, policyId)
     checks.set(policyId, found)
     return found
   }

@@ -1,18 +1,15 @@
-import type { postureCheck, RowOf } from '@overlay/model'
+import type { PlainOf, postureCheck } from '@overlay/model'
 
-/** A posture check as its changes tell it. */
-export type Check = Omit<RowOf<typeof postureCheck>, 'createdAt' | 'updatedAt'> & {
-  readonly createdAt: string
-  readonly updatedAt: string
-}
+/** A posture check as its changes carry it. */
+export type Check = PlainOf<typeof postureCheck>
 
-/** Addresses, hashes and fingerprints are the same however they are written: with colons, in capitals. */
+/** Addresses, hashes and fingerprints compare equal with colons and without, in capitals or not. */
 export const cleanHex = (text: string): string => text.toLowerCase().replace(/[^a-f\d]+/g, '')
 
-/** wire: no time-out is told as this. */
+/** wire: this stands for no time-out. */
 export const NO_TIMEOUT = -1
 
-/** As clients see it. wire: a fingerprint that is not asked for is left out. */
+/** In wire shape. wire: a fingerprint that is not set is left out. */
 export const processOf = (
   check: Pick<Check, 'process.osType' | 'process.path' | 'process.hashes' | 'process.signerFingerprint'>,
 ) => ({

@@ -1,12 +1,12 @@
 import { cleanHex } from './check.js'
 
-interface Said {
+interface Report {
   /** Of the check that was answered. */
   readonly checkId: string
   readonly at: string
 }
 
-export interface SaidProcess extends Said {
+export interface ProcessReport extends Report {
   readonly path: string
   readonly isRunning: boolean
   readonly hash: string
@@ -22,14 +22,14 @@ export interface EndpointState {
 
 /** What the endpoints of an identity last said of themselves. wire: who speaks last speaks for all of them. */
 export interface PostureData {
-  readonly os?: Said & { readonly type: string; readonly version: string }
-  readonly domain?: Said & { readonly domain: string }
-  readonly mac?: Said & { readonly addresses: readonly string[] }
-  readonly processes: readonly SaidProcess[]
+  readonly os?: Report & { readonly type: string; readonly version: string }
+  readonly domain?: Report & { readonly domain: string }
+  readonly mac?: Report & { readonly addresses: readonly string[] }
+  readonly processes: readonly ProcessReport[]
   readonly apiSessions: Readonly<Record<string, EndpointState>>
 }
 
-export const nothingSaid: PostureData = { processes: [], apiSessions: {} }
+export const emptyPosture: PostureData = { processes: [], apiSessions: {} }
 
 /** An answer as a client sends it: the members follow the type. */
 export type PostureResponse = { readonly id: string } & (

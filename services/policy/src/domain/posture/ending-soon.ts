@@ -2,7 +2,7 @@ import { linkingPolicies, type Viewer, visibleIds } from '../queries.js'
 import type { State } from '../state.js'
 import { type Check, NO_TIMEOUT } from './check.js'
 import type { EndpointState, PostureResponse } from './data.js'
-import { contentsOf } from './judge.js'
+import { requiredChecks } from './judge.js'
 import { GRACE_MS, timeoutOf } from './mfa.js'
 
 /**
@@ -27,7 +27,7 @@ export function endingSoon(
     !endsFirst(timeoutOf(check), passedMs, nowMs)
   return visibleIds(state, caller).flatMap((id) => {
     const checks = linkingPolicies(state, caller.identityId, id).flatMap(({ policyId }) =>
-      contentsOf(state, policyId).filter(asks),
+      requiredChecks(state, policyId).filter(asks),
     )
     if (checks.length === 0) return []
     const timeouts = checks.map(timeoutOf).filter((timeout) => timeout !== NO_TIMEOUT)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { sampleCheck } from '../testing/sample-check.js'
 import type { Check } from './check.js'
 import {
-  nothingSaid,
+  emptyPosture,
   POSTURE_BUDGET_BYTES,
   type PostureData,
   type PostureResponse,
@@ -18,7 +18,7 @@ const at = '2026-01-01T00:00:00.000Z'
 const seconds = (count: number): number => Date.parse(at) + count * 1000
 const later = (count: number): string => new Date(seconds(count)).toISOString()
 const after = (...responses: PostureResponse[]): PostureData =>
-  responses.reduce((data, response) => withResponse(data, response, 's1', at), nothingSaid)
+  responses.reduce((data, response) => withResponse(data, response, 's1', at), emptyPosture)
 const passing = (check: Partial<Check>, data: PostureData, nowMs = seconds(0), apiSessionId = 's1') =>
   passes({ ...sampleCheck, ...check }, { data, apiSessionId, nowMs })
 
@@ -31,7 +31,7 @@ test.each(types)('who has said nothing passes no check: %s', (typeId) => {
     semantic: 'AllOf',
     processes: [{ osType: 'Linux', path: '/a' }],
   }
-  expect(passing({ typeId, ...asking }, nothingSaid)).toBe(false)
+  expect(passing({ typeId, ...asking }, emptyPosture)).toBe(false)
 })
 
 test.each([
@@ -98,7 +98,7 @@ test('of several processes all or one are wanted, and found by their paths', () 
   expect(outcomes('AnyOf')).toEqual([true, true, false])
 })
 
-const mfa = (state: object): PostureData => ({ ...nothingSaid, apiSessions: { s1: state } })
+const mfa = (state: object): PostureData => ({ ...emptyPosture, apiSessions: { s1: state } })
 test.each([
   ['has given none', {}, {}, false],
   ['has given one', {}, { passedMfaAt: at }, true],
@@ -158,7 +158,7 @@ test('answers to checks and states of API sessions that have ended are dropped, 
 test('of many API sessions the oldest are forgotten, so that their states never fill the budget', () => {
   const id = (n: number): string => `cmiwjs0000${String(n).padStart(15, '0')}`
   const awake: PostureResponse = { id: 'x', typeId: 'ENDPOINT_STATE', woken: true, unlocked: true }
-  let data = nothingSaid
+  let data = emptyPosture
   for (let n = 0; n < 600; n++) data = withMfa(withResponse(data, awake, id(n), at), id(n), at)
   expect(Object.keys(data.apiSessions)).toHaveLength(300)
   expect(data.apiSessions).toHaveProperty(id(599))

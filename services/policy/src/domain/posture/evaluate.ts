@@ -1,6 +1,6 @@
 import type { Process } from '@overlay/model'
 import { type Check, cleanHex } from './check.js'
-import type { PostureData, SaidProcess } from './data.js'
+import type { PostureData, ProcessReport } from './data.js'
 import { passesMfa } from './mfa.js'
 import { versionRange } from './version-range.js'
 
@@ -56,7 +56,7 @@ const hasOne = (wanted: readonly string[], said: readonly string[]): boolean =>
   wanted.map(cleanHex).some((one) => one !== '' && said.includes(one))
 
 function isGenuine(
-  said: SaidProcess | undefined,
+  said: ProcessReport | undefined,
   hashes: readonly string[],
   signers: readonly string[],
 ): boolean {

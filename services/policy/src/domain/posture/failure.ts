@@ -1,5 +1,5 @@
 import { type Check, processOf } from './check.js'
-import type { SaidProcess } from './data.js'
+import type { ProcessReport } from './data.js'
 import type { Endpoint } from './evaluate.js'
 import { isTimedOut, passesEvent, timeoutOf, timeoutRemaining } from './mfa.js'
 
@@ -57,7 +57,7 @@ const describe: Readonly<Record<string, Describe>> = {
   },
 }
 
-const actualOf = (said: SaidProcess | undefined): object => ({
+const actualOf = (said: ProcessReport | undefined): object => ({
   hash: said?.hash ?? '',
   isRunning: said?.isRunning ?? false,
   signerFingerprints: said?.signerFingerprints ?? null,

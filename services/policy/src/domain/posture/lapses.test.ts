@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { sampleCheck } from '../testing/sample-check.js'
 import type { Check } from './check.js'
-import { type EndpointState, nothingSaid } from './data.js'
+import { type EndpointState, emptyPosture } from './data.js'
 import { lapsedBetween } from './lapses.js'
 import { lapsesOf, passesMfa } from './mfa.js'
 
@@ -39,7 +39,7 @@ const content = (check: Partial<Check>) => ({
   revision: '',
   check: { ...sampleCheck, typeId: 'MFA', ...check },
 })
-const said = (endpoint: EndpointState) => ({ ...nothingSaid, apiSessions: { s1: endpoint } })
+const said = (endpoint: EndpointState) => ({ ...emptyPosture, apiSessions: { s1: endpoint } })
 
 test('named are those whose code ended, with the last time that it did', () => {
   const state = {
@@ -48,7 +48,7 @@ test('named are those whose code ended, with the last time that it did', () => {
       ['long', content({ timeoutSeconds: 60 })],
       ['other', content({ typeId: 'DOMAIN', timeoutSeconds: 20 })],
     ]),
-    said: new Map([
+    postureData: new Map([
       ['both', said({ passedMfaAt: at(0) })],
       ['one', said({ passedMfaAt: at(50) })],
       ['later', said({ passedMfaAt: at(99) })],

@@ -3,16 +3,16 @@ import type { Check } from './check.js'
 import type { EndpointState } from './data.js'
 import { lapsesOf } from './mfa.js'
 
-/** Identities of whom a check lets an endpoint no longer through since a time in (from, to], and the last such time. */
+/** Identities with an endpoint that stopped to pass a check at a time in (from, to], each with the last such time. */
 export function lapsedBetween(
-  { said, checkContents }: Pick<State, 'said' | 'checkContents'>,
+  { postureData, checkContents }: Pick<State, 'postureData' | 'checkContents'>,
   from: number,
   to: number,
 ): ReadonlyMap<string, number> {
   const checks = [...checkContents.values()].flatMap(({ check }) => (check.typeId === 'MFA' ? [check] : []))
   const lapsed = new Map<string, number>()
   if (checks.length === 0) return lapsed
-  for (const [identityId, { apiSessions }] of said) {
+  for (const [identityId, { apiSessions }] of postureData) {
     const times = Object.values(apiSessions)
       .flatMap((endpoint) => timesOf(checks, endpoint))
       .filter((at) => at > from && at <= to)

@@ -4,11 +4,11 @@ import { linkingPolicies } from '../queries.js'
 import type { State } from '../state.js'
 import { type Check, NO_TIMEOUT } from './check.js'
 import { type Endpoint, passes } from './evaluate.js'
-import { type Asked, contentsOf, endpointOf } from './judge.js'
+import { endpointOf, type Requester, requiredChecks } from './judge.js'
 import { timeoutOf, timeoutRemaining } from './mfa.js'
 
 /** What a service asks of an endpoint, policy by policy, in wire shape: for one reader, and any number of services. */
-export function postureQueries(state: State, asked: Asked): (serviceId: string) => object[] {
+export function postureQueries(state: State, asked: Requester): (serviceId: string) => object[] {
   if (!policiesAreShown(state)) return () => []
   const endpoint = endpointOf(state, asked)
   const known = new Map<string, { isPassing: boolean; postureQueries: object[] }>()
@@ -16,7 +16,7 @@ export function postureQueries(state: State, asked: Asked): (serviceId: string) 
   const ofPolicy = (policyId: string) => {
     const made = known.get(policyId)
     if (made) return made
-    const queries = contentsOf(state, policyId).map((check) => queryOf(check, endpoint))
+    const queries = requiredChecks(state, policyId).map((check) => queryOf(check, endpoint))
     const fresh = { isPassing: queries.every(({ isPassing }) => isPassing), postureQueries: queries }
     known.set(policyId, fresh)
     return fresh

@@ -1,7 +1,7 @@
 import type { PostureData } from './data.js'
 
 /** What is known of the endpoints of an identity, in wire shape. wire: what was never said is null, also the build. */
-export function shownPosture({ os, domain, mac, processes, apiSessions }: PostureData): object {
+export function postureView({ os, domain, mac, processes, apiSessions }: PostureData): object {
   return {
     apiSessionPostureData: Object.fromEntries(
       Object.entries(apiSessions).map(([id, { passedMfaAt, wokenAt, unlockedAt }]) => [

@@ -1,10 +1,10 @@
 import { parseRoles, type Semantic, selects } from '@overlay/model'
-import type { FedKind, Rows } from '../changes.js'
 import type { Identity } from '../entities.js'
+import type { EngineKind, Rows } from '../mutators.js'
 import type { AccessType, RouterPolicy, ServicePolicy } from '../policies.js'
 
 /** What the engine ought to know, as plain tables. Every answer is computed from all rows. */
-export type World = { readonly [K in FedKind]: ReadonlyMap<string, Rows[K]> }
+export type World = { readonly [K in EngineKind]: ReadonlyMap<string, Rows[K]> }
 
 export const emptyWorld: World = {
   identities: new Map(),

@@ -1,19 +1,19 @@
 import fc from 'fast-check'
-import { changes, type FedKind, type Rows } from '../changes.js'
 import type { Effect } from '../effect.js'
+import { type EngineKind, mutators, type Rows } from '../mutators.js'
 import type { Check } from '../posture/check.js'
-import { nothingSaid } from '../posture/data.js'
+import { emptyPosture } from '../posture/data.js'
 import type { State } from '../state.js'
 import type { World } from './naive-world.js'
 import { sampleCheck } from './sample-check.js'
 
 /** One change of one row: written, or removed. */
 export type Step = {
-  readonly [K in FedKind]: { readonly kind: K; readonly id: string; readonly row: Rows[K] | null }
-}[FedKind]
+  readonly [K in EngineKind]: { readonly kind: K; readonly id: string; readonly row: Rows[K] | null }
+}[EngineKind]
 
 export function stepEngine(state: State, { kind, id, row }: Step): Effect {
-  const change = changes[kind] as {
+  const change = mutators[kind] as {
     put(state: State, row: unknown): Effect
     remove(state: State, id: string): Effect
   }
@@ -51,7 +51,7 @@ const roles = (letter: string) =>
 
 const domainCheck = (domain: string): Check => ({ ...sampleCheck, typeId: 'DOMAIN', domains: [domain] })
 
-const rows: { readonly [K in FedKind]: fc.Arbitrary<Rows[K]> } = {
+const rows: { readonly [K in EngineKind]: fc.Arbitrary<Rows[K]> } = {
   identities: fc.record({ id: idOf('i'), attributes, isAdmin: fc.boolean() }),
   services: fc.record({
     id: idOf('s'),
@@ -65,7 +65,7 @@ const rows: { readonly [K in FedKind]: fc.Arbitrary<Rows[K]> } = {
     .map(({ id, attributes, domain }) => ({ id, attributes, revision: domain, check: domainCheck(domain) })),
   'posture-data': fc
     .record({ id: idOf('i'), domain: fc.constantFrom('a', 'b') })
-    .map(({ id, domain }) => ({ id, data: { ...nothingSaid, domain: { checkId: '', at: '', domain } } })),
+    .map(({ id, domain }) => ({ id, data: { ...emptyPosture, domain: { checkId: '', at: '', domain } } })),
   configs: fc.record({ id: idOf('c'), typeId: idOf('t'), revision }),
   'config-types': fc.record({ id: idOf('t'), name: fc.constantFrom('intercept', 'host') }),
   'service-configs': fc
@@ -93,7 +93,7 @@ const rows: { readonly [K in FedKind]: fc.Arbitrary<Rows[K]> } = {
   }),
 }
 
-const weights: { readonly [K in FedKind]: number } = {
+const weights: { readonly [K in EngineKind]: number } = {
   identities: 6,
   services: 4,
   'edge-routers': 2,
@@ -108,10 +108,10 @@ const weights: { readonly [K in FedKind]: number } = {
 }
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  ...(Object.keys(rows) as FedKind[]).map((kind) => ({
+  ...(Object.keys(rows) as EngineKind[]).map((kind) => ({
     weight: weights[kind],
     arbitrary: fc
-      .tuple(rows[kind] as fc.Arbitrary<Rows[FedKind]>, fc.integer({ min: 0, max: 3 }))
+      .tuple(rows[kind] as fc.Arbitrary<Rows[EngineKind]>, fc.integer({ min: 0, max: 3 }))
       .map(([row, dice]) => ({ kind, id: row.id, row: dice === 0 ? null : row }) as Step),
   })),
 )

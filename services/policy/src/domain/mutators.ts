@@ -11,6 +11,7 @@ import {
 import type { Effect } from './effect.js'
 import {
   type Identity,
+  type IdentityPosture,
   type PostureCheck,
   putIdentity,
   putPostureCheck,
@@ -23,7 +24,6 @@ import {
   removePostureData,
   removeRouter,
   removeService,
-  type SaidPosture,
   type Service,
 } from './entities.js'
 import {
@@ -38,13 +38,13 @@ import {
 } from './policies.js'
 import type { Override, State } from './state.js'
 
-/** What the engine is fed with, by kind. */
+/** The rows that the engine keeps, by kind. */
 export interface Rows {
   readonly identities: Identity
   readonly services: Service
   readonly 'edge-routers': Router
   readonly 'posture-checks': PostureCheck
-  readonly 'posture-data': SaidPosture
+  readonly 'posture-data': IdentityPosture
   readonly configs: Config
   readonly 'config-types': ConfigType
   readonly 'service-configs': Override
@@ -53,15 +53,15 @@ export interface Rows {
   readonly 'service-edge-router-policies': RouterPolicy
 }
 
-export type FedKind = keyof Rows
+export type EngineKind = keyof Rows
 
-export interface Change<Row> {
+export interface RowMutator<Row> {
   put(state: State, row: Row): Effect
   remove(state: State, id: string): Effect
 }
 
-/** Each change of one row, and all that follows from it for times and lists of services. */
-export const changes: { readonly [K in FedKind]: Change<Rows[K]> } = {
+/** Creates, replaces and deletes rows of the engine. An effect says whose times and lists of services may change. */
+export const mutators: { readonly [K in EngineKind]: RowMutator<Rows[K]> } = {
   identities: { put: putIdentity, remove: removeIdentity },
   services: { put: putService, remove: removeService },
   'edge-routers': { put: putRouter, remove: removeRouter },
@@ -77,3 +77,5 @@ export const changes: { readonly [K in FedKind]: Change<Rows[K]> } = {
     remove: removeServiceEdgeRouterPolicy,
   },
 }
+
+export const engineKinds = Object.keys(mutators) as EngineKind[]

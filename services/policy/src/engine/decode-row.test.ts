@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { decode } from './decode.js'
+import { decodeRow } from './decode-row.js'
 
 const change = (json: string) => ({ kind: 'configs', id: 'c1', json: Buffer.from(json), atMs: 0, number: 1 })
 
@@ -8,11 +8,11 @@ test('a revision is of what a row says, whatever the order of its members', () =
     '{"configTypeId":"t1","data":{"a":1,"b":[{"c":2,"d":3}]}}',
     '{"data": {"b": [{"d": 3, "c": 2}], "a": 1}, "configTypeId": "t1"}',
     '{"data":{"b":[{"d":3,"c":2}],"a":2},"configTypeId":"t1"}',
-  ].map((json) => decode('configs', change(json))?.row.revision)
+  ].map((json) => decodeRow('configs', change(json))?.row.revision)
   expect(second).toBe(first)
   expect(other).not.toBe(first)
 })
 
 test('a transit router is none that carries services', () => {
-  expect(decode('edge-routers', change('{"name":"t","isEdge":false,"roleAttributes":null}'))).toBeNull()
+  expect(decodeRow('edge-routers', change('{"name":"t","isEdge":false,"roleAttributes":null}'))).toBeNull()
 })

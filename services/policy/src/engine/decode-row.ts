@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import type {
+  config,
+  configType,
+  edgeRouter,
+  edgeRouterPolicy,
+  identity,
+  PlainOf,
+  postureCheck,
+  service,
+  serviceEdgeRouterPolicy,
+  servicePolicy,
+} from '@overlay/model'
+import type { Change } from '@overlay/rpc'
+import type { EngineKind, Rows } from '../domain/mutators.js'
+import type { AccessType } from '../domain/policies.js'
+import type { PostureData } from '../domain/posture/data.js'
+import type { Override } from '../domain/state.js'
+
+/** What changes of each kind carry. */
+interface Payloads {
+  readonly identities: PlainOf<typeof identity>
+  readonly services: PlainOf<typeof service>
+  readonly 'edge-routers': PlainOf<typeof edgeRouter>
+  readonly 'posture-checks': PlainOf<typeof postureCheck>
+  readonly 'posture-data': { readonly data: PostureData }
+  readonly configs: PlainOf<typeof config>
+  readonly 'config-types': PlainOf<typeof configType>
+  readonly 'service-configs': Omit<Override, 'id'>
+  readonly 'service-policies': PlainOf<typeof servicePolicy>
+  readonly 'edge-router-policies': PlainOf<typeof edgeRouterPolicy>
+  readonly 'service-edge-router-policies': PlainOf<typeof serviceEdgeRouterPolicy>
+}
+
+/** Null: the row takes no part. */
+type Decoders = {
+  readonly [K in EngineKind]: (id: string, payload: Payloads[K], revision: () => string) => Rows[K] | null
+}
+
+/** A row that is decoded once is decoded equally in every replica. */
+const decoders: Decoders = {
+  identities: (id, { roleAttributes, isAdmin }) => ({ id, attributes: roleAttributes ?? [], isAdmin }),
+  services: (id, { roleAttributes, configs }, revision) => ({
+    id,
+    attributes: roleAttributes ?? [],
+    configIds: configs ?? [],
+    revision: revision(),
+  }),
+  // a transit router carries no services
+  'edge-routers': (id, { roleAttributes, isEdge }) =>
+    isEdge === false ? null : { id, attributes: roleAttributes ?? [] },
+  'posture-checks': (id, check, revision) => ({
+    id,
+    attributes: check.roleAttributes ?? [],
+    revision: revision(),
+    check,
+  }),
+  'posture-data': (id, { data }) => ({ id, data }),
+  configs: (id, { configTypeId }, revision) => ({ id, typeId: configTypeId, revision: revision() }),
+  'config-types': (id, { name }) => ({ id, name }),
+  'service-configs': (id, { identityId, serviceId, configId }) => ({ id, identityId, serviceId, configId }),
+  'service-policies': (id, { type, semantic, identityRoles, serviceRoles, postureCheckRoles }) => ({
+    id,
+    type: type as AccessType, // 'Invalid' is never stored
+    semantic,
+    identityRoles: identityRoles ?? [],
+    serviceRoles: serviceRoles ?? [],
+    postureCheckRoles: postureCheckRoles ?? [],
+  }),
+  'edge-router-policies': (id, { semantic, identityRoles, edgeRouterRoles }) => ({
+    id,
+    semantic,
+    roles: identityRoles ?? [],
+    edgeRouterRoles: edgeRouterRoles ?? [],
+  }),
+  'service-edge-router-policies': (id, { semantic, serviceRoles, edgeRouterRoles }) => ({
+    id,
+    semantic,
+    roles: serviceRoles ?? [],
+    edgeRouterRoles: edgeRouterRoles ?? [],
+  }),
+}
+
+export const isEngineKind = (kind: string): kind is EngineKind => kind in decoders
+
+/** The row as the engine keeps it, and its name; null: it is deleted or takes no part. */
+export function decodeRow<K extends EngineKind>(
+  kind: K,
+  { id, json }: Change,
+): { readonly row: Rows[K]; readonly name: string } | null {
+  if (json.length === 0) return null
+  const payload = JSON.parse(Buffer.from(json).toString()) as Payloads[K] & { readonly name: string }
+  const row = decoders[kind](id, payload, () => revisionOf(payload))
+  return row && { row, name: payload.name }
+}
+
+/** A digest of the row's content. It does not depend on the order of members, which the database changes. */
+function revisionOf(payload: object): string {
+  const sorted = (_key: string, value: unknown): unknown =>
+    value !== null && typeof value === 'object' && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value
+  return createHash('sha256').update(JSON.stringify(payload, sorted)).digest('base64url').slice(0, 22)
+}

@@ -1,0 +1,6 @@
+import { edgeRouterPolicy } from '@overlay/model'
+import { kind } from '@overlay/platform/kind-store'
+
+export const edgeRouterPolicyKind = kind(edgeRouterPolicy, {
+  view: async (_db, rows) => rows.map(({ isSystem }) => ({ isSystem })),
+})

@@ -1,0 +1,70 @@
+import { Fault, invalid, type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
+import type { AccessType } from '../domain/policies.js'
+import { failureOf } from '../domain/posture/failure.js'
+import { endpointOf, judge, type Refusal, type Requester } from '../domain/posture/judge.js'
+import { commonRouters, grantingPolicies, maySee, mayUse } from '../domain/queries.js'
+import { saveFailedRequest } from '../store/failed-request.js'
+import type { Deps } from './deps.js'
+import { accessTypeOf } from './encoding.js'
+
+export const authorize =
+  (deps: Deps): Methods<PolicyServiceService>['authorize'] =>
+  async ({ identityId, serviceId, access, isAdmin, apiSessionId }, { positions, signal }) => {
+    const { engine } = deps
+    const { state } = engine
+    const type = accessTypeOf(access)
+    await engine.waitFor(positions, signal)
+    await engine.ensureFresh(signal)
+    const requester = { identityId, apiSessionId }
+    const verdict = () => {
+      if (!maySee(state, { identityId, isAdmin }, serviceId)) throw notFound('service', serviceId)
+      // wire: a service that may be seen, but not used in this way, is a field error
+      if (!mayUse(state, identityId, serviceId, type))
+        throw invalid('ServiceId', 'service not found', serviceId)
+      return judge(state, grantingPolicies(state, identityId, serviceId, type), requester)
+    }
+    let { passing, refusals } = verdict()
+    if (passing.length === 0) {
+      await engine.bestEffort(engine.catchUpOwn(signal)) // posture submitted a moment ago may not be in memory yet
+      ;({ passing, refusals } = verdict())
+    }
+    if (passing.length === 0) throw await refusal(deps, requester, { serviceId, type }, refusals)
+    const routerIds = commonRouters(state, identityId, serviceId)
+    if (routerIds.length === 0) throw new Fault('NO_EDGE_ROUTERS_AVAILABLE')
+    const serviceName = engine.namesOf('services').get(serviceId) ?? ''
+    // differs: the original names no policies while there is no posture check at all
+    return { routerIds, policyIds: [...passing], serviceName, positions: engine.positions() }
+  }
+
+/** Saves the failed request for administrators. The fault names the checks that the client does not pass. */
+async function refusal(
+  { changeLog, engine: { state, namesOf } }: Deps,
+  requester: Requester,
+  { serviceId, type }: { readonly serviceId: string; readonly type: AccessType },
+  refusals: readonly Refusal[],
+): Promise<Fault> {
+  const endpoint = endpointOf(state, requester)
+  const request = {
+    apiSessionId: requester.apiSessionId,
+    policyFailures: refusals.map(({ policyId, checks }) => ({
+      checks: checks.map((check) => failureOf(check, endpoint)),
+      policyId,
+      policyName: namesOf('service-policies').get(policyId) ?? '',
+    })),
+    serviceId,
+    serviceName: namesOf('services').get(serviceId) ?? '',
+    sessionType: type,
+  }
+  await saveFailedRequest(changeLog.db, requester.identityId, request)
+  const ids = refusals.map(({ policyId }) => policyId)
+  const failed = refusals.map(({ policyId, checks }) => [
+    policyId,
+    checks.map(({ id, typeId }) => ({ id, isPassing: false, typeId })),
+  ])
+  return new Fault(
+    'INVALID_POSTURE',
+    `Failed to pass posture checks for service policies: [${ids.join(' ')}]`,
+    undefined,
+    Object.fromEntries(failed),
+  )
+}

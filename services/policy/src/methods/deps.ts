@@ -1,0 +1,13 @@
+import type { ChangeLog } from '@overlay/platform/change-log'
+import type { Names } from '@overlay/platform/kind-store'
+import type { Methods, SessionsServiceService } from '@overlay/rpc'
+import type { Engine } from '../engine/engine.js'
+
+/** What the methods of this service use. */
+export interface Deps {
+  readonly changeLog: ChangeLog
+  readonly engine: Engine
+  /** Names of entities of other services. */
+  readonly names: Names
+  readonly routers: Pick<Methods<SessionsServiceService>, 'describeRouters'>
+}

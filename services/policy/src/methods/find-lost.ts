@@ -1,0 +1,15 @@
+import type { Methods, PolicyServiceService } from '@overlay/rpc'
+import { accessJudge } from '../domain/posture/access.js'
+import type { Deps } from './deps.js'
+import { accessTypeOf } from './encoding.js'
+
+export const findLost =
+  ({ engine }: Deps): Methods<PolicyServiceService>['findLost'] =>
+  async ({ held }, { positions, signal }) => {
+    await engine.waitFor(positions, signal)
+    const judge = accessJudge(engine.state)
+    const states = held.map(({ identityId, serviceId, access, apiSessionId }) =>
+      judge({ identityId, apiSessionId }, serviceId, accessTypeOf(access)),
+    )
+    return { lost: states.map(({ lost }) => lost), granting: states.map(({ granting }) => granting) }
+  }

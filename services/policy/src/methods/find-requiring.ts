@@ -1,0 +1,10 @@
+import type { Methods, PolicyServiceService } from '@overlay/rpc'
+import { policiesRequiring } from '../domain/posture/access.js'
+import type { Deps } from './deps.js'
+
+export const findRequiring =
+  ({ engine }: Deps): Methods<PolicyServiceService>['findRequiring'] =>
+  async ({ postureCheckIds }, { positions, signal }) => {
+    await engine.waitFor(positions, signal)
+    return { policyIds: policiesRequiring(engine.state, postureCheckIds) }
+  }

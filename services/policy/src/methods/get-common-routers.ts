@@ -1,0 +1,14 @@
+import type { Methods, PolicyServiceService } from '@overlay/rpc'
+import { commonRouters } from '../domain/queries.js'
+import type { Deps } from './deps.js'
+
+export const getCommonRouters =
+  ({ engine }: Deps): Methods<PolicyServiceService>['getCommonRouters'] =>
+  async ({ pairs }, { positions, signal }) => {
+    await engine.bestEffort(engine.waitFor(positions, signal))
+    return {
+      routers: pairs.map(({ identityId, serviceId }) => ({
+        ids: commonRouters(engine.state, identityId, serviceId),
+      })),
+    }
+  }

@@ -1,0 +1,16 @@
+import type { Methods, PolicyServiceService } from '@overlay/rpc'
+import { contentKey } from '../domain/content.js'
+import { isAdmin } from '../domain/queries.js'
+import type { Deps } from './deps.js'
+
+export const getHeader =
+  ({ engine }: Deps): Methods<PolicyServiceService>['getHeader'] =>
+  async ({ identityId }, { positions, signal }) => {
+    await engine.bestEffort(engine.waitFor(positions, signal))
+    const { state } = engine
+    return {
+      lastChangeAtMs: engine.lastChangeAtMs(identityId),
+      positions: engine.positions(),
+      contentKey: contentKey(state, { identityId, isAdmin: isAdmin(state, identityId) }),
+    }
+  }

@@ -1,0 +1,16 @@
+import { momentOf } from '@overlay/platform/change-log'
+import { type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
+import { lockIdentity } from '../store/lock-identity.js'
+import { putServiceConfigs as put } from '../store/service-config.js'
+import type { Deps } from './deps.js'
+import { writeServiceConfigs } from './service-configs.js'
+
+export const putServiceConfigs =
+  (deps: Deps): Methods<PolicyServiceService>['putServiceConfigs'] =>
+  async (request, context) => {
+    const moment = await momentOf(deps.changeLog.db)
+    return writeServiceConfigs(deps, async (tx, identityId, configs) => {
+      if (!(await lockIdentity(tx, identityId, moment))) throw notFound('identity', identityId)
+      return put(tx, identityId, configs)
+    })(request, context)
+  }

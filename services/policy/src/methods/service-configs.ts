@@ -1,0 +1,31 @@
+import type { RowChange } from '@overlay/platform/change-log'
+import type { Tx } from '@overlay/platform/postgres'
+import { type Context, type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
+import type { Engine } from '../engine/engine.js'
+import type { Deps } from './deps.js'
+
+/** NOT_FOUND: memory, brought up to date, does not have the identity. */
+export async function ensureIdentity(engine: Engine, identityId: string, context: Context): Promise<void> {
+  await engine.bestEffort(engine.catchUp(context.signal))
+  if (!engine.namesOf('identities').has(identityId)) throw notFound('identity', identityId)
+}
+
+type Write = Methods<PolicyServiceService>['putServiceConfigs' | 'removeServiceConfigs']
+
+/** Changes the configs that an identity uses in place of those of services. */
+export const writeServiceConfigs =
+  (
+    { changeLog, engine }: Deps,
+    work: (
+      tx: Tx,
+      ...request: [identityId: string, configs: Parameters<Write>[0]['configs']]
+    ) => Promise<RowChange[]>,
+  ): Write =>
+  async ({ identityId, configs }, context) => {
+    await ensureIdentity(engine, identityId, context)
+    const { position } = await changeLog.write(context, async (tx) => ({
+      result: undefined,
+      changes: await work(tx, identityId, configs),
+    }))
+    return { id: identityId, position }
+  }

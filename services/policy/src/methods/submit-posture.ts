@@ -1,0 +1,42 @@
+import { type Context, Fault, type Methods, type PolicyServiceService } from '@overlay/rpc'
+import type { PostureResponse } from '../domain/posture/data.js'
+import { endingSoon } from '../domain/posture/ending-soon.js'
+import { postureOf } from '../domain/posture/judge.js'
+import { lockIdentity } from '../store/lock-identity.js'
+import { savePosture } from '../store/posture-data.js'
+import type { Deps } from './deps.js'
+import { jsonOf } from './encoding.js'
+
+/** The states of so many API sessions take little of the budget: no need to look for ended ones. */
+const FEW_API_SESSIONS = 50
+
+export const submitPosture =
+  (deps: Deps): Methods<PolicyServiceService>['submitPosture'] =>
+  async ({ responses: messages }, context) => {
+    const { changeLog, engine } = deps
+    const { identityId, apiSessionId } = context.caller
+    const responses = messages.map((json) => JSON.parse(Buffer.from(json).toString()) as PostureResponse)
+    if (responses.length === 0) return { id: identityId, position: undefined, services: jsonOf([]) }
+    const ended = await endedApiSessions(deps, identityId, context)
+    const { result, position } = await changeLog.write(context, async (tx) => {
+      if (!(await lockIdentity(tx, identityId))) throw new Fault('UNAUTHORIZED')
+      const { data, change } = await savePosture(tx, identityId, apiSessionId, responses, ended)
+      return { result: data, changes: [change] }
+    })
+    const services = endingSoon(engine.state, context.caller, responses, result.apiSessions[apiSessionId])
+    const names = engine.namesOf('services')
+    const named = services.map((one) => ({ ...one, name: names.get(one.id) ?? '' }))
+    return { id: identityId, position, services: jsonOf(named) }
+  }
+
+/** The API sessions that have ended, of those with a state in the posture of the identity. */
+async function endedApiSessions(
+  { engine, names }: Deps,
+  identityId: string,
+  context: Context,
+): Promise<ReadonlySet<string>> {
+  const ids = Object.keys(postureOf(engine.state, identityId).apiSessions)
+  if (ids.length <= FEW_API_SESSIONS) return new Set()
+  const alive = await names('api-sessions', ids, context)
+  return new Set(ids.filter((id) => !alive.has(id) && id !== context.caller.apiSessionId))
+}
