@@ -197,14 +197,14 @@ test('an update of a terminator locks the router first, which may be deleted in 
 test('after a load, terminators of deleted services end, those of newer services do not', async () => {
   await using started = await startTerminators()
   const { store, body } = started
-  for (const id of ['deleted', 'newer']) store.services.set(id, id)
-  for (const service of ['wiki', 'deleted', 'newer']) await store.create(kind, { ...body, service })
-  store.services.delete('deleted')
+  for (const id of ['gone', 'younger']) store.services.set(id, id)
+  for (const service of ['wiki', 'gone', 'younger']) await store.create(kind, { ...body, service })
+  store.services.delete('gone')
   await follow(store, 'reload', [row('wiki', { name: 'wiki' })])
   await sweep(store)
   expect(await store.list(kind, 'true sort by service')).toMatchObject([
     { serviceId: 'wiki' },
-    { serviceId: 'newer' },
+    { serviceId: 'younger' },
   ])
 })
 
