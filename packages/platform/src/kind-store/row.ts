@@ -91,7 +91,7 @@ function plainWithoutTimes(
   }
 }
 
-/** The row by its columns, for statements that make many out of a JSON list. */
+/** A row by its columns, for statements that insert many from a JSON list. Absent members get their fallback. */
 export function columnValues(
   entity: Entity,
   id: string,
@@ -101,9 +101,35 @@ export function columnValues(
   const members = values as Record<string, unknown>
   const own = Object.entries(entity.fields).map(([name, field]) => [
     columnOf(name, field),
-    field.store(members[name]),
+    field.store(members[name] === undefined ? field.fallback : members[name]),
   ])
   return { ...Object.fromEntries(own), id, tags }
+}
+
+const listColumns = new WeakMap<Entity, { readonly names: Sql; readonly values: Sql }>()
+
+/** The columns that an insert writes; the others get their defaults. */
+function listColumnsOf(entity: Entity): { readonly names: Sql; readonly values: Sql } {
+  const cached = listColumns.get(entity)
+  if (cached) return cached
+  const names = ['id', 'tags', ...Object.entries(entity.fields).map(([name, field]) => columnOf(name, field))]
+  const columns = {
+    names: raw(names.join(', ')),
+    values: raw(names.map((name) => `entry.${name}`).join(', ')),
+  }
+  listColumns.set(entity, columns)
+  return columns
+}
+
+/**
+ * Inserts rows of a kind from a JSON list of their `columnValues`. `rest` follows the list, which is named `entry`: joins,
+ * conditions and conflicts. The text is the same for every list, so that the statement stays prepared.
+ */
+export function insertListSql(entity: Entity, list: string, rest: Sql): Sql {
+  const [table, { names, values }] = [tableOf(entity), listColumnsOf(entity)]
+  return sql`
+  insert into ${table} (${names})
+  select ${values} from jsonb_populate_recordset(null::${table}, ${list}::jsonb) as entry ${rest}`
 }
 
 const parameter = (field: Field, value: unknown): unknown => {
