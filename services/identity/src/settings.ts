@@ -1,4 +1,12 @@
-import { keySecretSetting, peersSetting, serviceSettings, setting } from '@overlay/platform/process'
+import {
+  keySecretSetting,
+  peersSetting,
+  serviceSettings,
+  setting,
+  type Values,
+} from '@overlay/platform/process'
+import type { HashSettings } from './credentials/hashing.js'
+import type { Lifetimes } from './domain/lifetimes.js'
 
 /** Everything that this process reads from its environment. */
 export const identitySettings = {
@@ -56,3 +64,18 @@ export const identitySettings = {
     { min: 1, max: 10_000, default: 250 },
   ),
 }
+
+export type IdentitySettings = Values<typeof identitySettings>
+
+export const lifetimesOf = ({ sessionMinutes, sessionLifetimeMinutes }: IdentitySettings): Lifetimes => ({
+  timeoutSeconds: sessionMinutes * 60,
+  lifetimeSeconds: sessionLifetimeMinutes * 60,
+})
+
+export const hashSettingsOf = (settings: IdentitySettings): HashSettings => ({
+  memoryKib: settings.hashMemoryKib,
+  passes: settings.hashPasses,
+  lanes: settings.hashLanes,
+  running: settings.hashesRunning,
+  waiting: settings.hashesWaiting,
+})

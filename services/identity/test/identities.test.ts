@@ -4,7 +4,7 @@ import { compactCounts } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityCreator } from '../src/store/identity-inserts.js'
+import { identityInserter } from '../src/store/identity-inserts.js'
 import {
   as,
   bytes,
@@ -168,7 +168,7 @@ test('a list tells how many there are in all, whatever is made, refused, removed
 
 test('one id that is made twice at once is made once, and the change log has no gap', async () => {
   const before = await one.changeLog.head()
-  const make = identityCreator(one.changeLog)
+  const make = identityInserter(one.changeLog)
   const { values } = createdValues(identityKind, { name: 'doubled', type: 'Default', isAdmin: false })
   const made = {
     id: 'doubled',

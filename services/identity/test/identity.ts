@@ -1,6 +1,7 @@
+import { setInterval } from 'node:timers/promises'
 import { testDatabase } from '@overlay/launcher/testing'
-import { type ChangeLog, noBus, openChangeLog } from '@overlay/platform/change-log'
-import type { Names } from '@overlay/platform/kind-store'
+import { type ChangeLog, noBus, openChangeLog, type Source } from '@overlay/platform/change-log'
+import { encodeViews } from '@overlay/platform/kind-store'
 import { type Database, type Db, openDatabase } from '@overlay/platform/postgres'
 import {
   type Caller,
@@ -13,12 +14,8 @@ import {
   ownContext,
 } from '@overlay/rpc'
 import pino from 'pino'
-import { openAuthorities } from '../src/credentials/authorities.js'
-import { openHashing } from '../src/credentials/hashing.js'
-import { openTrust } from '../src/credentials/trust.js'
 import { initIdentity } from '../src/init.js'
-import { entities } from '../src/kinds/entities.js'
-import { identityService } from '../src/methods/identity-service.js'
+import { openService } from '../src/service.js'
 
 /** Cheap on purpose: what is tested is not how long a hash takes. */
 export const keySecret = 'a secret that has enough characters'
@@ -66,11 +63,17 @@ export const as = (caller: Partial<Caller>): Context => ({
   caller: { identityId: '', apiSessionId: '', isAdmin: false, configTypes: [], ...caller },
 })
 
+export interface TestOptions {
+  /** Changes the schema before the service uses it. */
+  readonly migrate?: (ownerUrl: string) => Promise<void>
+}
+
 /** A fresh schema with its default admin, and any number of replicas of the service over it. */
-export async function testIdentity(): Promise<TestIdentity> {
+export async function testIdentity({ migrate }: TestOptions = {}): Promise<TestIdentity> {
   const database = await testDatabase('identity')
   const url = database.urlOf('identity')
   const admin = { username: 'admin', password: 'admin-secret' }
+  await migrate?.(database.ownerUrl)
   await initIdentity({ databaseUrl: url, ...admin, hashing, log })
   const world: World = {
     wishes: [],
@@ -122,64 +125,86 @@ async function openReplica(
 ): Promise<Replica> {
   const db = watched(openDatabase(url, 'identity'), seen)
   const changeLog = await openChangeLog(db, noBus, log)
-  const nothing = { view: async ({ ids }: { ids: string[] }) => ({ json: ids.map(() => Buffer.alloc(0)) }) }
-  const pki = {
-    getTrustBundle: async () => ({ pems: world.trusted, trustDomain: 'test', keyId: '' }),
-    async checkEnrollment(wish: EnrollmentWish) {
-      world.wishes.push(wish)
-      return {}
-    },
-    grantEnrollment: () => world.grant(),
-    reach: async () => ({}),
-    extendCertificate: (request: { csrPem: string }) => world.sign(request),
-    issueSessionCertificate: (request: { csrPem: string }) => world.sign(request),
-  }
-  const names: Names = async (_kind, ids) => {
-    const found = new Map(ids.filter((id) => world.services.has(id)).map((id) => [id, id]))
-    await world.lookedUp()
-    return found
-  }
-  const authorities = openAuthorities(changeLog, { catchUp: async () => undefined })
-  const hasher = openHashing(hashing)
-  const trust = openTrust(pki, 0)
-  const own = entities({
+  const maintenance = { check: nothing, export: nothing }
+  const service = openService({
     changeLog,
-    hashing: hasher,
-    trust,
-    authorities,
-    pki,
-    names,
-    others: { pki: nothing, sessions: nothing },
-    settled: async (written) => written,
+    log,
+    databaseUrl: url,
+    keySecret,
+    totpIssuer: 'openziti.io',
+    hashing,
+    lifetimes: { timeoutSeconds: 1800, lifetimeSeconds },
+    trustAgeMs: 0,
+    snapshots: '',
+    snapshotLimitMs: 0,
+    snapshotMaxBytes: 0,
+    sources: { pki: silentSource('pki'), policy: silentSource('policy'), sessions: silentSource('sessions') },
+    viewers: {
+      pki: { view: viewing(() => undefined) },
+      policy: {
+        async view(request) {
+          const response = await viewing((id) => (world.services.has(id) ? { name: id } : undefined))(request)
+          await world.lookedUp()
+          return response
+        },
+      },
+      sessions: { view: viewing(() => undefined) },
+    },
+    pki: {
+      getTrustBundle: async () => ({ pems: world.trusted, trustDomain: 'test', keyId: '' }),
+      async checkEnrollment(wish) {
+        world.wishes.push(wish)
+        return {}
+      },
+      grantEnrollment: () => world.grant(),
+      extendCertificate: (request) => world.sign(request),
+      issueSessionCertificate: (request) => world.sign(request),
+    },
+    maintenance: () => maintenance,
+    maintenanceOf: { pki: maintenance, policy: maintenance, sessions: maintenance },
+    waitForFollowers: async (written) => written,
   })
+  for (const schema of ['pki', 'policy', 'sessions'])
+    await service.changes.reach({ schema, position: start }, system())
   return {
     db,
     changeLog,
-    entities: own,
-    identity: identityService({
-      changeLog,
-      hashing: hasher,
-      trust,
-      authorities,
-      pki,
-      configTypes: { ready: async () => undefined },
-      entities: own,
-      lifetimes: { timeoutSeconds: 1800, lifetimeSeconds },
-      keySecret,
-      issuer: 'openziti.io',
-      factorSettled: async (written) => written,
-      jobs: { startIntegrityRun: refuse, getIntegrityRun: refuse, takeSnapshot: refuse },
-    }),
+    entities: service.entities,
+    identity: service.identity,
     async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]()
       await changeLog[Symbol.asyncDispose]()
       await db[Symbol.asyncDispose]()
     },
   }
 }
 
+const viewing =
+  (viewOf: (id: string) => object | undefined) =>
+  async ({ ids }: { readonly ids: readonly string[] }) =>
+    encodeViews(ids.map(viewOf))
+
+const start = { timeline: '00000000-0000-4000-8000-000000000001', number: 0 }
+const noChanges = { upto: start, after: start, changes: [], more: false, ageMs: 0, oversized: [] }
+
+/** A service that never changes a row: tests apply the effects of changes themselves. */
+const silentSource = (schema: string): Source => ({
+  schema,
+  async *load() {
+    yield noChanges
+  },
+  async *watch(_after, signal) {
+    for await (const _ of setInterval(1000, undefined, { signal })) yield noChanges
+  },
+  pull: async () => noChanges,
+  row: async () => Buffer.alloc(0),
+})
+
+async function* nothing(): AsyncGenerator<never> {}
+
 type AuthenticateRequest = Parameters<Methods<IdentityServiceService>['authenticate']>[0]
 
-export const login = (given: Partial<AuthenticateRequest>): AuthenticateRequest => ({
+export const login = (members: Partial<AuthenticateRequest>): AuthenticateRequest => ({
   method: 'password',
   username: '',
   password: '',
@@ -189,7 +214,7 @@ export const login = (given: Partial<AuthenticateRequest>): AuthenticateRequest 
   envInfo: Buffer.alloc(0),
   sdkInfo: Buffer.alloc(0),
   ipAddress: '127.0.0.1',
-  ...given,
+  ...members,
 })
 
 export const bytes = (json: object): Buffer => Buffer.from(JSON.stringify(json))

@@ -8,12 +8,14 @@ import { Fault, type Finding } from '@overlay/rpc'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { integrity } from '../src/jobs/integrity.js'
-import { type Owners, openJobs } from '../src/jobs/jobs.js'
-import { removeUnfinished, takeSnapshot } from '../src/jobs/snapshot.js'
+import { type Maintenance, openJobs } from '../src/jobs/jobs.js'
+import { removeUnfinished } from '../src/jobs/snapshot.js'
+import { getIntegrityRun } from '../src/methods/get-integrity-run.js'
+import { startIntegrityRun } from '../src/methods/start-integrity-run.js'
+import { takeSnapshot } from '../src/methods/take-snapshot.js'
 import { system } from './identity.js'
 
-type Owner = Owners[string]
+type Owner = Maintenance[string]
 
 let database: TestDatabase
 let db: Database
@@ -41,17 +43,24 @@ afterEach(async () => {
 function replica(pki: Partial<Owner> = {}, { maxBytes = 1 << 20, limitMs = 60_000 } = {}) {
   const databaseUrl = database.urlOf('identity')
   const own = maintenanceService({ schema: 'identity', databaseUrl, snapshots, checks: [] })
-  const owners = { identity: own, pki: { check: nothing, export: nothing, ...pki } }
-  const grounds = { db, databaseUrl, owners, snapshots, limitMs, maxBytes, log: pino({ enabled: false }) }
-  const jobs = openJobs(grounds)
+  const jobDeps = {
+    db,
+    databaseUrl,
+    maintenance: { identity: own, pki: { check: nothing, export: nothing, ...pki } },
+    snapshots,
+    snapshotLimitMs: limitMs,
+    snapshotMaxBytes: maxBytes,
+    log: pino({ enabled: false }),
+  }
+  const jobs = openJobs(jobDeps)
   opened.push(jobs)
-  const { startIntegrityRun, getIntegrityRun } = integrity(grounds, jobs)
+  const deps = { jobs, jobDeps }
   return {
     jobs,
-    start: (fix = false) => startIntegrityRun({ fix }, system()),
-    results: () => getIntegrityRun({}, system()),
-    snapshot: (context = system()) => takeSnapshot(grounds, jobs)({}, context),
-    removeUnfinished: () => removeUnfinished(grounds),
+    start: (fix = false) => startIntegrityRun(deps)({ fix }, system()),
+    results: () => getIntegrityRun(deps)({}, system()),
+    snapshot: (context = system()) => takeSnapshot(deps)({}, context),
+    removeUnfinished: () => removeUnfinished(jobDeps),
   }
 }
 

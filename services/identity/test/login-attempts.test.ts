@@ -1,7 +1,7 @@
 import type { Context, Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { forgetOldTries } from '../src/store/login-attempts.js'
+import { removeOldAttempts } from '../src/store/login-attempts.js'
 import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
 let identity: TestIdentity
@@ -232,7 +232,7 @@ test('rows that have no effect are removed, and no others', async () => {
   await fail(1, username, attacker)
   await fail(1, stranger, attacker)
   await age(stranger, 15 * 60 + 1)
-  await forgetOldTries(one.db)
+  await removeOldAttempts(one.db)
   const networks = async (name: string): Promise<readonly string[]> => {
     const { rows } = await one.db.query<{ source: string }>(sql`
       select source from login_source where name_digest = sha256(convert_to(${name}, 'UTF8')) order by source`)

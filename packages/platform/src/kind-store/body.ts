@@ -4,6 +4,10 @@ import { refuseLarge, tagsOf } from './sizes.js'
 
 type Json = Readonly<Record<string, unknown>>
 
+/** The body of a create or an update. */
+export const bodyIn = (json: Uint8Array): Record<string, unknown> =>
+  JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
+
 /** A member by its name; 'a.b' lies in an object below. */
 export function memberOf(json: Json, name: string): unknown {
   let value: unknown = json

@@ -10,7 +10,7 @@ import {
 import sql from 'sql-template-tag'
 import type { RowChange } from '../change-log/change-log.js'
 import { onlyRow, type Tx } from '../postgres/database.js'
-import { changedValues, createdValues, updatedValues } from './body.js'
+import { bodyIn, changedValues, createdValues, updatedValues } from './body.js'
 import { checkRoles, checkWords } from './check.js'
 import { uniqueFault } from './conflict.js'
 import { newId } from './ids.js'
@@ -77,9 +77,6 @@ export function writes(store: Store): Writes {
     },
   }
 }
-
-const bodyIn = (json: Uint8Array): Record<string, unknown> =>
-  JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
 
 function refuseSystem(entity: Entity, row: AnyRow, verb: 'update' | 'delete'): void {
   if (!row.isSystem) return

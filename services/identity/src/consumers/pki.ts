@@ -1,39 +1,62 @@
-import type { Effects, RowChange } from '@overlay/platform/change-log'
-import type { Tx } from '@overlay/platform/postgres'
-import sql, { type Sql } from 'sql-template-tag'
-import { endSessions } from '../store/api-sessions.js'
-import { removeAuthenticators } from '../store/authenticators.js'
-import { keepCas } from '../store/known-cas.js'
+import { ca } from '@overlay/model'
+import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
+import { payloadDecoder, required } from '@overlay/platform/kind-store'
+import { type Check, copies, references } from '@overlay/platform/maintenance'
+import type { Change } from '@overlay/rpc'
+import {
+  type CaRow,
+  caReferences,
+  correctCas,
+  removeCas,
+  removeCasExcept,
+  storeCas,
+} from '../store/known-cas.js'
+import type { CheckDeps } from './check-deps.js'
 
-/** differs: with an authority go the authenticators that it has certified, and the sessions of both. */
-export const authorityEffects: Effects = {
-  kinds: ['cas'],
+export const pkiConsumer = (source: Source): ConsumerDefinition => ({ source, effects: pkiEffects })
+
+/** differs: the authenticators that an authority has certified, and the sessions of both, are deleted with it. */
+export const pkiEffects: Effects = {
+  kinds: [ca.kind],
 
   async apply(tx, changes) {
     const last = [...new Map(changes.map((change) => [change.id, change])).values()]
-    await keepCas(tx, last)
-    return forgetCas(tx, sql`= any(${last.filter(({ json }) => json.length === 0).map(({ id }) => id)})`)
+    const rows = rowsIn(last)
+    const stored = new Set(rows.map(({ id }) => id))
+    await storeCas(tx, rows)
+    return removeCas(
+      tx,
+      last.map(({ id }) => id).filter((id) => !stored.has(id)),
+    )
   },
 
   async reload(tx, rows) {
-    for await (const page of rows.pages('cas')) await keepCas(tx, page)
-    return forgetCas(tx, sql`not in (${rows.ids('cas')})`)
+    for await (const page of rows.pages(ca.kind)) await storeCas(tx, rowsIn(page))
+    return removeCasExcept(tx, rows.ids(ca.kind))
   },
 }
 
-/** Who relies on an authority has locked it first: either they are seen here, or they see that it has gone. */
-export async function forgetCas(tx: Tx, which: Sql): Promise<RowChange[]> {
-  const ofThem = sql`ca_id is not null and ca_id ${which}`
-  await tx.query(sql`delete from known_ca where id ${which}`)
-  // before their sessions and authenticators, as whoever deletes an identity has it
-  await tx.query(sql`
-    select from identity
-     where id in (select identity_id from authenticator where ${ofThem}
-                   union select identity_id from api_session where ${ofThem})
-     order by id for no key update`)
-  const ended = await endSessions(
-    tx,
-    sql`(${ofThem}) or authenticator_id in (select id from authenticator where ${ofThem})`,
-  )
-  return [...ended, ...(await removeAuthenticators(tx, ofThem))]
+const caIn = payloadDecoder(ca)
+
+/** The rows of these changes, without deletions. */
+const rowsIn = (changes: readonly Change[]): CaRow[] =>
+  changes.flatMap((change) => {
+    const row = caIn(change)
+    return row ? [{ id: change.id, row }] : []
+  })
+
+const wholeRow = (change: Change): CaRow => ({ id: change.id, row: required(caIn(change)) })
+
+export function pkiChecks({ source, log, ...deps }: CheckDeps): readonly Check[] {
+  const { changeLog, followed } = deps
+  return [
+    copies(
+      changeLog,
+      { source, followed, kinds: [ca.kind], apply: (tx, changes) => correctCas(tx, changes.map(wholeRow)) },
+      log,
+    ),
+    ...Object.entries(caReferences).map(([what, from]) =>
+      references(deps, { what, from, to: [ca.kind], repair: removeCas }),
+    ),
+  ]
 }

@@ -1,10 +1,24 @@
-import { configType, service } from '@overlay/model'
-import type { Effects } from '@overlay/platform/change-log'
-import { deletedSince, type Names } from '@overlay/platform/kind-store'
+import { configType, identity, service } from '@overlay/model'
+import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
+import { deletedSince, type Names, payloadDecoder, required } from '@overlay/platform/kind-store'
+import { type Check, copies, references } from '@overlay/platform/maintenance'
 import type { Change } from '@overlay/rpc'
-import sql from 'sql-template-tag'
-import { forgetHosting, hostedServices } from '../store/hosting.js'
-import { forgetConfigTypes, keepConfigTypes, namedConfigTypes } from '../store/known-config-types.js'
+import { hostedServiceIds, hostedServices, removeHosting } from '../store/hosting.js'
+import {
+  configTypeIds,
+  configTypesOfSessions,
+  correctConfigTypes,
+  removeConfigTypes,
+  storeConfigTypes,
+  storedConfigTypes,
+} from '../store/known-config-types.js'
+import type { CheckDeps } from './check-deps.js'
+
+export const policyConsumer = (source: Source, names: Names): ConsumerDefinition => ({
+  source,
+  effects: policyEffects(names),
+  recordsDeletionsOf: [service.kind],
+})
 
 /**
  * differs: a service that is deleted is removed from the hosting costs and precedences of identities. A config type is
@@ -17,29 +31,66 @@ export const policyEffects = (names: Names): Effects => ({
 
   async apply(tx, changes) {
     const last = [...new Map(changes.map((change) => [`${change.kind} ${change.id}`, change])).values()]
-    await keepConfigTypes(tx, ofKind(configType.kind, last))
-    const sessions = await forgetConfigTypes(tx, deletedIn(configType.kind, last))
-    return [...sessions, ...(await forgetHosting(tx, deletedIn(service.kind, last)))]
+    await storeConfigTypes(tx, configTypeNamesIn(last.filter(({ kind }) => kind === configType.kind)))
+    const sessions = await removeConfigTypes(tx, deletedIn(configType.kind, last))
+    return [...sessions, ...(await removeHosting(tx, deletedIn(service.kind, last)))]
   },
 
   async reload(tx, rows) {
-    for await (const page of rows.pages(configType.kind)) await keepConfigTypes(tx, page)
-    const types = sql`select id from known_config_type union select ref from (${namedConfigTypes}) as named`
-    const sessions = await forgetConfigTypes(tx, await deletedSince(tx, names, configType.kind, rows, types))
-    const services = sql`select distinct ref as id from (${hostedServices}) as hosted`
-    return [
-      ...sessions,
-      ...(await forgetHosting(tx, await deletedSince(tx, names, service.kind, rows, services))),
-    ]
+    for await (const page of rows.pages(configType.kind)) await storeConfigTypes(tx, configTypeNamesIn(page))
+    const types = await deletedSince(tx, names, configType.kind, rows, configTypeIds)
+    const sessions = await removeConfigTypes(tx, types)
+    const services = await deletedSince(tx, names, service.kind, rows, hostedServiceIds)
+    return [...sessions, ...(await removeHosting(tx, services))]
   },
 })
 
+const configTypeIn = payloadDecoder(configType)
+
+/** The names in these changes, by id, without deletions. */
+const configTypeNamesIn = (changes: readonly Change[]): Map<string, string> =>
+  new Map(
+    changes.flatMap((change) => {
+      const row = configTypeIn(change)
+      return row ? [[change.id, required(row.name)] as const] : []
+    }),
+  )
+
 const isDeletion = ({ json }: Change): boolean => json.length === 0
 
-const ofKind = (kind: string, changes: readonly Change[]): Change[] =>
-  changes.filter((change) => change.kind === kind)
-
 const deletedIn = (kind: string, changes: readonly Change[]): string[] =>
-  ofKind(kind, changes)
-    .filter(isDeletion)
-    .map(({ id }) => id)
+  changes.filter((change) => change.kind === kind && isDeletion(change)).map(({ id }) => id)
+
+export function policyChecks({ source, log, ...deps }: CheckDeps): readonly Check[] {
+  const { changeLog, followed } = deps
+  return [
+    references(deps, {
+      what: identity.singular,
+      from: hostedServices,
+      to: [service.kind],
+      repair: removeHosting,
+    }),
+    copies(
+      changeLog,
+      {
+        source,
+        followed,
+        kinds: [configType.kind],
+        apply: (tx, changes) => correctConfigTypes(tx, configTypeNamesIn(changes)),
+      },
+      log,
+    ),
+    references(deps, {
+      what: 'known config type',
+      from: storedConfigTypes,
+      to: [configType.kind],
+      repair: removeConfigTypes,
+    }),
+    references(deps, {
+      what: 'apiSession',
+      from: configTypesOfSessions,
+      to: [configType.kind],
+      repair: removeConfigTypes,
+    }),
+  ]
+}

@@ -2,45 +2,39 @@ import { X509Certificate } from 'node:crypto'
 import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
 import { chainOf } from '../domain/chain.js'
 import { type KnownCa, knownCas } from '../store/known-cas.js'
-import { blocksIn } from './certificates.js'
+import { certificateBlocksIn } from './certificates.js'
 
-/** An authority of somebody else, and the certificates from a client's leaf to it. */
-export interface Vouched {
-  readonly ca: KnownCa
-  readonly chain: readonly X509Certificate[]
-}
-
+/** Authorities of others, which may certify clients. */
 export interface Authorities {
-  /** As pki has them now. */
+  /** All authorities, as pki has them at the time of the call. */
   all(signal: AbortSignal): Promise<readonly KnownCa[]>
   /** The one of these to which the presented certificates lead. */
-  vouching(cas: readonly KnownCa[], presented: readonly X509Certificate[], now: Date): Vouched | undefined
+  issuerOf(cas: readonly KnownCa[], presented: readonly X509Certificate[], now: Date): KnownCa | undefined
 }
 
-/** `followed`: what pki tells of them. It is asked each time: who is not to log in any more must not be late. */
+/** Waits for the consumer of pki at each call: an authority that is revoked must not admit another login. */
 export function openAuthorities(
   { db }: Pick<ChangeLog, 'db'>,
-  followed: Pick<Consumer, 'catchUp'>,
+  consumer: Pick<Consumer, 'catchUp'>,
 ): Authorities {
   let parsed = new Map<string, readonly X509Certificate[]>() // by their PEM
   const certificatesOf = ({ certPem }: KnownCa): readonly X509Certificate[] => {
-    const known = parsed.get(certPem) ?? blocksIn(certPem).map((block) => new X509Certificate(block))
-    parsed.set(certPem, known)
-    return known
+    const certificates =
+      parsed.get(certPem) ?? certificateBlocksIn(certPem).map((block) => new X509Certificate(block))
+    parsed.set(certPem, certificates)
+    return certificates
   }
   return {
     async all(signal) {
-      await followed.catchUp(signal)
+      await consumer.catchUp(signal)
       const cas = await knownCas(db)
       if (parsed.size > cas.length) parsed = new Map()
       return cas
     },
 
-    vouching(cas, presented, now) {
-      const chain = chainOf(presented, cas.flatMap(certificatesOf), now)
-      const anchor = chain?.at(-1)
-      const ca = anchor && cas.find((one) => certificatesOf(one).some(({ raw }) => raw.equals(anchor.raw)))
-      return chain && ca && { ca, chain }
+    issuerOf(cas, presented, now) {
+      const anchor = chainOf(presented, cas.flatMap(certificatesOf), now)?.at(-1)
+      return anchor && cas.find((ca) => certificatesOf(ca).some(({ raw }) => raw.equals(anchor.raw)))
     },
   }
 }

@@ -4,8 +4,9 @@ import { fingerprintOf, isWithin } from '../domain/chain.js'
 import type { NewAuthenticator } from '../store/authenticators.js'
 import type { KnownCa } from '../store/known-cas.js'
 import type { Authorities } from './authorities.js'
-import { certificatesOf } from './presented.js'
+import { certificatesOf } from './certificates.js'
 
+/** The members of an authenticator that prove an identity. */
 export type Proof = Pick<
   NewAuthenticator,
   'method' | 'username' | 'password' | 'certPem' | 'fingerprint' | 'caId'
@@ -13,7 +14,7 @@ export type Proof = Pick<
 
 export const noProof = { username: null, password: null, certPem: null, fingerprint: null, caId: null }
 
-/** By what a certificate proves who somebody is. `ca`: whose it is, if it is not our own. */
+/** `ca`: the authority that issued the certificate, if it is not the network. */
 export const certificateProof = ({
   leaf,
   ca,
@@ -28,18 +29,18 @@ export const certificateProof = ({
   caId: ca?.id ?? null,
 })
 
-/** The presented certificate, if it may enroll with one of these authorities. */
-export function vouchedFor(
+/** The presented certificate and its issuer, if it may enroll with one of these authorities. */
+export function enrollingCertificate(
   authorities: Authorities,
   cas: readonly KnownCa[],
   peerCertificates: readonly Uint8Array[],
 ): { readonly leaf: X509Certificate; readonly ca: KnownCa } {
   const now = new Date()
   const presented = certificatesOf(peerCertificates)
-  // differs: an authority that nobody has verified vouches for nobody
+  // differs: an authority that is not verified certifies no client
   const verified = cas.filter(({ isVerified }) => isVerified)
-  const vouched = authorities.vouching(verified, presented, now)
+  const ca = authorities.issuerOf(verified, presented, now)
   const [leaf] = presented
-  if (!leaf || !vouched || !isWithin(leaf, now)) throw new Fault('CERT_FAILED_VALIDATION')
-  return { leaf, ca: vouched.ca }
+  if (!leaf || !ca || !isWithin(leaf, now)) throw new Fault('CERT_FAILED_VALIDATION')
+  return { leaf, ca }
 }

@@ -2,18 +2,31 @@ import { X509Certificate } from 'node:crypto'
 import { Fault } from '@overlay/rpc'
 import { pemBlocksIn } from '@overlay/x509'
 
-/** The certificates in the text, each as PEM; blocks of other kinds are skipped. */
-export const blocksIn = (pem: string): readonly string[] =>
+/** The presented certificates, leaf first. The first one that is not readable ends the list, and with it the chain. */
+export function certificatesOf(presented: readonly Uint8Array[]): X509Certificate[] {
+  const certificates: X509Certificate[] = []
+  for (const der of presented) {
+    try {
+      certificates.push(new X509Certificate(der))
+    } catch {
+      return certificates
+    }
+  }
+  return certificates
+}
+
+/** The certificates in the text, each as PEM. Skips blocks of other kinds. */
+export const certificateBlocksIn = (pem: string): readonly string[] =>
   [...pemBlocksIn(pem)].filter(({ label }) => label === 'CERTIFICATE').map(({ text }) => text)
 
-/** The one certificate that the text holds. */
-export function onlyCertificate(pem: string, refused = unparsable): X509Certificate {
-  const [first, ...more] = blocksIn(pem)
-  if (first === undefined || more.length > 0) throw refused('exactly one certificate is expected')
+/** The one certificate in the text. */
+export function onlyCertificate(pem: string, refusal = unparsable): X509Certificate {
+  const [first, ...more] = certificateBlocksIn(pem)
+  if (first === undefined || more.length > 0) throw refusal('exactly one certificate is expected')
   try {
     return new X509Certificate(first)
   } catch (err) {
-    throw refused('the block is not a certificate', err)
+    throw refusal('the block is not a certificate', err)
   }
 }
 

@@ -1,22 +1,64 @@
+import { randomUUID } from 'node:crypto'
 import { afterCommit, type ChangeLog, withDeadline } from '@overlay/platform/change-log'
-import type {
-  ChangeServiceService,
-  Context,
-  EnrollmentWish,
-  Methods,
-  PkiServiceService,
-  Written,
+import { newId } from '@overlay/platform/kind-store'
+import {
+  type Context,
+  type EnrollmentWish,
+  invalid,
+  type Methods,
+  type PkiServiceService,
+  type Written,
 } from '@overlay/rpc'
 
-/** What pki does for enrollments that are wanted here: it checks them before, and makes them from our changes. */
-export type Enrollments = Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'grantEnrollment'> &
-  Pick<Methods<ChangeServiceService>, 'reach'>
+/** pki checks an enrollment before the write that requests it, and grants it from our changes. */
+export type Enrollments = Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'grantEnrollment'>
 
-/** Returns a write when pki has made what it wants, or will make it out of our changes. */
-export const granting =
-  (changeLog: ChangeLog, pki: Enrollments) =>
-  async (written: Written, wish: EnrollmentWish, context: Context): Promise<Written> => {
-    const { position } = written
-    await afterCommit(changeLog, pki.grantEnrollment({ wish, position }, withDeadline(context)))
-    return written
-  }
+/** The `enrollment` member of an identity's create body. */
+export interface EnrollmentMember {
+  readonly ott?: boolean
+  readonly ottca?: string
+  readonly updb?: string
+}
+
+/** The enrollment that a create body requests, with its id and token. */
+export function enrollmentIn(
+  body: Readonly<Record<string, unknown>>,
+  identityId: string,
+): EnrollmentWish | undefined {
+  const member = body.enrollment as EnrollmentMember | null | undefined
+  // wire: only one takes effect, in this order
+  if (member?.ott) return newEnrollment({ method: 'ott', identityId })
+  if (member?.ottca) return newEnrollment({ method: 'ottca', identityId, caId: member.ottca })
+  if (member?.updb === '') throw invalid('enrollment.updb', 'a username is required', '')
+  if (member?.updb) return newEnrollment({ method: 'updb', identityId, username: member.updb })
+  return undefined
+}
+
+export const newEnrollment = (members: Partial<EnrollmentWish>): EnrollmentWish => ({
+  id: newId('short'),
+  token: randomUUID(),
+  method: '',
+  identityId: '',
+  edgeRouterId: '',
+  transitRouterId: '',
+  caId: '',
+  username: '',
+  expiresAtMs: 0, // pki decides
+  ...members,
+})
+
+/** Followers get the enrollment as this member of the identity's change. */
+export const enrollmentPayload = (wish: EnrollmentWish): object => ({ enrollmentWanted: wish })
+
+/** Returns the write when pki has granted its enrollment. If pki fails it does so later, from our changes. */
+export async function grantAfterCommit(
+  changeLog: ChangeLog,
+  pki: Enrollments,
+  written: Written,
+  wish: EnrollmentWish,
+  context: Context,
+): Promise<Written> {
+  const { position } = written
+  await afterCommit(changeLog, pki.grantEnrollment({ wish, position }, withDeadline(context)))
+  return written
+}

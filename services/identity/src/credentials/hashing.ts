@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
 import { fairQueue, type Share } from '@overlay/platform/async'
+import { type Context, sourceOf } from '@overlay/rpc'
 
 export interface HashSettings {
   readonly memoryKib: number
@@ -10,29 +11,36 @@ export interface HashSettings {
   readonly waiting: number
 }
 
-/** For whom a hash is computed. */
+/** For whom a hash is computed: the queue is fair between sources, and between names of one source. */
 export interface Turn extends Share {
   readonly signal?: AbortSignal
 }
 
-/** By the parameters of the stored hash. Without one it takes as long, and the answer is no. */
+/** How hashes for this request queue. */
+export const turnOf = ({ caller, sourceAddress, signal }: Context, name = caller.identityId): Turn => ({
+  source: sourceOf(sourceAddress),
+  name,
+  signal,
+})
+
+/** Compares with a stored hash by its parameters. Without one it takes the same time and returns false. */
 export type Compare = (stored: string | null, password: string) => Promise<boolean>
 
 export interface Hashing {
-  /** argon2id in the form of the PHC: algorithm, parameters, salt and hash in one text. */
+  /** argon2id in PHC string format: algorithm, parameters, salt and hash. */
   hash(password: string, turn: Turn): Promise<string>
-  /** Work that compares one password, when its turn comes; it learns whether it had to wait. */
+  /** Runs work that compares one password when its turn comes, and tells it whether it had to wait. */
   inTurn<T>(turn: Turn, work: (compare: Compare, hasWaited: boolean) => Promise<T>): Promise<T>
 }
 
-/** Hashing takes milliseconds of a core and much memory: what does not fit into the queue is refused before it costs. */
+/** Hashing takes milliseconds of a core and much memory. Beyond the queue it is refused before it costs anything. */
 export function openHashing({ memoryKib, passes, lanes, running, waiting }: HashSettings): Hashing {
   const options = { memoryCost: memoryKib, timeCost: passes, parallelism: lanes, outputLen: 32 }
   const queue = fairQueue({ name: 'password hashes', running, waiting })
-  const nobody = hash(randomUUID(), options)
-  nobody.catch(() => undefined) // told to whoever waits for it
+  const decoy = hash(randomUUID(), options)
+  decoy.catch(() => undefined) // thrown by each comparison that awaits it
 
-  const compare: Compare = async (stored, password) => verify(stored ?? (await nobody), password)
+  const compare: Compare = async (stored, password) => verify(stored ?? (await decoy), password)
   return {
     hash: (password, { signal, ...share }) => queue(share, () => hash(password, options), signal),
     inTurn: ({ signal, ...share }, work) => queue(share, (hasWaited) => work(compare, hasWaited), signal),

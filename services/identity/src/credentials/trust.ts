@@ -1,35 +1,35 @@
 import { X509Certificate } from 'node:crypto'
 import { type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
 
-/** What client certificates must lead to. */
+/** The authorities of the network, to which client certificates must lead. */
 export interface Trust {
-  /** Not older than `maxAgeMs`, or than is usual. */
+  /** Reads them from pki unless the last answer is younger than `maxAgeMs`. */
   certificates(maxAgeMs?: number): Promise<readonly X509Certificate[]>
 }
 
-/** Asks pki, and asks again when the answer is too old. One question at a time, for all who wait. */
+/** Caches the trust bundle of pki. Concurrent callers share one request. */
 export function openTrust(
   pki: Pick<Methods<PkiServiceService>, 'getTrustBundle'>,
   usualAgeMs: number,
   now: () => number = Date.now,
 ): Trust {
-  let known: { readonly certificates: readonly X509Certificate[]; readonly at: number } | undefined
-  let asking: Promise<readonly X509Certificate[]> | undefined
+  let cached: { readonly certificates: readonly X509Certificate[]; readonly at: number } | undefined
+  let request: Promise<readonly X509Certificate[]> | undefined
 
-  const ask = async (): Promise<readonly X509Certificate[]> => {
+  const read = async (): Promise<readonly X509Certificate[]> => {
     const at = now()
     const { pems } = await pki.getTrustBundle({}, ownContext(AbortSignal.timeout(5000)))
     const certificates = pems.map((pem) => new X509Certificate(pem))
-    known = { certificates, at }
+    cached = { certificates, at }
     return certificates
   }
   return {
     async certificates(maxAgeMs = usualAgeMs) {
-      if (known && now() - known.at < maxAgeMs) return known.certificates
-      asking ??= ask().finally(() => {
-        asking = undefined
+      if (cached && now() - cached.at < maxAgeMs) return cached.certificates
+      request ??= read().finally(() => {
+        request = undefined
       })
-      return asking
+      return request
     },
   }
 }

@@ -4,17 +4,17 @@ export interface Failures {
   readonly secondsAgo: number
 }
 
-/** What is known of a user name at a network before a password is compared. */
-export interface Tries {
+/** Earlier attempts at a user name from a network, read before a password is compared. */
+export interface AttemptHistory {
   readonly here: Failures
   readonly everywhere: Failures
   /** The name has logged in from this network lately. */
   readonly isFamiliar: boolean
-  /** A success would have to be noted: there were failures, or the last one was long ago. */
+  /** A success must be recorded: there were failures, or the last success was long ago. */
   readonly isStale: boolean
 }
 
-/** Failures count no longer after so long without one more. */
+/** Failures expire after this time without another one. */
 export const forgottenAfterSeconds = 15 * 60
 
 const freeHere = 10
@@ -23,9 +23,9 @@ const longestSeconds = 60
 
 /**
  * Each failure beyond the free ones doubles a pause, up to a minute. The pause of a name at all networks does not hold
- * at those from which it has logged in: guesses from elsewhere keep its owner out of nothing.
+ * at those from which it has logged in, so that guesses from elsewhere do not lock its owner out.
  */
-export const isPaused = ({ here, everywhere, isFamiliar }: Omit<Tries, 'isStale'>): boolean =>
+export const isPaused = ({ here, everywhere, isFamiliar }: Omit<AttemptHistory, 'isStale'>): boolean =>
   isPausing(here, freeHere) || (!isFamiliar && isPausing(everywhere, freeEverywhere))
 
 const isPausing = ({ failures, secondsAgo }: Failures, free: number): boolean =>

@@ -3,7 +3,6 @@ import {
   type Context,
   Fault,
   faults,
-  type IdentityServiceService,
   type MaintenanceServiceService,
   type Methods,
   ownContext,
@@ -11,26 +10,25 @@ import {
 import type { Logger } from 'pino'
 import { beginRun, endRun, type JobName, type Run } from '../store/job-runs.js'
 
-/** Who looks after which schema, in the order in which they are asked. */
-export type Owners = Readonly<Record<string, Methods<MaintenanceServiceService>>>
+/** The maintenance service of each schema, in the order of the checks. */
+export type Maintenance = Readonly<Record<string, Methods<MaintenanceServiceService>>>
 
-export interface JobGrounds {
+export interface JobDeps {
   readonly db: Database
   readonly databaseUrl: string
-  readonly owners: Owners
+  readonly maintenance: Maintenance
+  /** Directory of all snapshots. */
+  readonly snapshots: string
+  readonly snapshotLimitMs: number
+  readonly snapshotMaxBytes: number
   readonly log: Logger
 }
 
-export type JobCalls = Pick<
-  Methods<IdentityServiceService>,
-  'startIntegrityRun' | 'getIntegrityRun' | 'takeSnapshot'
->
-
-/** What a job does while it is under way. */
+/** What a job does. */
 export type Work<T> = (run: Run, context: Context) => Promise<T>
 
 export interface Jobs extends AsyncDisposable {
-  /** Begins, or refuses with RATE_LIMITED; what follows goes on by itself. */
+  /** Begins a job, or refuses with RATE_LIMITED. It continues after the call returns. */
   start<T>(job: JobName, isFixing: boolean, limitMs: number, by: Context, work: Work<T>): Promise<Started<T>>
 }
 
@@ -38,13 +36,13 @@ export interface Started<T> {
   readonly ended: Promise<T>
 }
 
-/** The jobs of this replica. They outlive the request that begins them, not the process. */
-export function openJobs({ db, databaseUrl, log }: JobGrounds): Jobs {
+/** The jobs of this replica. They outlive the request that starts them, not the process. */
+export function openJobs({ db, databaseUrl, log }: Pick<JobDeps, 'db' | 'databaseUrl' | 'log'>): Jobs {
   const stop = new AbortController()
   const running = new Set<Promise<unknown>>()
 
-  async function run<T>(run: Run, limitMs: number, by: Context, work: Work<T>): Promise<T> {
-    const signal = AbortSignal.any([stop.signal, run.held.lost, AbortSignal.timeout(limitMs)])
+  async function perform<T>(run: Run, limitMs: number, by: Context, work: Work<T>): Promise<T> {
+    const signal = AbortSignal.any([stop.signal, run.lock.lost, AbortSignal.timeout(limitMs)])
     const { caller, requestId, traceparent } = by
     let error: string | undefined
     try {
@@ -57,7 +55,7 @@ export function openJobs({ db, databaseUrl, log }: JobGrounds): Jobs {
       throw err
     } finally {
       await endRun(db, run, error).catch((err: unknown) => {
-        log.warn({ err, job: run.job }, 'end of a job not noted') // whoever looks next sees that nobody is at it
+        log.warn({ err, job: run.job }, 'end of a job not noted') // the next reader finds its lock free
       })
     }
   }
@@ -65,8 +63,8 @@ export function openJobs({ db, databaseUrl, log }: JobGrounds): Jobs {
   return {
     async start(job, isFixing, limitMs, by, work) {
       stop.signal.throwIfAborted()
-      const begun = await beginRun(db, databaseUrl, job, isFixing)
-      const ended = run(begun, limitMs, by, work)
+      const run = await beginRun(db, databaseUrl, job, isFixing)
+      const ended = perform(run, limitMs, by, work)
       const settled = ended
         .catch(() => undefined) // logged where it failed
         .finally(() => running.delete(settled))
@@ -81,7 +79,7 @@ export function openJobs({ db, databaseUrl, log }: JobGrounds): Jobs {
   }
 }
 
-/** Nothing that only our log may know. */
+/** The text for clients: without what only the log may contain. */
 function textOf(err: unknown): string {
   if (!(err instanceof Fault)) return faults.UNHANDLED[2]
   const { message, detail } = err

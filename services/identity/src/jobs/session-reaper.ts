@@ -1,22 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ChangeLog } from '@overlay/platform/change-log'
 import { ownContext } from '@overlay/rpc'
-import type { Logger } from 'pino'
 import type { Lifetimes } from '../domain/lifetimes.js'
-import { reapSessions, type SessionLimits } from '../store/api-sessions.js'
+import { reapSessions, type SessionLimits } from '../store/session-ends.js'
 
-const everyMs = 5000
-const atOnce = 500
-/** Gateways report use in batches, so that idle sessions get a little longer than promised. */
-const graceMs = 60_000
+const EVERY_MS = 5000
+const PAGE_SIZE = 500
+/** Gateways report use in batches, so idle sessions last a little longer than configured. */
+const GRACE_MS = 60_000
 
 /** Ends sessions that are idle, have reached their lifetime, or whose method the auth policy no longer allows. */
-export function startReapingSessions(
+export function startSessionReaper(
   changeLog: ChangeLog,
   { timeoutSeconds, lifetimeSeconds }: Lifetimes,
-  log: Logger,
 ): AsyncDisposable {
-  const limits = { idleMs: timeoutSeconds * 1000 + graceMs, lifetimeMs: lifetimeSeconds * 1000 }
+  const { log } = changeLog
+  const limits = { idleMs: timeoutSeconds * 1000 + GRACE_MS, lifetimeMs: lifetimeSeconds * 1000 }
   const stop = new AbortController()
   const { signal } = stop
   const running = run()
@@ -30,21 +29,21 @@ export function startReapingSessions(
   async function run(): Promise<void> {
     while (!signal.aborted) {
       try {
-        const ended = await endSome(changeLog, limits)
-        if (ended > 0) log.info({ count: ended }, 'sessions ended')
-        if (ended === atOnce) continue
+        const count = await reapPage(changeLog, limits)
+        if (count > 0) log.info({ count }, 'sessions ended')
+        if (count === PAGE_SIZE) continue
       } catch (err) {
         log.warn({ err }, 'sessions not ended')
       }
-      await delay(everyMs, undefined, { signal }).catch(() => undefined) // aborted: the loop ends
+      await delay(EVERY_MS, undefined, { signal }).catch(() => undefined) // aborted: the loop ends
     }
   }
 }
 
-async function endSome(changeLog: ChangeLog, limits: SessionLimits): Promise<number> {
+async function reapPage(changeLog: ChangeLog, limits: SessionLimits): Promise<number> {
   const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + 30_000) }
   const { result } = await changeLog.write(context, async (tx) => {
-    const changes = await reapSessions(tx, limits, atOnce)
+    const changes = await reapSessions(tx, limits, PAGE_SIZE)
     return { result: changes.length, changes }
   })
   return result

@@ -1,6 +1,5 @@
 import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { untilAborted } from '@overlay/platform/async'
 import {
   checkSizes,
   type Manifest,
@@ -8,44 +7,24 @@ import {
   type StoredTable,
   writeManifest,
 } from '@overlay/platform/snapshot'
-import type { Context, IdentityServiceService, Methods } from '@overlay/rpc'
+import type { Context } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { living, type Run } from '../store/job-runs.js'
-import type { JobGrounds, Jobs, Owners } from './jobs.js'
-
-export interface SnapshotGrounds extends JobGrounds {
-  /** Directory of all snapshots. */
-  readonly snapshots: string
-  readonly limitMs: number
-  readonly maxBytes: number
-}
+import { activeRuns, type Run } from '../store/job-runs.js'
+import type { JobDeps, Maintenance } from './jobs.js'
 
 const UNFINISHED = '.unfinished'
 
-/** Saves all schemas as they are at one point in time: a directory that appears when it is whole. */
-export function takeSnapshot(
-  grounds: SnapshotGrounds,
-  jobs: Jobs,
-): Methods<IdentityServiceService>['takeSnapshot'] {
-  const { limitMs } = grounds
-  return async (_request, context) => {
-    const { ended } = await jobs.start('snapshot', false, limitMs, context, (run, own) =>
-      save(grounds, run, own),
-    )
-    return { name: await Promise.race([ended, untilAborted(context.signal, 'the snapshot goes on')]) }
-  }
-}
-
-async function save(grounds: SnapshotGrounds, run: Run, context: Context): Promise<string> {
-  const { snapshots, owners, maxBytes } = grounds
-  await removeUnfinished(grounds)
+/** Saves all schemas as of one point in time: a directory that appears when it is complete. Returns its name. */
+export async function saveSnapshot(deps: JobDeps, run: Run, context: Context): Promise<string> {
+  const { snapshots, maintenance, snapshotMaxBytes: maxBytes } = deps
+  await removeUnfinished(deps)
   const name = `${new Date().toISOString().replace(/[-:]|\.\d+/g, '')}-${run.id}`
   const directory = join(snapshots, name + UNFINISHED)
   await mkdir(directory, { recursive: true, mode: 0o700 })
   try {
-    // all read as of this transaction, which lasts until the last of them is done
-    await run.held.query(sql`begin isolation level repeatable read, read only`)
-    const [exported] = await run.held.query<{ snapshot: string; at: Date }>(
+    // all services read the snapshot of this transaction, which stays open until the last one has finished
+    await run.lock.query(sql`begin isolation level repeatable read, read only`)
+    const [exported] = await run.lock.query<{ snapshot: string; at: Date }>(
       sql`select pg_export_snapshot() as snapshot, transaction_timestamp() as at`,
     )
     if (!exported) throw new Error('no snapshot was exported')
@@ -54,12 +33,12 @@ async function save(grounds: SnapshotGrounds, run: Run, context: Context): Promi
     const manifest: Manifest = {
       format: 1,
       madeAt: at.toISOString(),
-      schemas: await exportAll(owners, request, context),
+      schemas: await exportAll(maintenance, request, context),
     }
-    await run.held.query(sql`commit`)
+    await run.lock.query(sql`commit`)
     await checkSizes(directory, manifest)
     await writeManifest(directory, manifest)
-    await run.held.confirm() // if somebody else is at it by now, this one comes too late
+    await run.lock.confirm() // fails when another replica may have begun a snapshot
     await rename(directory, join(snapshots, name))
     return name
   } catch (err) {
@@ -68,21 +47,21 @@ async function save(grounds: SnapshotGrounds, run: Run, context: Context): Promi
   }
 }
 
-type ExportRequest = Parameters<Owners[string]['export']>[0]
+type ExportRequest = Parameters<Maintenance[string]['export']>[0]
 
-/** All at once. When one fails the others are given up, and have come to their end when this one does. */
+/** Exports all schemas at once. When one fails it aborts the others, and returns when they have ended. */
 async function exportAll(
-  owners: Owners,
+  maintenance: Maintenance,
   request: ExportRequest,
   context: Context,
 ): Promise<Manifest['schemas']> {
-  const giveUp = new AbortController()
-  const shared = { ...context, signal: AbortSignal.any([context.signal, giveUp.signal]) }
-  const exports = Object.entries(owners).map(async ([schema, owner]) => {
+  const abort = new AbortController()
+  const shared = { ...context, signal: AbortSignal.any([context.signal, abort.signal]) }
+  const exports = Object.entries(maintenance).map(async ([schema, service]) => {
     try {
-      return [schema, await exportOne(owner, request, shared)] as const
+      return [schema, await exportOne(service, request, shared)] as const
     } catch (err) {
-      giveUp.abort(err)
+      abort.abort(err)
       throw err
     }
   })
@@ -95,35 +74,35 @@ async function exportAll(
 }
 
 async function exportOne(
-  owner: Owners[string],
+  service: Maintenance[string],
   request: ExportRequest,
   context: Context,
 ): Promise<StoredSchema> {
   const tables: StoredTable[] = []
-  let known: readonly string[] = []
-  for await (const { migrations, ...table } of owner.export(request, context)) {
-    known = migrations
+  let stored: readonly string[] = []
+  for await (const { migrations, ...table } of service.export(request, context)) {
+    stored = migrations
     tables.push(table)
   }
-  context.signal.throwIfAborted() // a stream that was given up ends like one that is at its end
-  return { migrations: known, tables }
+  context.signal.throwIfAborted() // an aborted stream ends like a complete one
+  return { migrations: stored, tables }
 }
 
-/** What a replica has left behind that died while it was at it. */
-export async function removeUnfinished({ db, snapshots }: SnapshotGrounds): Promise<void> {
+/** Removes the directories of replicas that died during a snapshot. */
+export async function removeUnfinished({ db, snapshots }: Pick<JobDeps, 'db' | 'snapshots'>): Promise<void> {
   const names = await readdir(snapshots).catch((err: NodeJS.ErrnoException) => {
     if (err.code === 'ENOENT') return []
     throw err
   })
-  const left = names.flatMap((name) => {
+  const unfinished = names.flatMap((name) => {
     const run = /^\w+-([\da-f-]{36})\.unfinished$/.exec(name)?.[1]
     return run === undefined ? [] : [{ name, run }]
   })
-  if (left.length === 0) return
-  const alive = await living(
+  if (unfinished.length === 0) return
+  const active = await activeRuns(
     db,
-    left.map(({ run }) => run),
+    unfinished.map(({ run }) => run),
   )
-  for (const { name, run } of left)
-    if (!alive.has(run)) await rm(join(snapshots, name), { recursive: true, force: true })
+  for (const { name, run } of unfinished)
+    if (!active.has(run)) await rm(join(snapshots, name), { recursive: true, force: true })
 }

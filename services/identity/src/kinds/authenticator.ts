@@ -1,43 +1,171 @@
-import { authenticator, identity, type RowOf, referenceTo } from '@overlay/model'
-import { type Kind, kind } from '@overlay/platform/kind-store'
+import type { X509Certificate } from 'node:crypto'
+import { authenticator, type RowOf } from '@overlay/model'
+import type { ChangeLog } from '@overlay/platform/change-log'
+import {
+  bodyIn,
+  type Kind,
+  type KindOperations,
+  kind,
+  newId,
+  tagsOf,
+  uniqueFault,
+} from '@overlay/platform/kind-store'
+import { type Context, type Fault, invalid, notFound, type Written } from '@overlay/rpc'
+import { DerError, KeyError, partsOfCertificate, soundKey } from '@overlay/x509'
 import sql from 'sql-template-tag'
-import { endSessions, endSessionsOf } from '../store/api-sessions.js'
-import { mayHaveOneMore } from '../store/authenticators.js'
-import { refuseShuttingOutWithout } from '../store/default-admin.js'
-import { peopleOf } from './api-session.js'
+import type { Authorities } from '../credentials/authorities.js'
+import { certificateProof, type Proof } from '../credentials/certificate-proof.js'
+import { onlyCertificate } from '../credentials/certificates.js'
+import { type Hashing, turnOf } from '../credentials/hashing.js'
+import { checkPasswordRules } from '../credentials/passwords.js'
+import type { Trust } from '../credentials/trust.js'
+import { chainOf } from '../domain/chain.js'
+import { insertAuthenticator, lockAndRefuseSecond, refuseSecond } from '../store/authenticators.js'
+import { refuseLockoutByRemoval } from '../store/default-admin.js'
+import { identityReferences } from '../store/identities.js'
+import { endSessionsOfAuthenticator } from '../store/session-ends.js'
+import { personOf, subjectById } from '../store/subjects.js'
 
-type Row = RowOf<typeof authenticator>
+export interface AuthenticatorDeps {
+  readonly changeLog: ChangeLog
+  readonly hashing: Hashing
+  readonly trust: Trust
+  readonly authorities: Authorities
+}
 
-export const authenticators: Kind = kind(authenticator, {
-  scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`identity_id = ${identityId}`),
+/** Costly work, hashing and asking for trust, is done before the transaction of the uniform write. */
+export const authenticators = (deps: AuthenticatorDeps): Kind =>
+  kind(
+    authenticator,
+    {
+      scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`identity_id = ${identityId}`),
 
-  async view(db, rows) {
-    const people = await peopleOf(
-      db,
-      rows.map(({ identityId }) => identityId),
-    )
-    return rows.map((row) => {
-      const person = people.get(row.identityId)
-      return { ...proofOf(row), identity: referenceTo(identity, row.identityId, person?.name, person) }
-    })
-  },
+      async view(db, rows) {
+        const ids = rows.map(({ identityId }) => identityId)
+        const referenceOf = await identityReferences(db, ids)
+        return rows.map((row) => ({ ...proofMembersOf(row), identity: referenceOf(row.identityId) }))
+      },
 
-  async writing(tx, next, before, { context, also }) {
-    if (!before) await mayHaveOneMore(tx, next.identityId, next.method)
-    // differs: sessions that the former password opened end with it
-    else if (next.password !== before.password)
-      for (const change of await endSessionsOf(tx, next.id, context.caller.apiSessionId)) also(change)
-    return {}
-  },
+      async writing(tx, next, before, { context, also }) {
+        if (!before) await lockAndRefuseSecond(tx, next.identityId, next.method)
+        // differs: sessions that the former password opened end with it
+        else if (next.password !== before.password)
+          for (const change of await endSessionsOfAuthenticator(tx, next.id, context.caller.apiSessionId))
+            also(change)
+        return {}
+      },
 
-  async deleting(tx, { id, identityId }, { also }) {
-    await refuseShuttingOutWithout(tx, identityId, id)
-    for (const change of await endSessions(tx, sql`authenticator_id = ${id}`)) also(change)
-  },
-})
+      async deleting(tx, { id, identityId }, { also }) {
+        await refuseLockoutByRemoval(tx, identityId, id)
+        for (const change of await endSessionsOfAuthenticator(tx, id)) also(change)
+      },
+    },
+    {
+      operations: (uniform) => ({ create: create(deps, uniform), update: update(deps, uniform) }),
+    },
+  )
 
 /** wire: members of the other method are left out, and so is a false isIssuedByNetwork. */
-function proofOf({ method, username, certPem, fingerprint, isIssuedByNetwork }: Row): object {
+function proofMembersOf(row: RowOf<typeof authenticator>): object {
+  const { method, username, certPem, fingerprint, isIssuedByNetwork } = row
   if (method === 'updb') return { username }
   return { certPem, fingerprint, ...(isIssuedByNetwork && { isIssuedByNetwork }) }
+}
+
+type Body = Readonly<Record<string, unknown>>
+
+const bytesOf = (body: Body): Buffer => Buffer.from(JSON.stringify(body))
+
+const create =
+  (deps: AuthenticatorDeps, uniform: KindOperations): KindOperations['create'] =>
+  async (request, context) => {
+    const { db } = deps.changeLog
+    const body = bodyIn(request.json)
+    refuseMissing(body)
+    const { method, identityId } = body as { method: string; identityId: string }
+    const person = await personOf(db, identityId)
+    if (!person) throw notFound('identity', identityId)
+    await refuseSecond(db, person, method)
+    if (method === 'cert') return createCertificate(deps, body, context)
+    const { username, password } = body as { username: string; password: string }
+    checkPasswordRules(username, password, person.passwordRules)
+    const hash = await deps.hashing.hash(password, turnOf(context))
+    const json = bytesOf({ ...body, username, password: hash, certPem: null })
+    return uniform.create({ ...request, json }, context)
+  }
+
+async function createCertificate(deps: AuthenticatorDeps, body: Body, context: Context): Promise<Written> {
+  const [id, identityId] = [newId(authenticator.ids), String(body.identityId)]
+  const proof = await trustedProof(deps, String(body.certPem), context)
+  const tags = tagsOf(body.tags)
+  const row = { id, identityId, enrollmentId: null, isIssuedByNetwork: false, tags, ...proof }
+  try {
+    const { position } = await deps.changeLog.write(context, async (tx) => {
+      await lockAndRefuseSecond(tx, identityId, proof.method)
+      const change = await insertAuthenticator(tx, row)
+      if (!change) throw notTrusted() // its authority has been deleted meanwhile
+      return { result: id, changes: [change] }
+    })
+    return { id, position }
+  } catch (err) {
+    throw uniqueFault(authenticator, err) ?? err
+  }
+}
+
+async function trustedProof(
+  { trust, authorities }: AuthenticatorDeps,
+  certPem: string,
+  { signal }: Context,
+): Promise<Proof> {
+  const leaf = onlyCertificate(certPem)
+  refuseWeakKey(leaf)
+  const begin = new Date(leaf.validFrom)
+  if (chainOf([leaf], await trust.certificates(), begin)) return certificateProof({ leaf })
+  const cas = (await authorities.all(signal)).filter(({ isVerified }) => isVerified)
+  const ca = authorities.issuerOf(cas, [leaf], begin)
+  if (!ca) throw notTrusted()
+  return certificateProof({ leaf, ca })
+}
+
+const update =
+  ({ changeLog, hashing }: AuthenticatorDeps, uniform: KindOperations): KindOperations['update'] =>
+  async (request, context) => {
+    const { mask } = request
+    const subject = await subjectById(changeLog.db, request.ref?.id ?? '')
+    if (!subject) return uniform.update(request, context) // refuses
+    // wire: of a certificate nothing changes, without an error
+    if (subject.method === 'cert') return uniform.update({ ...request, mask: withoutProof(mask) }, context)
+    const body = bodyIn(request.json) as { username?: string | null; password?: string | null }
+    const username = mask.includes('username') ? (body.username ?? '') : undefined
+    const password = mask.includes('password') ? (body.password ?? '') : undefined
+    checkPasswordRules(username, password, subject.passwordRules)
+    const hash = password === undefined ? {} : { password: await hashing.hash(password, turnOf(context)) }
+    return uniform.update({ ...request, json: bytesOf({ ...body, ...hash }) }, context)
+  }
+
+const withoutProof = (mask: readonly string[]): string[] =>
+  mask.filter((name) => name !== 'username' && name !== 'password')
+
+/** differs: the original takes keys of any strength. */
+function refuseWeakKey(leaf: X509Certificate): void {
+  try {
+    soundKey(partsOfCertificate(leaf).publicKey)
+  } catch (err) {
+    if (!(err instanceof KeyError || err instanceof DerError)) throw err
+    throw invalid('certPem', err.message, '')
+  }
+}
+
+/** differs: a field error, not a server error. */
+const notTrusted = (): Fault => invalid('certPem', 'the certificate does not lead to a trusted authority', '')
+
+const proofMembers: Readonly<Record<string, readonly string[]>> = {
+  updb: ['username', 'password'],
+  cert: ['certPem'],
+}
+
+function refuseMissing(body: Body): void {
+  const members = proofMembers[String(body.method)]
+  if (!members) throw invalid('method', 'method must be updb or cert')
+  for (const member of members) if (!body[member]) throw invalid(member, `${member} is required`, '')
 }

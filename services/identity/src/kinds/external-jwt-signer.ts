@@ -6,13 +6,13 @@ import sql from 'sql-template-tag'
 import { onlyCertificate } from '../credentials/certificates.js'
 import { fingerprintOf } from '../domain/chain.js'
 import { commonNameOf } from '../domain/claims.js'
+import { policiesNaming } from '../store/auth-policies.js'
 
-/** wire: how the absence of a date is written here. */
+/** wire: an absent date. */
 const noTime = '0001-01-01T00:00:00.000Z'
-const mostNamed = 10
 
 export const externalJwtSigners: Kind = kind(externalJwtSigner, {
-  // who is to choose one to log in with is nobody yet
+  // clients choose one before they log in
   scope: ({ isAdmin }) => (isAdmin ? sql`true` : sql`enabled`),
 
   async view(_, rows, { perspective }) {
@@ -26,8 +26,8 @@ export const externalJwtSigners: Kind = kind(externalJwtSigner, {
 
   async writing(_, next) {
     const [certPem, jwksEndpoint] = [next.certPem || null, next.jwksEndpoint || null]
-    const certificate = ofCertificate(certPem) // wire: what is none is said first
-    if ((certPem === null) === (jwksEndpoint === null)) throw oneIsNeeded()
+    const certificate = certificateMembers(certPem) // wire: refused first
+    if ((certPem === null) === (jwksEndpoint === null)) throw notExactlyOne()
     for (const field of ['jwksEndpoint', 'externalAuthUrl'] as const) refuseOtherSchemes(field, next[field])
     return {
       ...certificate,
@@ -44,7 +44,7 @@ export const externalJwtSigners: Kind = kind(externalJwtSigner, {
 })
 
 /** wire: an odd code for it. */
-const oneIsNeeded = (): Fault =>
+const notExactlyOne = (): Fault =>
   new Fault('REFERENCED_ENTITY_NOT_FOUND', 'either certPem or jwksEndpoint is required, and not both')
 
 /** differs: clients open these addresses, and one of another scheme (`javascript:`, `file:`) could act in their name. */
@@ -53,7 +53,7 @@ function refuseOtherSchemes(field: string, value: string | null): void {
   throw invalid(field, `${field} in body must be an http or https address`, value)
 }
 
-function ofCertificate(certPem: string | null) {
+function certificateMembers(certPem: string | null) {
   if (certPem === null) return { certPem, commonName: '', fingerprint: null, notBefore: null, notAfter: null }
   const certificate = onlyCertificate(certPem, (_, cause) => new Fault('INVALID_CERT_PEM', undefined, cause))
   return {
@@ -65,16 +65,13 @@ function ofCertificate(certPem: string | null) {
   }
 }
 
-/** Its row is locked: whoever would refer to it from now on waits, and finds it gone. */
+/** The row of the signer is locked, so that a transaction that would name it waits and finds it deleted. */
 async function refuseReferenced(tx: Tx, id: string): Promise<void> {
-  const { rows } = await tx.query<{ id: string; isAllowed: boolean }>(sql`
-    select id, primary_ext_jwt_allowed_signers @> array[${id}]::text[] as "isAllowed" from auth_policy
-     where primary_ext_jwt_allowed_signers @> array[${id}]::text[] or secondary_require_ext_jwt_signer = ${id}
-     order by "isAllowed" desc, id limit ${mostNamed}`)
-  const [first] = rows
+  const policies = await policiesNaming(tx, id)
+  const [first] = policies
   if (!first) return
   const field = first.isAllowed ? 'primary.extJwt.allowedSigners' : 'secondary.requireExtJwtSigner'
   const reason = 'the signer is referenced by auth policies'
-  const value = rows.map((row) => row.id)
+  const value = policies.map((policy) => policy.id)
   throw new Fault('CAN_NOT_DELETE_REFERENCED_ENTITY', { field, reason, value })
 }

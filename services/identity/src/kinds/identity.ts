@@ -1,59 +1,233 @@
-import { identity, service } from '@overlay/model'
-import { type Kind, kind } from '@overlay/platform/kind-store'
-import type { Tx } from '@overlay/platform/postgres'
-import { Fault, invalid, notFound } from '@overlay/rpc'
+import {
+  identity,
+  identityType,
+  type RowOf,
+  referenceTo,
+  service,
+  timeText,
+  type ValuesOf,
+} from '@overlay/model'
+import { type ChangeLog, lockEntities, momentOf, type WaitForFollowers } from '@overlay/platform/change-log'
+import {
+  bodyIn,
+  checkWords,
+  createdValues,
+  decodeView,
+  type Kind,
+  type KindOperations,
+  kind,
+  type Names,
+  newId,
+  type Reading,
+  type Seams,
+  type Viewer,
+} from '@overlay/platform/kind-store'
+import type { Db } from '@overlay/platform/postgres'
+import { type Context, Fault, invalid, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { endSessions, endSessionsOutside } from '../store/api-sessions.js'
-import { removeAuthenticators } from '../store/authenticators.js'
-import { refuseShuttingOutUnder } from '../store/default-admin.js'
+import {
+  type Enrollments,
+  enrollmentIn,
+  enrollmentPayload,
+  grantAfterCommit,
+} from '../credentials/enrollments.js'
+import { isDisabled } from '../domain/disabled.js'
+import { hostingMembers, hostingOf, servicesIn } from '../domain/hosting.js'
+import { shareAuthPolicy } from '../store/auth-policies.js'
+import { removeAuthenticatorsOf } from '../store/authenticators.js'
+import { refuseLockoutByPolicy } from '../store/default-admin.js'
 import { unbindExternalId } from '../store/external-id-authorities.js'
-import { hostingMembers, refuseUnknown, servicesIn } from './hosting.js'
-import { identityView, type Joined, joined, type Others } from './identity-view.js'
+import { identityInserter, type LockReferences } from '../store/identity-inserts.js'
+import { endSessionsOfIdentities, endSessionsOutside } from '../store/session-ends.js'
+import { personOf } from '../store/subjects.js'
 
-/** What the original knows as the identity of a tunneling router. It comes and goes with the router. */
-const routerType = 'Router'
+export interface IdentityDeps {
+  readonly changeLog: ChangeLog
+  readonly names: Names
+  readonly pki: Enrollments
+  /** Answer the members that other services own: enrollments, and connections to routers. */
+  readonly viewers: { readonly pki: Viewer; readonly sessions: Viewer }
+  readonly waitForFollowers: WaitForFollowers
+}
 
-export const identities = (others: Others): Kind =>
-  kind<typeof identity, Joined>(identity, {
-    // an admin sees all, everybody else itself
-    scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`id = ${identityId}`),
-
-    joined,
-    view: identityView(others),
-
-    // creates do not come here: they are gathered
-    async writing(tx, next, before, { also, exists, isWritten }) {
-      if (!before) throw new Error('identities are not created one by one')
-      const hosting = hostingMembers.filter(isWritten).map((member) => [member, next[member]])
-      refuseUnknown(servicesIn(Object.fromEntries(hosting)), (id) => exists(service.kind, id))
-      if (before.type === routerType && next.name !== before.name)
-        throw invalid('name', 'the name of a router identity follows its router', next.name)
-      const authPolicyId = next.authPolicyId || 'default'
-      if (authPolicyId !== before.authPolicyId) {
-        await policyExists(tx, authPolicyId)
-        await refuseShuttingOutUnder(tx, next.id, authPolicyId)
-        for (const change of await endSessionsOutside(tx, next.id, authPolicyId)) also(change)
-      }
-      const externalId = next.externalId || null
-      if (externalId !== before.externalId) await unbindExternalId(tx, next.id)
-      return {
-        type: before.type,
-        authPolicyId,
-        externalId,
-        enrollment: before.enrollment,
-      }
-    },
-
-    async deleting(tx, { id, type, isDefaultAdmin }, { also }) {
-      if (isDefaultAdmin) throw new Fault('ENTITY_CAN_NOT_BE_DELETED')
-      if (type === routerType)
-        throw new Fault('ENTITY_CAN_NOT_BE_DELETED', 'the identity of a router goes with the router')
-      for (const change of await endSessions(tx, sql`identity_id = ${id}`)) also(change)
-      for (const change of await removeAuthenticators(tx, sql`identity_id = ${id}`)) also(change)
-    },
+export const identities = (deps: IdentityDeps): Kind =>
+  kind<typeof identity, Joined>(identity, seams(deps), {
+    operations: (uniform) => ({
+      create: create(deps),
+      update: update(deps, uniform),
+      // also its enrollments, its place in policies and its sessions are gone when the answer leaves
+      delete: async (request, context) =>
+        deps.waitForFollowers(await uniform.delete(request, context), context),
+    }),
   })
 
-async function policyExists(tx: Tx, id: string): Promise<void> {
-  const { rows } = await tx.query(sql`select from auth_policy where id = ${id} for key share`)
-  if (rows.length === 0) throw notFound('authPolicy', id)
+/** wire: the identity of a tunneling router. It is created and deleted with the router. */
+const ROUTER = 'Router'
+
+/** What identities show of other tables of the schema. */
+interface Joined {
+  readonly hasApiSession: boolean
+  readonly isMfaEnabled: boolean
+  readonly authenticators:
+    | readonly { id: string; method: string; username: string; fingerprint: string }[]
+    | null
 }
+
+type Row = RowOf<typeof identity> & Joined
+
+const seams = ({ viewers }: IdentityDeps): Seams<typeof identity, Joined> => ({
+  // an admin sees all identities, others only their own
+  scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`id = ${identityId}`),
+
+  joined: {
+    // not exists(): the planner would read all sessions once
+    hasApiSession: sql`
+      coalesce((select true from api_session s where s.identity_id = identity.id limit 1), false)`,
+    isMfaEnabled: sql`
+      coalesce((select f.is_verified from second_factor f where f.identity_id = identity.id), false)`,
+    authenticators: sql`
+      (select json_agg(json_build_object('id', a.id, 'method', a.method, 'username', a.username,
+                                         'fingerprint', a.fingerprint) order by a.created_at, a.id)
+         from authenticator a where a.identity_id = identity.id)`,
+  },
+
+  // fails when the other services do not answer
+  async view(_: Db, rows: readonly Row[], { context }: Reading): Promise<object[]> {
+    const request = { kind: identity.kind, ids: rows.map(({ id }) => id) }
+    const [enrollments, connections] = await Promise.all([
+      viewers.pki.view(request, context),
+      viewers.sessions.view(request, context),
+    ])
+    const now = new Date()
+    return rows.map((row, i) =>
+      Object.assign(membersOf(row, now), decodeView(enrollments.json[i]), decodeView(connections.json[i])),
+    )
+  },
+
+  // updates only: creates are gathered
+  async writing(tx, next, before, { also, exists, isWritten }) {
+    if (!before) throw new Error('identities are not created one by one')
+    const hosting = hostingMembers.filter(isWritten).map((member) => [member, next[member]])
+    refuseUnknown(servicesIn(Object.fromEntries(hosting)), (id) => exists(service.kind, id))
+    if (before.type === ROUTER && next.name !== before.name)
+      throw invalid('name', 'the name of a router identity follows its router', next.name)
+    const { authPolicyId, externalId } = derivedValues(next)
+    if (authPolicyId !== before.authPolicyId) {
+      if (!(await shareAuthPolicy(tx, authPolicyId))) throw notFound('authPolicy', authPolicyId)
+      await refuseLockoutByPolicy(tx, next.id, authPolicyId)
+      for (const change of await endSessionsOutside(tx, next.id, authPolicyId)) also(change)
+    }
+    if (externalId !== before.externalId) await unbindExternalId(tx, next.id)
+    return { type: before.type, authPolicyId, externalId, enrollment: before.enrollment }
+  },
+
+  async deleting(tx, { id, type, isDefaultAdmin }, { also }) {
+    if (isDefaultAdmin) throw new Fault('ENTITY_CAN_NOT_BE_DELETED')
+    if (type === ROUTER)
+      throw new Fault('ENTITY_CAN_NOT_BE_DELETED', 'the identity of a router goes with the router')
+    for (const change of await endSessionsOfIdentities(tx, [id])) also(change)
+    for (const change of await removeAuthenticatorsOf(tx, [id])) also(change)
+  },
+})
+
+function membersOf(row: Row, now: Date): object {
+  const { disabledAt, disabledUntil } = row
+  return {
+    type: referenceTo(identityType, row.type, row.type),
+    typeId: row.type,
+    disabled: isDisabled(row, now),
+    ...(disabledAt && { disabledAt: timeText(disabledAt) }),
+    ...(disabledUntil && { disabledUntil: timeText(disabledUntil) }),
+    isMfaEnabled: row.isMfaEnabled,
+    hasApiSession: row.hasApiSession,
+    hasEdgeRouterConnection: false,
+    authenticators: Object.fromEntries(
+      (row.authenticators ?? []).map(({ id, method, username, fingerprint }) => [
+        method,
+        method === 'updb' ? { id, username } : { id, fingerprint },
+      ]),
+    ),
+    enrollment: {},
+  }
+}
+
+type Values = ValuesOf<typeof identity>
+
+const derivedValues = ({ authPolicyId, externalId }: Pick<Values, 'authPolicyId' | 'externalId'>) => ({
+  authPolicyId: authPolicyId || 'default',
+  externalId: externalId || null,
+})
+
+/** Creates an identity with the enrollment that the body requests. Both exist when the answer leaves, or neither. */
+function create({ changeLog, names, pki }: IdentityDeps): KindOperations['create'] {
+  const insert = identityInserter(changeLog)
+  return async ({ json }, context) => {
+    const body = bodyIn(json)
+    const { values, tags } = valuesIn(body)
+    checkWords(identity, values, new Set(['roleAttributes']))
+    const lock = await lockOfServices(changeLog, names, servicesIn(values), context)
+    const id = newId(identity.ids)
+    const wish = enrollmentIn(body, id)
+    // without the identity: a new one cannot have an outstanding enrollment
+    if (wish) await pki.checkEnrollment({ ...wish, identityId: '' }, context)
+    const payload = wish ? enrollmentPayload(wish) : {}
+    const position = await insert({ id, values, tags, payload, context }, lock)
+    const written = { id, position }
+    return wish ? grantAfterCommit(changeLog, pki, written, wish, context) : written
+  }
+}
+
+function valuesIn(body: Readonly<Record<string, unknown>>) {
+  const { values, tags } = createdValues(identity, body)
+  const members = values as Values
+  return {
+    values: {
+      ...members,
+      ...derivedValues(members),
+      ...hostingOf(body),
+      type: 'Default' as const, // wire: whatever is sent; only routers have identities of another type
+    },
+    tags,
+  }
+}
+
+/** Looks services up. Returns what locks them in the transaction; undefined: there are none. */
+async function lockOfServices(
+  changeLog: ChangeLog,
+  names: Names,
+  ids: readonly string[],
+  context: Context,
+): Promise<LockReferences | undefined> {
+  if (ids.length === 0) return undefined
+  const moment = await momentOf(changeLog.db)
+  const existing = await names(service.kind, ids, context)
+  refuseUnknown(ids, (id) => existing.has(id))
+  return async (tx) => {
+    const deleted = await lockEntities(tx, new Map([[service.kind, new Set(ids)]]), moment)
+    refuseUnknown(ids, (id) => !deleted.get(service.kind)?.has(id))
+  }
+}
+
+function refuseUnknown(services: readonly string[], exists: (id: string) => boolean): void {
+  const unknown = services.find((id) => !exists(id))
+  if (unknown !== undefined) throw notFound(service.called, unknown)
+}
+
+const update =
+  ({ changeLog }: IdentityDeps, uniform: KindOperations): KindOperations['update'] =>
+  async (request, context) => {
+    const body = bodyIn(request.json)
+    // wire: refused on replace, ignored on patch
+    if (body.type === ROUTER && isReplace(request.mask)) {
+      const person = await personOf(changeLog.db, request.ref?.id ?? '')
+      if (person && person.identityType !== ROUTER)
+        throw invalid('typeId', 'an identity can not become that of a router', ROUTER)
+    }
+    const json = Buffer.from(JSON.stringify({ ...body, ...hostingOf(body) }))
+    return uniform.update({ ...request, json }, context)
+  }
+
+const replaceable = Object.entries(identity.fields).flatMap(([name, { write }]) =>
+  write[1] === '-' ? [] : [name],
+)
+const isReplace = (mask: readonly string[]): boolean => replaceable.every((name) => mask.includes(name))

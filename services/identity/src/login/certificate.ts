@@ -9,26 +9,26 @@ import { identityIsEnabled, policyAllows, subjectIsKnown } from './steps.js'
 const certificateIsPresented: Step = ({ certificates }) =>
   certificates.length > 0 ? undefined : 'no certificate'
 
-/** An authority may be younger than what is remembered: who fails is looked at again, with an answer of this second. */
+/** An authority may be newer than the cache: a certificate that fails is checked again with a fresh answer. */
 const freshMs = 1000
 
 const chainIsTrusted: Step = async (login) => {
   const { certificates, trust, now } = login
   for (const maxAgeMs of [undefined, freshMs])
     if (chainOf(certificates, await trust.certificates(maxAgeMs), now)) return undefined
-  return (await isVouchedFor(login)) ? undefined : 'untrusted certificate'
+  return (await isIssuedByAuthority(login)) ? undefined : 'untrusted certificate'
 }
 
-async function isVouchedFor(login: Login): Promise<boolean> {
+async function isIssuedByAuthority(login: Login): Promise<boolean> {
   const { authorities, certificates, context, now } = login
   const all = await authorities.all(context.signal)
   const admitting = all.filter(({ isVerified, isAuthEnabled }) => isVerified && isAuthEnabled)
-  const vouched = authorities.vouching(admitting, certificates, now)
-  if (vouched) login.ca = vouched.ca
-  return vouched !== undefined
+  const ca = authorities.issuerOf(admitting, certificates, now)
+  if (ca) login.ca = ca
+  return ca !== undefined
 }
 
-/** wire: a claim decides alone; only where there is none does the certificate itself. */
+/** wire: a claim decides alone; without one the certificate itself decides. */
 const findSubject: Step = async (login) => {
   const { certificates, ca, changeLog } = login
   const [leaf] = certificates
@@ -42,7 +42,7 @@ const findSubject: Step = async (login) => {
   return undefined
 }
 
-// differs: a policy that admits expired certificates does not admit those whose time has not come
+// differs: a policy that admits expired certificates does not admit those that are not valid yet
 const isWithinItsDates: Step = about(({ areExpiredCertsAllowed }, { certificates: [leaf], now }) => {
   if (!leaf) return 'no certificate'
   return (areExpiredCertsAllowed ? hasBegun(leaf, now) : isWithin(leaf, now))
@@ -50,7 +50,7 @@ const isWithinItsDates: Step = about(({ areExpiredCertsAllowed }, { certificates
     : 'certificate out of date'
 })
 
-/** Last, because it stays. differs: one authority vouches for an external id, the first that does. */
+/** The last step, because it writes. differs: an external id is bound to the first authority that certifies it. */
 const externalIdIsBound: Step = about(async ({ identityId, unboundExternalId, caId }, { changeLog }) => {
   if (unboundExternalId === undefined || caId === null) return undefined
   const isBound = await bindExternalId(changeLog.db, identityId, unboundExternalId, caId)

@@ -1,6 +1,6 @@
 import { ownContext } from '@overlay/rpc'
 import { expect, test } from 'vitest'
-import { configTypes } from './config-types.js'
+import { openConfigTypes } from './config-types.js'
 
 const context = ownContext(new AbortController().signal)
 const position = { timeline: 't', number: 2 }
@@ -9,7 +9,7 @@ function following(loaded: boolean) {
   const steps: unknown[] = []
   return {
     steps,
-    types: configTypes(async () => loaded, {
+    types: openConfigTypes(async () => loaded, {
       waitFor: async (reached) => void steps.push(reached),
       catchUp: async () => void steps.push('confirmed'),
     }),

@@ -6,17 +6,17 @@ export interface ConfigTypes {
   ready(context: Context): Promise<void>
 }
 
-/** `wasLoaded`: whether the config types of policy have ever been copied into this schema. */
-export function configTypes(
+/** `wasLoaded`: whether this schema has ever loaded the config types of policy. */
+export function openConfigTypes(
   wasLoaded: () => Promise<boolean>,
-  followed: Pick<Consumer, 'waitFor' | 'catchUp'>,
+  consumer: Pick<Consumer, 'waitFor' | 'catchUp'>,
 ): ConfigTypes {
   let isLoaded = false
   return {
     async ready({ positions, signal }) {
-      if (positions.policy) return followed.waitFor(positions.policy, signal)
+      if (positions.policy) return consumer.waitFor(positions.policy, signal)
       isLoaded ||= await wasLoaded()
-      if (!isLoaded) await followed.catchUp(signal)
+      if (!isLoaded) await consumer.catchUp(signal)
       isLoaded = true
     },
   }

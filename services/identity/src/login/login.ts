@@ -7,7 +7,7 @@ import type { Trust } from '../credentials/trust.js'
 import type { KnownCa } from '../store/known-cas.js'
 import type { Subject } from '../store/subjects.js'
 
-/** What was presented, what it is checked with, and what the steps have found out so far. */
+/** What was presented, what the steps check it with, and what they have found so far. */
 export interface Login {
   readonly changeLog: ChangeLog
   readonly hashing: Hashing
@@ -18,13 +18,13 @@ export interface Login {
   readonly password: string
   readonly certificates: readonly X509Certificate[] // leaf first
   readonly now: Date
-  /** Whose certificate was presented, if it is not our own. */
+  /** The authority that issued the certificate, if it is not the network. */
   ca?: KnownCa
   subject?: Subject | undefined
   passwordMatches?: boolean
 }
 
-/** Why a login was refused. For our metrics only: whoever logs in never hears it. */
+/** Why a login is refused. For metrics only: clients do not learn it. */
 export type Reason =
   | 'unknown'
   | 'disabled'
@@ -36,7 +36,7 @@ export type Reason =
   | 'no signer'
   | 'gone meanwhile'
 
-/** One check. Nothing: go on. */
+/** One check. Undefined: the next step follows. */
 export type Step = (login: Login) => Reason | undefined | Promise<Reason | undefined>
 
 /** The first reason against the login. */
@@ -48,7 +48,7 @@ export async function refusalOf(steps: readonly Step[], login: Login): Promise<R
   return undefined
 }
 
-/** A check of whoever the steps before have found. */
+/** A check of the subject that an earlier step has found. */
 export const about =
   (check: (subject: Subject, login: Login) => Reason | undefined | Promise<Reason | undefined>): Step =>
   (login) =>

@@ -4,7 +4,7 @@ import { authQueriesOf } from '../domain/auth-queries.js'
 import { type Lifetimes, remainingMs } from '../domain/lifetimes.js'
 import type { Session } from '../store/api-sessions.js'
 
-/** What a gateway keeps of a session. Members that move with each use are not in the JSON: it knows them better. */
+/** A session for the caches of gateways. Members that change with each use are not in the JSON: the gateway adds them. */
 export function sessionMessage(session: Session, lifetimes: Lifetimes): ApiSession {
   const { id, identityId, identityName, authPolicyId } = session
   const authQueries = authQueriesOf(session, session.demands)

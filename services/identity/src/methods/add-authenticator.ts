@@ -1,76 +1,76 @@
 import { authenticator } from '@overlay/model'
-import type { ChangeLog } from '@overlay/platform/change-log'
 import { newId, uniqueFault } from '@overlay/platform/kind-store'
 import { type Context, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
-import sql from 'sql-template-tag'
-import type { Authorities } from '../credentials/authorities.js'
-import { certificateProof, noProof, type Proof, vouchedFor } from '../credentials/certificate-proof.js'
-import type { Hashing } from '../credentials/hashing.js'
+import {
+  certificateProof,
+  enrollingCertificate,
+  noProof,
+  type Proof,
+} from '../credentials/certificate-proof.js'
+import { turnOf } from '../credentials/hashing.js'
+import { checkPasswordRules } from '../credentials/passwords.js'
 import { fingerprintOfPem } from '../domain/chain.js'
-import { checkRules } from '../kinds/write-authenticator.js'
-import { turnOf } from '../login/password-attempt.js'
-import { authenticatorAdder } from '../store/authenticators.js'
+import { authenticatorInserter, authenticatorOfEnrollment } from '../store/authenticators.js'
 import { personOf } from '../store/subjects.js'
+import type { Deps } from './deps.js'
 
-type Add = Methods<IdentityServiceService>['addAuthenticator']
-type Request = Parameters<Add>[0]
+type AddAuthenticator = Methods<IdentityServiceService>['addAuthenticator']
+type Request = Parameters<AddAuthenticator>[0]
 
-interface Parts {
-  readonly changeLog: ChangeLog
-  readonly hashing: Hashing
-  readonly authorities: Authorities
-}
+/** The last step of an enrollment. The first call with an enrollment's id wins; the others get its authenticator. */
+export function addAuthenticator(deps: Deps): AddAuthenticator {
+  const { changeLog } = deps
+  const insert = authenticatorInserter(changeLog)
 
-/** The last step of an enrollment. The first call with an enrollment's id wins; the others hear what it made. */
-export function authenticatorAddition(parts: Parts): Add {
-  const { changeLog } = parts
-  const add = authenticatorAdder(changeLog)
+  const existing = async (enrollmentId: string) => {
+    const id = await authenticatorOfEnrollment(changeLog.db, enrollmentId)
+    return id === undefined
+      ? undefined
+      : { authenticatorId: id, created: false, position: await changeLog.head() }
+  }
   return async (request, context) => {
     const { identityId, enrollmentId, isIssuedByNetwork } = request
-    // what costs next to nothing is tried at once
-    const known = isIssuedByNetwork ? undefined : await addedBy(changeLog, enrollmentId)
-    if (known) return known
+    // a certificate of the network costs next to nothing, so the insert itself decides
+    const earlier = isIssuedByNetwork ? undefined : await existing(enrollmentId)
+    if (earlier) return earlier
     const id = newId('short')
-    const proof = await proofOf(parts, request, context)
-    const added = { id, identityId, enrollmentId, isIssuedByNetwork, tags: {}, ...proof }
+    const proof = await proofOf(deps, request, context)
     try {
-      const position = await add({ ...added, by: context })
+      const row = { id, identityId, enrollmentId, isIssuedByNetwork, tags: {}, ...proof }
+      const position = await insert({ ...row, by: context })
       if (position) return { authenticatorId: id, created: true, position }
     } catch (err) {
       throw conflictOf(err, proof) ?? err
     }
-    const first = await addedBy(changeLog, enrollmentId)
-    if (!first) throw notFound('identity', identityId) // it, or the authority, has gone meanwhile
+    const first = await existing(enrollmentId)
+    if (!first) throw notFound('identity', identityId) // identity or authority have been deleted meanwhile
     return first
   }
 }
 
-async function addedBy(changeLog: ChangeLog, enrollmentId: string) {
-  const { rows } = await changeLog.db.query<{ id: string }>(
-    sql`select id from authenticator where enrollment_id = ${enrollmentId}`,
-  )
-  return rows[0] && { authenticatorId: rows[0].id, created: false, position: await changeLog.head() }
-}
-
-async function proofOf(parts: Parts, request: Request, context: Context): Promise<Proof> {
+async function proofOf(
+  { authorities, changeLog, hashing }: Deps,
+  request: Request,
+  context: Context,
+): Promise<Proof> {
   const { identityId, caId, certPem, username, password, peerCertificates } = request
   if (caId !== '') {
-    const cas = (await parts.authorities.all(context.signal)).filter(({ id }) => id === caId)
-    return certificateProof(vouchedFor(parts.authorities, cas, peerCertificates))
+    const cas = (await authorities.all(context.signal)).filter(({ id }) => id === caId)
+    return certificateProof(enrollingCertificate(authorities, cas, peerCertificates))
   }
   if (certPem !== '') return { ...noProof, method: 'cert', certPem, fingerprint: fingerprintOfPem(certPem) }
-  const person = await personOf(parts.changeLog.db, identityId)
+  const person = await personOf(changeLog.db, identityId)
   if (!person) throw notFound('identity', identityId)
-  checkRules(username, password, person.passwordRules)
+  checkPasswordRules(username, password, person.passwordRules)
   return {
     ...noProof,
     method: 'updb',
     username,
-    password: await parts.hashing.hash(password, turnOf(context, username)),
+    password: await hashing.hash(password, turnOf(context, username)),
   }
 }
 
-/** The certificate, or the name, that somebody else has. */
+/** The certificate, or the user name, that another identity has. */
 function conflictOf(err: unknown, { fingerprint }: Proof): Fault | undefined {
   const fault = uniqueFault(authenticator, err)
   const field = typeof fault?.detail === 'object' ? fault.detail.field : undefined

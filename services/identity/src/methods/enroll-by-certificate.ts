@@ -1,8 +1,8 @@
 import type { X509Certificate } from 'node:crypto'
 import { authenticator, claimOf, identity } from '@overlay/model'
 import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
-import { changeOf, createdValues, insertSql, newId, rowOf, uniqueFault } from '@overlay/platform/kind-store'
-import { onlyRow, type Tx } from '@overlay/platform/postgres'
+import { createdValues, newId, uniqueFault } from '@overlay/platform/kind-store'
+import type { Tx } from '@overlay/platform/postgres'
 import {
   type Context,
   Fault,
@@ -11,24 +11,17 @@ import {
   type Methods,
   type Written,
 } from '@overlay/rpc'
-import sql from 'sql-template-tag'
-import type { Authorities } from '../credentials/authorities.js'
-import { certificateProof, vouchedFor } from '../credentials/certificate-proof.js'
+import { certificateProof, enrollingCertificate } from '../credentials/certificate-proof.js'
 import { claimIn, commonNameOf } from '../domain/claims.js'
 import { formattedName, nextName } from '../domain/names.js'
 import { insertAuthenticator } from '../store/authenticators.js'
 import { bindExternalId } from '../store/external-id-authorities.js'
+import { insertIdentity, isNameTaken } from '../store/identities.js'
 import type { KnownCa } from '../store/known-cas.js'
+import type { Deps } from './deps.js'
 
-type Enroll = Methods<IdentityServiceService>['enrollByCertificate']
-
-interface Parts {
-  readonly changeLog: ChangeLog
-  readonly authorities: Authorities
-}
-
-/** Who enrolls: under which name, and by what it will be known again. */
-interface Newcomer {
+/** The identity to create. With an external id its certificates are recognized by that, else by the one certificate. */
+interface NewIdentity {
   readonly id: string
   readonly ca: KnownCa
   readonly leaf: X509Certificate
@@ -36,22 +29,23 @@ interface Newcomer {
   readonly externalId: string | undefined
 }
 
-/** An authority that allows it makes identities of those whom it has certified. */
-export const certificateEnrollment = ({ changeLog, authorities }: Parts): Enroll =>
-  async function enroll({ peerCertificates, name: requestedName }, context) {
+/** Creates an identity for a certificate of an authority that allows it. */
+export const enrollByCertificate =
+  ({ changeLog, authorities }: Deps): Methods<IdentityServiceService>['enrollByCertificate'] =>
+  async ({ peerCertificates, name: requestedName }, context) => {
     const cas = await authorities.all(context.signal)
     if (cas.length === 0) throw new Fault('ENROLLMENT_NO_VALID_CAS')
     const allowing = cas.filter(({ isAutoCaEnrollmentEnabled }) => isAutoCaEnrollmentEnabled)
-    const { leaf, ca } = vouchedFor(authorities, allowing, peerCertificates)
+    const { leaf, ca } = enrollingCertificate(authorities, allowing, peerCertificates)
     const claim = claimOf(ca)
     const externalId = claim && claimIn(leaf, claim)
     if (claim && externalId === undefined) throw new Fault('MISSING_CERT_CLAIM')
     const id = newId(identity.ids)
     const name = nameOf(ca, { id, requestedName: requestedName || id, commonName: commonNameOf(leaf) })
-    return make(changeLog, { id, ca, leaf, name, externalId: externalId || undefined }, context)
+    return create(changeLog, { id, ca, leaf, name, externalId: externalId || undefined }, context)
   }
 
-/** An index holds no longer ones. */
+/** Longer ones do not fit into an index. */
 const longestName = 1000
 
 function nameOf(
@@ -65,29 +59,28 @@ function nameOf(
   return name
 }
 
-const tries = 3
+const TRIES = 3
 
-/** differs: whose external id is taken hears the same as whose certificate is; not a server error. */
-async function make(changeLog: ChangeLog, newcomer: Newcomer, context: Context): Promise<Written> {
-  const { id } = newcomer
-  for (let left = tries; ; left--) {
+/** differs: an external id that is in use is refused like a certificate that is; not a server error. */
+async function create(changeLog: ChangeLog, row: NewIdentity, context: Context): Promise<Written> {
+  const { id } = row
+  for (let left = TRIES; ; left--) {
     try {
       const { position } = await changeLog.write(context, async (tx) => ({
         result: id,
-        changes: await insert(tx, newcomer, left === 1 ? ownName(newcomer) : await freeName(tx, newcomer)),
+        changes: await insert(tx, row, left === 1 ? uniqueName(row) : await freeName(tx, row)),
       }))
       return { id, position }
     } catch (err) {
       const conflict = uniqueFault(identity, err) ?? uniqueFault(authenticator, err)
       if (!conflict) throw err
-      const isNamesake = typeof conflict.detail === 'object' && conflict.detail.field === 'name'
-      if (!isNamesake || left === 1) throw new Fault('CERT_IN_USE', undefined, err)
+      const isName = typeof conflict.detail === 'object' && conflict.detail.field === 'name'
+      if (!isName || left === 1) throw new Fault('CERT_IN_USE', undefined, err)
     }
   }
 }
 
-/** Known by the external id that its certificates claim, or else by this one certificate. */
-async function insert(tx: Tx, { id, ca, leaf, externalId }: Newcomer, name: string): Promise<RowChange[]> {
+async function insert(tx: Tx, { id, ca, leaf, externalId }: NewIdentity, name: string): Promise<RowChange[]> {
   const { values, tags } = createdValues(identity, {
     name,
     type: 'Default',
@@ -95,14 +88,12 @@ async function insert(tx: Tx, { id, ca, leaf, externalId }: Newcomer, name: stri
     roleAttributes: ca.identityRoles,
     externalId,
   })
-  const { rows } = await tx.query(insertSql(identity, id, values, tags))
-  const made = changeOf(identity, id, null, rowOf(identity, onlyRow(rows)))
+  const inserted = await insertIdentity(tx, id, values, tags)
   if (externalId !== undefined) {
-    // the authority has gone meanwhile
-    if (!(await bindExternalId(tx, id, externalId, ca.id))) throw new Fault('CERT_FAILED_VALIDATION')
-    return [made]
+    if (!(await bindExternalId(tx, id, externalId, ca.id))) throw authorityDeleted()
+    return [inserted]
   }
-  const added = await insertAuthenticator(tx, {
+  const proof = await insertAuthenticator(tx, {
     id: newId('short'),
     identityId: id,
     enrollmentId: null,
@@ -110,20 +101,21 @@ async function insert(tx: Tx, { id, ca, leaf, externalId }: Newcomer, name: stri
     tags: {},
     ...certificateProof({ leaf, ca }),
   })
-  if (!added) throw new Fault('CERT_FAILED_VALIDATION') // the authority has gone meanwhile
-  return [made, added]
+  if (!proof) throw authorityDeleted()
+  return [inserted, proof]
 }
 
-const mostTaken = 9
+const authorityDeleted = (): Fault => new Fault('CERT_FAILED_VALIDATION')
 
-async function freeName(tx: Tx, newcomer: Newcomer): Promise<string> {
-  let { name } = newcomer
-  for (let taken = 1; taken <= mostTaken; taken++) {
-    const { rows } = await tx.query(sql`select from identity where name = ${name}`)
-    if (rows.length === 0) return name
+const MOST_TAKEN = 9
+
+async function freeName(tx: Tx, row: NewIdentity): Promise<string> {
+  let { name } = row
+  for (let taken = 1; taken <= MOST_TAKEN; taken++) {
+    if (!(await isNameTaken(tx, name))) return name
     name = nextName(name, taken)
   }
-  return ownName(newcomer) // differs: names do not grow with each that is taken
+  return uniqueName(row) // differs: names do not grow with each one that is taken
 }
 
-const ownName = ({ name, id }: Newcomer): string => `${name}-${id}`
+const uniqueName = ({ name, id }: NewIdentity): string => `${name}-${id}`

@@ -1,5 +1,4 @@
 import { createHash, randomUUID, type X509Certificate } from 'node:crypto'
-import type { RowChange } from '@overlay/platform/change-log'
 import { newId } from '@overlay/platform/kind-store'
 import type { Db, Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
@@ -8,7 +7,7 @@ import { sameText } from '../domain/same-text.js'
 import { allOrNone, typesNamed } from './known-config-types.js'
 import { insertCertificate } from './session-certificates.js'
 
-/** A session with what has to be known of its identity. */
+/** A session and what its answers need of its identity. */
 export interface Session extends Factors {
   readonly id: string
   readonly token: string
@@ -26,7 +25,7 @@ export interface Session extends Factors {
   readonly lastActivityAt: Date
   readonly tags: object
   readonly ageMs: number
-  /** Where the change log of the schema was when this was read. */
+  /** Where the change log of the schema was when the session was read. */
   readonly timeline: string
   readonly number: number
 }
@@ -38,13 +37,13 @@ export interface NewSession {
   /** As the authenticator had them when the login was checked. */
   readonly password: string | null
   readonly fingerprint: string | null
-  /** The authority that vouches in place of an authenticator. */
+  /** The authority that takes the place of an authenticator. */
   readonly voucherId?: string | undefined
   readonly ipAddress: string
   /** By id or name. */
   readonly configTypes: readonly string[]
   readonly isCertExtendable: boolean
-  /** By which routers will know the connections of the session. */
+  /** The certificate by which routers recognize connections of the session. */
   readonly certificate?: X509Certificate | undefined
 }
 
@@ -61,10 +60,14 @@ const columns = sql`
   extract(epoch from clock_timestamp() - s.created_at)::float8 * 1000 as "ageMs", stream.timeline, stream.number::float8 as number`
 
 /** Whether policy `p` allows the method by which session `s` was opened. */
-const isAllowed = sql`
+export const isMethodAllowed = sql`
   case s.method when 'updb' then p.primary_updb_allowed
                 when 'cert' then p.primary_cert_allowed
                 else true end`
+
+/** Whether more than `ms` have passed since then; 0: never. */
+export const isOlderThan = (since: Sql, ms: number): Sql =>
+  sql`(${ms}::float8 > 0 and ${since} < now() - ${ms}::float8 * interval '1 millisecond')`
 
 const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest()
 
@@ -98,7 +101,7 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
   return rows[0]
 }
 
-/** The config types are locked before the identity, as the follower that deletes them does. */
+/** Locks the config types before the identity, in the order of the consumer that deletes them. */
 const lockedFirst = sql`and (select count(*) from type) >= 0`
 
 const proofOf = ({ authenticatorId, password, fingerprint, voucherId }: NewSession): Sql =>
@@ -112,7 +115,7 @@ const proofOf = ({ authenticatorId, password, fingerprint, voucherId }: NewSessi
 function certificateRow(leaf: X509Certificate | undefined): Sql {
   if (!leaf) return sql``
   return sql`,
-         vouched as (${insertCertificate({ id: newId('short'), leaf, pem: leaf.toString() })} from s)`
+         certified as (${insertCertificate({ id: newId('short'), leaf, pem: leaf.toString() })} from s)`
 }
 
 /** Lifetimes in seconds; 0: no limit. */
@@ -122,14 +125,14 @@ export async function sessionByToken(
   lifetimeSeconds: number,
 ): Promise<Session | undefined> {
   const which = sql`s.token_digest = ${digestOf(token)}`
-  const found = await oneSession(db, which, lifetimeSeconds, 'session-by-token')
-  return found && sameText(found.token, token) ? found : undefined
+  const session = await oneSession(db, which, lifetimeSeconds, 'session-by-token')
+  return session && sameText(session.token, token) ? session : undefined
 }
 
 export const sessionById = (db: Db, id: string, lifetimeSeconds: number): Promise<Session | undefined> =>
   oneSession(db, sql`s.id = ${id}`, lifetimeSeconds, 'session-by-id')
 
-/** A session that has outlived its lifetime or its policy is refused here, before the reaper deletes it. */
+/** Refuses a session that has outlived its lifetime or its policy before the reaper deletes it. */
 async function oneSession(
   db: Db,
   which: Sql,
@@ -142,21 +145,13 @@ async function oneSession(
       from stream, api_session s
       join identity i on i.id = s.identity_id
       join auth_policy p on p.id = i.auth_policy_id
-     where ${which} and ${isAllowed} and not ${isOver(sql`s.created_at`, lifetimeSeconds * 1000)}`,
+     where ${which} and ${isMethodAllowed} and not ${isOlderThan(sql`s.created_at`, lifetimeSeconds * 1000)}`,
     name,
   )
   return rows[0]
 }
 
-/** Ends sessions. Followers hear of each: caches forget it, routers close its connections. */
-export async function endSessions(tx: Tx, which: Sql): Promise<RowChange[]> {
-  const { rows } = await tx.query<{ id: string; identityId: string; authenticatorId: string }>(sql`
-    delete from api_session where ${which}
- returning id, identity_id as "identityId", authenticator_id as "authenticatorId"`)
-  return rows.map((before) => ({ kind: 'api-sessions', id: before.id, before, after: null, payload: null }))
-}
-
-/** Last use, as gateways have seen it. Answers which of the sessions are gone. */
+/** Stores the last use that a gateway reports. Returns the ids of sessions that do not exist. */
 export async function markActivity(
   tx: Tx,
   ids: readonly string[],
@@ -167,82 +162,14 @@ export async function markActivity(
   const { rows } = await tx.query<{ id: string }>(sql`
     with mark as (
          select id, least(to_timestamp(max(at) / 1000), now()) as at
-           from unnest(${ids}::text[], ${atMs}::float8[]) as given (id, at) group by id),
-         held as ( -- in one order: two gateways mark the same sessions
+           from unnest(${ids}::text[], ${atMs}::float8[]) as report (id, at) group by id),
+         locked as ( -- in one order: two gateways mark the same sessions
          select s.id, mark.at from api_session s join mark using (id) order by s.id for no key update of s)
   update api_session s
-     set last_activity_at = greatest(s.last_activity_at, held.at),
-         updated_at = greatest(s.updated_at, held.at) -- wire: use moves it
-    from held where s.id = held.id
+     set last_activity_at = greatest(s.last_activity_at, locked.at),
+         updated_at = greatest(s.updated_at, locked.at) -- wire: use moves it
+    from locked where s.id = locked.id
 returning s.id`)
-  const alive = new Set(rows.map(({ id }) => id))
-  return ids.filter((id) => !alive.has(id))
+  const existing = new Set(rows.map(({ id }) => id))
+  return ids.filter((id) => !existing.has(id))
 }
-
-/** Every session that the authenticator opened, except the one that asks for it. */
-export const endSessionsOf = (
-  tx: Tx,
-  authenticatorId: string,
-  exceptId: string,
-): Promise<readonly RowChange[]> =>
-  endSessions(tx, sql`authenticator_id = ${authenticatorId} and id <> ${exceptId}`)
-
-/** Sessions of the identity that its next auth policy does not allow. */
-export const endSessionsOutside = (tx: Tx, identityId: string, authPolicyId: string): Promise<RowChange[]> =>
-  endSessions(
-    tx,
-    sql`id in (
-      select s.id from api_session s, auth_policy p
-       where s.identity_id = ${identityId} and p.id = ${authPolicyId} and not ${isAllowed})`,
-  )
-
-export interface SessionLimits {
-  readonly idleMs: number
-  /** 0: no limit. */
-  readonly lifetimeMs: number
-}
-
-/** Sessions by a method that the policy has just ceased to allow are refused at once, and deleted by the reaper. */
-export const noteSessionsToEnd = (tx: Tx, authPolicyId: string) =>
-  tx.query(sql`update auth_policy set ends_sessions = true where id = ${authPolicyId}`)
-
-/** Deletes some of the sessions that must end. Does nothing while another replica is doing it. */
-export async function reapSessions(tx: Tx, limits: SessionLimits, count: number): Promise<RowChange[]> {
-  const { rows } = await tx.query<{ mine: boolean }>(sql`
-    select pg_try_advisory_xact_lock(hashtextextended('end idle sessions', 0)) as mine`)
-  if (!rows[0]?.mine) return []
-  const disallowed = await endDisallowed(tx, count)
-  const expired = await endSessions(
-    tx,
-    sql`id in (
-      select id from api_session
-       where ${isOver(sql`last_activity_at`, limits.idleMs)} or ${isOver(sql`created_at`, limits.lifetimeMs)}
-       limit ${count - disallowed.length} for update skip locked)`,
-  )
-  return [...disallowed, ...expired]
-}
-
-/** A policy may have any number of sessions, so they end page by page. The locks keep a change of the policy waiting. */
-async function endDisallowed(tx: Tx, count: number): Promise<RowChange[]> {
-  const { rows } = await tx.query<{ id: string }>(sql`
-    select id from auth_policy where ends_sessions order by id for no key update`)
-  if (rows.length === 0) return []
-  const ids = rows.map(({ id }) => id)
-  const ended = await endSessions(
-    tx,
-    sql`id in (
-      select s.id
-        from auth_policy p
-        join identity i on i.auth_policy_id = p.id
-        join api_session s on s.identity_id = i.id
-       where p.id = any(${ids}) and not ${isAllowed}
-       limit ${count} for update of s skip locked)`,
-  )
-  if (ended.length < count)
-    await tx.query(sql`update auth_policy set ends_sessions = false where id = any(${ids})`)
-  return ended
-}
-
-/** Whether so long has passed since then; 0: never. */
-const isOver = (since: Sql, ms: number): Sql =>
-  sql`(${ms}::float8 > 0 and ${since} < now() - ${ms}::float8 * interval '1 millisecond')`

@@ -1,9 +1,10 @@
 import { authenticator, type RowOf } from '@overlay/model'
 import type { Actor, ChangeLog, RowChange } from '@overlay/platform/change-log'
-import { changeOf, columnsOf, columnValues, rowOf } from '@overlay/platform/kind-store'
+import { changeOf, columnsOf, columnValues, insertListSql, rowOf } from '@overlay/platform/kind-store'
 import { batch, type Db, type Tx } from '@overlay/platform/postgres'
 import { Fault, invalid, notFound, ownContext, type Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
+import { changeRow } from './identities.js'
 
 export type Authenticator = RowOf<typeof authenticator>
 
@@ -12,7 +13,14 @@ export async function authenticatorById(db: Db, id: string): Promise<Authenticat
   return rows[0] && (rowOf(authenticator, rows[0]) as unknown as Authenticator)
 }
 
-/** wire: one authenticator of each method by hand; enrollments may bring more. None for the identity of a router. */
+export async function authenticatorOfEnrollment(db: Db, enrollmentId: string): Promise<string | undefined> {
+  const { rows } = await db.query<{ id: string }>(
+    sql`select id from authenticator where enrollment_id = ${enrollmentId}`,
+  )
+  return rows[0]?.id
+}
+
+/** wire: admins add one authenticator of each method; enrollments may add more. Identities of routers have none. */
 export async function refuseSecond(
   db: Db,
   { identityId, identityType }: { readonly identityId: string; readonly identityType: string },
@@ -25,8 +33,8 @@ export async function refuseSecond(
   if (rows.length > 0) throw new Fault('MAX_AUTHENTICATOR_METHODS_REACHED')
 }
 
-/** Again, now that nobody else can add one at the same time. */
-export async function mayHaveOneMore(tx: Tx, identityId: string, method: string): Promise<void> {
+/** The same, with a lock that keeps concurrent requests from adding one. */
+export async function lockAndRefuseSecond(tx: Tx, identityId: string, method: string): Promise<void> {
   const { rows } = await tx.query<{ type: string }>(
     sql`select type from identity where id = ${identityId} for no key update`,
   )
@@ -43,28 +51,26 @@ export interface NewAuthenticator
   readonly tags: Authenticator['tags']
 }
 
-/** Unless its enrollment has brought one already, or identity or authority have gone. */
-export const insertAuthenticator = async (tx: Tx, one: NewAuthenticator): Promise<RowChange | undefined> =>
-  (await insertAuthenticators(tx, [one]))[0]
+/** Undefined: its enrollment has added one already, or identity or authority do not exist. */
+export const insertAuthenticator = async (tx: Tx, row: NewAuthenticator): Promise<RowChange | undefined> =>
+  (await insertAuthenticators(tx, [row]))[0]
 
-export async function insertAuthenticators(
+async function insertAuthenticators(
   tx: Tx,
-  many: readonly NewAuthenticator[],
+  authenticators: readonly NewAuthenticator[],
 ): Promise<readonly RowChange[]> {
-  const list = many.map((one) => columnValues(authenticator, one.id, one, one.tags))
+  const list = authenticators.map((one) => columnValues(authenticator, one.id, one, one.tags))
   const { rows } = await tx.query(
     sql`
-    insert into authenticator (id, method, identity_id, username, password, cert_pem, fingerprint,
-                               is_issued_by_network, enrollment_id, ca_id, tags)
-    select made.id, made.method, identity.id, made.username, made.password, made.cert_pem, made.fingerprint,
-           made.is_issued_by_network, made.enrollment_id, made.ca_id, made.tags
-      from jsonb_to_recordset(${JSON.stringify(list)}::jsonb) as made (
-           id text, method text, identity_id text, username text, password text, cert_pem text,
-           fingerprint text, is_issued_by_network boolean, enrollment_id text, ca_id text, tags jsonb)
-      join identity on identity.id = made.identity_id
-     where made.ca_id is null or exists (select from known_ca where known_ca.id = made.ca_id for key share)
+    ${insertListSql(
+      authenticator,
+      JSON.stringify(list),
+      sql`
+      join identity on identity.id = entry.identity_id
+     where entry.ca_id is null or exists (select from known_ca where known_ca.id = entry.ca_id for key share)
        for key share of identity
-        on conflict (enrollment_id) do nothing
+        on conflict (enrollment_id) do nothing`,
+    )}
  returning ${columnsOf(authenticator)}`,
     'insert-authenticators',
   )
@@ -74,28 +80,63 @@ export async function insertAuthenticators(
   })
 }
 
-/** Adds what enrollments bring; what waits together goes in one transaction. Nothing: as above. */
-export function authenticatorAdder(
+/** Inserts authenticators of enrollments: concurrent requests share one transaction. Undefined: as above. */
+export function authenticatorInserter(
   changeLog: ChangeLog,
-): (one: NewAuthenticator & { readonly by: Actor }) => Promise<Position | undefined> {
+): (row: NewAuthenticator & { readonly by: Actor }) => Promise<Position | undefined> {
   const context = ownContext(new AbortController().signal)
   return batch(async (entries) => {
     const { result, position } = await changeLog.write(context, async (tx) => {
-      const made = await insertAuthenticators(
+      const inserted = await insertAuthenticators(
         tx,
-        entries.map(({ by: _, ...one }) => one),
+        entries.map(({ by: _, ...row }) => row),
       )
       const actors = new Map(entries.map(({ id, by }) => [id, by]))
       return {
-        result: new Set(made.map(({ id }) => id)),
-        changes: made.map((change) => ({ ...change, by: actors.get(change.id) })),
+        result: new Set(inserted.map(({ id }) => id)),
+        changes: inserted.map((change) => ({ ...change, by: actors.get(change.id) })),
       }
     })
     return entries.map(({ id }) => (result.has(id) ? position : undefined))
   })
 }
 
-/** Takes authenticators away beside the uniform way, and tells it alike. */
+/** A certificate by its PEM and fingerprint. */
+interface Certificate {
+  readonly pem: string
+  readonly fingerprint: string
+}
+
+/** Stores a certificate that takes the place of the present one once it is verified. Undefined: the present one differs. */
+export const storePending = (
+  tx: Tx,
+  { id, fingerprint }: Pick<Authenticator, 'id' | 'fingerprint'>,
+  pending: Certificate,
+): Promise<RowChange | undefined> =>
+  changeRow(
+    tx,
+    authenticator,
+    sql`id = ${id} and fingerprint = ${fingerprint}`,
+    sql`unverified_cert_pem = ${pending.pem}, unverified_fingerprint = ${pending.fingerprint}`,
+  )
+
+/** Puts the pending certificate in place of the present one. Undefined: another request was faster. */
+export const usePending = (tx: Tx, id: string, fingerprint: string): Promise<RowChange | undefined> =>
+  changeRow(
+    tx,
+    authenticator,
+    sql`id = ${id} and unverified_fingerprint = ${fingerprint}`,
+    sql`cert_pem = unverified_cert_pem, fingerprint = unverified_fingerprint,
+        unverified_cert_pem = null, unverified_fingerprint = null`,
+  )
+
+export const removeAuthenticator = (tx: Tx, id: string): Promise<RowChange[]> =>
+  removeAuthenticators(tx, sql`id = ${id}`)
+
+export const removeAuthenticatorsOf = (tx: Tx, identityIds: readonly string[]): Promise<RowChange[]> =>
+  removeAuthenticators(tx, sql`identity_id = any(${identityIds})`)
+
+/** Removes authenticators outside the uniform operations, with the changes that they would record. */
 export async function removeAuthenticators(tx: Tx, which: Sql): Promise<RowChange[]> {
   const { rows } = await tx.query(sql`
     delete from authenticator where ${which} returning ${columnsOf(authenticator)}`)

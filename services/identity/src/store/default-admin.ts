@@ -1,4 +1,4 @@
-import type { Tx } from '@overlay/platform/postgres'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import { Fault, type FaultCode } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 
@@ -7,31 +7,44 @@ interface AllowedMethods {
   readonly cert: boolean
 }
 
-/** Before an auth policy allows only these methods. */
-export const refuseShuttingOutBy = (tx: Tx, authPolicyId: string, allowed: AllowedMethods): Promise<void> =>
-  refuseShuttingOut(
+/** The user name of the default admin, empty when it has none; undefined: there is no default admin. */
+export async function defaultAdminUsername(db: Db): Promise<string | undefined> {
+  const { rows } = await db.query<{ username: string }>(sql`
+    select coalesce(a.username, '') as username
+      from identity i left join authenticator a on a.identity_id = i.id and a.method = 'updb'
+     where i.is_default_admin limit 1`)
+  return rows[0]?.username
+}
+
+/** Lets one transaction at a time create the default admin. */
+export const lockDefaultAdmin = (tx: Tx) =>
+  tx.query(sql`select pg_advisory_xact_lock(hashtextextended('default admin', 0))`)
+
+/** For an auth policy that is about to allow only these methods. */
+export const refuseLockoutByMethods = (
+  tx: Tx,
+  authPolicyId: string,
+  allowed: AllowedMethods,
+): Promise<void> =>
+  refuseLockout(
     tx,
     'ENTITY_CAN_NOT_BE_UPDATED',
     sql`i.auth_policy_id = ${authPolicyId}`,
     sql`a.method = 'updb' and ${allowed.updb}::boolean or a.method = 'cert' and ${allowed.cert}::boolean`,
   )
 
-/** Before an identity gets another auth policy. */
-export const refuseShuttingOutUnder = (tx: Tx, identityId: string, authPolicyId: string): Promise<void> =>
-  refuseShuttingOut(
+/** For an identity that is about to get another auth policy. */
+export const refuseLockoutByPolicy = (tx: Tx, identityId: string, authPolicyId: string): Promise<void> =>
+  refuseLockout(
     tx,
     'ENTITY_CAN_NOT_BE_UPDATED',
     sql`i.id = ${identityId}`,
     sql`exists (select from auth_policy p where p.id = ${authPolicyId} and ${isAllowed})`,
   )
 
-/** Before an authenticator is deleted. */
-export const refuseShuttingOutWithout = (
-  tx: Tx,
-  identityId: string,
-  authenticatorId: string,
-): Promise<void> =>
-  refuseShuttingOut(
+/** For an authenticator that is about to be deleted. */
+export const refuseLockoutByRemoval = (tx: Tx, identityId: string, authenticatorId: string): Promise<void> =>
+  refuseLockout(
     tx,
     'ENTITY_CAN_NOT_BE_DELETED',
     sql`i.id = ${identityId}`,
@@ -43,10 +56,10 @@ const isAllowed = sql`
   (a.method = 'updb' and p.primary_updb_allowed or a.method = 'cert' and p.primary_cert_allowed)`
 
 /**
- * differs: the default admin keeps an authenticator that its auth policy allows, or nobody might get in again. The lock
- * of its row puts all changes that could take the last one away in an order.
+ * differs: the default admin keeps an authenticator that its auth policy allows, or no admin could log in again. The lock
+ * of its row serializes all changes that could remove the last one.
  */
-async function refuseShuttingOut(tx: Tx, code: FaultCode, which: Sql, isUsable: Sql): Promise<void> {
+async function refuseLockout(tx: Tx, code: FaultCode, which: Sql, isUsable: Sql): Promise<void> {
   const locked = await tx.query<{ id: string }>(sql`
     select i.id from identity i where i.is_default_admin and ${which} for no key update`)
   const [admin] = locked.rows

@@ -1,7 +1,7 @@
 import type { Db } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 
-/** The authority that has vouched for the identity under this external id; undefined: none has yet. */
+/** The authority that is bound to this external id of the identity, if there is one. */
 export async function authorityOfExternalId(
   db: Db,
   identityId: string,
@@ -16,7 +16,7 @@ export async function authorityOfExternalId(
   return rows[0]?.caId
 }
 
-/** The first authority that vouches for an external id is the only one. False: another one was first. */
+/** Binds an external id to the first authority that certifies it. False: another one is bound. */
 export async function bindExternalId(
   db: Db,
   identityId: string,
@@ -34,7 +34,7 @@ export async function bindExternalId(
   return (await authorityOfExternalId(db, identityId, externalId)) === caId
 }
 
-/** For an identity whose external id changes: any authority may vouch for the new one. */
+/** For an identity whose external id changes: any authority may certify the new one. */
 export async function unbindExternalId(db: Db, identityId: string): Promise<void> {
   await db.query(sql`delete from external_id_authority where identity_id = ${identityId}`)
 }

@@ -3,15 +3,18 @@ import type { Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { changeIdentity } from './identities.js'
 
-/** What an identity says of the services that it hosts, by their ids. Must match the index over both. */
+/** Costs and precedences of an identity, by services. Must match the index over both. */
 const hosting = sql`(service_hosting_costs || service_hosting_precedences)`
 
 /** Selects `id` and `ref`: an identity and a service for which it has a hosting cost or precedence. */
 export const hostedServices = sql`
   select id, service as ref from identity, jsonb_object_keys(${hosting}) as service where ${hosting} <> '{}'`
 
+/** Selects the ids of these services. */
+export const hostedServiceIds = sql`select distinct ref as id from (${hostedServices}) as hosted`
+
 /** Removes the costs and precedences of these services. */
-export async function forgetHosting(tx: Tx, services: readonly string[]): Promise<RowChange[]> {
+export async function removeHosting(tx: Tx, services: readonly string[]): Promise<RowChange[]> {
   if (services.length === 0) return []
   const { rows } = await tx.query<{ id: string }>(sql`
     select id from identity

@@ -1,16 +1,45 @@
-import { type Entity, identity } from '@overlay/model'
+import { type Entity, identity, referenceTo } from '@overlay/model'
 import type { RowChange } from '@overlay/platform/change-log'
-import { columnsOf, plainOf, rowOf, tableOf } from '@overlay/platform/kind-store'
-import type { Tx } from '@overlay/platform/postgres'
+import {
+  type AnyValues,
+  changeOf,
+  columnsOf,
+  insertSql,
+  plainOf,
+  rowOf,
+  tableOf,
+} from '@overlay/platform/kind-store'
+import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
-/** Changes a row beside the uniform way, and tells it as the uniform way does. Nothing when it does not exist. */
+interface ReferenceRow {
+  readonly [member: string]: string
+  readonly id: string
+  readonly name: string
+  readonly authPolicyId: string
+}
+
+/** References to identities as answers show them, with a link to the auth policy. */
+export async function identityReferences(
+  db: Db,
+  ids: readonly string[],
+): Promise<(id: string) => ReturnType<typeof referenceTo>> {
+  const { rows } = await db.query<ReferenceRow>(sql`
+    select id, name, auth_policy_id as "authPolicyId" from identity where id = any(${ids})`)
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return (id) => {
+    const row = byId.get(id)
+    return referenceTo(identity, id, row?.name, row)
+  }
+}
+
+/** Changes a row outside the uniform operations, with the change that they would record. Undefined: there is no such row. */
 export async function changeRow(
   tx: Tx,
   entity: Entity,
   which: Sql,
   sets: Sql,
-  more: object = {},
+  extra: object = {},
 ): Promise<RowChange | undefined> {
   const before = await tx.query<{ id: string }>(
     sql`select ${columnsOf(entity)} from ${tableOf(entity)} where ${which} for update`,
@@ -27,13 +56,32 @@ export async function changeRow(
     id: row.id,
     before: plainOf(entity, rowOf(entity, row)),
     after: plain,
-    payload: { ...plain, ...more },
+    payload: { ...plain, ...extra },
   }
 }
 
-export const changeIdentity = (
+export const changeIdentity = (tx: Tx, id: string, sets: Sql): Promise<RowChange | undefined> =>
+  changeRow(tx, identity, sql`id = ${id}`, sets)
+
+/** Records a change of the identity whose columns stay: what it shows has changed, or followers get `extra`. */
+export const touchIdentity = (tx: Tx, id: string, extra?: object): Promise<RowChange | undefined> =>
+  changeRow(tx, identity, sql`id = ${id}`, sql`name = name`, extra)
+
+export async function insertIdentity(
   tx: Tx,
   id: string,
-  sets: Sql,
-  more?: object,
-): Promise<RowChange | undefined> => changeRow(tx, identity, sql`id = ${id}`, sets, more)
+  values: AnyValues,
+  tags: Parameters<typeof insertSql>[3],
+): Promise<RowChange> {
+  const { rows } = await tx.query(insertSql(identity, id, values, tags))
+  return changeOf(identity, id, null, rowOf(identity, onlyRow(rows)))
+}
+
+export async function isNameTaken(db: Db, name: string): Promise<boolean> {
+  const { rows } = await db.query(sql`select from identity where name = ${name}`)
+  return rows.length > 0
+}
+
+/** Keeps the identity from being deleted. Taken before all other locks, in the order of a delete. */
+export const shareIdentity = (tx: Tx, id: string) =>
+  tx.query(sql`select from identity where id = ${id} for key share`)

@@ -11,11 +11,11 @@ import sql from 'sql-template-tag'
 
 export type JobName = 'integrity' | 'snapshot'
 
-/** A job under way in this replica, and in no other. */
+/** A run of a job in this replica. The lock keeps other replicas from the same job. */
 export interface Run {
   readonly id: string
   readonly job: JobName
-  readonly held: AdvisoryLock
+  readonly lock: AdvisoryLock
 }
 
 export interface LastRun {
@@ -29,16 +29,16 @@ export interface LastRun {
 const PAUSE_SECONDS: Readonly<Record<JobName, number>> = { integrity: 0, snapshot: 60 }
 
 /**
- * Begins a run, or refuses with RATE_LIMITED: while one is under way, and for a pause after one that was of use. The
- * lock is there before the row that names it, so a run whose lock nobody holds is over, whatever its row says.
- * differs: one over all replicas.
+ * Begins a run, or refuses with RATE_LIMITED: during a run, and for a pause after a successful one. The lock is taken
+ * before the row that names it is stored, so a run whose lock is free is over, whatever its row says.
+ * differs: one run at a time over all replicas.
  */
 export async function beginRun(db: Database, url: string, job: JobName, isFixing: boolean): Promise<Run> {
   await endDeadRun(db, job)
   const { rowCount } = await db.query(sql`select from job where name = ${job} and not (${mayBegin(job)})`)
   if (rowCount) throw new Fault('RATE_LIMITED')
   const id = randomUUID()
-  const held = await openAdvisoryLock(url, db.schema, id)
+  const lock = await openAdvisoryLock(url, db.schema, id)
   try {
     const { rowCount } = await db.query(sql`
       insert into job (name, run, is_fixing, started_at) values (${job}, ${id}, ${isFixing}, clock_timestamp())
@@ -47,9 +47,9 @@ export async function beginRun(db: Database, url: string, job: JobName, isFixing
              ended_at = null, error = null
        where ${mayBegin(job)}`)
     if (!rowCount) throw new Fault('RATE_LIMITED')
-    return { id, job, held }
+    return { id, job, lock }
   } catch (err) {
-    await held[Symbol.asyncDispose]()
+    await lock[Symbol.asyncDispose]()
     throw err
   }
 }
@@ -58,18 +58,18 @@ const mayBegin = (job: JobName) => sql`
   job.ended_at is not null
   and (job.error is not null or job.ended_at <= clock_timestamp() - make_interval(secs => ${PAUSE_SECONDS[job]}))`
 
-/** First the row, then the lock. */
-export async function endRun(db: Db, { id, job, held }: Run, error: string | undefined): Promise<void> {
+/** Ends the row first, then releases the lock. */
+export async function endRun(db: Db, { id, job, lock }: Run, error: string | undefined): Promise<void> {
   try {
     await db.query(sql`
       update job set ended_at = clock_timestamp(), error = ${error ?? null}
        where name = ${job} and run = ${id} and ended_at is null`)
   } finally {
-    await held[Symbol.asyncDispose]()
+    await lock[Symbol.asyncDispose]()
   }
 }
 
-/** The last run. One whose replica is gone is ended by whoever notices. */
+/** The last run. Ends it if its replica has died. */
 export async function lastRun(db: Db, job: JobName): Promise<LastRun | undefined> {
   await endDeadRun(db, job)
   const { rows } = await db.query<LastRun>(sql`
@@ -84,14 +84,14 @@ async function endDeadRun(db: Db, job: JobName): Promise<void> {
      where name = ${job} and ended_at is null and not ${isLocked(sql`run::text`)}`)
 }
 
-/** Of these runs, those that are under way. */
-export async function living(db: Db, runs: readonly string[]): Promise<ReadonlySet<string>> {
+/** Those of these runs whose replicas are at work. */
+export async function activeRuns(db: Db, runs: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await db.query<{ run: string }>(sql`
     select run from unnest(${runs}::text[]) as run where ${isLocked(sql`run`)}`)
   return new Set(rows.map(({ run }) => run))
 }
 
-/** Nothing, when another run has begun meanwhile. */
+/** Does nothing when another run has begun meanwhile. */
 export async function addFindings(db: Db, { id }: Run, findings: readonly Finding[]): Promise<void> {
   await db.query(sql`
     insert into finding (run, description, is_fixed)
@@ -100,7 +100,7 @@ export async function addFindings(db: Db, { id }: Run, findings: readonly Findin
      where exists (select from job where run = ${id} and ended_at is null)`)
 }
 
-export async function forgetFindings(db: Db, { id }: Run): Promise<void> {
+export async function removeOtherFindings(db: Db, { id }: Run): Promise<void> {
   await db.query(sql`delete from finding where run <> ${id}`)
 }
 

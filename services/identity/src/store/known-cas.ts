@@ -1,46 +1,70 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { ca, RowOf } from '@overlay/model'
+import type { ca, PlainOf } from '@overlay/model'
 import type { RowChange } from '@overlay/platform/change-log'
 import type { Db, Tx } from '@overlay/platform/postgres'
-import type { Change } from '@overlay/rpc'
-import sql from 'sql-template-tag'
+import sql, { type Sql } from 'sql-template-tag'
+import { removeAuthenticators } from './authenticators.js'
+import { endSessions } from './session-ends.js'
 
-/** As pki tells it. */
-export type KnownCa = Omit<RowOf<typeof ca>, 'createdAt' | 'updatedAt'>
+/** An authority of somebody else, as pki has it. */
+export type KnownCa = PlainOf<typeof ca>
+
+export interface CaRow {
+  readonly id: string
+  readonly row: object
+}
 
 export async function knownCas(db: Db): Promise<readonly KnownCa[]> {
   const { rows } = await db.query<{ row: KnownCa }>(sql`select row from known_ca order by id`, 'known-cas')
   return rows.map(({ row }) => row)
 }
 
-/** Keeps those that are told of, and leaves alone who has gone. */
-export async function keepCas(tx: Tx, changes: readonly Change[]): Promise<void> {
-  const told = changes.filter(({ json }) => json.length > 0)
-  const [ids, rows] = [told.map(({ id }) => id), told.map(({ json }) => Buffer.from(json).toString())]
+export async function storeCas(tx: Tx, cas: readonly CaRow[]): Promise<void> {
+  const [ids, rows] = [cas.map(({ id }) => id), cas.map(({ row }) => JSON.stringify(row))]
   await tx.query(sql`
     insert into known_ca (id, row)
-    select id, row::jsonb from unnest(${ids}::text[], ${rows}::text[]) as told (id, row)
+    select id, row::jsonb from unnest(${ids}::text[], ${rows}::text[]) as entry (id, row)
         on conflict (id) do update set row = excluded.row`)
 }
 
-/** The same for those that are otherwise here, or missing; tells which. */
-export async function correctCas(tx: Tx, changes: readonly Change[]): Promise<RowChange[]> {
-  const { rows } = await tx.query<{ id: string; row: object }>(sql`
-    select id, row from known_ca where id = any(${changes.map(({ id }) => id)})`)
-  const known = new Map(rows.map(({ id, row }) => [id, row]))
-  const told = changes.map((change) => ({
-    change,
-    after: JSON.parse(Buffer.from(change.json).toString()) as object,
-  }))
-  const wrong = told.filter(({ change, after }) => !isDeepStrictEqual(known.get(change.id), after))
-  await keepCas(
+/** Stores those that are missing or different here. Returns which. */
+export async function correctCas(tx: Tx, cas: readonly CaRow[]): Promise<RowChange[]> {
+  const { rows } = await tx.query<CaRow>(sql`
+    select id, row from known_ca where id = any(${cas.map(({ id }) => id)})`)
+  const stored = new Map(rows.map(({ id, row }) => [id, row]))
+  const wrong = cas.filter(({ id, row }) => !isDeepStrictEqual(stored.get(id), row))
+  await storeCas(tx, wrong)
+  return wrong.map(({ id, row }) => ({ kind: 'known-cas', id, before: stored.get(id) ?? null, after: row }))
+}
+
+/** Removes authorities with what relies on them. */
+export const removeCas = (tx: Tx, ids: readonly string[]): Promise<RowChange[]> =>
+  removeCasWhere(tx, sql`= any(${ids})`)
+
+/** The same of all but these; `ids` selects them. */
+export const removeCasExcept = (tx: Tx, ids: Sql): Promise<RowChange[]> =>
+  removeCasWhere(tx, sql`not in (${ids})`)
+
+/** Transactions that rely on an authority lock it first: they commit before this one, or find that it does not exist. */
+async function removeCasWhere(tx: Tx, which: Sql): Promise<RowChange[]> {
+  const ofThem = sql`ca_id is not null and ca_id ${which}`
+  await tx.query(sql`delete from known_ca where id ${which}`)
+  // before their sessions and authenticators, in the order of a delete of an identity
+  await tx.query(sql`
+    select from identity
+     where id in (select identity_id from authenticator where ${ofThem}
+                   union select identity_id from api_session where ${ofThem})
+     order by id for no key update`)
+  const ended = await endSessions(
     tx,
-    wrong.map(({ change }) => change),
+    sql`(${ofThem}) or authenticator_id in (select id from authenticator where ${ofThem})`,
   )
-  return wrong.map(({ change: { id }, after }) => ({
-    kind: 'known-cas',
-    id,
-    before: known.get(id) ?? null,
-    after,
-  }))
+  return [...ended, ...(await removeAuthenticators(tx, ofThem))]
+}
+
+/** What relies on an authority: each selects `id` and `ref`. */
+export const caReferences = {
+  'known ca': sql`select id, id as ref from known_ca`,
+  authenticator: sql`select id, ca_id as ref from authenticator where ca_id is not null`,
+  apiSession: sql`select id, ca_id as ref from api_session where ca_id is not null`,
 }

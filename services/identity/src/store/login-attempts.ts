@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Db } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
-import { type Failures, forgottenAfterSeconds, type Tries } from '../domain/login-pause.js'
+import { type AttemptHistory, type Failures, forgottenAfterSeconds } from '../domain/login-pause.js'
 
 /** A user name that may not exist, and the network from which it is tried. */
 export interface Attempt {
@@ -15,15 +15,17 @@ const none: Failures = { failures: 0, secondsAgo: Number.POSITIVE_INFINITY }
 
 const digestOf = ({ username }: Attempt): Buffer => createHash('sha256').update(username).digest()
 
-export async function triesOf(db: Db, attempt: Attempt): Promise<Tries> {
-  const { rows } = await db.query<Failures & Pick<Tries, 'isFamiliar' | 'isStale'> & { source: string }>(
+export async function attemptsOf(db: Db, attempt: Attempt): Promise<AttemptHistory> {
+  const { rows } = await db.query<
+    Failures & Pick<AttemptHistory, 'isFamiliar' | 'isStale'> & { source: string }
+  >(
     sql`
     select source, failures, extract(epoch from now() - greatest(failed_at, '1970-01-01'))::float8 as "secondsAgo",
            succeeded_at > now() - ${familiarDays}::float8 * interval '1 day' as "isFamiliar",
            failures > 0 or succeeded_at < now() - interval '1 day' as "isStale"
       from login_source
      where name_digest = ${digestOf(attempt)} and source in (${attempt.source}, ${everywhere})`,
-    'tries-of-name',
+    'attempts-of-name',
   )
   const here = rows.find(({ source }) => source === attempt.source)
   return {
@@ -35,7 +37,7 @@ export async function triesOf(db: Db, attempt: Attempt): Promise<Tries> {
 }
 
 /**
- * Counts a failure for all replicas together. Answers how often the password of this authenticator was wrong since it
+ * Counts a failure for all replicas together. Returns how often the password of this authenticator was wrong since it
  * was last right; without one the statement is the same, and so is its time.
  */
 export async function countFailure(
@@ -63,8 +65,8 @@ export async function countFailure(
   return rows[0]?.failures ?? 0
 }
 
-/** After a right password. */
-export async function noteSuccess(db: Db, attempt: Attempt, authenticatorId: string): Promise<void> {
+/** Records a correct password. */
+export async function recordSuccess(db: Db, attempt: Attempt, authenticatorId: string): Promise<void> {
   await db.query(sql`
     with forgotten as (delete from login_attempt where authenticator_id = ${authenticatorId})
     insert into login_source (name_digest, source, succeeded_at)
@@ -72,7 +74,7 @@ export async function noteSuccess(db: Db, attempt: Attempt, authenticatorId: str
         on conflict (name_digest, source) do update set failures = 0, succeeded_at = now()`)
 }
 
-/** Of one identity: what its auth policy counts, and what pauses its user name. */
+/** Resets the failures of an identity: those that its auth policy counts, and those that pause its user name. */
 export async function forgetFailuresOf(db: Db, identityId: string): Promise<void> {
   await db.query(sql`
     with own as (select id, username from authenticator where identity_id = ${identityId}),
@@ -81,8 +83,8 @@ export async function forgetFailuresOf(db: Db, identityId: string): Promise<void
      where name_digest in (select sha256(convert_to(username, 'UTF8')) from own)`)
 }
 
-/** Removes what no longer has an effect. */
-export async function forgetOldTries(db: Db): Promise<void> {
+/** Removes attempts that no longer have an effect. */
+export async function removeOldAttempts(db: Db): Promise<void> {
   await db.query(sql`
     delete from login_source
      where failed_at < now() - ${forgottenAfterSeconds}::float8 * interval '1 second'

@@ -1,15 +1,16 @@
 import type { RowChange } from '@overlay/platform/change-log'
 import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
+import { touchIdentity } from './identities.js'
 
-export interface Stored {
+export interface StoredFactor {
   readonly id: string
   readonly identityId: string
   readonly identityName: string
   readonly isVerified: boolean
   readonly sealed: string
-  readonly usedSteps: number[]
-  /** Too many codes were wrong a moment ago. */
+  readonly usedSteps: readonly number[]
+  /** Too many wrong codes within the last minute. */
   readonly isPaused: boolean
   readonly createdAt: Date
   readonly updatedAt: Date
@@ -18,9 +19,9 @@ export interface Stored {
 const MOST_FAILURES = 5
 const PAUSE_SECONDS = 60
 
-/** Held to the end of the transaction: the same code at the same time counts once. */
-export async function secondFactorOf(tx: Tx, identityId: string): Promise<Stored | undefined> {
-  const { rows } = await tx.query<Stored>(sql`
+/** Locks it until the end of the transaction, so that one code counts once. */
+export async function lockSecondFactor(tx: Tx, identityId: string): Promise<StoredFactor | undefined> {
+  const { rows } = await tx.query<StoredFactor>(sql`
     select f.id, f.identity_id as "identityId", i.name as "identityName", f.is_verified as "isVerified", f.sealed,
            f.used_steps as "usedSteps", f.created_at as "createdAt", f.updated_at as "updatedAt",
            f.failures >= ${MOST_FAILURES} and f.failed_at > now() - ${PAUSE_SECONDS}::float8 * interval '1 second'
@@ -30,32 +31,75 @@ export async function secondFactorOf(tx: Tx, identityId: string): Promise<Stored
   return rows[0]
 }
 
-/** False: there is one already. */
+/** Undefined: the identity has one. */
 export async function insertSecondFactor(
   tx: Tx,
-  { id, identityId, sealed }: Pick<Stored, 'id' | 'identityId' | 'sealed'>,
-): Promise<boolean> {
+  { id, identityId, sealed }: Pick<StoredFactor, 'id' | 'identityId' | 'sealed'>,
+): Promise<RowChange | undefined> {
   const { rowCount } = await tx.query(sql`
     insert into second_factor (identity_id, id, sealed) values (${identityId}, ${id}, ${sealed})
         on conflict (identity_id) do nothing`)
-  return rowCount === 1
+  return rowCount === 1 ? secondFactorChange({ id, identityId }, null, { isVerified: false }) : undefined
 }
 
-export const countWrongCode = (tx: Tx, { identityId }: Stored) =>
+export const countWrongCode = (tx: Tx, { identityId }: StoredFactor) =>
   tx.query(sql`
     update second_factor set failures = failures + 1, failed_at = now() where identity_id = ${identityId}`)
 
-/** After a right code. */
-export const keepSecondFactor = (tx: Tx, { identityId, isVerified, sealed, usedSteps }: Stored) =>
-  tx.query(sql`
+/** Stores a factor after a valid code. */
+export async function updateSecondFactor(
+  tx: Tx,
+  before: StoredFactor,
+  { isVerified, sealed, usedSteps }: Pick<StoredFactor, 'isVerified' | 'sealed' | 'usedSteps'>,
+): Promise<RowChange> {
+  await tx.query(sql`
     update second_factor
        set is_verified = ${isVerified}, sealed = ${sealed}, used_steps = ${usedSteps}, failures = 0,
            updated_at = clock_timestamp()
-     where identity_id = ${identityId}`)
+     where identity_id = ${before.identityId}`)
+  return secondFactorChange(before, before, { isVerified })
+}
 
-export const deleteSecondFactor = (tx: Tx, identityId: string) =>
-  tx.query<{ id: string; isVerified: boolean }>(sql`
+/** Removes the second factor of an identity, if there is one. */
+export async function removeSecondFactor(
+  tx: Tx,
+  identityId: string,
+  { isByOwner }: { readonly isByOwner: boolean },
+): Promise<RowChange[]> {
+  const { rows } = await tx.query<{ id: string; isVerified: boolean }>(sql`
     delete from second_factor where identity_id = ${identityId} returning id, is_verified as "isVerified"`)
+  const [removed] = rows
+  if (!removed) return []
+  // differs: sessions that wait for it would wait for ever
+  const released = await setFactors(
+    tx,
+    sql`identity_id = ${identityId} and is_mfa_required and not is_mfa_complete`,
+    sql`is_mfa_required = false`,
+  )
+  // wire: codes that were accepted still count when an admin removes it
+  const reset = isByOwner
+    ? await setFactors(
+        tx,
+        sql`identity_id = ${identityId} and mfa_passed_at is not null`,
+        sql`mfa_passed_at = null`,
+      )
+    : []
+  const shown = await touchIdentity(tx, identityId)
+  return [
+    ...released,
+    ...reset,
+    secondFactorChange({ ...removed, identityId }, removed, null),
+    ...(shown ? [shown] : []),
+  ]
+}
+
+/** Records that the session has passed its second factor. */
+export const completeSession = (tx: Tx, id: string): Promise<RowChange[]> =>
+  setFactors(
+    tx,
+    sql`id = ${id}`,
+    sql`is_mfa_required = true, is_mfa_complete = true, mfa_passed_at = clock_timestamp()`,
+  )
 
 interface Factors {
   readonly id: string
@@ -65,25 +109,27 @@ interface Factors {
   readonly mfaPassedAt: Date | null
 }
 
-/** Caches of gateways forget what they know of these sessions, and posture checks hear when a code was given. */
-export async function setFactors(tx: Tx, which: Sql, values: Sql): Promise<RowChange[]> {
+/** Gateways drop these sessions from their caches, and posture checks learn when a code was accepted. */
+async function setFactors(tx: Tx, which: Sql, values: Sql): Promise<RowChange[]> {
   const { rows } = await tx.query<Factors>(sql`
     update api_session set ${values} where ${which}
  returning id, identity_id as "identityId", is_mfa_required as "isMfaRequired",
            is_mfa_complete as "isMfaComplete", mfa_passed_at as "mfaPassedAt"`)
-  return rows.map(({ id, ...after }) => ({ kind: 'api-sessions', id, before: {}, after, payload: after }))
+  return rows.map(
+    ({ id, ...after }): RowChange => ({ kind: 'api-sessions', id, before: {}, after, payload: after }),
+  )
 }
 
 export const countSecondFactors = async (db: Db): Promise<number> =>
   onlyRow((await db.query<{ rows: number }>(sql`select count(*) as rows from second_factor`)).rows).rows
 
-/** As audit and followers know it: free of secrets. Nothing: it is gone. */
-export const secondFactorChange = (
-  { id, identityId }: { readonly id: string; readonly identityId: string },
-  before: { readonly isVerified: boolean } | null,
-  after: { readonly isVerified: boolean } | null,
-): RowChange => {
-  const plain = (state: { readonly isVerified: boolean } | null) =>
+/** For the audit alone, without secrets. Null: it does not exist. */
+function secondFactorChange(
+  { id, identityId }: Pick<StoredFactor, 'id' | 'identityId'>,
+  before: Pick<StoredFactor, 'isVerified'> | null,
+  after: Pick<StoredFactor, 'isVerified'> | null,
+): RowChange {
+  const plain = (state: Pick<StoredFactor, 'isVerified'> | null) =>
     state && { identityId, isVerified: state.isVerified }
   return { kind: 'second-factors', id, before: plain(before), after: plain(after) }
 }

@@ -10,17 +10,17 @@ import { subjectTextOf } from '../domain/subject-text.js'
 export interface NewCertificate {
   readonly id: string
   readonly leaf: X509Certificate
-  /** The leaf, and what stands above it where that is kept. */
+  /** The leaf, followed by its chain where that is stored. */
   readonly pem: string
 }
 
-/** Where the session comes from, as `s`, is up to who completes it. */
+/** The caller adds a `from` that names the session `s`. */
 export const insertCertificate = ({ id, leaf, pem }: NewCertificate): Sql => sql`
   insert into api_session_certificate (id, api_session_id, subject, fingerprint, certificate, valid_from, valid_to)
   select ${id}, s.id, ${subjectTextOf(leaf)}, ${fingerprintOf(leaf)}, ${pem},
          ${new Date(leaf.validFrom)}, ${new Date(leaf.validTo)}`
 
-/** For a session that is there. Nothing when it has ended. */
+/** Undefined: the session has ended. */
 export async function addSessionCertificate(
   tx: Tx,
   { apiSessionId, ...certificate }: NewCertificate & { readonly apiSessionId: string },
@@ -34,7 +34,7 @@ export async function addSessionCertificate(
   )
 }
 
-/** Of every session: nobody may use it any longer. */
+/** Removes a certificate from all sessions. */
 export async function removeSessionCertificates(tx: Tx, fingerprint: string | null): Promise<RowChange[]> {
   const { rows } = await tx.query(sql`
     delete from api_session_certificate where fingerprint = ${fingerprint}

@@ -1,12 +1,12 @@
 import type { Db } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Demands } from '../domain/auth-queries.js'
-import type { Shut } from '../domain/disabled.js'
+import type { Disabling } from '../domain/disabled.js'
 import type { PasswordRules } from '../domain/passwords.js'
 import { authorityOfExternalId } from './external-id-authorities.js'
 
 /** An identity with the rules of its auth policy. */
-export interface Person extends Shut {
+export interface Person extends Disabling {
   readonly identityId: string
   readonly identityName: string
   readonly identityType: string
@@ -22,7 +22,7 @@ export interface Person extends Shut {
   readonly demands: Demands
 }
 
-/** Whoever an authenticator speaks for. */
+/** The identity of an authenticator, or of a certificate that an authority certifies. */
 export interface Subject extends Person {
   readonly authenticatorId: string
   readonly method: string
@@ -31,13 +31,13 @@ export interface Subject extends Person {
   readonly certPem: string | null
   readonly fingerprint: string | null
   readonly isIssuedByNetwork: boolean
-  /** There were wrong passwords since the last right one. */
+  /** There were wrong passwords since the last correct one. */
   readonly hasFailed: boolean
-  /** Whose certificate it is, if it is not our own. */
+  /** The authority that issued the certificate, if it is not the network. */
   readonly caId: string | null
-  /** The authority that vouches in place of an authenticator. */
+  /** The authority that takes the place of an authenticator. */
   readonly voucherId?: string
-  /** The external id for which no authority has vouched before. */
+  /** The external id, if no authority is bound to it. */
   readonly unboundExternalId?: string
 }
 
@@ -81,27 +81,27 @@ export const subjectByUsername = (db: Db, username: string): Promise<Subject | u
 export const subjectByFingerprint = (db: Db, fingerprint: string): Promise<Subject | undefined> =>
   oneSubject(db, sql`a.fingerprint = ${fingerprint}`, 'subject-by-fingerprint')
 
-/** wire: what stands in place of an authenticator where an authority vouches. */
-const vouched = {
+/** wire: what takes the place of an authenticator where an authority certifies an external id. */
+const substitute = {
   authenticatorId: 'internal',
   method: 'cert',
   isIssuedByNetwork: false,
   hasFailed: false,
 } as const
 
-/** The identity that a certificate of the authority names, unless another authority vouches for it. */
+/** The identity that a certificate of the authority names, unless its external id is bound to another authority. */
 export async function subjectByExternalId(
   db: Db,
   externalId: string,
   caId: string,
 ): Promise<Subject | undefined> {
-  const found = await onePerson(db, sql`i.external_id = ${externalId}`, 'person-by-external-id')
-  if (!found) return undefined
-  const boundTo = await authorityOfExternalId(db, found.identityId, externalId)
+  const named = await onePerson(db, sql`i.external_id = ${externalId}`, 'person-by-external-id')
+  if (!named) return undefined
+  const boundTo = await authorityOfExternalId(db, named.identityId, externalId)
   if (boundTo !== undefined && boundTo !== caId) return undefined
   return {
-    ...found,
-    ...vouched,
+    ...named,
+    ...substitute,
     caId,
     voucherId: caId,
     username: null,

@@ -1,14 +1,14 @@
-import { service } from '@overlay/model'
-import { notFound } from '@overlay/rpc'
-
+/** Costs and precedences of an identity as a host, by service. */
 export interface Hosting {
   readonly serviceHostingCosts: Readonly<Record<string, number>>
   readonly serviceHostingPrecedences: Readonly<Record<string, string>>
 }
 
+export const hostingMembers = ['serviceHostingCosts', 'serviceHostingPrecedences'] as const
+
 const precedences = new Set(['default', 'required', 'failed'])
 
-/** What the identity costs as a host, by service. */
+/** The hosting members of a body. */
 export function hostingOf(body: Readonly<Record<string, unknown>>): Hosting {
   const labels = (body.serviceHostingPrecedences ?? {}) as Hosting['serviceHostingPrecedences']
   return {
@@ -20,15 +20,7 @@ export function hostingOf(body: Readonly<Record<string, unknown>>): Hosting {
   }
 }
 
-/** The services of these costs and precedences. */
+/** The ids of the services that these costs and precedences name. */
 export const servicesIn = (hosting: Partial<Record<keyof Hosting, object | null>>): string[] => [
   ...new Set(hostingMembers.flatMap((member) => Object.keys(hosting[member] ?? {}))),
 ]
-
-export const hostingMembers = ['serviceHostingCosts', 'serviceHostingPrecedences'] as const
-
-/** Refuses services that do not exist. */
-export function refuseUnknown(services: readonly string[], exists: (id: string) => boolean): void {
-  const unknown = services.find((id) => !exists(id))
-  if (unknown !== undefined) throw notFound(service.called, unknown)
-}

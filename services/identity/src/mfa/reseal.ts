@@ -4,7 +4,7 @@ import sql from 'sql-template-tag'
 
 export interface ResealOptions {
   readonly databaseUrl: string
-  /** The secret that identity and pki shared before each had its own. */
+  /** The secret that identity and pki shared in earlier releases. */
   readonly from: string
   /** The secret of identity. */
   readonly to: string
@@ -13,7 +13,7 @@ export interface ResealOptions {
 
 const BATCH = 100
 
-/** Encrypts the second factors that still are under the shared secret anew. Repeating it changes nothing. */
+/** Encrypts the second factors under the shared secret with the secret of identity. It may be repeated. */
 export async function resealSecondFactors({ databaseUrl, from, to, log }: ResealOptions): Promise<void> {
   await using db = openDatabase(databaseUrl, 'identity', { max: 1 })
   for (let resealed = 0; ; ) {

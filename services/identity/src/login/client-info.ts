@@ -1,0 +1,21 @@
+import type { ChangeLog } from '@overlay/platform/change-log'
+import type { Context } from '@overlay/rpc'
+import { clientInfoDiffers, storeClientInfo } from '../store/client-info.js'
+
+/** Stores what a client reports of itself with its identity. The last login wins; an absent part stays. */
+export async function updateClientInfo(
+  changeLog: ChangeLog,
+  context: Context,
+  identityId: string,
+  { envInfo, sdkInfo }: { readonly envInfo: Uint8Array; readonly sdkInfo: Uint8Array },
+): Promise<void> {
+  const info = { env: textOf(envInfo), sdk: textOf(sdkInfo) }
+  if (info.env === null && info.sdk === null) return
+  if (!(await clientInfoDiffers(changeLog.db, identityId, info))) return
+  await changeLog.write(context, async (tx) => {
+    const change = await storeClientInfo(tx, identityId, info)
+    return { result: undefined, changes: change ? [change] : [] }
+  })
+}
+
+const textOf = (json: Uint8Array): string | null => (json.length > 0 ? Buffer.from(json).toString() : null)

@@ -1,0 +1,13 @@
+import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
+import { authQueriesOf } from '../domain/auth-queries.js'
+import { sessionById } from '../store/api-sessions.js'
+import type { Deps } from './deps.js'
+
+/** Answers the position up to which a fully authenticated session is known to exist. */
+export const checkApiSession =
+  ({ changeLog, lifetimes }: Deps): Methods<IdentityServiceService>['checkApiSession'] =>
+  async ({ id }) => {
+    const session = await sessionById(changeLog.db, id, lifetimes.lifetimeSeconds)
+    if (!session || authQueriesOf(session, session.demands).length > 0) throw new Fault('UNAUTHORIZED')
+    return { position: { timeline: session.timeline, number: session.number } }
+  }

@@ -1,0 +1,14 @@
+import type { IdentityServiceService, Methods } from '@overlay/rpc'
+import { removeSecondFactor } from '../store/second-factors.js'
+import type { Deps } from './deps.js'
+
+/** Removes the second factor of an identity, for an admin. */
+export const removeMfaOf =
+  ({ changeLog, waitForFollowers }: Deps): Methods<IdentityServiceService>['removeMfaOf'] =>
+  async ({ id }, context) => {
+    const { position } = await changeLog.write(context, async (tx) => ({
+      result: undefined,
+      changes: await removeSecondFactor(tx, id, { isByOwner: false }),
+    }))
+    return waitForFollowers({ id, position }, context)
+  }

@@ -1,0 +1,14 @@
+import { untilAborted } from '@overlay/platform/async'
+import type { IdentityServiceService, Methods } from '@overlay/rpc'
+import { saveSnapshot } from '../jobs/snapshot.js'
+import type { Deps } from './deps.js'
+
+/** Saves all schemas. The snapshot continues when the caller does not wait for its end. */
+export const takeSnapshot =
+  ({ jobs, jobDeps }: Pick<Deps, 'jobs' | 'jobDeps'>): Methods<IdentityServiceService>['takeSnapshot'] =>
+  async (_request, context) => {
+    const { ended } = await jobs.start('snapshot', false, jobDeps.snapshotLimitMs, context, (run, own) =>
+      saveSnapshot(jobDeps, run, own),
+    )
+    return { name: await Promise.race([ended, untilAborted(context.signal, 'the snapshot goes on')]) }
+  }

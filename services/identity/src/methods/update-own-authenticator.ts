@@ -1,0 +1,30 @@
+import { bodyIn } from '@overlay/platform/kind-store'
+import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
+import { ownSubject } from '../credentials/own-authenticators.js'
+import { tryPassword } from '../login/password-attempt.js'
+import type { Deps } from './deps.js'
+
+/** Changes name or password of the caller, who must know the current password. */
+export const updateOwnAuthenticator =
+  ({ changeLog, hashing, entities }: Deps): Methods<IdentityServiceService>['updateOwnAuthenticator'] =>
+  async ({ ref, json, mask }, context) => {
+    const id = ref?.id ?? ''
+    const subject = await ownSubject(changeLog.db, id, context)
+    if (subject.method !== 'updb') throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
+    const { currentPassword } = bodyIn(json) as { currentPassword?: string }
+    const refusal = await tryPassword(
+      { changeLog, hashing, context },
+      {
+        username: subject.username ?? '',
+        password: currentPassword ?? '',
+        find: async () => subject,
+        judge: async (_subject, isCorrect) => (isCorrect ? undefined : 'wrong password'),
+      },
+    )
+    if (refusal) {
+      // differs: the password is not sent back
+      const detail = { field: 'currentPassword', reason: 'invalid current password', value: '' }
+      throw new Fault('UNAUTHORIZED', detail)
+    }
+    return entities.update({ ref: { kind: 'authenticators', id }, json, mask }, context)
+  }

@@ -1,0 +1,138 @@
+import {
+  type ChangeLog,
+  changeService,
+  consumedPosition,
+  type Source,
+  startConsumers,
+  type WaitForFollowers,
+} from '@overlay/platform/change-log'
+import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
+import { heard } from '@overlay/platform/maintenance'
+import type { ServiceDeps } from '@overlay/platform/service'
+import type {
+  ChangeServiceService,
+  EntityServiceService,
+  IdentityServiceService,
+  MaintenanceServiceService,
+  Methods,
+  PkiServiceService,
+} from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { pkiChecks, pkiConsumer } from './consumers/pki.js'
+import { policyChecks, policyConsumer } from './consumers/policy.js'
+import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
+import { openAuthorities } from './credentials/authorities.js'
+import { type HashSettings, openHashing } from './credentials/hashing.js'
+import { openTrust } from './credentials/trust.js'
+import type { Lifetimes } from './domain/lifetimes.js'
+import { type JobDeps, openJobs } from './jobs/jobs.js'
+import { apiSessions } from './kinds/api-session.js'
+import { apiSessionCertificates } from './kinds/api-session-certificate.js'
+import { authPolicies } from './kinds/auth-policy.js'
+import { authenticators } from './kinds/authenticator.js'
+import { externalJwtSigners } from './kinds/external-jwt-signer.js'
+import { identities } from './kinds/identity.js'
+import { identityTypes } from './kinds/identity-type.js'
+import { openConfigTypes } from './login/config-types.js'
+import type { Deps } from './methods/deps.js'
+import { identityService } from './methods/identity-service.js'
+import { openSecondFactors } from './mfa/codes.js'
+import { countSecondFactors } from './store/second-factors.js'
+
+type Followed = 'pki' | 'policy' | 'sessions'
+
+export interface ServiceOptions
+  extends Pick<JobDeps, 'databaseUrl' | 'snapshots' | 'snapshotLimitMs' | 'snapshotMaxBytes'> {
+  readonly changeLog: ChangeLog
+  readonly log: Logger
+  readonly keySecret: string
+  /** The name of the network in authenticator apps. */
+  readonly totpIssuer: string
+  readonly hashing: HashSettings
+  readonly lifetimes: Lifetimes
+  /** How old the trusted authorities of the network may be. */
+  readonly trustAgeMs?: number
+  readonly sources: Readonly<Record<Followed, Source>>
+  readonly viewers: Readonly<Record<Followed, Viewer>>
+  readonly pki: Deps['pki'] & Pick<Methods<PkiServiceService>, 'getTrustBundle'>
+  readonly maintenance: ServiceDeps['maintenance']
+  /** The maintenance services of the other schemas. */
+  readonly maintenanceOf: Readonly<Record<Followed, Methods<MaintenanceServiceService>>>
+  readonly waitForFollowers: WaitForFollowers
+}
+
+export interface Service extends AsyncDisposable {
+  readonly entities: Methods<EntityServiceService>
+  readonly changes: Methods<ChangeServiceService>
+  readonly identity: Methods<IdentityServiceService>
+  readonly maintenance: Methods<MaintenanceServiceService>
+}
+
+/** Wires all of the service but its connections. It serves before it has loaded from other services. */
+export function openService(options: ServiceOptions): Service {
+  const { changeLog, log, pki, sources, viewers, waitForFollowers, trustAgeMs = 10_000 } = options
+  const { db } = changeLog
+  const names = namesFrom(viewers)
+  const consumers = startConsumers(
+    changeLog,
+    {
+      pki: pkiConsumer(sources.pki),
+      policy: policyConsumer(sources.policy, names),
+      sessions: sessionsConsumer(sources.sessions),
+    },
+    log,
+  )
+
+  const hashing = openHashing(options.hashing)
+  const trust = openTrust(pki, trustAgeMs)
+  const authorities = openAuthorities(changeLog, consumers.pki)
+  const credentials = { changeLog, hashing, trust, authorities }
+  const kinds = [
+    identities({ changeLog, names, pki, viewers, waitForFollowers }),
+    authenticators(credentials),
+    apiSessions,
+    apiSessionCertificates,
+    authPolicies,
+    externalJwtSigners,
+    identityTypes,
+  ]
+  const counts = { 'second-factors': countSecondFactors }
+  const entities = entityService({ changeLog, kinds, names, counts })
+
+  const followed = { ...consumers }
+  const checkDeps = { changeLog, names, followed, log }
+  const maintenance = options.maintenance([
+    heard(followed),
+    ...pkiChecks({ ...checkDeps, source: sources.pki }),
+    ...sessionsChecks({ ...checkDeps, source: sources.sessions }),
+    ...policyChecks({ ...checkDeps, source: sources.policy }),
+  ])
+  const jobDeps = { ...options, db, maintenance: { identity: maintenance, ...options.maintenanceOf } }
+  const jobs = openJobs(jobDeps)
+
+  return {
+    entities,
+    changes: changeService(changeLog, loadersOf(db, kinds), followed),
+    identity: identityService({
+      ...credentials,
+      configTypes: openConfigTypes(
+        async () => (await consumedPosition(db, 'policy')) !== undefined,
+        consumers.policy,
+      ),
+      secondFactors: openSecondFactors(options.keySecret),
+      totpIssuer: options.totpIssuer,
+      lifetimes: options.lifetimes,
+      pki,
+      entities,
+      waitForFollowers,
+      jobs,
+      jobDeps,
+    }),
+    maintenance,
+
+    async [Symbol.asyncDispose]() {
+      await jobs[Symbol.asyncDispose]()
+      await consumers[Symbol.asyncDispose]()
+    },
+  }
+}

@@ -1,0 +1,33 @@
+import type { RowChange } from '@overlay/platform/change-log'
+import type { Tx } from '@overlay/platform/postgres'
+import { Fault, notFound } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { changeIdentity } from './identities.js'
+import { forgetFailuresOf } from './login-attempts.js'
+import { endSessionsOfIdentities } from './session-ends.js'
+
+/** Disables an identity and ends its sessions; 0 minutes: until it is enabled. Its count of failed logins starts anew. */
+export async function disableIdentity(tx: Tx, id: string, minutes: number): Promise<RowChange[]> {
+  const until = minutes > 0 ? sql`now() + ${minutes}::float8 * interval '1 minute'` : sql`null`
+  const change = await changeIdentity(tx, id, sql`disabled_at = now(), disabled_until = ${until}`)
+  if (!change) return []
+  await forgetFailuresOf(tx, id)
+  return [...(await endSessionsOfIdentities(tx, [id])), change]
+}
+
+export async function enableIdentity(tx: Tx, id: string): Promise<RowChange> {
+  const change = await changeIdentity(tx, id, sql`disabled_at = null, disabled_until = null`)
+  if (!change) throw notFound('identity', id)
+  await forgetFailuresOf(tx, id)
+  return change
+}
+
+export async function refuseDefaultAdmin(tx: Tx, id: string): Promise<void> {
+  const { rows } = await tx.query<{ isDefaultAdmin: boolean }>(
+    sql`select is_default_admin as "isDefaultAdmin" from identity where id = ${id}`,
+  )
+  if (!rows[0]) throw notFound('identity', id)
+  // differs: would lock all admins out
+  if (rows[0].isDefaultAdmin)
+    throw new Fault('ENTITY_CAN_NOT_BE_UPDATED', 'the default admin can not be disabled')
+}

@@ -1,0 +1,77 @@
+import type { RowChange } from '@overlay/platform/change-log'
+import type { Tx } from '@overlay/platform/postgres'
+import sql, { type Sql } from 'sql-template-tag'
+import { isMethodAllowed, isOlderThan } from './api-sessions.js'
+
+/** Ends sessions. Gateways drop them from their caches, and routers close their connections. */
+export async function endSessions(tx: Tx, which: Sql): Promise<RowChange[]> {
+  const { rows } = await tx.query<{ id: string; identityId: string; authenticatorId: string }>(sql`
+    delete from api_session where ${which}
+ returning id, identity_id as "identityId", authenticator_id as "authenticatorId"`)
+  return rows.map(
+    (before): RowChange => ({ kind: 'api-sessions', id: before.id, before, after: null, payload: null }),
+  )
+}
+
+export const endSessionsOfIdentities = (tx: Tx, ids: readonly string[]): Promise<RowChange[]> =>
+  endSessions(tx, sql`identity_id = any(${ids})`)
+
+/** Ends the sessions that the authenticator opened, except one. */
+export const endSessionsOfAuthenticator = (tx: Tx, id: string, exceptId = ''): Promise<RowChange[]> =>
+  endSessions(tx, sql`authenticator_id = ${id} and id <> ${exceptId}`)
+
+/** Ends the sessions of the identity that its next auth policy does not allow. */
+export const endSessionsOutside = (tx: Tx, identityId: string, authPolicyId: string): Promise<RowChange[]> =>
+  endSessions(
+    tx,
+    sql`id in (
+      select s.id from api_session s, auth_policy p
+       where s.identity_id = ${identityId} and p.id = ${authPolicyId} and not ${isMethodAllowed})`,
+  )
+
+/** Marks an auth policy that allows less than before: its sessions are refused from now on, and the reaper deletes them. */
+export const markSessionsToEnd = (tx: Tx, authPolicyId: string) =>
+  tx.query(sql`update auth_policy set ends_sessions = true where id = ${authPolicyId}`)
+
+export interface SessionLimits {
+  readonly idleMs: number
+  /** 0: no limit. */
+  readonly lifetimeMs: number
+}
+
+/** Deletes up to `count` sessions that must end. Does nothing while another replica does it. */
+export async function reapSessions(tx: Tx, limits: SessionLimits, count: number): Promise<RowChange[]> {
+  const { rows } = await tx.query<{ isLocked: boolean }>(sql`
+    select pg_try_advisory_xact_lock(hashtextextended('end idle sessions', 0)) as "isLocked"`)
+  if (!rows[0]?.isLocked) return []
+  const disallowed = await endDisallowed(tx, count)
+  const expired = await endSessions(
+    tx,
+    sql`id in (
+      select id from api_session
+       where ${isOlderThan(sql`last_activity_at`, limits.idleMs)} or ${isOlderThan(sql`created_at`, limits.lifetimeMs)}
+       limit ${count - disallowed.length} for update skip locked)`,
+  )
+  return [...disallowed, ...expired]
+}
+
+/** Ends sessions page by page, because a policy may have any number. The locks keep changes of the policies waiting. */
+async function endDisallowed(tx: Tx, count: number): Promise<RowChange[]> {
+  const { rows } = await tx.query<{ id: string }>(sql`
+    select id from auth_policy where ends_sessions order by id for no key update`)
+  if (rows.length === 0) return []
+  const ids = rows.map(({ id }) => id)
+  const ended = await endSessions(
+    tx,
+    sql`id in (
+      select s.id
+        from auth_policy p
+        join identity i on i.auth_policy_id = p.id
+        join api_session s on s.identity_id = i.id
+       where p.id = any(${ids}) and not ${isMethodAllowed}
+       limit ${count} for update of s skip locked)`,
+  )
+  if (ended.length < count)
+    await tx.query(sql`update auth_policy set ends_sessions = false where id = any(${ids})`)
+  return ended
+}
