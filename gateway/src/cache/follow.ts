@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { reconnect, withWatchdog } from '@overlay/platform/async'
 import { metrics } from '@overlay/platform/process'
 import {
   type Changes as ChangesMessage,
@@ -22,54 +22,49 @@ export interface Log {
   warn(facts: object, message: string): void
 }
 
-const SILENCE_MS = 2000
-/** A stream this silent is dead, though nobody has said so. */
-const DEAD_MS = 5000
+const FRESH_MS = 2000
+/** The owner sends a message each second: a stream that is silent for so long is dead. */
+const STREAM_SILENCE_MS = 5000
 const PAUSE_MS = 250
 
 /**
- * Reads a stream for ever. `open` begins it anew after a failure. Each message, also an empty one, is a sign of life,
- * except while `hear` answers null: then there is more to come before everything is known. What a message says may be
- * older than the message: trust counts from then.
+ * Reads a stream until disposed. `open` begins it again after a failure. Each message, also an empty one, is a sign of
+ * life, except while `apply` returns null: then more messages must come before all is known. The content of a message
+ * may be older than the message: freshness counts from the content.
  */
 export function follow<M>(
   name: string,
   log: Log,
   open: (signal: AbortSignal) => AsyncIterable<M>,
-  hear: (message: M) => Positions | null,
+  apply: (message: M) => Positions | null,
   ageMsOf: (message: M) => number = () => 0,
 ): Followed {
   const stop = new AbortController()
-  let heardAt = Number.NEGATIVE_INFINITY
+  const { signal } = stop
+  let freshAt = Number.NEGATIVE_INFINITY
   let positions: Positions = {}
 
-  async function run(): Promise<void> {
-    let told = false
-    while (!stop.signal.aborted) {
-      const silent = new AbortController()
-      const watchdog = setTimeout(() => silent.abort(new Error('nothing was heard')), DEAD_MS)
-      try {
-        for await (const message of open(AbortSignal.any([stop.signal, silent.signal]))) {
-          watchdog.refresh()
-          const heard = hear(message)
-          if (heard === null) continue
-          positions = heard
-          heardAt = Math.max(heardAt, performance.now() - ageMsOf(message))
-          metrics.followHeard.setToCurrentTime({ schema: name })
-          told = false
-        }
-      } catch (err) {
-        if (!stop.signal.aborted && !told) log.warn({ err, follows: name }, 'stream lost, trying again')
-        told = true // once for each outage
-      } finally {
-        clearTimeout(watchdog)
+  const running = reconnect({
+    signal,
+    firstMs: PAUSE_MS,
+    longestMs: PAUSE_MS,
+    async connect({ works }) {
+      for await (const message of withWatchdog(STREAM_SILENCE_MS, open, signal)) {
+        const applied = apply(message)
+        if (applied === null) continue
+        positions = applied
+        freshAt = Math.max(freshAt, performance.now() - ageMsOf(message))
+        metrics.followHeard.setToCurrentTime({ schema: name })
+        works()
       }
-      await delay(PAUSE_MS, undefined, { signal: stop.signal }).catch(() => undefined)
-    }
-  }
-  const running = run()
+      throw new Error('the owner ended the stream')
+    },
+    onFailure(err, isFirst) {
+      if (isFirst) log.warn({ err, follows: name }, 'stream lost, trying again')
+    },
+  })
   return {
-    trusted: () => performance.now() - heardAt < SILENCE_MS, // a clock that nobody sets,
+    trusted: () => performance.now() - freshAt < FRESH_MS,
     positions: () => positions,
     async [Symbol.asyncDispose]() {
       stop.abort()

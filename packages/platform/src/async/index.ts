@@ -1,3 +1,4 @@
+export * from './alarm.js'
 export * from './backoff.js'
 export * from './coalesced.js'
 export * from './deferred.js'

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Change, Changes, Context, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { openAlarm } from '../async/alarm.js'
 import type { Database, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
 import { type Appended, appendChanges, type RowChange } from './append.js'
@@ -11,77 +12,74 @@ import { settleTimeline } from './timeline.js'
 
 export type { Actor, Appended, RowChange } from './append.js'
 
-/** What has happened to the rows of one schema, in order. */
+/** The changes of the rows of one schema, in order. */
 export interface ChangeLog extends AsyncDisposable {
   readonly db: Database
   readonly log: Logger
   /**
-   * Every write goes through here: rows, audit rows and change rows commit together or not at all. The changes that
-   * `work` returns are appended last. No position: nobody follows what was changed.
+   * All writes go through here: rows, audit rows and change rows commit together or not at all. The changes that
+   * `work` returns are appended last. No position: the kinds that were changed are not followed.
    */
   write<T>(
     context: Context,
     work: (tx: Tx) => Promise<{ readonly result: T; readonly changes: readonly RowChange[] }>,
   ): Promise<{ readonly result: T; readonly position: Position | undefined }>
-  /** Told by hot statements that append by themselves, after their commit. */
+  /** To be called by hot statements that append by themselves, after their commit. */
   appended(position: Position, changes: readonly Change[]): void
-  /** Where the change log ends: read from the database after the call, one read for all callers. */
+  /** The end of the change log, read from the database after the call. One read serves all callers. */
   head(): Promise<Position>
-  /** Changes after the position, as many as fit a message, read like `head`. OUT_OF_RANGE: load anew. */
-  pull(after: Position, wanted?: Partial<PullOptions>): Promise<Changes>
-  /** The same, then new ones as they are committed; and a message after each look at the database. */
-  watch(after: Position, signal: AbortSignal, wanted?: Partial<PullOptions>): AsyncIterable<Changes>
+  /** Changes after the position, as many as fit a message, read like `head`. OUT_OF_RANGE: holders must reload. */
+  pull(after: Position, options?: Partial<PullOptions>): Promise<Changes>
+  /** The same, then new ones as they are committed, and a message after each look at the database. */
+  watch(after: Position, signal: AbortSignal, options?: Partial<PullOptions>): AsyncIterable<Changes>
 }
 
 export interface PullOptions {
-  /** Changes of these alone; none: of all. */
+  /** Changes of these kinds only; empty: of all. */
   readonly kinds: readonly string[]
-  /** Changes are gathered for so long after a message with some. */
+  /** How long changes are gathered after a message with some. */
   readonly gatherMs: number
 }
 
 /**
- * Hints say it sooner; but a bus may hang unnoticed, and a sign of life vouches for a look. Who hears it trusts for 2 s
- * from that look on.
+ * Between two looks at the database. Hints are faster, but a bus may hang unnoticed. Each look leads to a message;
+ * followers are fresh for 2 s from the look on.
  */
 const LOOK_MS = 1000
-const HINT_MS = 10 // hints of so long leave as one
-const HINTED_LOOK_MS = 50 // looks that hints ask for are so far apart
+const HINT_MS = 10 // commits within this time share a hint
+const HINTED_LOOK_MS = 50 // between two looks that hints cause
 const MAX_KEYS = 100
 
-/** For the owner of a schema. Every replica has its own, in step by hints and by looking. */
+/** Opens the change log of the service's own schema. Replicas learn of each other's commits by hints and by looks. */
 export async function openChangeLog(
   db: Database,
   bus: Pick<Bus, 'publish' | 'subscribe' | 'connected' | 'onChange'>,
   log: Logger,
 ): Promise<ChangeLog> {
   const subject = `overlay.${db.schema}.head`
-  const sleepers = new Set<() => void>()
-  const wake = (): void => {
-    for (const done of sleepers) done()
-  }
+  const moved = openAlarm()
 
   await settleTimeline(db)
-  const tail = await openTail(db, wake)
-  let heardAt = performance.now()
-  let failing = false
+  const tail = await openTail(db, moved.ring)
+  let lookedAt = performance.now()
+  let isFailing = false
 
   async function look(): Promise<Position> {
     const startedAt = performance.now()
     try {
-      if (failing) await settleTimeline(db) // it may be another server that answers now
+      if (isFailing) await settleTimeline(db) // another server may answer now
       const head = await tail.sync()
-      failing = false
-      heardAt = startedAt
+      isFailing = false
+      lookedAt = startedAt
       return head
     } catch (err) {
-      if (!failing) log.warn({ err, schema: db.schema }, 'head of the change log not read')
-      failing = true
+      if (!isFailing) log.warn({ err, schema: db.schema }, 'head of the change log not read')
+      isFailing = true
       throw err
     }
   }
   const poll = (): void => {
-    look().then(wake, () => undefined) // logged where it began; the next one follows within a second
+    look().then(moved.ring, () => undefined) // logged by `look`, which is repeated within a second
   }
   const ticking = setInterval(poll, LOOK_MS)
 
@@ -98,64 +96,50 @@ export async function openChangeLog(
   })
   const busChanges = bus.onChange(poll) // hints may have been missed
 
-  /** After a commit: whatever fails here must not tell anybody that the write did. */
+  /** After a commit: a failure here is not a failure of the write. */
   function publish(appended: Appended): void {
     try {
-      tell(appended)
+      announce(appended)
     } catch (err) {
       log.error({ err, schema: db.schema }, 'commit not passed on; the next look at the database finds it')
     }
   }
 
-  function tell({ position, changes }: Appended): void {
-    // commits of one replica may come back in another order than they were made: the missing one is on its way
+  function announce({ position, changes }: Appended): void {
+    // commits of one replica may return in another order than they were made: the missing one is on its way
     if (!tail.offer(position, changes)) setImmediate(() => tail.has(position) || poll())
-    if (untold?.upto.timeline !== position.timeline || untold.upto.number < position.number)
-      untold = { upto: position, changes: untold?.changes ?? [] }
+    if (pending?.upto.timeline !== position.timeline || pending.upto.number < position.number)
+      pending = { upto: position, changes: pending?.changes ?? [] }
     for (const change of changes) {
-      if (untold.changes.length === MAX_KEYS) break
-      untold.changes.push(change)
+      if (pending.changes.length === MAX_KEYS) break
+      pending.changes.push(change)
     }
-    hinting ??= setTimeout(hint, HINT_MS)
+    hinting ??= setTimeout(publishHint, HINT_MS)
   }
 
-  let untold: { readonly upto: Position; readonly changes: Change[] } | undefined
+  let pending: { readonly upto: Position; readonly changes: Change[] } | undefined // of the next hint
   let hinting: NodeJS.Timeout | undefined
-  function hint(): void {
+  function publishHint(): void {
     clearTimeout(hinting)
     hinting = undefined
-    if (untold) bus.publish(subject, { ...untold.upto, keys: keysOf(untold.changes) })
-    untold = undefined
+    if (pending) bus.publish(subject, { ...pending.upto, keys: keysOf(pending.changes) })
+    pending = undefined
   }
-
-  /** Ends when the head moves, or after the time. */
-  const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
-    new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer)
-        sleepers.delete(done)
-        signal.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = setTimeout(done, signal.aborted ? 0 : ms)
-      sleepers.add(done)
-      signal.addEventListener('abort', done)
-    })
 
   async function messageAfter(
     { timeline, number }: Position,
     { kinds = [] }: Partial<PullOptions>,
   ): Promise<Changes & { readonly upto: Position }> {
     const later = await tail.after({ timeline, number })
-    const isWanted = ({ kind }: Change): boolean => kinds.length === 0 || kinds.includes(kind)
-    const told = later.slice(0, leading(later, isWanted))
-    const upto = { timeline, number: told.at(-1)?.number ?? number }
+    const isOfKinds = ({ kind }: Change): boolean => kinds.length === 0 || kinds.includes(kind)
+    const covered = later.slice(0, leading(later, isOfKinds))
+    const upto = { timeline, number: covered.at(-1)?.number ?? number }
     return {
-      ...sendable(told.filter(isWanted)),
+      ...sendable(covered.filter(isOfKinds)),
       after: { timeline, number },
       upto,
-      more: upto.number < tail.known().number,
-      ageMs: Math.ceil(performance.now() - heardAt),
+      more: upto.number < tail.end().number,
+      ageMs: Math.ceil(performance.now() - lookedAt),
     }
   }
 
@@ -172,7 +156,7 @@ export async function openChangeLog(
         if (appended) publish(appended)
         return { result, position: appended?.position }
       } catch (err) {
-        if (isAway(err)) poll() // perhaps only the answer to the commit was lost
+        if (isAway(err)) poll() // the commit may have succeeded, and only its answer was lost
         throw err
       }
     },
@@ -181,42 +165,42 @@ export async function openChangeLog(
 
     head: look,
 
-    async pull(after, wanted = {}) {
+    async pull(after, options = {}) {
       await look()
-      return messageAfter(after, wanted)
+      return messageAfter(after, options)
     },
 
-    async *watch(after, signal, wanted = {}) {
-      const { gatherMs = 0 } = wanted
+    async *watch(after, signal, options = {}) {
+      const { gatherMs = 0 } = options
       let at = after
-      let vouchedFor = Number.NEGATIVE_INFINITY // the look that the last message speaks of
+      let reported = Number.NEGATIVE_INFINITY // the look of the last message
       while (!signal.aborted) {
-        const message = await messageAfter(at, wanted)
+        const message = await messageAfter(at, options)
         const hasMoved = message.upto.number > at.number
         at = message.upto
-        const lookedAt = heardAt
-        const isLate = performance.now() - lookedAt > LOOK_MS
-        if (hasMoved || (!isLate && lookedAt - vouchedFor >= LOOK_MS / 2)) {
-          vouchedFor = lookedAt
+        const latest = lookedAt
+        const isLate = performance.now() - latest > LOOK_MS
+        if (hasMoved || (!isLate && latest - reported >= LOOK_MS / 2)) {
+          reported = latest
           yield message
         }
         if (message.changes.length > 0 && gatherMs > 0)
           await delay(gatherMs, undefined, { signal }).catch(() => undefined)
-        if (at.number === tail.known().number) await sleep(LOOK_MS, signal)
+        if (at.number === tail.end().number) await moved.sleep(LOOK_MS, signal)
       }
     },
 
     async [Symbol.asyncDispose]() {
-      hint()
+      publishHint()
       clearInterval(ticking)
       clearTimeout(hintedLook)
       hints[Symbol.dispose]()
       busChanges[Symbol.dispose]()
-      wake()
+      moved.ring()
     },
   }
 }
 
-/** What has changed, for who listens on the bus alone; a hint, so not more than fits a small message. */
+/** The changed rows, for subscribers of the bus. A hint, so limited to a small message. */
 const keysOf = (changes: readonly Change[]): object[] =>
   changes.slice(0, MAX_KEYS).map(({ kind, id, json }) => ({ kind, id, deleted: json.length === 0 }))

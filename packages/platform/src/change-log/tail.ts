@@ -4,46 +4,45 @@ import { coalesced } from '../async/coalesced.js'
 import { type Database, onlyRow } from '../postgres/database.js'
 import { metrics } from '../process/metrics.js'
 
-/** The end of a schema's change log, in memory. */
+/** The last changes of a schema, in memory. */
 export interface Tail {
-  /** Where the change log ends, as far as this process has heard. */
-  known(): Position
-  /** False: beyond what this process has heard, or of another timeline. */
+  /** The end of the change log, as far as this process knows it. */
+  end(): Position
+  /** False: beyond the known end, or of another timeline. */
   has(position: Position): boolean
-  /** Reads where it ends, in a read that begins after the call; all callers share one. */
+  /** Reads the end, in a read that begins after the call. All callers share one. */
   sync(): Promise<Position>
-  /** Takes what this process has just committed. Returns false when something before it is missing. */
+  /** Takes changes that this process has just committed. Returns false when changes before them are missing. */
   offer(position: Position, changes: readonly Change[]): boolean
-  /** Changes after the position, in order, not always all of them. OUT_OF_RANGE: unknown here, or kept no longer. */
+  /** Changes after the position, in order, not always all of them. OUT_OF_RANGE: unknown, or no longer kept. */
   after(position: Position): Promise<readonly Change[]>
 }
 
-const MOST_CHANGES = 20_000 // more than one write of many rows makes: followers read those from the database
+const MOST_CHANGES = 20_000 // followers read larger writes from the database
 const MOST_BYTES = 16 * 1024 * 1024
 const BATCH = 500
 
-/** `moved` is called whenever `known` has changed. */
-export async function openTail(db: Database, moved: () => void): Promise<Tail> {
-  let known = onlyRow((await db.query<Position>(HEAD, 'stream-head')).rows)
-  let recent: Change[] = [] // without gaps; the last one is at `known`
+/** `onMove` is called when the end has moved. */
+export async function openTail(db: Database, onMove: () => void): Promise<Tail> {
+  let end = onlyRow((await db.query<Position>(HEAD, 'stream-head')).rows)
+  let recent: Change[] = [] // without gaps, up to `end`
   let bytes = 0
-  const early = new Map<number, readonly Change[]>() // committed here, but what comes before has not arrived
+  const early = new Map<number, readonly Change[]>() // committed here, but changes before them are missing
 
-  const has = ({ timeline, number }: Position): boolean =>
-    timeline === known.timeline && number <= known.number
+  const has = ({ timeline, number }: Position): boolean => timeline === end.timeline && number <= end.number
 
-  function know(at: Position): void {
-    known = at
-    metrics.streamPosition.set({ schema: db.schema }, at.number)
+  function moveTo(position: Position): void {
+    end = position
+    metrics.streamPosition.set({ schema: db.schema }, position.number)
   }
-  know(known)
+  moveTo(end)
 
   function extend(changes: readonly Change[]): void {
     for (const change of changes) {
       recent.push(change)
       bytes += change.json.length
     }
-    know({ timeline: known.timeline, number: known.number + changes.length })
+    moveTo({ timeline: end.timeline, number: end.number + changes.length })
     while (recent.length > MOST_CHANGES || (bytes > MOST_BYTES && recent.length > 1)) {
       recent = recent.slice(recent.length >> 1)
       bytes = recent.reduce((sum, { json }) => sum + json.length, 0)
@@ -51,43 +50,38 @@ export async function openTail(db: Database, moved: () => void): Promise<Tail> {
   }
 
   function restart(at: Position): void {
-    know(at)
+    moveTo(at)
     recent = []
     bytes = 0
     early.clear()
   }
 
-  /** Appends what was early and now fits. */
-  function settle(): void {
+  /** Appends early changes that now fit. */
+  function extendWithEarly(): void {
     for (;;) {
-      const next = early.get(known.number + 1)
+      const next = early.get(end.number + 1)
       if (!next) break
       extend(next)
     }
-    for (const first of early.keys()) if (first <= known.number) early.delete(first)
+    for (const first of early.keys()) if (first <= end.number) early.delete(first)
   }
 
   async function readOn(): Promise<Position> {
     for (;;) {
-      const from = known
+      const from = end
       const { head, changes } = await read(db, from.number)
       const last = changes.at(-1)?.number ?? from.number
       const hasGap = last < head.number && changes.length < BATCH
-      if (
-        head.timeline !== known.timeline ||
-        head.number < from.number ||
-        hasGap ||
-        !isDense(changes, from)
-      ) {
+      if (head.timeline !== end.timeline || head.number < from.number || hasGap || !isDense(changes, from)) {
         restart(head)
-        moved()
+        onMove()
         return head
       }
-      const fresh = changes.filter(({ number }) => number > known.number) // own commits may have come meanwhile
+      const fresh = changes.filter(({ number }) => number > end.number) // own commits may have come meanwhile
       if (fresh.length > 0) {
         extend(fresh)
-        settle()
-        moved()
+        extendWithEarly()
+        onMove()
       }
       if (last >= head.number) return head
     }
@@ -95,24 +89,24 @@ export async function openTail(db: Database, moved: () => void): Promise<Tail> {
   const sync = coalesced(readOn)
 
   return {
-    known: () => known,
+    end: () => end,
     has,
     sync,
 
     offer({ timeline, number }, changes) {
       const [first] = changes
-      if (timeline !== known.timeline || !first) return has({ timeline, number })
-      if (number <= known.number) return true
+      if (timeline !== end.timeline || !first) return has({ timeline, number })
+      if (number <= end.number) return true
       early.set(first.number, changes)
-      settle()
-      moved()
+      extendWithEarly()
+      onMove()
       return early.size === 0
     },
 
     async after(position) {
       if (!has(position)) await sync()
       if (!has(position)) throw new Fault('OUT_OF_RANGE')
-      const missing = known.number - position.number
+      const missing = end.number - position.number
       if (missing <= recent.length)
         return recent.slice(recent.length - missing, recent.length - missing + BATCH)
       const { head, changes } = await read(db, position.number)
