@@ -9,6 +9,7 @@ import { decodeView } from '../src/kind-store/view-codec.js'
 const context = ownContext(new AbortController().signal)
 const written = { id: 'one', position: undefined }
 const selection = { ids: ['one'], roles: [], symbol: '', value: '' }
+const view = async () => []
 const bytes = (body: object) => Buffer.from(JSON.stringify(body))
 
 /** A change log whose database answers with these rows. */
@@ -19,10 +20,10 @@ const serviceOver = (rows: readonly object[]): Methods<EntityServiceService> =>
   entityService({
     changeLog: changeLogOver(rows),
     kinds: [
-      kind(terminator),
+      kind(terminator, { view }),
       kind(
         edgeRouter,
-        {},
+        { view },
         {
           operations: (uniform) => ({
             create: async () => written,

@@ -68,7 +68,7 @@ export async function startRouters(): Promise<Routers> {
   const kinds = [
     controllers,
     edgeRouters(routerDeps),
-    kind(session),
+    kind(session, { view: async () => [] }),
     terminators({ catchUp: async () => void caughtUp++ }),
     transitRouters(routerDeps),
   ]

@@ -53,10 +53,10 @@ const alwaysOf = (entity: Entity): Members => ({
 })
 
 /** Names with dots are members of objects. */
-function membersOfFields({ fields }: Entity): Members {
-  const shown = Object.entries(fields).filter(([, { secret, hidden }]) => !secret && !hidden)
+function membersOfFields(entity: Entity): Members {
+  const fields = Object.entries(entity.fields).filter(([, { secret, hidden }]) => !secret && !hidden)
   return nested(
-    shown.flatMap(([name, { schema, ref, rolesOf }]): Placed[] => [
+    fields.flatMap(([name, { schema, ref, rolesOf }]): Placed[] => [
       [name.split('.'), schema],
       ...(ref ? [[name.replace(/Id$/, '').split('.'), reference] as const] : []),
       ...(rolesOf ? [[`${name}Display`.split('.'), displayed] as const] : []),

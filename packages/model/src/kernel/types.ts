@@ -1,4 +1,4 @@
-import type { links, Members, NoMembers, SchemaValue, Shown } from './schema.js'
+import type { JsonSchema, links, Members, NoMembers, SchemaValue, Shown } from './schema.js'
 
 export type Service = 'identity' | 'pki' | 'policy' | 'sessions'
 
@@ -94,7 +94,7 @@ export type IdForm = 'short' | 'base62' | 'cuid'
 /** One member, as plain data. */
 export interface Field<T = unknown> {
   readonly write: Write
-  readonly schema: Readonly<Record<string, unknown>> // JSON Schema: validation and the served documents
+  readonly schema: JsonSchema // validation and the served documents
   readonly symbol: SymbolType | null // how filters compare it; null: they may not name it
   readonly symbolName?: string // where it is not the member's name: configTypeId is filtered as 'type'
   readonly column: string | null // null: the name in snake case

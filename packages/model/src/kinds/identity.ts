@@ -4,6 +4,14 @@ import { flag, named, object, reference, text, texts, time } from '../kernel/sch
 
 const precedences = ['default', 'required', 'failed'] as const
 
+const envInfo = named(
+  'envInfo',
+  object({}, texts('arch', 'domain', 'hostname', 'os', 'osRelease', 'osVersion')),
+)
+const sdkInfo = named(
+  'sdkInfo',
+  object({}, texts('appId', 'appVersion', 'branch', 'revision', 'type', 'version')),
+)
 const enrollment = object(
   { id: text, token: text, jwt: text, expiresAt: time },
   { caId: text, ca: reference },
@@ -42,8 +50,8 @@ export const identity = defineEntity({
       fallback: {},
       schema: { type: ['object', 'null'], additionalProperties: { type: 'string' } },
     }),
-    envInfo: field.object({ write: '---', fallback: {} }),
-    sdkInfo: field.object({ write: '---', fallback: {} }),
+    envInfo: field.object({ write: '---', fallback: {}, schema: envInfo }),
+    sdkInfo: field.object({ write: '---', fallback: {}, schema: sdkInfo }),
     disabledAt: field.datetime({ write: '---', filter: false, hidden: true }),
     disabledUntil: field.datetime({ write: '---', filter: false, hidden: true }),
     // The wish as it was sent. Secret, because answers show what became of it under the same name.
@@ -74,7 +82,6 @@ export const identity = defineEntity({
   },
   shows: {
     always: {
-      authPolicy: reference,
       authenticators: named(
         'identityAuthenticators',
         object({}, { cert: object(texts('fingerprint', 'id')), updb: object(texts('id', 'username')) }),
@@ -84,17 +91,9 @@ export const identity = defineEntity({
         'identityEnrollments',
         object({}, { ott: enrollment, ottca: enrollment, updb: enrollment }),
       ),
-      envInfo: named(
-        'envInfo',
-        object({}, texts('arch', 'domain', 'hostname', 'os', 'osRelease', 'osVersion')),
-      ),
       hasApiSession: flag,
       hasEdgeRouterConnection: flag,
       isMfaEnabled: flag,
-      sdkInfo: named(
-        'sdkInfo',
-        object({}, texts('appId', 'appVersion', 'branch', 'revision', 'type', 'version')),
-      ),
       type: reference,
       typeId: text,
     },

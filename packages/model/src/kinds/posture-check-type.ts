@@ -10,13 +10,9 @@ export const postureCheckType = defineEntity({
   owner: 'policy',
   fields: {
     name: field.string({ write: '---', unique: true }),
-    operatingSystems: field.object({
-      write: '---',
-      schema: { type: 'array', items: { type: 'object', additionalProperties: true } },
-    }),
+    operatingSystems: field.object({ write: '---', schema: listOf(operatingSystemSchema) }),
     version: field.string({ write: '---', nullable: true, filter: false }),
   },
   links: {},
-  shows: { always: { operatingSystems: listOf(operatingSystemSchema) } },
   listType: 'application/json; charset=utf-8',
 })

@@ -1,6 +1,6 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
-import { flag, orNull, text, time } from '../kernel/schema.js'
+import { flag, type NoMembers, orNull, type Shown, text, time } from '../kernel/schema.js'
 
 /** Members of a router that has not enrolled yet. */
 export const routerEnrollmentMembers = {
@@ -9,6 +9,8 @@ export const routerEnrollmentMembers = {
   enrollmentJwt: orNull(text),
   enrollmentToken: orNull(text),
 }
+
+export type RouterEnrollment = Shown<NoMembers, typeof routerEnrollmentMembers>
 
 /** A router that carries traffic between others. wire: the list shows those of the edge too. */
 export const transitRouter = defineEntity({

@@ -23,13 +23,18 @@ const given = (field: Field, value: unknown): unknown => field.load(field.store(
 
 const writes = (field: Field, operation: 0 | 1): boolean => field.write[operation] !== '-'
 
-/** What a create body says; members that may not be written, or are absent, get what they are without. */
-export function createdValues(entity: Entity, json: Json): { values: AnyValues; tags: Tags } {
+/** The fields that a create body sets. Absent members, and those that no create may set, get their fallback. */
+export function createdFields(entity: Entity, json: Json): AnyValues {
   const members = Object.entries(entity.fields).map(([name, field]) => [
     name,
     given(field, writes(field, 0) ? memberOf(json, name) : undefined),
   ])
-  const values = Object.fromEntries(members) as AnyValues
+  return Object.fromEntries(members) as AnyValues
+}
+
+/** Fields and tags of a create body, unless they are too large. */
+export function createdValues(entity: Entity, json: Json): { values: AnyValues; tags: Tags } {
+  const values = createdFields(entity, json)
   refuseLarge(entity, values)
   return { values, tags: tagsOf(json.tags) }
 }

@@ -1,3 +1,4 @@
+import type { Entity, ViewOf } from '@overlay/model'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import type { ChangeLog } from '../change-log/change-log.js'
 import type { Db } from '../postgres/database.js'
@@ -7,9 +8,11 @@ import type { Names } from './seams.js'
 import { encodeViews } from './view-codec.js'
 import { writes } from './writes.js'
 
+/** Members that a service adds to entities of another one, in the order of their ids. */
+export type ForeignViews<E extends Entity = Entity> = readonly (Partial<ViewOf<E>> | undefined)[]
+
 /** What a service knows of kinds that another service owns. */
 export interface ForeignKind {
-  /** Members that this service adds to entities, in the order of their ids. */
   readonly view?: (db: Db, ids: readonly string[]) => Promise<readonly (object | undefined)[]>
   readonly selects?: Selects
 }

@@ -14,8 +14,8 @@ export const namesFrom =
     if (!viewer || ids.length === 0) return new Map()
     const { json } = await viewer.view({ kind, ids: [...ids] }, context)
     const named = ids.flatMap((id, i) => {
-      const known = decodeView(json[i]) as { readonly name: string } | undefined
-      return known ? [[id, known.name] as const] : []
+      const view = decodeView<{ readonly name: string }>(json[i])
+      return view ? [[id, view.name] as const] : []
     })
     return new Map(named)
   }

@@ -72,7 +72,7 @@ export function plainOfNew(
   const members = values as Record<string, unknown>
   const loaded = Object.entries(entity.fields).map(([name, field]) => [
     name,
-    field.load(field.store(members[name])),
+    field.load(field.store(valueOrFallback(field, members[name]))),
   ])
   return plainWithoutTimes(entity, { ...Object.fromEntries(loaded), id, tags, isSystem: false })
 }
@@ -101,10 +101,13 @@ export function columnValues(
   const members = values as Record<string, unknown>
   const own = Object.entries(entity.fields).map(([name, field]) => [
     columnOf(name, field),
-    field.store(members[name] === undefined ? field.fallback : members[name]),
+    field.store(valueOrFallback(field, members[name])),
   ])
   return { ...Object.fromEntries(own), id, tags }
 }
+
+const valueOrFallback = (field: Field, value: unknown): unknown =>
+  value === undefined ? field.fallback : value
 
 const listColumns = new WeakMap<Entity, { readonly names: Sql; readonly values: Sql }>()
 

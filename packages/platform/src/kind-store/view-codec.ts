@@ -8,5 +8,5 @@ export const encodeViews = (members: readonly (object | undefined)[]): ViewRespo
 const nothing = Buffer.alloc(0)
 
 /** The same at the other end. */
-export const decodeView = (json: Uint8Array | undefined): object | undefined =>
-  json && json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as object) : undefined
+export const decodeView = <View extends object = object>(json: Uint8Array | undefined): View | undefined =>
+  json && json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as View) : undefined

@@ -48,7 +48,7 @@ export const caKind = (waitForFollowers: WaitForFollowers): Kind =>
   )
 
 /** wire: these two lead somewhere only while there is something to do. */
-export function caLinks({ id, isVerified, isAutoCaEnrollmentEnabled }: Ca): object {
+export function caLinks({ id, isVerified, isAutoCaEnrollmentEnabled }: Ca): ReturnType<typeof linksOf> {
   return {
     ...linksOf(ca, id),
     ...(!isVerified && { verify: { href: `./cas/${id}/verify` } }),

@@ -1,6 +1,14 @@
-import { enrollment, kinds, type RowOf, referenceTo } from '@overlay/model'
+import {
+  edgeRouter,
+  enrollment,
+  identity,
+  type Reference,
+  type RowOf,
+  referenceTo,
+  transitRouter,
+} from '@overlay/model'
 import { type ChangeLog, lockEntities, momentOf } from '@overlay/platform/change-log'
-import { type Kind, kind, type Names } from '@overlay/platform/kind-store'
+import { createdFields, type Kind, kind, type Names } from '@overlay/platform/kind-store'
 import type { Db } from '@overlay/platform/postgres'
 import { type Context, EnrollmentWish, Fault, invalid, type Written } from '@overlay/rpc'
 import { type Objection, objectionTo } from '../domain/enrollment.js'
@@ -24,8 +32,9 @@ export const enrollmentKind = (deps: EnrollmentKindDeps): Kind =>
     {
       async view(_, rows, { context }) {
         const nameOf = await ownerNames(deps.names, rows, context)
-        return rows.map(({ token, jwt, caId, identityId, edgeRouterId, transitRouterId }) => ({
+        return rows.map(({ token, method, jwt, caId, identityId, edgeRouterId, transitRouterId }) => ({
           token,
+          method,
           jwt,
           // wire: members that it does not have are left out
           ...(caId && { caId }),
@@ -71,12 +80,13 @@ async function ownerNames(names: Names, rows: readonly Row[], context: Context):
   return (kind, id) => byKind.get(kind)?.get(id)
 }
 
-function reference(kindName: OwnerKind, id: string, nameOf: NameOf): object | undefined {
-  const target = kinds.get(kindName)
-  return target && referenceTo(target, id, nameOf(kindName, id))
-}
+const owners = { identities: identity, 'edge-routers': edgeRouter, 'transit-routers': transitRouter }
+
+const reference = (kind: OwnerKind, id: string, nameOf: NameOf): Reference =>
+  referenceTo(owners[kind], id, nameOf(kind, id))
 
 interface CreateBody {
+  readonly [member: string]: unknown
   readonly method: string
   readonly identityId: string
   readonly expiresAt: string
@@ -87,9 +97,10 @@ interface CreateBody {
 /** Gives an identity another way to enroll. */
 async function create(
   { changeLog, issuer, names, now }: EnrollmentKindDeps,
-  { method, identityId, expiresAt, caId, username }: CreateBody,
+  body: CreateBody,
   context: Context,
 ): Promise<Written> {
+  const { method, identityId, expiresAt, caId, username } = body
   const { db } = changeLog
   const moment = await momentOf(db)
   const identities = await names('identities', [identityId], context)
@@ -111,7 +122,7 @@ async function create(
   const { position } = await changeLog.write(context, async (tx) => {
     const deleted = await lockEntities(tx, owner, moment)
     if (deleted.size > 0) throw unknownIdentity(identityId)
-    const changes = await insertEnrollments(tx, [issued])
+    const changes = await insertEnrollments(tx, [{ ...createdFields(enrollment, body), ...issued }])
     if (changes.length === 0) throw enrollmentExists(method)
     return { result: undefined, changes }
   })

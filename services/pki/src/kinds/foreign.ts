@@ -1,12 +1,12 @@
-import { ca, referenceTo, timeText } from '@overlay/model'
-import type { ForeignKind } from '@overlay/platform/kind-store'
+import { ca, type edgeRouter, type identity, referenceTo, timeText } from '@overlay/model'
+import type { ForeignKind, ForeignViews } from '@overlay/platform/kind-store'
 import { type Ca, findCas } from '../store/cas.js'
 import { findByOwners, type StoredEnrollment } from '../store/enrollments.js'
 import { caLinks } from './ca.js'
 
 /** What enrollments add to the members of identities and routers. */
 const identities: ForeignKind = {
-  async view(db, ids) {
+  async view(db, ids): Promise<ForeignViews<typeof identity>> {
     const enrollments = await findByOwners(db, 'identities', ids)
     const caIds = enrollments.flatMap(({ caId }) => caId ?? [])
     const cas = new Map((await findCas(db, caIds)).map((row) => [row.id, row]))
@@ -18,7 +18,7 @@ const identities: ForeignKind = {
   },
 }
 
-function shown({ id, token, jwt, expiresAt, caId }: StoredEnrollment, cas: ReadonlyMap<string, Ca>): object {
+function shown({ id, token, jwt, expiresAt, caId }: StoredEnrollment, cas: ReadonlyMap<string, Ca>) {
   const authority = cas.get(caId ?? '')
   return {
     id,
@@ -33,7 +33,7 @@ function shown({ id, token, jwt, expiresAt, caId }: StoredEnrollment, cas: Reado
 }
 
 const routers = (kind: 'edge-routers' | 'transit-routers'): ForeignKind => ({
-  async view(db, ids) {
+  async view(db, ids): Promise<ForeignViews<typeof edgeRouter>> {
     const enrollments = await findByOwners(db, kind, ids)
     return ids.map((id) => {
       const own = enrollments.find(

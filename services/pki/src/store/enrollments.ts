@@ -5,6 +5,7 @@ import {
   changeOf,
   columnsOf,
   columnValues,
+  insertListSql,
   plainOfNew,
   rowOf,
 } from '@overlay/platform/kind-store'
@@ -57,21 +58,17 @@ export const isOutstanding = async (db: Db, identityId: string, method: string):
 
 const columnsOfNew = (row: Enrollment): object => columnValues(enrollment, row.id, row, {})
 
-/**
- * Leaves out those that exist or have ended, whose authority is gone, or of whose method one is outstanding.
- * `condition`: over `candidate`, a row of the list with its position of identity.
- */
-const insert = (list: string, condition = sql`true`): Sql => sql`
-  insert into enrollment
-         (id, token, method, identity_id, edge_router_id, transit_router_id, ca_id, username, expires_at, jwt)
-  select id, token, method, identity_id, edge_router_id, transit_router_id, ca_id, username, expires_at, jwt
-    from jsonb_to_recordset(${list}::jsonb) as candidate (
-         id text, token text, method text, identity_id text, edge_router_id text, transit_router_id text,
-         ca_id text, username text, expires_at timestamptz, jwt text, timeline uuid, number bigint)
-   where not exists (select from ended_enrollment where ended_enrollment.id = candidate.id)
-     and (candidate.ca_id is null or exists (select from ca where ca.id = candidate.ca_id for key share))
+/** Leaves out those that exist or have ended, whose authority is gone, or of whose method one is outstanding. */
+const insert = (list: string, wish = sql``, condition = sql`true`): Sql =>
+  insertListSql(
+    enrollment,
+    list,
+    sql`${wish}
+   where not exists (select from ended_enrollment where ended_enrollment.id = entry.id)
+     and (entry.ca_id is null or exists (select from ca where ca.id = entry.ca_id for key share))
      and ${condition}
-      on conflict do nothing`
+      on conflict do nothing`,
+  )
 
 export async function insertEnrollments(
   tx: Tx,
@@ -85,8 +82,10 @@ export async function insertEnrollments(
 /** The position is ahead of what is consumed of identity: its later changes, such as the owner's end, follow. */
 const isAhead = sql`
   exists (select from followed
-           where schema = 'identity' and followed.timeline = candidate.timeline and followed.number < candidate.number
+           where schema = 'identity' and followed.timeline = wish.timeline and followed.number < wish.number
              for share)`
+const wishes = (list: string): Sql =>
+  sql`join jsonb_to_recordset(${list}::jsonb) as wish (id text, timeline uuid, number bigint) on wish.id = entry.id`
 
 /**
  * Inserts an enrollment whose wish is at a position of identity that is not consumed yet. Resolves to false where it is
@@ -95,7 +94,7 @@ const isAhead = sql`
 export function eagerInserter(
   changeLog: ChangeLog,
 ): (row: Enrollment, position: Position, by: Actor) => Promise<boolean> {
-  const create = batchInserter(changeLog, enrollment.kind, (list) => insert(list, isAhead))
+  const create = batchInserter(changeLog, enrollment.kind, (list) => insert(list, wishes(list), isAhead))
   return async (row, position, by) => {
     const plain = plainOfNew(enrollment, row.id, row, {})
     const columns = { ...columnsOfNew(row), ...position }

@@ -1,11 +1,11 @@
 import { identity } from '@overlay/model'
-import type { ForeignKind } from '@overlay/platform/kind-store'
+import type { ForeignKind, ForeignViews } from '@overlay/platform/kind-store'
 import { connectedIdentities } from '../store/identity-connection.js'
 
 /** What this service knows of kinds of other services. */
 export const foreign: Readonly<Record<string, ForeignKind>> = {
   [identity.kind]: {
-    async view(db, ids) {
+    async view(db, ids): Promise<ForeignViews<typeof identity>> {
       const connected = await connectedIdentities(db, ids)
       return ids.map((id) => (connected.has(id) ? { hasEdgeRouterConnection: true } : undefined))
     },

@@ -1,3 +1,4 @@
+import type { RouterEnrollment } from '@overlay/model'
 import type { WaitForFollowers } from '@overlay/platform/change-log'
 import { type Deleting, decodeView, type KindOperations, type Viewer } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
@@ -35,9 +36,9 @@ export async function enrollmentMembers(
   kind: string,
   routers: readonly { readonly id: string; readonly isVerified: boolean }[],
   context: Context,
-): Promise<ReadonlyMap<string, object>> {
+): Promise<ReadonlyMap<string, RouterEnrollment>> {
   const ids = routers.filter(({ isVerified }) => !isVerified).map(({ id }) => id)
   if (ids.length === 0) return new Map()
   const { json } = await pki.view({ kind, ids }, context)
-  return new Map(ids.map((id, i) => [id, decodeView(json[i]) ?? {}]))
+  return new Map(ids.map((id, i) => [id, decodeView<RouterEnrollment>(json[i]) ?? {}]))
 }

@@ -30,7 +30,7 @@ export const sessions = (policy: Policy, names: Names): Kind =>
   })
 
 /** Members that do not follow from the columns alone. */
-export function wireMembers({ id }: Pick<RowOf<typeof session>, 'id'>): object {
+export function wireMembers({ id }: Pick<RowOf<typeof session>, 'id'>) {
   return {
     _links: { 'route-path': { href: `./sessions/${id}/route-path` }, self: { href: `./sessions/${id}` } },
   }

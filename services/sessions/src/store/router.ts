@@ -1,4 +1,4 @@
-import { edgeRouter, transitRouter } from '@overlay/model'
+import { edgeRouter, transitRouter, type ViewOf } from '@overlay/model'
 import type { ChangeLog } from '@overlay/platform/change-log'
 import { changeOf, columnsOf, newId, rowOf } from '@overlay/platform/kind-store'
 import { batch, type Db, onlyRow } from '@overlay/platform/postgres'
@@ -11,7 +11,7 @@ export interface RouterConnection {
   readonly hostname: string
   readonly supportedProtocols: Readonly<Record<string, string>>
   readonly syncStatus: string
-  readonly versionInfo: object
+  readonly versionInfo: ViewOf<typeof edgeRouter>['versionInfo']
 }
 
 /** The connections of these routers. Routers without a connection are missing. */
