@@ -20,7 +20,7 @@ async function textsBelow(dir: string): Promise<Map<string, string>> {
   return new Map(await Promise.all(texts))
 }
 
-test('the generated code is what proto/ gives', async () => {
+test('the generated code is up to date with proto/', async () => {
   const fresh = await mkdtemp(join(tmpdir(), 'gen-'))
   try {
     await promisify(execFile)('sh', [join(root, 'packages/rpc/generate.sh'), fresh])
@@ -32,8 +32,8 @@ test('the generated code is what proto/ gives', async () => {
 
 /** The same files as another implementation of protocol buffers reads them. */
 const protos = [...(await textsBelow(join(root, 'proto'))).keys()].map((file) => file.slice(1))
-const read = loadSync(protos, { includeDirs: [join(root, 'proto')], longs: Number, enums: Number })
-const services = Object.entries(read).flatMap(([name, definition]) =>
+const definitions = loadSync(protos, { includeDirs: [join(root, 'proto')], longs: Number, enums: Number })
+const services = Object.entries(definitions).flatMap(([name, definition]) =>
   'format' in definition ? [] : [[name, definition as ServiceDefinition] as const],
 )
 
@@ -49,20 +49,20 @@ describe.each(services)('%s', (name, theirs) => {
     expect(shape(ours)).toEqual(shape(theirs))
   })
 
-  test.each(Object.keys(theirs))('%s takes and gives the same messages', async (method) => {
+  test.each(Object.keys(theirs))('%s has the same messages', async (method) => {
     const their = theirs[method] as AnyMethod & { requestType: Message; responseType: Message }
     const our = Object.values<AnyMethod>(await generated(name)).find(({ path }) => path === their.path)
     if (!our) throw new Error('not generated')
     const request = sample(their.requestType, scope)
-    const asked = our.requestSerialize(our.requestDeserialize(their.requestSerialize(request)))
-    expect(their.requestDeserialize(asked)).toEqual(request)
+    const encodedRequest = our.requestSerialize(our.requestDeserialize(their.requestSerialize(request)))
+    expect(their.requestDeserialize(encodedRequest)).toEqual(request)
     const response = sample(their.responseType, scope)
-    const answered = our.responseSerialize(our.responseDeserialize(their.responseSerialize(response)))
-    expect(their.responseDeserialize(answered)).toEqual(response)
+    const encodedResponse = our.responseSerialize(our.responseDeserialize(their.responseSerialize(response)))
+    expect(their.responseDeserialize(encodedResponse)).toEqual(response)
   })
 })
 
-test('every method that stands alone exists and has one answer', () => {
+test('every unary method exists and does not stream', () => {
   const unary = services.flatMap(([, definition]) =>
     Object.values<AnyMethod>(definition)
       .filter(({ requestStream, responseStream }) => !requestStream && !responseStream)
@@ -96,7 +96,7 @@ interface Message {
   readonly type: Descriptor
 }
 
-/** A message in which every field is set, each to something of its own. */
+/** A message with every field set, each to a different value. */
 function sample({ type }: Message, scope: string): Record<string, unknown> {
   const fields = type.field.map((field) => {
     const entry = type.nestedType.find(({ name, options }) => name === field.typeName && options?.mapEntry)
@@ -129,17 +129,17 @@ function sampleOf({ name, number, type, typeName }: Field, scope: string): unkno
   }
 }
 
-/** Names are relative to where they are used: that of the same package, or else the only one that ends so. */
+/** Resolves a relative name: in the same package, or else as the only name that ends so. */
 function messageNamed(name: string, scope: string): Message {
-  const [found, ...others] = Object.keys(read).filter((full) => full.endsWith(`.${name}`))
-  const full = `${scope}.${name}` in read ? `${scope}.${name}` : found
-  if (full === undefined || (full === found && others.length > 0))
+  const [match, ...others] = Object.keys(definitions).filter((full) => full.endsWith(`.${name}`))
+  const full = `${scope}.${name}` in definitions ? `${scope}.${name}` : match
+  if (full === undefined || (full === match && others.length > 0))
     throw new Error(`which message is '${name}'?`)
-  return read[full] as unknown as Message
+  return definitions[full] as unknown as Message
 }
 
-function fieldNamed({ field }: Descriptor, wanted: string): Field {
-  const found = field.find(({ name }) => name === wanted)
-  if (!found) throw new Error(`no field '${wanted}'`)
-  return found
+function fieldNamed({ field: fields }: Descriptor, name: string): Field {
+  const field = fields.find((one) => one.name === name)
+  if (!field) throw new Error(`no field '${name}'`)
+  return field
 }

@@ -12,46 +12,46 @@ import {
   toStatus,
 } from './fault.js'
 
-/** As it arrives at a client. */
-const sent = (err: unknown): Fault => toFault(toStatus(err) as ServiceError)
+/** The fault that a client receives. */
+const received = (err: unknown): Fault => toFault(toStatus(err) as ServiceError)
 const broken = (code: status, details = ''): ServiceError =>
   Object.assign(new Error(details), { code, details, metadata: new Metadata() })
 
 test.each(Object.keys(faults) as FaultCode[])('%s arrives with its code, status and text', (code) => {
-  const arrived = sent(new Fault(code))
+  const arrived = received(new Fault(code))
   expect(arrived).toMatchObject({ code, message: faults[code][2], detail: undefined, data: undefined })
   expect(toStatus(arrived).code).toBe(faults[code][1])
 })
 
-test('a cause arrives whole', () => {
-  expect(sent(invalid('name', 'is too long', ['a', 1]))).toMatchObject({
+test('a cause arrives complete', () => {
+  expect(received(invalid('name', 'is too long', ['a', 1]))).toMatchObject({
     code: 'COULD_NOT_VALIDATE',
     detail: { field: 'name', reason: 'is too long', value: '[a 1]' },
   })
-  expect(sent(notFound('service', 'x1'))).toMatchObject({
+  expect(received(notFound('service', 'x1'))).toMatchObject({
     code: 'NOT_FOUND',
     detail: 'service with id x1 not found',
   })
   const data = { policy: [{ id: 'c', isPassing: false, typeId: 'MFA' }] }
-  expect(sent(new Fault('INVALID_POSTURE', 'no check passed', undefined, data))).toMatchObject({
+  expect(received(new Fault('INVALID_POSTURE', 'no check passed', undefined, data))).toMatchObject({
     detail: 'no check passed',
     data,
   })
 })
 
-test('what is not a fault says nothing to anybody', () => {
-  const arrived = sent(new Error('select * from secret'))
+test('an error that is not a fault reveals nothing', () => {
+  const arrived = received(new Error('select * from secret'))
   expect(arrived).toMatchObject({ code: 'UNHANDLED', detail: undefined })
   expect(JSON.stringify(toStatus(new Error('select * from secret')))).not.toContain('secret')
 })
 
 describe('without a fault', () => {
   test.each<[string, ServiceError, FaultCode]>([
-    ['a service that is away', broken(status.UNAVAILABLE), 'UNAVAILABLE'],
+    ['a service that is down', broken(status.UNAVAILABLE), 'UNAVAILABLE'],
     ['a service that stops', broken(status.CANCELLED), 'UNAVAILABLE'],
-    ['a stream that is torn', broken(status.INTERNAL, 'Received RST_STREAM with code 2'), 'UNAVAILABLE'],
+    ['a stream that is reset', broken(status.INTERNAL, 'Received RST_STREAM with code 2'), 'UNAVAILABLE'],
     ['a service that is late', broken(status.DEADLINE_EXCEEDED), 'TIMEOUT'],
-    ['a call of a stranger', broken(status.UNAUTHENTICATED, 'not a peer'), 'UNHANDLED'],
+    ['a call without the secret', broken(status.UNAUTHENTICATED, 'not a peer'), 'UNHANDLED'],
     ['a message that is too large', broken(status.RESOURCE_EXHAUSTED), 'UNHANDLED'],
   ])('%s', (_what, err, code) => {
     expect(toFault(err)).toMatchObject({ code, cause: err })
@@ -71,9 +71,9 @@ test.each<[unknown, string]>([
   expect(goText(value)).toBe(text)
 })
 
-test('what was sent comes back in a field error, but not without limit', () => {
+test('a field error returns what was sent, shortened', () => {
   const long = 'x'.repeat(100_000)
-  const { detail } = sent(invalid(long, long, [long])) as { detail: FaultCause }
+  const { detail } = received(invalid(long, long, [long])) as { detail: FaultCause }
   for (const text of Object.values(detail) as string[]) expect(text.length).toBeLessThan(5000)
-  expect(String(sent(new Fault('NOT_FOUND', long)).detail).length).toBeLessThan(5000)
+  expect(String(received(new Fault('NOT_FOUND', long)).detail).length).toBeLessThan(5000)
 })

@@ -5,7 +5,7 @@ const { INVALID_ARGUMENT, UNAUTHENTICATED, FAILED_PRECONDITION, INTERNAL } = sta
 /** Every failure that a client can see. Code, status and text are wire contract. */
 export const faults = {
   COULD_NOT_VALIDATE: [400, INVALID_ARGUMENT, 'The supplied request contains an invalid document'],
-  // differs: too large or too slow is the client's doing, not ours
+  // differs: a body that is too large or too slow is the client's error, not ours
   COULD_NOT_READ_BODY: [400, INVALID_ARGUMENT, 'The body of the request could not be read'],
   COULD_NOT_PARSE_BODY: [400, INVALID_ARGUMENT, 'The body of the request could not be parsed'],
   INVALID_FILTER: [400, INVALID_ARGUMENT, 'The filter query supplied is invalid'],
@@ -111,7 +111,7 @@ export const faults = {
   UNHANDLED: [500, INTERNAL, 'An unhandled error occurred'],
   TIMEOUT: [503, status.DEADLINE_EXCEEDED, 'The request timed out'],
   UNAVAILABLE: [503, status.UNAVAILABLE, 'A part of the controller does not answer'],
-  /** Between services only: these changes are kept no longer, or belong to another timeline; load anew. */
+  /** Between services only: the changes are no longer kept, or belong to another timeline. Followers must reload. */
   OUT_OF_RANGE: [503, status.OUT_OF_RANGE, 'The changes after this position are not known'],
 } as const satisfies Record<string, readonly [number, status, string]>
 

@@ -10,60 +10,61 @@ import type {
 import type { Logger } from 'pino'
 import { type Context, fromMetadata, traceIdOf } from './context.js'
 import { Fault, toStatus } from './fault.js'
-import { after, CALL_LIMIT_MS, whenAborted } from './limits.js'
+import { CALL_LIMIT_MS, expireAfter, onAbort } from './limits.js'
 import type { Methods } from './methods.js'
 import { unaryMethods } from './unary-methods.js'
 
-/** Told of every call that was answered; code is OK or that of the fault. */
+/** Called after every call. `code` is OK or that of the fault. */
 export type Observe = (method: string, code: string, seconds: number) => void
 
-/** One request to its answer, both as bytes, whichever way they travel. Throws nothing but faults. */
-export type Answering = (request: Buffer, context: Context) => Promise<Buffer>
+/** A method over encoded messages, for both transports. Throws only faults. */
+export type RawMethod = (request: Buffer, context: Context) => Promise<Buffer>
 
-/** What `serve` offers to the services behind it. */
-export interface Hosting {
+/** What `serve` offers to the services that it hosts. */
+export interface ServiceHost {
   readonly server: Server
   readonly log: Logger
   readonly observe: Observe
   readonly stopping: AbortSignal
-  /** By path: what the tagged stream serves too. */
-  readonly tagged: Map<string, Answering>
+  /** By path: the methods that the shared stream serves too. */
+  readonly multiplexed: Map<string, RawMethod>
 }
 
-export type Hosted = (hosting: Hosting) => void
+/** Adds a service to a server. */
+export type HostedService = (host: ServiceHost) => void
 
 type UnaryMethod = (request: unknown, context: Context) => Promise<unknown>
 type StreamMethod = (request: unknown, context: Context) => AsyncIterable<unknown>
 type AnyMethod = MethodDefinition<unknown, unknown>
 
-/** Puts plain functions behind gRPC. What a method throws is logged here, once, and leaves as a status. */
-export function host<D extends ServiceDefinition>(definition: D, methods: Methods<D>): Hosted {
-  return (hosting) => {
-    const implementation: UntypedServiceImplementation = {}
+/** Serves plain functions over gRPC. An error that is not a Fault is logged here, once. */
+export function host<D extends ServiceDefinition>(definition: D, methods: Methods<D>): HostedService {
+  return (serviceHost) => {
+    const handlers: UntypedServiceImplementation = {}
     const raw: Record<string, AnyMethod> = {}
     for (const [name, method] of Object.entries<AnyMethod>(definition)) {
       const { path } = method
-      const run: unknown = methods[name as keyof D]
-      if (!run) throw new Error(`${path} is not implemented`)
+      const implementation: unknown = methods[name as keyof D]
+      if (!implementation) throw new Error(`${path} is not implemented`)
       raw[name] = {
         ...method,
         requestDeserialize: (bytes) => bytes,
         responseSerialize: (bytes) => bytes as Buffer,
       }
       if (method.responseStream) {
-        implementation[name] = streaming(method, run as StreamMethod, hosting)
+        handlers[name] = streaming(method, implementation as StreamMethod, serviceHost)
       } else {
-        const answer = answering(method, run as UnaryMethod, hosting)
-        if (!unaryMethods.has(path)) hosting.tagged.set(path, answer)
-        implementation[name] = unary(answer)
+        const call = rawMethod(method, implementation as UnaryMethod, serviceHost)
+        if (!unaryMethods.has(path)) serviceHost.multiplexed.set(path, call)
+        handlers[name] = unary(call)
       }
     }
-    hosting.server.addService(raw, implementation)
+    serviceHost.server.addService(raw, handlers)
   }
 }
 
-/** Decodes and encodes within its try: a bad message concerns its own call and no other. */
-function answering(method: AnyMethod, run: UnaryMethod, { log, observe }: Hosting): Answering {
+/** Decodes and encodes inside its try: a malformed message fails its own call only. */
+function rawMethod(method: AnyMethod, run: UnaryMethod, { log, observe }: ServiceHost): RawMethod {
   const { path, requestDeserialize, responseSerialize } = method
   return async (request, context) => {
     const start = performance.now()
@@ -81,21 +82,21 @@ function answering(method: AnyMethod, run: UnaryMethod, { log, observe }: Hostin
 }
 
 const unary =
-  (answer: Answering): handleUnaryCall<Buffer, Buffer> =>
+  (method: RawMethod): handleUnaryCall<Buffer, Buffer> =>
   (call, done) => {
     const abort = new AbortController()
-    const giveUp = (): void => abort.abort(new Fault('TIMEOUT'))
-    const left = Math.min(Number(call.getDeadline()) - Date.now(), CALL_LIMIT_MS)
-    const inTime = after(left, giveUp)
-    call.on('cancelled', giveUp)
-    answer(call.request, fromMetadata(call.metadata, new Date(Date.now() + left), abort.signal))
+    const cancel = (): void => abort.abort(new Fault('TIMEOUT'))
+    const limitMs = Math.min(Number(call.getDeadline()) - Date.now(), CALL_LIMIT_MS)
+    const cancelDeadline = expireAfter(limitMs, cancel)
+    call.on('cancelled', cancel)
+    method(call.request, fromMetadata(call.metadata, new Date(Date.now() + limitMs), abort.signal))
       .then(
         (response) => done(null, response),
         (err: unknown) => done(toStatus(err)),
       )
       .finally(() => {
-        inTime()
-        call.off('cancelled', giveUp) // comes after an answered call too
+        cancelDeadline()
+        call.off('cancelled', cancel) // emitted after an answered call too
       })
   }
 
@@ -103,14 +104,14 @@ const streaming =
   (
     { path, requestDeserialize, responseSerialize }: AnyMethod,
     run: StreamMethod,
-    { log, observe, stopping }: Hosting,
+    { log, observe, stopping }: ServiceHost,
   ): handleServerStreamingCall<Buffer, Buffer> =>
   (call) => {
     const abort = new AbortController()
     call.on('cancelled', () => abort.abort(new Fault('TIMEOUT')))
-    const stopped = whenAborted(stopping, () => abort.abort(new Fault('UNAVAILABLE')))
-    const limit = Number(call.getDeadline())
-    const deadline = Number.isFinite(limit) ? new Date(limit) : undefined
+    const removeListener = onAbort(stopping, () => abort.abort(new Fault('UNAVAILABLE')))
+    const deadlineMs = Number(call.getDeadline())
+    const deadline = Number.isFinite(deadlineMs) ? new Date(deadlineMs) : undefined
     const context = fromMetadata(call.metadata, deadline, abort.signal)
     const start = performance.now()
     const end = (code: string): void => observe(path, code, (performance.now() - start) / 1000)
@@ -121,10 +122,10 @@ const streaming =
         if (!call.write(responseSerialize(message))) await once(call, 'drain', { signal: abort.signal })
       }
     }
-    const given = new Promise<never>((_, reject) =>
-      whenAborted(abort.signal, () => reject(abort.signal.reason)),
+    const aborted = new Promise<never>((_, reject) =>
+      onAbort(abort.signal, () => reject(abort.signal.reason)),
     )
-    Promise.race([send(), given])
+    Promise.race([send(), aborted])
       .then(
         () => {
           call.end()
@@ -136,7 +137,7 @@ const streaming =
           end(fault.code)
         },
       )
-      .finally(stopped)
+      .finally(removeListener)
   }
 
 function faultOf(err: unknown, method: string, context: Context, log: Logger): Fault {

@@ -48,7 +48,7 @@ export type {
 export { EnrollmentWish, PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 export { Access, type HeldAccess, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 export { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
-export { type Hosted, host, type Observe } from './host.js'
+export { type HostedService, host, type Observe } from './host.js'
 export { MESSAGE_LIMIT_BYTES } from './limits.js'
 export * from './methods.js'
 export { connectPeers, type Peers } from './peers.js'

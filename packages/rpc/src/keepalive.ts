@@ -1,40 +1,44 @@
-/** How long a replica is waited for: this many beats without a sign of life. */
-const MISSED_BEATS = 4
+/** A replica is unresponsive after this many beats without a message from it. */
+const MAX_MISSED_BEATS = 4
 export const BEAT_MS = 500
 
-/** Whether a replica answers. A process that hangs keeps its connections open, so these do not tell. */
+/**
+ * Detects a replica that does not respond. A process that hangs keeps its connections open, so their state does not
+ * show it.
+ */
 export interface Keepalive {
-  answers(): boolean
-  /** Something has arrived from the replica. */
-  heard(): void
-  /** Counts beats, not time: after a pause of our own process what has arrived meanwhile is read before the next. */
+  isResponsive(): boolean
+  /** A message of the replica has arrived. */
+  received(): void
+  /**
+   * Counts a beat. Counts beats, not time: after a pause of our own process, waiting messages are read before the next
+   * beat.
+   */
   beat(): void
-  /** Forgets what was missed: there is no connection that could be silent. */
+  /** Forgets missed beats: there is no connection. */
   reset(): void
-  /** Calls `end` when the replica falls silent while another one answers; the answer takes it back. */
-  whenSilent(end: () => void): () => void
+  /** Calls `end` when the replica is unresponsive and another one is not. Returns a function that removes `end`. */
+  onUnresponsive(end: () => void): () => void
   endAll(): void
 }
 
 export function startKeepalive(): Keepalive {
   const ends = new Set<() => void>()
   let missed = 0
-  let isHeard = true
+  let hasReceived = true
+  const reset = (): void => {
+    missed = 0
+    hasReceived = true
+  }
   return {
-    answers: () => missed < MISSED_BEATS,
-    heard() {
-      missed = 0
-      isHeard = true
-    },
+    isResponsive: () => missed < MAX_MISSED_BEATS,
+    received: reset,
+    reset,
     beat() {
-      if (!isHeard) missed++
-      isHeard = false
+      if (!hasReceived) missed++
+      hasReceived = false
     },
-    reset() {
-      missed = 0
-      isHeard = true
-    },
-    whenSilent(end) {
+    onUnresponsive(end) {
       const entry = (): void => end() // the same function may be registered twice
       ends.add(entry)
       return () => ends.delete(entry)
@@ -45,7 +49,7 @@ export function startKeepalive(): Keepalive {
   }
 }
 
-/** Why a call ended: its replica fell silent, so another one may be asked. */
-export class SilentReplica extends Error {
-  override readonly name = 'SilentReplica'
+/** The cause of a fault that ends a call whose replica does not respond. Another replica may be called. */
+export class UnresponsiveReplica extends Error {
+  override readonly name = 'UnresponsiveReplica'
 }

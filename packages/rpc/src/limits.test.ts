@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { after, whenAborted } from './limits.js'
+import { expireAfter, onAbort } from './limits.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -9,9 +9,9 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-test('each deadline expires at its time, by one timer that ends with the last', () => {
+test('all deadlines expire in time with one timer, which stops after the last', () => {
   const expired: number[] = []
-  for (const ms of [500, 100, 100, 10_000]) after(ms, () => expired.push(ms))
+  for (const ms of [500, 100, 100, 10_000]) expireAfter(ms, () => expired.push(ms))
   expect(vi.getTimerCount()).toBe(1)
   vi.advanceTimersByTime(99)
   expect(expired).toEqual([])
@@ -25,28 +25,28 @@ test('each deadline expires at its time, by one timer that ends with the last', 
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('a deadline that is taken back never expires', () => {
+test('a cancelled deadline never expires', () => {
   const expired = vi.fn()
-  after(100, expired)()
+  expireAfter(100, expired)()
   vi.advanceTimersByTime(1000)
   expect(expired).not.toHaveBeenCalled()
 })
 
-test('one that is over expires with the next tick', () => {
+test('a deadline in the past expires at the next tick', () => {
   const expired = vi.fn()
-  after(-5, expired)
+  expireAfter(-5, expired)
   expect(expired).not.toHaveBeenCalled()
   vi.advanceTimersByTime(40)
   expect(expired).toHaveBeenCalledOnce()
 })
 
-test('an abort is told once, at once when it has been before, and not when nobody wants it any more', () => {
+test('a listener is called once, at once after an abort, and never when it was removed', () => {
   const abort = new AbortController()
-  const [early, gone, late] = [vi.fn(), vi.fn(), vi.fn()]
-  whenAborted(abort.signal, early)
-  whenAborted(abort.signal, gone)()
+  const [early, removed, late] = [vi.fn(), vi.fn(), vi.fn()]
+  onAbort(abort.signal, early)
+  onAbort(abort.signal, removed)()
   abort.abort()
-  whenAborted(abort.signal, late)
-  expect([early, gone, late].map((f) => f.mock.calls.length)).toEqual([1, 0, 1])
+  onAbort(abort.signal, late)
+  expect([early, removed, late].map((f) => f.mock.calls.length)).toEqual([1, 0, 1])
   expect(getEventListeners(abort.signal, 'abort')).toEqual([])
 })

@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events'
 
-/** A call that names no deadline gets the limit of a whole request. */
+/** The limit of a call that has no deadline: that of a whole request. */
 export const CALL_LIMIT_MS = 10_000
 
-/** A page of 500 rows with much in them, and no more. */
+/** A page of 500 large rows fits. */
 export const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024
 
 const TICK_MS = 20
@@ -12,14 +12,14 @@ const buckets = new Map<number, Set<() => void>>()
 let timer: NodeJS.Timeout | undefined
 
 /**
- * Calls `expire` after `ms`, at most a tick late; the answer takes it back. All deadlines share one timer: one
- * for each call would cost as much as the rest of a tagged call.
+ * Calls `expire` after `ms`, at most a tick late. Returns a function that cancels it. All deadlines share one timer: a
+ * timer for each call would cost as much as the rest of a multiplexed call.
  */
-export function after(ms: number, expire: () => void): () => void {
+export function expireAfter(ms: number, expire: () => void): () => void {
   const due = Math.ceil((performance.now() + ms) / TICK_MS)
   const bucket = buckets.get(due) ?? new Set()
   buckets.set(due, bucket)
-  const entry = (): void => expire() // the same function may be waiting twice
+  const entry = (): void => expire() // the same function may be registered twice
   bucket.add(entry)
   timer ??= setInterval(tick, TICK_MS).unref() // the calls themselves keep the process alive
   return () => bucket.delete(entry)
@@ -37,13 +37,13 @@ function tick(): void {
   timer = undefined
 }
 
-/** Calls `then` once when the signal is aborted, now if it is already; the answer takes it back. */
-export function whenAborted(signal: AbortSignal, then: () => void): () => void {
+/** Calls `listener` once when the signal aborts, or now if it has. Returns a function that removes the listener. */
+export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   if (signal.aborted) {
-    then()
+    listener()
     return () => undefined
   }
-  setMaxListeners(0, signal) // as many as calls are running
-  signal.addEventListener('abort', then, { once: true })
-  return () => signal.removeEventListener('abort', then)
+  setMaxListeners(0, signal) // one for each running call
+  signal.addEventListener('abort', listener, { once: true })
+  return () => signal.removeEventListener('abort', listener)
 }

@@ -3,13 +3,13 @@ import { bytesOf } from './bytes.js'
 import { type Context, contextToMessage } from './context.js'
 import { Fault, faultFromMessage, toFault } from './fault.js'
 import { type Answer, Call, CallServiceService } from './gen/overlay/stream/v1/stream.js'
-import { after, CALL_LIMIT_MS, whenAborted } from './limits.js'
+import { CALL_LIMIT_MS, expireAfter, onAbort } from './limits.js'
 
-/** The tagged calls to one replica. */
+/** The multiplexed calls to one replica. */
 export interface MuxClient {
   call(method: string, request: Buffer, context: Context): Promise<Buffer>
   pending(): number
-  /** Asks for a sign of life. */
+  /** Asks for an answer that shows that the replica is alive. */
   ping(): void
   /** Ends all pending calls; the stream stays. */
   fail(fault: Fault): void
@@ -19,36 +19,36 @@ export interface MuxClient {
 interface Pending {
   resolve(response: Buffer): void
   reject(fault: Fault): void
-  /** Rejects, and tells the replica that its answer is no longer wanted. */
-  giveUp(fault: Fault): void
+  /** Rejects, and cancels the call at the replica. */
+  cancel(fault: Fault): void
 }
 
-/** One stream and what waits for it. Whatever ends the stream fails all of that. */
+/** One stream and its pending calls, which fail when it ends. */
 interface Stream {
   readonly wire: ClientDuplexStream<Buffer, Answer>
   readonly pending: Map<number, Pending>
 }
 
-/** More would wait for longer than their callers do. */
-const MOST_PENDING = 1000
+/** More calls would time out while they wait. */
+const MAX_PENDING = 1000
 
-/** No method has this name: the replica answers in any case, one of an older release with a fault. */
+/** Not the name of a method: a replica of a release that does not know it answers with a fault. */
 export const PING = 'ping'
 
-/** Keeps one stream open while there are calls, and opens another when it ends. `heard` is called for each answer. */
+/** Keeps one stream open while there are calls, and opens another when it ends. Calls `onAnswer` for each answer. */
 export function openMuxClient(
   client: Client,
   metadata: () => Metadata,
-  heard: () => void = () => undefined,
+  onAnswer: () => void = () => undefined,
 ): MuxClient {
-  const streams = new Set<Stream>() // besides the current one those that are only answered to the end
+  const streams = new Set<Stream>() // the current one, and older ones until their last answer
   let current: Stream | undefined
   let pendingCalls = 0
   let lastTag = 0
 
   function open(): Stream {
     const { path, responseDeserialize } = CallServiceService.calls
-    const wire = client.makeBidiStreamRequest(path, asItIs, responseDeserialize, metadata())
+    const wire = client.makeBidiStreamRequest(path, asBytes, responseDeserialize, metadata())
     const stream: Stream = { wire, pending: new Map() }
     streams.add(stream)
     const fail = (fault: Fault): void => {
@@ -57,7 +57,7 @@ export function openMuxClient(
       for (const { reject } of [...stream.pending.values()]) reject(fault)
     }
     wire.on('data', ({ tag, response, fault }: Answer) => {
-      heard()
+      onAnswer()
       if (tag === 0) {
         if (current === stream) current = undefined
         endIfIdle(stream)
@@ -80,7 +80,7 @@ export function openMuxClient(
 
   function call(method: string, request: Buffer, context: Context): Promise<Buffer> {
     const { deadline, signal } = context
-    if (pendingCalls >= MOST_PENDING) throw new Fault('SERVER_TOO_MANY_REQUESTS')
+    if (pendingCalls >= MAX_PENDING) throw new Fault('SERVER_TOO_MANY_REQUESTS')
     const timeoutMs = Math.max(1, deadline ? deadline.getTime() - Date.now() : CALL_LIMIT_MS)
     const tag = nextTag()
     const message = { tag, method, request, context: contextToMessage(context), timeoutMs }
@@ -92,17 +92,17 @@ export function openMuxClient(
       const settle = (): void => {
         stream.pending.delete(tag)
         pendingCalls--
-        inTime()
-        wanted()
+        cancelDeadline()
+        removeListener()
         endIfIdle(stream)
       }
-      const giveUp = (fault: Fault): void => {
+      const cancel = (fault: Fault): void => {
         stream.wire.write(bytesOf(Call.encode(Call.fromPartial({ tag }))))
         settle()
         reject(fault)
       }
       stream.pending.set(tag, {
-        giveUp,
+        cancel,
         resolve(response) {
           settle()
           resolve(response)
@@ -113,8 +113,8 @@ export function openMuxClient(
         },
       })
       pendingCalls++
-      const inTime = after(timeoutMs, () => giveUp(new Fault('TIMEOUT')))
-      const wanted = whenAborted(signal, () => giveUp(abortedBy(signal)))
+      const cancelDeadline = expireAfter(timeoutMs, () => cancel(new Fault('TIMEOUT')))
+      const removeListener = onAbort(signal, () => cancel(abortedBy(signal)))
       stream.wire.write(bytes)
     })
   }
@@ -127,7 +127,7 @@ export function openMuxClient(
       current.wire.write(bytesOf(Call.encode(Call.fromPartial({ tag: nextTag(), method: PING }))))
     },
     fail(fault) {
-      for (const { pending } of streams) for (const { giveUp } of [...pending.values()]) giveUp(fault)
+      for (const { pending } of streams) for (const { cancel } of [...pending.values()]) cancel(fault)
     },
     close() {
       for (const { wire } of streams) wire.cancel()
@@ -135,8 +135,8 @@ export function openMuxClient(
   }
 }
 
-/** What a caller gets whose own signal ended the call. */
+/** The fault of a call that its caller's signal ended. */
 export const abortedBy = ({ reason }: AbortSignal): Fault =>
   reason instanceof Fault ? reason : new Fault('UNAVAILABLE', undefined, reason)
 
-const asItIs = (bytes: Buffer): Buffer => bytes
+const asBytes = (bytes: Buffer): Buffer => bytes

@@ -3,51 +3,52 @@ import { bytesOf } from './bytes.js'
 import { contextFromMessage } from './context.js'
 import { asFault, Fault, faultToMessage } from './fault.js'
 import { Answer, type Call, CallContext } from './gen/overlay/stream/v1/stream.js'
-import type { Answering } from './host.js'
-import { after, CALL_LIMIT_MS, whenAborted } from './limits.js'
+import type { RawMethod } from './host.js'
+import { CALL_LIMIT_MS, expireAfter, onAbort } from './limits.js'
 import { PING } from './mux-client.js'
 
-const NOTHING = Buffer.alloc(0)
+const EMPTY = Buffer.alloc(0)
 
 /**
- * Many calls over one stream, told apart by their tags. It asks its caller to go on with another stream when it
- * is old or the server stops; the caller ends its half then, and this one ends when all is answered.
+ * Serves many calls over one stream, each with its tag. When the stream is old or the server stops, tag 0 asks the
+ * client to continue with another stream. The client then ends its half, and the server ends the other half after the
+ * last answer.
  */
 export const muxServer =
   (
-    methods: ReadonlyMap<string, Answering>,
+    methods: ReadonlyMap<string, RawMethod>,
     stopping: AbortSignal,
     ageMs: number,
   ): handleBidiStreamingCall<Call, Buffer> =>
   (stream) => {
     const running = new Map<number, AbortController>()
-    let ended = false
+    let hasClientEnded = false
     const endIfIdle = (): void => {
-      if (ended && running.size === 0) stream.end()
+      if (hasClientEnded && running.size === 0) stream.end()
     }
     const reply = (tag: number, answer: Partial<Answer>): void => {
-      stream.write(bytesOf(Answer.encode({ tag, response: NOTHING, fault: undefined, ...answer })))
+      stream.write(bytesOf(Answer.encode({ tag, response: EMPTY, fault: undefined, ...answer })))
     }
     const drain = (): void => reply(0, {})
-    const notStopped = whenAborted(stopping, drain)
-    const old = setTimeout(drain, ageMs)
-    old.unref()
+    const removeListener = onAbort(stopping, drain)
+    const ageTimer = setTimeout(drain, ageMs)
+    ageTimer.unref()
 
     async function answer({ tag, method, request, context, timeoutMs }: Call): Promise<void> {
       const abort = new AbortController()
-      const left = Math.min(timeoutMs || CALL_LIMIT_MS, CALL_LIMIT_MS)
-      const inTime = after(left, () => abort.abort(new Fault('TIMEOUT')))
+      const limitMs = Math.min(timeoutMs || CALL_LIMIT_MS, CALL_LIMIT_MS)
+      const cancelDeadline = expireAfter(limitMs, () => abort.abort(new Fault('TIMEOUT')))
       running.set(tag, abort)
       try {
-        const run = methods.get(method)
-        if (!run) throw new Fault('UNHANDLED', undefined, new Error(`no method '${method}' on this stream`))
-        const deadline = new Date(Date.now() + left)
-        const known = contextFromMessage(context ?? CallContext.create(), deadline, abort.signal)
-        reply(tag, { response: await run(request, known) })
+        const call = methods.get(method)
+        if (!call) throw new Fault('UNHANDLED', undefined, new Error(`no method '${method}' on this stream`))
+        const deadline = new Date(Date.now() + limitMs)
+        const callContext = contextFromMessage(context ?? CallContext.create(), deadline, abort.signal)
+        reply(tag, { response: await call(request, callContext) })
       } catch (err) {
         reply(tag, { fault: faultToMessage(asFault(err)) })
       } finally {
-        inTime()
+        cancelDeadline()
         running.delete(tag)
         endIfIdle()
       }
@@ -59,7 +60,7 @@ export const muxServer =
       else void answer(call)
     })
     stream.on('end', () => {
-      ended = true
+      hasClientEnded = true
       endIfIdle()
     })
     stream.on('cancelled', () => {
@@ -67,7 +68,7 @@ export const muxServer =
     })
     stream.on('error', () => undefined) // 'cancelled' follows
     stream.on('close', () => {
-      clearTimeout(old)
-      notStopped()
+      clearTimeout(ageTimer)
+      removeListener()
     })
   }

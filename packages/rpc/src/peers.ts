@@ -1,6 +1,6 @@
 import { Client, connectivityState, credentials, Metadata } from '@grpc/grpc-js'
 import { Fault } from './fault.js'
-import { BEAT_MS, type Keepalive, SilentReplica, startKeepalive } from './keepalive.js'
+import { BEAT_MS, type Keepalive, startKeepalive, UnresponsiveReplica } from './keepalive.js'
 import { MESSAGE_LIMIT_BYTES } from './limits.js'
 import { type MuxClient, openMuxClient } from './mux-client.js'
 import { SECRET_KEY } from './serve.js'
@@ -8,100 +8,106 @@ import { SECRET_KEY } from './serve.js'
 /** One replica of a service. */
 export interface Replica {
   readonly client: Client
-  readonly line: MuxClient
-  readonly pulse: Keepalive
+  readonly mux: MuxClient
+  readonly keepalive: Keepalive
 }
 
 /** All replicas of one service, as their clients see them. */
 export interface Peers extends AsyncDisposable {
-  /** For the next call: replicas that answer come first, each in its turn. */
+  /** The replica for the next call: responsive ones first, in turn. */
   next(): Replica
-  /** For the next tagged call: of these the one with the fewest pending. */
-  idlest(): Replica
-  /** False until one of them was there for the first time: so long calls wait for it. */
-  reached(): boolean
+  /** The replica for the next multiplexed call: of the same ones, the one with the fewest pending calls. */
+  leastBusy(): Replica
+  /** Whether a connection was ever established. Until then calls wait for it. */
+  wasConnected(): boolean
   sign(metadata: Metadata): Metadata
 }
 
 export interface PeersOptions {
   readonly secret: string
-  /** Calls `beat` again and again until the answer is called. */
-  readonly beats?: (beat: () => void) => () => void
+  /** Calls `beat` at intervals. Returns a function that stops it. */
+  readonly startBeats?: (beat: () => void) => () => void
 }
 
 /**
- * Connects to the replicas at `addresses`, separated by commas, and stays connected. Where there are several, one that
- * is silent gets no new calls until it answers again, and its pending ones end.
+ * Connects to the replicas at `addresses`, separated by commas, and reconnects. Where there are several, an unresponsive
+ * replica gets no new calls until it responds again, and its pending calls end.
  */
-export function connectPeers(addresses: string, { secret, beats = everyHalfSecond }: PeersOptions): Peers {
-  let reached = false
+export function connectPeers(
+  addresses: string,
+  { secret, startBeats = everyHalfSecond }: PeersOptions,
+): Peers {
+  let wasConnected = false
   let turn = 0
 
   const sign = (metadata: Metadata): Metadata => {
     metadata.set(SECRET_KEY, secret)
-    // a call that comes before the first start of its service waits; later a service that is away says so at once
-    metadata.setOptions({ waitForReady: !reached })
+    // calls wait for the first start of their service; later a service that is away fails them at once
+    metadata.setOptions({ waitForReady: !wasConnected })
     return metadata
   }
   const replicas = addresses.split(',').map((address): Replica => {
-    const client = new Client(address.trim(), credentials.createInsecure(), options)
+    const client = new Client(address.trim(), credentials.createInsecure(), clientOptions)
     client.waitForReady(Number.POSITIVE_INFINITY, (closed) => {
-      if (!closed) reached = true
+      if (!closed) wasConnected = true
     })
-    const pulse = startKeepalive()
-    const line = openMuxClient(client, () => sign(new Metadata()), pulse.heard)
-    pulse.whenSilent(() => line.fail(silent()))
-    return { client, line, pulse }
+    const keepalive = startKeepalive()
+    const mux = openMuxClient(client, () => sign(new Metadata()), keepalive.received)
+    keepalive.onUnresponsive(() => mux.fail(unresponsive()))
+    return { client, mux, keepalive }
   })
   const isReady = ({ client }: Replica): boolean =>
     client.getChannel().getConnectivityState(true) === connectivityState.READY
-  const answering = (): readonly Replica[] => {
+  const isResponsive = ({ keepalive }: Replica): boolean => keepalive.isResponsive()
+  const candidates = (): readonly Replica[] => {
     if (replicas.length === 1) return replicas
     const ready = replicas.filter(isReady)
-    const answering = ready.filter(({ pulse }) => pulse.answers())
-    return [answering, ready, replicas].find(({ length }) => length > 0) ?? nobody()
+    const responsive = ready.filter(isResponsive)
+    return [responsive, ready].find(({ length }) => length > 0) ?? replicas
   }
   function beat(): void {
     for (const replica of replicas) {
-      const { line, pulse } = replica
+      const { mux, keepalive } = replica
       if (!isReady(replica)) {
-        pulse.reset()
+        keepalive.reset()
         continue
       }
-      pulse.beat()
-      line.ping()
+      keepalive.beat()
+      mux.ping()
     }
     const ready = replicas.filter(isReady)
-    if (!ready.some(({ pulse }) => pulse.answers())) return // nobody else could be asked
-    for (const { pulse } of ready) if (!pulse.answers()) pulse.endAll()
+    if (!ready.some(isResponsive)) return // there is no other replica to call
+    for (const { keepalive } of ready) if (!keepalive.isResponsive()) keepalive.endAll()
   }
-  const stop = replicas.length > 1 ? beats(beat) : () => undefined
+  const stopBeats = replicas.length > 1 ? startBeats(beat) : () => undefined
   const next = (): Replica => {
-    const found = answering()
-    turn = (turn + 1) % found.length
-    return found[turn] ?? nobody()
+    const list = candidates()
+    turn = (turn + 1) % list.length
+    const replica = list[turn]
+    if (!replica) throw new Error('a service without addresses')
+    return replica
   }
   return {
     next,
-    idlest: () =>
-      answering().reduce(
-        (best, replica) => (replica.line.pending() < best.line.pending() ? replica : best),
+    leastBusy: () =>
+      candidates().reduce(
+        (best, replica) => (replica.mux.pending() < best.mux.pending() ? replica : best),
         next(),
       ),
-    reached: () => reached,
+    wasConnected: () => wasConnected,
     sign,
     async [Symbol.asyncDispose]() {
-      stop()
-      for (const { client, line } of replicas) {
-        line.close()
+      stopBeats()
+      for (const { client, mux } of replicas) {
+        mux.close()
         client.close()
       }
     },
   }
 }
 
-/** What ends the calls of a silent replica. */
-export const silent = (): Fault => new Fault('UNAVAILABLE', undefined, new SilentReplica())
+/** The fault that ends the calls of an unresponsive replica. */
+export const unresponsive = (): Fault => new Fault('UNAVAILABLE', undefined, new UnresponsiveReplica())
 
 function everyHalfSecond(beat: () => void): () => void {
   const timer = setInterval(beat, BEAT_MS)
@@ -109,16 +115,12 @@ function everyHalfSecond(beat: () => void): () => void {
   return () => clearInterval(timer)
 }
 
-function nobody(): never {
-  throw new Error('a service without addresses')
-}
-
-const options = {
-  // replicas that share a name get connections of their own, and lost ones are made anew
+const clientOptions = {
+  // every address behind a name gets its own connection, and lost ones are reopened
   'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 2000,
-  'grpc.keepalive_time_ms': 10_000, // a host that vanished is noticed
+  'grpc.keepalive_time_ms': 10_000, // detects a host that vanished
   'grpc.keepalive_timeout_ms': 3000,
   'grpc.max_receive_message_length': MESSAGE_LIMIT_BYTES,
   'grpc.max_send_message_length': MESSAGE_LIMIT_BYTES,

@@ -7,8 +7,8 @@ test.each([
   ['::FFFF:c000:201', '192.0.2.1'],
   ['2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
   ['fe80::1%eth0', 'fe80::1'],
-])('%s is the address %s', (given, plain) => {
-  expect(plainAddress(given)).toBe(plain)
+])('%s is the address %s', (address, plain) => {
+  expect(plainAddress(address)).toBe(plain)
 })
 
 test('text that is no address is refused', () => {

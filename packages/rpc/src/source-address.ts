@@ -1,6 +1,6 @@
 import { SocketAddress } from 'node:net'
 
-/** The usual text of an IP address. An IPv4 address in IPv6 form is an IPv4 address; a zone is left out. */
+/** The canonical text of an IP address. An IPv4 address in IPv6 form becomes an IPv4 address, and a zone is left out. */
 export function plainAddress(address: string): string {
   const [bare = ''] = address.split('%')
   const { address: text } = new SocketAddress({
@@ -10,7 +10,7 @@ export function plainAddress(address: string): string {
   return text.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
-/** What limits per source count by: an IPv4 address, or the /64 network of an IPv6 address. */
+/** The key of limits per source: an IPv4 address, or the /64 network of an IPv6 address. */
 export function sourceOf(plain: string): string {
   if (!plain.includes(':')) return plain
   const [head = [], tail = []] = plain.split('::').map((half) => half.split(':').filter(Boolean))

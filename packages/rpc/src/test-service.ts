@@ -21,14 +21,14 @@ import { type ServeOptions, serve } from './serve.js'
 
 export const secret = 'a secret that has enough characters'
 
-/** What the servers of a test have logged, which contexts they were called with, and that 'slow' calls run. */
-export const lines: string[] = []
-export const seen: Context[] = []
+/** The log lines of the servers of a test, the contexts of their calls, and an event for each 'slow' call. */
+export const logLines: string[] = []
+export const contexts: Context[] = []
 export const starts = new EventEmitter()
 
-async function act(word: string, context: Context): Promise<string> {
+async function execute(word: string, context: Context): Promise<string> {
   const { caller, signal } = context
-  seen.push(context)
+  contexts.push(context)
   if (word === 'crash') throw new TypeError('secret detail')
   if (word === 'no') throw invalid('ServiceId', 'service not found', word)
   if (word === 'posture')
@@ -42,28 +42,28 @@ async function act(word: string, context: Context): Promise<string> {
 }
 
 const { authorize, getPolicyAdvice, submitPosture } = PolicyServiceService
-/** Authorize travels on the tagged stream, advice is a call of its own. To submit is no read. */
-const policyPart = { authorize, getPolicyAdvice, submitPosture }
+/** `authorize` is multiplexed, `getPolicyAdvice` is a unary call, and `submitPosture` is not retryable. */
+const policyMethods = { authorize, getPolicyAdvice, submitPosture }
 const { watch } = ChangeServiceService
-export const changePart = { watch }
+export const changeMethods = { watch }
 
-const policy = (name: string): Methods<typeof policyPart> => ({
+const policy = (name: string): Methods<typeof policyMethods> => ({
   async authorize({ serviceId }, context) {
-    const id = await act(serviceId, context)
-    if (serviceId === 'broken') return {} as AuthorizeResponse // what no encoder takes
+    const id = await execute(serviceId, context)
+    if (serviceId === 'broken') return {} as AuthorizeResponse // the encoder throws
     return AuthorizeResponse.fromPartial({ routerIds: [id], serviceName: name })
   },
   async getPolicyAdvice({ serviceId }, context) {
-    const id = await act(serviceId, context)
+    const id = await execute(serviceId, context)
     if (serviceId === 'broken') return {} as PolicyAdvice
     return PolicyAdvice.fromPartial({ json: Buffer.from(JSON.stringify([id, name])) })
   },
   async submitPosture(_request, context) {
-    return SubmitPostureResponse.fromPartial({ id: await act('yes', context) })
+    return SubmitPostureResponse.fromPartial({ id: await execute('yes', context) })
   },
 })
 
-const changes: Methods<typeof changePart> = {
+const changes: Methods<typeof changeMethods> = {
   async *watch({ after }, { signal }) {
     const from = after?.number ?? 0
     for (let number = from + 1; number <= from + 1000; number++)
@@ -75,11 +75,11 @@ const changes: Methods<typeof changePart> = {
 
 export type Server = Awaited<ReturnType<typeof serve>>
 
-export const start = (port = 0, name = 'a', options: Partial<ServeOptions> = {}): Promise<Server> =>
+export const startServer = (port = 0, name = 'a', options: Partial<ServeOptions> = {}): Promise<Server> =>
   serve(
     `127.0.0.1:${port}`,
-    { log: pino({}, { write: (line: string) => lines.push(line) }), secret, ...options },
-    [host(policyPart, policy(name)), host(changePart, changes)],
+    { log: pino({}, { write: (line: string) => logLines.push(line) }), secret, ...options },
+    [host(policyMethods, policy(name)), host(changeMethods, changes)],
   )
 
 export const peersAt = (...ports: number[]): Peers =>
@@ -95,29 +95,29 @@ export const context = (ms = 5000, signal = new AbortController().signal): Conte
   positions: {},
 })
 
-/** Says a word to the service; the answer is who asked and which replica was asked. */
-export type Say = (peers: Peers, word: string, context: Context) => Promise<readonly string[]>
+/** Sends a word. The answer: the identity of the caller, and the name of the replica. */
+export type SendWord = (peers: Peers, word: string, context: Context) => Promise<readonly string[]>
 
-const byUnary: Say = async (peers, serviceId, c) => {
+const sendUnary: SendWord = async (peers, serviceId, c) => {
   const request = GetPolicyAdviceRequest.fromPartial({ serviceId })
-  const { json } = await remote(policyPart, peers).getPolicyAdvice(request, c)
+  const { json } = await remote(policyMethods, peers).getPolicyAdvice(request, c)
   return JSON.parse(json.toString()) as string[]
 }
-export const byStream: Say = async (peers, serviceId, c) => {
+export const sendMultiplexed: SendWord = async (peers, serviceId, c) => {
   const request = AuthorizeRequest.fromPartial({ serviceId })
-  const { routerIds, serviceName } = await remote(policyPart, peers).authorize(request, c)
+  const { routerIds, serviceName } = await remote(policyMethods, peers).authorize(request, c)
   return [...routerIds, serviceName]
 }
-/** A write: it may not be executed twice. */
+/** A write, which must not be executed twice. */
 export const submit = (peers: Peers, c: Context) =>
-  remote(policyPart, peers).submitPosture(SubmitPostureRequest.create(), c)
+  remote(policyMethods, peers).submitPosture(SubmitPostureRequest.create(), c)
 
-export const ways = [
-  ['unary call', byUnary],
-  ['tagged call', byStream],
+export const transports = [
+  ['unary call', sendUnary],
+  ['multiplexed call', sendMultiplexed],
 ] as const
 
-/** A port on which nobody listens yet. */
+/** A port on which no process listens. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -127,10 +127,10 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** Stands before a server and, while it hangs, relays nothing: connections stay open, as those of a stopped process. */
-export async function hanging(
+/** A proxy that can hang: it keeps its connections and relays nothing, like a stopped process. */
+export async function hangingProxy(
   target: number,
-): Promise<AsyncDisposable & { readonly port: number; hang(): void; goOn(): void }> {
+): Promise<AsyncDisposable & { readonly port: number; hang(): void; resume(): void }> {
   const pairs = new Set<readonly [Socket, Socket]>()
   const proxy = createServer((inner) => {
     const outer = connect(target, '127.0.0.1')
@@ -147,7 +147,7 @@ export async function hanging(
         outer.unpipe(inner).pause()
       }
     },
-    goOn() {
+    resume() {
       for (const [inner, outer] of pairs) inner.pipe(outer).pipe(inner)
     },
     async [Symbol.asyncDispose]() {
@@ -157,8 +157,8 @@ export async function hanging(
   }
 }
 
-/** Stands before a server and breaks its connections as the death of its machine would. */
-export async function breakable(target: number): Promise<{ readonly port: number; break(): void }> {
+/** A proxy that can break its connections as a crash of the machine would. */
+export async function breakableProxy(target: number): Promise<{ readonly port: number; break(): void }> {
   const sockets = new Set<Socket>()
   const proxy = createServer((inner) => {
     const outer = connect(target, '127.0.0.1')

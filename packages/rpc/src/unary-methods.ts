@@ -4,8 +4,8 @@ import { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 import { PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 
 /**
- * Methods that are gRPC calls of their own. All others share one stream per replica, at a quarter of the price:
- * these have answers that would keep the others waiting, or are asked before the service is there.
+ * Methods that are separate gRPC calls. All others share one stream per replica at a quarter of the cost. These have
+ * large answers, which would delay the others, or are called before their service has started.
  */
 export const unaryMethods: ReadonlySet<string> = new Set([
   ChangeServiceService.pull.path,

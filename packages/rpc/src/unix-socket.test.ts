@@ -7,14 +7,14 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { removeStaleSocket } from './unix-socket.js'
 
-async function place(): Promise<string> {
+async function newPath(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'overlay test '))
   onTestFinished(() => rm(directory, { recursive: true }))
   return join(directory, 'a.sock')
 }
 
 test('the socket of a killed process is removed', async () => {
-  const path = await place()
+  const path = await newPath()
   const script = `require('net').createServer().listen(process.argv[1], () => console.log())`
   const server = spawn(process.execPath, ['-e', script, path], { stdio: ['ignore', 'pipe', 'inherit'] })
   await once(server.stdout, 'data')
@@ -25,8 +25,8 @@ test('the socket of a killed process is removed', async () => {
   await expect(lstat(path)).rejects.toMatchObject({ code: 'ENOENT' })
 })
 
-test('a socket in use, and what is no socket, stay and are refused', async () => {
-  const path = await place()
+test('a socket in use and a file that is no socket are kept and refused', async () => {
+  const path = await newPath()
   await removeStaleSocket(path) // nothing is there
   const server = createServer().listen(path)
   await once(server, 'listening')

@@ -4,13 +4,13 @@ import { connect } from 'node:net'
 /** The path in an address `unix:/path`. */
 export const socketPathOf = (address: string): string | undefined => /^unix:(.*)$/.exec(address)?.[1]
 
-/** Removes the socket that a killed process has left. One on which somebody listens stays, and is an error. */
+/** Removes the socket that a killed process has left. Throws where a process listens on it. */
 export async function removeStaleSocket(path: string): Promise<void> {
-  const found = await lstat(path).catch((err: NodeJS.ErrnoException) => {
+  const stats = await lstat(path).catch((err: NodeJS.ErrnoException) => {
     if (err.code !== 'ENOENT') throw err
   })
-  if (!found) return
-  if (!found.isSocket()) throw new Error(`${path} is not a socket`)
+  if (!stats) return
+  if (!stats.isSocket()) throw new Error(`${path} is not a socket`)
   if (await isListening(path)) throw new Error(`${path} is in use`)
   await rm(path, { force: true })
 }

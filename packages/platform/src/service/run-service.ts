@@ -2,7 +2,7 @@ import {
   ChangeServiceService,
   connectPeers,
   EntityServiceService,
-  type Hosted,
+  type HostedService,
   type MaintenanceServiceService,
   type Methods,
   type Peers,
@@ -47,7 +47,7 @@ export interface ServiceDeps {
   /** What the service does for the jobs that concern all schemas. */
   maintenance(checks: readonly Check[]): Methods<MaintenanceServiceService>
   /** Until the process is to stop. */
-  serve(hosted: readonly Hosted[], health: () => Promise<Health>): Promise<void>
+  serve(hosted: readonly HostedService[], health: () => Promise<Health>): Promise<void>
 }
 
 interface ServiceOptions {

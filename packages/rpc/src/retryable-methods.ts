@@ -21,12 +21,9 @@ const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
   ...[getServerCertificate, getTrustBundle, checkEnrollment, getCaJwt],
   ...[policy.authorize, policy.getHeader, policy.getCommonRouters, policy.findLost, policy.findRequiring],
   ...[policy.getPolicyAdvice, policy.listServiceConfigs, policy.getPostureData, policy.listFailedRequests],
-  // the second create of a session finds the first one
+  // a repeated create of a session finds the first one
   ...[sessions.createSession, sessions.describeRouters, sessions.getRoutePath],
 ]
 
-/**
- * Methods that another replica may be asked when it is not known whether the first one has executed them: reads, and
- * writes that change nothing when they are repeated.
- */
-export const repeatable: ReadonlySet<string> = new Set(methods.map(({ path }) => path))
+/** Methods that may be executed twice: reads, and writes whose repetition changes nothing. */
+export const retryableMethods: ReadonlySet<string> = new Set(methods.map(({ path }) => path))
