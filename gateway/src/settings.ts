@@ -3,22 +3,22 @@ import { peersSetting, processSettings, setting } from '@overlay/platform/proces
 /** What the gateway reads from its environment. */
 export const gatewaySettings = {
   ...processSettings,
-  address: setting.address('OVERLAY_ADDRESS', 'host:port under which clients reach the APIs'),
-  listen: setting.address('OVERLAY_LISTEN', 'Where the gateway listens for clients'),
+  address: setting.address('OVERLAY_ADDRESS', 'Address of the APIs for clients, as host:port'),
+  listen: setting.address('OVERLAY_LISTEN', 'Address at which the gateway listens'),
   maxConnections: setting.number(
     'OVERLAY_MAX_CONNECTIONS',
-    'Open connections of clients to one gateway; others are refused. The limit of open files of the process lowers it',
+    'Maximum of open connections of clients to one gateway. The limit of open files of the process lowers it',
     { min: 1, default: 20_000 },
   ),
   maxConnectionsPerSource: setting.number(
     'OVERLAY_MAX_CONNECTIONS_PER_SOURCE',
-    'The same from one IPv4 address or one /64 network of IPv6. Many endpoints may share an address',
+    'The same for one IPv4 address or IPv6 /64 network. Many endpoints may share an address',
     { min: 1, default: 5000 },
   ),
   proxyProtocolFrom: setting.optional(
     setting.networks(
       'OVERLAY_PROXY_PROTOCOL_FROM',
-      'Balancers that name the client by the PROXY protocol (version 1 or 2): addresses and networks such as `10.0.0.0/8`, separated by commas. List only balancers that always send the header: through others clients could claim any address',
+      'Balancers that send the PROXY protocol (version 1 or 2): addresses and networks such as `10.0.0.0/8`, separated by commas. List only balancers that always send the header; through others, clients can claim any address',
     ),
   ),
   identityPeers: peersSetting('identity'),

@@ -13,61 +13,67 @@ import type { LogLimits } from './log-file.js'
 import { projectRoot } from './project-root.js'
 
 export const launcherSettings = {
-  home: setting.text('OVERLAY_HOME', 'Directory of all state on one machine', { default: '.overlay' }),
-  address: setting.address('OVERLAY_ADDRESS', 'Where clients reach the APIs', { default: 'localhost:1280' }),
+  home: setting.text('OVERLAY_HOME', 'Directory of all state on this machine', { default: '.overlay' }),
+  address: setting.address('OVERLAY_ADDRESS', 'Address of the APIs for clients', {
+    default: 'localhost:1280',
+  }),
   listen: setting.optional(
     setting.address(
       'OVERLAY_LISTEN',
-      'Where the gateway listens; if not set: the port of `OVERLAY_ADDRESS`, on the loopback interface if its host is a loopback name, else on all',
+      'Address at which the gateway listens; if not set, the port of `OVERLAY_ADDRESS`, on the loopback interface if its host is a loopback name, otherwise on all interfaces',
     ),
   ),
   ctrlAddress: ctrlAddressSetting,
-  adminUsername: setting.text('OVERLAY_ADMIN_USERNAME', 'First administrator; read at the first start only', {
-    default: 'admin',
-  }),
+  adminUsername: setting.text(
+    'OVERLAY_ADMIN_USERNAME',
+    'User name of the first administrator; read at the first start only',
+    {
+      default: 'admin',
+    },
+  ),
   adminPassword: setting.optional(
     setting.secret(
       'OVERLAY_ADMIN_PASSWORD',
-      'Its password; generated if not set; read at the first start only',
+      'Password of the first administrator; generated if not set; read at the first start only',
       { min: 5 },
     ),
   ),
   uid: setting.number(
     'OVERLAY_UID',
-    'Started as root: user and group id of the processes; Postgres gets the next one. 0: they stay root',
+    'User and group id of the processes if root starts the product; Postgres gets the next one. 0: processes remain root',
     { min: 1, max: 2 ** 32 - 3, orZero: true, default: DEFAULT_UID },
   ),
   databaseUrl: setting.optional(
-    setting.url('DATABASE_URL', 'Database, as its owner; if not set the launcher starts one', {
+    setting.url('DATABASE_URL', 'Database and its owner; if not set, the launcher starts a Postgres', {
       schemes: ['postgres', 'postgresql'],
     }),
   ),
   natsUrl: setting.optional(
-    setting.url('NATS_URL', 'Bus for hints between replicas; if not set the launcher starts one', {
+    setting.url('NATS_URL', 'NATS server for hints between replicas; if not set, the launcher starts a bus', {
       schemes: ['nats', 'tls'],
     }),
   ),
   snapshots: setting.optional(
     setting.text(
       'OVERLAY_SNAPSHOTS',
-      'Directory of database snapshots, one and the same for all services; if not set `snapshots` in `OVERLAY_HOME`',
+      'Directory of database snapshots, the same for all services; if not set, `snapshots` in `OVERLAY_HOME`',
     ),
   ),
   logLevel: processSettings.logLevel,
   logFormat: processSettings.logFormat,
-  logMib: setting.number('OVERLAY_LOG_MIB', 'Size at which a log file is set aside', {
+  logMib: setting.number('OVERLAY_LOG_MIB', 'Size at which a log file is rotated', {
     min: 1,
     max: 1 << 20,
     default: 16,
   }),
-  logFiles: setting.number('OVERLAY_LOG_FILES', 'Log files that are kept of each process', {
+  logFiles: setting.number('OVERLAY_LOG_FILES', 'Log files to keep for each process', {
     min: 2,
     max: 1000,
     default: 5,
   }),
   silenceSeconds: setting.number(
     'OVERLAY_SILENCE_SECONDS',
-    'A process that does not answer for so long is killed and started again; 0: never, for debuggers',
+    'Time without an answer after which a process is restarted; 0: never, for debuggers',
     { min: 6, max: 86_400, orZero: true, default: 30 },
   ),
 }

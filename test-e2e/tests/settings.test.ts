@@ -7,8 +7,8 @@ import { pkiSettings } from '../../services/pki/src/settings.js'
 import { policySettings } from '../../services/policy/src/settings.js'
 import { sessionsSettings } from '../../services/sessions/src/settings.js'
 
-// `npx vitest run test-e2e/tests/settings -u` writes it anew
-test('the table of settings in the documentation is that of the declarations', async () => {
+// `npx vitest run test-e2e/tests/settings -u` updates the file
+test('the table of settings in the documentation matches the declarations', async () => {
   const table = settingsTable({
     launcher: launcherSettings,
     gateway: gatewaySettings,
@@ -19,8 +19,8 @@ test('the table of settings in the documentation is that of the declarations', a
   })
   await expect(`# Settings
 
-All come from the environment and are read once, when a process starts; it tells every problem at once. On one machine
-only those that the launcher reads need to be set, if any: it gives the processes theirs.
+All settings are environment variables. A process reads them once, at start, and reports all invalid ones together. On
+one machine, set only those that the launcher reads: it passes all settings to the processes.
 
 ${table}`).toMatchFileSnapshot('../../docs/settings.md')
 })

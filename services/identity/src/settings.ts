@@ -15,25 +15,25 @@ export const identitySettings = {
   policyPeers: peersSetting('policy'),
   sessionsPeers: peersSetting('sessions'),
   keySecret: keySecretSetting,
-  totpIssuer: setting.text('OVERLAY_TOTP_ISSUER', 'What authenticator apps call this network', {
+  totpIssuer: setting.text('OVERLAY_TOTP_ISSUER', 'Name of this network in authenticator apps', {
     default: 'openziti.io',
   }),
   sessionMinutes: setting.number(
     'OVERLAY_SESSION_TIMEOUT_MINUTES',
-    'After so long without use an API session ends',
+    'Idle time after which an API session ends',
     { min: 1, max: 525_600, default: 30 },
   ),
   sessionLifetimeMinutes: setting.number(
     'OVERLAY_SESSION_LIFETIME_MINUTES',
-    'An API session ends after so long whatever its use; 0: no limit',
+    'Age at which an API session ends regardless of its use; 0: no limit',
     { max: 525_600, default: 0 },
   ),
-  snapshotMinutes: setting.number('OVERLAY_SNAPSHOT_MINUTES', 'How long a database snapshot may take', {
+  snapshotMinutes: setting.number('OVERLAY_SNAPSHOT_MINUTES', 'Maximum duration of a database snapshot', {
     min: 1,
     max: 1440,
     default: 15,
   }),
-  snapshotMaxMib: setting.number('OVERLAY_SNAPSHOT_MAX_MIB', 'How large a database snapshot may become', {
+  snapshotMaxMib: setting.number('OVERLAY_SNAPSHOT_MAX_MIB', 'Maximum size of a database snapshot', {
     min: 1,
     max: 1 << 24,
     default: 10_240,
@@ -43,7 +43,7 @@ export const identitySettings = {
     max: 4_194_304,
     default: 19_456,
   }),
-  hashPasses: setting.number('OVERLAY_PASSWORD_PASSES', 'Passes over that memory', {
+  hashPasses: setting.number('OVERLAY_PASSWORD_PASSES', 'Passes of one password hash over its memory', {
     min: 1,
     max: 100,
     default: 2,
@@ -53,14 +53,14 @@ export const identitySettings = {
     max: 16,
     default: 1,
   }),
-  hashesRunning: setting.number('OVERLAY_PASSWORD_RUNNING', 'Password hashes at once, in one process', {
+  hashesRunning: setting.number('OVERLAY_PASSWORD_RUNNING', 'Concurrent password hashes of one process', {
     min: 1,
     max: 64,
     default: 2,
   }),
   hashesWaiting: setting.number(
     'OVERLAY_PASSWORD_WAITING',
-    'Password hashes that may wait; logins beyond are refused with 429',
+    'Queue for password hashes; further logins are refused with 429',
     { min: 1, max: 10_000, default: 250 },
   ),
 }

@@ -14,7 +14,7 @@ export const initSettings = {
   databaseUrl: serviceSettings.databaseUrl,
   logLevel: serviceSettings.logLevel,
   logFormat: serviceSettings.logFormat,
-  address: setting.address('OVERLAY_ADDRESS', 'Where clients reach the APIs, as host:port', {
+  address: setting.address('OVERLAY_ADDRESS', 'Address of the APIs for clients, as host:port', {
     default: 'localhost:1280',
   }),
   keySecret: keySecretSetting,
@@ -30,33 +30,29 @@ export const pkiSettings = {
   routerNames: {
     ...setting.text(
       'OVERLAY_ROUTER_NAMES',
-      'Host names, addresses and subnets that certificates of routers may have, separated by commas: `*.example.org`, `[name].example.org`, `[id].example.org`, `10.0.0.0/8`; empty: any but the own of the product',
+      'Host names, addresses and subnets that certificates of routers may contain, separated by commas: `*.example.org`, `[name].example.org`, `[id].example.org`, `10.0.0.0/8`; empty: all except those of the product',
       { default: '' },
     ),
     parse: (text = '') => namePatternsIn(text),
   },
   identityMinutes: setting.number(
     'OVERLAY_ENROLLMENT_MINUTES',
-    'How long the enrollment of an identity lasts, unless it says so itself',
+    'Lifetime of an enrollment of an identity that does not set its own',
     minutes,
   ),
   routerMinutes: setting.number(
     'OVERLAY_ROUTER_ENROLLMENT_MINUTES',
-    'How long the enrollment of a router lasts',
+    'Lifetime of an enrollment of a router',
     minutes,
   ),
-  enrollmentsRunning: setting.number(
-    'OVERLAY_ENROLLMENTS_RUNNING',
-    'Certificates signed at once, in one process',
-    {
-      min: 1,
-      max: 64,
-      default: 4,
-    },
-  ),
+  enrollmentsRunning: setting.number('OVERLAY_ENROLLMENTS_RUNNING', 'Concurrent enrollments of one process', {
+    min: 1,
+    max: 64,
+    default: 4,
+  }),
   enrollmentsWaiting: setting.number(
     'OVERLAY_ENROLLMENTS_WAITING',
-    'Enrollments that may wait; those beyond are refused with 429',
+    'Queue for enrollments; further ones are refused with 429',
     { min: 1, max: 10_000, default: 250 },
   ),
 }

@@ -203,22 +203,22 @@ export function splitAddress(address: string): { readonly host: string; readonly
 
 /** What every process reads. */
 export const processSettings = {
-  natsUrl: setting.url('NATS_URL', 'Bus for hints between replicas', { schemes: ['nats', 'tls'] }),
-  opsListen: setting.address('OVERLAY_OPS_LISTEN', 'Where health and metrics are served; keep it private'),
+  natsUrl: setting.url('NATS_URL', 'NATS server for hints between replicas', { schemes: ['nats', 'tls'] }),
+  opsListen: setting.address('OVERLAY_OPS_LISTEN', 'Address of health checks and metrics; keep it private'),
   peerSecret: setting.secret(
     'OVERLAY_PEER_SECRET',
-    'Known to all processes: shows that a call is from one of us',
+    'Shared secret by which the processes authenticate their calls',
     {
       min: 32,
     },
   ),
   logLevel: setting.oneOf(
     'OVERLAY_LOG_LEVEL',
-    'Least level that is logged',
+    'Lowest level that is logged',
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace'],
     { default: 'info' },
   ),
-  logFormat: setting.oneOf('OVERLAY_LOG_FORMAT', 'JSON lines, or text for people', ['json', 'text'], {
+  logFormat: setting.oneOf('OVERLAY_LOG_FORMAT', 'JSON lines, or text for reading', ['json', 'text'], {
     default: 'json',
   }),
 }
@@ -226,38 +226,31 @@ export const processSettings = {
 /** What every process with a schema reads besides. */
 export const serviceSettings = {
   ...processSettings,
-  auditDays: setting.number(
-    'OVERLAY_AUDIT_DAYS',
-    'Days for which audit rows are kept; 0 keeps them for ever',
-    {
-      min: 7,
-      max: 36_500,
-      orZero: true,
-      default: 90,
-    },
-  ),
+  auditDays: setting.number('OVERLAY_AUDIT_DAYS', 'Days to keep audit rows; 0: for ever', {
+    min: 7,
+    max: 36_500,
+    orZero: true,
+    default: 90,
+  }),
   databaseUrl: setting.url('DATABASE_URL', 'Database, with the role of the process', {
     schemes: ['postgres', 'postgresql'],
   }),
   rpcListen: setting.endpoint(
     'OVERLAY_RPC_LISTEN',
-    'Where the other processes reach this one: `host:port`, or `unix:/path` on one machine',
+    'Address for calls from other processes: `host:port`, or `unix:/path` on one machine',
   ),
-  snapshots: setting.text(
-    'OVERLAY_SNAPSHOTS',
-    'Directory of database snapshots, one and the same for all services',
-  ),
+  snapshots: setting.text('OVERLAY_SNAPSHOTS', 'Directory of database snapshots, the same for all services'),
 }
 
 export const keySecretSetting = setting.secret(
   'OVERLAY_KEY_SECRET',
-  'Encrypts the private keys of pki, or the second factors of identity, in the database; another one for each of them, and without it they are lost',
+  'Encrypts the private keys of pki, or the second factors of identity, in the database. Use different values for the two. Data cannot be recovered without it',
   { min: 32 },
 )
 
 export const ctrlAddressSetting = setting.address(
   'OVERLAY_CTRL_ADDRESS',
-  'Where routers reach the control channel',
+  'Address of the control channel for routers',
   { default: 'localhost:6262' },
 )
 
