@@ -2,8 +2,9 @@ import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { ChangeLog } from '../src/change-log/change-log.js'
+import { localSource } from '../src/change-log/local-source.js'
 import { type Memory, openProjection, type Projection } from '../src/change-log/projection.js'
-import { localSource, type Source } from '../src/change-log/source.js'
+import type { Source } from '../src/change-log/source.js'
 import { log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
 
 let streams: Streams

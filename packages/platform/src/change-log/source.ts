@@ -1,7 +1,5 @@
 import type { ChangeServiceService, Changes, Methods, Position } from '@overlay/rpc'
 import { ownContext } from '@overlay/rpc'
-import type { ChangeLog } from './change-log.js'
-import { changeService, type Loaders } from './change-service.js'
 
 /** The change log of a schema, as its followers see it. */
 export interface Source {
@@ -44,7 +42,3 @@ export const remoteSource = (schema: string, owner: Methods<ChangeServiceService
     return Buffer.concat(parts)
   },
 })
-
-/** Our own: what a service keeps in memory of its own rows. */
-export const localSource = (changeLog: ChangeLog, loaders: Loaders): Source =>
-  remoteSource(changeLog.db.schema, changeService(changeLog, loaders))

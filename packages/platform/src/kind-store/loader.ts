@@ -1,6 +1,6 @@
 import type { Entity } from '@overlay/model'
 import sql, { type Sql } from 'sql-template-tag'
-import type { Loaders } from '../change-log/change-service.js'
+import type { Loaders } from '../change-log/local-source.js'
 import type { Db } from '../postgres/database.js'
 import type { Kind } from './kind.js'
 import { columnsOf, plainOf, rowOf, tableOf } from './row.js'
