@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { openBackoff } from '@overlay/platform/async/backoff'
 import type { Running } from './die-with-parent.js'
 
 /** Something that is started again whenever it ends before it is asked to. */
@@ -7,8 +7,7 @@ export interface Kept {
   stop(): Promise<void>
 }
 
-const shortestPauseMs = 100
-const longestPauseMs = 5000
+const pauses = { firstMs: 100, longestMs: 5000 }
 const steadyMs = 10_000 // who has run as long is started again without a longer pause
 
 export function keepRunning(
@@ -31,15 +30,14 @@ export function keepRunning(
   }
 
   const watch = async (): Promise<void> => {
-    let pauseMs = shortestPauseMs
+    const backoff = openBackoff(pauses)
     let since = Date.now()
     let reason = await first.ended
     while (!stopping.signal.aborted) {
-      if (Date.now() - since > steadyMs) pauseMs = shortestPauseMs
-      say(`${reason}; starting it again in ${pauseMs / 1000} s`)
-      await pause(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      if (Date.now() - since > steadyMs) backoff.reset()
+      say(`${reason}; starting it again in ${backoff.nextMs / 1000} s`)
+      await backoff.pause(stopping.signal)
       if (stopping.signal.aborted) return
-      pauseMs = Math.min(pauseMs * 2, longestPauseMs)
       since = Date.now()
       reason = await restarted()
     }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { isUuid } from '@overlay/model'
 import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { openCache } from './cache.js'
 import type { Followed, Log } from './follow.js'
@@ -33,7 +34,6 @@ export interface SessionsOptions {
   readonly now?: () => number
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const SCHEMA = 'identity'
 const BATCH = 1000
 
@@ -97,7 +97,7 @@ export function openSessions(options: SessionsOptions): Sessions {
       const at = now()
       const session = remembered(key, at)
       if (session) return session
-      if (!UUID.test(token)) throw new Fault('UNAUTHORIZED')
+      if (!isUuid(token)) throw new Fault('UNAUTHORIZED')
       const load = async (): Promise<Session> =>
         sessionOf(await identity.getApiSession({ token }, context()), now())
       return cache.load(key, writePositions.positions(), load).then((loaded) => used(loaded, at))

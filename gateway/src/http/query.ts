@@ -1,3 +1,4 @@
+import { isUuid } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
 import type { RequestContext } from './request-context.js'
 
@@ -10,8 +11,6 @@ export interface Parameter {
   readonly oneOf?: readonly string[]
   readonly format?: 'uuid'
 }
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** wire: a parameter that is there but empty counts as absent. */
 export function checkQuery(c: RequestContext, parameters: readonly Parameter[]): void {
@@ -28,7 +27,7 @@ export function checkQuery(c: RequestContext, parameters: readonly Parameter[]):
       throw invalid(name, `${name} in query must be of type int64: "${value}"`, value)
     if (oneOf && !oneOf.includes(value))
       throw invalid(name, `${name} in query should be one of [${oneOf.join(' ')}]`, value)
-    if (format === 'uuid' && !UUID.test(value))
+    if (format === 'uuid' && !isUuid(value))
       throw invalid(name, `${name} in query must be of type uuid: "${value}"`, value)
   }
 }

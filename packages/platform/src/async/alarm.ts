@@ -1,8 +1,8 @@
 /** Wakes all that sleep on it. */
 export interface Alarm {
   ring(): void
-  /** Ends at the next ring, after the time, or when the signal is aborted. */
-  sleep(ms: number, signal: AbortSignal): Promise<void>
+  /** Ends at the next ring, when the signal is aborted, or after the time, if one is given. */
+  sleep(signal: AbortSignal, ms?: number): Promise<void>
 }
 
 export function openAlarm(): Alarm {
@@ -11,7 +11,7 @@ export function openAlarm(): Alarm {
     ring() {
       for (const wake of sleepers) wake()
     },
-    sleep: (ms, signal) =>
+    sleep: (signal, ms) =>
       new Promise((resolve) => {
         const wake = (): void => {
           clearTimeout(timer)
@@ -19,9 +19,10 @@ export function openAlarm(): Alarm {
           signal.removeEventListener('abort', wake)
           resolve()
         }
-        const timer = setTimeout(wake, signal.aborted ? 0 : ms)
+        const timer = ms === undefined ? undefined : setTimeout(wake, ms)
         sleepers.add(wake)
         signal.addEventListener('abort', wake)
+        if (signal.aborted) wake()
       }),
   }
 }

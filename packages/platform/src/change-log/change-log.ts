@@ -186,7 +186,7 @@ export async function openChangeLog(
         }
         if (message.changes.length > 0 && gatherMs > 0)
           await delay(gatherMs, undefined, { signal }).catch(() => undefined)
-        if (at.number === tail.end().number) await moved.sleep(LOOK_MS, signal)
+        if (at.number === tail.end().number) await moved.sleep(signal, LOOK_MS)
       }
     },
 

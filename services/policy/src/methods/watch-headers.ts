@@ -1,3 +1,4 @@
+import { openAlarm } from '@overlay/platform/async'
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
 import type { Deps } from './deps.js'
 
@@ -9,26 +10,17 @@ export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['w
   async function* (_request, { signal }) {
     const changed = new Set<string>()
     let all = false
-    let wake = (): void => undefined
+    const moved = openAlarm()
     using _listening = engine.onChange((ids) => {
       if (ids === 'all') all = true
       else for (const id of ids) changed.add(id)
       if (changed.size > MOST_NAMED) all = true
       if (all) changed.clear()
-      wake()
+      moved.ring()
     })
-    const pause = (): Promise<void> =>
-      new Promise((resolve) => {
-        const timer = setTimeout(resolve, SIGN_OF_LIFE_MS)
-        wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-    signal.addEventListener('abort', () => wake(), { once: true })
 
     while (!signal.aborted) {
-      const next = pause() // from before the message on: what changes while it is sent ends the pause
+      const next = moved.sleep(signal, SIGN_OF_LIFE_MS) // from before the message on: what changes while it is sent ends the pause
       if (engine.isFresh()) {
         const message = { positions: engine.positions(), identityIds: [...changed], all }
         changed.clear()

@@ -1,5 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import { runPeriodically } from '@overlay/platform/async'
+import { openAlarm, openBackoff, runPeriodically } from '@overlay/platform/async'
 import type { Consumer } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import { Fault, type Position } from '@overlay/rpc'
@@ -22,32 +21,30 @@ export interface Sweeper extends AsyncDisposable {
 const TICK_MS = 1000
 const PRUNE_MS = 60_000
 const KEPT_MS = 300_000 // an authorization is used within the deadline of its call, seconds later
-const FIRST_PAUSE_MS = 100
-const LONGEST_PAUSE_MS = 2000
+const PAUSES = { firstMs: 100, longestMs: 2000 }
 
 /** Every replica sweeps what its consumers record, and what another replica has left behind. One page at a time. */
 export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
   const { db } = deps.changeLog
   const stop = new AbortController()
-  const waiters = new Set<() => void>()
+  const stepped = openAlarm()
   let running: Promise<void> | undefined
   let isDue = false
   let prunedAt = performance.now()
 
   async function run(): Promise<void> {
-    let pause = FIRST_PAUSE_MS
+    const backoff = openBackoff(PAUSES)
     while (isDue && !stop.signal.aborted) {
       isDue = false
       try {
-        while (!stop.signal.aborted && (await sweepStep(deps))) notify()
-        pause = FIRST_PAUSE_MS
+        while (!stop.signal.aborted && (await sweepStep(deps))) stepped.ring()
+        backoff.reset()
       } catch (err) {
-        if (pause === FIRST_PAUSE_MS) log.warn({ err }, 'sessions of revocations not checked')
+        if (backoff.isReset) log.warn({ err }, 'sessions of revocations not checked')
         isDue = true
-        await delay(pause, undefined, { signal: stop.signal }).catch(() => undefined)
-        pause = Math.min(pause * 2, LONGEST_PAUSE_MS)
+        await backoff.pause(stop.signal)
       }
-      notify()
+      stepped.ring()
     }
   }
   function wake(): void {
@@ -57,20 +54,6 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
       if (isDue && !stop.signal.aborted) wake()
     })
   }
-  const notify = (): void => {
-    for (const done of waiters) done()
-  }
-  /** Resolves after the next step. */
-  const stepped = (signal: AbortSignal): Promise<void> =>
-    new Promise((resolve) => {
-      const done = (): void => {
-        waiters.delete(done)
-        signal.removeEventListener('abort', done)
-        resolve()
-      }
-      waiters.add(done)
-      signal.addEventListener('abort', done)
-    })
 
   const ticking = runPeriodically(TICK_MS, async () => {
     try {
@@ -90,7 +73,7 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
     async waitFor(schema, upto, signal) {
       while (await isPending(db, schema, upto)) {
         if (signal.aborted) throw new Fault('TIMEOUT', undefined, signal.reason)
-        const step = stepped(signal)
+        const step = stepped.sleep(signal)
         wake()
         await step
       }
