@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
-import { freePort, type TestBus, testBus, testDatabase } from '@overlay/launcher/testing'
+import { freePort, type TestBus, type TestDatabase, testBus, testDatabase } from '@overlay/launcher/testing'
 import { type Admin, logInAsAdmin } from './admin.js'
 
 export interface NetworkOptions {
@@ -11,6 +11,10 @@ export interface NetworkOptions {
   readonly pkis?: number
   readonly policies?: number
   readonly sessions?: number
+  /** Of each process, below its folder: another build than that of `npm test`. */
+  readonly entry?: string
+  /** In place of an empty one. It is dropped at the end. */
+  readonly database?: TestDatabase
   /** Further settings of the launcher. */
   readonly env?: NodeJS.ProcessEnv
 }
@@ -32,8 +36,9 @@ export interface Network extends AsyncDisposable {
 const admin = { username: 'admin', password: 'correct horse' }
 
 export async function startNetwork(options: NetworkOptions = {}): Promise<Network> {
-  const { gateways = 1, identities = 1, pkis = 1, policies = 1, sessions = 1, env = {} } = options
-  const [database, bus, port] = [await testDatabase(), await testBus(), await freePort()]
+  const { gateways = 1, identities = 1, pkis = 1, policies = 1, sessions = 1, env = {}, entry } = options
+  const database = options.database ?? (await testDatabase())
+  const [bus, port] = [await testBus(), await freePort()]
   const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   const address = `localhost:${port}`
   const settings = readLauncherSettings({
@@ -52,7 +57,7 @@ export async function startNetwork(options: NetworkOptions = {}): Promise<Networ
     await database[Symbol.asyncDispose]()
     await rm(home, { recursive: true })
   }
-  const product = await startProduct(settings, scale, () => undefined).catch(async (err: unknown) => {
+  const product = await startProduct(settings, scale, () => undefined, entry).catch(async (err: unknown) => {
     await dispose()
     throw err
   })

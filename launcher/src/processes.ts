@@ -32,6 +32,7 @@ export interface Plan {
   readonly snapshots: string
   readonly account: Account
   readonly isBalanced: boolean // a balancer listens where clients look for gateways
+  readonly entry: string // of each process, below its folder
   urlOf(service: Service): string
 }
 
@@ -45,6 +46,7 @@ export async function planInstances({
   snapshots,
   account,
   isBalanced,
+  entry,
   urlOf,
 }: Plan): Promise<Instance[]> {
   const places = await Promise.all(
@@ -83,7 +85,7 @@ export async function planInstances({
     name,
     ops,
     listen,
-    entry: join(projectRoot, part === 'gateway' ? 'gateway' : `services/${part}`, 'dist/main.js'),
+    entry: join(projectRoot, part === 'gateway' ? 'gateway' : `services/${part}`, entry),
     env: {
       ...shared,
       OVERLAY_OPS_LISTEN: ops,

@@ -33,13 +33,18 @@ const stages = ['balancer', 'gateway', 'services', 'bus', 'postgres', 'home'] as
 type Stops = Record<(typeof stages)[number], (() => Promise<unknown>)[]>
 
 /** Starts all that the product needs on this machine, and keeps it running. */
-export async function startProduct(settings: LauncherSettings, scale: Scale, say: Say): Promise<Product> {
+export async function startProduct(
+  settings: LauncherSettings,
+  scale: Scale,
+  say: Say,
+  entry = 'dist/main.js',
+): Promise<Product> {
   const stops: Stops = { balancer: [], gateway: [], services: [], bus: [], postgres: [], home: [] }
   const stop = async (): Promise<void> => {
     for (const stage of stages) await Promise.all(stops[stage].splice(0).map((stop) => stop()))
   }
   try {
-    return { ...(await start(settings, scale, say, stops)), stop }
+    return { ...(await start(settings, scale, say, entry, stops)), stop }
   } catch (err) {
     await stop()
     throw err
@@ -50,6 +55,7 @@ async function start(
   settings: LauncherSettings,
   scale: Scale,
   say: Say,
+  entry: string,
   stops: Stops,
 ): Promise<Omit<Product, 'stop'>> {
   const listen = splitAddress(settings.listen)
@@ -94,6 +100,7 @@ async function start(
     snapshots: await snapshotsDirectory(settings, home, say),
     account,
     isBalanced,
+    entry,
     urlOf,
   })
   const processes = await startProcesses(instances, settings, home, say, stops)
