@@ -1,12 +1,6 @@
 import { createHash, type X509Certificate } from 'node:crypto'
-import { contentOf, DerError, type Element, objectIdIn, onlyElement, partsOf, tag } from './der.js'
-
-export interface Extension {
-  readonly id: string
-  readonly isCritical: boolean
-  /** DER of the value. */
-  readonly value: Buffer
-}
+import { DerError, type Element, objectIdIn, onlyElement, partsOf } from './der.js'
+import { type Extension, extensionsIn } from './extension.js'
 
 /** The parts of a certificate that node:crypto does not expose. */
 export interface CertificateParts {
@@ -24,7 +18,7 @@ export interface Algorithm {
   readonly parameters: Element | undefined
 }
 
-/** Reads the DER of a certificate strictly; anything else is a DerError. */
+/** Reads the DER of a certificate strictly. Throws DerError. */
 export function partsOfCertificate({ raw }: Pick<X509Certificate, 'raw'>): CertificateParts {
   const [toBeSigned, signature] = partsOf(onlyElement(raw))
   // the version may be absent
@@ -56,15 +50,3 @@ export const fingerprintOf = ({ raw }: Pick<X509Certificate, 'raw'>): string =>
 /** The same for the PEM of one certificate, which is not parsed. */
 export const fingerprintOfPem = (pem: string): string =>
   fingerprintOf({ raw: Buffer.from(pem.replace(/-----[A-Z ]+-----/g, ''), 'base64') })
-
-/** Reads a list of extensions, as certificates and requests have them. */
-export const extensionsIn = (list: Element): readonly Extension[] =>
-  partsOf(list).map((extension) => {
-    const [id, ...rest] = partsOf(extension)
-    const [critical] = rest.length > 1 ? rest : []
-    return {
-      id: objectIdIn(id),
-      isCritical: critical !== undefined && contentOf(critical, tag.boolean)[0] !== 0,
-      value: contentOf(rest.at(-1), tag.octetString),
-    }
-  })

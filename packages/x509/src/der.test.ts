@@ -3,7 +3,7 @@ import { DerError, elementsIn, encode, objectId, objectIdIn, onlyElement, tag, t
 
 const der = (hex: string): Buffer => Buffer.from(hex, 'hex')
 
-test.each([0, 127, 128, 255, 256, 300])('an element of %d bytes is read as it was written', (length) => {
+test.each([0, 127, 128, 255, 256, 300])('an element of %d bytes is read back', (length) => {
   const content = Buffer.alloc(length, 7)
   const whole = encode(tag.octetString, content)
   expect(onlyElement(whole)).toEqual({ tag: tag.octetString, content, whole })
@@ -13,7 +13,7 @@ test.each([
   ['nothing behind the tag', '30'],
   ['a length that is cut off', '3082 01'],
   ['content that is cut off', '3003 0500'],
-  ['a length that is known at the end only', '3080 0000'],
+  ['an indefinite length', '3080 0000'],
   ['a long form where the short one does', '30810105'],
   ['a long form with a leading zero', `30820080${'00'.repeat(128)}`],
   ['a length of four bytes', `308400000001 00`],
@@ -23,7 +23,7 @@ test.each([
 })
 
 test.each(['2.5.4.3', '1.2.840.113549.1.1.11', '1.3.101.112', '2.16.840.1.101.3.4.2.1', '2.999.3'])(
-  'the object id %s is read as it was written',
+  'the object id %s is read back',
   (dotted) => {
     expect(objectIdIn(onlyElement(objectId(dotted)))).toBe(dotted)
   },

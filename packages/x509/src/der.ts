@@ -6,7 +6,7 @@ export interface Element {
   readonly whole: Buffer
 }
 
-/** The bytes are no DER, or not what is expected of them. */
+/** The bytes are not valid DER, or not the expected structure. */
 export class DerError extends Error {
   override readonly name = 'DerError'
 }
@@ -28,37 +28,38 @@ export const tag = {
   set: 0x31,
 } as const
 
-/** The elements that follow each other here. One way to write each is accepted, as in other strict readers. */
+/** Reads consecutive elements. Accepts only the canonical encoding of each. */
 export function elementsIn(bytes: Buffer): readonly Element[] {
-  const found: Element[] = []
+  const elements: Element[] = []
   for (let at = 0; at < bytes.length; ) {
     const element = elementAt(bytes.subarray(at))
-    found.push(element)
+    elements.push(element)
     at += element.whole.length
   }
-  return found
+  return elements
 }
 
 function elementAt(bytes: Buffer): Element {
   const [tag = 0, first = 0x80] = bytes
-  const more = first < 0x80 ? 0 : first & 0x7f
-  const start = 2 + more
-  if ((tag & 0x1f) === 0x1f || first === 0x80 || more > 3 || bytes.length < start)
+  const lengthBytes = first < 0x80 ? 0 : first & 0x7f
+  const start = 2 + lengthBytes
+  if ((tag & 0x1f) === 0x1f || first === 0x80 || lengthBytes > 3 || bytes.length < start)
     throw new DerError('no element')
-  const length = more === 0 ? first : bytes.readUIntBE(2, more)
-  if (more > 0 && (length < 0x80 || length < 2 ** (8 * (more - 1)))) throw new DerError('length in long form')
+  const length = lengthBytes === 0 ? first : bytes.readUIntBE(2, lengthBytes)
+  if (lengthBytes > 0 && (length < 0x80 || length < 2 ** (8 * (lengthBytes - 1))))
+    throw new DerError('length in long form')
   if (bytes.length < start + length) throw new DerError('element is cut off')
   return { tag, content: bytes.subarray(start, start + length), whole: bytes.subarray(0, start + length) }
 }
 
-/** All of the bytes are one element. */
+/** Reads bytes that are exactly one element. */
 export function onlyElement(bytes: Buffer): Element {
   const [element, ...more] = elementsIn(bytes)
   if (!element || more.length > 0) throw new DerError('not one element')
   return element
 }
 
-/** What is in the element, which must have this tag. */
+/** The content of an element, which must have this tag. */
 export function contentOf(element: Element | undefined, expected: number): Buffer {
   if (element?.tag !== expected) throw new DerError(`tag ${element?.tag}, not ${expected}`)
   return element.content
@@ -67,7 +68,7 @@ export function contentOf(element: Element | undefined, expected: number): Buffe
 export const partsOf = (element: Element | undefined, expected: number = tag.sequence): readonly Element[] =>
   elementsIn(contentOf(element, expected))
 
-/** In dotted form. */
+/** An object identifier in dotted form. */
 export function objectIdIn(element: Element | undefined): string {
   const bytes = contentOf(element, tag.objectId)
   const arcs: number[] = []
@@ -87,7 +88,7 @@ export function objectIdIn(element: Element | undefined): string {
   return [root, first - 40 * root, ...rest].join('.')
 }
 
-/** The text of a character string, whatever its encoding. */
+/** The text of a character string of any encoding. */
 export function stringIn({ tag: kind, content }: Element): string {
   if (kind === tag.universalString) throw new DerError('a string of four bytes a character')
   if (kind === tag.teletexString) return content.toString('latin1')
@@ -96,7 +97,7 @@ export function stringIn({ tag: kind, content }: Element): string {
   return Buffer.from(content).swap16().toString('utf16le')
 }
 
-/** Of a BIT STRING whose bits are whole bytes. */
+/** The bytes of a BIT STRING without unused bits. */
 export function bytesOfBits(element: Element | undefined): Buffer {
   const content = contentOf(element, tag.bitString)
   if (content[0] !== 0) throw new DerError('bits are no bytes')
@@ -105,10 +106,10 @@ export function bytesOfBits(element: Element | undefined): Buffer {
 
 export function encode(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const length = parts.reduce((sum, part) => sum + part.length, 0)
-  return Buffer.concat([Buffer.from([tag, ...lengthBytes(length)]), ...parts])
+  return Buffer.concat([Buffer.from([tag, ...encodeLength(length)]), ...parts])
 }
 
-function lengthBytes(length: number): number[] {
+function encodeLength(length: number): number[] {
   if (length < 0x80) return [length]
   return length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff]
 }
@@ -131,7 +132,7 @@ function arcBytes(arc: number): number[] {
   return bytes
 }
 
-/** As certificates have it: two digits of the year while that is clear. */
+/** A time as in certificates: with two digits of the year until 2049. */
 export function time(at: Date): Buffer {
   const digits = `${at.toISOString().replace(/\D/g, '').slice(0, 14)}Z`
   return at.getUTCFullYear() < 2050 ? text(digits.slice(2), tag.utcTime) : text(digits, tag.generalizedTime)

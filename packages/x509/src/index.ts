@@ -1,5 +1,6 @@
 export * from './certificate.js'
 export * from './der.js'
+export * from './extension.js'
 export * from './keys.js'
 export * from './pem.js'
 export * from './signature.js'

@@ -3,7 +3,7 @@ import { type Algorithm, algorithmIn } from './certificate.js'
 import { DerError, objectIdIn, onlyElement, partsOf, tag } from './der.js'
 import { rsaWeakness } from './rsa.js'
 
-/** Why a public key cannot be used; its message is for the sender. */
+/** Why a public key is refused. The message is for the sender. */
 export class KeyError extends Error {
   override readonly name = 'KeyError'
 }
@@ -14,12 +14,12 @@ const EC = '1.2.840.10045.2.1'
 const curves = ['1.2.840.10045.3.1.7', '1.3.132.0.34', '1.3.132.0.35']
 
 /**
- * The public key in a SubjectPublicKeyInfo, if it is of a kind that the network uses and has no known weakness.
- * Anything else is a KeyError. The work is bounded: at most a few milliseconds for the longest RSA key.
+ * The public key in a SubjectPublicKeyInfo. Throws KeyError where its kind is not used in the network or it has a known
+ * weakness. Takes a few milliseconds at most, for the longest RSA key.
  */
 export function soundKey(publicKey: Buffer): KeyObject {
-  refuseOddCurve(publicKey)
-  const key = imported(publicKey)
+  refuseUnusualCurve(publicKey)
+  const key = importKey(publicKey)
   switch (key.asymmetricKeyType) {
     case 'ec':
     case 'ed25519':
@@ -38,9 +38,9 @@ export function soundKey(publicKey: Buffer): KeyObject {
 const numberOf = (base64url: string): bigint =>
   BigInt(`0x${Buffer.from(base64url, 'base64url').toString('hex') || '0'}`)
 
-/** Other TLS libraries read neither explicit curve parameters nor compressed points. */
-function refuseOddCurve(publicKey: Buffer): void {
-  const { algorithm, bits } = reading(publicKey)
+/** Refuses explicit curve parameters and compressed points, which other TLS libraries do not read. */
+function refuseUnusualCurve(publicKey: Buffer): void {
+  const { algorithm, bits } = readKey(publicKey)
   if (algorithm.id !== EC) return
   const isNamed =
     algorithm.parameters?.tag === tag.objectId && curves.includes(objectIdIn(algorithm.parameters))
@@ -48,7 +48,7 @@ function refuseOddCurve(publicKey: Buffer): void {
     throw new KeyError('EC key must be an uncompressed point on P-256, P-384 or P-521')
 }
 
-function reading(publicKey: Buffer): { readonly algorithm: Algorithm; readonly bits: Buffer } {
+function readKey(publicKey: Buffer): { readonly algorithm: Algorithm; readonly bits: Buffer } {
   try {
     const [algorithm, bits] = partsOf(onlyElement(publicKey))
     if (bits?.tag !== tag.bitString) throw new DerError('a key is bits')
@@ -58,11 +58,12 @@ function reading(publicKey: Buffer): { readonly algorithm: Algorithm; readonly b
   }
 }
 
-function imported(key: Buffer): KeyObject {
+function importKey(key: Buffer): KeyObject {
   try {
-    const isUsual = key.length === usual.length + 64 && key.subarray(0, usual.length).equals(usual)
-    return isUsual
-      ? createPublicKey({ key: jwkOf(key.subarray(usual.length)), format: 'jwk' })
+    const isP256 =
+      key.length === p256Prefix.length + 64 && key.subarray(0, p256Prefix.length).equals(p256Prefix)
+    return isP256
+      ? createPublicKey({ key: jwkOf(key.subarray(p256Prefix.length)), format: 'jwk' })
       : createPublicKey({ key, format: 'der', type: 'spki' })
   } catch (cause) {
     throw new KeyError('could not read the public key', { cause })
@@ -70,10 +71,10 @@ function imported(key: Buffer): KeyObject {
 }
 
 /**
- * The prefix of an uncompressed P-256 key, the most frequent kind. OpenSSL tries all its decoders on DER, and reads the
+ * The prefix of an uncompressed P-256 key, the most frequent kind. OpenSSL tries all its decoders on DER. It imports the
  * same key from its coordinates in a third of the time.
  */
-const usual = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d03010703420004', 'hex')
+const p256Prefix = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d03010703420004', 'hex')
 
 const jwkOf = (point: Buffer): JsonWebKey => ({
   kty: 'EC',

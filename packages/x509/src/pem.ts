@@ -5,7 +5,7 @@ export interface PemBlock {
   readonly text: string
 }
 
-/** The blocks of a text, in order. Reads each character once, whatever the text: a boundary without its partner is skipped. */
+/** The blocks of a text, in order. Skips a boundary without its counterpart. Takes linear time for any text. */
 export function* pemBlocksIn(text: string): Generator<PemBlock, void> {
   let begin: { readonly label: string; readonly at: number } | undefined
   for (const { 0: boundary, 1: which, 2: label = '', index } of text.matchAll(

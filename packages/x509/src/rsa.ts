@@ -3,7 +3,7 @@ const mostBits = 16_384
 const leastExponent = 65_537n
 const mostExponentBits = 64
 
-/** Why an RSA key is weak, or undefined. The size is checked first: it bounds the work of all that follows. */
+/** Why an RSA key is weak, or undefined. The size is checked first because it bounds the cost of the other checks. */
 export function rsaWeakness(modulus: bigint, exponent: bigint): string | undefined {
   const bits = bitsOf(modulus)
   if (bits < leastBits || bits > mostBits) return `must have ${leastBits} to ${mostBits} bits`
@@ -16,7 +16,7 @@ export function rsaWeakness(modulus: bigint, exponent: bigint): string | undefin
 
 const bitsOf = (value: bigint): number => value.toString(2).length
 
-/** All below the limit, in order. */
+/** All primes below the limit, in order. */
 function primesBelow(limit: number): readonly number[] {
   const isComposite = new Uint8Array(limit)
   const primes: number[] = []
@@ -31,19 +31,19 @@ function primesBelow(limit: number): readonly number[] {
 
 const smallPrimes = primesBelow(10_000)
 
-/** Primes with their product, which stays exact as a number: one long division serves several of them. */
+/** Primes whose product is a safe integer: one long division tests them all. */
 interface Batch {
   readonly primes: readonly number[]
   readonly product: bigint
 }
 
-const batches: readonly Batch[] = smallPrimes.reduce<Batch[]>((made, prime) => {
-  const last = made.at(-1)
+const batches: readonly Batch[] = smallPrimes.reduce<Batch[]>((batches, prime) => {
+  const last = batches.at(-1)
   const product = last && last.product * BigInt(prime)
   if (last && product && product <= BigInt(Number.MAX_SAFE_INTEGER))
-    made[made.length - 1] = { primes: [...last.primes, prime], product }
-  else made.push({ primes: [prime], product: BigInt(prime) })
-  return made
+    batches[batches.length - 1] = { primes: [...last.primes, prime], product }
+  else batches.push({ primes: [prime], product: BigInt(prime) })
+  return batches
 }, [])
 
 const hasSmallFactor = (modulus: bigint): boolean =>
@@ -54,7 +54,7 @@ const hasSmallFactor = (modulus: bigint): boolean =>
 
 const fermatRounds = 100
 
-/** Fermat's method: n = a² − b², with a near the root of n if the factors are near each other. */
+/** Fermat's method: n = a² − b², where a is close to the root of n if the factors are close to each other. */
 function hasCloseFactors(modulus: bigint): boolean {
   let a = rootOf(modulus)
   if (a * a < modulus) a += 1n
@@ -67,7 +67,7 @@ function hasCloseFactors(modulus: bigint): boolean {
   return false
 }
 
-/** Rounded down, by Newton's method. */
+/** The square root, rounded down, by Newton's method. */
 function rootOf(value: bigint): bigint {
   if (value < 2n) return value
   let root = 1n << BigInt(Math.ceil(bitsOf(value) / 2))
@@ -78,7 +78,7 @@ function rootOf(value: bigint): bigint {
   }
 }
 
-/** The last bits rule most numbers out: squares end in few patterns. */
+/** The last bits exclude most numbers first: squares end in few patterns. */
 function isSquare(value: bigint): boolean {
   if (!squaresOf256.has(Number(value & 255n))) return false
   const root = rootOf(value)
@@ -86,7 +86,7 @@ function isSquare(value: bigint): boolean {
 }
 const squaresOf256 = new Set(Array.from({ length: 256 }, (_, i) => (i * i) % 256))
 
-/** Such a modulus is a power of 65537, modulo each of these primes; any other is one by a chance of 2⁻²⁸. */
+/** A modulus of the defective generator is a power of 65537 modulo each of these primes; any other is with probability 2⁻²⁸. */
 const rocaPrints = smallPrimes
   .filter((prime) => prime > 2 && prime <= 167)
   .map((prime) => {

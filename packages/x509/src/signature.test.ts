@@ -14,8 +14,8 @@ test.each([
   ['ECDSA with SHA-512', schemeOf('1.2.840.10045.4.3.4'), { digest: 'sha512', isPss: false }],
   ['Ed25519', schemeOf('1.3.101.112'), { digest: null, isPss: false }],
   ['PSS with SHA-384', schemeOf(pss, hash('2.16.840.1.101.3.4.2.2')), { digest: 'sha384', isPss: true }],
-])('%s has a scheme', (_what, scheme, wanted) => {
-  expect(scheme).toEqual(wanted)
+])('%s has a scheme', (_what, scheme, expected) => {
+  expect(scheme).toEqual(expected)
 })
 
 test.each([

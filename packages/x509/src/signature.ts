@@ -1,9 +1,9 @@
 import type { Algorithm } from './certificate.js'
 import { objectIdIn, partsOf } from './der.js'
 
-/** How a signature is made. */
+/** How to verify a signature. */
 export interface SignatureScheme {
-  /** As node:crypto names it; null: part of the algorithm. */
+  /** The name in node:crypto. null: the algorithm implies it. */
   readonly digest: string | null
   readonly isPss: boolean
 }
@@ -26,8 +26,8 @@ const RSA_PSS = '1.2.840.113549.1.1.10'
 const ED25519 = '1.3.101.112'
 
 /**
- * The scheme of RSA and ECDSA with SHA-2, and of Ed25519. Undefined for all others: MD5 and SHA-1 do not bind a signature
- * to one text.
+ * The scheme of RSA and ECDSA with SHA-2, and of Ed25519. Undefined for other algorithms: signatures with MD5 and SHA-1
+ * can be forged.
  */
 export function signatureSchemeOf({ id, parameters }: Algorithm): SignatureScheme | undefined {
   const isPss = id === RSA_PSS
@@ -35,7 +35,7 @@ export function signatureSchemeOf({ id, parameters }: Algorithm): SignatureSchem
   return digest === undefined ? undefined : { digest, isPss }
 }
 
-/** Without a hash it is SHA-1. */
+/** The default hash is SHA-1. */
 function pssDigestOf(parameters: Algorithm['parameters']): string | undefined {
   const hash = parameters && partsOf(parameters).find((part) => part.tag === 0xa0)
   const [algorithm] = hash ? partsOf(hash, 0xa0) : []

@@ -62,7 +62,7 @@ export interface Service extends AsyncDisposable {
   readonly checks: readonly Check[]
 }
 
-/** All of the service but its connections. It serves before it has loaded from others. */
+/** All of the service but its connections. It serves before its consumers have loaded. */
 export async function openService(options: ServiceOptions): Promise<Service> {
   const { changeLog, bus, log, keySecret, owners, sources, now = () => new Date() } = options
   const keys = await openKeyringCache(changeLog, keySecret, bus, log)

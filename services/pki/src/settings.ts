@@ -9,7 +9,7 @@ import { namePatternsIn } from './domain/router-names.js'
 
 const minutes = { min: 5, max: 525_600, default: 180 }
 
-/** What making the first keys needs. */
+/** The settings of `pki init`. */
 export const initSettings = {
   databaseUrl: serviceSettings.databaseUrl,
   logLevel: serviceSettings.logLevel,
@@ -20,7 +20,7 @@ export const initSettings = {
   keySecret: keySecretSetting,
 }
 
-/** Everything that this process reads from its environment. */
+/** All settings of the process. */
 export const pkiSettings = {
   ...serviceSettings,
   ...initSettings,

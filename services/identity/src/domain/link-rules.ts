@@ -2,7 +2,8 @@ import type { X509Certificate } from 'node:crypto'
 import {
   type CertificateParts,
   contentOf,
-  type Extension,
+  extensionIds,
+  extensionOf,
   objectIdIn,
   onlyElement,
   partsOf,
@@ -12,22 +13,12 @@ import {
   tag,
 } from '@overlay/x509'
 
-export const extensionIds = {
-  keyUsage: '2.5.29.15',
-  altNames: '2.5.29.17',
-  basicConstraints: '2.5.29.19',
-  nameConstraints: '2.5.29.30',
-  extendedKeyUsage: '2.5.29.37',
-}
-
 /** Those of which nothing follows for a login may be critical as well: key ids, policies, where revocations are. */
 const understood = new Set([
   ...Object.values(extensionIds),
-  '2.5.29.14',
   '2.5.29.18',
   '2.5.29.31',
   '2.5.29.32',
-  '2.5.29.35',
   '1.3.6.1.5.5.7.1.1',
 ])
 
@@ -58,9 +49,6 @@ export function isUsable(link: Link): boolean {
     isForClients(extensionOf(extensions, extensionIds.extendedKeyUsage))
   )
 }
-
-export const extensionOf = (extensions: readonly Extension[], wanted: string): Buffer | undefined =>
-  extensions.find(({ id }) => id === wanted)?.value
 
 /** A leaf signs the handshake, all others sign certificates. */
 function hasUsage({ extensions, isLeaf }: Link): boolean {

@@ -5,17 +5,19 @@ import {
   type Extension,
   elementsIn,
   encode,
+  extensionIds,
+  extensionOf,
+  nameTags,
   objectIdIn,
   onlyElement,
   partsOf,
   stringIn,
   tag,
 } from '@overlay/x509'
-import { extensionIds, extensionOf, type Link } from './link-rules.js'
+import type { Link } from './link-rules.js'
 
-/** Kinds of names that can be constrained, by their tags. */
-const kind = { email: 0x81, dns: 0x82, directory: 0xa4, uri: 0x86, ip: 0x87 } as const
-const kinds: readonly number[] = Object.values(kind)
+/** Kinds of names that can be constrained. */
+const kinds: readonly number[] = Object.values(nameTags)
 
 const EMAIL_ATTRIBUTE = '1.2.840.113549.1.9.1'
 const COMMON_NAME = '2.5.4.3'
@@ -62,14 +64,14 @@ function namesOf({ subject, extensions, isLeaf }: Link): readonly Element[] {
   const alternative = altNamesIn(extensions)
   const attributes = partsOf(onlyElement(subject)).flatMap(attributesOf)
   const mails = attributes.filter(({ type }) => type === EMAIL_ATTRIBUTE)
-  const hasHosts = alternative.some((name) => name.tag === kind.dns)
+  const hasHosts = alternative.some((name) => name.tag === nameTags.dns)
   const hosts =
     isLeaf && !hasHosts ? attributes.filter(({ type, text }) => type === COMMON_NAME && isHost(text)) : []
   return [
     ...alternative,
-    ...(attributes.length > 0 ? [onlyElement(encode(kind.directory, subject))] : []),
-    ...mails.map(({ text }) => onlyElement(encode(kind.email, Buffer.from(text)))),
-    ...hosts.map(({ text }) => onlyElement(encode(kind.dns, Buffer.from(text)))),
+    ...(attributes.length > 0 ? [onlyElement(encode(nameTags.directory, subject))] : []),
+    ...mails.map(({ text }) => onlyElement(encode(nameTags.email, Buffer.from(text)))),
+    ...hosts.map(({ text }) => onlyElement(encode(nameTags.dns, Buffer.from(text)))),
   ]
 }
 
@@ -95,13 +97,13 @@ const attributesOf = (part: Element): readonly Attribute[] =>
 function matches(name: Element, base: Element, isExcluding = false): boolean {
   const [text, limit] = [name, base].map(({ content }) => content.toString('latin1')) as [string, string]
   switch (name.tag) {
-    case kind.dns:
+    case nameTags.dns:
       return isHostWithin(text, limit, isExcluding)
-    case kind.email:
+    case nameTags.email:
       return isMailWithin(text, limit)
-    case kind.uri:
+    case nameTags.uri:
       return isUriWithin(text, limit, isExcluding)
-    case kind.ip:
+    case nameTags.ip:
       return isAddressWithin(name.content, base.content)
     default:
       return isDirectoryWithin(name, base)

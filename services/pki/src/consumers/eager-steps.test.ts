@@ -17,7 +17,7 @@ test('a question while a step runs is answered with its outcome', async () => {
 })
 
 test.each([
-  ['was left to others', async () => false],
+  ['was not taken', async () => false],
   ['failed', () => Promise.reject(new Error('away'))],
 ])('a step that %s is not done', async (_, work) => {
   const steps = openSteps()

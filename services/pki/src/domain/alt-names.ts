@@ -5,43 +5,42 @@ import {
   type Extension,
   elementsIn,
   encode,
+  extensionIds,
+  nameTags,
   onlyElement,
   partsOf,
 } from '@overlay/x509'
-import { altNamesType } from './extensions.js'
 
-/** Kinds of names that certificates of the network carry, by their tags. */
-export const nameKind = { email: 0x81, dns: 0x82, uri: 0x86, ip: 0x87 } as const
+/** The tags of the kinds of names that certificates of the network have. */
+const supportedTags: readonly number[] = [nameTags.email, nameTags.dns, nameTags.uri, nameTags.ip]
 
-const kinds: readonly number[] = Object.values(nameKind)
-
-/** The names in a list of extensions, of the kinds that are carried. */
+/** The names in a list of extensions. Leaves out other kinds. */
 export const altNamesIn = (extensions: readonly Extension[]): readonly Element[] =>
   extensions
-    .filter(({ id }) => id === altNamesType)
+    .filter(({ id }) => id === extensionIds.altNames)
     .flatMap(({ value }) => elementsIn(value))
     .flatMap((names) => partsOf(names))
-    .filter(({ tag }) => kinds.includes(tag))
+    .filter(({ tag }) => supportedTags.includes(tag))
 
-/** Names as strangers give them. */
+/** Refuses a name whose content does not fit its kind. */
 export function checkName({ tag, content }: Element): void {
   const isSound =
-    tag === nameKind.ip ? [4, 16].includes(content.length) : content.every((byte) => byte < 0x80)
-  if (!isSound) throw new DerError('name of a form that its kind has not')
+    tag === nameTags.ip ? [4, 16].includes(content.length) : content.every((byte) => byte < 0x80)
+  if (!isSound) throw new DerError('content of a name does not fit its kind')
 }
 
-export const uriName = (uri: string): Element => name(nameKind.uri, Buffer.from(uri))
+export const uriName = (uri: string): Element => name(nameTags.uri, Buffer.from(uri))
 
 export const hostName = (host: string): Element =>
-  isIP(host) ? name(nameKind.ip, ipBytes(host)) : name(nameKind.dns, Buffer.from(host))
+  isIP(host) ? name(nameTags.ip, ipBytes(host)) : name(nameTags.dns, Buffer.from(host))
 
 const name = (kind: number, content: Buffer): Element => onlyElement(encode(kind, content))
 
-export const isHost = ({ tag }: Element): boolean => tag === nameKind.dns || tag === nameKind.ip
+export const isHost = ({ tag }: Element): boolean => tag === nameTags.dns || tag === nameTags.ip
 
-/** Of a name; addresses in their shortest form. */
+/** The text of a name. Addresses are in their shortest form. */
 export const textOf = ({ tag, content }: Element): string =>
-  tag === nameKind.ip ? ipText(content) : content.toString('latin1')
+  tag === nameTags.ip ? ipText(content) : content.toString('latin1')
 
 function ipBytes(ip: string): Buffer {
   if (isIP(ip) === 4) return Buffer.from(ip.split('.').map(Number))
@@ -57,5 +56,5 @@ function ipText(bytes: Buffer): string {
   return shortest(bytes.toString('hex').match(/.{4}/g)?.join(':') ?? '')
 }
 
-/** Of an IPv6 address, without dots. */
+/** The shortest form of an IPv6 address, without dots. */
 const shortest = (ip: string): string => new URL(`http://[${ip}]`).hostname.slice(1, -1)

@@ -2,12 +2,13 @@ import type { X509Certificate } from 'node:crypto'
 import {
   contentOf,
   type Element,
+  extensionIds,
+  extensionOf,
   onlyElement,
   partsOfCertificate as readCertificate,
   tag,
 } from '@overlay/x509'
 import { altNamesIn } from './alt-names.js'
-import { subjectKeyIdType } from './extensions.js'
 
 export interface CertificateParts {
   /** DER of the Name. */
@@ -16,13 +17,13 @@ export interface CertificateParts {
   readonly altNames: readonly Element[]
 }
 
-/** The parts of a certificate that issuing or renewing another one takes from it. */
+/** The parts of a certificate that another certificate takes from it. */
 export function partsOfCertificate(certificate: X509Certificate): CertificateParts {
   const { subject, extensions } = readCertificate(certificate)
-  const keyId = extensions.find(({ id }) => id === subjectKeyIdType)
+  const keyId = extensionOf(extensions, extensionIds.subjectKeyId)
   return {
     subject,
-    subjectKeyId: keyId && contentOf(onlyElement(keyId.value), tag.octetString),
+    subjectKeyId: keyId && contentOf(onlyElement(keyId), tag.octetString),
     altNames: altNamesIn(extensions),
   }
 }

@@ -109,10 +109,10 @@ test.each([
     const privateKey = createPrivateKey(newKey(kind))
     const token = 'a83d5a3c-7b3d-4d1c-9d0e-2f5e7f0c1b2a'
     const expiresAt = new Date('2031-01-01T00:00:00.500Z')
-    const nobody = { edgeRouterId: null, transitRouterId: null, caId: null, username: null }
+    const noOwner = { edgeRouterId: null, transitRouterId: null, caId: null, username: null }
     const jwt = await enrollmentJwt(
       { address: 'localhost:1280', key: privateKey, keyId: 'abc' },
-      { ...nobody, id: 'e1', identityId: 'i1', token, method: 'ott', expiresAt },
+      { ...noOwner, id: 'e1', identityId: 'i1', token, method: 'ott', expiresAt },
     )
     const [header = '', claims = '', signature = ''] = jwt.split('.')
     const decoded = [header, claims].map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()))

@@ -20,40 +20,40 @@ import { altNamesIn, checkName } from './alt-names.js'
 import { derOfPem } from './pem.js'
 import { commonNameOf } from './subject.js'
 
-/** A certificate request whose signature proves that its sender holds the key. */
+/** A certificate request whose signature is verified: its sender has the key. */
 export interface Csr {
   /** DER of the Name. */
   readonly subject: Buffer
-  /** The last one, as others read it; empty when there is none. */
+  /** The last common name, as in other implementations. Empty where there is none. */
   readonly commonName: string
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKey: Buffer
-  /** Names of the kinds that certificates of the network carry. */
+  /** Names of the kinds that certificates of the network have. */
   readonly altNames: readonly Element[]
 }
 
-/** Why a request is refused; its message is for the sender. */
+/** Why a request is refused. The message is for the sender. */
 export class CsrError extends Error {
   override readonly name = 'CsrError'
 }
 
 const EXTENSION_REQUEST = '1.2.840.113549.1.9.14'
 
-/** Parses and verifies. Everything that is wrong with the text is a CsrError. */
+/** Parses and verifies a request. Throws CsrError for any text that is not a valid one. */
 export async function readCsr(pem: string): Promise<Csr> {
   const der = derOfPem(pem, 'csrPem', CsrError)
-  const request = reading('could not parse CSR', () => parse(der))
+  const request = orRefuse('could not parse CSR', () => parse(der))
   const { subject, commonName, publicKey, attributes } = request
   if (!(await isSignedBy(keyOf(publicKey), request))) throw new CsrError('CSR signature validation failed')
-  const altNames = reading('could not parse the extensions of the CSR', () => altNamesOf(attributes))
+  const altNames = orRefuse('could not parse the extensions of the CSR', () => altNamesOf(attributes))
   return { subject, commonName, publicKey, altNames }
 }
 
-function reading<T>(otherwise: string, read: () => T): T {
+function orRefuse<T>(message: string, read: () => T): T {
   try {
     return read()
   } catch (cause) {
-    if (cause instanceof DerError) throw new CsrError(otherwise, { cause })
+    if (cause instanceof DerError) throw new CsrError(message, { cause })
     throw cause
   }
 }
@@ -67,10 +67,10 @@ interface Request extends Omit<Csr, 'altNames'> {
 
 function parse(der: Buffer): Request {
   const [info, algorithm, signature, ...more] = partsOf(onlyElement(der))
-  const [version, subject, publicKey, attributes, ...others] = partsOf(info)
+  const [version, subject, publicKey, attributes, ...moreInfo] = partsOf(info)
   contentOf(version, tag.integer)
   contentOf(publicKey, tag.sequence)
-  if (!info || !subject || !publicKey || more.length + others.length > 0)
+  if (!info || !subject || !publicKey || more.length + moreInfo.length > 0)
     throw new DerError('too few parts, or too many')
   return {
     subject: subject.whole,
@@ -79,7 +79,7 @@ function parse(der: Buffer): Request {
     signed: info.whole,
     algorithm: algorithmIn(algorithm),
     signature: bytesOfBits(signature),
-    attributes: attributes ? partsOf(attributes, 0xa0) : [], // some leave out the empty list
+    attributes: attributes ? partsOf(attributes, 0xa0) : [], // some clients leave out the empty list
   }
 }
 
@@ -95,12 +95,14 @@ function keyOf(publicKey: Buffer): KeyObject {
 const verifyOnThread = promisify(verify)
 
 async function isSignedBy(key: KeyObject, { algorithm, signed, signature }: Request): Promise<boolean> {
-  const scheme = reading('could not parse signature parameters', () => signatureSchemeOf(algorithm))
+  const scheme = orRefuse('could not parse signature parameters', () => signatureSchemeOf(algorithm))
   if (!scheme) throw new CsrError(`unsupported signature algorithm ${algorithm.id}`)
   const { digest, isPss } = scheme
-  const padding = isPss ? { padding: 6 /* RSA_PKCS1_PSS_PADDING */, saltLength: -2 /* as found */ } : {}
+  const padding = isPss
+    ? { padding: 6 /* RSA_PKCS1_PSS_PADDING */, saltLength: -2 /* RSA_PSS_SALTLEN_AUTO */ }
+    : {}
   return verifyOnThread(digest, signed, { key, ...padding }, signature).catch((cause: unknown) => {
-    throw new CsrError('CSR signature validation failed', { cause }) // key and algorithm do not fit
+    throw new CsrError('CSR signature validation failed', { cause }) // the algorithm does not fit the key
   })
 }
 

@@ -1,27 +1,27 @@
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
-import type { Element } from '@overlay/x509'
-import { nameKind, textOf } from './alt-names.js'
+import { type Element, nameTags } from '@overlay/x509'
+import { textOf } from './alt-names.js'
 
-/** A host name or address, in the one form in which equal ones are equal. */
+/** A host name or address in canonical form. */
 export interface Host {
-  /** In lower case without a dot at the end, IDNs as ASCII, mapped IPv4 addresses as IPv4. */
+  /** Lower case, without a dot at the end, IDNs as ASCII, mapped IPv4 addresses as IPv4. */
   readonly text: string
-  /** Stands for every host below `text`. */
+  /** Matches every host below `text`. */
   readonly isWildcard: boolean
 }
 
 const character = 'a-z0-9_\\u0080-\\uffff'
 const label = `[${character}](?:[${character}-]{0,61}[${character}])?`
 const dnsName = new RegExp(`^(\\*\\.)?(${label}(?:\\.${label})*)\\.?$`, 'i')
-const longest = 254 // with the dot at the end
+const MAX_CHARACTERS = 254 // with the dot at the end
 
-/** Undefined: it is no name of a host, whatever some TLS library may make of it. */
-export function hostIn(written: string): Host | undefined {
-  if (isIP(written) === 6) return { text: plainIpv6(written), isWildcard: false }
-  if (written.length > longest) return undefined
-  const [, wildcard, name] = dnsName.exec(written) ?? []
-  // a URL's host: addresses in odd forms (0x7f.1) become usual ones
+/** The host that a text names. Undefined where it is no host name, even if some TLS library accepts it. */
+export function hostIn(input: string): Host | undefined {
+  if (isIP(input) === 6) return { text: plainIpv6(input), isWildcard: false }
+  if (input.length > MAX_CHARACTERS) return undefined
+  const [, wildcard, name] = dnsName.exec(input) ?? []
+  // parsing as a URL turns addresses in unusual forms (0x7f.1) into canonical ones
   const url = `http://${name}`
   if (name === undefined || !URL.canParse(url)) return undefined
   const { hostname: text } = new URL(url)
@@ -29,16 +29,16 @@ export function hostIn(written: string): Host | undefined {
   return { text, isWildcard: wildcard !== undefined }
 }
 
-/** An IDN must be the ASCII form of other text. Some releases of Node accept any text after the prefix in a URL. */
+/** An IDN label must be the ASCII form of another text. Some releases of Node accept any text after the prefix. */
 function isLabel(label: string): boolean {
   if (!label.startsWith('xn--')) return true
   const decoded = domainToUnicode(label)
   return decoded !== label && domainToASCII(decoded) === label
 }
 
-/** The host that a subject alternative name of a kind with hosts stands for. */
+/** The host that a subject alternative name names. */
 export const hostOf = (name: Element): Host | undefined =>
-  name.tag === nameKind.ip || name.tag === nameKind.dns ? hostIn(textOf(name)) : undefined
+  name.tag === nameTags.ip || name.tag === nameTags.dns ? hostIn(textOf(name)) : undefined
 
 function plainIpv6(address: string): string {
   const text = new URL(`http://[${address}]`).hostname.slice(1, -1)
@@ -53,7 +53,7 @@ function plainIpv6(address: string): string {
 export const isLoopback = ({ text, isWildcard }: Host): boolean =>
   !isWildcard && (text === 'localhost' || text === '::1' || (isIP(text) === 4 && text.startsWith('127.')))
 
-/** Whether some TLS library could take a certificate for the one as one for the other. */
+/** Whether some TLS library could accept a certificate for one host as one for the other. */
 export function overlap(a: Host, b: Host): boolean {
   if (a.text === b.text) return a.isWildcard === b.isWildcard
   return (a.isWildcard && isBelow(b, a)) || (b.isWildcard && isBelow(a, b))

@@ -1,6 +1,6 @@
 const MAX_CHARACTERS = 16_384
 
-/** The bytes of a text that holds one PEM block of any label; text before it is skipped, as others do. */
+/** The bytes of the only PEM block in a text, with any label. Text before it is skipped, as in other implementations. */
 export function derOfPem(text: string, what: string, Refusal: new (message: string) => Error): Buffer {
   if (text === '') throw new Refusal(`${what} must not be null or empty`)
   if (text.length > MAX_CHARACTERS) throw new Refusal(`${what} is longer than ${MAX_CHARACTERS} characters`)
@@ -13,7 +13,7 @@ export function derOfPem(text: string, what: string, Refusal: new (message: stri
   return Buffer.from(body, 'base64')
 }
 
-/** One PEM block with the newline at its end that concatenation needs. */
+/** One PEM block that ends in a newline, so that blocks can be concatenated. */
 export function pemOf(der: Uint8Array, label = 'CERTIFICATE'): string {
   const lines =
     Buffer.from(der)

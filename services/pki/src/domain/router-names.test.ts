@@ -1,6 +1,6 @@
-import { encode, onlyElement } from '@overlay/x509'
+import { encode, nameTags, onlyElement } from '@overlay/x509'
 import { expect, test } from 'vitest'
-import { hostName, nameKind, textOf, uriName } from './alt-names.js'
+import { hostName, textOf, uriName } from './alt-names.js'
 import { namePatternsIn, routerNames } from './router-names.js'
 
 const own = ['localhost', '127.0.0.1', '::1', 'ctrl.example.org', '10.0.0.5', '2001:db8::5']
@@ -8,8 +8,8 @@ const rules = { trustDomain: 'net.example', own, patterns: [] as readonly string
 const router = { id: 'r1', name: 'berlin' }
 const id = 'spiffe://net.example/router/r1'
 
-const nameOf = (kind: keyof typeof nameKind, text: string) =>
-  onlyElement(encode(nameKind[kind], Buffer.from(text, 'latin1')))
+const nameOf = (kind: keyof typeof nameTags, text: string) =>
+  onlyElement(encode(nameTags[kind], Buffer.from(text, 'latin1')))
 const granted = (asked: readonly ReturnType<typeof nameOf>[], patterns: readonly string[] = []) =>
   routerNames(asked, { ...rules, patterns }, router).granted.map(textOf)
 
@@ -70,7 +70,7 @@ test('an IDN of the product is left out in its ASCII form', () => {
 test('URIs and mail addresses are left out: the network gives them', () => {
   const asked = [uriName('spiffe://net.example/controller/c1'), nameOf('email', 'admin@example.org')]
   expect(routerNames(asked, rules, router)).toMatchObject({
-    granted: [{ tag: nameKind.uri }],
+    granted: [{ tag: nameTags.uri }],
     leftOut: ['spiffe://net.example/controller/c1', 'admin@example.org'],
   })
 })

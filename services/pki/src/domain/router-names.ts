@@ -3,10 +3,10 @@ import type { Element } from '@overlay/x509'
 import { textOf, uriName } from './alt-names.js'
 import { type Host, hostIn, hostOf, isLoopback, overlap } from './host.js'
 
-/** Which names the certificates of routers may have. */
+/** The names that certificates of routers may have. */
 export interface NameRules {
   readonly trustDomain: string
-  /** Under which clients and routers reach the product itself. */
+  /** The hosts under which clients and routers reach the product itself. */
   readonly own: readonly string[]
   readonly patterns: readonly string[]
 }
@@ -18,16 +18,16 @@ export interface Router {
 
 export interface RouterNames {
   readonly granted: readonly Element[]
-  /** As text, for the log. */
+  /** Text for the log. */
   readonly leftOut: readonly string[]
 }
 
 /**
- * What a router asks for is not what it gets: a certificate with a name of the product would let it stand in for a
- * gateway. Names of other kinds than hosts are the network's to give: it gives each router its SPIFFE id.
- * Loopback names stay, because stock routers ask for them.
+ * The names of a router's certificate, out of those that it asks for. With a name of the product it could impersonate a
+ * gateway. Names other than hosts are assigned by the network: each router gets its SPIFFE id. Loopback names stay
+ * because stock routers ask for them.
  */
-export function routerNames(asked: readonly Element[], rules: NameRules, router: Router): RouterNames {
+export function routerNames(requested: readonly Element[], rules: NameRules, router: Router): RouterNames {
   const own = rules.own.flatMap((host) => hostIn(host) ?? []).filter((host) => !isLoopback(host))
   const isAllowed = matcherOf(rules.patterns, router)
   const isGranted = (name: Element): boolean => {
@@ -37,16 +37,16 @@ export function routerNames(asked: readonly Element[], rules: NameRules, router:
   }
   return {
     granted: [
-      ...asked.filter(isGranted),
+      ...requested.filter(isGranted),
       uriName(`spiffe://${rules.trustDomain}/router/${encodeURIComponent(router.id)}`),
     ],
-    leftOut: asked.filter((name) => !isGranted(name)).map(textOf),
+    leftOut: requested.filter((name) => !isGranted(name)).map(textOf),
   }
 }
 
 const placeholder = /\[(id|name)\]/g
 
-/** Reads a list of patterns; an Error says which is none. */
+/** Parses a list of patterns. Throws where one is invalid. */
 export function namePatternsIn(text: string): readonly string[] {
   const patterns = text
     .split(',')
@@ -60,7 +60,7 @@ export function namePatternsIn(text: string): readonly string[] {
   return patterns
 }
 
-/** No pattern at all allows every name. A wildcard is allowed by none. */
+/** Without patterns every name is allowed. No pattern allows a wildcard name. */
 function matcherOf(patterns: readonly string[], router: Router): (host: Host) => boolean {
   if (patterns.length === 0) return () => true
   const subnets = new BlockList()
@@ -68,7 +68,7 @@ function matcherOf(patterns: readonly string[], router: Router): (host: Host) =>
   for (const pattern of patterns) {
     const subnet = subnetIn(pattern)
     if (subnet) subnets.addSubnet(subnet.address, subnet.bits, subnet.family)
-    else hosts.push(...hostsOf(pattern, router))
+    else hosts.push(...hostsOfPattern(pattern, router))
   }
   return (host) => {
     const family = isIP(host.text)
@@ -77,8 +77,8 @@ function matcherOf(patterns: readonly string[], router: Router): (host: Host) =>
   }
 }
 
-/** Nothing where the value of a placeholder is no part of a host name. */
-function hostsOf(pattern: string, router: Router): readonly Host[] {
+/** Empty where the value of a placeholder is not a valid part of a host name. */
+function hostsOfPattern(pattern: string, router: Router): readonly Host[] {
   const filled = pattern.replaceAll(placeholder, (_, which: 'id' | 'name') => {
     const value = router[which] ?? ''
     return /^[\w-]+$/.test(value) ? value : ' '
@@ -91,8 +91,8 @@ function subnetIn(pattern: string) {
   const [address = '', size, ...more] = pattern.split('/')
   const version = isIP(address)
   if (version === 0 || more.length > 0) return undefined
-  const most = version === 4 ? 32 : 128
-  const bits = size === undefined ? most : Number(size)
-  if (size !== undefined && (!/^\d{1,3}$/.test(size) || bits > most)) return undefined
+  const maxBits = version === 4 ? 32 : 128
+  const bits = size === undefined ? maxBits : Number(size)
+  if (size !== undefined && (!/^\d{1,3}$/.test(size) || bits > maxBits)) return undefined
   return { address, bits, family: version === 4 ? ('ipv4' as const) : ('ipv6' as const) }
 }

@@ -15,7 +15,7 @@ import {
 const COMMON_NAME = '2.5.4.3'
 const ORGANIZATION = '2.5.4.10'
 
-/** The last common name, as others read it; empty when there is none. `subject`: DER of a Name. */
+/** The last common name, as in other implementations. Empty where there is none. `subject`: DER of a Name. */
 export function commonNameOf(subject: Buffer): string {
   const names = partsOf(onlyElement(subject)).flatMap(attributesOf)
   return names.findLast(({ type }) => type === COMMON_NAME)?.value ?? ''
@@ -23,14 +23,14 @@ export function commonNameOf(subject: Buffer): string {
 
 /** The same subject with this common name as its only one. */
 export function withCommonName(subject: Buffer, commonName: string): Buffer {
-  const others = partsOf(onlyElement(subject))
+  const rest = partsOf(onlyElement(subject))
     .map((part) => attributesOf(part).filter(({ type }) => type !== COMMON_NAME))
     .filter((part) => part.length > 0)
     .map((part) => encode(tag.set, ...part.map(({ whole }) => whole)))
-  return sequence(...others, attribute(COMMON_NAME, text(commonName, tag.utf8String)))
+  return sequence(...rest, attribute(COMMON_NAME, text(commonName, tag.utf8String)))
 }
 
-/** What the network's own authorities and servers are called. */
+/** The name of an authority or server of the network. */
 export const ownName = (commonName: string): Buffer =>
   sequence(
     attribute(ORGANIZATION, text('overlay', tag.printableString)),

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 
-/** The host of the one SPIFFE name of an authority. */
+/** The host of an authority's SPIFFE id. */
 export function trustDomainOf(pem: string): string {
   const names = new X509Certificate(pem).subjectAltName ?? ''
   const [, domain] = /(?:^|, )URI:spiffe:\/\/([^/,]+)/.exec(names) ?? []
