@@ -21,7 +21,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 
-/** Place in the history of one schema. A restored backup starts another timeline. */
+/** Place in the change log of one schema. A restored backup begins another timeline. */
 export interface Position {
   timeline: string;
   number: number;
@@ -31,9 +31,9 @@ export interface WatchRequest {
   after:
     | Position
     | undefined;
-  /** Watch: the least time between two messages with changes; the first one comes at once */
+  /** Watch: minimum time between two messages with changes; the first is sent immediately */
   gatherMs: number;
-  /** changes of these alone; none: of all. Positions advance past the others */
+  /** only changes of these kinds; empty: of all. Positions advance past other changes */
   kinds: string[];
 }
 
@@ -64,26 +64,29 @@ export interface ReachResponse {
 export interface Changes {
   upto: Position | undefined;
   changes: Change[];
-  /** there are later ones, which did not fit */
+  /** later changes did not fit */
   more: boolean;
-  /** Not in a load. All changes of the wanted kinds after this position and up to `upto` are here; absent: all changes. */
+  /**
+   * Not in a load. The message contains all changes of the requested kinds after this position, up to `upto`.
+   * Absent: all changes up to `upto`.
+   */
   after:
     | Position
     | undefined;
-  /** how long ago the owner had nothing beyond `upto`, unless there is more */
+  /** time since `upto` was the owner's head, unless `more` is set */
   ageMs: number;
-  /** places in `changes` of rows that fit no message: their json is empty */
+  /** indexes in `changes` of rows that fit no message; their json is empty */
   oversized: number[];
 }
 
 export interface Change {
   kind: string;
   id: string;
-  /** the row after the change as the owner stores it, empty when it was deleted */
+  /** the row after the change, as the owner stores it; empty: deleted */
   json: Buffer;
-  /** when it happened, by the clock of the database */
+  /** time of the change, by the clock of the database */
   atMs: number;
-  /** its own position; 0 in a load */
+  /** position of this change; 0 in a load */
   number: number;
 }
 
@@ -1001,8 +1004,8 @@ export const Change: MessageFns<Change> = {
 export type ChangeServiceService = typeof ChangeServiceService;
 export const ChangeServiceService = {
   /**
-   * Changes after the position, in order, then new ones as they are committed; empty messages, at least one in 1.5
-   * seconds, while the owner's database answers. OUT_OF_RANGE: load anew.
+   * Changes after the position, in order, then new changes as they are committed. While the owner's database answers,
+   * at least one message arrives every 1.5 seconds, empty if necessary. OUT_OF_RANGE: the follower must reload.
    */
   watch: {
     path: "/overlay.change.v1.ChangeService/Watch" as const,
@@ -1013,7 +1016,7 @@ export const ChangeServiceService = {
     responseSerialize: (value: Changes): Buffer => Buffer.from(Changes.encode(value).finish()),
     responseDeserialize: (value: Buffer): Changes => Changes.decode(value),
   },
-  /** Changes after the position, as of now: read after the call arrived. OUT_OF_RANGE: load anew. */
+  /** Changes after the position, read after the call arrived. OUT_OF_RANGE: the follower must reload. */
   pull: {
     path: "/overlay.change.v1.ChangeService/Pull" as const,
     requestStream: false as const,
@@ -1033,7 +1036,7 @@ export const ChangeServiceService = {
     responseSerialize: (value: Changes): Buffer => Buffer.from(Changes.encode(value).finish()),
     responseDeserialize: (value: Buffer): Changes => Changes.decode(value),
   },
-  /** One row of a followed kind as it is now, in parts; nothing where there is none. For a row that fits no message. */
+  /** The current row of a followed kind, in parts; no part if it does not exist. For rows that fit no message. */
   row: {
     path: "/overlay.change.v1.ChangeService/Row" as const,
     requestStream: false as const,
@@ -1043,7 +1046,7 @@ export const ChangeServiceService = {
     responseSerialize: (value: RowPart): Buffer => Buffer.from(RowPart.encode(value).finish()),
     responseDeserialize: (value: Buffer): RowPart => RowPart.decode(value),
   },
-  /** Returns when the changes of another schema have taken effect in this one, up to the position. */
+  /** Returns when this schema has applied the changes of another schema up to the position. */
   reach: {
     path: "/overlay.change.v1.ChangeService/Reach" as const,
     requestStream: false as const,
@@ -1067,17 +1070,17 @@ export const ChangeServiceService = {
 
 export interface ChangeServiceServer extends UntypedServiceImplementation {
   /**
-   * Changes after the position, in order, then new ones as they are committed; empty messages, at least one in 1.5
-   * seconds, while the owner's database answers. OUT_OF_RANGE: load anew.
+   * Changes after the position, in order, then new changes as they are committed. While the owner's database answers,
+   * at least one message arrives every 1.5 seconds, empty if necessary. OUT_OF_RANGE: the follower must reload.
    */
   watch: handleServerStreamingCall<WatchRequest, Changes>;
-  /** Changes after the position, as of now: read after the call arrived. OUT_OF_RANGE: load anew. */
+  /** Changes after the position, read after the call arrived. OUT_OF_RANGE: the follower must reload. */
   pull: handleUnaryCall<WatchRequest, Changes>;
   /** All rows of the followed kinds. The first message carries the position taken before the load. */
   load: handleServerStreamingCall<LoadRequest, Changes>;
-  /** One row of a followed kind as it is now, in parts; nothing where there is none. For a row that fits no message. */
+  /** The current row of a followed kind, in parts; no part if it does not exist. For rows that fit no message. */
   row: handleServerStreamingCall<RowRequest, RowPart>;
-  /** Returns when the changes of another schema have taken effect in this one, up to the position. */
+  /** Returns when this schema has applied the changes of another schema up to the position. */
   reach: handleUnaryCall<ReachRequest, ReachResponse>;
   /** The position of the last commit, read after the call arrived. */
   head: handleUnaryCall<HeadRequest, Position>;
@@ -1085,12 +1088,12 @@ export interface ChangeServiceServer extends UntypedServiceImplementation {
 
 export interface ChangeServiceClient extends Client {
   /**
-   * Changes after the position, in order, then new ones as they are committed; empty messages, at least one in 1.5
-   * seconds, while the owner's database answers. OUT_OF_RANGE: load anew.
+   * Changes after the position, in order, then new changes as they are committed. While the owner's database answers,
+   * at least one message arrives every 1.5 seconds, empty if necessary. OUT_OF_RANGE: the follower must reload.
    */
   watch(request: WatchRequest, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
   watch(request: WatchRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
-  /** Changes after the position, as of now: read after the call arrived. OUT_OF_RANGE: load anew. */
+  /** Changes after the position, read after the call arrived. OUT_OF_RANGE: the follower must reload. */
   pull(request: WatchRequest, callback: (error: ServiceError | null, response: Changes) => void): ClientUnaryCall;
   pull(
     request: WatchRequest,
@@ -1106,10 +1109,10 @@ export interface ChangeServiceClient extends Client {
   /** All rows of the followed kinds. The first message carries the position taken before the load. */
   load(request: LoadRequest, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
   load(request: LoadRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
-  /** One row of a followed kind as it is now, in parts; nothing where there is none. For a row that fits no message. */
+  /** The current row of a followed kind, in parts; no part if it does not exist. For rows that fit no message. */
   row(request: RowRequest, options?: Partial<CallOptions>): ClientReadableStream<RowPart>;
   row(request: RowRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<RowPart>;
-  /** Returns when the changes of another schema have taken effect in this one, up to the position. */
+  /** Returns when this schema has applied the changes of another schema up to the position. */
   reach(
     request: ReachRequest,
     callback: (error: ServiceError | null, response: ReachResponse) => void,

@@ -27,7 +27,7 @@ export interface EntityRef {
 }
 
 export interface Entity {
-  /** wire shape, rendered by its owner */
+  /** wire format, rendered by the owner */
   json: Buffer;
 }
 
@@ -36,17 +36,17 @@ export interface GetRequest {
   perspective: Perspective | undefined;
 }
 
-/** For whom the members are computed that depend on the reader. Absent: for the caller. */
+/** The reader for whom dependent members are computed. Absent: the caller. */
 export interface Perspective {
   /** id or name */
   asIdentity: string;
-  /** ids or names; only these */
+  /** ids or names; others are left out */
   configTypes: string[];
-  /** the request named config types, though perhaps none */
+  /** the request has config types, possibly an empty list */
   hasConfigTypes: boolean;
   /** "dial" or "bind": links through service policies of this type only */
   policyType: string;
-  /** the rows and members that the client API shows */
+  /** rows and members of the client API */
   asClient: boolean;
 }
 
@@ -55,12 +55,12 @@ export interface ListRequest {
   query:
     | Query
     | undefined;
-  /** set: only rows that it selects */
+  /** if set, only rows that it selects */
   within: Selection | undefined;
   perspective: Perspective | undefined;
 }
 
-/** As the client sent it; parsed by the owner of the kind. Absent members are empty. */
+/** As sent by the client; parsed by the owner of the kind. Absent members are empty. */
 export interface Query {
   filter: string;
   sort: string;
@@ -69,21 +69,21 @@ export interface Query {
   /** "#attribute" or "@id" */
   roleFilter: string[];
   roleSemantic: string;
-  /** continues behind the row that ListResponse.next named */
+  /** continues after the row that ListResponse.next names */
   after: Buffer;
 }
 
 export interface ListResponse {
-  /** JSON array, wire shape */
+  /** JSON array, wire format */
   rows: Buffer;
-  /** of the first page only; later pages repeat nothing */
+  /** in the first page only */
   total: number;
-  /** as applied; text, because "all" is 9223372036854775807 */
+  /** as applied; text, because unlimited is 9223372036854775807 */
   limit: string;
   offset: number;
-  /** opaque; set when the query asks for more than one page holds */
+  /** opaque; set if the query requests more rows than one page holds */
   next: Buffer;
-  /** equal keys, equal rows; empty where rows are not cached */
+  /** equal keys mean equal rows; empty: not cacheable */
   contentKey: string;
 }
 
@@ -95,13 +95,13 @@ export interface CreateRequest {
 export interface UpdateRequest {
   ref: EntityRef | undefined;
   json: Buffer;
-  /** member names, nested ones with dots */
+  /** member names; nested members with dots */
   mask: string[];
 }
 
 export interface Written {
   id: string;
-  /** absent for kinds that nobody follows */
+  /** absent for kinds that no service follows */
   position: Position | undefined;
 }
 
@@ -111,7 +111,7 @@ export interface SelectRequest {
   perspective: Perspective | undefined;
 }
 
-/** Rows by id, by role lists, or by the value of one symbol; the union of them. */
+/** The union of rows selected by id, by role lists, and by the value of one symbol. */
 export interface Selection {
   ids: string[];
   roles: RoleList[];
@@ -144,7 +144,7 @@ export interface ViewRequest {
 }
 
 export interface ViewResponse {
-  /** in the order of the ids; empty where nothing is known */
+  /** in the order of the ids; empty for unknown ids */
   json: Buffer[];
 }
 
@@ -1955,7 +1955,7 @@ export const ViewResponse: MessageFns<ViewResponse> = {
   },
 };
 
-/** Each service implements it for the kinds it owns. Who asks travels in the metadata. */
+/** Implemented by each service for the kinds it owns. The metadata identifies the caller. */
 export type EntityServiceService = typeof EntityServiceService;
 export const EntityServiceService = {
   /** at most 500 rows */
@@ -1986,7 +1986,7 @@ export const EntityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** Writes the fields that the mask names, no others. The gateway builds the mask for PUT and PATCH. */
+  /** Writes only the fields in the mask. The gateway builds the mask for PUT and PATCH. */
   update: {
     path: "/overlay.entity.v1.EntityService/Update" as const,
     requestStream: false as const,
@@ -2005,7 +2005,7 @@ export const EntityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** Half of a linked list: what the link selects, for the owner of the rows. */
+  /** First half of a linked list: the selection of the link, which the owner of the rows then lists. */
   select: {
     path: "/overlay.entity.v1.EntityService/Select" as const,
     requestStream: false as const,
@@ -2016,8 +2016,8 @@ export const EntityServiceService = {
     responseDeserialize: (value: Buffer): Selection => Selection.decode(value),
   },
   /**
-   * What this service knows about rows, a page at once: of its own kinds the name, of another's kinds the
-   * members that it contributes to them.
+   * What this service contributes to a page of rows: the names of its own kinds, and members of kinds that another
+   * service owns.
    */
   view: {
     path: "/overlay.entity.v1.EntityService/View" as const,
@@ -2028,7 +2028,7 @@ export const EntityServiceService = {
     responseSerialize: (value: ViewResponse): Buffer => Buffer.from(ViewResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ViewResponse => ViewResponse.decode(value),
   },
-  /** How many rows of each of its kinds the caller sees. */
+  /** Number of rows of each kind that the caller may see. */
   count: {
     path: "/overlay.entity.v1.EntityService/Count" as const,
     requestStream: false as const,
@@ -2055,17 +2055,17 @@ export interface EntityServiceServer extends UntypedServiceImplementation {
   list: handleUnaryCall<ListRequest, ListResponse>;
   get: handleUnaryCall<GetRequest, Entity>;
   create: handleUnaryCall<CreateRequest, Written>;
-  /** Writes the fields that the mask names, no others. The gateway builds the mask for PUT and PATCH. */
+  /** Writes only the fields in the mask. The gateway builds the mask for PUT and PATCH. */
   update: handleUnaryCall<UpdateRequest, Written>;
   delete: handleUnaryCall<EntityRef, Written>;
-  /** Half of a linked list: what the link selects, for the owner of the rows. */
+  /** First half of a linked list: the selection of the link, which the owner of the rows then lists. */
   select: handleUnaryCall<SelectRequest, Selection>;
   /**
-   * What this service knows about rows, a page at once: of its own kinds the name, of another's kinds the
-   * members that it contributes to them.
+   * What this service contributes to a page of rows: the names of its own kinds, and members of kinds that another
+   * service owns.
    */
   view: handleUnaryCall<ViewRequest, ViewResponse>;
-  /** How many rows of each of its kinds the caller sees. */
+  /** Number of rows of each kind that the caller may see. */
   count: handleUnaryCall<CountRequest, Counts>;
   /** Role attributes in use by one kind. */
   listAttributes: handleUnaryCall<ListRequest, ListResponse>;
@@ -2109,7 +2109,7 @@ export interface EntityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** Writes the fields that the mask names, no others. The gateway builds the mask for PUT and PATCH. */
+  /** Writes only the fields in the mask. The gateway builds the mask for PUT and PATCH. */
   update(request: UpdateRequest, callback: (error: ServiceError | null, response: Written) => void): ClientUnaryCall;
   update(
     request: UpdateRequest,
@@ -2134,7 +2134,7 @@ export interface EntityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** Half of a linked list: what the link selects, for the owner of the rows. */
+  /** First half of a linked list: the selection of the link, which the owner of the rows then lists. */
   select(request: SelectRequest, callback: (error: ServiceError | null, response: Selection) => void): ClientUnaryCall;
   select(
     request: SelectRequest,
@@ -2148,8 +2148,8 @@ export interface EntityServiceClient extends Client {
     callback: (error: ServiceError | null, response: Selection) => void,
   ): ClientUnaryCall;
   /**
-   * What this service knows about rows, a page at once: of its own kinds the name, of another's kinds the
-   * members that it contributes to them.
+   * What this service contributes to a page of rows: the names of its own kinds, and members of kinds that another
+   * service owns.
    */
   view(request: ViewRequest, callback: (error: ServiceError | null, response: ViewResponse) => void): ClientUnaryCall;
   view(
@@ -2163,7 +2163,7 @@ export interface EntityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ViewResponse) => void,
   ): ClientUnaryCall;
-  /** How many rows of each of its kinds the caller sees. */
+  /** Number of rows of each kind that the caller may see. */
   count(request: CountRequest, callback: (error: ServiceError | null, response: Counts) => void): ClientUnaryCall;
   count(
     request: CountRequest,

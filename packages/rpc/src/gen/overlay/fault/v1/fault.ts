@@ -13,7 +13,7 @@ export interface Fault {
   field: string;
   reason: string;
   value: string;
-  /** JSON, for the few causes that carry more */
+  /** JSON, for the few causes with further members */
   data: Buffer;
 }
 

@@ -55,19 +55,19 @@ export interface ApiSession {
   token: string;
   identityId: string;
   isAdmin: boolean;
-  /** an auth query is outstanding */
+  /** an authentication query is outstanding */
   isPartial: boolean;
   /** ids, or "all" */
   configTypes: string[];
-  /** JSON members of the wire shape, without lastActivityAt, cachedLastActivityAt, updatedAt, expiresAt, expirationSeconds. */
+  /** JSON members in wire format, without lastActivityAt, cachedLastActivityAt, updatedAt, expiresAt, expirationSeconds. */
   json: Buffer;
   createdAtMs: number;
   lastActivityAtMs: number;
   timeoutSeconds: number;
-  /** Of schema identity: the answer is not older. */
+  /** Of schema identity: the answer is at least as new. */
   position: Position | undefined;
   identityName: string;
-  /** Time left of the absolute lifetime, which use does not extend. 0: no limit. */
+  /** Remaining time of the absolute lifetime. 0: no limit. */
   endsInMs: number;
 }
 
@@ -78,7 +78,7 @@ export interface MarkActivityRequest {
 }
 
 export interface MarkActivityResponse {
-  /** gone: drop them from caches */
+  /** ended sessions, to be removed from caches */
   unknownIds: string[];
 }
 
@@ -97,7 +97,7 @@ export interface GetMfaRequest {
 export interface Mfa {
   id: string;
   isVerified: boolean;
-  /** of an authenticator app; only until it is verified, like the codes */
+  /** for authenticator apps; only until verified, like the codes */
   provisioningUrl: string;
   recoveryCodes: string[];
   createdAtMs: number;
@@ -117,9 +117,9 @@ export interface RecoveryCodes {
 
 export interface TraceIdentityRequest {
   id: string;
-  /** false: the rest means nothing */
+  /** false: the other members are ignored */
   enabled: boolean;
-  /** as Go writes it: "1h30m" */
+  /** in Go's format: "1h30m" */
   duration: string;
   /** empty: a new one */
   traceId: string;
@@ -151,13 +151,13 @@ export interface AddAuthenticatorRequest {
 export interface EnrollByCertificateRequest {
   /** DER, leaf first, as presented on this TLS connection */
   peerCertificates: Buffer[];
-  /** wanted; empty: none */
+  /** requested name; empty: none */
   name: string;
 }
 
 export interface AddAuthenticatorResponse {
   authenticatorId: string;
-  /** false: this enrollment has been redeemed before */
+  /** false: the enrollment was redeemed before */
   created: boolean;
   position: Position | undefined;
 }
@@ -212,11 +212,11 @@ export interface GetIntegrityRunRequest {
 export interface IntegrityRun {
   inProgress: boolean;
   fixing: boolean;
-  /** there are more than are listed */
+  /** more findings exist than are listed */
   tooMany: boolean;
-  /** 0: there was none */
+  /** 0: no run exists */
   startedAtMs: number;
-  /** 0: not yet */
+  /** 0: still running */
   endedAtMs: number;
   error: string;
   findings: Finding[];
@@ -226,7 +226,7 @@ export interface TakeSnapshotRequest {
 }
 
 export interface TakeSnapshotResponse {
-  /** of its directory */
+  /** name of the directory */
   name: string;
 }
 
@@ -3427,7 +3427,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: ApiSession): Buffer => Buffer.from(ApiSession.encode(value).finish()),
     responseDeserialize: (value: Buffer): ApiSession => ApiSession.decode(value),
   },
-  /** NOT found is a Fault UNAUTHORIZED. Hot: goes through the tagged stream. */
+  /** UNAUTHORIZED if the session does not exist. */
   getApiSession: {
     path: "/overlay.identity.v1.IdentityService/GetApiSession" as const,
     requestStream: false as const,
@@ -3437,7 +3437,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: ApiSession): Buffer => Buffer.from(ApiSession.encode(value).finish()),
     responseDeserialize: (value: Buffer): ApiSession => ApiSession.decode(value),
   },
-  /** Refused when the API session is gone or not fully authenticated; else up to where it is known to live. */
+  /** Fails if the API session has ended or is not fully authenticated; returns the position of the check. */
   checkApiSession: {
     path: "/overlay.identity.v1.IdentityService/CheckApiSession" as const,
     requestStream: false as const,
@@ -3449,7 +3449,7 @@ export const IdentityServiceService = {
       Buffer.from(CheckApiSessionResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): CheckApiSessionResponse => CheckApiSessionResponse.decode(value),
   },
-  /** Last use of API sessions, gathered by a gateway. */
+  /** Records the last use of API sessions, collected by a gateway. */
   markActivity: {
     path: "/overlay.identity.v1.IdentityService/MarkActivity" as const,
     requestStream: false as const,
@@ -3479,7 +3479,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** Says for how long the data flows of an identity are traced, or that they are no more. */
+  /** Starts or stops the tracing of an identity's data flows. */
   traceIdentity: {
     path: "/overlay.identity.v1.IdentityService/TraceIdentity" as const,
     requestStream: false as const,
@@ -3489,7 +3489,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: Trace): Buffer => Buffer.from(Trace.encode(value).finish()),
     responseDeserialize: (value: Buffer): Trace => Trace.decode(value),
   },
-  /** The last step of an enrollment. The enrollment's id makes it idempotent: the first call wins. */
+  /** The last step of an enrollment. Idempotent by the enrollment's id: the first call takes effect. */
   addAuthenticator: {
     path: "/overlay.identity.v1.IdentityService/AddAuthenticator" as const,
     requestStream: false as const,
@@ -3501,7 +3501,7 @@ export const IdentityServiceService = {
       Buffer.from(AddAuthenticatorResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): AddAuthenticatorResponse => AddAuthenticatorResponse.decode(value),
   },
-  /** Whoever has a certificate of an authority that lets it becomes an identity. */
+  /** Creates an identity for a certificate, if the certificate's authority allows it. */
   enrollByCertificate: {
     path: "/overlay.identity.v1.IdentityService/EnrollByCertificate" as const,
     requestStream: false as const,
@@ -3512,7 +3512,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** Of the caller: an admin, too, meets only its own here. Links lead to the self-service. */
+  /** The authenticators of the caller only, also for administrators. Links lead to the self-service. */
   listOwnAuthenticators: {
     path: "/overlay.identity.v1.IdentityService/ListOwnAuthenticators" as const,
     requestStream: false as const,
@@ -3531,7 +3531,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: Entity): Buffer => Buffer.from(Entity.encode(value).finish()),
     responseDeserialize: (value: Buffer): Entity => Entity.decode(value),
   },
-  /** The JSON has currentPassword beside what changes; refused when it is wrong. */
+  /** The JSON contains currentPassword, which must be correct, and the members to change. */
   updateOwnAuthenticator: {
     path: "/overlay.identity.v1.IdentityService/UpdateOwnAuthenticator" as const,
     requestStream: false as const,
@@ -3541,7 +3541,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** A new certificate in place of the one that the caller presents, pending until it is verified. */
+  /** Issues a certificate to replace the one that the caller presents. Pending until it is verified. */
   extendOwnAuthenticator: {
     path: "/overlay.identity.v1.IdentityService/ExtendOwnAuthenticator" as const,
     requestStream: false as const,
@@ -3554,7 +3554,7 @@ export const IdentityServiceService = {
     responseDeserialize: (value: Buffer): ExtendOwnAuthenticatorResponse =>
       ExtendOwnAuthenticatorResponse.decode(value),
   },
-  /** Whoever sends the pending certificate back has it: it takes the place of the other. */
+  /** Activates the pending certificate: the caller proves that it has received it by sending it back. */
   verifyOwnAuthenticator: {
     path: "/overlay.identity.v1.IdentityService/VerifyOwnAuthenticator" as const,
     requestStream: false as const,
@@ -3565,7 +3565,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** For the API session of the caller, and gone with it. */
+  /** For the caller's API session; ends with it. */
   createSessionCertificate: {
     path: "/overlay.identity.v1.IdentityService/CreateSessionCertificate" as const,
     requestStream: false as const,
@@ -3579,7 +3579,7 @@ export const IdentityServiceService = {
     responseDeserialize: (value: Buffer): CreateSessionCertificateResponse =>
       CreateSessionCertificateResponse.decode(value),
   },
-  /** The second factor of the caller. It counts once its first code has been verified. */
+  /** Creates the second factor of the caller. It is active after its first code has been verified. */
   startMfa: {
     path: "/overlay.identity.v1.IdentityService/StartMfa" as const,
     requestStream: false as const,
@@ -3607,7 +3607,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** Makes the API session complete. */
+  /** Completes the authentication of the API session. */
   passMfa: {
     path: "/overlay.identity.v1.IdentityService/PassMfa" as const,
     requestStream: false as const,
@@ -3644,7 +3644,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** By an admin, of any identity, whether or not there is one. */
+  /** For administrators: of any identity. Succeeds if there is none. */
   removeMfaOf: {
     path: "/overlay.identity.v1.IdentityService/RemoveMfaOf" as const,
     requestStream: false as const,
@@ -3654,7 +3654,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
+  /** Replaces the authenticator by an enrollment, created by pki. Returns the id of the enrollment. */
   reEnrollAuthenticator: {
     path: "/overlay.identity.v1.IdentityService/ReEnrollAuthenticator" as const,
     requestStream: false as const,
@@ -3665,7 +3665,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** Begins to look for what does not fit together in all schemas. RATE_LIMITED while that is under way. */
+  /** Starts an integrity check of all schemas. RATE_LIMITED while one is running. */
   startIntegrityRun: {
     path: "/overlay.identity.v1.IdentityService/StartIntegrityRun" as const,
     requestStream: false as const,
@@ -3677,7 +3677,7 @@ export const IdentityServiceService = {
       Buffer.from(StartIntegrityRunResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): StartIntegrityRunResponse => StartIntegrityRunResponse.decode(value),
   },
-  /** The last one, also while it is under way. */
+  /** The last run, finished or not. */
   getIntegrityRun: {
     path: "/overlay.identity.v1.IdentityService/GetIntegrityRun" as const,
     requestStream: false as const,
@@ -3688,7 +3688,7 @@ export const IdentityServiceService = {
     responseSerialize: (value: IntegrityRun): Buffer => Buffer.from(IntegrityRun.encode(value).finish()),
     responseDeserialize: (value: Buffer): IntegrityRun => IntegrityRun.decode(value),
   },
-  /** Saves all schemas as they are at one point in time. RATE_LIMITED while that is under way, and a minute longer. */
+  /** Writes all schemas as of one point in time. RATE_LIMITED while a snapshot is running and for a minute after it. */
   takeSnapshot: {
     path: "/overlay.identity.v1.IdentityService/TakeSnapshot" as const,
     requestStream: false as const,
@@ -3703,49 +3703,49 @@ export const IdentityServiceService = {
 
 export interface IdentityServiceServer extends UntypedServiceImplementation {
   authenticate: handleUnaryCall<AuthenticateRequest, ApiSession>;
-  /** NOT found is a Fault UNAUTHORIZED. Hot: goes through the tagged stream. */
+  /** UNAUTHORIZED if the session does not exist. */
   getApiSession: handleUnaryCall<GetApiSessionRequest, ApiSession>;
-  /** Refused when the API session is gone or not fully authenticated; else up to where it is known to live. */
+  /** Fails if the API session has ended or is not fully authenticated; returns the position of the check. */
   checkApiSession: handleUnaryCall<CheckApiSessionRequest, CheckApiSessionResponse>;
-  /** Last use of API sessions, gathered by a gateway. */
+  /** Records the last use of API sessions, collected by a gateway. */
   markActivity: handleUnaryCall<MarkActivityRequest, MarkActivityResponse>;
   disableIdentity: handleUnaryCall<DisableIdentityRequest, Written>;
   enableIdentity: handleUnaryCall<EntityRef, Written>;
-  /** Says for how long the data flows of an identity are traced, or that they are no more. */
+  /** Starts or stops the tracing of an identity's data flows. */
   traceIdentity: handleUnaryCall<TraceIdentityRequest, Trace>;
-  /** The last step of an enrollment. The enrollment's id makes it idempotent: the first call wins. */
+  /** The last step of an enrollment. Idempotent by the enrollment's id: the first call takes effect. */
   addAuthenticator: handleUnaryCall<AddAuthenticatorRequest, AddAuthenticatorResponse>;
-  /** Whoever has a certificate of an authority that lets it becomes an identity. */
+  /** Creates an identity for a certificate, if the certificate's authority allows it. */
   enrollByCertificate: handleUnaryCall<EnrollByCertificateRequest, Written>;
-  /** Of the caller: an admin, too, meets only its own here. Links lead to the self-service. */
+  /** The authenticators of the caller only, also for administrators. Links lead to the self-service. */
   listOwnAuthenticators: handleUnaryCall<ListRequest, ListResponse>;
   getOwnAuthenticator: handleUnaryCall<EntityRef, Entity>;
-  /** The JSON has currentPassword beside what changes; refused when it is wrong. */
+  /** The JSON contains currentPassword, which must be correct, and the members to change. */
   updateOwnAuthenticator: handleUnaryCall<UpdateRequest, Written>;
-  /** A new certificate in place of the one that the caller presents, pending until it is verified. */
+  /** Issues a certificate to replace the one that the caller presents. Pending until it is verified. */
   extendOwnAuthenticator: handleUnaryCall<ExtendOwnAuthenticatorRequest, ExtendOwnAuthenticatorResponse>;
-  /** Whoever sends the pending certificate back has it: it takes the place of the other. */
+  /** Activates the pending certificate: the caller proves that it has received it by sending it back. */
   verifyOwnAuthenticator: handleUnaryCall<VerifyOwnAuthenticatorRequest, Written>;
-  /** For the API session of the caller, and gone with it. */
+  /** For the caller's API session; ends with it. */
   createSessionCertificate: handleUnaryCall<CreateSessionCertificateRequest, CreateSessionCertificateResponse>;
-  /** The second factor of the caller. It counts once its first code has been verified. */
+  /** Creates the second factor of the caller. It is active after its first code has been verified. */
   startMfa: handleUnaryCall<StartMfaRequest, Written>;
   getMfa: handleUnaryCall<GetMfaRequest, Mfa>;
   verifyMfa: handleUnaryCall<MfaCode, Written>;
-  /** Makes the API session complete. */
+  /** Completes the authentication of the API session. */
   passMfa: handleUnaryCall<MfaCode, Written>;
   listRecoveryCodes: handleUnaryCall<MfaCode, RecoveryCodes>;
   renewRecoveryCodes: handleUnaryCall<MfaCode, Written>;
   removeMfa: handleUnaryCall<MfaCode, Written>;
-  /** By an admin, of any identity, whether or not there is one. */
+  /** For administrators: of any identity. Succeeds if there is none. */
   removeMfaOf: handleUnaryCall<EntityRef, Written>;
-  /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
+  /** Replaces the authenticator by an enrollment, created by pki. Returns the id of the enrollment. */
   reEnrollAuthenticator: handleUnaryCall<ReEnrollAuthenticatorRequest, Written>;
-  /** Begins to look for what does not fit together in all schemas. RATE_LIMITED while that is under way. */
+  /** Starts an integrity check of all schemas. RATE_LIMITED while one is running. */
   startIntegrityRun: handleUnaryCall<StartIntegrityRunRequest, StartIntegrityRunResponse>;
-  /** The last one, also while it is under way. */
+  /** The last run, finished or not. */
   getIntegrityRun: handleUnaryCall<GetIntegrityRunRequest, IntegrityRun>;
-  /** Saves all schemas as they are at one point in time. RATE_LIMITED while that is under way, and a minute longer. */
+  /** Writes all schemas as of one point in time. RATE_LIMITED while a snapshot is running and for a minute after it. */
   takeSnapshot: handleUnaryCall<TakeSnapshotRequest, TakeSnapshotResponse>;
 }
 
@@ -3765,7 +3765,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ApiSession) => void,
   ): ClientUnaryCall;
-  /** NOT found is a Fault UNAUTHORIZED. Hot: goes through the tagged stream. */
+  /** UNAUTHORIZED if the session does not exist. */
   getApiSession(
     request: GetApiSessionRequest,
     callback: (error: ServiceError | null, response: ApiSession) => void,
@@ -3781,7 +3781,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ApiSession) => void,
   ): ClientUnaryCall;
-  /** Refused when the API session is gone or not fully authenticated; else up to where it is known to live. */
+  /** Fails if the API session has ended or is not fully authenticated; returns the position of the check. */
   checkApiSession(
     request: CheckApiSessionRequest,
     callback: (error: ServiceError | null, response: CheckApiSessionResponse) => void,
@@ -3797,7 +3797,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: CheckApiSessionResponse) => void,
   ): ClientUnaryCall;
-  /** Last use of API sessions, gathered by a gateway. */
+  /** Records the last use of API sessions, collected by a gateway. */
   markActivity(
     request: MarkActivityRequest,
     callback: (error: ServiceError | null, response: MarkActivityResponse) => void,
@@ -3843,7 +3843,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** Says for how long the data flows of an identity are traced, or that they are no more. */
+  /** Starts or stops the tracing of an identity's data flows. */
   traceIdentity(
     request: TraceIdentityRequest,
     callback: (error: ServiceError | null, response: Trace) => void,
@@ -3859,7 +3859,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Trace) => void,
   ): ClientUnaryCall;
-  /** The last step of an enrollment. The enrollment's id makes it idempotent: the first call wins. */
+  /** The last step of an enrollment. Idempotent by the enrollment's id: the first call takes effect. */
   addAuthenticator(
     request: AddAuthenticatorRequest,
     callback: (error: ServiceError | null, response: AddAuthenticatorResponse) => void,
@@ -3875,7 +3875,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: AddAuthenticatorResponse) => void,
   ): ClientUnaryCall;
-  /** Whoever has a certificate of an authority that lets it becomes an identity. */
+  /** Creates an identity for a certificate, if the certificate's authority allows it. */
   enrollByCertificate(
     request: EnrollByCertificateRequest,
     callback: (error: ServiceError | null, response: Written) => void,
@@ -3891,7 +3891,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** Of the caller: an admin, too, meets only its own here. Links lead to the self-service. */
+  /** The authenticators of the caller only, also for administrators. Links lead to the self-service. */
   listOwnAuthenticators(
     request: ListRequest,
     callback: (error: ServiceError | null, response: ListResponse) => void,
@@ -3922,7 +3922,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Entity) => void,
   ): ClientUnaryCall;
-  /** The JSON has currentPassword beside what changes; refused when it is wrong. */
+  /** The JSON contains currentPassword, which must be correct, and the members to change. */
   updateOwnAuthenticator(
     request: UpdateRequest,
     callback: (error: ServiceError | null, response: Written) => void,
@@ -3938,7 +3938,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** A new certificate in place of the one that the caller presents, pending until it is verified. */
+  /** Issues a certificate to replace the one that the caller presents. Pending until it is verified. */
   extendOwnAuthenticator(
     request: ExtendOwnAuthenticatorRequest,
     callback: (error: ServiceError | null, response: ExtendOwnAuthenticatorResponse) => void,
@@ -3954,7 +3954,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ExtendOwnAuthenticatorResponse) => void,
   ): ClientUnaryCall;
-  /** Whoever sends the pending certificate back has it: it takes the place of the other. */
+  /** Activates the pending certificate: the caller proves that it has received it by sending it back. */
   verifyOwnAuthenticator(
     request: VerifyOwnAuthenticatorRequest,
     callback: (error: ServiceError | null, response: Written) => void,
@@ -3970,7 +3970,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** For the API session of the caller, and gone with it. */
+  /** For the caller's API session; ends with it. */
   createSessionCertificate(
     request: CreateSessionCertificateRequest,
     callback: (error: ServiceError | null, response: CreateSessionCertificateResponse) => void,
@@ -3986,7 +3986,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: CreateSessionCertificateResponse) => void,
   ): ClientUnaryCall;
-  /** The second factor of the caller. It counts once its first code has been verified. */
+  /** Creates the second factor of the caller. It is active after its first code has been verified. */
   startMfa(
     request: StartMfaRequest,
     callback: (error: ServiceError | null, response: Written) => void,
@@ -4026,7 +4026,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** Makes the API session complete. */
+  /** Completes the authentication of the API session. */
   passMfa(request: MfaCode, callback: (error: ServiceError | null, response: Written) => void): ClientUnaryCall;
   passMfa(
     request: MfaCode,
@@ -4081,7 +4081,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** By an admin, of any identity, whether or not there is one. */
+  /** For administrators: of any identity. Succeeds if there is none. */
   removeMfaOf(request: EntityRef, callback: (error: ServiceError | null, response: Written) => void): ClientUnaryCall;
   removeMfaOf(
     request: EntityRef,
@@ -4094,7 +4094,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** Takes the authenticator away and asks pki for an enrollment in its place, whose id is the answer's. */
+  /** Replaces the authenticator by an enrollment, created by pki. Returns the id of the enrollment. */
   reEnrollAuthenticator(
     request: ReEnrollAuthenticatorRequest,
     callback: (error: ServiceError | null, response: Written) => void,
@@ -4110,7 +4110,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** Begins to look for what does not fit together in all schemas. RATE_LIMITED while that is under way. */
+  /** Starts an integrity check of all schemas. RATE_LIMITED while one is running. */
   startIntegrityRun(
     request: StartIntegrityRunRequest,
     callback: (error: ServiceError | null, response: StartIntegrityRunResponse) => void,
@@ -4126,7 +4126,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: StartIntegrityRunResponse) => void,
   ): ClientUnaryCall;
-  /** The last one, also while it is under way. */
+  /** The last run, finished or not. */
   getIntegrityRun(
     request: GetIntegrityRunRequest,
     callback: (error: ServiceError | null, response: IntegrityRun) => void,
@@ -4142,7 +4142,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: IntegrityRun) => void,
   ): ClientUnaryCall;
-  /** Saves all schemas as they are at one point in time. RATE_LIMITED while that is under way, and a minute longer. */
+  /** Writes all schemas as of one point in time. RATE_LIMITED while a snapshot is running and for a minute after it. */
   takeSnapshot(
     request: TakeSnapshotRequest,
     callback: (error: ServiceError | null, response: TakeSnapshotResponse) => void,

@@ -19,7 +19,7 @@ import {
 } from "@grpc/grpc-js";
 
 export interface CheckRequest {
-  /** repair what can be repaired */
+  /** also repair findings */
   fix: boolean;
 }
 
@@ -33,11 +33,11 @@ export interface Finding {
 }
 
 export interface ExportRequest {
-  /** as pg_export_snapshot names it */
+  /** name from pg_export_snapshot */
   snapshot: string;
-  /** a name within the directory of snapshots, which all services share */
+  /** name within the directory of snapshots, which all services share */
   directory: string;
-  /** more than this is refused */
+  /** limit of all files of the call */
   maxBytes: number;
 }
 
@@ -48,7 +48,7 @@ export interface ExportedTable {
   bytes: number;
   /** hex */
   sha256: string;
-  /** that the schema has seen; the same in every message */
+  /** applied migrations of the schema; the same in every message */
   migrations: string[];
 }
 
@@ -529,10 +529,10 @@ export const ExportedTable: MessageFns<ExportedTable> = {
   },
 };
 
-/** Implemented by every service for its own schema, called by identity, which has the jobs. */
+/** Implemented by every service for its own schema; called by identity, which runs the jobs. */
 export type MaintenanceServiceService = typeof MaintenanceServiceService;
 export const MaintenanceServiceService = {
-  /** Compares every copy and every reference with its owner. Ends when all has been looked at. */
+  /** Compares every copy and every reference with its owner. */
   check: {
     path: "/overlay.maintenance.v1.MaintenanceService/Check" as const,
     requestStream: false as const,
@@ -543,8 +543,8 @@ export const MaintenanceServiceService = {
     responseDeserialize: (value: Buffer): Findings => Findings.decode(value),
   },
   /**
-   * Writes the tables as one exported snapshot shows them, a message for each table. What it has written is gone
-   * when the call does not come to its end.
+   * Writes the tables as of an exported snapshot, and returns one message for each table. A call that fails or is
+   * cancelled removes its files.
    */
   export: {
     path: "/overlay.maintenance.v1.MaintenanceService/Export" as const,
@@ -558,22 +558,22 @@ export const MaintenanceServiceService = {
 } as const;
 
 export interface MaintenanceServiceServer extends UntypedServiceImplementation {
-  /** Compares every copy and every reference with its owner. Ends when all has been looked at. */
+  /** Compares every copy and every reference with its owner. */
   check: handleServerStreamingCall<CheckRequest, Findings>;
   /**
-   * Writes the tables as one exported snapshot shows them, a message for each table. What it has written is gone
-   * when the call does not come to its end.
+   * Writes the tables as of an exported snapshot, and returns one message for each table. A call that fails or is
+   * cancelled removes its files.
    */
   export: handleServerStreamingCall<ExportRequest, ExportedTable>;
 }
 
 export interface MaintenanceServiceClient extends Client {
-  /** Compares every copy and every reference with its owner. Ends when all has been looked at. */
+  /** Compares every copy and every reference with its owner. */
   check(request: CheckRequest, options?: Partial<CallOptions>): ClientReadableStream<Findings>;
   check(request: CheckRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<Findings>;
   /**
-   * Writes the tables as one exported snapshot shows them, a message for each table. What it has written is gone
-   * when the call does not come to its end.
+   * Writes the tables as of an exported snapshot, and returns one message for each table. A call that fails or is
+   * cancelled removes its files.
    */
   export(request: ExportRequest, options?: Partial<CallOptions>): ClientReadableStream<ExportedTable>;
   export(

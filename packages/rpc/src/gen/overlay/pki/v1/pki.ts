@@ -39,11 +39,11 @@ export interface TrustBundle {
   /** one certificate each */
   pems: string[];
   trustDomain: string;
-  /** changes when the bundle does */
+  /** changes with the bundle */
   keyId: string;
 }
 
-/** An enrollment that somebody asked for. Travels in change rows too. */
+/** A requested enrollment. Also part of change rows. */
 export interface EnrollmentWish {
   /** empty: pki chooses */
   id: string;
@@ -86,10 +86,10 @@ export interface CaJwt {
 }
 
 export interface EnrollRequest {
-  /** of which the token must be; empty: of any */
+  /** required method of the token; empty: any */
   method: string;
   token: string;
-  /** ott; of routers the client's. An empty one is another mistake than none */
+  /** ott; for routers the client's. Empty and absent are different errors */
   csrPem?:
     | string
     | undefined;
@@ -105,7 +105,7 @@ export interface EnrollRequest {
 }
 
 export interface EnrollResponse {
-  /** of the enrollment that was redeemed */
+  /** of the redeemed enrollment */
   method: string;
   /** the leaf */
   certPem: string;
@@ -117,13 +117,13 @@ export interface EnrollResponse {
 }
 
 export interface ExtendCertificateRequest {
-  /** the one in use */
+  /** the certificate in use */
   certPem: string;
   csrPem: string;
 }
 
 export interface IssueSessionCertificateRequest {
-  /** of the certificate; its name says whose it is */
+  /** of the certificate, part of its common name */
   id: string;
   identityId: string;
   apiSessionId: string;
@@ -1800,8 +1800,8 @@ export const IssuedCertificate: MessageFns<IssuedCertificate> = {
 export type PkiServiceService = typeof PkiServiceService;
 export const PkiServiceService = {
   /**
-   * What a gateway serves TLS with. The key also signs enrollment tokens: clients verify them with the
-   * certificate that they meet at the issuer's address.
+   * Certificate and key for TLS at the gateways. The key also signs enrollment tokens, because clients verify tokens
+   * with the certificate that they receive at the issuer's address.
    */
   getServerCertificate: {
     path: "/overlay.pki.v1.PkiService/GetServerCertificate" as const,
@@ -1813,7 +1813,7 @@ export const PkiServiceService = {
     responseSerialize: (value: ServerCertificate): Buffer => Buffer.from(ServerCertificate.encode(value).finish()),
     responseDeserialize: (value: Buffer): ServerCertificate => ServerCertificate.decode(value),
   },
-  /** What clients and routers should trust. */
+  /** CA certificates that clients and routers should trust. */
   getTrustBundle: {
     path: "/overlay.pki.v1.PkiService/GetTrustBundle" as const,
     requestStream: false as const,
@@ -1824,7 +1824,7 @@ export const PkiServiceService = {
     responseSerialize: (value: TrustBundle): Buffer => Buffer.from(TrustBundle.encode(value).finish()),
     responseDeserialize: (value: Buffer): TrustBundle => TrustBundle.decode(value),
   },
-  /** Refuses what could not be created later: unknown CA, past expiry. Writes nothing. */
+  /** Fails if the enrollment could not be created: unknown CA, expiry in the past. Writes nothing. */
   checkEnrollment: {
     path: "/overlay.pki.v1.PkiService/CheckEnrollment" as const,
     requestStream: false as const,
@@ -1835,7 +1835,10 @@ export const PkiServiceService = {
       Buffer.from(CheckEnrollmentResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): CheckEnrollmentResponse => CheckEnrollmentResponse.decode(value),
   },
-  /** Makes at once what is wanted at a position of identity's changes, which say it too: answered when it is there. */
+  /**
+   * Creates the enrollment that identity requests at the position, and returns when it exists. The change stream of
+   * identity contains the same request.
+   */
   grantEnrollment: {
     path: "/overlay.pki.v1.PkiService/GrantEnrollment" as const,
     requestStream: false as const,
@@ -1847,7 +1850,7 @@ export const PkiServiceService = {
       Buffer.from(GrantEnrollmentResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GrantEnrollmentResponse => GrantEnrollmentResponse.decode(value),
   },
-  /** A new token and a new end. The old token is dead. */
+  /** Sets a new token and expiry. The old token becomes invalid. */
   refreshEnrollment: {
     path: "/overlay.pki.v1.PkiService/RefreshEnrollment" as const,
     requestStream: false as const,
@@ -1858,7 +1861,7 @@ export const PkiServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** Whoever can have a certificate signed for the authority's verification token has its key. */
+  /** The caller proves that it has the authority's key by a certificate signed for the verification token. */
   verifyCa: {
     path: "/overlay.pki.v1.PkiService/VerifyCa" as const,
     requestStream: false as const,
@@ -1868,7 +1871,7 @@ export const PkiServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** Leads those who have a certificate of the authority to where they enroll. Has no end. */
+  /** A token that leads owners of the authority's certificates to the enrollment endpoint. Does not expire. */
   getCaJwt: {
     path: "/overlay.pki.v1.PkiService/GetCaJwt" as const,
     requestStream: false as const,
@@ -1888,8 +1891,8 @@ export const PkiServiceService = {
     responseDeserialize: (value: Buffer): EnrollResponse => EnrollResponse.decode(value),
   },
   /**
-   * A certificate for another key, with the names of one that is in use. Refused unless the current signing key has
-   * issued that one; its dates do not matter.
+   * Issues a certificate for another key, with the names of a certificate in use. Fails unless the current signing key
+   * has issued the latter; its validity period is ignored.
    */
   extendCertificate: {
     path: "/overlay.pki.v1.PkiService/ExtendCertificate" as const,
@@ -1901,7 +1904,7 @@ export const PkiServiceService = {
     responseSerialize: (value: IssuedCertificate): Buffer => Buffer.from(IssuedCertificate.encode(value).finish()),
     responseDeserialize: (value: Buffer): IssuedCertificate => IssuedCertificate.decode(value),
   },
-  /** By which routers will know the connections of an API session. Lasts twelve hours. */
+  /** Issues a certificate that identifies connections of an API session to routers. Valid for twelve hours. */
   issueSessionCertificate: {
     path: "/overlay.pki.v1.PkiService/IssueSessionCertificate" as const,
     requestStream: false as const,
@@ -1916,36 +1919,39 @@ export const PkiServiceService = {
 
 export interface PkiServiceServer extends UntypedServiceImplementation {
   /**
-   * What a gateway serves TLS with. The key also signs enrollment tokens: clients verify them with the
-   * certificate that they meet at the issuer's address.
+   * Certificate and key for TLS at the gateways. The key also signs enrollment tokens, because clients verify tokens
+   * with the certificate that they receive at the issuer's address.
    */
   getServerCertificate: handleUnaryCall<GetServerCertificateRequest, ServerCertificate>;
-  /** What clients and routers should trust. */
+  /** CA certificates that clients and routers should trust. */
   getTrustBundle: handleUnaryCall<GetTrustBundleRequest, TrustBundle>;
-  /** Refuses what could not be created later: unknown CA, past expiry. Writes nothing. */
+  /** Fails if the enrollment could not be created: unknown CA, expiry in the past. Writes nothing. */
   checkEnrollment: handleUnaryCall<EnrollmentWish, CheckEnrollmentResponse>;
-  /** Makes at once what is wanted at a position of identity's changes, which say it too: answered when it is there. */
+  /**
+   * Creates the enrollment that identity requests at the position, and returns when it exists. The change stream of
+   * identity contains the same request.
+   */
   grantEnrollment: handleUnaryCall<GrantEnrollmentRequest, GrantEnrollmentResponse>;
-  /** A new token and a new end. The old token is dead. */
+  /** Sets a new token and expiry. The old token becomes invalid. */
   refreshEnrollment: handleUnaryCall<RefreshEnrollmentRequest, Written>;
-  /** Whoever can have a certificate signed for the authority's verification token has its key. */
+  /** The caller proves that it has the authority's key by a certificate signed for the verification token. */
   verifyCa: handleUnaryCall<VerifyCaRequest, Written>;
-  /** Leads those who have a certificate of the authority to where they enroll. Has no end. */
+  /** A token that leads owners of the authority's certificates to the enrollment endpoint. Does not expire. */
   getCaJwt: handleUnaryCall<EntityRef, CaJwt>;
   enroll: handleUnaryCall<EnrollRequest, EnrollResponse>;
   /**
-   * A certificate for another key, with the names of one that is in use. Refused unless the current signing key has
-   * issued that one; its dates do not matter.
+   * Issues a certificate for another key, with the names of a certificate in use. Fails unless the current signing key
+   * has issued the latter; its validity period is ignored.
    */
   extendCertificate: handleUnaryCall<ExtendCertificateRequest, IssuedCertificate>;
-  /** By which routers will know the connections of an API session. Lasts twelve hours. */
+  /** Issues a certificate that identifies connections of an API session to routers. Valid for twelve hours. */
   issueSessionCertificate: handleUnaryCall<IssueSessionCertificateRequest, IssuedCertificate>;
 }
 
 export interface PkiServiceClient extends Client {
   /**
-   * What a gateway serves TLS with. The key also signs enrollment tokens: clients verify them with the
-   * certificate that they meet at the issuer's address.
+   * Certificate and key for TLS at the gateways. The key also signs enrollment tokens, because clients verify tokens
+   * with the certificate that they receive at the issuer's address.
    */
   getServerCertificate(
     request: GetServerCertificateRequest,
@@ -1962,7 +1968,7 @@ export interface PkiServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ServerCertificate) => void,
   ): ClientUnaryCall;
-  /** What clients and routers should trust. */
+  /** CA certificates that clients and routers should trust. */
   getTrustBundle(
     request: GetTrustBundleRequest,
     callback: (error: ServiceError | null, response: TrustBundle) => void,
@@ -1978,7 +1984,7 @@ export interface PkiServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: TrustBundle) => void,
   ): ClientUnaryCall;
-  /** Refuses what could not be created later: unknown CA, past expiry. Writes nothing. */
+  /** Fails if the enrollment could not be created: unknown CA, expiry in the past. Writes nothing. */
   checkEnrollment(
     request: EnrollmentWish,
     callback: (error: ServiceError | null, response: CheckEnrollmentResponse) => void,
@@ -1994,7 +2000,10 @@ export interface PkiServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: CheckEnrollmentResponse) => void,
   ): ClientUnaryCall;
-  /** Makes at once what is wanted at a position of identity's changes, which say it too: answered when it is there. */
+  /**
+   * Creates the enrollment that identity requests at the position, and returns when it exists. The change stream of
+   * identity contains the same request.
+   */
   grantEnrollment(
     request: GrantEnrollmentRequest,
     callback: (error: ServiceError | null, response: GrantEnrollmentResponse) => void,
@@ -2010,7 +2019,7 @@ export interface PkiServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GrantEnrollmentResponse) => void,
   ): ClientUnaryCall;
-  /** A new token and a new end. The old token is dead. */
+  /** Sets a new token and expiry. The old token becomes invalid. */
   refreshEnrollment(
     request: RefreshEnrollmentRequest,
     callback: (error: ServiceError | null, response: Written) => void,
@@ -2026,7 +2035,7 @@ export interface PkiServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** Whoever can have a certificate signed for the authority's verification token has its key. */
+  /** The caller proves that it has the authority's key by a certificate signed for the verification token. */
   verifyCa(
     request: VerifyCaRequest,
     callback: (error: ServiceError | null, response: Written) => void,
@@ -2042,7 +2051,7 @@ export interface PkiServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** Leads those who have a certificate of the authority to where they enroll. Has no end. */
+  /** A token that leads owners of the authority's certificates to the enrollment endpoint. Does not expire. */
   getCaJwt(request: EntityRef, callback: (error: ServiceError | null, response: CaJwt) => void): ClientUnaryCall;
   getCaJwt(
     request: EntityRef,
@@ -2071,8 +2080,8 @@ export interface PkiServiceClient extends Client {
     callback: (error: ServiceError | null, response: EnrollResponse) => void,
   ): ClientUnaryCall;
   /**
-   * A certificate for another key, with the names of one that is in use. Refused unless the current signing key has
-   * issued that one; its dates do not matter.
+   * Issues a certificate for another key, with the names of a certificate in use. Fails unless the current signing key
+   * has issued the latter; its validity period is ignored.
    */
   extendCertificate(
     request: ExtendCertificateRequest,
@@ -2089,7 +2098,7 @@ export interface PkiServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: IssuedCertificate) => void,
   ): ClientUnaryCall;
-  /** By which routers will know the connections of an API session. Lasts twelve hours. */
+  /** Issues a certificate that identifies connections of an API session to routers. Valid for twelve hours. */
   issueSessionCertificate(
     request: IssueSessionCertificateRequest,
     callback: (error: ServiceError | null, response: IssuedCertificate) => void,

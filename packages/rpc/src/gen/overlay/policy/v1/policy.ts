@@ -66,17 +66,17 @@ export interface AuthorizeRequest {
   identityId: string;
   serviceId: string;
   access: Access;
-  /** an admin sees every service, though it may not use it */
+  /** an administrator sees every service, but may not use every one */
   isAdmin: boolean;
   apiSessionId: string;
 }
 
 export interface AuthorizeResponse {
   routerIds: string[];
-  /** that granted it */
+  /** that grant the access */
   policyIds: string[];
   serviceName: string;
-  /** Up to where each stream that can take access away was known: schema identity, policy, sessions. */
+  /** Applied position of each stream that can remove access: schemas identity, policy and sessions. */
   positions: { [key: string]: Position };
 }
 
@@ -90,10 +90,10 @@ export interface GetHeaderRequest {
 }
 
 export interface Header {
-  /** 0: nothing has changed since anybody looked */
+  /** 0: no change since observation began */
   lastChangeAtMs: number;
   positions: { [key: string]: Position };
-  /** equal keys, equal service lists */
+  /** equal keys mean equal service lists */
   contentKey: string;
 }
 
@@ -106,10 +106,10 @@ export interface WatchHeadersRequest {
 }
 
 export interface HeaderChanges {
-  /** applied, of every stream the engine follows */
+  /** applied positions of every stream that the engine follows */
   positions: { [key: string]: Position };
   identityIds: string[];
-  /** too many to name */
+  /** all identities: too many to list */
   all: boolean;
 }
 
@@ -144,14 +144,14 @@ export interface HeldAccess {
   identityId: string;
   serviceId: string;
   access: Access;
-  /** what posture checks ask may differ between the endpoints of an identity */
+  /** posture may differ between the endpoints of an identity */
   apiSessionId: string;
 }
 
 export interface FindLostResponse {
   /** in the order of the request */
   lost: boolean[];
-  /** the same order: a policy that grants the access; empty: no policy does */
+  /** in the same order: a policy that grants the access; empty: none */
   granting: string[];
 }
 
@@ -169,7 +169,7 @@ export interface GetPolicyAdviceRequest {
 }
 
 export interface PolicyAdvice {
-  /** wire shape */
+  /** wire format */
   json: Buffer;
 }
 
@@ -178,7 +178,7 @@ export interface ListServiceConfigsRequest {
 }
 
 export interface ServiceConfigs {
-  /** wire shape */
+  /** wire format */
   json: Buffer[];
 }
 
@@ -193,7 +193,7 @@ export interface ServiceConfig {
 }
 
 export interface SubmitPostureRequest {
-  /** JSON, checked */
+  /** JSON, validated */
   responses: Buffer[];
 }
 
@@ -202,7 +202,7 @@ export interface SubmitPostureResponse {
   position:
     | Position
     | undefined;
-  /** those that will ask for another code soon; a JSON array */
+  /** services that will soon require another code; a JSON array */
   services: Buffer;
 }
 
@@ -2654,7 +2654,7 @@ export const PostureOf: MessageFns<PostureOf> = {
 
 export type PolicyServiceService = typeof PolicyServiceService;
 export const PolicyServiceService = {
-  /** May the identity use the service in this way, and through which routers? Hot: goes through the tagged stream. */
+  /** Decides whether the identity may use the service in this way, and through which routers. */
   authorize: {
     path: "/overlay.policy.v1.PolicyService/Authorize" as const,
     requestStream: false as const,
@@ -2664,7 +2664,7 @@ export const PolicyServiceService = {
     responseSerialize: (value: AuthorizeResponse): Buffer => Buffer.from(AuthorizeResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): AuthorizeResponse => AuthorizeResponse.decode(value),
   },
-  /** What a gateway keeps in memory for one identity. Hot: goes through the tagged stream. */
+  /** What a gateway caches for one identity. */
   getHeader: {
     path: "/overlay.policy.v1.PolicyService/GetHeader" as const,
     requestStream: false as const,
@@ -2674,7 +2674,7 @@ export const PolicyServiceService = {
     responseSerialize: (value: Header): Buffer => Buffer.from(Header.encode(value).finish()),
     responseDeserialize: (value: Buffer): Header => Header.decode(value),
   },
-  /** Whose headers have changed, as it happens; at least one message a second. */
+  /** Identities whose headers change, as they change; at least one message a second. */
   watchHeaders: {
     path: "/overlay.policy.v1.PolicyService/WatchHeaders" as const,
     requestStream: false as const,
@@ -2684,7 +2684,7 @@ export const PolicyServiceService = {
     responseSerialize: (value: HeaderChanges): Buffer => Buffer.from(HeaderChanges.encode(value).finish()),
     responseDeserialize: (value: Buffer): HeaderChanges => HeaderChanges.decode(value),
   },
-  /** Routers through which each pair could connect, by policy alone. */
+  /** Routers through which each pair may connect, by policy only. */
   getCommonRouters: {
     path: "/overlay.policy.v1.PolicyService/GetCommonRouters" as const,
     requestStream: false as const,
@@ -2696,7 +2696,7 @@ export const PolicyServiceService = {
       Buffer.from(GetCommonRoutersResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetCommonRoutersResponse => GetCommonRoutersResponse.decode(value),
   },
-  /** Which of these accesses exist no more? */
+  /** Which of these accesses are no longer granted. */
   findLost: {
     path: "/overlay.policy.v1.PolicyService/FindLost" as const,
     requestStream: false as const,
@@ -2727,7 +2727,7 @@ export const PolicyServiceService = {
     responseSerialize: (value: PolicyAdvice): Buffer => Buffer.from(PolicyAdvice.encode(value).finish()),
     responseDeserialize: (value: Buffer): PolicyAdvice => PolicyAdvice.decode(value),
   },
-  /** An identity's own configs for services, in place of the services' configs of the same types. */
+  /** An identity's own configs for services, which replace the services' configs of the same types. */
   listServiceConfigs: {
     path: "/overlay.policy.v1.PolicyService/ListServiceConfigs" as const,
     requestStream: false as const,
@@ -2748,7 +2748,7 @@ export const PolicyServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** Takes those of the same types away. */
+  /** Removes configs of the same types. */
   removeServiceConfigs: {
     path: "/overlay.policy.v1.PolicyService/RemoveServiceConfigs" as const,
     requestStream: false as const,
@@ -2759,7 +2759,7 @@ export const PolicyServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** What the caller's endpoint says of itself; posture checks are answered by it from now on. */
+  /** Stores posture data of the caller's endpoint, by which posture checks are decided from then on. */
   submitPosture: {
     path: "/overlay.policy.v1.PolicyService/SubmitPosture" as const,
     requestStream: false as const,
@@ -2779,7 +2779,7 @@ export const PolicyServiceService = {
     responseSerialize: (value: Entity): Buffer => Buffer.from(Entity.encode(value).finish()),
     responseDeserialize: (value: Buffer): Entity => Entity.decode(value),
   },
-  /** Sessions that posture checks refused, oldest first; a JSON array. */
+  /** Session requests that posture checks refused, oldest first; a JSON array. */
   listFailedRequests: {
     path: "/overlay.policy.v1.PolicyService/ListFailedRequests" as const,
     requestStream: false as const,
@@ -2792,33 +2792,33 @@ export const PolicyServiceService = {
 } as const;
 
 export interface PolicyServiceServer extends UntypedServiceImplementation {
-  /** May the identity use the service in this way, and through which routers? Hot: goes through the tagged stream. */
+  /** Decides whether the identity may use the service in this way, and through which routers. */
   authorize: handleUnaryCall<AuthorizeRequest, AuthorizeResponse>;
-  /** What a gateway keeps in memory for one identity. Hot: goes through the tagged stream. */
+  /** What a gateway caches for one identity. */
   getHeader: handleUnaryCall<GetHeaderRequest, Header>;
-  /** Whose headers have changed, as it happens; at least one message a second. */
+  /** Identities whose headers change, as they change; at least one message a second. */
   watchHeaders: handleServerStreamingCall<WatchHeadersRequest, HeaderChanges>;
-  /** Routers through which each pair could connect, by policy alone. */
+  /** Routers through which each pair may connect, by policy only. */
   getCommonRouters: handleUnaryCall<GetCommonRoutersRequest, GetCommonRoutersResponse>;
-  /** Which of these accesses exist no more? */
+  /** Which of these accesses are no longer granted. */
   findLost: handleUnaryCall<FindLostRequest, FindLostResponse>;
   /** The service policies that require any of these posture checks. */
   findRequiring: handleUnaryCall<FindRequiringRequest, FindRequiringResponse>;
   getPolicyAdvice: handleUnaryCall<GetPolicyAdviceRequest, PolicyAdvice>;
-  /** An identity's own configs for services, in place of the services' configs of the same types. */
+  /** An identity's own configs for services, which replace the services' configs of the same types. */
   listServiceConfigs: handleUnaryCall<ListServiceConfigsRequest, ServiceConfigs>;
   putServiceConfigs: handleUnaryCall<ServiceConfigsRequest, Written>;
-  /** Takes those of the same types away. */
+  /** Removes configs of the same types. */
   removeServiceConfigs: handleUnaryCall<ServiceConfigsRequest, Written>;
-  /** What the caller's endpoint says of itself; posture checks are answered by it from now on. */
+  /** Stores posture data of the caller's endpoint, by which posture checks are decided from then on. */
   submitPosture: handleUnaryCall<SubmitPostureRequest, SubmitPostureResponse>;
   getPostureData: handleUnaryCall<PostureOf, Entity>;
-  /** Sessions that posture checks refused, oldest first; a JSON array. */
+  /** Session requests that posture checks refused, oldest first; a JSON array. */
   listFailedRequests: handleUnaryCall<PostureOf, Entity>;
 }
 
 export interface PolicyServiceClient extends Client {
-  /** May the identity use the service in this way, and through which routers? Hot: goes through the tagged stream. */
+  /** Decides whether the identity may use the service in this way, and through which routers. */
   authorize(
     request: AuthorizeRequest,
     callback: (error: ServiceError | null, response: AuthorizeResponse) => void,
@@ -2834,7 +2834,7 @@ export interface PolicyServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: AuthorizeResponse) => void,
   ): ClientUnaryCall;
-  /** What a gateway keeps in memory for one identity. Hot: goes through the tagged stream. */
+  /** What a gateway caches for one identity. */
   getHeader(
     request: GetHeaderRequest,
     callback: (error: ServiceError | null, response: Header) => void,
@@ -2850,14 +2850,14 @@ export interface PolicyServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Header) => void,
   ): ClientUnaryCall;
-  /** Whose headers have changed, as it happens; at least one message a second. */
+  /** Identities whose headers change, as they change; at least one message a second. */
   watchHeaders(request: WatchHeadersRequest, options?: Partial<CallOptions>): ClientReadableStream<HeaderChanges>;
   watchHeaders(
     request: WatchHeadersRequest,
     metadata?: Metadata,
     options?: Partial<CallOptions>,
   ): ClientReadableStream<HeaderChanges>;
-  /** Routers through which each pair could connect, by policy alone. */
+  /** Routers through which each pair may connect, by policy only. */
   getCommonRouters(
     request: GetCommonRoutersRequest,
     callback: (error: ServiceError | null, response: GetCommonRoutersResponse) => void,
@@ -2873,7 +2873,7 @@ export interface PolicyServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetCommonRoutersResponse) => void,
   ): ClientUnaryCall;
-  /** Which of these accesses exist no more? */
+  /** Which of these accesses are no longer granted. */
   findLost(
     request: FindLostRequest,
     callback: (error: ServiceError | null, response: FindLostResponse) => void,
@@ -2920,7 +2920,7 @@ export interface PolicyServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: PolicyAdvice) => void,
   ): ClientUnaryCall;
-  /** An identity's own configs for services, in place of the services' configs of the same types. */
+  /** An identity's own configs for services, which replace the services' configs of the same types. */
   listServiceConfigs(
     request: ListServiceConfigsRequest,
     callback: (error: ServiceError | null, response: ServiceConfigs) => void,
@@ -2951,7 +2951,7 @@ export interface PolicyServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** Takes those of the same types away. */
+  /** Removes configs of the same types. */
   removeServiceConfigs(
     request: ServiceConfigsRequest,
     callback: (error: ServiceError | null, response: Written) => void,
@@ -2967,7 +2967,7 @@ export interface PolicyServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** What the caller's endpoint says of itself; posture checks are answered by it from now on. */
+  /** Stores posture data of the caller's endpoint, by which posture checks are decided from then on. */
   submitPosture(
     request: SubmitPostureRequest,
     callback: (error: ServiceError | null, response: SubmitPostureResponse) => void,
@@ -2995,7 +2995,7 @@ export interface PolicyServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Entity) => void,
   ): ClientUnaryCall;
-  /** Sessions that posture checks refused, oldest first; a JSON array. */
+  /** Session requests that posture checks refused, oldest first; a JSON array. */
   listFailedRequests(
     request: PostureOf,
     callback: (error: ServiceError | null, response: Entity) => void,

@@ -494,7 +494,6 @@ export const DescribeRoutersResponse: MessageFns<DescribeRoutersResponse> = {
 
 export type SessionsServiceService = typeof SessionsServiceService;
 export const SessionsServiceService = {
-  /** Hot: goes through the tagged stream. */
   createSession: {
     path: "/overlay.sessions.v1.SessionsService/CreateSession" as const,
     requestStream: false as const,
@@ -513,7 +512,7 @@ export const SessionsServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
-  /** A router has redeemed its enrollment. */
+  /** Stores the certificate of a router that has redeemed its enrollment. */
   admitRouter: {
     path: "/overlay.sessions.v1.SessionsService/AdmitRouter" as const,
     requestStream: false as const,
@@ -535,7 +534,7 @@ export const SessionsServiceService = {
       Buffer.from(DescribeRoutersResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): DescribeRoutersResponse => DescribeRoutersResponse.decode(value),
   },
-  /** The routers that carry a session, in order; none when nothing flows. */
+  /** The routers that carry a session, in order; empty without traffic. */
   getRoutePath: {
     path: "/overlay.sessions.v1.SessionsService/GetRoutePath" as const,
     requestStream: false as const,
@@ -548,19 +547,17 @@ export const SessionsServiceService = {
 } as const;
 
 export interface SessionsServiceServer extends UntypedServiceImplementation {
-  /** Hot: goes through the tagged stream. */
   createSession: handleUnaryCall<CreateSessionRequest, Entity>;
   reEnrollEdgeRouter: handleUnaryCall<EntityRef, Written>;
-  /** A router has redeemed its enrollment. */
+  /** Stores the certificate of a router that has redeemed its enrollment. */
   admitRouter: handleUnaryCall<AdmitRouterRequest, Written>;
   /** Live members of edge routers: online, host name, protocols. */
   describeRouters: handleUnaryCall<DescribeRoutersRequest, DescribeRoutersResponse>;
-  /** The routers that carry a session, in order; none when nothing flows. */
+  /** The routers that carry a session, in order; empty without traffic. */
   getRoutePath: handleUnaryCall<EntityRef, RoutePath>;
 }
 
 export interface SessionsServiceClient extends Client {
-  /** Hot: goes through the tagged stream. */
   createSession(
     request: CreateSessionRequest,
     callback: (error: ServiceError | null, response: Entity) => void,
@@ -591,7 +588,7 @@ export interface SessionsServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  /** A router has redeemed its enrollment. */
+  /** Stores the certificate of a router that has redeemed its enrollment. */
   admitRouter(
     request: AdmitRouterRequest,
     callback: (error: ServiceError | null, response: Written) => void,
@@ -623,7 +620,7 @@ export interface SessionsServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: DescribeRoutersResponse) => void,
   ): ClientUnaryCall;
-  /** The routers that carry a session, in order; none when nothing flows. */
+  /** The routers that carry a session, in order; empty without traffic. */
   getRoutePath(
     request: EntityRef,
     callback: (error: ServiceError | null, response: RoutePath) => void,

@@ -20,17 +20,17 @@ import {
 import { Position } from "../../change/v1/change.js";
 import { Fault } from "../../fault/v1/fault.js";
 
-/** Of a unary call it is the metadata 'context-bin'. */
+/** A separate gRPC call carries it in the metadata 'context-bin'. */
 export interface CallContext {
   requestId: string;
   /** W3C trace context */
   traceparent: string;
-  /** who asks; empty: the system itself */
+  /** the caller; empty: the product itself */
   identityId: string;
   apiSessionId: string;
   isAdmin: boolean;
   configTypes: string[];
-  /** by schema: the answer must not be older */
+  /** by schema: the answer must be at least as new */
   positions: { [key: string]: Position };
   /** IP address of the client; empty: the call serves no client */
   sourceAddress: string;
@@ -44,21 +44,21 @@ export interface CallContext_PositionsEntry {
 export interface Call {
   /** chosen by the caller, unique among its pending calls */
   tag: number;
-  /** full name, as in the path of a unary call; empty: the caller gives this tag up */
+  /** full name, as in the path of a gRPC call; empty: cancels the call with this tag */
   method: string;
   request: Buffer;
   context:
     | CallContext
     | undefined;
-  /** left when it was sent; 0: the limit of the server */
+  /** remaining time when sent; 0: the limit of the server */
   timeoutMs: number;
 }
 
 export interface Answer {
-  /** 0: no answer, the server asks the caller to open another stream for what follows */
+  /** 0: not an answer; the caller must open another stream for further calls */
   tag: number;
   response: Buffer;
-  /** set: there is no response */
+  /** if set, there is no response */
   fault: Fault | undefined;
 }
 
@@ -634,8 +634,9 @@ export const Answer: MessageFns<Answer> = {
 };
 
 /**
- * Implemented by every service with hot methods, in front of the same handlers. A gRPC call of its own costs
- * five times as much.
+ * Implemented by every service, in front of the handlers of its other gRPC services. Calls of methods with one answer
+ * share one long-lived stream per replica, unless their answers are large: a separate gRPC call costs more than twice
+ * as much.
  */
 export type CallServiceService = typeof CallServiceService;
 export const CallServiceService = {
