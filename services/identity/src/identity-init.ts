@@ -25,7 +25,7 @@ const { created, username, password } = await initIdentity({
   ...(settings.password !== undefined && { password: settings.password }),
   log,
 })
-// the only time that it is told: whoever runs the command reads it here, the log never has it
+// the password appears here only, never in the log
 process.stdout.write(
   `${JSON.stringify({ created, username, ...(password !== undefined && { password }) })}\n`,
 )

@@ -74,10 +74,10 @@ function refuseBroken(name: string, username: string, password: string): void {
 async function insertAdmin(tx: Tx, name: string, username: string, password: string): Promise<RowChange[]> {
   const identityId = newId(identity.ids)
   const person = createdValues(identity, { name, type: 'Default', isAdmin: true }).values
-  const proof = createdValues(authenticator, { method: 'updb', identityId, username, password }).values
+  const credential = createdValues(authenticator, { method: 'updb', identityId, username, password }).values
   return [
     await inserted(tx, identity, identityId, { ...person, isDefaultAdmin: true }),
-    await inserted(tx, authenticator, newId('short'), proof),
+    await inserted(tx, authenticator, newId('short'), credential),
   ]
 }
 

@@ -1,8 +1,8 @@
 import { noQuery } from '@overlay/platform/kind-store'
 import type { IssuedCertificate } from '@overlay/rpc'
+import { fingerprintOf } from '@overlay/x509'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { fingerprintOf } from '../src/domain/chain.js'
 import { authority, certify, type Holder } from './certificates.js'
 import {
   as,

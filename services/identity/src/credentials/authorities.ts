@@ -4,7 +4,7 @@ import { chainOf } from '../domain/chain.js'
 import { type KnownCa, knownCas } from '../store/known-cas.js'
 import { certificateBlocksIn } from './certificates.js'
 
-/** Authorities of others, which may certify clients. */
+/** External authorities, which may certify clients. */
 export interface Authorities {
   /** All authorities, as pki has them at the time of the call. */
   all(signal: AbortSignal): Promise<readonly KnownCa[]>

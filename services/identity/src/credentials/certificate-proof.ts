@@ -1,6 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { Fault } from '@overlay/rpc'
-import { fingerprintOf, isWithin } from '../domain/chain.js'
+import { fingerprintOf } from '@overlay/x509'
+import { isWithin } from '../domain/chain.js'
 import type { NewAuthenticator } from '../store/authenticators.js'
 import type { KnownCa } from '../store/known-cas.js'
 import type { Authorities } from './authorities.js'

@@ -1,10 +1,10 @@
-/** What a session knows of its second factor. */
+/** The second factor of a session. */
 export interface Factors {
   readonly isMfaRequired: boolean
   readonly isMfaComplete: boolean
 }
 
-/** What a policy demands beside the first factor. */
+/** What an auth policy demands beside the first factor. */
 export interface Demands {
   readonly requireTotp: boolean
   readonly requireExtJwtSigner: string | null
@@ -20,7 +20,7 @@ const totp = {
   typeId: 'MFA',
 }
 
-/** What the session still has to answer. Computed on each look: a change of policy hits sessions at once. */
+/** What the session has yet to answer. Computed for each answer, so that a change of policy takes effect at once. */
 export function authQueriesOf(factors: Factors, demands: Demands): object[] {
   const queries: object[] = []
   if ((factors.isMfaRequired || demands.requireTotp) && !factors.isMfaComplete) queries.push(totp)

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { encode, objectId, sequence, tag, text } from '@overlay/x509'
+import { encode, fingerprintOf, objectId, sequence, tag, text } from '@overlay/x509'
 import { beforeAll, expect, test } from 'vitest'
 import {
   authority,
@@ -13,7 +13,7 @@ import {
   rsa,
   SubjectAlternativeNameExtension,
 } from '../../test/certificates.js'
-import { chainOf, fingerprintOf, hasBegun, isWithin } from './chain.js'
+import { chainOf, hasBegun, isWithin } from './chain.js'
 import { isSoundlySigned, linkOf, pathLengthOf } from './link-rules.js'
 
 const hour = 3_600_000

@@ -3,16 +3,14 @@ import { DerError, KeyError } from '@overlay/x509'
 import { isSoundlySigned, isUsable, type Link, linkOf, pathLengthOf } from './link-rules.js'
 import { isWithinConstraints } from './name-constraints.js'
 
-export { fingerprintOf, fingerprintOfPem } from '@overlay/x509'
-
 const mostPresented = 16
 const longest = 8
 const mostSignatures = 32
 
 /**
- * The certificates from the client's leaf to one that is trusted, or nothing.
- * Any trusted certificate ends a chain, self-signed or not. The dates of the leaf are the auth policy's affair;
- * those of all others count here. Each link must be sound, and may be used for logins.
+ * The certificates from the client's leaf to a trusted one; undefined: there is no such chain.
+ * Any trusted certificate ends a chain, self-signed or not. Each link must be sound, and usable for logins. The dates of
+ * the leaf are checked by the auth policy, those of all other certificates here.
  */
 export function chainOf(
   presented: readonly X509Certificate[],
@@ -22,7 +20,7 @@ export function chainOf(
   const [first, ...sent] = presented.slice(0, mostPresented)
   const leaf = first && soundLink(first, true)
   if (!leaf) return undefined
-  let signatures = 0 // certificates that name each other in circles must not cost more than a few
+  let signatures = 0 // a limit for certificates that name each other in cycles
 
   const isSignedBy = (subject: X509Certificate, issuer: X509Certificate): boolean =>
     ++signatures <= mostSignatures && subject.verify(issuer.publicKey)
@@ -35,7 +33,7 @@ export function chainOf(
       if (chain.some(({ certificate }) => certificate.raw.equals(issuer.raw))) continue
       if (!issuer.ca || !isWithin(issuer, now) || !last.certificate.checkIssued(issuer)) continue
       const link = soundLink(issuer, false) // before the signature: a key with a long exponent is slow
-      if (!link || !mayVouchFor(link, chain) || !isSignedBy(last.certificate, issuer)) continue
+      if (!link || !mayCertify(link, chain) || !isSignedBy(last.certificate, issuer)) continue
       const whole = extend([...chain, link])
       if (whole) return whole
     }
@@ -47,7 +45,7 @@ export function chainOf(
 const has = (list: readonly X509Certificate[], one: X509Certificate): boolean =>
   list.some(({ raw }) => raw.equals(one.raw))
 
-/** The links of authorities, which are used in many logins. */
+/** A cache of the links of authorities, which many logins share. */
 const authorities = new WeakMap<X509Certificate, Link | undefined>()
 
 function soundLink(certificate: X509Certificate, isLeaf: boolean): Link | undefined {
@@ -60,7 +58,7 @@ function soundLink(certificate: X509Certificate, isLeaf: boolean): Link | undefi
   return link
 }
 
-const mayVouchFor = (authority: Link, below: readonly Link[]): boolean =>
+const mayCertify = (authority: Link, below: readonly Link[]): boolean =>
   unlessUnsound(() => {
     const between = below.length - 1
     return (
@@ -69,7 +67,7 @@ const mayVouchFor = (authority: Link, below: readonly Link[]): boolean =>
     )
   }) === true
 
-/** Nothing, where a certificate cannot be read strictly or its key is weak. */
+/** Undefined where a certificate is not valid DER or its key is weak. */
 function unlessUnsound<T>(read: () => T): T | undefined {
   try {
     return read()

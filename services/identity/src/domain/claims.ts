@@ -1,21 +1,21 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Claim } from '@overlay/model'
 
-/** Longer ones no index holds. */
+/** Longer ones do not fit into an index. */
 const longest = 1000
 
-/** What a certificate says of whose it is. Nothing: it does not say it. */
+/** The external id in a certificate; undefined: it has none. */
 export function claimIn(certificate: X509Certificate, claim: Claim): string | undefined {
   const { matcher, matcherCriteria, parser, parserCriteria, index } = claim
   const matched = valuesIn(certificate, claim.location).flatMap((value) =>
     match(value, matcher, matcherCriteria),
   )
   const parsed = parser === 'SPLIT' ? matched.flatMap((value) => value.split(parserCriteria)) : matched
-  const found = parsed[index]
-  return found !== undefined && found.length <= longest && !found.includes('\0') ? found : undefined
+  const value = parsed[index]
+  return value !== undefined && value.length <= longest && !value.includes('\0') ? value : undefined
 }
 
-/** What is left of the value, if it is one of those that count. */
+/** The value without the criteria, if it matches. */
 function match(value: string, matcher: Claim['matcher'], criteria: string): string[] {
   switch (matcher) {
     case 'PREFIX':
@@ -40,13 +40,13 @@ function valuesIn(certificate: X509Certificate, location: Claim['location']): re
   }
 }
 
-/** The last one, as others read it; empty when there is none. */
+/** The last common name, as other implementations read it; empty: there is none. */
 export function commonNameOf(certificate: X509Certificate): string {
   const { CN = '' } = certificate.toLegacyObject().subject as { readonly CN?: string | readonly string[] }
   return [CN].flat().at(-1) ?? ''
 }
 
-/** node:crypto lists them with commas; a value that has one itself is a JSON string. */
+/** node:crypto lists them with commas; a value that contains one is a JSON string. */
 function altNames({ subjectAltName = '' }: X509Certificate, type: string): readonly string[] {
   const names = subjectAltName.matchAll(/(?:^|, )([^:,]+):("(?:[^"\\]|\\.)*"|[^,]*)/g)
   return [...names].flatMap(([, kind, value = '']) =>

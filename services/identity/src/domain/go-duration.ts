@@ -11,10 +11,10 @@ const MS: Readonly<Record<string, number>> = {
 
 const UNITS = 'ns|us|µs|μs|ms|s|m|h'
 const PART = new RegExp(`(\\d+\\.?\\d*|\\.\\d+)(${UNITS})`, 'gy')
-/** What fits the nanoseconds of an int64. */
+/** The longest duration in the nanoseconds of an int64. */
 const MOST_MS = 9_223_372_036_854
 
-/** wire: durations are as Go writes them: `1h30m`, `-1.5h`, `300ms`. In milliseconds; undefined: it is none. */
+/** wire: a duration in the syntax of Go, such as `1h30m`, `-1.5h`, `300ms`. In milliseconds; undefined: invalid. */
 export function goDuration(text: string): number | undefined {
   const unsigned = text.replace(/^[+-]/, '')
   if (unsigned === '0') return 0

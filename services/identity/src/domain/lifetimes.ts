@@ -1,8 +1,8 @@
 /** How long an API session lasts, in seconds. */
 export interface Lifetimes {
-  /** Without use. */
+  /** After the last use. */
   readonly timeoutSeconds: number
-  /** Whatever its use; 0: no limit. */
+  /** After its start; 0: no limit. */
   readonly lifetimeSeconds: number
 }
 

@@ -13,7 +13,7 @@ import {
   tag,
 } from '@overlay/x509'
 
-/** Those of which nothing follows for a login may be critical as well: key ids, policies, where revocations are. */
+/** Extensions that may be critical. The literal ones have no effect on a login: key ids, policies, revocation points. */
 const understood = new Set([
   ...Object.values(extensionIds),
   '2.5.29.18',
@@ -25,20 +25,20 @@ const understood = new Set([
 const usageBits = { digitalSignature: 0x80, certificateSign: 0x04 }
 const clientAuth = new Set(['1.3.6.1.5.5.7.3.2', '2.5.29.37.0']) // or anything
 
-/** One certificate of a chain, read. */
+/** One certificate of a chain, decoded. */
 export interface Link extends CertificateParts {
   readonly certificate: X509Certificate
   readonly isLeaf: boolean
 }
 
-/** Reads what the rules need; a DerError or KeyError where there is nothing sound to read. */
+/** Decodes what the rules need. Throws a DerError or KeyError where the certificate is not sound. */
 export function linkOf(certificate: X509Certificate, isLeaf: boolean): Link {
   const parts = partsOfCertificate(certificate)
   soundKey(parts.publicKey)
   return { ...parts, certificate, isLeaf }
 }
 
-/** Each link must be for what it is used for here. What a certificate does not restrict is allowed. */
+/** Whether the certificate allows the use of this link. What it does not restrict is allowed. */
 export function isUsable(link: Link): boolean {
   const { extensions } = link
   const ids = extensions.map(({ id }) => id)
@@ -50,7 +50,7 @@ export function isUsable(link: Link): boolean {
   )
 }
 
-/** A leaf signs the handshake, all others sign certificates. */
+/** A leaf signs the handshake, an authority signs certificates. */
 function hasUsage({ extensions, isLeaf }: Link): boolean {
   const value = extensionOf(extensions, extensionIds.keyUsage)
   if (!value) return true

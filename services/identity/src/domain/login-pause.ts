@@ -1,4 +1,4 @@
-/** Failed logins by one user name, from one network or from all together. */
+/** Failed logins by one user name, from one network or from all networks. */
 export interface Failures {
   readonly failures: number
   readonly secondsAgo: number
@@ -8,7 +8,7 @@ export interface Failures {
 export interface AttemptHistory {
   readonly here: Failures
   readonly everywhere: Failures
-  /** The name has logged in from this network lately. */
+  /** The name has logged in from this network within the last days. */
   readonly isFamiliar: boolean
   /** A success must be recorded: there were failures, or the last success was long ago. */
   readonly isStale: boolean
@@ -22,7 +22,7 @@ const freeEverywhere = 100
 const longestSeconds = 60
 
 /**
- * Each failure beyond the free ones doubles a pause, up to a minute. The pause of a name at all networks does not hold
+ * Each failure beyond the free ones doubles the pause, up to a minute. The pause of a name at all networks does not hold
  * at those from which it has logged in, so that guesses from elsewhere do not lock its owner out.
  */
 export const isPaused = ({ here, everywhere, isFamiliar }: Omit<AttemptHistory, 'isStale'>): boolean =>

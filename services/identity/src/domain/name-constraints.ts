@@ -48,18 +48,18 @@ interface Constraints {
 
 function constraintsIn(value: Buffer): Constraints {
   const lists = partsOf(onlyElement(value))
-  const basesIn = (wanted: number) =>
-    lists.filter((list) => list.tag === wanted).flatMap((list) => elementsIn(list.content).map(baseOf))
+  const basesIn = (which: number) =>
+    lists.filter((list) => list.tag === which).flatMap((list) => elementsIn(list.content).map(baseOf))
   return { permitted: basesIn(0xa0), excluded: basesIn(0xa1) }
 }
 
-/** A minimum or maximum is of no profile: undefined. */
+/** Undefined: the subtree has a minimum or maximum, which no profile allows. */
 function baseOf(subtree: Element): Element | undefined {
   const [base, ...limits] = partsOf(subtree)
   return limits.length === 0 ? base : undefined
 }
 
-/** The alternative names, and those in the subject: all of it, mail addresses, and a host as common name. */
+/** The alternative names, and those in the subject: the whole subject, mail addresses, and a common name that is a host. */
 function namesOf({ subject, extensions, isLeaf }: Link): readonly Element[] {
   const alternative = altNamesIn(extensions)
   const attributes = partsOf(onlyElement(subject)).flatMap(attributesOf)
@@ -136,14 +136,14 @@ function isMailWithin(mail: string, limit: string): boolean {
 const isOneHost = (host: string, limit: string): boolean =>
   limit === '' || (limit.startsWith('.') ? host.endsWith(plain(limit)) : host === plain(limit))
 
-/** Without a host, or with an address, it is within nothing. */
+/** A URI without a host, or with an address, is within no limit. */
 function isUriWithin(uri: string, limit: string, isExcluding: boolean): boolean {
   const [, host = ''] = /^[a-z][a-z0-9+.-]*:\/\/(?:[^/?#@]*@)?([^/?#:]*)/i.exec(uri) ?? []
   if (host === '' || host.startsWith('[') || isIP(host) !== 0) return isExcluding
   return isExcluding ? isHostWithin(host, limit, true) : isOneHost(plain(host), limit)
 }
 
-/** A limit is an address and a mask. IPv4 addresses in IPv6 count as what they are. */
+/** A limit is an address and a mask. IPv4-mapped addresses count as IPv4. */
 function isAddressWithin(address: Buffer, limit: Buffer): boolean {
   const isMapped = address.length === 16 && address.subarray(0, 12).equals(mappedPrefix)
   const bytes = isMapped && limit.length === 8 ? address.subarray(12) : address

@@ -1,4 +1,4 @@
-/** What may stand in brackets in the format of an authority. */
+/** The words in brackets in the name format of an authority. */
 export interface NameParts {
   readonly caName: string
   readonly caId: string
@@ -7,11 +7,11 @@ export interface NameParts {
   readonly identityId: string
 }
 
-/** wire: words that nobody knows stay as they are. */
+/** wire: unknown words stay as they are. */
 export const formattedName = (format: string, parts: NameParts): string =>
   format.replace(/\[(\w+)\]/g, (text, word: string) =>
     Object.hasOwn(parts, word) ? parts[word as keyof NameParts] : text,
   )
 
-/** wire: the number comes behind the ones that were taken too. */
+/** wire: numbers accumulate: each is appended to the name that was taken. */
 export const nextName = (taken: string, count: number): string => `${taken}${String(count).padStart(6, '0')}`

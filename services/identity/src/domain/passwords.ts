@@ -1,4 +1,4 @@
-/** Of an auth policy: what a new password must be like. */
+/** The rules of an auth policy for new passwords. */
 export interface PasswordRules {
   readonly minPasswordLength: number
   readonly requireMixedCase: boolean
@@ -15,7 +15,7 @@ const shortestName = 4
 const shortestPassword = 5
 const longest = 100
 
-/** The first rule that name or password break. Absent ones break none. */
+/** The first rule that user name or password break. An absent one breaks none. */
 export function brokenRule(
   username: string | undefined,
   password: string | undefined,

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 
-/** In constant time for texts of one length: for tokens and codes. */
+/** Compares tokens and codes: in constant time where their lengths are equal. */
 export function sameText(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)]
   return left.length === right.length && timingSafeEqual(left, right)

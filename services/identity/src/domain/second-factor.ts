@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto'
 import { generateSecret, generateSync } from 'otplib'
 import { sameText } from './same-text.js'
 
-/** What an authenticator app and its owner hold. */
+/** The secret of an authenticator app, and the recovery codes of its owner. */
 export interface SecondFactor {
   readonly secret: string // base32
-  /** Each counts once, in place of a code. */
+  /** Each is accepted once, in place of a code. */
   readonly recoveryCodes: readonly string[]
 }
 
-/** What a code was: of the app, and of which 30 s, or a recovery code. */
+/** An accepted code: a recovery code, or a code of the app with its time step. */
 export type Passed = { readonly step: number } | { readonly recoveryCode: string }
 
 const STEP_SECONDS = 30
@@ -34,7 +34,7 @@ export function newRecoveryCodes(): string[] {
 export const provisioningUrl = (secret: string, issuer: string, name: string): string =>
   `otpauth://totp/${issuer}:${name}?issuer=${issuer}&secret=${secret}`
 
-/** What the code proves, if anything. differs: a code of the app counts once. */
+/** Checks a code. Undefined: it is wrong. differs: a code of the app is accepted once. */
 export function passedBy(
   code: string,
   { secret, recoveryCodes }: SecondFactor,
@@ -49,7 +49,7 @@ export function passedBy(
   return step === undefined ? undefined : { step }
 }
 
-/** Steps older than these need not be remembered: their codes are refused anyway. */
+/** The time steps whose codes are accepted. */
 export function stepsAround(nowMs: number): number[] {
   const now = Math.floor(nowMs / 1000 / STEP_SECONDS)
   return Array.from({ length: 2 * STEPS_AROUND + 1 }, (_, i) => now - STEPS_AROUND + i)

@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
 
-/** wire: as RFC 2253 has it: the last part first, a comma between parts, a plus within one. Nobody's name is undefined there. */
+/** wire: in the format of RFC 2253: the last part first, a comma between parts, a plus within one. Node has undefined for an empty subject. */
 export const subjectTextOf = ({ subject }: X509Certificate): string =>
   (subject ?? '').replaceAll(' + ', '+').split('\n').reverse().join(',')

@@ -17,7 +17,7 @@ export async function checkIntegrity(
   const sum = { found: 0, fixed: 0 }
   for (const [schema, service] of Object.entries(maintenance)) {
     for await (const { findings } of service.check({ fix }, context)) {
-      // one more than are listed tells that there are more
+      // one more than are listed: the answer shows that there are more
       await addFindings(db, run, findings.slice(0, Math.max(0, MOST_FINDINGS + 1 - sum.found)))
       sum.found += findings.length
       sum.fixed += findings.filter(({ fixed }) => fixed).length

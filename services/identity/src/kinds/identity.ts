@@ -55,7 +55,7 @@ export const identities = (deps: IdentityDeps): Kind =>
     operations: (uniform) => ({
       create: create(deps),
       update: update(deps, uniform),
-      // also its enrollments, its place in policies and its sessions are gone when the answer leaves
+      // when the answer leaves, its enrollments, roles and sessions are deleted, too
       delete: async (request, context) =>
         deps.waitForFollowers(await uniform.delete(request, context), context),
     }),

@@ -1,5 +1,6 @@
 import { claimOf } from '@overlay/model'
-import { chainOf, fingerprintOf, hasBegun, isWithin } from '../domain/chain.js'
+import { fingerprintOf } from '@overlay/x509'
+import { chainOf, hasBegun, isWithin } from '../domain/chain.js'
 import { claimIn } from '../domain/claims.js'
 import { bindExternalId } from '../store/external-id-authorities.js'
 import { subjectByExternalId, subjectByFingerprint } from '../store/subjects.js'

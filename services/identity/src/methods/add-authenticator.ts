@@ -1,6 +1,7 @@
 import { authenticator } from '@overlay/model'
 import { newId, uniqueFault } from '@overlay/platform/kind-store'
 import { type Context, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
+import { fingerprintOfPem } from '@overlay/x509'
 import {
   certificateProof,
   enrollingCertificate,
@@ -9,7 +10,6 @@ import {
 } from '../credentials/certificate-proof.js'
 import { turnOf } from '../credentials/hashing.js'
 import { checkPasswordRules } from '../credentials/passwords.js'
-import { fingerprintOfPem } from '../domain/chain.js'
 import { authenticatorInserter, authenticatorOfEnrollment } from '../store/authenticators.js'
 import { personOf } from '../store/subjects.js'
 import type { Deps } from './deps.js'

@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto'
 import { Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
+import { fingerprintOf } from '@overlay/x509'
 import { certificatesOf } from '../credentials/certificates.js'
 import { issuedToCaller } from '../credentials/own-authenticators.js'
-import { fingerprintOf } from '../domain/chain.js'
 import { storePending } from '../store/authenticators.js'
 import type { Deps } from './deps.js'
 

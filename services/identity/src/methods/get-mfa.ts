@@ -1,6 +1,6 @@
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { provisioningUrl } from '../domain/second-factor.js'
-import { required } from '../mfa/codes.js'
+import { factorOf } from '../mfa/codes.js'
 import { lockSecondFactor } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
 
@@ -8,7 +8,7 @@ import type { Deps } from './deps.js'
 export const getMfa =
   ({ changeLog: { db }, secondFactors, totpIssuer }: Deps): Methods<IdentityServiceService>['getMfa'] =>
   async (_request, { caller, deadline }) => {
-    const stored = required(await db.transaction(deadline, (tx) => lockSecondFactor(tx, caller.identityId)))
+    const stored = factorOf(await db.transaction(deadline, (tx) => lockSecondFactor(tx, caller.identityId)))
     const { id, isVerified, identityName } = stored
     const times = { createdAtMs: stored.createdAt.getTime(), updatedAtMs: stored.updatedAt.getTime() }
     if (isVerified) return { id, isVerified, provisioningUrl: '', recoveryCodes: [], ...times }

@@ -1,5 +1,5 @@
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
-import { verified, writeWithCode } from '../mfa/codes.js'
+import { verifiedFactor, writeWithCode } from '../mfa/codes.js'
 import { lockSecondFactor } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
 
@@ -9,7 +9,7 @@ export const listRecoveryCodes =
   async ({ code }, context) => {
     let codes: readonly string[] = []
     const { stored } = await writeWithCode(changeLog, context, async (tx) => {
-      const stored = verified(await lockSecondFactor(tx, context.caller.identityId))
+      const stored = verifiedFactor(await lockSecondFactor(tx, context.caller.identityId))
       const factor = await secondFactors.useCode(tx, stored, code, 'app')
       if (!factor) return undefined
       codes = factor.recoveryCodes

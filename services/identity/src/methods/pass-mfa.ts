@@ -1,5 +1,5 @@
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
-import { enrolled, writeWithCode } from '../mfa/codes.js'
+import { enrolledFactor, writeWithCode } from '../mfa/codes.js'
 import { completeSession, lockSecondFactor } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
 
@@ -9,7 +9,7 @@ export const passMfa =
   async ({ code }, context) => {
     const { identityId, apiSessionId } = context.caller
     const { stored, position } = await writeWithCode(changeLog, context, async (tx) => {
-      const stored = enrolled(await lockSecondFactor(tx, identityId))
+      const stored = enrolledFactor(await lockSecondFactor(tx, identityId))
       const factor = await secondFactors.useCode(tx, stored, code, 'any')
       if (!factor) return undefined
       const completed = await completeSession(tx, apiSessionId)

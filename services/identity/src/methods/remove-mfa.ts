@@ -1,5 +1,5 @@
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
-import { required, verified, writeWithCode } from '../mfa/codes.js'
+import { factorOf, verifiedFactor, writeWithCode } from '../mfa/codes.js'
 import { lockSecondFactor, removeSecondFactor } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
 
@@ -8,12 +8,12 @@ export const removeMfa =
   ({ changeLog, secondFactors, waitForFollowers }: Deps): Methods<IdentityServiceService>['removeMfa'] =>
   async ({ code }, context) => {
     const { identityId } = context.caller
-    const { isVerified } = required(
+    const { isVerified } = factorOf(
       await changeLog.db.transaction(context.deadline, (tx) => lockSecondFactor(tx, identityId)),
     )
     if (isVerified)
       await writeWithCode(changeLog, context, async (tx) => {
-        const stored = verified(await lockSecondFactor(tx, identityId))
+        const stored = verifiedFactor(await lockSecondFactor(tx, identityId))
         const factor = await secondFactors.useCode(tx, stored, code, 'any')
         return factor && { stored, changes: [await secondFactors.save(tx, stored, factor)] }
       })

@@ -1,5 +1,5 @@
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
-import { unverified, writeWithCode } from '../mfa/codes.js'
+import { unverifiedFactor, writeWithCode } from '../mfa/codes.js'
 import { touchIdentity } from '../store/identities.js'
 import { completeSession, lockSecondFactor } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
@@ -10,7 +10,7 @@ export const verifyMfa =
   async ({ code }, context) => {
     const { identityId, apiSessionId } = context.caller
     const { stored, position } = await writeWithCode(changeLog, context, async (tx) => {
-      const stored = unverified(await lockSecondFactor(tx, identityId))
+      const stored = unverifiedFactor(await lockSecondFactor(tx, identityId))
       const factor = await secondFactors.useCode(tx, stored, code, 'app')
       if (!factor) return undefined
       const completed = await completeSession(tx, apiSessionId)

@@ -85,22 +85,22 @@ export async function writeWithCode(
   return { stored: result, position }
 }
 
-export function required(stored: StoredFactor | undefined): StoredFactor {
+export function factorOf(stored: StoredFactor | undefined): StoredFactor {
   if (!stored) throw new Fault('NOT_FOUND')
   return stored
 }
 
-export function enrolled(stored: StoredFactor | undefined): StoredFactor {
+export function enrolledFactor(stored: StoredFactor | undefined): StoredFactor {
   if (!stored) throw new Fault('MFA_NOT_ENROLLED')
   return stored
 }
 
-export function verified(stored: StoredFactor | undefined): StoredFactor {
+export function verifiedFactor(stored: StoredFactor | undefined): StoredFactor {
   if (!stored?.isVerified) throw new Fault('NOT_FOUND')
   return stored
 }
 
-export function unverified(stored: StoredFactor | undefined): StoredFactor {
+export function unverifiedFactor(stored: StoredFactor | undefined): StoredFactor {
   if (!stored || stored.isVerified) throw new Fault('NOT_FOUND')
   return stored
 }

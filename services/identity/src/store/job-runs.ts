@@ -84,7 +84,7 @@ async function endDeadRun(db: Db, job: JobName): Promise<void> {
      where name = ${job} and ended_at is null and not ${isLocked(sql`run::text`)}`)
 }
 
-/** Those of these runs whose replicas are at work. */
+/** Those of these runs whose replicas hold the lock. */
 export async function activeRuns(db: Db, runs: readonly string[]): Promise<ReadonlySet<string>> {
   const { rows } = await db.query<{ run: string }>(sql`
     select run from unnest(${runs}::text[]) as run where ${isLocked(sql`run`)}`)

@@ -6,7 +6,7 @@ import sql, { type Sql } from 'sql-template-tag'
 import { removeAuthenticators } from './authenticators.js'
 import { endSessions } from './session-ends.js'
 
-/** An authority of somebody else, as pki has it. */
+/** An external authority, as pki has it. */
 export type KnownCa = PlainOf<typeof ca>
 
 export interface CaRow {

@@ -38,7 +38,7 @@ export async function attemptsOf(db: Db, attempt: Attempt): Promise<AttemptHisto
 
 /**
  * Counts a failure for all replicas together. Returns how often the password of this authenticator was wrong since it
- * was last right; without one the statement is the same, and so is its time.
+ * was last correct. Without an authenticator it takes the same statement and the same time.
  */
 export async function countFailure(
   db: Db,

@@ -3,8 +3,8 @@ import { apiSessionCertificate } from '@overlay/model'
 import type { RowChange } from '@overlay/platform/change-log'
 import { changeOf, columnsOf, rowOf } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
+import { fingerprintOf } from '@overlay/x509'
 import sql, { type Sql } from 'sql-template-tag'
-import { fingerprintOf } from '../domain/chain.js'
 import { subjectTextOf } from '../domain/subject-text.js'
 
 export interface NewCertificate {
