@@ -1,15 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { authenticator, type Entity, identity } from '@overlay/model'
+import { authenticator, identity } from '@overlay/model'
 import { noBus, openChangeLog, type RowChange } from '@overlay/platform/change-log'
-import {
-  type AnyValues,
-  changeOf,
-  createdValues,
-  insertSql,
-  newId,
-  rowOf,
-} from '@overlay/platform/kind-store'
-import { onlyRow, openDatabase, type Tx } from '@overlay/platform/postgres'
+import { createdValues, insertRow, newId } from '@overlay/platform/kind-store'
+import { openDatabase, type Tx } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { type HashSettings, openHashing } from './credentials/hashing.js'
@@ -76,12 +69,7 @@ async function insertAdmin(tx: Tx, name: string, username: string, password: str
   const person = createdValues(identity, { name, type: 'Default', isAdmin: true }).values
   const credential = createdValues(authenticator, { method: 'updb', identityId, username, password }).values
   return [
-    await inserted(tx, identity, identityId, { ...person, isDefaultAdmin: true }),
-    await inserted(tx, authenticator, newId('short'), credential),
+    await insertRow(tx, identity, identityId, { ...person, isDefaultAdmin: true }, {}),
+    await insertRow(tx, authenticator, newId('short'), credential, {}),
   ]
-}
-
-async function inserted(tx: Tx, entity: Entity, id: string, values: AnyValues): Promise<RowChange> {
-  const { rows } = await tx.query(insertSql(entity, id, values, {}))
-  return changeOf(entity, id, null, rowOf(entity, onlyRow(rows)))
 }

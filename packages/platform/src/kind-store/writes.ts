@@ -16,7 +16,8 @@ import { uniqueFault } from './conflict.js'
 import { newId } from './ids.js'
 import { lockRow, required, type Store } from './kind.js'
 import { type Exists, membersOf, withReferences } from './references.js'
-import { type AnyRow, insertSql, plainOf, rowOf, tableOf, updateSql } from './row.js'
+import { type AnyRow, rowOf, tableOf, updateSql } from './row.js'
+import { changeOf, insertRow } from './row-changes.js'
 
 type Writes = Pick<Methods<EntityServiceService>, 'create' | 'update' | 'delete'>
 
@@ -35,8 +36,7 @@ export function writes(store: Store): Writes {
         checkRoles(entity, values, names, exists)
         const writing = { context, also, exists, isWritten: () => true }
         const derived = await seams.writing?.(tx, { ...values, id }, null, writing)
-        const { rows } = await tx.query(insertSql(entity, id, { ...values, ...derived }, tags))
-        return changeOf(entity, id, null, rowOf(entity, onlyRow(rows)))
+        return insertRow(tx, entity, id, { ...values, ...derived }, tags)
       })
     },
 
@@ -82,18 +82,6 @@ function refuseSystem(entity: Entity, row: AnyRow, verb: 'update' | 'delete'): v
   if (!row.isSystem) return
   const code = verb === 'update' ? 'ENTITY_CAN_NOT_BE_UPDATED' : 'ENTITY_CAN_NOT_BE_DELETED'
   throw new Fault(code, `cannot ${verb} system ${entity.singular} in a non-system context (id=${row.id})`)
-}
-
-/** What one row's change leaves in the audit and, where somebody follows the kind, in the change log. */
-export function changeOf(entity: Entity, id: string, before: AnyRow | null, after: AnyRow | null): RowChange {
-  const payload = after && plainOf(entity, after)
-  return {
-    kind: entity.kind,
-    id,
-    before: before && plainOf(entity, before),
-    after: payload,
-    ...(entity.followed && { payload }),
-  }
 }
 
 type Step = (tx: Tx, also: (change: RowChange) => void, exists: Exists) => Promise<RowChange>

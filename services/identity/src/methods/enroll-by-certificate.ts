@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { authenticator, claimOf, identity } from '@overlay/model'
 import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
-import { createdValues, newId, uniqueFault } from '@overlay/platform/kind-store'
+import { createdValues, insertRow, newId, uniqueFault } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import {
   type Context,
@@ -16,7 +16,7 @@ import { claimIn, commonNameOf } from '../domain/claims.js'
 import { formattedName, nextName } from '../domain/names.js'
 import { insertAuthenticator } from '../store/authenticators.js'
 import { bindExternalId } from '../store/external-id-authorities.js'
-import { insertIdentity, isNameTaken } from '../store/identities.js'
+import { isNameTaken } from '../store/identities.js'
 import type { KnownCa } from '../store/known-cas.js'
 import type { Deps } from './deps.js'
 
@@ -88,7 +88,7 @@ async function insert(tx: Tx, { id, ca, leaf, externalId }: NewIdentity, name: s
     roleAttributes: ca.identityRoles,
     externalId,
   })
-  const inserted = await insertIdentity(tx, id, values, tags)
+  const inserted = await insertRow(tx, identity, id, values, tags)
   if (externalId !== undefined) {
     if (!(await bindExternalId(tx, id, externalId, ca.id))) throw authorityDeleted()
     return [inserted]

@@ -1,10 +1,17 @@
 import { authenticator, type RowOf } from '@overlay/model'
 import type { Actor, ChangeLog, RowChange } from '@overlay/platform/change-log'
-import { changeOf, columnsOf, columnValues, insertListSql, rowOf } from '@overlay/platform/kind-store'
+import {
+  changeRow,
+  columnsOf,
+  columnValues,
+  deleteRows,
+  insertListSql,
+  insertRows,
+  rowOf,
+} from '@overlay/platform/kind-store'
 import { batch, type Db, type Tx } from '@overlay/platform/postgres'
 import { Fault, invalid, notFound, ownContext, type Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
-import { changeRow } from './identities.js'
 
 export type Authenticator = RowOf<typeof authenticator>
 
@@ -55,29 +62,18 @@ export interface NewAuthenticator
 export const insertAuthenticator = async (tx: Tx, row: NewAuthenticator): Promise<RowChange | undefined> =>
   (await insertAuthenticators(tx, [row]))[0]
 
-async function insertAuthenticators(
-  tx: Tx,
-  authenticators: readonly NewAuthenticator[],
-): Promise<readonly RowChange[]> {
+function insertAuthenticators(tx: Tx, authenticators: readonly NewAuthenticator[]): Promise<RowChange[]> {
   const list = authenticators.map((one) => columnValues(authenticator, one.id, one, one.tags))
-  const { rows } = await tx.query(
+  const insert = insertListSql(
+    authenticator,
+    JSON.stringify(list),
     sql`
-    ${insertListSql(
-      authenticator,
-      JSON.stringify(list),
-      sql`
       join identity on identity.id = entry.identity_id
      where entry.ca_id is null or exists (select from known_ca where known_ca.id = entry.ca_id for key share)
        for key share of identity
         on conflict (enrollment_id) do nothing`,
-    )}
- returning ${columnsOf(authenticator)}`,
-    'insert-authenticators',
   )
-  return rows.map((stored) => {
-    const row = rowOf(authenticator, stored)
-    return changeOf(authenticator, row.id, null, row)
-  })
+  return insertRows(tx, authenticator, insert, 'insert-authenticators')
 }
 
 /** Inserts authenticators of enrollments: concurrent requests share one transaction. Undefined: as above. */
@@ -136,12 +132,5 @@ export const removeAuthenticator = (tx: Tx, id: string): Promise<RowChange[]> =>
 export const removeAuthenticatorsOf = (tx: Tx, identityIds: readonly string[]): Promise<RowChange[]> =>
   removeAuthenticators(tx, sql`identity_id = any(${identityIds})`)
 
-/** Removes authenticators outside the uniform operations, with the changes that they would record. */
-export async function removeAuthenticators(tx: Tx, which: Sql): Promise<RowChange[]> {
-  const { rows } = await tx.query(sql`
-    delete from authenticator where ${which} returning ${columnsOf(authenticator)}`)
-  return rows.map((stored) => {
-    const row = rowOf(authenticator, stored)
-    return changeOf(authenticator, row.id, row, null)
-  })
-}
+export const removeAuthenticators = (tx: Tx, which: Sql): Promise<RowChange[]> =>
+  deleteRows(tx, authenticator, which)

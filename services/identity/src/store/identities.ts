@@ -1,15 +1,7 @@
-import { type Entity, identity, referenceTo } from '@overlay/model'
+import { identity, referenceTo } from '@overlay/model'
 import type { RowChange } from '@overlay/platform/change-log'
-import {
-  type AnyValues,
-  changeOf,
-  columnsOf,
-  insertSql,
-  plainOf,
-  rowOf,
-  tableOf,
-} from '@overlay/platform/kind-store'
-import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
+import { changeRow } from '@overlay/platform/kind-store'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 interface ReferenceRow {
@@ -33,49 +25,12 @@ export async function identityReferences(
   }
 }
 
-/** Changes a row outside the uniform operations, with the change that they would record. Undefined: there is no such row. */
-export async function changeRow(
-  tx: Tx,
-  entity: Entity,
-  which: Sql,
-  sets: Sql,
-  extra: object = {},
-): Promise<RowChange | undefined> {
-  const before = await tx.query<{ id: string }>(
-    sql`select ${columnsOf(entity)} from ${tableOf(entity)} where ${which} for update`,
-  )
-  const [row] = before.rows
-  if (!row) return undefined
-  const after = await tx.query(sql`
-    update ${tableOf(entity)} set ${sets}, updated_at = clock_timestamp() where id = ${row.id}
- returning ${columnsOf(entity)}`)
-  if (!after.rows[0]) return undefined
-  const plain = plainOf(entity, rowOf(entity, after.rows[0]))
-  return {
-    kind: entity.kind,
-    id: row.id,
-    before: plainOf(entity, rowOf(entity, row)),
-    after: plain,
-    payload: { ...plain, ...extra },
-  }
-}
-
 export const changeIdentity = (tx: Tx, id: string, sets: Sql): Promise<RowChange | undefined> =>
   changeRow(tx, identity, sql`id = ${id}`, sets)
 
 /** Records a change of the identity whose columns stay: what it shows has changed, or followers get `extra`. */
 export const touchIdentity = (tx: Tx, id: string, extra?: object): Promise<RowChange | undefined> =>
   changeRow(tx, identity, sql`id = ${id}`, sql`name = name`, extra)
-
-export async function insertIdentity(
-  tx: Tx,
-  id: string,
-  values: AnyValues,
-  tags: Parameters<typeof insertSql>[3],
-): Promise<RowChange> {
-  const { rows } = await tx.query(insertSql(identity, id, values, tags))
-  return changeOf(identity, id, null, rowOf(identity, onlyRow(rows)))
-}
 
 export async function isNameTaken(db: Db, name: string): Promise<boolean> {
   const { rows } = await db.query(sql`select from identity where name = ${name}`)

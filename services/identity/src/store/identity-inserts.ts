@@ -1,13 +1,6 @@
 import { identity, type RowOf, type ValuesOf } from '@overlay/model'
 import { batchInserter, type ChangeLog } from '@overlay/platform/change-log'
-import {
-  columnsOf,
-  columnValues,
-  insertListSql,
-  plainOf,
-  plainOfNew,
-  rowOf,
-} from '@overlay/platform/kind-store'
+import { columnValues, insertListSql, insertRows, plainOfNew } from '@overlay/platform/kind-store'
 import type { Db, Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, invalid, notFound, type Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
@@ -48,20 +41,18 @@ export function identityInserter(
 
 async function insertLocked(
   changeLog: ChangeLog,
-  { id, payload, context }: NewIdentity,
+  { payload, context }: NewIdentity,
   columns: object,
   lock: LockReferences,
 ): Promise<Position | undefined> {
   const { result, position } = await changeLog.write(context, async (tx) => {
     await lock(tx)
-    const { rows } = await tx.query(
-      sql`${insertSome(JSON.stringify([columns]))} returning ${columnsOf(identity)}`,
-    )
-    const changes = rows.map((row) => {
-      const after = plainOf(identity, rowOf(identity, row))
-      return { kind: identity.kind, id, before: null, after, payload: { ...after, ...payload, isNew: true } }
-    })
-    return { result: rows.length > 0, changes }
+    const inserted = await insertRows(tx, identity, insertSome(JSON.stringify([columns])))
+    const changes = inserted.map((change) => ({
+      ...change,
+      payload: { ...change.payload, ...payload, isNew: true },
+    }))
+    return { result: changes.length > 0, changes }
   })
   return result ? position : undefined
 }

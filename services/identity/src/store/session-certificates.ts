@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { apiSessionCertificate } from '@overlay/model'
 import type { RowChange } from '@overlay/platform/change-log'
-import { changeOf, columnsOf, rowOf } from '@overlay/platform/kind-store'
+import { deleteRows, insertRows } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import { fingerprintOf } from '@overlay/x509'
 import sql, { type Sql } from 'sql-template-tag'
@@ -25,22 +25,12 @@ export async function addSessionCertificate(
   tx: Tx,
   { apiSessionId, ...certificate }: NewCertificate & { readonly apiSessionId: string },
 ): Promise<RowChange | undefined> {
-  const { rows } = await tx.query(sql`
+  const insert = sql`
     ${insertCertificate(certificate)}
-      from (select id from api_session where id = ${apiSessionId} for key share) s
- returning ${columnsOf(apiSessionCertificate)}`)
-  return (
-    rows[0] && changeOf(apiSessionCertificate, certificate.id, null, rowOf(apiSessionCertificate, rows[0]))
-  )
+      from (select id from api_session where id = ${apiSessionId} for key share) s`
+  return (await insertRows(tx, apiSessionCertificate, insert))[0]
 }
 
 /** Removes a certificate from all sessions. */
-export async function removeSessionCertificates(tx: Tx, fingerprint: string | null): Promise<RowChange[]> {
-  const { rows } = await tx.query(sql`
-    delete from api_session_certificate where fingerprint = ${fingerprint}
- returning ${columnsOf(apiSessionCertificate)}`)
-  return rows.map((stored) => {
-    const row = rowOf(apiSessionCertificate, stored)
-    return changeOf(apiSessionCertificate, row.id, row, null)
-  })
-}
+export const removeSessionCertificates = (tx: Tx, fingerprint: string | null): Promise<RowChange[]> =>
+  deleteRows(tx, apiSessionCertificate, sql`fingerprint = ${fingerprint}`)
