@@ -100,12 +100,12 @@ export function openService(options: ServiceOptions): Service {
   const entities = entityService({ changeLog, kinds, names, counts })
 
   const followed = { ...consumers }
-  const checkDeps = { changeLog, names, followed, log }
+  const checkDeps = { changeLog, names, followed }
   const maintenance = options.maintenance([
     heard(followed),
-    ...pkiChecks({ ...checkDeps, source: sources.pki }),
-    ...sessionsChecks({ ...checkDeps, source: sources.sessions }),
-    ...policyChecks({ ...checkDeps, source: sources.policy }),
+    ...pkiChecks(sources.pki, checkDeps),
+    ...sessionsChecks(sources.sessions, checkDeps),
+    ...policyChecks(sources.policy, checkDeps),
   ])
   const jobDeps = { ...options, db, maintenance: { identity: maintenance, ...options.maintenanceOf } }
   const jobs = openJobs(jobDeps)

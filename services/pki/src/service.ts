@@ -93,7 +93,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   }
   const deps = { changeLog, issuer, consumers, eagerSteps, queue, keyring, now, owners, routerNaming }
   const { identity, sessions } = consumers
-  const checkDeps = { changeLog, names, followed: { identity, sessions }, log }
+  const checkDeps = { changeLog, names, followed: { identity, sessions } }
 
   return {
     entities: entityService({ changeLog, kinds, names, foreign }),

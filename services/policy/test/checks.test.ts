@@ -3,7 +3,7 @@ import { type Database, openDatabase } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { routerEffects } from '../src/consumers/sessions.js'
-import { admin, log, type Network, openNetwork, type Replica } from './network.js'
+import { admin, type Network, openNetwork, type Replica } from './network.js'
 
 let network: Network
 let policy: Replica
@@ -108,13 +108,12 @@ test('a copy that is right when all owners have been followed is not told, and o
   let waits = 0
   const check = (confirm: () => Promise<unknown>) =>
     copies(
-      policy.changeLog,
       {
-        source: network.sessions.source,
+        changeLog: policy.changeLog,
+        names: async () => new Map(),
         followed: { sessions: { catchUp: async () => void (await confirm()) } },
-        ...routerEffects(async () => new Map()),
       },
-      log,
+      { source: network.sessions.source, ...routerEffects(async () => new Map()) },
     )
   const missing = 'edgeRouterPolicy r3 is missing, though it follows from schema sessions'
   expect(await run('check', [check(async () => undefined)])).toEqual([{ description: missing, fixed: false }])

@@ -96,7 +96,7 @@ export function openService(options: ServiceOptions): Service {
     checks: [
       heard(followed),
       ...identityChecks(checkDeps),
-      ...policyChecks({ ...checkDeps, policy: policy.calls, heads, source: policy.source, log }),
+      ...policyChecks({ ...checkDeps, policy: policy.calls, heads, source: policy.source }),
     ],
     async [Symbol.asyncDispose]() {
       await consumers[Symbol.asyncDispose]()

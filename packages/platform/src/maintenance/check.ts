@@ -26,7 +26,8 @@ export interface Reference {
   repair(tx: Tx, gone: readonly string[]): Promise<readonly RowChange[]>
 }
 
-export interface ReferenceGrounds {
+/** What checks use. */
+export interface CheckDeps {
   readonly changeLog: ChangeLog
   readonly names: Names
   /** By schema: whose deletions take effect here by themselves. */
@@ -67,7 +68,7 @@ const confirmations = (followed: Followed, context: Context) =>
  * repair asks a third time, in its transaction, which stops the followers that could put the reference right.
  */
 export const references = (
-  { changeLog, names, followed }: ReferenceGrounds,
+  { changeLog, names, followed }: CheckDeps,
   { what, from, to, repair }: Reference,
 ): Check =>
   async function* ({ fix, context }) {

@@ -1,18 +1,15 @@
 import { kinds as allKinds } from '@overlay/model'
 import { type Change, type Context, Fault, type Finding, type Position } from '@overlay/rpc'
-import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import { pushAll } from '../async/push-all.js'
 import type { ChangeLog, RowChange } from '../change-log/change-log.js'
 import type { Effects } from '../change-log/consumer.js'
 import type { Source } from '../change-log/source.js'
 import type { Tx } from '../postgres/database.js'
-import { type Check, type Followed, settled } from './check.js'
+import { type Check, type CheckDeps, settled } from './check.js'
 
 export interface Copied {
   readonly source: Source
-  /** All that this schema follows, the source among them. */
-  readonly followed: Followed
   readonly kinds: readonly string[]
   /** Brings our rows in line with these of their owner; tells what was not. */
   readonly apply: Effects['apply']
@@ -26,9 +23,8 @@ const ROWS_AT_ONCE = 200
  * change both times counts, and the second time it is kept if it is to be repaired. Rows that change meanwhile are left
  * to the follower.
  */
-export const copies = (changeLog: ChangeLog, copied: Copied, log: Logger): Check =>
+export const copies = ({ changeLog, followed }: CheckDeps, { source, kinds, apply }: Copied): Check =>
   async function* ({ fix, context }) {
-    const { source, kinds, apply, followed } = copied
     let mark: Position | undefined
     const moving = new Set<string>()
 
@@ -75,7 +71,10 @@ export const copies = (changeLog: ChangeLog, copied: Copied, log: Logger): Check
           for (const one of rows) pushAll(found, await compare([one]))
           return found
         }
-        log.warn({ err, schema: source.schema, kind: row.kind, id: row.id }, 'row not brought in line')
+        changeLog.log.warn(
+          { err, schema: source.schema, kind: row.kind, id: row.id },
+          'row not brought in line',
+        )
         return [
           { description: `${nameOf(row)} of schema ${source.schema} cannot be followed here`, fixed: false },
         ]

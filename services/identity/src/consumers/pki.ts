@@ -1,7 +1,7 @@
 import { ca } from '@overlay/model'
 import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
 import { payloadDecoder, required } from '@overlay/platform/kind-store'
-import { type Check, copies, references } from '@overlay/platform/maintenance'
+import { type Check, type CheckDeps, copies, references } from '@overlay/platform/maintenance'
 import type { Change } from '@overlay/rpc'
 import {
   type CaRow,
@@ -11,7 +11,6 @@ import {
   removeCasExcept,
   storeCas,
 } from '../store/known-cas.js'
-import type { CheckDeps } from './check-deps.js'
 
 export const pkiConsumer = (source: Source): ConsumerDefinition => ({ source, effects: pkiEffects })
 
@@ -47,16 +46,13 @@ const rowsIn = (changes: readonly Change[]): CaRow[] =>
 
 const wholeRow = (change: Change): CaRow => ({ id: change.id, row: required(caIn(change)) })
 
-export function pkiChecks({ source, log, ...deps }: CheckDeps): readonly Check[] {
-  const { changeLog, followed } = deps
-  return [
-    copies(
-      changeLog,
-      { source, followed, kinds: [ca.kind], apply: (tx, changes) => correctCas(tx, changes.map(wholeRow)) },
-      log,
-    ),
-    ...Object.entries(caReferences).map(([what, from]) =>
-      references(deps, { what, from, to: [ca.kind], repair: removeCas }),
-    ),
-  ]
-}
+export const pkiChecks = (source: Source, deps: CheckDeps): readonly Check[] => [
+  copies(deps, {
+    source,
+    kinds: [ca.kind],
+    apply: (tx, changes) => correctCas(tx, changes.map(wholeRow)),
+  }),
+  ...Object.entries(caReferences).map(([what, from]) =>
+    references(deps, { what, from, to: [ca.kind], repair: removeCas }),
+  ),
+]

@@ -1,7 +1,7 @@
 import { configType, identity, service } from '@overlay/model'
 import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
 import { deletedSince, type Names, payloadDecoder, required } from '@overlay/platform/kind-store'
-import { type Check, copies, references } from '@overlay/platform/maintenance'
+import { type Check, type CheckDeps, copies, references } from '@overlay/platform/maintenance'
 import type { Change } from '@overlay/rpc'
 import { hostedServiceIds, hostedServices, removeHosting } from '../store/hosting.js'
 import {
@@ -12,7 +12,6 @@ import {
   storeConfigTypes,
   storedConfigTypes,
 } from '../store/known-config-types.js'
-import type { CheckDeps } from './check-deps.js'
 
 export const policyConsumer = (source: Source, names: Names): ConsumerDefinition => ({
   source,
@@ -61,36 +60,20 @@ const isDeletion = ({ json }: Change): boolean => json.length === 0
 const deletedIn = (kind: string, changes: readonly Change[]): string[] =>
   changes.filter((change) => change.kind === kind && isDeletion(change)).map(({ id }) => id)
 
-export function policyChecks({ source, log, ...deps }: CheckDeps): readonly Check[] {
-  const { changeLog, followed } = deps
-  return [
-    references(deps, {
-      what: identity.singular,
-      from: hostedServices,
-      to: [service.kind],
-      repair: removeHosting,
-    }),
-    copies(
-      changeLog,
-      {
-        source,
-        followed,
-        kinds: [configType.kind],
-        apply: (tx, changes) => correctConfigTypes(tx, configTypeNamesIn(changes)),
-      },
-      log,
-    ),
-    references(deps, {
-      what: 'known config type',
-      from: storedConfigTypes,
-      to: [configType.kind],
-      repair: removeConfigTypes,
-    }),
-    references(deps, {
-      what: 'apiSession',
-      from: configTypesOfSessions,
-      to: [configType.kind],
-      repair: removeConfigTypes,
-    }),
-  ]
-}
+export const policyChecks = (source: Source, deps: CheckDeps): readonly Check[] => [
+  references(deps, {
+    what: identity.singular,
+    from: hostedServices,
+    to: [service.kind],
+    repair: removeHosting,
+  }),
+  copies(deps, {
+    source,
+    kinds: [configType.kind],
+    apply: (tx, changes) => correctConfigTypes(tx, configTypeNamesIn(changes)),
+  }),
+  ...[
+    { what: 'known config type', from: storedConfigTypes },
+    { what: 'apiSession', from: configTypesOfSessions },
+  ].map((names) => references(deps, { ...names, to: [configType.kind], repair: removeConfigTypes })),
+]

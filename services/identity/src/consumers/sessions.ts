@@ -2,7 +2,7 @@ import { edgeRouter } from '@overlay/model'
 import { pushAll } from '@overlay/platform/async'
 import type { ConsumerDefinition, Effects, RowChange, Source } from '@overlay/platform/change-log'
 import { payloadDecoder, required } from '@overlay/platform/kind-store'
-import { type Check, copies, references } from '@overlay/platform/maintenance'
+import { type Check, type CheckDeps, copies, references } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
 import {
@@ -11,7 +11,6 @@ import {
   routersOfIdentities,
   storeRouterIdentity,
 } from '../store/router-identities.js'
-import type { CheckDeps } from './check-deps.js'
 
 export const sessionsConsumer = (source: Source): ConsumerDefinition => ({ source, effects: sessionsEffects })
 
@@ -43,15 +42,12 @@ async function applyRouter(tx: Tx, change: Change): Promise<RowChange[]> {
     : removeRouterIdentities(tx, [id])
 }
 
-export function sessionsChecks({ source, log, ...deps }: CheckDeps): readonly Check[] {
-  const { changeLog, followed } = deps
-  return [
-    copies(changeLog, { source, followed, ...sessionsEffects }, log),
-    references(deps, {
-      what: 'router identity',
-      from: routersOfIdentities,
-      to: [edgeRouter.kind],
-      repair: removeRouterIdentities,
-    }),
-  ]
-}
+export const sessionsChecks = (source: Source, deps: CheckDeps): readonly Check[] => [
+  copies(deps, { source, ...sessionsEffects }),
+  references(deps, {
+    what: 'router identity',
+    from: routersOfIdentities,
+    to: [edgeRouter.kind],
+    repair: removeRouterIdentities,
+  }),
+]

@@ -22,7 +22,7 @@ export interface SecondFactors {
 /** Whether recovery codes are accepted beside those of the app. */
 export type AcceptedCode = 'app' | 'any'
 
-export function openSecondFactors(keySecret: string, now: () => number = Date.now): SecondFactors {
+export function openSecondFactors(keySecret: string): SecondFactors {
   const sealFactor: SecondFactors['seal'] = (identityId, { secret, recoveryCodes }) =>
     seal(keySecret, identityId, JSON.stringify({ secret, recoveryCodes }))
   const open: SecondFactors['open'] = ({ identityId, sealed }) =>
@@ -35,7 +35,7 @@ export function openSecondFactors(keySecret: string, now: () => number = Date.no
     async useCode(tx, stored, code, accepted) {
       if (stored.isPaused) return undefined
       const { secret, recoveryCodes } = open(stored)
-      const at = now()
+      const at = Date.now()
       const passed = passedBy(code, { secret, recoveryCodes }, stored.usedSteps, at)
       if (!passed || (accepted === 'app' && 'recoveryCode' in passed)) {
         await countWrongCode(tx, stored)

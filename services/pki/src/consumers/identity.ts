@@ -2,14 +2,14 @@ import { authenticator, identity } from '@overlay/model'
 import { pushAll } from '@overlay/platform/async'
 import type { ConsumerDefinition, RowChange, Source } from '@overlay/platform/change-log'
 import { type Names, payloadDecoder } from '@overlay/platform/kind-store'
-import { type Check, copies } from '@overlay/platform/maintenance'
+import { type Check, type CheckDeps, copies } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import { endEnrollments, endEnrollmentsOfOwners } from '../store/ended-enrollments.js'
 import { insertEnrollments } from '../store/enrollments.js'
 import type { EagerSteps } from './eager-steps.js'
-import { type CheckDeps, endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
+import { endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
 
 export interface IdentityConsumerDeps {
   readonly source: Source
@@ -107,10 +107,6 @@ export const identityChecks = (
   { source, effects }: ConsumerDefinition,
   deps: CheckDeps,
 ): readonly Check[] => [
-  copies(
-    deps.changeLog,
-    { source, followed: deps.followed, ...effects, kinds: [authenticator.kind] },
-    deps.log,
-  ),
+  copies(deps, { source, ...effects, kinds: [authenticator.kind] }),
   ...ownerChecks(deps, 'identities'),
 ]

@@ -1,8 +1,7 @@
-import type { ChangeLog, LoadedRows, RowChange } from '@overlay/platform/change-log'
+import type { LoadedRows, RowChange } from '@overlay/platform/change-log'
 import { deletedSince, type Names } from '@overlay/platform/kind-store'
-import { type Check, type Followed, references } from '@overlay/platform/maintenance'
+import { type Check, type CheckDeps, references } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
-import type { Logger } from 'pino'
 import {
   endEnrollmentsOfOwners,
   endedOwnerReferences,
@@ -10,13 +9,6 @@ import {
   ownerReferences,
 } from '../store/ended-enrollments.js'
 import { type OwnerKind, ownerKinds } from '../store/enrollments.js'
-
-export interface CheckDeps {
-  readonly changeLog: ChangeLog
-  readonly names: Names
-  readonly followed: Followed
-  readonly log: Logger
-}
 
 /** Ends the enrollments of owners that were deleted while they were not followed. */
 export const endEnrollmentsOfDeleted = async (

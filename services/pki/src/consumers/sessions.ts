@@ -2,7 +2,7 @@ import { edgeRouter, transitRouter } from '@overlay/model'
 import { pushAll } from '@overlay/platform/async'
 import type { ConsumerDefinition, RowChange, Source } from '@overlay/platform/change-log'
 import { type Names, payloadDecoder } from '@overlay/platform/kind-store'
-import { type Check, copies } from '@overlay/platform/maintenance'
+import { type Check, type CheckDeps, copies } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
 import { type Change, EnrollmentWish } from '@overlay/rpc'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
@@ -12,7 +12,7 @@ import {
   endRouterEnrollments,
 } from '../store/ended-enrollments.js'
 import { insertEnrollments } from '../store/enrollments.js'
-import { type CheckDeps, endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
+import { endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
 
 export interface SessionsConsumerDeps {
   readonly source: Source
@@ -97,6 +97,6 @@ export const sessionsChecks = (
   { source, effects }: ConsumerDefinition,
   deps: CheckDeps,
 ): readonly Check[] => [
-  copies(deps.changeLog, { source, followed: deps.followed, ...effects }, deps.log),
+  copies(deps, { source, ...effects }),
   ...routerKinds.flatMap((kind) => ownerChecks(deps, kind)),
 ]

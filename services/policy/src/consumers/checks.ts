@@ -1,18 +1,13 @@
-import type { ChangeLog, Source } from '@overlay/platform/change-log'
-import { type Names, tableOf } from '@overlay/platform/kind-store'
-import { type Check, type Followed, references } from '@overlay/platform/maintenance'
+import type { Source } from '@overlay/platform/change-log'
+import { tableOf } from '@overlay/platform/kind-store'
+import { type CheckDeps as AnyCheckDeps, type Check, references } from '@overlay/platform/maintenance'
 import type { Change } from '@overlay/rpc'
-import type { Logger } from 'pino'
 import sql, { raw } from 'sql-template-tag'
 import { dropConfigs } from '../store/config.js'
 import { dropRoles, roleColumns } from '../store/roles.js'
 
-export interface CheckDeps {
-  readonly changeLog: ChangeLog
-  readonly names: Names
+export interface CheckDeps extends AnyCheckDeps {
   readonly sources: { readonly identity: Source; readonly sessions: Source }
-  readonly followed: Followed
-  readonly log: Logger
 }
 
 /** The ids in columns of this schema's own rows, which the database does not check. */

@@ -37,10 +37,9 @@ export const identityConsumer = (source: Source, names: Names): ConsumerDefiniti
 })
 
 export function identityChecks(deps: CheckDeps): readonly Check[] {
-  const { changeLog, followed, sources, log } = deps
   const mfaStates: Pick<Effects, 'kinds' | 'apply'> = { kinds: [apiSession.kind], apply: putMfaStates }
   return [
-    copies(changeLog, { source: sources.identity, followed, ...mfaStates }, log),
+    copies(deps, { source: deps.sources.identity, ...mfaStates }),
     ...['posture_data', 'failed_request'].map((table) =>
       references(deps, {
         what: table.replace('_', ' '),

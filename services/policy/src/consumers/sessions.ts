@@ -18,9 +18,9 @@ export const sessionsConsumer = (source: Source, names: Names): ConsumerDefiniti
 })
 
 export function sessionsChecks(deps: CheckDeps): readonly Check[] {
-  const { changeLog, names, followed, sources, log } = deps
+  const { names, sources } = deps
   return [
-    copies(changeLog, { source: sources.sessions, followed, ...routerEffects(names) }, log),
+    copies(deps, { source: sources.sessions, ...routerEffects(names) }),
     references(deps, {
       what: 'system edgeRouterPolicy',
       from: sql`select id, id as ref from edge_router_policy where is_system`,

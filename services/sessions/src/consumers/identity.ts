@@ -1,7 +1,7 @@
 import { identity } from '@overlay/model'
 import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
 import { payloadDecoder } from '@overlay/platform/kind-store'
-import { type Check, type ReferenceGrounds, references } from '@overlay/platform/maintenance'
+import { type Check, type CheckDeps, references } from '@overlay/platform/maintenance'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { everything, identityRevocation } from '../domain/revocation.js'
@@ -67,7 +67,7 @@ const mayEndSessions = (change: Change): boolean =>
   isDeleted(change) || (change.kind === 'identities' && decodeIdentity(change)?.isNew !== true)
 
 /** The sessions of entities of identity. */
-export const identityChecks = (deps: ReferenceGrounds): readonly Check[] => [
+export const identityChecks = (deps: CheckDeps): readonly Check[] => [
   references(deps, {
     what: 'session',
     from: sql`select id, api_session_id as ref from session`,

@@ -1,9 +1,8 @@
 import { service } from '@overlay/model'
 import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
 import { payloadDecoder } from '@overlay/platform/kind-store'
-import { type Check, copies, type ReferenceGrounds, references } from '@overlay/platform/maintenance'
+import { type Check, type CheckDeps, copies, references } from '@overlay/platform/maintenance'
 import type { Change } from '@overlay/rpc'
-import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import { everything, policyKinds, policyRevocations, unknownPolicyRevocations } from '../domain/revocation.js'
 import {
@@ -74,13 +73,12 @@ const decodeService = payloadDecoder(service)
 
 const serviceName = (change: Change): ServiceName => ({ id: change.id, name: decodeService(change)?.name })
 
-export interface PolicyChecksDeps extends ReferenceGrounds, AccessCheckDeps {
+export interface PolicyChecksDeps extends CheckDeps, AccessCheckDeps {
   readonly source: Source
-  readonly log: Logger
 }
 
 /** The sessions, terminators and copied names of services, and the access of sessions. */
-export const policyChecks = ({ source, log, ...deps }: PolicyChecksDeps): readonly Check[] => [
+export const policyChecks = ({ source, ...deps }: PolicyChecksDeps): readonly Check[] => [
   references(deps, {
     what: 'session',
     from: sql`select id, service_id as ref from session`,
@@ -94,16 +92,11 @@ export const policyChecks = ({ source, log, ...deps }: PolicyChecksDeps): readon
     to: ['services'],
     repair: (tx, missing) => endTerminators(tx, sql`service_id = any(${missing})`),
   }),
-  copies(
-    deps.changeLog,
-    {
-      source,
-      followed: deps.followed,
-      kinds: ['services'],
-      apply: (tx, changes) => correctServiceNames(tx, changes.map(serviceName)),
-    },
-    log,
-  ),
+  copies(deps, {
+    source,
+    kinds: ['services'],
+    apply: (tx, changes) => correctServiceNames(tx, changes.map(serviceName)),
+  }),
   references(deps, {
     what: 'name of service',
     from: sql`select id, id as ref from known_service`,
