@@ -96,7 +96,6 @@ export async function openService(deps: ServiceDeps): Promise<Service> {
     names: namesFrom({ ...viewers, policy: entities }),
     sources,
     followed: consumers,
-    log,
   }
   return {
     engine,
