@@ -1,0 +1,45 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+
+const root = resolve(import.meta.dirname, '../..')
+const documents = ['.', 'docs', 'docs/decisions'].flatMap((folder) =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join(folder, name)),
+)
+const textOf = (document: string) => readFileSync(join(root, document), 'utf8')
+
+/** Anchors of headings, as GitHub makes them. */
+const anchorsOf = (document: string) =>
+  [...textOf(document).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  )
+
+test.each(documents)('links in %s lead to files and headings', (document) => {
+  const broken: string[] = []
+  for (const [, link = ''] of textOf(document).matchAll(/\]\(([^)\s]+)\)/g)) {
+    if (/^https?:/.test(link)) continue
+    const [path = '', anchor] = link.split('#')
+    const target = path === '' ? document : join(dirname(document), path)
+    if (!existsSync(join(root, target))) broken.push(link)
+    else if (anchor !== undefined && !anchorsOf(target).includes(anchor)) broken.push(link)
+  }
+  expect(broken).toEqual([])
+})
+
+test.each(documents)('files and folders that %s names exist', (document) => {
+  const names = [
+    ...textOf(document).matchAll(/`((?:packages|services|gateway|launcher|proto|docs|test-e2e)\/[\w./-]+)`/g),
+  ]
+  expect(names.map(([, name = '']) => name).filter((name) => !existsSync(join(root, name)))).toEqual([])
+})
+
+test('ARCHITECTURE.md lists every decision', () => {
+  const listed = textOf('ARCHITECTURE.md').match(/docs\/decisions\/[\w-]+\.md/g)
+  const decisions = documents.filter((document) => document.startsWith('docs/decisions/'))
+  expect([...new Set(listed)].sort()).toEqual(decisions.sort())
+})
