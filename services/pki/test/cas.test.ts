@@ -6,13 +6,13 @@ import { context, faultOf, type Pki, type Row, startPki } from './network.js'
 import { type Authority, newAuthority, newCsr, newKey } from './openssl.js'
 
 let pki: Pki
-const settled: string[] = []
+const waitedFor: string[] = []
 let later = 0
 beforeAll(async () => {
   pki = await startPki({
     now: () => new Date(Date.now() + later),
     waitForFollowers: async (written) => {
-      settled.push(written.id)
+      waitedFor.push(written.id)
       return written
     },
   })
@@ -58,7 +58,7 @@ const wholeClaim = {
   index: 1,
 }
 
-test('an authority is not verified when it is made, and links to what can be done with it', async () => {
+test('a new authority is not verified, and links to its operations', async () => {
   const { id, authority } = await newCa()
   const self = { href: `./cas/${id}` }
   const fingerprint = new X509Certificate(authority.cert).fingerprint.replaceAll(':', '').toLowerCase()
@@ -90,7 +90,7 @@ test.each([
   ['no PEM', 'nope', 'could not parse block #1'],
   ['a request', newCsr(), 'block #1 is not a certificate'],
   ['a broken second block', ours.cert + ours.cert.replace(/[A-Za-z]{20}/, 'x'), 'could not parse block #2'],
-  ['a certificate of nobody else', ours.certify('leaf'), 'certificate is not a CA'],
+  ['a certificate that is no authority', ours.certify('leaf'), 'certificate is not a CA'],
   [
     'a certificate of a weak key',
     newAuthority('weak', newKey('RSA-1024')).cert,
@@ -126,7 +126,7 @@ test('the order of checks of a verification is the original one', async () => {
   later = 2 * 86_400_000
   expect(await codeOf(good)).toBe('CERTIFICATE_FAILED_VALIDATION')
   later = 0
-  await verify(id, good + newCsr()) // what stands behind it is not looked at
+  await verify(id, good + newCsr()) // what follows the block is ignored
   expect(await codeOf(good)).toBe('CA_ALREADY_VERIFIED')
 })
 
@@ -161,14 +161,14 @@ test('neither a patch nor a replace verifies, or changes the certificate', async
   expect(await get(id)).toEqual({ ...before, updatedAt: expect.any(String) })
 })
 
-test('a blank format is the usual one', async () => {
+test('an empty format is the default one', async () => {
   const { id } = await newCa({ identityNameFormat: '[commonName]' })
   expect(await get(id)).toMatchObject({ identityNameFormat: '[commonName]' })
   await patch(id, { identityNameFormat: '' }, 'identityNameFormat')
   expect(await get(id)).toMatchObject({ identityNameFormat: '[caName]-[commonName]' })
 })
 
-test('a claim is kept by patches that do not name it, and changed by those that name a part', async () => {
+test('a patch keeps a claim that it does not name, and changes one of which it names a part', async () => {
   const { id } = await newCa({ externalIdClaim: wholeClaim })
   await patch(id, { name: `ca ${++count}` }, 'name')
   expect(await get(id)).toMatchObject({ externalIdClaim: wholeClaim })
@@ -189,13 +189,13 @@ test.each([
   expect(fault).toMatchObject(['COULD_NOT_VALIDATE', { field }])
 })
 
-test('a scheme of what is no URI has a code of its own', async () => {
+test('a scheme for names other than URIs has its own code', async () => {
   const externalIdClaim = { ...wholeClaim, matcher: 'SCHEME' }
   const [code] = await faultOf(create(bodyOf({ certPem: newAuthority().cert, externalIdClaim })))
   expect(code).toBe('REFERENCED_ENTITY_NOT_FOUND')
 })
 
-test('its token names the authority and has no end', async () => {
+test('the token of an authority names it and does not expire', async () => {
   const { id } = await newCa()
   const { jwt } = await pki.pki.getCaJwt({ kind, id }, context)
   const [, claims = ''] = jwt.split('.')
@@ -209,7 +209,7 @@ test('its token names the authority and has no end', async () => {
   expect(await faultOf(pki.pki.getCaJwt({ kind, id: 'nothing' }, context))).toEqual(['NOT_FOUND'])
 })
 
-test('filters name its flags and its token, followers and the audit do not hear the token', async () => {
+test('filters may name flags and token; followers and the audit do not get the token', async () => {
   const { id } = await newCa()
   const token = String((await get(id)).verificationToken)
   const query = { ...noQuery, filter: `verificationToken = "${token}" and not isVerified` }
@@ -223,28 +223,28 @@ test('filters name its flags and its token, followers and the audit do not hear 
 })
 
 const ottca = (caId: string) => pki.wish({ method: 'ottca', caId })
-const codeOfEnrolling = async (token: string, ...peerCertificates: Buffer[]) =>
+const enrollCode = async (token: string, ...peerCertificates: Buffer[]) =>
   (await faultOf(pki.enroll({ token, peerCertificates })))[0]
 
-test('a token for an authority takes a certificate, once the authority is verified and lets it', async () => {
+test('a token for an authority accepts a certificate once the authority is verified and allows it', async () => {
   const ca = await newCa()
   const { id, token, identityId } = await ottca(ca.id)
   const leaf = derOf(ca.authority.certify('device'))
-  expect(await codeOfEnrolling(token, leaf)).toBe('ENROLLMENT_CA_NOT_VALID')
+  expect(await enrollCode(token, leaf)).toBe('ENROLLMENT_CA_NOT_VALID')
   await verified(ca)
   await patch(ca.id, { isOttCaEnrollmentEnabled: false }, 'isOttCaEnrollmentEnabled')
-  expect(await codeOfEnrolling(token, leaf)).toBe('ENROLLMENT_CA_NOT_VALID')
+  expect(await enrollCode(token, leaf)).toBe('ENROLLMENT_CA_NOT_VALID')
   await patch(ca.id, { isOttCaEnrollmentEnabled: true }, 'isOttCaEnrollmentEnabled')
-  expect(await codeOfEnrolling(token)).toBe('CERT_FAILED_VALIDATION')
+  expect(await enrollCode(token)).toBe('CERT_FAILED_VALIDATION')
 
   expect((await pki.enroll({ token, peerCertificates: [leaf] })).method).toBe('ottca')
   expect(pki.added.filter(({ enrollmentId }) => enrollmentId === id)).toMatchObject([
     { identityId, caId: ca.id, certPem: '', peerCertificates: [leaf], isIssuedByNetwork: false },
   ])
-  expect(await codeOfEnrolling(token, leaf)).toBe('INVALID_ENROLLMENT_TOKEN')
+  expect(await enrollCode(token, leaf)).toBe('INVALID_ENROLLMENT_TOKEN')
 })
 
-test('an operation for one method takes no token of another', async () => {
+test('an operation for one method refuses tokens of another', async () => {
   const { token } = await pki.wish({})
   expect(await faultOf(pki.enroll({ method: 'updb', token, password: 'secret' }))).toEqual([
     'INVALID_ENROLLMENT_TOKEN',
@@ -252,7 +252,7 @@ test('an operation for one method takes no token of another', async () => {
   expect((await pki.enroll({ method: 'ott', token, csrPem: newCsr() })).method).toBe('ott')
 })
 
-test('an identity shows for which authority its token is', async () => {
+test('an identity shows the authority of its token', async () => {
   const { id } = await newCa()
   const { identityId } = await ottca(id)
   const { json: views } = await pki.entities.view({ kind: 'identities', ids: [identityId] }, context)
@@ -262,7 +262,7 @@ test('an identity shows for which authority its token is', async () => {
   })
 })
 
-test('only for an authority that is there may an enrollment be wanted', async () => {
+test('an enrollment needs an existing authority', async () => {
   const { id } = await newCa()
   const wish = { ...(await ottca(id)), identityId: randomUUID() }
   expect(await pki.pki.checkEnrollment(wish, context)).toEqual({})
@@ -273,13 +273,13 @@ test('only for an authority that is there may an enrollment be wanted', async ()
     ])
 })
 
-test('with an authority go its enrollments; none is made for it later, and identity is waited for', async () => {
+test('deleting an authority ends its enrollments, prevents later ones, and waits for followers', async () => {
   const { id } = await newCa()
   const [outstanding, other] = [await ottca(id), await pki.wish({})]
   await pki.entities.delete({ kind, id }, context)
-  expect(settled).toContain(id)
-  const late = await ottca(id) // the wish was told before, and is heard only now
+  expect(waitedFor).toContain(id)
+  const late = await ottca(id) // its wish was made before and arrives now
   const ids = (await pki.outstanding()).map((row) => row.id)
   expect([outstanding, late, other].map((wish) => ids.includes(wish.id))).toEqual([false, false, true])
-  expect(await codeOfEnrolling(outstanding.token, derOf(ours.cert))).toBe('INVALID_ENROLLMENT_TOKEN')
+  expect(await enrollCode(outstanding.token, derOf(ours.cert))).toBe('INVALID_ENROLLMENT_TOKEN')
 })

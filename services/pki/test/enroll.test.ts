@@ -40,7 +40,7 @@ test('an identity redeems its token for a certificate of its key, once', async (
   expect(await faultOf(pki.enroll({ token, csrPem }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
 })
 
-test('of four requests at once with one token, one wins', async () => {
+test('of four concurrent requests with one token, one succeeds', async () => {
   const wish = await pki.wish({})
   const { token } = wish
   const requests = Array.from({ length: 4 }, () => pki.enroll({ token, csrPem: newCsr() }))
@@ -65,12 +65,12 @@ test.each([
   expect((await pki.enroll({ token, csrPem: newCsr() })).method).toBe('ott')
 })
 
-test('a token that nobody knows is refused', async () => {
+test('an unknown token is refused', async () => {
   expect(await faultOf(pki.enroll({ token: randomUUID() }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
   expect(await faultOf(pki.enroll({ token: '' }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
 })
 
-test('past its end a token is refused, whatever its method', async () => {
+test('an expired token of any method is refused', async () => {
   let now = new Date()
   await using pki = await startPki({ now: () => now })
   const ott = await pki.wish({})
@@ -80,7 +80,7 @@ test('past its end a token is refused, whatever its method', async () => {
   expect(await faultOf(pki.enroll({ token: updb.token, password: 'secret' }))).toEqual(['ENROLLMENT_EXPIRED'])
 })
 
-test('a user name gets its password; one of the wrong length leaves the token as it was', async () => {
+test('a user name gets its password; one of the wrong length leaves the token valid', async () => {
   const wish = await pki.wish({ method: 'updb', username: 'alice' })
   const { id, token, identityId } = wish
   for (const password of [undefined, 'four', 'x'.repeat(101)])
@@ -150,7 +150,7 @@ test('a router that asks for names of the product gets certificates without them
     })
 })
 
-test('a network may bind the names of routers to a pattern', async () => {
+test('a network may restrict the names of routers to a pattern', async () => {
   await using pki = await startPki({ routerNames: ['[name].routers.example'] })
   const { routerId, token } = await pki.routerWish('erott')
   pki.names.set(routerId, 'berlin')
@@ -178,7 +178,7 @@ test.each([
   await pki.enroll({ token, csrPem: newCsr(`/CN=${routerId}`), serverCsrPem: newCsr() })
 })
 
-test('what the owner refuses leaves the token for the next try at once', async () => {
+test('a refusal of the owner releases the token at once', async () => {
   const refusals = [new Fault('COULD_NOT_VALIDATE', 'taken'), new Fault('NOT_FOUND')]
   const addAuthenticator = async () => {
     throw refusals.shift()
@@ -187,11 +187,11 @@ test('what the owner refuses leaves the token for the next try at once', async (
   await using pki = await startPki({ owners })
   const { token } = await pki.wish({ method: 'updb', username: 'alice' })
   expect(await faultOf(pki.enroll({ token, password: 'secret' }))).toEqual(['COULD_NOT_VALIDATE', 'taken'])
-  // the identity is gone: its token is one of nobody
+  // the identity is deleted: its token has no owner
   expect(await faultOf(pki.enroll({ token, password: 'secret' }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
 })
 
-test('while it is unknown whether the owner has it, nobody else may redeem the token', async () => {
+test('no other request may redeem a token while it is unknown whether the owner has stored the outcome', async () => {
   const addAuthenticator = async () => {
     throw new Fault('TIMEOUT')
   }

@@ -29,7 +29,7 @@ const newIdentity = () => {
 }
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
 
-test('an identity that wants an enrollment has it when its position is reached, once', async () => {
+test('an identity that wants an enrollment gets it once its position is consumed, one time', async () => {
   const before = Date.now()
   const wish = await pki.wish({})
   const { id, token, identityId } = wish
@@ -41,7 +41,7 @@ test('an identity that wants an enrollment has it when its position is reached, 
   expect(Math.round(minutes)).toBe(180)
 })
 
-test('its token is signed by the key that gateways serve, and names their address', async () => {
+test('a token is signed with the key that gateways serve, and names their address', async () => {
   const { identityId, token } = await pki.wish({})
   const { jwt, expiresAt } = (await viewOf('identities', identityId)).enrollment.ott
   const [header, claims, signature] = jwt.split('.') as [string, string, string]
@@ -62,7 +62,7 @@ test('its token is signed by the key that gateways serve, and names their addres
   })
 })
 
-test('enrollments show the one that they are for, and nothing that they do not have', async () => {
+test('an enrollment shows its owner, and leaves out members that it does not have', async () => {
   const { id, token, identityId } = await pki.wish({})
   pki.names.set(identityId, 'carol')
   expect(await rowOf(id)).toEqual({
@@ -80,7 +80,7 @@ test('enrollments show the one that they are for, and nothing that they do not h
   })
 })
 
-test('what followers and the audit get holds neither token nor JWT', async () => {
+test('followers and the audit get neither token nor JWT', async () => {
   const { id, token } = await pki.wish({})
   await pki.enroll({ token, csrPem: newCsr() })
   const { rows } = await pki.changeLog.db.query<{ text: string }>(sql`
@@ -90,7 +90,7 @@ test('what followers and the audit get holds neither token nor JWT', async () =>
   expect(JSON.stringify(rows)).not.toMatch(new RegExp(`${token}|eyJ`))
 })
 
-test('a crash after the owner has added the authenticator leads to the same end', async () => {
+test('a crash after the owner has added the authenticator leads to the same state', async () => {
   const redeemed = await pki.wish({})
   await pki.follow('identity', 'authenticators', randomUUID(), { enrollmentId: redeemed.id })
   expect(await rowOf(redeemed.id)).toBeUndefined()
@@ -99,7 +99,7 @@ test('a crash after the owner has added the authenticator leads to the same end'
   ])
 })
 
-test('a token whose claim has run out may be claimed anew, but what the owner has it keeps', async () => {
+test('a token whose claim has expired may be claimed again, but the owner keeps what it has', async () => {
   const { id, token } = await pki.wish({})
   await pki.changeLog.db.query(sql`
     update enrollment set claimed_until = now() - interval '1 s', claim_hash = 'of another' where id = ${id}`)
@@ -112,7 +112,7 @@ test('a token whose claim has run out may be claimed anew, but what the owner ha
   expect(await rowOf(id)).toBeUndefined()
 })
 
-test('a load ends what belongs to nobody any more, or is redeemed, and no enrollment of one who is too new for it', async () => {
+test('a load ends enrollments of deleted identities and redeemed ones, and none of an identity that is newer', async () => {
   const [gone, ended, redeemed] = [await pki.wish({}), await pki.wish({}), await pki.wish({})]
   const [living, young] = [await pki.wish({}), await pki.wish({})]
   await pki.entities.delete({ kind: 'enrollments', id: ended.id }, context)
@@ -142,10 +142,10 @@ test('a load ends what belongs to nobody any more, or is redeemed, and no enroll
   )
   expect([await rowOf(gone.id), await rowOf(redeemed.id)]).toEqual([undefined, undefined])
   expect([(await rowOf(living.id))?.id, (await rowOf(young.id))?.id]).toEqual([living.id, young.id])
-  const { rows: remembered } = await pki.changeLog.db.query(
+  const { rows: recorded } = await pki.changeLog.db.query(
     sql`select from ended_enrollment where owner_id = any(${[gone.identityId, ended.identityId]})`,
   )
-  expect(remembered).toEqual([])
+  expect(recorded).toEqual([])
 })
 
 const noIssuer = {
@@ -165,7 +165,7 @@ const enrollmentOfRouter = {
   jwt: 'signed',
 } as const
 
-test('a load ends what belongs to routers that are gone', async () => {
+test('a load ends the enrollments of deleted routers', async () => {
   const [gone, living] = [await pki.routerWish('erott'), await pki.routerWish('trott')]
   const { effects } = sessionsConsumer({
     source: pki.sources.sessions,
@@ -179,7 +179,7 @@ test('a load ends what belongs to routers that are gone', async () => {
   expect((await rowOf(living.id))?.id).toBe(living.id)
 })
 
-test('a router that has the enrollment it names costs no signature; others get it, or lose it', async () => {
+test('a router that has the enrollment that it names costs no signature; others get or lose theirs', async () => {
   const [consistent, ended] = [await pki.routerWish('erott'), await pki.routerWish('trott')]
   await pki.entities.delete({ kind: 'enrollments', id: ended.id }, context)
   const [enrolled, replaced] = [await pki.routerWish('erott'), await pki.routerWish('erott')]
@@ -220,7 +220,7 @@ test('a wish that comes again after its enrollment ended is not granted again', 
   expect(await rowOf(wish.id)).toBeUndefined()
 })
 
-test('enrollments go with their identity or router', async () => {
+test('enrollments end with their identity or router', async () => {
   const { id, identityId } = await pki.wish({})
   await pki.follow('identity', 'identities', identityId, null)
   const router = await pki.routerWish('erott', 'gone')
@@ -232,14 +232,14 @@ test('enrollments go with their identity or router', async () => {
   expect(rows).toEqual([])
 })
 
-test('the enrollment of a router stays when the identity of its tunneler goes, which has the same id', async () => {
+test('the enrollment of a router stays when the identity of its tunneler, which has the same id, is deleted', async () => {
   const { id, routerId, token } = await pki.routerWish('erott')
   await pki.follow('identity', 'identities', routerId, { name: 'r1' })
   await pki.follow('identity', 'identities', routerId, null)
   expect(await rowOf(id)).toMatchObject({ edgeRouterId: routerId, token })
 })
 
-test('a deleted enrollment of a router stays deleted when the identity of its tunneler goes', async () => {
+test('a deleted enrollment of a router stays deleted when the identity of its tunneler is deleted', async () => {
   const { id, routerId } = await pki.routerWish('erott')
   await pki.entities.delete({ kind: 'enrollments', id }, context)
   await pki.follow('identity', 'identities', routerId, null)
@@ -251,7 +251,7 @@ test('a deleted enrollment of a router stays deleted when the identity of its tu
   expect(await rowOf(id)).toBeUndefined()
 })
 
-test('a router has one enrollment, the latest; having enrolled it has none', async () => {
+test('a router has one enrollment, the latest, and none once it has enrolled', async () => {
   const first = await pki.routerWish('erott')
   const wish = await pki.routerWish('erott', first.routerId)
   const second = wish
@@ -292,7 +292,7 @@ test.each([
   ])
 })
 
-test('what could not be granted is refused before it is asked for', async () => {
+test('a check refuses what could not be granted', async () => {
   const check = (more: object) =>
     faultOf(pki.pki.checkEnrollment({ ...noWish, identityId: 'i', ...more }, context))
   expect(await check({ method: 'ottca', caId: 'nothing' })).toEqual([
@@ -308,7 +308,7 @@ test('what could not be granted is refused before it is asked for', async () => 
   expect(await pki.pki.checkEnrollment({ ...noWish, identityId: 'i' }, context)).toEqual({})
 })
 
-test('nothing is promised before changes of identities are followed', async () => {
+test('a check waits until changes of identity are followed', async () => {
   const unreachable = {
     schema: 'identity',
     load: () => never(),
@@ -331,7 +331,7 @@ async function* never(): AsyncGenerator<never> {
   throw new Error('away')
 }
 
-test('a refreshed enrollment has another token and end, and the old token is dead', async () => {
+test('a refreshed enrollment has another token and end, and the old token is void', async () => {
   const { id, token, identityId } = await pki.wish({})
   const expiresAtMs = Date.parse('2098-01-01T00:00:00Z')
   await pki.pki.refreshEnrollment({ id, expiresAtMs }, context)
@@ -353,7 +353,7 @@ test('a refresh into the past, of nothing, or of a router is refused', async () 
   expect(await refresh(router.id)).toBe('COULD_NOT_VALIDATE')
 })
 
-test('an identity whose deletion is followed while an enrollment is made for it has none', async () => {
+test('an identity whose deletion is consumed during a create gets no enrollment', async () => {
   const identityId = newIdentity()
   await pki.follow('identity', 'identities', identityId, { name: 'alice' })
   const { db } = pki.changeLog
@@ -368,7 +368,7 @@ test('an identity whose deletion is followed while an enrollment is made for it 
       .toBe(count)
   let creating: Promise<unknown> | undefined
   await db.transaction(undefined, async (tx) => {
-    await tx.query(sql`select from stream for update`) // nobody commits a change
+    await tx.query(sql`select from stream for update`) // blocks commits of changes
     creating = create({ method: 'ott', identityId, expiresAt: inAnHour() })
     await waiting(1)
     await pki.change('identity', 'identities', identityId, null)

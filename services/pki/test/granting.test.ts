@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => pki[Symbol.asyncDispose]())
 
-const wished = (): EnrollmentWish => ({
+const newWish = (): EnrollmentWish => ({
   ...noWish,
   id: randomUUID(),
   token: randomUUID(),
@@ -35,18 +35,18 @@ async function writes(table: 'audit' | 'change', id: string): Promise<number> {
   return (await pki.changeLog.db.query(rows)).rows.length
 }
 
-test('what is wanted at a position that is not followed yet is made at once, and not again later', async () => {
-  const wish = wished()
+test('a wish at a position that is not consumed yet is granted at once, and not again later', async () => {
+  const wish = newWish()
   await grant(wish, after(await pki.identityHead(), 1))
-  const made = await rowOf(wish.id)
-  expect(made).toMatchObject({ method: 'ott', token: wish.token, identityId: wish.identityId, tags: {} })
+  const row = await rowOf(wish.id)
+  expect(row).toMatchObject({ method: 'ott', token: wish.token, identityId: wish.identityId, tags: {} })
   await follow(wish)
-  expect(await rowOf(wish.id)).toEqual(made)
+  expect(await rowOf(wish.id)).toEqual(row)
   expect([await writes('audit', wish.id), await writes('change', wish.id)]).toEqual([1, 1])
 })
 
-test('followers hear of it what they hear of others, which is no secret', async () => {
-  const [ahead, followed] = [wished(), wished()]
+test('followers get the same payload as of other enrollments, without secrets', async () => {
+  const [ahead, followed] = [newWish(), newWish()]
   const before = await pki.changeLog.head()
   await grant(ahead, after(await pki.identityHead(), 1))
   await follow(ahead)
@@ -57,7 +57,7 @@ test('followers hear of it what they hear of others, which is no secret', async 
   expect(JSON.stringify(first)).not.toContain(ahead.token)
 })
 
-test('those that are wanted at one time are all made', async () => {
+test('concurrent wishes are all granted', async () => {
   const head = await pki.identityHead()
   const wishes = Array.from({ length: 20 }, wished)
   await Promise.all(wishes.map((wish, i) => grant(wish, after(head, i + 1))))
@@ -66,16 +66,16 @@ test('those that are wanted at one time are all made', async () => {
   for (const wish of wishes) await follow(wish)
 })
 
-test('who comes after its owner has gone makes nothing', async () => {
-  const wish = wished()
+test('a grant after the deletion of its owner has no effect', async () => {
+  const wish = newWish()
   const position = await follow(wish)
   await pki.follow('identity', 'identities', wish.identityId, null)
   await grant(wish, position)
   expect(await rowOf(wish.id)).toBeUndefined()
 })
 
-test('who waits while its position is followed makes nothing', async () => {
-  const wish = wished()
+test('a grant that waits while its position is consumed has no effect', async () => {
+  const wish = newWish()
   const { db } = pki.changeLog
   let granted: Promise<unknown> = Promise.resolve()
   const { timeline, number } = await pki.identityHead()
@@ -91,32 +91,32 @@ test('who waits while its position is followed makes nothing', async () => {
     await expect.poll(waiting, { timeout: 10_000 }).toBe(true)
     await tx.query(sql`update followed set number = ${number + 1} where schema = 'identity'`)
   })
-  await pki.change('identity', 'identities', 'somebody', {}) // so that there is such a position
+  await pki.change('identity', 'identities', 'other', {}) // advances the position
   await granted
   expect(await rowOf(wish.id)).toBeUndefined()
 })
 
-test('two wishes with one id are one, and the schema goes on', async () => {
-  const wish = wished()
+test('two wishes with one id make one enrollment, and the schema stays writable', async () => {
+  const wish = newWish()
   const position = after(await pki.identityHead(), 1)
-  await Promise.all([grant(wish, position), grant(wish, position), grant(wished(), position)])
+  await Promise.all([grant(wish, position), grant(wish, position), grant(newWish(), position)])
   await follow(wish)
   expect([await writes('audit', wish.id), await writes('change', wish.id)]).toEqual([1, 1])
-  const next = wished()
+  const next = newWish()
   await follow(next)
   expect(await rowOf(next.id)).toBeDefined()
 })
 
-test('at a position that is not of this timeline nothing is made', async () => {
-  const wish = wished()
+test('a grant at a position of another timeline has no effect', async () => {
+  const wish = newWish()
   await grant(wish, { timeline: randomUUID(), number: 1_000_000 })
   expect(await rowOf(wish.id)).toBeUndefined()
 })
 
-test('one of its method that is outstanding stays', async () => {
-  const first = wished()
+test('an outstanding enrollment of the same method stays', async () => {
+  const first = newWish()
   await follow(first)
-  const second = { ...wished(), identityId: first.identityId }
+  const second = { ...newWish(), identityId: first.identityId }
   await follow(second)
   await grant(second, await pki.identityHead())
   expect([(await rowOf(first.id))?.id, await rowOf(second.id)]).toEqual([first.id, undefined])

@@ -31,7 +31,7 @@ async function network() {
   }
 }
 
-test('the first call makes a root, an authority and what gateways serve', async () => {
+test('the first call creates a root, an authority and the certificate of gateways', async () => {
   await using net = await network()
   const { caPem } = await net.init({ address: 'api.example:1280' })
   const { server, intermediates, bundle, trustDomain } = await net.keyring()
@@ -44,7 +44,7 @@ test('the first call makes a root, an authority and what gateways serve', async 
   )
 })
 
-test('several calls at once, and later ones, find the same keys', async () => {
+test('concurrent and later calls find the same keys', async () => {
   await using net = await network()
   const answers = await Promise.all([net.init(), net.init(), net.init()])
   const first = await net.keyring()
@@ -53,7 +53,7 @@ test('several calls at once, and later ones, find the same keys', async () => {
   expect((await net.keyring()).server).toEqual(first.server)
 })
 
-test('another address gives another certificate over the same key, which keeps the older names', async () => {
+test('another address gives another certificate over the same key with the older names too', async () => {
   await using net = await network()
   await net.init({ address: 'old.example:1280' })
   const before = await net.keyring()
@@ -97,7 +97,7 @@ test('another key secret is refused, and says so', async () => {
   )
 })
 
-test('private keys are in no table readable', async () => {
+test('no table has a readable private key', async () => {
   await using net = await network()
   await net.init()
   const { rows } = await net.db.query(sql`

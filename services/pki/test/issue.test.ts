@@ -26,7 +26,7 @@ async function expired(): Promise<string> {
   return issueLeaf(signer, { ...(await readCsr(named())), role: 'client', validity })
 }
 
-test('a certificate is extended by one for another key, with the new subject and no names, for a year', async () => {
+test('an extended certificate has the new key and subject, no names, and lasts a year', async () => {
   const key = newKey('P-384')
   const more = ['-addext', 'subjectAltName=DNS:other.example']
   const csrPem = newCsr('/C=US/CN=new', { key, more })
@@ -43,7 +43,7 @@ test('a certificate is extended by one for another key, with the new subject and
   expect(verifies(chainPem, caPem, 'sslclient')).toBe('chain: OK')
 })
 
-test('only what the current signing key has issued is extended, and that is looked at before the request', async () => {
+test('only certificates of the current signing key are extended, and that is checked before the request', async () => {
   const stranger = await issueCa({
     privateKey: newKey(),
     commonName: 'overlay signing',
@@ -67,7 +67,7 @@ test('an extension needs a request', async () => {
   ])
 })
 
-test('a session certificate says whose it is, and lasts twelve hours from now', async () => {
+test('a session certificate names its session, and lasts twelve hours', async () => {
   const before = Math.floor(Date.now() / 1000) * 1000
   const whose = { id: 'c1', identityId: 'i1', apiSessionId: 's1' }
   const { certPem, chainPem, caPem } = await pki.pki.issueSessionCertificate(
