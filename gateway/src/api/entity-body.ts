@@ -1,6 +1,7 @@
 import {
   bodySchemaOf,
   type Entity,
+  memberAt,
   type Variants,
   variantsOf,
   type WriteOperation,
@@ -30,7 +31,7 @@ function plainBody(entity: Entity, operation: WriteOperation): BodySpec<EntityBo
       const json = jsonBytes(checked)
       if (operation === 'create') return { json, mask: [] }
       if (operation === 'replace') return { json, mask: [...writable] }
-      const mask = writable.filter((name) => memberOf(checked, name) !== undefined)
+      const mask = writable.filter((name) => memberAt(checked, name) !== undefined)
       // differs: a patch that sets nothing is refused; wire: one with members that no kind has is not
       const rest = Object.entries(sent ?? {}).filter(([, value]) => value !== null)
       if (mask.length === 0 && rest.every(([name]) => isField(entity, name)))
@@ -63,14 +64,5 @@ function variantBody(entity: Entity, { by }: Variants, operation: WriteOperation
 /** Bodies name members in any case. */
 const isField = (entity: Entity, name: string): boolean =>
   writableMembers(entity, 'create').some((member) => member.toLowerCase() === name.toLowerCase())
-
-function memberOf(value: unknown, name: string): unknown {
-  return name
-    .split('.')
-    .reduce<unknown>(
-      (at, part) => (at === null || typeof at !== 'object' ? undefined : (at as Json)[part]),
-      value,
-    )
-}
 
 type Json = Readonly<Record<string, unknown>>

@@ -59,7 +59,7 @@ test('followers get the same payload as of other enrollments, without secrets', 
 
 test('concurrent wishes are all granted', async () => {
   const head = await pki.identityHead()
-  const wishes = Array.from({ length: 20 }, wished)
+  const wishes = Array.from({ length: 20 }, newWish)
   await Promise.all(wishes.map((wish, i) => grant(wish, after(head, i + 1))))
   const ids = (await pki.outstanding()).map(({ id }) => id)
   expect(ids).toEqual(expect.arrayContaining(wishes.map(({ id }) => id)))

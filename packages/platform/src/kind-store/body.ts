@@ -1,4 +1,4 @@
-import type { Entity, Field, Tags } from '@overlay/model'
+import { type Entity, type Field, memberAt, type Tags } from '@overlay/model'
 import type { AnyRow, AnyValues } from './row.js'
 import { refuseLarge, tagsOf } from './sizes.js'
 
@@ -7,16 +7,6 @@ type Json = Readonly<Record<string, unknown>>
 /** The body of a create or an update. */
 export const bodyIn = (json: Uint8Array): Record<string, unknown> =>
   JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
-
-/** A member by its name; 'a.b' lies in an object below. */
-export function memberOf(json: Json, name: string): unknown {
-  let value: unknown = json
-  for (const part of name.split('.')) {
-    if (value === null || typeof value !== 'object') return undefined
-    value = (value as Json)[part]
-  }
-  return value
-}
 
 /** In the form in which it will be read back, so that checks see sets as sets. */
 const given = (field: Field, value: unknown): unknown => field.load(field.store(value ?? field.fallback))
@@ -27,7 +17,7 @@ const writes = (field: Field, operation: 0 | 1): boolean => field.write[operatio
 export function createdFields(entity: Entity, json: Json): AnyValues {
   const members = Object.entries(entity.fields).map(([name, field]) => [
     name,
-    given(field, writes(field, 0) ? memberOf(json, name) : undefined),
+    given(field, writes(field, 0) ? memberAt(json, name) : undefined),
   ])
   return Object.fromEntries(members) as AnyValues
 }
@@ -47,7 +37,7 @@ export function changedValues(
 ): { values: Json; names: ReadonlySet<string> } {
   const changed = Object.entries(entity.fields).filter(([name, field]) => writes(field, 1) && mask.has(name))
   return {
-    values: Object.fromEntries(changed.map(([name, field]) => [name, given(field, memberOf(json, name))])),
+    values: Object.fromEntries(changed.map(([name, field]) => [name, given(field, memberAt(json, name))])),
     names: new Set(changed.map(([name]) => name)),
   }
 }
