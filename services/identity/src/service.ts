@@ -7,7 +7,7 @@ import {
   type WaitForFollowers,
 } from '@overlay/platform/change-log'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import { heard } from '@overlay/platform/maintenance'
+import { catchUpFirst } from '@overlay/platform/maintenance'
 import type { ServiceDeps } from '@overlay/platform/service'
 import type {
   ChangeServiceService,
@@ -99,10 +99,9 @@ export function openService(options: ServiceOptions): Service {
   const counts = { 'second-factors': countSecondFactors }
   const entities = entityService({ changeLog, kinds, names, counts })
 
-  const followed = { ...consumers }
-  const checkDeps = { changeLog, names, followed }
+  const checkDeps = { changeLog, names, consumers }
   const maintenance = options.maintenance([
-    heard(followed),
+    catchUpFirst(consumers),
     ...pkiChecks(sources.pki, checkDeps),
     ...sessionsChecks(sources.sessions, checkDeps),
     ...policyChecks(sources.policy, checkDeps),
@@ -112,7 +111,7 @@ export function openService(options: ServiceOptions): Service {
 
   return {
     entities,
-    changes: changeService(changeLog, loadersOf(db, kinds), followed),
+    changes: changeService(changeLog, loadersOf(db, kinds), consumers),
     identity: identityService({
       ...credentials,
       configTypes: openConfigTypes(

@@ -8,7 +8,7 @@ import {
   type WaitForFollowers,
 } from '@overlay/platform/change-log'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import { type Check, heard } from '@overlay/platform/maintenance'
+import { type Check, catchUpFirst } from '@overlay/platform/maintenance'
 import type { ChangeServiceService, EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openSteps } from './consumers/eager-steps.js'
@@ -93,7 +93,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   }
   const deps = { changeLog, issuer, consumers, eagerSteps, queue, keyring, now, owners, routerNaming }
   const { identity, sessions } = consumers
-  const checkDeps = { changeLog, names, followed: { identity, sessions } }
+  const checkDeps = { changeLog, names, consumers: { identity, sessions } }
 
   return {
     entities: entityService({ changeLog, kinds, names, foreign }),
@@ -115,7 +115,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       getCaJwt: getCaJwt(deps),
     },
     checks: [
-      heard(checkDeps.followed),
+      catchUpFirst(checkDeps.consumers),
       ...identityChecks(definitions.identity, checkDeps),
       ...sessionsChecks(definitions.sessions, checkDeps),
       untypedOwnerCheck(checkDeps),

@@ -8,7 +8,7 @@ import {
   startConsumers,
 } from '@overlay/platform/change-log'
 import { entityService, kind, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import { type Check, heard } from '@overlay/platform/maintenance'
+import { type Check, catchUpFirst } from '@overlay/platform/maintenance'
 import type {
   ChangeServiceService,
   EntityServiceService,
@@ -95,14 +95,19 @@ export async function openService(deps: ServiceDeps): Promise<Service> {
     changeLog,
     names: namesFrom({ ...viewers, policy: entities }),
     sources,
-    followed: consumers,
+    consumers,
   }
   return {
     engine,
     entities,
     changes: changeService(changeLog, loaders, consumers),
     policy: policyMethods({ ...deps, engine, names }),
-    checks: [heard(consumers), ...sessionsChecks(checked), ...identityChecks(checked), ...ownChecks(checked)],
+    checks: [
+      catchUpFirst(consumers),
+      ...sessionsChecks(checked),
+      ...identityChecks(checked),
+      ...ownChecks(checked),
+    ],
     async [Symbol.asyncDispose]() {
       await lapses[Symbol.asyncDispose]()
       await consumers[Symbol.asyncDispose]()

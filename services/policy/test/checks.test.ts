@@ -111,7 +111,7 @@ test('a copy that is right when all owners have been followed is not told, and o
       {
         changeLog: policy.changeLog,
         names: async () => new Map(),
-        followed: { sessions: { catchUp: async () => void (await confirm()) } },
+        consumers: { sessions: { catchUp: async () => void (await confirm()) } },
       },
       { source: network.sessions.source, ...routerEffects(async () => new Map()) },
     )

@@ -6,7 +6,7 @@ import {
   type WaitForFollowers,
 } from '@overlay/platform/change-log'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import { type Check, heard } from '@overlay/platform/maintenance'
+import { type Check, catchUpFirst } from '@overlay/platform/maintenance'
 import type {
   ChangeServiceService,
   EntityServiceService,
@@ -82,7 +82,7 @@ export function openService(options: ServiceOptions): Service {
     terminators(consumers.policy),
     transitRouters(routerDeps),
   ]
-  const checkDeps = { changeLog, names, followed }
+  const checkDeps = { changeLog, names, consumers: followed }
   return {
     entities: entityService({ changeLog, kinds, names, foreign }),
     changes: changeService(changeLog, loadersOf(db, kinds), followed),
@@ -94,7 +94,7 @@ export function openService(options: ServiceOptions): Service {
       getRoutePath: getRoutePath(db),
     },
     checks: [
-      heard(followed),
+      catchUpFirst(followed),
       ...identityChecks(checkDeps),
       ...policyChecks({ ...checkDeps, policy: policy.calls, heads, source: policy.source }),
     ],

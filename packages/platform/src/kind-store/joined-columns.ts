@@ -34,7 +34,7 @@ export function joinedRowOf(kind: Kind, stored: QueryResultRow): AnyRow {
 }
 
 /** The member that names the entity to which `field` refers, where that is of the same schema. */
-export const nameOf = (field: string): string => `${field}.name`
+export const nameMember = (field: string): string => `${field}.name`
 
 const namesOf = (entity: Entity): [string, Sql][] =>
   Object.entries(entity.fields).flatMap(([name, field]) => {
@@ -43,7 +43,7 @@ const namesOf = (entity: Entity): [string, Sql][] =>
     const id = raw(columnOf(name, field))
     return [
       [
-        nameOf(name),
+        nameMember(name),
         sql`(select name from ${tableOf(target)} as named where named.id = ${tableOf(entity)}.${id})`,
       ],
     ]

@@ -16,7 +16,7 @@ import { fittingRows } from './page-size.js'
 import { render } from './render.js'
 import { listRows, type Page, queryOf, rowsOf } from './repository.js'
 import { type AnyRow, allOf, columnsOf, numberOf, rowOf, tableOf, wholeOf } from './row.js'
-import type { Reading } from './seams.js'
+import type { ViewRequest } from './seams.js'
 import { roleFilterOf, selectionOf } from './select.js'
 import { encodeViews } from './view-codec.js'
 
@@ -30,7 +30,7 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
   const show = async (
     { entity, seams }: Kind,
     rows: readonly AnyRow[],
-    reading: Reading,
+    reading: ViewRequest,
   ): Promise<object[]> => {
     const shown = await render(entity, rows, names, reading.context)
     const added = await seams.view?.(db, rows, reading)

@@ -1,6 +1,6 @@
 import { type Entity, type Field, kinds, linksOf, referenceTo, timeText } from '@overlay/model'
 import type { Context } from '@overlay/rpc'
-import { nameOf } from './joined-columns.js'
+import { nameMember } from './joined-columns.js'
 import { idsIn } from './references.js'
 import type { AnyRow } from './row.js'
 import type { Names } from './seams.js'
@@ -34,7 +34,7 @@ async function namesFor(
   for (const [name, { ref, rolesOf }] of Object.entries(entity.fields)) {
     for (const row of rows) {
       const value = (row as unknown as Members)[name]
-      if (ref && value && !(nameOf(name) in row)) want(ref, value as string)
+      if (ref && value && !(nameMember(name) in row)) want(ref, value as string)
       if (rolesOf && value) for (const id of idsIn(value as string[])) want(rolesOf, id)
     }
   }
@@ -56,7 +56,7 @@ function wireOf(entity: Entity, row: AnyRow, names: NamesByKind): Members {
     put(wire, name, value instanceof Date ? timeText(value) : value)
     if (ref && value) {
       const id = value as string
-      const known = members[nameOf(name)] ?? names.get(ref)?.get(id)
+      const known = members[nameMember(name)] ?? names.get(ref)?.get(id)
       put(wire, name.replace(/Id$/, ''), reference(ref, id, known as string | undefined))
     }
     if (rolesOf) wire[`${name}Display`] = display((value ?? []) as string[], names.get(rolesOf))

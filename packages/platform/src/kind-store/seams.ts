@@ -6,7 +6,7 @@ import type { Db, Tx } from '../postgres/database.js'
 import type { Exists } from './references.js'
 
 /** How rows are about to be shown. */
-export interface Reading {
+export interface ViewRequest {
   readonly context: Context
   readonly caller: Caller
   readonly perspective: Perspective | undefined
@@ -15,13 +15,13 @@ export interface Reading {
 }
 
 /** What a delete may do beside its own row. */
-export interface Deleting {
+export interface DeleteContext {
   /** Another row changed in the same transaction. */
   also(change: RowChange): void
 }
 
 /** The same of a create or an update. */
-export interface Writing extends Deleting {
+export interface WriteContext extends DeleteContext {
   readonly context: Context
   /** Whether what the written members name exists. It is locked until the commit. */
   readonly exists: Exists
@@ -38,7 +38,7 @@ export interface Seams<E extends Entity, Joined extends object = object> {
   /** What the view needs of other tables of the schema, as SQL over the kind's table. */
   readonly joined?: { readonly [Name in keyof Joined]: Sql }
   /** Members that are not columns, for a whole page at once, in its order. */
-  view?(db: Db, rows: readonly (RowOf<E> & Joined)[], reading: Reading): Promise<readonly object[]>
+  view?(db: Db, rows: readonly (RowOf<E> & Joined)[], reading: ViewRequest): Promise<readonly object[]>
   /**
    * In the transaction, before the row is written: refuse with a Fault, or derive columns. It asks no other service, and
    * locks in the order of references.ts.
@@ -47,10 +47,10 @@ export interface Seams<E extends Entity, Joined extends object = object> {
     tx: Tx,
     next: ValuesOf<E> & { readonly id: string },
     before: RowOf<E> | null,
-    writing: Writing,
+    writing: WriteContext,
   ): Promise<Partial<ValuesOf<E>>>
   /** In the transaction, before the row goes: refuse, or take along what hangs on it. */
-  deleting?(tx: Tx, row: RowOf<E>, deleting: Deleting): Promise<void>
+  deleting?(tx: Tx, row: RowOf<E>, deleting: DeleteContext): Promise<void>
 }
 
 /** Names of entities, for references and role lists. Ids that nobody knows are missing from the answer. */

@@ -7,13 +7,13 @@ import type { Names } from '../kind-store/seams.js'
 import type { Db, Tx } from '../postgres/database.js'
 
 /** How a check is made: whether it repairs, and for whom. */
-export interface Checking {
+export interface CheckRequest {
   readonly fix: boolean
   readonly context: Context
 }
 
 /** One thing that holds between this schema and others. It tells where it does not, and what it did about it. */
-export type Check = (checking: Checking) => AsyncIterable<readonly Finding[]>
+export type Check = (checking: CheckRequest) => AsyncIterable<readonly Finding[]>
 
 export interface Reference {
   /** Whose references they are, for people: 'session'. */
@@ -31,21 +31,21 @@ export interface CheckDeps {
   readonly changeLog: ChangeLog
   readonly names: Names
   /** By schema: whose deletions take effect here by themselves. */
-  readonly followed: Followed
+  readonly consumers: ConsumersBySchema
 }
 
-export type Followed = Readonly<Partial<Record<string, Pick<Consumer, 'catchUp'>>>>
+export type ConsumersBySchema = Readonly<Partial<Record<string, Pick<Consumer, 'catchUp'>>>>
 
 const REFS_AT_ONCE = 500
 const MOST_FINDINGS_AT_ONCE = 1001
 const CONFIRM_MS = 10_000
 
 /** What was asked of an owner is there by then, or the check fails. */
-export const soon = ({ signal }: Context): AbortSignal =>
+export const checkSignal = ({ signal }: Context): AbortSignal =>
   AbortSignal.any([signal, AbortSignal.timeout(CONFIRM_MS)])
 
 /** Comes first: who has just been started again may not be heard yet. Who stays away is told of by what asks it. */
-export const heard = (followed: Followed): Check =>
+export const catchUpFirst = (followed: ConsumersBySchema): Check =>
   async function* ({ context }) {
     await Promise.allSettled(confirmations(followed, context))
     yield []
@@ -55,12 +55,12 @@ export const heard = (followed: Followed): Check =>
  * Waits until everything is followed here that any owner had at the time of the call. What looked wrong may come by way
  * of one owner and be put right by way of another.
  */
-export const settled = async (followed: Followed, context: Context): Promise<void> => {
+export const catchUpAll = async (followed: ConsumersBySchema, context: Context): Promise<void> => {
   await Promise.all(confirmations(followed, context))
 }
 
-const confirmations = (followed: Followed, context: Context) =>
-  Object.values(followed).map((following) => following?.catchUp(soon(context)))
+const confirmations = (followed: ConsumersBySchema, context: Context) =>
+  Object.values(followed).map((following) => following?.catchUp(checkSignal(context)))
 
 /**
  * Rows that name what its owner does not have. An owner is asked twice, and our rows are read after each answer and all
@@ -68,7 +68,7 @@ const confirmations = (followed: Followed, context: Context) =>
  * repair asks a third time, in its transaction, which stops the followers that could put the reference right.
  */
 export const references = (
-  { changeLog, names, followed }: CheckDeps,
+  { changeLog, names, consumers }: CheckDeps,
   { what, from, to, repair }: Reference,
 ): Check =>
   async function* ({ fix, context }) {
@@ -90,7 +90,7 @@ export const references = (
     const look = async (refs: readonly string[]) => {
       const gone = await missing(refs)
       if (gone.length === 0) return []
-      await settled(followed, context)
+      await catchUpAll(consumers, context)
       return naming(gone)
     }
     const repaired = (refs: readonly string[]) =>

@@ -6,9 +6,9 @@ import type { ChangeLog, RowChange } from '../change-log/change-log.js'
 import type { Effects } from '../change-log/consumer.js'
 import type { Source } from '../change-log/source.js'
 import type { Tx } from '../postgres/database.js'
-import { type Check, type CheckDeps, settled } from './check.js'
+import { type Check, type CheckDeps, catchUpAll } from './check.js'
 
-export interface Copied {
+export interface CopiesOptions {
   readonly source: Source
   readonly kinds: readonly string[]
   /** Brings our rows in line with these of their owner; tells what was not. */
@@ -23,7 +23,7 @@ const ROWS_AT_ONCE = 200
  * change both times counts, and the second time it is kept if it is to be repaired. Rows that change meanwhile are left
  * to the follower.
  */
-export const copies = ({ changeLog, followed }: CheckDeps, { source, kinds, apply }: Copied): Check =>
+export const copies = ({ changeLog, consumers }: CheckDeps, { source, kinds, apply }: CopiesOptions): Check =>
   async function* ({ fix, context }) {
     let mark: Position | undefined
     const moving = new Set<string>()
@@ -58,7 +58,7 @@ export const copies = ({ changeLog, followed }: CheckDeps, { source, kinds, appl
       try {
         const suspected = new Set((await bring(rows, rehearsed)).map(nameOf))
         if (suspected.size === 0) return []
-        await settled(followed, context)
+        await catchUpAll(consumers, context)
         const changes = await bring(rows, fix ? committed : rehearsed)
         return changes
           .filter((change) => fix || suspected.has(nameOf(change)))
@@ -84,7 +84,7 @@ export const copies = ({ changeLog, followed }: CheckDeps, { source, kinds, appl
     for await (const { upto, changes } of source.load(kinds, context.signal)) {
       mark ??= upto
       for (let from = 0; from < changes.length; from += ROWS_AT_ONCE) {
-        await settled(followed, context)
+        await catchUpAll(consumers, context)
         yield await compare(changes.slice(from, from + ROWS_AT_ONCE))
       }
     }

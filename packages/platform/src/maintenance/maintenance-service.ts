@@ -2,7 +2,7 @@ import type { MaintenanceServiceService, Methods } from '@overlay/rpc'
 import { exportSchema } from '../snapshot/export.js'
 import type { Check } from './check.js'
 
-export interface Maintained {
+export interface MaintenanceOptions {
   readonly schema: string
   readonly databaseUrl: string
   /** Directory of all snapshots. */
@@ -16,7 +16,7 @@ export const maintenanceService = ({
   databaseUrl,
   snapshots,
   checks,
-}: Maintained): Methods<MaintenanceServiceService> => ({
+}: MaintenanceOptions): Methods<MaintenanceServiceService> => ({
   async *check({ fix }, context) {
     for (const check of checks)
       for await (const findings of check({ fix, context })) {

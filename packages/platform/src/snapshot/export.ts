@@ -11,7 +11,7 @@ import { migrationsOf } from '../postgres/migrate.js'
 import { type Measured, openMeter } from './meter.js'
 import { copyTarget, tablesOf } from './tables.js'
 
-export interface Exporting {
+export interface ExportOptions {
   /** Directory of all snapshots. */
   readonly snapshots: string
   /** As pg_export_snapshot names it. */
@@ -28,7 +28,7 @@ export interface Exporting {
 export async function* exportSchema(
   url: string,
   schema: string,
-  { snapshots, snapshot, directory, maxBytes }: Exporting,
+  { snapshots, snapshot, directory, maxBytes }: ExportOptions,
   signal: AbortSignal,
 ): AsyncIterable<ExportedTable> {
   if (!/^[\w.-]+$/.test(directory) || directory.startsWith('.')) throw new Error('not the name of a snapshot')

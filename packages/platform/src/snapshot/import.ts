@@ -7,7 +7,7 @@ import { migrationsOf } from '../postgres/migrate.js'
 import { fileOf, type Manifest, type StoredSchema } from './manifest.js'
 import { copyTarget, tableName, tablesOf } from './tables.js'
 
-export interface Importing {
+export interface ImportOptions {
   readonly directory: string
   readonly manifest: Manifest
 }
@@ -16,7 +16,10 @@ export interface Importing {
  * Puts the rows of a snapshot in place of what migrations have put there, in one transaction. The schemas are at its
  * migrations, and nobody has written into them. Each of them begins another timeline: who follows it loads anew.
  */
-export async function importSnapshot(ownerUrl: string, { directory, manifest }: Importing): Promise<void> {
+export async function importSnapshot(
+  ownerUrl: string,
+  { directory, manifest }: ImportOptions,
+): Promise<void> {
   await using connection = await openClient({ connectionString: ownerUrl, application_name: 'restore' })
   const { client } = connection
   const schemas = Object.entries(manifest.schemas)

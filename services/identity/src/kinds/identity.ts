@@ -18,9 +18,9 @@ import {
   kind,
   type Names,
   newId,
-  type Reading,
   type Seams,
   type Viewer,
+  type ViewRequest,
 } from '@overlay/platform/kind-store'
 import type { Db } from '@overlay/platform/postgres'
 import { type Context, Fault, invalid, notFound } from '@overlay/rpc'
@@ -92,7 +92,7 @@ const seams = ({ viewers }: IdentityDeps): Seams<typeof identity, Joined> => ({
   },
 
   // fails when the other services do not answer
-  async view(_: Db, rows: readonly Row[], { context }: Reading): Promise<object[]> {
+  async view(_: Db, rows: readonly Row[], { context }: ViewRequest): Promise<object[]> {
     const request = { kind: identity.kind, ids: rows.map(({ id }) => id) }
     const [enrollments, connections] = await Promise.all([
       viewers.pki.view(request, context),

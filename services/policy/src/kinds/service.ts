@@ -1,5 +1,5 @@
 import { service } from '@overlay/model'
-import { type Kind, kind, type Reading } from '@overlay/platform/kind-store'
+import { type Kind, kind, type ViewRequest } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, invalid, type Perspective } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -98,8 +98,8 @@ function asIdentity(engine: Engine, perspective: Perspective | undefined, contex
 /** wire: a detail shows the types of the login; a list may name other types. */
 function configTypesOf(
   ofSession: readonly string[],
-  perspective: Reading['perspective'],
-  shape: Reading['shape'],
+  perspective: ViewRequest['perspective'],
+  shape: ViewRequest['shape'],
 ): readonly string[] {
   return shape === 'list' && perspective?.hasConfigTypes ? perspective.configTypes : ofSession
 }

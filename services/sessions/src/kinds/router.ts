@@ -1,6 +1,11 @@
 import type { RouterEnrollment } from '@overlay/model'
 import type { WaitForFollowers } from '@overlay/platform/change-log'
-import { type Deleting, decodeView, type KindOperations, type Viewer } from '@overlay/platform/kind-store'
+import {
+  type DeleteContext,
+  decodeView,
+  type KindOperations,
+  type Viewer,
+} from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Context } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -25,7 +30,7 @@ export const routerWrites = (uniform: KindOperations, waitForFollowers: WaitForF
 export async function deleteTerminators(
   tx: Tx,
   { id }: { readonly id: string },
-  { also }: Deleting,
+  { also }: DeleteContext,
 ): Promise<void> {
   for (const change of await endTerminators(tx, sql`router_id = ${id}`)) also(change)
 }

@@ -1,5 +1,5 @@
 import type { ChangeLog } from '@overlay/platform/change-log'
-import { type Check, type Followed, soon } from '@overlay/platform/maintenance'
+import { type Check, type ConsumersBySchema, checkSignal } from '@overlay/platform/maintenance'
 import type { Finding } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions, nextSessions, sessionsById } from '../store/session.js'
@@ -9,7 +9,7 @@ export interface AccessCheckDeps {
   readonly changeLog: ChangeLog
   readonly policy: Pick<AccessPolicy, 'findLost'>
   readonly heads: Heads
-  readonly followed: Followed
+  readonly consumers: ConsumersBySchema
 }
 
 const PAGE_SIZE = 1000
@@ -18,11 +18,11 @@ const PAGE_SIZE = 1000
  * Sessions that lost their access. It locks nothing: sessions that policy calls lost are checked again after all
  * revocations until then have taken effect.
  */
-export const accessCheck = ({ changeLog, policy, heads, followed }: AccessCheckDeps): Check =>
+export const accessCheck = ({ changeLog, policy, heads, consumers }: AccessCheckDeps): Check =>
   async function* ({ fix, context }) {
     const { db } = changeLog
     const catchUp = () =>
-      Promise.all(Object.values(followed).map((consumer) => consumer?.catchUp(soon(context))))
+      Promise.all(Object.values(consumers).map((consumer) => consumer?.catchUp(checkSignal(context))))
     for (let last = ''; ; ) {
       const sessions = await nextSessions(db, { kind: 'everything', id: '', sweptTo: last }, PAGE_SIZE)
       if (sessions.length === 0) return
