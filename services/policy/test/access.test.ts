@@ -1,14 +1,8 @@
 import { Access, type Position, type Positions } from '@overlay/rpc'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { admin, as, type Network, openNetwork, type Replica } from './network.js'
+import { expect, test } from 'vitest'
+import { admin, as, networkOfFile } from './network.js'
 
-let network: Network
-let policy: Replica
-beforeAll(async () => {
-  network = await openNetwork()
-  policy = await network.replica()
-})
-afterAll(() => network[Symbol.asyncDispose]())
+const { network, policy } = await networkOfFile()
 
 const at = (positions: Positions) => ({ ...as({}), positions })
 const authorize = (
@@ -18,10 +12,10 @@ const authorize = (
 ) => policy.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '' }, context)
 const whole = () => policy.engine.catchUp(AbortSignal.timeout(5000))
 
-let made = 0
+let count = 0
 /** Alice may dial the wiki through one router. */
 async function wiki() {
-  const n = ++made
+  const n = ++count
   const [alice, router, staff, front] = [`alice${n}`, `router${n}`, `staff${n}`, `front${n}`]
   await network.identity.put(alice, { isAdmin: false, roleAttributes: [staff] })
   await network.sessions.put(router, { roleAttributes: [front] })

@@ -1,22 +1,11 @@
 import { type Check, copies } from '@overlay/platform/maintenance'
-import { type Database, openDatabase } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { routerEffects } from '../src/consumers/sessions.js'
-import { admin, type Network, openNetwork, type Replica } from './network.js'
+import { admin, networkOfFile } from './network.js'
 
-let network: Network
-let policy: Replica
-let other: Database
-beforeAll(async () => {
-  network = await openNetwork()
-  policy = await network.replica()
-  other = openDatabase(network.databaseUrl, 'policy')
-})
-afterAll(async () => {
-  await other[Symbol.asyncDispose]()
-  await network[Symbol.asyncDispose]()
-})
+const { network, policy } = await networkOfFile()
+const { owner } = network
 
 async function run(verb: 'check' | 'fix', checks: readonly Check[] = policy.checks) {
   const found = []
@@ -40,7 +29,7 @@ const rolesOf = async (id: string) => {
 async function naming(id: string): Promise<string> {
   const row = { name: `names ${id}`, type: 'Dial', semantic: 'AnyOf', identityRoles: ['#kept'] }
   const made = await policy.create('service-policies', row)
-  await other.query(
+  await owner.query(
     sql`update service_policy set identity_roles = identity_roles || ${[`@${id}`]}::text[] where id = ${made}`,
   )
   return made
@@ -49,7 +38,7 @@ const namedBy = async (id: string) => (await policy.get('service-policies', id))
 
 /** After the answer to the n-th question from now on. */
 const afterAnswer = (n: number, then: () => Promise<unknown>): void =>
-  network.identity.onceViewed(async () => (n === 1 ? then() : afterAnswer(n - 1, then)))
+  network.identity.beforeNextView(async () => (n === 1 ? then() : afterAnswer(n - 1, then)))
 
 test('the system policy of a router whose identity is still to come is right, and stays as it is', async () => {
   await tunneler('r1')
@@ -100,9 +89,9 @@ test('what is right when it is to be repaired is left alone', async () => {
 
 test('a copy that is right when all owners have been followed is not told, and one that is not is', async () => {
   await tunneler('r3')
-  const { rows } = await other.query(sql`delete from edge_router_policy where id = 'r3' returning *`)
+  const { rows } = await owner.query(sql`delete from edge_router_policy where id = 'r3' returning *`)
   const restore = () =>
-    other.query(sql`
+    owner.query(sql`
       insert into edge_router_policy
       select * from jsonb_populate_record(null::edge_router_policy, ${JSON.stringify(rows[0])}::jsonb)`)
   let waits = 0
@@ -119,7 +108,7 @@ test('a copy that is right when all owners have been followed is not told, and o
   expect(await run('check', [check(async () => undefined)])).toEqual([{ description: missing, fixed: false }])
   expect(await run('check', [check(async () => (++waits === 2 ? restore() : undefined))])).toEqual([])
   expect(waits).toBe(2)
-  await other.query(sql`delete from edge_router_policy where id = 'r3'`)
+  await owner.query(sql`delete from edge_router_policy where id = 'r3'`)
   expect(await run('fix', [check(async () => undefined)])).toEqual([{ description: missing, fixed: true }])
   expect(await run('check')).toEqual([])
 })

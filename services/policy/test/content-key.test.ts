@@ -14,10 +14,10 @@ beforeAll(async () => {
 })
 afterAll(() => network[Symbol.asyncDispose]())
 
-let made = 0
+let count = 0
 /** Two identities with the same service, and a config that only one of them is to get. */
 async function twins() {
-  const n = ++made
+  const n = ++count
   const [alice, bob] = [`alice${n}`, `bob${n}`]
   for (const id of [alice, bob]) await network.identity.put(id, { isAdmin: false })
   const type = await writer.create('config-types', { name: `type${n}` })

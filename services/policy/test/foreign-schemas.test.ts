@@ -1,17 +1,9 @@
 import sql from 'sql-template-tag'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Network, openNetwork, type Replica } from './network.js'
+import { expect, test } from 'vitest'
+import { networkOfFile, newName } from './network.js'
 
-let network: Network
-let policy: Replica
-beforeAll(async () => {
-  network = await openNetwork()
-  policy = await network.replica()
-})
-afterAll(() => network[Symbol.asyncDispose]())
+const { policy } = await networkOfFile()
 
-let made = 0
-const newName = () => `n${++made}`
 const type = (schema: object) => policy.create('config-types', { name: newName(), schema })
 const config = (configTypeId: string, data: object) =>
   policy.create('configs', { name: newName(), configTypeId, data })

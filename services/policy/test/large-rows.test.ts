@@ -1,16 +1,9 @@
 import { noQuery } from '@overlay/platform/kind-store'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { admin, type Network, openNetwork, type Replica } from './network.js'
+import { expect, test } from 'vitest'
+import { admin, networkOfFile } from './network.js'
 
-let network: Network
-let policy: Replica
-let type: string
-beforeAll(async () => {
-  network = await openNetwork()
-  policy = await network.replica()
-  type = await policy.create('config-types', { name: 'any' })
-})
-afterAll(() => network[Symbol.asyncDispose]())
+const { policy } = await networkOfFile()
+const type = await policy.create('config-types', { name: 'any' })
 
 const config = (name: string, bytes: number) =>
   policy.create('configs', { name, configTypeId: type, data: { of: 'x'.repeat(bytes) } })

@@ -8,31 +8,32 @@ import {
   type Source,
 } from '@overlay/platform/change-log'
 import { noQuery, type Viewer } from '@overlay/platform/kind-store'
-import { openDatabase } from '@overlay/platform/postgres'
+import { type Database, openDatabase } from '@overlay/platform/postgres'
 import { type Caller, type Context, ownContext, type Position, type Selection } from '@overlay/rpc'
 import pino from 'pino'
 import sql from 'sql-template-tag'
+import { afterAll } from 'vitest'
 import { openService, type Service } from '../src/service.js'
 
 export const log = pino({ level: 'silent' })
 
 type Row = Readonly<Record<string, unknown>>
 
-/** Another service, as far as policy follows it: its change log is real, its rows are a map. */
-export interface Owner {
+/** Another service as policy sees it. Its change log is real, its rows are a map. */
+export interface OtherService {
   readonly source: Source
   readonly viewer: Viewer
-  /** Something of another kind. */
-  tell(kind: string, id: string, row: Row | null): Promise<Position>
+  /** Appends a change of any kind. */
+  append(kind: string, id: string, row: Row | null): Promise<Position>
   put(id: string, row: Row): Promise<Position>
   remove(id: string): Promise<Position>
-  /** Before the next answer about names leaves. */
-  onceViewed(then: () => Promise<unknown>): void
+  /** Runs before the next answer about names is sent. */
+  beforeNextView(work: () => Promise<unknown>): void
 }
 
 export interface Replica extends Service {
   readonly changeLog: ChangeLog
-  /** Creates and answers the id. */
+  /** Creates an entity and returns its id. */
   create(kind: string, row: Row, context?: Context): Promise<string>
   update(kind: string, id: string, row: Row, context?: Context): Promise<Position | undefined>
   remove(kind: string, id: string, context?: Context): Promise<Position | undefined>
@@ -50,15 +51,15 @@ interface ListOptions {
 
 interface ReplicaOptions {
   readonly identity?: Source
-  /** Gets no hints: its memory lags behind other replicas until it looks. */
+  /** Receives no hints: its memory is behind that of other replicas until it polls. */
   readonly isDeaf?: boolean
 }
 
 export interface Network extends AsyncDisposable {
-  readonly identity: Owner
-  readonly sessions: Owner
-  /** Of the owner of all schemas. */
-  readonly databaseUrl: string
+  readonly identity: OtherService
+  readonly sessions: OtherService
+  /** The database, as the owner of all schemas. */
+  readonly owner: Database
   readonly bus: Awaited<ReturnType<typeof testBus>>
   /** Cuts the connections of this name, as a failing network or server does. */
   cut(applicationName: string): Promise<void>
@@ -71,7 +72,20 @@ export const as = (caller: Partial<Caller>): Context => ({
 })
 export const admin = as({ isAdmin: true })
 
-/** Policy with what it depends on, and any number of replicas of it. */
+/** A name that no other test of the file has. */
+export const newName = (): string => `n${++names}`
+let names = 0
+
+export const named = (row: object) => ({ name: newName(), ...row })
+
+/** A network with one replica, for all tests of a file. */
+export async function networkOfFile(): Promise<{ readonly network: Network; readonly policy: Replica }> {
+  const network = await openNetwork()
+  afterAll(() => network[Symbol.asyncDispose]())
+  return { network, policy: await network.replica() }
+}
+
+/** Policy with the services on which it depends, and any number of replicas of it. */
 export async function openNetwork(): Promise<Network> {
   const closing: AsyncDisposable[] = []
   const keep = <T extends AsyncDisposable>(one: T): T => {
@@ -82,19 +96,19 @@ export async function openNetwork(): Promise<Network> {
   const broker = keep(await testBus())
   const bus = () => openBus(broker.url, log)
 
-  const owner = async (schema: 'identity' | 'sessions', kind: string): Promise<Owner> => {
+  const other = async (schema: 'identity' | 'sessions', kind: string): Promise<OtherService> => {
     const db = keep(openDatabase(database.urlOf(schema), schema))
-    return ownerOf(keep(await openChangeLog(db, keep(await bus()), log)), kind)
+    return otherService(keep(await openChangeLog(db, keep(await bus()), log)), kind)
   }
-  const identity = await owner('identity', 'identities')
-  const sessions = await owner('sessions', 'edge-routers')
+  const owner = keep(openDatabase(database.ownerUrl, 'policy'))
+  const identity = await other('identity', 'identities')
+  const sessions = await other('sessions', 'edge-routers')
   return {
     identity,
     sessions,
-    databaseUrl: database.ownerUrl,
+    owner,
     bus: broker,
     async cut(applicationName) {
-      await using owner = openDatabase(database.ownerUrl, 'policy')
       await owner.query(
         sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${applicationName}`,
       )
@@ -123,22 +137,17 @@ export async function openNetwork(): Promise<Network> {
   }
 }
 
-function ownerOf(changeLog: ChangeLog, kind: string): Owner {
+function otherService(changeLog: ChangeLog, kind: string): OtherService {
   const rows = new Map<string, Row>()
-  const tell = async (kind: string, id: string, told: Row | null): Promise<Position> => {
-    const change: RowChange = { kind, id, before: null, after: told, payload: told }
+  let beforeView = async (): Promise<unknown> => undefined
+  const append = async (kind: string, id: string, payload: Row | null): Promise<Position> => {
+    const change: RowChange = { kind, id, before: null, after: payload, payload }
     const { position } = await changeLog.write(admin, async () => ({ result: undefined, changes: [change] }))
-    if (!position) throw new Error('nothing was told')
+    if (!position) throw new Error('the change was not appended')
     return position
   }
-  let viewed = async (): Promise<unknown> => undefined
-  const write = (id: string, told: Row | null): Promise<Position> => {
-    if (told) rows.set(id, told)
-    else rows.delete(id)
-    return tell(kind, id, told)
-  }
   return {
-    tell,
+    append,
     source: localSource(changeLog, {
       async *[kind]() {
         for (const [id, json] of rows) yield { id, json }
@@ -148,22 +157,29 @@ function ownerOf(changeLog: ChangeLog, kind: string): Owner {
     viewer: {
       async view({ ids }) {
         const json = ids.map((id) => Buffer.from(JSON.stringify(rows.get(id)) ?? ''))
-        const then = viewed
-        viewed = async () => undefined
-        await then()
+        const work = beforeView
+        beforeView = async () => undefined
+        await work()
         return { json }
       },
     },
-    onceViewed(then) {
-      viewed = then
+    beforeNextView(work) {
+      beforeView = work
     },
-    put: (id, row) => write(id, { id, name: `name-${id}`, roleAttributes: null, ...row }),
-    remove: (id) => write(id, null),
+    put(id, values) {
+      const row = { id, name: `name-${id}`, roleAttributes: null, ...values }
+      rows.set(id, row)
+      return append(kind, id, row)
+    },
+    remove(id) {
+      rows.delete(id)
+      return append(kind, id, null)
+    },
   }
 }
 
-const bytes = (row: Row): Buffer => Buffer.from(JSON.stringify(row))
-const read = (json: Uint8Array): unknown => JSON.parse(Buffer.from(json).toString())
+export const jsonOf = (row: object): Buffer => Buffer.from(JSON.stringify(row))
+export const parsed = (json: Uint8Array): unknown => JSON.parse(Buffer.from(json).toString())
 
 function replicaOf(service: Service, changeLog: ChangeLog): Replica {
   const { entities } = service
@@ -172,13 +188,13 @@ function replicaOf(service: Service, changeLog: ChangeLog): Replica {
     ...service,
     changeLog,
     create: async (kind, row, context = admin) =>
-      (await entities.create({ kind, json: bytes(row) }, context)).id,
+      (await entities.create({ kind, json: jsonOf(row) }, context)).id,
     update: async (kind, id, row, context = admin) =>
-      (await entities.update({ ref: { kind, id }, json: bytes(row), mask: Object.keys(row) }, context))
+      (await entities.update({ ref: { kind, id }, json: jsonOf(row), mask: Object.keys(row) }, context))
         .position,
     remove: async (kind, id, context = admin) => (await entities.delete({ kind, id }, context)).position,
     get: async (kind, id, context = admin) =>
-      read((await entities.get({ ref: { kind, id }, perspective: undefined }, context)).json) as Row,
+      parsed((await entities.get({ ref: { kind, id }, perspective: undefined }, context)).json) as Row,
     async list(kind, { context = admin, filter = '', within, configTypes, asIdentity = '' } = {}) {
       const query = { ...noQuery, filter }
       const perspective = {
@@ -188,7 +204,7 @@ function replicaOf(service: Service, changeLog: ChangeLog): Replica {
         policyType: '',
         asClient: false,
       }
-      return read((await entities.list({ kind, query, within, perspective }, context)).rows) as Row[]
+      return parsed((await entities.list({ kind, query, within, perspective }, context)).rows) as Row[]
     },
     async [Symbol.asyncDispose]() {
       if (isOpen) await service[Symbol.asyncDispose]()

@@ -1,24 +1,12 @@
-import { type Database, openDatabase, type Tx } from '@overlay/platform/postgres'
+import type { Tx } from '@overlay/platform/postgres'
 import { metrics } from '@overlay/platform/process'
 import sql, { raw } from 'sql-template-tag'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { admin, as, type Network, openNetwork, type Replica } from './network.js'
+import { expect, test } from 'vitest'
+import { admin, as, named, networkOfFile } from './network.js'
 
-let network: Network
-let policy: Replica
-let other: Database
-beforeAll(async () => {
-  network = await openNetwork()
-  policy = await network.replica()
-  other = openDatabase(network.databaseUrl, 'policy')
-})
-afterAll(async () => {
-  await other[Symbol.asyncDispose]()
-  await network[Symbol.asyncDispose]()
-})
+const { network, policy } = await networkOfFile()
+const { owner } = network
 
-let names = 0
-const named = (row: object) => ({ name: `n${++names}`, ...row })
 const make = (kind: string, row: object) => policy.create(kind, named(row))
 const service = () => make('services', { encryptionRequired: true })
 const check = () => make('posture-checks', { typeId: 'DOMAIN', domains: ['x'] })
@@ -31,7 +19,7 @@ const config = () =>
 async function waiting(count: number): Promise<void> {
   await expect
     .poll(async () => {
-      const { rows } = await other.query<{ n: number }>(sql`
+      const { rows } = await owner.query<{ n: number }>(sql`
         select count(*) as n from pg_stat_activity
          where wait_event_type = 'Lock' and datname = current_database() and application_name = 'policy'`)
       return rows[0]?.n
@@ -47,7 +35,7 @@ async function during<T>(
   last: (tx: Tx) => Promise<unknown> = async () => undefined,
 ): Promise<PromiseSettledResult<T>[]> {
   let begun: Promise<T>[] = []
-  await other.transaction(undefined, async (tx) => {
+  await owner.transaction(undefined, async (tx) => {
     await first(tx)
     begun = begin()
     for (const one of begun) one.catch(() => undefined)
@@ -114,15 +102,15 @@ test.each([
   ['edge-routers', 'sessions', 'edge-router-policies', 'edgeRouterRoles', route],
 ] as const)('%s whose deletion is followed meanwhile are named by no policy', async (...args) => {
   const [what, schema, kind, field, create] = args
-  const owner = network[schema]
+  const other = network[schema]
   const before = `${what}-before`
-  await owner.put(before, {})
+  await other.put(before, {})
   const outcome = await during(
     lockStream,
     () => [create({ name: before, [field]: [`@${before}`, '#kept'] })],
     1,
     async () => {
-      await owner.remove(before)
+      await other.remove(before)
       await waiting(2) // the follower waits for the write
     },
   )
@@ -131,9 +119,9 @@ test.each([
   await expect.poll(rolesOf).toEqual(['#kept'])
 
   const after = `${what}-after`
-  await owner.put(after, {})
-  owner.onceViewed(async () => {
-    const position = await owner.remove(after)
+  await other.put(after, {})
+  other.beforeNextView(async () => {
+    const position = await other.remove(after)
     await policy.changes.reach({ schema, position }, admin)
   })
   await expect(create({ [field]: [`@${after}`] })).rejects.toMatchObject(refused(field).reason)
@@ -157,7 +145,7 @@ test('an identity whose deletion is followed meanwhile gets no configs and no po
   )
   expect(outcome).toMatchObject(fulfilled(1))
   const left = async () => {
-    const { rows } = await other.query(sql`
+    const { rows } = await owner.query(sql`
       select identity_id from service_config where identity_id = 'leaver'
        union all select identity_id from posture_data where identity_id = 'leaver'`)
     return rows.length

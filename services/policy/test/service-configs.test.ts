@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { admin, as, type Network, openNetwork, type Replica } from './network.js'
+import { expect, test } from 'vitest'
+import { admin, as, networkOfFile } from './network.js'
 
-let network: Network
-let policy: Replica
-beforeAll(async () => {
-  network = await openNetwork()
-  policy = await network.replica()
-})
-afterAll(() => network[Symbol.asyncDispose]())
+const { network, policy } = await networkOfFile()
 
-let made = 0
+let count = 0
 /** Alice dials a service that has a config; two more configs of the same type are there for her. */
 async function alone() {
-  const n = ++made
+  const n = ++count
   const alice = `alice${n}`
   await network.identity.put(alice, { isAdmin: false })
   const type = await policy.create('config-types', { name: `type${n}` })

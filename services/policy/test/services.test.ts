@@ -1,18 +1,12 @@
 import { withLoadedRows } from '@overlay/platform/change-log'
 import sql from 'sql-template-tag'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { identityConsumer } from '../src/consumers/identity.js'
 import { routerEffects } from '../src/consumers/sessions.js'
 import { emptyPosture } from '../src/domain/posture/data.js'
-import { admin, as, type Network, openNetwork, type Replica } from './network.js'
+import { admin, as, named, networkOfFile } from './network.js'
 
-let network: Network
-let policy: Replica
-beforeAll(async () => {
-  network = await openNetwork()
-  policy = await network.replica()
-})
-afterAll(() => network[Symbol.asyncDispose]())
+const { network, policy } = await networkOfFile()
 
 interface BuiltIn {
   readonly properties: Readonly<
@@ -21,8 +15,6 @@ interface BuiltIn {
   readonly definitions: { readonly terminator?: BuiltIn }
 }
 
-let names = 0
-const named = (row: object) => ({ name: `n${++names}`, ...row })
 const service = (row: object = {}) => policy.create('services', named({ encryptionRequired: true, ...row }))
 const grant = (row: object) =>
   policy.create(

@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { canonicalJson } from './canonical-json.js'
 import { openPatterns } from './linear-pattern.js'
-import { isObject, modernSchema, type Schema } from './modern-schema.js'
+import { modernSchema, type Schema } from './modern-schema.js'
 import { openMeter, TooManySteps } from './schema-meter.js'
 
 /** Why data does not fit its type. wire: only the first reason, in the words of the sources' validator. */
@@ -16,13 +17,13 @@ export type Check = (data: unknown) => Misfit | undefined
 const MOST_SCHEMA_BYTES = 64 * 1024
 
 /**
- * Throws when the schema is none, or takes more than bounded time. Nothing that it names is fetched. Made once: it takes
- * a hundred times as long as its use.
+ * Throws when the schema is invalid, or may take unbounded time. Fetches nothing that it names. Cached: compiling takes a
+ * hundred times as long as a check.
  */
 export function compileSchema(schema: Schema): Check {
   const text = JSON.stringify(schema)
-  const known = compiled.get(text)
-  if (known) return known
+  const cached = compiled.get(text)
+  if (cached) return cached
   if (Buffer.byteLength(text) > MOST_SCHEMA_BYTES)
     throw new Error(`takes more than ${MOST_SCHEMA_BYTES} bytes`)
   const check = compile(schema)
@@ -69,12 +70,8 @@ const tooLarge: Misfit = {
 }
 
 /** In one pass: the usual comparison of all pairs takes a minute for a large list. */
-function isSet(wanted: boolean, list: readonly unknown[]): boolean {
-  return !wanted || new Set(list.map((one) => JSON.stringify(one, sorted))).size === list.length
-}
-
-const sorted = (_name: string, value: unknown): unknown =>
-  isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value
+const isSet = (isRequired: boolean, list: readonly unknown[]): boolean =>
+  !isRequired || new Set(list.map(canonicalJson)).size === list.length
 
 function misfitOf(validate: ValidateFunction, data: unknown): Misfit | undefined {
   if (validate(data)) return undefined

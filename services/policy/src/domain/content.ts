@@ -6,7 +6,7 @@ import { endpointOf, postureOf } from './posture/judge.js'
 import { linkingPolicies, reachOf, requiredCheckIds, type Viewer, visibleIds } from './queries.js'
 import type { State } from './state.js'
 
-/** Viewers with equal keys see equal lists of services, in any replica. Empty: what is seen moves with time. */
+/** Viewers with equal keys see equal lists of services, in any replica. Empty: the list changes with time. */
 export function contentKey(state: State, viewer: Viewer): string {
   if (isMoving(state, viewer)) return ''
   const hash = createHash('sha256')
@@ -27,8 +27,8 @@ export function contentKey(state: State, viewer: Viewer): string {
 }
 
 function serviceText(state: State, serviceId: string): string {
-  const known = state.serviceTexts.get(serviceId)
-  if (known !== undefined) return known
+  const cached = state.serviceTexts.get(serviceId)
+  if (cached !== undefined) return cached
   const content = state.contents.get(serviceId)
   const configs = content?.configIds.map((id) => [id, configOf(state, id)])
   const text = JSON.stringify([serviceId, content?.revision, configs])
@@ -55,7 +55,7 @@ function policyTexts(state: State, identityId: string, serviceId: string): unkno
     ])
 }
 
-/** A code that was given is of one API session only, and lasts for a time. */
+/** A second factor that was passed counts for one API session, for a time. */
 const isMoving = (state: State, { identityId }: Viewer): boolean =>
   policiesAreShown(state) &&
   Object.values(postureOf(state, identityId).apiSessions).some(({ passedMfaAt }) => passedMfaAt !== undefined)

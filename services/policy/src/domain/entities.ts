@@ -49,25 +49,25 @@ export interface IdentityPosture {
 export function putIdentity(state: State, { id, attributes, isAdmin }: Identity): Effect {
   const { number, changed, isNew } = state.identities.put(id, attributes)
   const self = setOf([number])
-  const turned = isAdmin !== has(state.admins, number)
+  const adminChanged = isAdmin !== has(state.admins, number)
   if (isAdmin) add(state.admins, number)
   else remove(state.admins, number)
-  if (!isNew && changed.length === 0) return effect(emptySet(), turned ? self : emptySet())
+  if (!isNew && changed.length === 0) return effect(emptySet(), adminChanged ? self : emptySet())
 
   const before = isNew ? [] : accesses(state).map(({ reach }) => reach(number))
-  const flips = accesses(state).map(({ left }) => left.entityPlaced(number, changed, isNew))
+  const placed = accesses(state).map(({ left }) => left.entityPlaced(number, changed, isNew))
   state.identityRouters.left.entityPlaced(number, changed, isNew)
-  const flipped = flips.includes(true)
+  const policiesChanged = placed.includes(true)
   const differs = ({ reach, reachesAny }: Relation, at: number): boolean => {
     const had = before[at]
     return had ? !isSame(had, reach(number)) : reachesAny(number)
   }
-  const isUpdated = flipped && accesses(state).some(differs)
-  const isViewed = isNew || turned || (flipped && policiesAreShown(state))
+  const isUpdated = policiesChanged && accesses(state).some(differs)
+  const isViewed = isNew || adminChanged || (policiesChanged && policiesAreShown(state))
   return effect(isUpdated ? self : emptySet(), isViewed ? self : emptySet())
 }
 
-/** Nobody is left to notice. */
+/** Without effect: the identity has no list any more. */
 export function removeIdentity(state: State, id: string): Effect {
   const number = state.identities.numberOf(id)
   if (number === undefined) return noEffect()
@@ -77,10 +77,10 @@ export function removeIdentity(state: State, id: string): Effect {
   return noEffect()
 }
 
-/** Every write of a service is news for those who may use it, whatever it changed. */
+/** Every write of a service concerns all identities that may use it, whatever it changed. */
 export function putService(state: State, { id, attributes, configIds, revision }: Service): Effect {
-  const known = state.services.numberOf(id)
-  const before = known === undefined ? emptySet() : audienceOf(state, setOf([known]))
+  const current = state.services.numberOf(id)
+  const before = current === undefined ? emptySet() : audienceOf(state, setOf([current]))
   const { number, changed, isNew } = state.services.put(id, attributes)
   for (const { right } of accesses(state)) right.entityPlaced(number, changed, isNew)
   state.serviceRouters.left.entityPlaced(number, changed, isNew)
@@ -104,7 +104,7 @@ export function removeService(state: State, id: string): Effect {
   return servicesChanged(state, before)
 }
 
-/** Which routers carry a service is asked when a session opens; no list shows it. */
+/** Routers count when a session is created; no list shows them. */
 export function putRouter(state: State, { id, attributes }: Router): Effect {
   const { number, changed, isNew } = state.routers.put(id, attributes)
   for (const { right } of routing(state)) right.entityPlaced(number, changed, isNew)
@@ -126,9 +126,9 @@ const routing = ({ identityRouters, serviceRouters }: State): readonly Relation[
 
 export function putPostureCheck(state: State, { id, attributes, revision, check }: PostureCheck): Effect {
   const { checks, required, checkContents } = state
-  const known = checks.numberOf(id)
+  const current = checks.numberOf(id)
   const isFirst = !policiesAreShown(state)
-  const before = known === undefined ? [] : requiring(state, known)
+  const before = current === undefined ? [] : requiring(state, current)
   const { number, changed, isNew } = checks.put(id, attributes)
   required.entityPlaced(number, changed, isNew)
   checkContents.set(id, { revision, check })
@@ -138,9 +138,9 @@ export function putPostureCheck(state: State, { id, attributes, revision, check 
 
 /** No endpoint passes the check, and every policy that required it still does. */
 export function putUnknownCheck(state: State, id: string): Effect {
-  const known = state.checkContents.get(id)?.check
-  const check = { ...known, id, typeId: 'unknown' } as Check
-  return putPostureCheck(state, { id, attributes: known?.roleAttributes ?? [], revision: 'unknown', check })
+  const current = state.checkContents.get(id)?.check
+  const check = { ...current, id, typeId: 'unknown' } as Check
+  return putPostureCheck(state, { id, attributes: current?.roleAttributes ?? [], revision: 'unknown', check })
 }
 
 export function removePostureCheck(state: State, id: string): Effect {
@@ -154,7 +154,7 @@ export function removePostureCheck(state: State, id: string): Effect {
   return effect(audience, policiesAreShown(state) ? state.admins : state.identities.present)
 }
 
-/** wire: every answer moves the time of its identity, also one that says nothing new. */
+/** wire: every report moves the time of its identity, also one without news. */
 export function putPostureData(state: State, { id, data }: IdentityPosture): Effect {
   state.postureData.set(id, data)
   return changedFor(state, id)

@@ -41,7 +41,7 @@ export function regranted(relation: Relation, policyId: string, before: Links, a
   return result
 }
 
-/** What nobody has already by a policy for everybody. */
+/** Without what policies for `#all` grant already. */
 function withoutOpen({ left, right }: Relation, except: string, rights: Bitset): Bitset {
   let rest = rights
   for (const { policyId } of left.open) {
@@ -52,9 +52,9 @@ function withoutOpen({ left, right }: Relation, except: string, rights: Bitset):
 
 /** True when the entity's other policies, alone or together, link it with all of these. */
 function isGranted({ left, right }: Relation, except: string, number: number, rights: Bitset): boolean {
-  const others: Bitset[] = []
+  const granted: Bitset[] = []
   for (const { policyId } of left.selecting(number)) {
-    if (policyId !== except) others.push(right.membersOf(policyId))
+    if (policyId !== except) granted.push(right.membersOf(policyId))
   }
-  return others.length > 0 && isCovered(rights, others)
+  return granted.length > 0 && isCovered(rights, granted)
 }

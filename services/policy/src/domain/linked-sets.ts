@@ -24,8 +24,8 @@ export function namesLinkedSets(filter: Filter): boolean {
 }
 
 /**
- * A filter over service policies without the sets of identities and services that they select: what it says about them
- * becomes the ids of the policies for which it is true. Null: it says what cannot be said about a set.
+ * A filter over service policies without the sets of identities and services that they select: a term about such a set
+ * becomes the ids of the policies for which it is true. Null: a term is not defined for sets.
  */
 export function withoutLinkedSets(state: State, filter: Filter): Filter | null {
   switch (filter.op) {

@@ -1,4 +1,4 @@
-/** Several values per key; a key without values is gone. */
+/** Several values per key; a key without values is removed. */
 export type Multimap<K, V> = Map<K, Set<V>>
 
 export function addTo<K, V>(map: Multimap<K, V>, key: K, value: V): void {

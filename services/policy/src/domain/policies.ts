@@ -56,15 +56,18 @@ function changed(state: State, id: string, change: () => void): Effect {
   }
   const lefts = [...before, ...after].map(({ links }) => links.left).reduce(union)
   const rights = (side: typeof before): Bitset => side.map(({ links }) => links.right).reduce(union)
-  addAll(updated, audienceOf(state, newlyAsked(checksBefore, checksAfter, rights(before), rights(after))))
+  addAll(
+    updated,
+    audienceOf(state, differentlyGuarded(checksBefore, checksAfter, rights(before), rights(after))),
+  )
   return effect(updated, policiesAreShown(state) ? lefts : emptySet())
 }
 
 /** The services of which this policy asks other posture checks than before. */
-function newlyAsked(before: Bitset, after: Bitset, services: Bitset, servicesAfter: Bitset): Bitset {
-  const asked = isEmpty(before) ? emptySet() : services
-  const askedAfter = isEmpty(after) ? emptySet() : servicesAfter
-  return isSame(before, after) ? distinction(asked, askedAfter) : union(asked, askedAfter)
+function differentlyGuarded(before: Bitset, after: Bitset, services: Bitset, servicesAfter: Bitset): Bitset {
+  const guarded = isEmpty(before) ? emptySet() : services
+  const guardedAfter = isEmpty(after) ? emptySet() : servicesAfter
+  return isSame(before, after) ? distinction(guarded, guardedAfter) : union(guarded, guardedAfter)
 }
 
 export const putEdgeRouterPolicy = ({ identityRouters }: State, policy: RouterPolicy): Effect =>

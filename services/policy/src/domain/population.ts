@@ -1,18 +1,18 @@
 import type { Roles, Semantic } from '@overlay/model'
 import { add, addAll, type Bitset, emptySet, forEach, intersection, isEmpty, remove } from './bitset.js'
 
-/** All entities of one kind. Each has a small number, which is given again when the entity is gone. */
+/** All entities of one kind. Each has a small number, which is used again after the entity is removed. */
 export interface Population {
   readonly present: Bitset
   numberOf(id: string): number | undefined
   idOf(number: number): string
   idsOf(set: Bitset): string[]
   attributesOf(number: number): readonly string[]
-  /** Creates or changes; says which attributes came or went. */
+  /** Adds or changes an entity; returns which of its attributes were added or removed. */
   put(id: string, attributes: readonly string[]): Placed
-  /** For the caller that has taken the number out of every other set before. */
+  /** The caller has removed the number from all other sets before. */
   remove(number: number): void
-  /** What a role list selects; `#all` is not looked at. */
+  /** What a role list selects; `#all` is ignored. */
   matching(roles: Roles, semantic: Semantic): Bitset
 }
 
@@ -36,10 +36,10 @@ export function population(): Population {
 
   const memberAt = (number: number): Member => {
     const member = members[number]
-    if (!member) throw new Error(`nobody has number ${number}`)
+    if (!member) throw new Error(`no entity has number ${number}`)
     return member
   }
-  const holders = (attribute: string): Bitset => having.get(attribute) ?? nobody
+  const holders = (attribute: string): Bitset => having.get(attribute) ?? noMembers
 
   const mark = (attribute: string, number: number): void => {
     const set = having.get(attribute) ?? emptySet()
@@ -63,18 +63,18 @@ export function population(): Population {
       return ids
     },
     put(id, attributes) {
-      const known = numbers.get(id)
-      const number = known ?? free.pop() ?? members.length
-      const before = new Set(known === undefined ? [] : memberAt(known).attributes)
+      const current = numbers.get(id)
+      const number = current ?? free.pop() ?? members.length
+      const before = new Set(current === undefined ? [] : memberAt(current).attributes)
       const after = new Set(attributes)
       members[number] = { id, attributes: [...after] }
       numbers.set(id, number)
       add(present, number)
-      const came = [...after].filter((attribute) => !before.has(attribute))
-      const went = [...before].filter((attribute) => !after.has(attribute))
-      for (const attribute of came) mark(attribute, number)
-      for (const attribute of went) unmark(attribute, number)
-      return { number, isNew: known === undefined, changed: [...came, ...went] }
+      const added = [...after].filter((attribute) => !before.has(attribute))
+      const removed = [...before].filter((attribute) => !after.has(attribute))
+      for (const attribute of added) mark(attribute, number)
+      for (const attribute of removed) unmark(attribute, number)
+      return { number, isNew: current === undefined, changed: [...added, ...removed] }
     },
     remove(number) {
       const { id, attributes } = memberAt(number)
@@ -85,10 +85,10 @@ export function population(): Population {
       free.push(number)
     },
     matching({ attributes, ids }, semantic) {
-      const [first, ...others] = attributes.map(holders)
+      const [first, ...rest] = attributes.map(holders)
       let result = emptySet()
       if (first) addAll(result, first)
-      for (const other of others) {
+      for (const other of rest) {
         if (semantic === 'AllOf') result = intersection(result, other)
         else addAll(result, other)
       }
@@ -101,4 +101,4 @@ export function population(): Population {
   }
 }
 
-const nobody: Bitset = Object.freeze(emptySet())
+const noMembers: Bitset = Object.freeze(emptySet())

@@ -7,13 +7,11 @@ import { type RoleIndex, roleIndex, type Selector } from './role-index.js'
 export interface Relation {
   readonly left: RoleIndex
   readonly right: RoleIndex
-  has(policyId: string): boolean
   put(policyId: string, left: readonly string[], right: readonly string[], semantic: Semantic): void
   remove(policyId: string): void
   /** The right entities that a left one is linked with, by all policies together. */
   reach(left: number): Bitset
   reachesAny(left: number): boolean
-  reached(right: number): Bitset
   linked(left: number, right: number): boolean
   /** The policies that link the two. */
   linking(left: number, right: number): readonly string[]
@@ -23,14 +21,7 @@ export function relation(lefts: Population, rights: Population): Relation {
   const left = roleIndex(lefts)
   const right = roleIndex(rights)
 
-  const across = (from: RoleIndex, to: RoleIndex, number: number): Bitset => {
-    const result = emptySet()
-    for (const { policyId } of from.open) addAll(result, to.membersOf(policyId))
-    for (const { policyId } of from.selecting(number)) addAll(result, to.membersOf(policyId))
-    return result
-  }
-
-  /** The policies that link the two, until `visit` has seen enough. Walks the shorter of the two lists. */
+  /** The policies that link the two, until `visit` returns true. Walks the shorter of the two lists. */
   const walk = (l: number, r: number, visit: (policyId: string) => boolean): boolean => {
     const ofLeft = left.open.size + left.selecting(l).length
     const ofRight = right.open.size + right.selecting(r).length
@@ -47,7 +38,6 @@ export function relation(lefts: Population, rights: Population): Relation {
   return {
     left,
     right,
-    has: (policyId) => left.get(policyId) !== undefined,
     put(policyId, lefts, rights, semantic) {
       left.put(policyId, lefts, semantic)
       right.put(policyId, rights, semantic)
@@ -56,12 +46,16 @@ export function relation(lefts: Population, rights: Population): Relation {
       left.remove(policyId)
       right.remove(policyId)
     },
-    reach: (l) => across(left, right, l),
+    reach(l) {
+      const result = emptySet()
+      for (const { policyId } of left.open) addAll(result, right.membersOf(policyId))
+      for (const { policyId } of left.selecting(l)) addAll(result, right.membersOf(policyId))
+      return result
+    },
     reachesAny(l) {
       const some = ({ policyId }: Selector): boolean => !isEmpty(right.membersOf(policyId))
       return left.selecting(l).some(some) || [...left.open].some(some)
     },
-    reached: (r) => across(right, left, r),
     linking(l, r) {
       const policyIds: string[] = []
       walk(l, r, (policyId) => {

@@ -3,7 +3,7 @@ import { add, type Bitset, difference, emptySet, forEach, has, remove } from './
 import { addTo, type Multimap, takeFrom } from './multimap.js'
 import type { Population } from './population.js'
 
-/** One role list of one policy, and whom it selects. The same object for as long as the policy lives. */
+/** One role list of one policy, and the entities that it selects. The same object for as long as the policy lives. */
 export interface Selector {
   readonly policyId: string
   list: readonly string[]
@@ -18,17 +18,17 @@ export interface RoleIndex {
   readonly population: Population
   get(policyId: string): Selector | undefined
   policyIds(): Iterable<string>
-  /** Sets the policy's list. Costs what it selects anew or no longer. */
+  /** Sets the policy's list. Costs as much as the selection changes. */
   put(policyId: string, list: readonly string[], semantic: Semantic): void
   remove(policyId: string): void
-  /** Whom it selects; the set is replaced, not changed, when the list is. */
+  /** The entities that it selects. A new list has a new set. */
   membersOf(policyId: string): Bitset
   selects(policyId: string, number: number): boolean
   /** The lists that are `#all`. */
   readonly open: ReadonlySet<Selector>
   /** The other lists that select this entity. */
   selecting(number: number): readonly Selector[]
-  /** An entity came, or these attributes of it came or went. Looks only at lists that name one. */
+  /** An entity was added, or these attributes of it were added or removed. True: other lists select it than before. */
   entityPlaced(number: number, changed: readonly string[], isNew: boolean): boolean
   entityRemoved(number: number): void
 }
@@ -75,7 +75,7 @@ export function roleIndex(population: Population): RoleIndex {
     selecting: (number) => reverse[number] ?? [],
     membersOf(policyId) {
       const selector = selectors.get(policyId)
-      if (!selector) return nobody
+      if (!selector) return noMembers
       return selector.roles.all ? population.present : selector.members
     },
     selects(policyId, number) {
@@ -100,20 +100,20 @@ export function roleIndex(population: Population): RoleIndex {
     entityPlaced(number, changed, isNew) {
       const id = population.idOf(number)
       const entity = { id, attributes: new Set(population.attributesOf(number)) }
-      let flipped = isNew && open.size > 0
-      const look = (selector: Selector): void => {
+      let hasChanged = isNew && open.size > 0
+      const update = (selector: Selector): void => {
         const { roles, semantic, members } = selector
         const selected = !roles.all && selects(roles, semantic, entity)
-        if (selected === has(members, number)) return // nothing new, or looked at before
-        flipped = true
+        if (selected === has(members, number)) return // unchanged, or handled before
+        hasChanged = true
         if (selected) add(members, number)
         else remove(members, number)
         if (selected) link(number, selector)
         else unlink(number, selector)
       }
-      for (const attribute of changed) byAttribute.get(attribute)?.forEach(look)
-      if (isNew) byId.get(id)?.forEach(look)
-      return flipped
+      for (const attribute of changed) byAttribute.get(attribute)?.forEach(update)
+      if (isNew) byId.get(id)?.forEach(update)
+      return hasChanged
     },
     entityRemoved(number) {
       for (const { members } of reverse[number] ?? []) remove(members, number)
@@ -122,4 +122,4 @@ export function roleIndex(population: Population): RoleIndex {
   }
 }
 
-const nobody: Bitset = Object.freeze(emptySet())
+const noMembers: Bitset = Object.freeze(emptySet())

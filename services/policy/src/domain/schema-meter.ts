@@ -109,7 +109,7 @@ function planOf(root: Schema): Plan {
 
 const membersOf = (value: unknown): [string, unknown][] => (isObject(value) ? Object.entries(value) : [])
 
-/** What each reference refers to. Only `#/…`, and only schemas: nothing else has been looked through. */
+/** What each reference refers to. Only `#/…`, and only schemas: nothing else is measured. */
 function targetsIn(root: Schema): ReadonlyMap<Schema, Schema> {
   const schemas = new Set([root])
   let words = 0

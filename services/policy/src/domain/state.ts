@@ -29,7 +29,7 @@ export interface Override {
   readonly configId: string
 }
 
-/** All that the engine knows. Changed by changes.ts alone, read by queries.ts. */
+/** All that the engine has in memory. Only mutators.ts changes it. */
 export interface State {
   readonly identities: Population
   readonly services: Population
@@ -44,10 +44,10 @@ export interface State {
   readonly serviceRouters: Relation
   readonly admins: Bitset
   readonly contents: Map<string, ServiceContent>
-  /** What a list shows of a service, as text. Emptied where that may have changed, filled where it is read. */
+  /** Caches what a list shows of a service, as text. */
   readonly serviceTexts: Map<string, string>
   readonly checkContents: Map<string, CheckContent>
-  /** What the endpoints of an identity said of themselves, by its id. */
+  /** By identity. */
   readonly postureData: Map<string, PostureData>
   readonly configs: Map<string, ConfigContent>
   readonly typeNames: Map<string, string>

@@ -12,6 +12,7 @@ import type {
   servicePolicy,
 } from '@overlay/model'
 import type { Change } from '@overlay/rpc'
+import { canonicalJson } from '../domain/canonical-json.js'
 import type { EngineKind, Rows } from '../domain/mutators.js'
 import type { AccessType } from '../domain/policies.js'
 import type { PostureData } from '../domain/posture/data.js'
@@ -96,9 +97,5 @@ export function decodeRow<K extends EngineKind>(
 
 /** A digest of the row's content. It does not depend on the order of members, which the database changes. */
 function revisionOf(payload: object): string {
-  const sorted = (_key: string, value: unknown): unknown =>
-    value !== null && typeof value === 'object' && !Array.isArray(value)
-      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : value
-  return createHash('sha256').update(JSON.stringify(payload, sorted)).digest('base64url').slice(0, 22)
+  return createHash('sha256').update(canonicalJson(payload)).digest('base64url').slice(0, 22)
 }

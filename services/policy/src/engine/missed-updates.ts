@@ -14,14 +14,14 @@ export interface MissedUpdates {
 
 /**
  * The changes between two positions. A change of identity names the identity that it may concern; one of this schema, rare
- * in such a gap, counts for everybody.
+ * in such a gap, counts for all identities.
  */
 export async function missedUpdates(
   identitySource: Source,
   from: Positions,
   upto: Positions,
 ): Promise<MissedUpdates> {
-  const everybody = (schema: string, position: Position): TimeUpdate => ({
+  const forAll = (schema: string, position: Position): TimeUpdate => ({
     schema,
     position,
     atMs: Date.now(),
@@ -29,13 +29,13 @@ export async function missedUpdates(
   })
   const updates: TimeUpdate[] = []
   if (from.policy && upto.policy && !isUpTo(upto.policy, from.policy))
-    updates.push(everybody('policy', upto.policy))
+    updates.push(forAll('policy', upto.policy))
   if (!from.identity || !upto.identity || isUpTo(upto.identity, from.identity))
     return { updates, deletedIds: [] }
   const missed = await changedBetween(identitySource, from.identity, upto.identity)
   return missed
     ? { updates: [...updates, ...missed.updates], deletedIds: missed.deletedIds }
-    : { updates: [...updates, everybody('identity', upto.identity)], deletedIds: [] }
+    : { updates: [...updates, forAll('identity', upto.identity)], deletedIds: [] }
 }
 
 /** Undefined: the owner has discarded these changes. */

@@ -7,7 +7,7 @@ import { type Context, Fault, type Positions } from '@overlay/rpc'
  *
  * | Wait | Memory has afterwards | For |
  * |---|---|---|
- * | `waitFor` | the given positions | callers that know what they have seen |
+ * | `waitFor` | the given positions | requests that carry positions |
  * | `catchUp` | all that the owners had at the time of the call | management |
  * | `catchUpOwn` | all that this schema had at the time of the call | the caller's own writes to this schema |
  * | `ensureFresh` | all that policy and identity had two seconds ago | authorizations |

@@ -4,7 +4,7 @@ import type { Sql } from 'sql-template-tag'
 
 /** A lock that one replica holds at a time. A statement on its connection is run by the holder, or not at all. */
 export interface ExclusiveLock extends AsyncDisposable {
-  /** True: this replica holds the lock, now or already. Never throws: without a database nobody holds it. */
+  /** True: this replica holds the lock, now or already. Never throws: without a database no replica holds it. */
   attempt(): Promise<boolean>
   isHeld(): boolean
   /** Fails, and gives up the lock, when the statement does. */

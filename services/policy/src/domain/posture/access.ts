@@ -6,30 +6,30 @@ import type { Check } from './check.js'
 import { passes } from './evaluate.js'
 import { endpointOf, type Requester, requiredChecks } from './judge.js'
 
-/** Whether an access still exists, and the policy that grants it; empty: no policy does. */
+/** Whether an access is lost, and the policy that grants it; empty: no policy does. */
 export interface AccessState {
   readonly lost: boolean
   readonly granting: string
 }
 
-/** Decides about many held accesses of one moment. It reads the checks of each policy once. */
+/** Judges accesses that sessions have. Reads the checks of each policy once: for accesses of one moment. */
 export function accessJudge(
   state: State,
-): (asked: Requester, serviceId: string, type: AccessType) => AccessState {
+): (requester: Requester, serviceId: string, type: AccessType) => AccessState {
   const checks = new Map<string, readonly Check[]>()
   const checksOf = (policyId: string): readonly Check[] => {
-    const found = checks.get(policyId) ?? requiredChecks(state, policyId)
-    checks.set(policyId, found)
-    return found
+    const required = checks.get(policyId) ?? requiredChecks(state, policyId)
+    checks.set(policyId, required)
+    return required
   }
-  return (asked, serviceId, type) => {
-    const granting = grantingPolicies(state, asked.identityId, serviceId, type)
-    const endpoint = endpointOf(state, asked)
+  return (requester, serviceId, type) => {
+    const granting = grantingPolicies(state, requester.identityId, serviceId, type)
+    const endpoint = endpointOf(state, requester)
     const passed = granting.find((policyId) => checksOf(policyId).every((check) => passes(check, endpoint)))
     if (passed !== undefined) return { lost: false, granting: passed }
     if (granting.length > 0) return { lost: true, granting: '' }
     // wire: an admin keeps its sessions when no policy grants them
-    const { identityId } = asked
+    const { identityId } = requester
     const isKept = isAdmin(state, identityId) && maySee(state, { identityId, isAdmin: true }, serviceId)
     return { lost: !isKept, granting: '' }
   }

@@ -20,7 +20,7 @@ export interface EndpointState {
   readonly unlockedAt?: string
 }
 
-/** What the endpoints of an identity last said of themselves. wire: who speaks last speaks for all of them. */
+/** The last reports of an identity's endpoints. wire: the last report counts for all of them. */
 export interface PostureData {
   readonly os?: Report & { readonly type: string; readonly version: string }
   readonly domain?: Report & { readonly domain: string }
@@ -60,25 +60,25 @@ export function withResponse(
   apiSessionId: string,
   at: string,
 ): PostureData {
-  const said = { checkId: response.id, at }
+  const report = { checkId: response.id, at }
   switch (response.typeId) {
     case 'OS':
-      return { ...data, os: { ...said, type: response.type, version: response.version } }
+      return { ...data, os: { ...report, type: response.type, version: response.version } }
     case 'DOMAIN':
-      return { ...data, domain: { ...said, domain: response.domain } }
+      return { ...data, domain: { ...report, domain: response.domain } }
     case 'MAC':
-      return { ...data, mac: { ...said, addresses: response.macAddresses.map(cleanHex) } }
+      return { ...data, mac: { ...report, addresses: response.macAddresses.map(cleanHex) } }
     case 'PROCESS': {
       const { path = '', isRunning = false, hash = '', signerFingerprints = [] } = response
-      const others = data.processes.filter((one) => one.checkId !== response.id || one.path !== path)
+      const rest = data.processes.filter((one) => one.checkId !== response.id || one.path !== path)
       const process = {
-        ...said,
+        ...report,
         path,
         isRunning,
         hash: cleanHex(hash),
         signerFingerprints: signerFingerprints.map(cleanHex),
       }
-      return { ...data, processes: [...others, process] }
+      return { ...data, processes: [...rest, process] }
     }
     case 'ENDPOINT_STATE':
       return withEndpoint(data, apiSessionId, (before) => ({
@@ -89,7 +89,7 @@ export function withResponse(
   }
 }
 
-/** A code of the second factor was given in this API session; without a time, none counts any more. */
+/** The API session has passed the second factor at this time; null: it must pass it again. */
 export const withMfa = (data: PostureData, apiSessionId: string, at: string | null): PostureData =>
   withEndpoint(data, apiSessionId, ({ passedMfaAt: _, ...before }) =>
     at === null ? before : { ...before, passedMfaAt: at },
@@ -111,7 +111,7 @@ function withEndpoint(
   apiSessionId: string,
   next: (before: EndpointState) => EndpointState,
 ): PostureData {
-  const { [apiSessionId]: before = {}, ...others } = data.apiSessions
-  const kept = [...Object.entries(others), [apiSessionId, next(before)] as const].slice(-MOST_API_SESSIONS)
+  const { [apiSessionId]: before = {}, ...rest } = data.apiSessions
+  const kept = [...Object.entries(rest), [apiSessionId, next(before)] as const].slice(-MOST_API_SESSIONS)
   return { ...data, apiSessions: Object.fromEntries(kept) }
 }

@@ -6,8 +6,8 @@ import { requiredChecks } from './judge.js'
 import { GRACE_MS, timeoutOf } from './mfa.js'
 
 /**
- * What an endpoint that has just woken or been unlocked will lose if it gives no other code in time.
- * differs: of the caller's services alone.
+ * The services that an endpoint, which has just been woken or unlocked, loses unless it passes the second factor again in
+ * time. differs: only services of the caller.
  */
 export function endingSoon(
   state: State,

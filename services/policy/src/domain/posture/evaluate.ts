@@ -4,7 +4,7 @@ import type { PostureData, ProcessReport } from './data.js'
 import { passesMfa } from './mfa.js'
 import { versionRange } from './version-range.js'
 
-/** Who is asked to pass: what its identity said, and which of its API sessions it is. */
+/** An endpoint that is to pass checks: the posture of its identity, and its API session. */
 export interface Endpoint {
   readonly data: PostureData
   readonly apiSessionId: string
@@ -15,9 +15,9 @@ type Test = (check: Check, endpoint: Endpoint) => boolean
 
 const tests: Readonly<Record<string, Test>> = {
   OS: ({ operatingSystems }, { data: { os } }) => {
-    const wanted = operatingSystems?.find(({ type }) => type.toLowerCase() === os?.type.toLowerCase())
-    if (!os || !wanted) return false
-    const { versions } = wanted
+    const system = operatingSystems?.find(({ type }) => type.toLowerCase() === os?.type.toLowerCase())
+    if (!os || !system) return false
+    const { versions } = system
     return !versions?.length || versions.some((range) => versionRange(range)?.(os.version))
   },
 
@@ -27,21 +27,21 @@ const tests: Readonly<Record<string, Test>> = {
   MAC: ({ macAddresses }, { data: { mac } }) => hasOne(macAddresses ?? [], mac?.addresses ?? []),
 
   PROCESS: (check, { data }) => {
-    const said = data.processes.findLast(({ checkId }) => checkId === check.id)
+    const report = data.processes.findLast(({ checkId }) => checkId === check.id)
     const fingerprint = check['process.signerFingerprint']
-    return isGenuine(said, check['process.hashes'] ?? [], fingerprint ? [fingerprint] : [])
+    return isGenuine(report, check['process.hashes'] ?? [], fingerprint ? [fingerprint] : [])
   },
 
-  // wire: found by path, whichever check was answered
+  // wire: compared by path, whichever check the report answers
   PROCESS_MULTI: ({ semantic, processes }, { data }) => {
     const isThere = ({ path, hashes = [], signerFingerprints = [] }: Process): boolean =>
       isGenuine(
-        data.processes.findLast((said) => said.path === path),
+        data.processes.findLast((report) => report.path === path),
         hashes,
         signerFingerprints,
       )
-    const wanted = processes ?? []
-    return semantic === 'AllOf' ? wanted.every(isThere) : wanted.some(isThere)
+    const required = processes ?? []
+    return semantic === 'AllOf' ? required.every(isThere) : required.some(isThere)
   },
 
   MFA: (check, { data, apiSessionId, nowMs }) => passesMfa(check, data.apiSessions[apiSessionId], nowMs),
@@ -52,17 +52,17 @@ export function passes(check: Check, endpoint: Endpoint): boolean {
 }
 
 /** differs: both sides are cleaned, so that configured hashes with colons can match. */
-const hasOne = (wanted: readonly string[], said: readonly string[]): boolean =>
-  wanted.map(cleanHex).some((one) => one !== '' && said.includes(one))
+const hasOne = (required: readonly string[], reported: readonly string[]): boolean =>
+  required.map(cleanHex).some((one) => one !== '' && reported.includes(one))
 
 function isGenuine(
-  said: ProcessReport | undefined,
+  report: ProcessReport | undefined,
   hashes: readonly string[],
   signers: readonly string[],
 ): boolean {
-  if (!said?.isRunning) return false
+  if (!report?.isRunning) return false
   return (
-    (hashes.length === 0 || hasOne(hashes, [said.hash])) &&
-    (signers.length === 0 || hasOne(signers, said.signerFingerprints))
+    (hashes.length === 0 || hasOne(hashes, [report.hash])) &&
+    (signers.length === 0 || hasOne(signers, report.signerFingerprints))
   )
 }

@@ -24,8 +24,8 @@ const describe: Readonly<Record<string, Describe>> = {
   }),
   PROCESS_MULTI: ({ semantic, processes }, { data }) => ({
     actualValue: (processes ?? []).flatMap(({ path }) => {
-      const said = data.processes.findLast((one) => one.path === path)
-      return said ? [{ ...actualOf(said), path }] : []
+      const report = data.processes.findLast((one) => one.path === path)
+      return report ? [{ ...actualOf(report), path }] : []
     }),
     expectedValue: processes,
     semantic,
@@ -57,13 +57,13 @@ const describe: Readonly<Record<string, Describe>> = {
   },
 }
 
-const actualOf = (said: ProcessReport | undefined): object => ({
-  hash: said?.hash ?? '',
-  isRunning: said?.isRunning ?? false,
-  signerFingerprints: said?.signerFingerprints ?? null,
+const actualOf = (report: ProcessReport | undefined): object => ({
+  hash: report?.hash ?? '',
+  isRunning: report?.isRunning ?? false,
+  signerFingerprints: report?.signerFingerprints ?? null,
 })
 
-/** What was asked and what was said, for the admin who wonders why. */
+/** What the check requires and what the endpoint has reported, for administrators. */
 export function failureOf(check: Check, endpoint: Endpoint): object {
   return {
     postureCheckId: check.id,

@@ -5,7 +5,7 @@ import type { Check } from './check.js'
 import { emptyPosture, type PostureData } from './data.js'
 import { type Endpoint, passes } from './evaluate.js'
 
-/** Who is asked: an identity, and one of its API sessions. */
+/** One of the identity's endpoints: the one of an API session. */
 export interface Requester {
   readonly identityId: string
   readonly apiSessionId: string
@@ -28,14 +28,14 @@ export const endpointOf = (
 export const requiredChecks = (state: State, policyId: string): Check[] =>
   requiredCheckIds(state, policyId).flatMap((id) => state.checkContents.get(id)?.check ?? [])
 
-/** Which of these policies let the endpoint through, and what it fails of the others. */
+/** The policies whose checks the endpoint passes, and the checks that it fails of the others. */
 export function judge(
   state: State,
   policyIds: readonly string[],
-  asked: Requester,
+  requester: Requester,
 ): { readonly passing: readonly string[]; readonly refusals: readonly Refusal[] } {
-  if (!policiesAreShown(state)) return { passing: policyIds, refusals: [] } // nothing is asked of anybody
-  const endpoint = endpointOf(state, asked)
+  if (!policiesAreShown(state)) return { passing: policyIds, refusals: [] } // no posture check exists
+  const endpoint = endpointOf(state, requester)
   const passing: string[] = []
   const refusals: Refusal[] = []
   for (const policyId of policyIds) {

@@ -15,7 +15,7 @@ export function passesMfa(check: MfaCheck, state: EndpointState | undefined, now
   )
 }
 
-/** Has not happened since the code was given, or so recently that there is time left for another. */
+/** The event has not happened since the code was accepted, or so recently that another code may still follow. */
 export function passesEvent(
   isAsked: boolean | null,
   happenedAt: string | undefined,
@@ -39,7 +39,7 @@ export function isTimedOut(check: MfaCheck, { passedMfaAt }: EndpointState, nowM
   )
 }
 
-/** When the check may begin to fail, unless another code is given before. */
+/** The times at which the check begins to fail unless another code is accepted before. */
 export function lapsesOf(check: MfaCheck, state: EndpointState): number[] {
   const passedMs = Date.parse(state.passedMfaAt ?? '')
   const timeout = timeoutOf(check)
@@ -56,7 +56,7 @@ const eventsOf = (check: MfaCheck, state: EndpointState): number[] =>
     .filter((at) => typeof at === 'string')
     .map((at) => Date.parse(at))
 
-/** wire: 0 where no code was given; -1 where there is no time-out, though waking or unlocking may end the access. */
+/** wire: 0 where no code was accepted; -1 where there is no time-out, though waking or unlocking may end the access. */
 export function timeoutRemaining(check: MfaCheck, state: EndpointState | undefined, nowMs: number): number {
   const timeout = timeoutOf(check)
   if (timeout === NO_TIMEOUT) return NO_TIMEOUT

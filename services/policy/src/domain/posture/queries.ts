@@ -7,22 +7,22 @@ import { type Endpoint, passes } from './evaluate.js'
 import { endpointOf, type Requester, requiredChecks } from './judge.js'
 import { timeoutOf, timeoutRemaining } from './mfa.js'
 
-/** What a service asks of an endpoint, policy by policy, in wire shape: for one reader, and any number of services. */
-export function postureQueries(state: State, asked: Requester): (serviceId: string) => object[] {
+/** The checks that a service requires of an endpoint, by policy, in wire shape: for one viewer and any number of services. */
+export function postureQueries(state: State, requester: Requester): (serviceId: string) => object[] {
   if (!policiesAreShown(state)) return () => []
-  const endpoint = endpointOf(state, asked)
-  const known = new Map<string, { isPassing: boolean; postureQueries: object[] }>()
+  const endpoint = endpointOf(state, requester)
+  const byPolicy = new Map<string, { isPassing: boolean; postureQueries: object[] }>()
 
   const ofPolicy = (policyId: string) => {
-    const made = known.get(policyId)
-    if (made) return made
+    const cached = byPolicy.get(policyId)
+    if (cached) return cached
     const queries = requiredChecks(state, policyId).map((check) => queryOf(check, endpoint))
     const fresh = { isPassing: queries.every(({ isPassing }) => isPassing), postureQueries: queries }
-    known.set(policyId, fresh)
+    byPolicy.set(policyId, fresh)
     return fresh
   }
   return (serviceId) =>
-    linkingPolicies(state, asked.identityId, serviceId).map(({ policyId, type }) => ({
+    linkingPolicies(state, requester.identityId, serviceId).map(({ policyId, type }) => ({
       policyId,
       policyType: type,
       ...ofPolicy(policyId),

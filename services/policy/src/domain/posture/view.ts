@@ -1,6 +1,6 @@
 import type { PostureData } from './data.js'
 
-/** What is known of the endpoints of an identity, in wire shape. wire: what was never said is null, also the build. */
+/** The posture data of an identity in wire shape. wire: members that were never reported, and the build, are null. */
 export function postureView({ os, domain, mac, processes, apiSessions }: PostureData): object {
   return {
     apiSessionPostureData: Object.fromEntries(
@@ -30,8 +30,8 @@ export function postureView({ os, domain, mac, processes, apiSessions }: Posture
   }
 }
 
-const baseOf = (said: { readonly checkId: string; readonly at: string } | undefined) => ({
-  lastUpdatedAt: said?.at ?? null,
-  postureCheckId: said?.checkId ?? '',
+const baseOf = (report: { readonly checkId: string; readonly at: string } | undefined) => ({
+  lastUpdatedAt: report?.at ?? null,
+  postureCheckId: report?.checkId ?? '',
   timedOut: false,
 })
