@@ -3,7 +3,7 @@ import { afterCommit, type ChangeLog, withDeadline } from '@overlay/platform/cha
 import { newId } from '@overlay/platform/kind-store'
 import {
   type Context,
-  type EnrollmentWish,
+  EnrollmentWish,
   invalid,
   type Methods,
   type PkiServiceService,
@@ -34,18 +34,9 @@ export function enrollmentIn(
   return undefined
 }
 
-export const newEnrollment = (members: Partial<EnrollmentWish>): EnrollmentWish => ({
-  id: newId('short'),
-  token: randomUUID(),
-  method: '',
-  identityId: '',
-  edgeRouterId: '',
-  transitRouterId: '',
-  caId: '',
-  username: '',
-  expiresAtMs: 0, // pki decides
-  ...members,
-})
+/** pki decides on the expiry where `members` do not. */
+export const newEnrollment = (members: Partial<EnrollmentWish>): EnrollmentWish =>
+  EnrollmentWish.fromPartial({ id: newId('short'), token: randomUUID(), ...members })
 
 /** Followers get the enrollment as this member of the identity's change. */
 export const enrollmentPayload = (wish: EnrollmentWish): object => ({ enrollmentWanted: wish })
