@@ -58,8 +58,8 @@ const app = mount(
     requestMs: limits.requestMs,
     body: { maxBytes: limits.bodyBytes, withinMs: limits.bodyMs },
     openBody: { maxBytes: limits.openBodyBytes, withinMs: limits.bodyMs },
-    seen: accessLog(log),
-    closing: () => !serving,
+    onAnswer: accessLog(log),
+    isClosing: () => !serving,
   },
   apisOf({
     services,

@@ -1,6 +1,6 @@
 import { kinds } from '@overlay/model'
 import type { Build } from '../about.js'
-import type { ServiceLists } from '../cache/service-lists.js'
+import type { GatewayCaches } from '../cache/caches.js'
 import type { Services } from '../clients/services.js'
 import type { MountedApi } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
@@ -9,7 +9,7 @@ import { authenticate } from './authenticate.js'
 import { caCertificates } from './cacerts.js'
 import { cas } from './cas.js'
 import { clientLists } from './client-lists.js'
-import { type Caches, current } from './current.js'
+import { current } from './current.js'
 import { database } from './database.js'
 import { enroll } from './enroll.js'
 import { typedEnroll } from './enroll-typed.js'
@@ -31,12 +31,12 @@ import { uniform } from './uniform.js'
 
 export interface ApisOptions {
   readonly services: Services
-  readonly caches: Caches & { readonly lists: ServiceLists }
+  readonly caches: GatewayCaches
   readonly address: string
   readonly build: Build
 }
 
-/** All APIs: their tables, and who answers. */
+/** All APIs: their operations and handlers. */
 export function apisOf({ services, caches, address, build }: ApisOptions): readonly MountedApi<Api>[] {
   const docs = documents(address, () => apis)
   const everywhere: Handlers = {

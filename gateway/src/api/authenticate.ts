@@ -2,10 +2,12 @@ import { sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
 import { detail } from '../http/answer.js'
+import { callContext } from '../http/calls.js'
+import { clientAddressOf } from '../http/connections.js'
 import { takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
-import { sayExpiry } from '../http/pipeline.js'
-import type { RequestContext } from '../http/request-context.js'
+import { queryOf, type RequestContext } from '../http/request-context.js'
+import { setExpiry } from '../http/session.js'
 import { login } from './bodies.js'
 import type { Handlers } from './operations.js'
 import { apiSessionSchema } from './wire-schemas.js'
@@ -20,21 +22,21 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
     async (c, _, { username = '', password = '', configTypes = [], envInfo, sdkInfo }) => {
       const opened = await identity.authenticate(
         {
-          method: c.query().get('method') ?? '',
+          method: queryOf(c).get('method') ?? '',
           username,
           password,
-          peerCertificates: peerCertificates(c.incoming),
+          peerCertificates: peerCertificates(c.env.incoming),
           bearerTokens: bearerTokensOf(c),
           configTypes: [...configTypes],
           envInfo: bytesOf(envInfo),
           sdkInfo: bytesOf(sdkInfo),
-          ipAddress: c.sourceAddress,
+          ipAddress: clientAddressOf(c.env.incoming),
         },
-        c.context(),
+        callContext(c),
       )
-      const session = sessions.remember(opened)
-      sayExpiry(c, session)
-      c.outgoing.setHeader('zt-session', opened.token)
+      const session = sessions.add(opened)
+      setExpiry(c, session)
+      c.env.outgoing.setHeader('zt-session', opened.token)
       return detail(c, sessionJson(session))
     },
     {
@@ -55,7 +57,7 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
 const bytesOf = (value: object | undefined): Buffer =>
   value ? Buffer.from(JSON.stringify(value)) : Buffer.alloc(0)
 
-const bearerTokensOf = ({ incoming }: RequestContext): string[] =>
+const bearerTokensOf = ({ env: { incoming } }: RequestContext): string[] =>
   (incoming.headersDistinct.authorization ?? [])
     .filter((value) => value.startsWith(BEARER))
     .map((value) => value.slice(BEARER.length))

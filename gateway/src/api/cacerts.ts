@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { Methods, PkiServiceService } from '@overlay/rpc'
+import { callContext } from '../http/calls.js'
 import type { Handlers } from './operations.js'
 
 const FRESH_MS = 10_000
@@ -15,7 +16,7 @@ export function caCertificates(pki: Pick<Methods<PkiServiceService>, 'getTrustBu
       handle: async (c) => {
         if (!kept || kept.untilMs < Date.now()) {
           try {
-            const { pems } = await pki.getTrustBundle({}, c.context())
+            const { pems } = await pki.getTrustBundle({}, callContext(c))
             kept = { text: linesOf(certificateBag(pems)), untilMs: Date.now() + FRESH_MS }
           } catch (err) {
             if (!kept) throw err // else the last one will do: certificates outlive an outage

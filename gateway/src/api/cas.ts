@@ -1,9 +1,11 @@
 import { Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
-import { empty, send } from '../http/answer.js'
+import { empty } from '../http/answer.js'
 import { raw } from '../http/body.js'
+import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import { contentTypeOf } from '../http/negotiate.js'
+import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
 const TEXT = 'text/plain'
@@ -15,8 +17,8 @@ export const cas = ({ pki }: Services): Handlers => ({
     raw('certificate', [TEXT, 'application/json'], true),
     async (c, { id }, body) => {
       // wire: JSON is let in, but is no certificate
-      if (contentTypeOf(c.incoming) !== TEXT) throw new Fault('COULD_NOT_PARSE_BODY')
-      await pki.verifyCa({ id, certificatePem: body.toString() }, c.context())
+      if (contentTypeOf(c.env.incoming) !== TEXT) throw new Fault('COULD_NOT_PARSE_BODY')
+      await pki.verifyCa({ id, certificatePem: body.toString() }, callContext(c))
       return empty(c)
     },
   ),
@@ -24,6 +26,6 @@ export const cas = ({ pki }: Services): Handlers => ({
   'GET /cas/{id}/jwt': {
     produces: [JWT],
     handle: async (c, { id }) =>
-      send(c, 200, (await pki.getCaJwt({ kind: 'cas', id }, c.context())).jwt, JWT),
+      send(c, 200, (await pki.getCaJwt({ kind: 'cas', id }, callContext(c))).jwt, JWT),
   },
 })

@@ -1,10 +1,11 @@
 import { clientSchemaOf, edgeRouter, externalJwtSigner, terminator } from '@overlay/model'
 import type { Perspective, Selection } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
+import { callContext } from '../http/calls.js'
 import type { RequestContext } from '../http/request-context.js'
-import { sessionOf } from './current.js'
 import { byRole, list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
+import { sessionOf } from './session.js'
 
 const asClient: Perspective = {
   asIdentity: '',
@@ -24,7 +25,7 @@ export function clientLists({ entitiesOf }: Services): Handlers {
     const { identityId, isAdmin } = sessionOf(c)
     if (isAdmin) return everyRouter
     const from = { kind: 'identities', id: identityId }
-    return policy.select({ from, link: edgeRouter.kind, perspective: undefined }, c.context())
+    return policy.select({ from, link: edgeRouter.kind, perspective: undefined }, callContext(c))
   }
   return {
     'GET /current-identity/edge-routers': {
@@ -56,7 +57,7 @@ export function clientLists({ entitiesOf }: Services): Handlers {
       },
       handle: async (c, { id }) => {
         const ref = { kind: 'services', id }
-        await policy.get({ ref, perspective: undefined }, c.context()) // 404 where it is not visible
+        await policy.get({ ref, perspective: undefined }, callContext(c)) // 404 where it is not visible
         const within = { ids: [], roles: [], symbol: 'service', value: id }
         return list(c, terminator, listRequest(c, terminator.kind, within, asClient), rows.list)
       },

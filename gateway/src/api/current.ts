@@ -1,22 +1,20 @@
 import { identity as identityKind, readSchemaOf } from '@overlay/model'
-import type { Headers } from '../cache/headers.js'
-import type { Identities, Self } from '../cache/identities.js'
-import { type Session, sessionJson } from '../cache/session.js'
-import type { Sessions } from '../cache/sessions.js'
+import type { GatewayCaches } from '../cache/caches.js'
+import type { Self } from '../cache/identities.js'
+import { sessionJson } from '../cache/session.js'
 import type { Services } from '../clients/services.js'
-import { detail, empty, sendReady } from '../http/answer.js'
-import type { RequestContext } from '../http/request-context.js'
+import { detail, empty } from '../http/answer.js'
+import { callContext } from '../http/calls.js'
+import { sendPrepared } from '../http/send.js'
 import type { Handlers } from './operations.js'
+import { sessionOf } from './session.js'
 import { apiSessionSchema, serviceUpdatesSchema } from './wire-schemas.js'
 
-export interface Caches {
-  readonly sessions: Sessions
-  readonly identities: Identities
-  readonly headers: Headers
-}
-
 /** What a session may ask about itself. */
-export function current(services: Services, { sessions, identities, headers }: Caches): Handlers {
+export function current(
+  services: Services,
+  { sessions, identities, headers }: Pick<GatewayCaches, 'sessions' | 'identities' | 'headers'>,
+): Handlers {
   const identity = services.entitiesOf('identity')
   return {
     'GET /current-api-session': {
@@ -25,7 +23,7 @@ export function current(services: Services, { sessions, identities, headers }: C
     },
     'DELETE /current-api-session': async (c) => {
       const { id } = sessionOf(c)
-      await identity.delete({ kind: 'api-sessions', id }, c.context())
+      await identity.delete({ kind: 'api-sessions', id }, callContext(c))
       sessions.drop(`api-sessions ${id}`)
       return empty(c)
     },
@@ -34,7 +32,7 @@ export function current(services: Services, { sessions, identities, headers }: C
       handle: (c) => {
         const { identityId } = sessionOf(c)
         const send = ({ answer }: Self) =>
-          sendReady(c, answer, (bytes) => identities.grown(identityId, bytes))
+          sendPrepared(c, answer, (bytes) => identities.grown(identityId, bytes))
         const self = identities.self(identityId)
         return self instanceof Promise ? self.then(send) : send(self)
       },
@@ -52,9 +50,4 @@ export function current(services: Services, { sessions, identities, headers }: C
       },
     },
   }
-}
-
-export function sessionOf({ session }: RequestContext): Session {
-  if (!session) throw new Error('the operation table admits callers without a session')
-  return session
 }

@@ -1,8 +1,10 @@
 import { timeText } from '@overlay/model'
 import type { Services } from '../clients/services.js'
-import { empty, send } from '../http/answer.js'
+import { empty } from '../http/answer.js'
+import { callContext } from '../http/calls.js'
 import type { Endpoint } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
+import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
 const text = { type: 'string' }
@@ -31,7 +33,7 @@ export function database({ identity }: Services): Handlers {
   const started = (fix: boolean): Endpoint => ({
     about: { status: 202 },
     handle: async (c: RequestContext): Promise<Response> => {
-      await identity.startIntegrityRun({ fix }, c.context())
+      await identity.startIntegrityRun({ fix }, callContext(c))
       return send(c, 202, '{"data":{},"meta":{}}')
     },
   })
@@ -42,7 +44,7 @@ export function database({ identity }: Services): Handlers {
     'GET /database/data-integrity-results': {
       about: { data: details, envelope: 'dataIntegrityCheckResultEnvelope' },
       handle: async (c): Promise<Response> => {
-        const run = await identity.getIntegrityRun({}, c.context())
+        const run = await identity.getIntegrityRun({}, callContext(c))
         const { inProgress, fixing, tooMany, startedAtMs, endedAtMs, error, findings } = run
         const data = {
           endTime: endedAtMs ? timeText(new Date(endedAtMs)) : null,
@@ -60,7 +62,7 @@ export function database({ identity }: Services): Handlers {
     },
 
     'POST /database/snapshot': async (c) => {
-      await identity.takeSnapshot({}, c.context())
+      await identity.takeSnapshot({}, callContext(c))
       return empty(c)
     },
   }

@@ -2,9 +2,10 @@ import type { EnrollRequest } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { detail, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
+import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
-import type { RequestContext } from '../http/request-context.js'
+import { queryOf, type RequestContext } from '../http/request-context.js'
 import { noRequest } from './enroll.js'
 import type { Handlers } from './operations.js'
 import { enrolledSchema } from './wire-schemas.js'
@@ -31,7 +32,10 @@ const bodies = {
 /** differs: one operation for each method, as documented; the token must be of it. */
 export function typedEnroll({ identity, pki }: Services): Handlers {
   const redeem = (c: RequestContext, request: Partial<EnrollRequest>) =>
-    pki.enroll({ ...noRequest, ...request, peerCertificates: peerCertificates(c.incoming) }, c.context())
+    pki.enroll(
+      { ...noRequest, ...request, peerCertificates: peerCertificates(c.env.incoming) },
+      callContext(c),
+    )
   return {
     'POST /enroll/ott': takes(
       bodies.ott,
@@ -60,7 +64,7 @@ export function typedEnroll({ identity, pki }: Services): Handlers {
     'POST /enroll/updb': takes(
       bodies.updb,
       async (c, _, { username = '', password }) => {
-        const token = c.query().get('token') ?? ''
+        const token = queryOf(c).get('token') ?? ''
         await redeem(c, { method: 'updb', token, username, password })
         return empty(c)
       },
@@ -72,8 +76,8 @@ export function typedEnroll({ identity, pki }: Services): Handlers {
     ),
 
     'POST /enroll/ca': takes(bodies.ca, async (c, _, { name = '' }) => {
-      const request = { name, peerCertificates: peerCertificates(c.incoming) }
-      await identity.enrollByCertificate(request, c.context())
+      const request = { name, peerCertificates: peerCertificates(c.env.incoming) }
+      await identity.enrollByCertificate(request, callContext(c))
       return empty(c)
     }),
   }

@@ -1,12 +1,14 @@
 import { object, text } from '@overlay/model/schema'
 import { type EnrollRequest, type EnrollResponse, Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
-import { detail, empty, send } from '../http/answer.js'
+import { detail, empty } from '../http/answer.js'
 import { raw } from '../http/body.js'
+import { callContext } from '../http/calls.js'
 import { type Answer, takes } from '../http/endpoint.js'
 import { accepts, contentTypeOf } from '../http/negotiate.js'
 import { peerCertificates } from '../http/peer.js'
-import type { RequestContext } from '../http/request-context.js'
+import { queryOf, type RequestContext } from '../http/request-context.js'
+import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 import { enrolledSchema } from './wire-schemas.js'
 
@@ -31,9 +33,9 @@ export const enroll = ({ identity, pki }: Services): Handlers => ({
     async (c, _, body) => {
       const { name, ...request } = requestOf(c, body)
       // wire: all other words are ignored, since every token knows its own method
-      if (c.query().get('method') !== 'ca') return answerTo(c, await pki.enroll(request, c.context()))
+      if (queryOf(c).get('method') !== 'ca') return answerTo(c, await pki.enroll(request, callContext(c)))
       const { peerCertificates } = request
-      await identity.enrollByCertificate({ name, peerCertificates }, c.context())
+      await identity.enrollByCertificate({ name, peerCertificates }, callContext(c))
       return empty(c)
     },
     {
@@ -52,11 +54,11 @@ type Request = EnrollRequest & { readonly name: string }
 function requestOf(c: RequestContext, body: Buffer): Request {
   const common = {
     ...noRequest,
-    token: c.query().get('token') ?? '',
-    peerCertificates: peerCertificates(c.incoming),
+    token: queryOf(c).get('token') ?? '',
+    peerCertificates: peerCertificates(c.env.incoming),
     name: '',
   }
-  switch (contentTypeOf(c.incoming)) {
+  switch (contentTypeOf(c.env.incoming)) {
     case JSON_TYPE:
       return { ...common, ...membersOf(body) }
     case PEM:
@@ -106,7 +108,7 @@ function answerTo(
 ): Answer {
   switch (method) {
     case 'ott': // wire: the leaf as PEM, unless JSON is asked for by name
-      return accepts(c.incoming, JSON_TYPE)
+      return accepts(c.env.incoming, JSON_TYPE)
         ? detail(c, JSON.stringify({ cert: chainPem }))
         : send(c, 200, certPem, PEM)
     case 'erott':

@@ -1,8 +1,10 @@
 import { createLocation } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
-import { created, empty, send } from '../http/answer.js'
+import { created, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
+import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
+import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
 const until = (name: string, title = name) =>
@@ -21,7 +23,7 @@ export const enrollments = ({ identity, pki, sessions }: Services): Handlers => 
   'POST /enrollments/{id}/refresh': takes(
     until('refresh', 'enrollmentRefresh'),
     async (c, { id }, body) => {
-      await pki.refreshEnrollment({ id, expiresAtMs: msOf(body) }, c.context())
+      await pki.refreshEnrollment({ id, expiresAtMs: msOf(body) }, callContext(c))
       const links = { self: { href: `./enrollments/${id}` } }
       return send(c, 200, JSON.stringify({ data: { _links: links, id }, meta: {} }))
     },
@@ -33,7 +35,7 @@ export const enrollments = ({ identity, pki, sessions }: Services): Handlers => 
     async (c, { id }, body) => {
       const { id: enrollmentId } = await identity.reEnrollAuthenticator(
         { id, expiresAtMs: msOf(body) },
-        c.context(),
+        callContext(c),
       )
       return created(c, 'enrollments', enrollmentId)
     },
@@ -41,7 +43,7 @@ export const enrollments = ({ identity, pki, sessions }: Services): Handlers => 
   ),
 
   'POST /edge-routers/{id}/re-enroll': async (c, { id }) => {
-    await sessions.reEnrollEdgeRouter({ kind: 'edge-routers', id }, c.context())
+    await sessions.reEnrollEdgeRouter({ kind: 'edge-routers', id }, callContext(c))
     return empty(c)
   },
 })

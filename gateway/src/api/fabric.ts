@@ -1,7 +1,7 @@
 import { transitRouter } from '@overlay/model'
 import type { Services } from '../clients/services.js'
-import { send } from '../http/answer.js'
 import type { RequestContext } from '../http/request-context.js'
+import { send } from '../http/send.js'
 import { type List, list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
 

@@ -1,6 +1,6 @@
 import { listOf, oneOf } from '@overlay/model/schema'
 import { type Build, VERSION } from '../about.js'
-import { ready, sendReady } from '../http/answer.js'
+import { prepareBody, sendPrepared } from '../http/send.js'
 import { rootOf } from '../paths.js'
 import type { Handlers } from './operations.js'
 import { protocolsSchema, versionSchema } from './wire-schemas.js'
@@ -17,22 +17,22 @@ export function info(address: string, build: Build): Handlers {
     runtimeVersion: `node${process.versions.node}`,
     version: VERSION,
   }
-  const told = ready(JSON.stringify({ data: version, meta: {} }))
+  const told = prepareBody(JSON.stringify({ data: version, meta: {} }))
   // wire: what any controller of this version could do, whatever this one does
   const known = ['OIDC_AUTH', 'HA_CONTROLLER']
-  const capabilities = ready(JSON.stringify({ data: known, meta: {} }))
-  const protocols = ready(JSON.stringify({ data: { https: { address } }, meta: {} }))
+  const capabilities = prepareBody(JSON.stringify({ data: known, meta: {} }))
+  const protocols = prepareBody(JSON.stringify({ data: { https: { address } }, meta: {} }))
   const versionAbout = { data: versionSchema, envelope: 'listVersionEnvelope' }
   return {
-    'GET /': { about: versionAbout, handle: (c) => sendReady(c, told) },
-    'GET /version': { about: versionAbout, handle: (c) => sendReady(c, told) },
+    'GET /': { about: versionAbout, handle: (c) => sendPrepared(c, told) },
+    'GET /version': { about: versionAbout, handle: (c) => sendPrepared(c, told) },
     'GET /enumerated-capabilities': {
       about: { data: listOf(oneOf(...known)), envelope: 'listEnumeratedCapabilitiesEnvelope' },
-      handle: (c) => sendReady(c, capabilities),
+      handle: (c) => sendPrepared(c, capabilities),
     },
     'GET /protocols': {
       about: { data: protocolsSchema, envelope: 'listProtocolsEnvelope' },
-      handle: (c) => sendReady(c, protocols),
+      handle: (c) => sendPrepared(c, protocols),
     },
   }
 }

@@ -1,8 +1,10 @@
 import { type Entity, symbolsOf } from '@overlay/model'
 import type { Context, ListRequest, ListResponse, Perspective, Selection } from '@overlay/rpc'
-import { around, forbidStoring, send, streamPacked } from '../http/answer.js'
+import { around } from '../http/answer.js'
+import { callContext, freshCallContext } from '../http/calls.js'
 import type { Parameter } from '../http/query.js'
-import type { RequestContext } from '../http/request-context.js'
+import { queryOf, type RequestContext } from '../http/request-context.js'
+import { forbidStoring, send, sendParts } from '../http/send.js'
 
 export const paging: readonly Parameter[] = [
   { name: 'limit', type: 'integer', about: 'Rows at most; -1 for all of them. Without it 10.' },
@@ -27,7 +29,7 @@ export function listRequest(
   within?: Selection,
   perspective?: Perspective,
 ): ListRequest {
-  const query = c.query()
+  const query = queryOf(c)
   const text = (name: string): string => query.get(name) ?? ''
   return {
     kind,
@@ -55,7 +57,7 @@ export async function list(
   fetch: List,
   kept?: (page: ListResponse, body: Buffer) => void,
 ): Promise<Response> {
-  const first = await fetch(request, c.context())
+  const first = await fetch(request, callContext(c))
   const end = `],"meta":${metaOf(filterable(entity), first)}}`
   if (first.next.length > 0) return allPages(c, entity.listType, end, first, request, fetch)
   const body = around('{"data":', first.rows, end.slice(1))
@@ -99,11 +101,11 @@ function allPages(
       if (page.next.length === 0) break
       page = await fetch(
         { ...request, query: request.query && { ...request.query, after: page.next } },
-        c.fresh(),
+        freshCallContext(c),
       )
     }
     yield Buffer.from(end)
   }
   forbidStoring(c) // what the pages hold is not known yet
-  return streamPacked(c, type, parts)
+  return sendParts(c, type, parts)
 }

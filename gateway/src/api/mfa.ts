@@ -3,12 +3,14 @@ import { Fault, type Written } from '@overlay/rpc'
 import { toBuffer } from 'qrcode'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
-import { detail, empty, send } from '../http/answer.js'
+import { detail, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
+import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import { sessionOf } from './current.js'
+import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
+import { sessionOf } from './session.js'
 import { mfaSchema, recoveryCodesSchema } from './wire-schemas.js'
 
 const BASE = './current-identity/mfa'
@@ -27,7 +29,7 @@ const loginCode = json<{ readonly code: string }>('mfaAuth', required)
 const maybeCode = json<{ readonly code?: string } | undefined>('mfaValidation', codeSchema, false)
 
 /** wire: where a request has no body, or may have none, a header has the code. */
-const codeIn = ({ incoming }: RequestContext, body?: { readonly code?: string }): string =>
+const codeIn = ({ env: { incoming } }: RequestContext, body?: { readonly code?: string }): string =>
   body?.code ?? incoming.headersDistinct['mfa-validation-code']?.[0] ?? ''
 
 /** The caller's second factor. Both APIs have it. */
@@ -42,7 +44,7 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
   return {
     'POST /authenticate/mfa': takes(
       loginCode,
-      (c, _, body) => afterWrite(c, identity.passMfa(body, c.context())),
+      (c, _, body) => afterWrite(c, identity.passMfa(body, callContext(c))),
       { about: { fails: [400, 409] } },
     ),
     'GET /current-identity/mfa': {
@@ -50,7 +52,7 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
       handle: async (c) => {
         const { id, isVerified, provisioningUrl, recoveryCodes, ...times } = await identity.getMfa(
           {},
-          c.context(),
+          callContext(c),
         )
         const links = isVerified
           ? recovery
@@ -63,19 +65,19 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
     'POST /current-identity/mfa': {
       about: { status: 201, data: createLocation, envelope: 'createEnvelope', fails: [409] },
       handle: async (c) => {
-        const { id } = await identity.startMfa({}, c.context())
+        const { id } = await identity.startMfa({}, callContext(c))
         return send(c, 201, JSON.stringify({ data: { _links: self, id }, meta: {} }))
       },
     },
     'DELETE /current-identity/mfa': {
       about: { fails },
-      handle: (c) => afterWrite(c, identity.removeMfa({ code: codeIn(c) }, c.context())),
+      handle: (c) => afterWrite(c, identity.removeMfa({ code: codeIn(c) }, callContext(c))),
     },
     'GET /current-identity/mfa/qr-code': {
       produces: ['image/png', 'application/json'],
       about: { fails: [404] },
       handle: async (c) => {
-        const { isVerified, provisioningUrl } = await identity.getMfa({}, c.context())
+        const { isVerified, provisioningUrl } = await identity.getMfa({}, callContext(c))
         if (isVerified) throw new Fault('NOT_FOUND')
         const image = await toBuffer(provisioningUrl, { width: 256, errorCorrectionLevel: 'M' })
         return send(c, 200, image, 'image/png')
@@ -83,7 +85,7 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
     },
     'POST /current-identity/mfa/verify': takes(
       code,
-      (c, _, body) => afterWrite(c, identity.verifyMfa(body, c.context())),
+      (c, _, body) => afterWrite(c, identity.verifyMfa(body, callContext(c))),
       { about: { fails } },
     ),
     'GET /current-identity/mfa/recovery-codes': takes(
@@ -91,7 +93,7 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
       async (c, _, given) => {
         const { id, codes, ...times } = await identity.listRecoveryCodes(
           { code: codeIn(c, given) },
-          c.context(),
+          callContext(c),
         )
         const data = { ...row(id, times), recoveryCodes: codes, _links: { ...self, ...whole, ...recovery } }
         return detail(c, JSON.stringify(data))
@@ -100,11 +102,11 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
     ),
     'POST /current-identity/mfa/recovery-codes': takes(
       code,
-      (c, _, body) => afterWrite(c, identity.renewRecoveryCodes(body, c.context())),
+      (c, _, body) => afterWrite(c, identity.renewRecoveryCodes(body, callContext(c))),
       { about: { fails } },
     ),
     'DELETE /identities/{id}/mfa': async (c, { id }) => {
-      await identity.removeMfaOf({ kind: 'identities', id }, c.context())
+      await identity.removeMfaOf({ kind: 'identities', id }, callContext(c))
       return empty(c)
     },
   }

@@ -2,6 +2,7 @@ import { authenticator, readSchemaOf, tagsSchema } from '@overlay/model'
 import type { Services } from '../clients/services.js'
 import { detail, empty } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
+import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
 import { list, listRequest, paging } from './list.js'
@@ -39,7 +40,7 @@ export function ownAuthenticators({ identity }: Services): Handlers {
   ): Promise<Response> => {
     const mask = names.filter((name) => name !== 'currentPassword')
     const request = { ref: { kind: 'authenticators', id }, json: jsonBytes(body), mask }
-    await identity.updateOwnAuthenticator(request, c.context())
+    await identity.updateOwnAuthenticator(request, callContext(c))
     return empty(c)
   }
   const about = { data: readSchemaOf(authenticator) }
@@ -52,7 +53,7 @@ export function ownAuthenticators({ identity }: Services): Handlers {
     'GET /current-identity/authenticators/{id}': {
       about,
       handle: async (c, { id }) =>
-        detail(c, (await identity.getOwnAuthenticator({ kind: 'authenticators', id }, c.context())).json),
+        detail(c, (await identity.getOwnAuthenticator({ kind: 'authenticators', id }, callContext(c))).json),
     },
     'PUT /current-identity/authenticators/{id}': takes(replacing, (c, { id }, body) =>
       update(c, id, body, ['username', 'password', 'tags']),

@@ -1,10 +1,12 @@
 import { apiSessionCertificate, readSchemaOf } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
-import { around, created, detail, empty, send } from '../http/answer.js'
+import { around, created, detail, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
+import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
+import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 import { extendedSchema, sessionCertificateSchema } from './wire-schemas.js'
 
@@ -36,8 +38,8 @@ export function ownCertificates({ identity, entitiesOf }: Services): Handlers {
     'POST /current-identity/authenticators/{id}/extend': takes(
       extension,
       async (c, { id }, { clientCertCsr }) => {
-        const request = { id, csrPem: clientCertCsr, peerCertificates: peerCertificates(c.incoming) }
-        const { certPem, caPem } = await identity.extendOwnAuthenticator(request, c.context())
+        const request = { id, csrPem: clientCertCsr, peerCertificates: peerCertificates(c.env.incoming) }
+        const { certPem, caPem } = await identity.extendOwnAuthenticator(request, callContext(c))
         return detail(c, JSON.stringify({ ca: caPem, clientCert: certPem }))
       },
       { about: { data: extendedSchema, envelope: 'identityExtendEnrollmentEnvelope' } },
@@ -45,14 +47,17 @@ export function ownCertificates({ identity, entitiesOf }: Services): Handlers {
     'POST /current-identity/authenticators/{id}/extend-verify': takes(
       verification,
       async (c, { id }, { clientCert }) => {
-        await identity.verifyOwnAuthenticator({ id, certPem: clientCert }, c.context())
+        await identity.verifyOwnAuthenticator({ id, certPem: clientCert }, callContext(c))
         return empty(c)
       },
     ),
     'POST /current-api-session/certificates': takes(
       wanted,
       async (c, _, { csr }) => {
-        const { id, caPem, chainPem } = await identity.createSessionCertificate({ csrPem: csr }, c.context())
+        const { id, caPem, chainPem } = await identity.createSessionCertificate(
+          { csrPem: csr },
+          callContext(c),
+        )
         return created(c, kind, id, { cas: caPem, certificate: chainPem })
       },
       {
@@ -66,12 +71,12 @@ export function ownCertificates({ identity, entitiesOf }: Services): Handlers {
     'GET /current-api-session/certificates/{id}': {
       about: { data: readSchemaOf(apiSessionCertificate), meta: null },
       handle: async (c, { id }) => {
-        const shown = await found(rows.get({ ref: { kind, id }, perspective: undefined }, c.context()))
+        const shown = await found(rows.get({ ref: { kind, id }, perspective: undefined }, callContext(c)))
         return send(c, 200, around('{"data":', shown.json, ',"meta":null}')) // wire: null here
       },
     },
     'DELETE /current-api-session/certificates/{id}': async (c, { id }) => {
-      await found(rows.delete({ kind, id }, c.context()))
+      await found(rows.delete({ kind, id }, callContext(c)))
       return empty(c)
     },
   }

@@ -1,9 +1,11 @@
 import { variable } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
-import { detail, send } from '../http/answer.js'
+import { detail } from '../http/answer.js'
 import { type BodySpec, type JsonSchema, json, jsonBytes } from '../http/body.js'
+import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
+import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 import { failedRequestSchema, postureDataSchema, postureResponseSchema } from './posture-schemas.js'
 
@@ -55,7 +57,7 @@ const many = json<readonly object[]>('postureResponse', {
 export function posture({ policy }: Services): Handlers {
   // wire: 201 for many as for one
   const submit = async (c: RequestContext, _: unknown, said: readonly object[]) => {
-    const { services } = await policy.submitPosture({ responses: said.map(jsonBytes) }, c.context())
+    const { services } = await policy.submitPosture({ responses: said.map(jsonBytes) }, callContext(c))
     return send(c, 201, `{"data":{"services":${Buffer.from(services).toString()}},"meta":{}}`)
   }
   const about = { status: 201, data: postureResponseSchema, envelope: 'postureResponseEnvelope' } as const
@@ -67,7 +69,7 @@ export function posture({ policy }: Services): Handlers {
     'GET /identities/{id}/posture-data': {
       about: { data: postureDataSchema, envelope: 'postureDataEnvelope' },
       handle: async (c, { id }) =>
-        detail(c, (await policy.getPostureData({ identityId: id }, c.context())).json),
+        detail(c, (await policy.getPostureData({ identityId: id }, callContext(c))).json),
     },
     'GET /identities/{id}/failed-service-requests': {
       about: {
@@ -75,7 +77,7 @@ export function posture({ policy }: Services): Handlers {
         envelope: 'failedServiceRequestEnvelope',
       },
       handle: async (c, { id }) =>
-        detail(c, (await policy.listFailedRequests({ identityId: id }, c.context())).json),
+        detail(c, (await policy.listFailedRequests({ identityId: id }, callContext(c))).json),
     },
   }
 }

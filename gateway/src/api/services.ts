@@ -3,11 +3,13 @@ import { listOf, named, object, orNull } from '@overlay/model/schema'
 import type { Headers, PolicyHeader } from '../cache/headers.js'
 import type { ServiceLists } from '../cache/service-lists.js'
 import type { Services } from '../clients/services.js'
-import { detail, sendReady } from '../http/answer.js'
+import { detail } from '../http/answer.js'
+import { callContext } from '../http/calls.js'
 import type { RequestContext } from '../http/request-context.js'
-import { sessionOf } from './current.js'
+import { sendPrepared } from '../http/send.js'
 import { byRole, list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
+import { sessionOf } from './session.js'
 import { perspectiveOf } from './uniform.js'
 
 /** A client's list of services: identities that see the same share one answer. */
@@ -17,12 +19,12 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
   function answer(c: RequestContext, header: PolicyHeader): Response | Promise<Response> {
     const request = listRequest(c, 'services', undefined, perspectiveOf(c))
     const key = lists.keyOf(header, sessionOf(c), request)
-    const kept = lists.get(key)
-    if (kept) return sendReady(c, kept, (bytes) => lists.grown(key, bytes))
+    const cached = lists.get(key)
+    if (cached) return sendPrepared(c, cached, (bytes) => lists.grow(key, bytes))
     return list(c, service, request, fetch, (page, body) => {
-      // What changed while the rows were read must not be kept under what the header said before. That it did may be
-      // in the page already, while the news of it is still on its way.
-      if (page.contentKey === header.contentKey && headers.current(header)) lists.keep(key, body)
+      // A change during the read must not be cached under the key of the old header. The page may show it before the
+      // notice of it arrives.
+      if (page.contentKey === header.contentKey && headers.current(header)) lists.set(key, body)
     })
   }
   return {
@@ -31,10 +33,13 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
       about: { data: routersOfService, envelope: 'listServiceEdgeRoutersEnvelope' },
       handle: async (c, { id }) => {
         const { identityId } = sessionOf(c)
-        await get({ ref: { kind: 'services', id }, perspective: undefined }, c.context()) // 404 where it is not visible
+        await get({ ref: { kind: 'services', id }, perspective: undefined }, callContext(c)) // 404 where it is not visible
         const pairs = [{ identityId, serviceId: id }]
-        const { routers } = await services.policy.getCommonRouters({ pairs }, c.context())
-        const { json } = await services.sessions.describeRouters({ ids: routers[0]?.ids ?? [] }, c.context())
+        const { routers } = await services.policy.getCommonRouters({ pairs }, callContext(c))
+        const { json } = await services.sessions.describeRouters(
+          { ids: routers[0]?.ids ?? [] },
+          callContext(c),
+        )
         return detail(c, JSON.stringify({ edgeRouters: routersOf(json) }))
       },
     },
@@ -43,7 +48,7 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
       about: { data: readSchemaOf(service), page: true },
       handle: (c) => {
         const header = headers.of(sessionOf(c).identityId)
-        return header instanceof Promise ? header.then((known) => answer(c, known)) : answer(c, header)
+        return header instanceof Promise ? header.then((loaded) => answer(c, loaded)) : answer(c, header)
       },
     },
   }

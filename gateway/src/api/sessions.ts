@@ -2,12 +2,14 @@ import { readSchemaOf, session, tagsSchema } from '@overlay/model'
 import { listOf, named, object, text } from '@overlay/model/schema'
 import type { Context } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
-import { around, detail, send } from '../http/answer.js'
+import { around, detail } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
+import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import { sessionOf } from './current.js'
+import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
+import { sessionOf } from './session.js'
 
 interface Wanted {
   readonly serviceId?: string
@@ -28,7 +30,7 @@ const wanted = json<Wanted>('session', {
 /** Says up to which position of its stream the API session lives, which is what a create is guarded by. */
 function vouching(c: RequestContext): Context {
   const { position } = sessionOf(c)
-  const context = c.context()
+  const context = callContext(c)
   return position ? { ...context, positions: { ...context.positions, identity: position } } : context
 }
 
@@ -39,7 +41,7 @@ export const sessions = ({ sessions: owner }: Services): Handlers => ({
   'GET /sessions/{id}/route-path': {
     about: { data: routePath },
     handle: async (c, { id }) => {
-      const { routerIds } = await owner.getRoutePath({ kind: session.kind, id }, c.context())
+      const { routerIds } = await owner.getRoutePath({ kind: session.kind, id }, callContext(c))
       return detail(c, JSON.stringify({ routePath: routerIds }))
     },
   },

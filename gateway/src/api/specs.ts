@@ -1,10 +1,11 @@
 import { listOf } from '@overlay/model/schema'
 import { Fault } from '@overlay/rpc'
 import type { Build } from '../about.js'
-import { detail, type Ready, ready, send, sendReady } from '../http/answer.js'
+import { detail } from '../http/answer.js'
 import type { MountedApi } from '../http/endpoint.js'
 import { accepts } from '../http/negotiate.js'
-import type { RequestContext } from '../http/request-context.js'
+import { queryOf, type RequestContext } from '../http/request-context.js'
+import { type PreparedBody, prepareBody, send, sendPrepared } from '../http/send.js'
 import { openApi2, openApi3 } from '../openapi/document.js'
 import { yamlOf } from '../openapi/yaml.js'
 import type { Api } from '../paths.js'
@@ -17,9 +18,9 @@ export interface Documents {
 }
 
 export function documents(address: string, apis: () => readonly MountedApi<Api>[]): Documents {
-  const made = new Map<string, Ready>()
+  const made = new Map<string, PreparedBody>()
 
-  function documentOf(name: Api, version: 2 | 3, form: 'json' | 'yaml'): Ready {
+  function documentOf(name: Api, version: 2 | 3, form: 'json' | 'yaml'): PreparedBody {
     const key = `${name} ${version} ${form}`
     let kept = made.get(key)
     if (kept === undefined) {
@@ -27,13 +28,15 @@ export function documents(address: string, apis: () => readonly MountedApi<Api>[
       if (!api) throw new Error(`no API '${name}'`)
       const document = version === 2 ? openApi2(api, address) : openApi3(api, address)
       kept =
-        form === 'json' ? ready(JSON.stringify(document)) : ready(yamlOf(document).trimStart(), 'text/yaml')
+        form === 'json'
+          ? prepareBody(JSON.stringify(document))
+          : prepareBody(yamlOf(document).trimStart(), 'text/yaml')
       made.set(key, kept)
     }
     return kept
   }
   return {
-    send: (c, api, version = 2, form = 'json') => sendReady(c, documentOf(api, version, form)),
+    send: (c, api, version = 2, form = 'json') => sendPrepared(c, documentOf(api, version, form)),
   }
 }
 
@@ -71,8 +74,8 @@ export function specs(documents: Documents, { buildDate }: Build): Handlers {
       produces: ['text/yaml', 'application/json'],
       query: [{ name: 'version', type: 'string', oneOf: ['2', '3'], about: 'Of OpenAPI. Without it 2.' }],
       handle: (c, { id }) => {
-        const form = accepts(c.incoming, 'application/json') ? 'json' : 'yaml'
-        const version = c.query().get('version') === '3' ? 3 : 2
+        const form = accepts(c.env.incoming, 'application/json') ? 'json' : 'yaml'
+        const version = queryOf(c).get('version') === '3' ? 3 : 2
         return documents.send(c, apiOf(id), version, form)
       },
     },

@@ -1,7 +1,8 @@
 import { kinds } from '@overlay/model'
 import { integer, named, object } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
-import { send } from '../http/answer.js'
+import { callContext } from '../http/calls.js'
+import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
 /** Further names of the original: second factors are no kind; the others do not exist here. */
@@ -23,7 +24,9 @@ export const summary = ({ entitiesOf }: Services): Handlers => ({
   'GET /summary': {
     about: { data: schema, meta: null, envelope: 'listSummaryCountsEnvelope' },
     handle: async (c) => {
-      const counts = await Promise.all([...owners].map((owner) => entitiesOf(owner).count({}, c.context())))
+      const counts = await Promise.all(
+        [...owners].map((owner) => entitiesOf(owner).count({}, callContext(c))),
+      )
       const rows: Record<string, number> = Object.assign({}, ...counts.map((count) => count.rows))
       const data = Object.fromEntries(counted.map(([name, kind]) => [name, rows[kind] ?? 0]))
       return send(c, 200, JSON.stringify({ data, meta: null })) // wire: null here

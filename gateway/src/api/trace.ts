@@ -1,7 +1,8 @@
 import type { Services } from '../clients/services.js'
-import { send } from '../http/answer.js'
 import { type JsonSchema, json } from '../http/body.js'
+import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
+import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
 interface Wanted {
@@ -43,7 +44,7 @@ export const tracing = ({ identity }: Services): Handlers => ({
     wanted,
     async (c, { id }, { enabled = false, duration = '', traceId = '', channels = [] }) => {
       const request = { id, enabled, duration, traceId, channels: [...channels] }
-      const trace = await identity.traceIdentity(request, c.context())
+      const trace = await identity.traceIdentity(request, callContext(c))
       const data = enabled
         ? { enabled, traceId: trace.traceId, until: new Date(trace.untilMs).toISOString() }
         : { until: NEVER } // wire: what is false is left out

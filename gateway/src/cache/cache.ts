@@ -1,8 +1,8 @@
 import { type Gauged, lru } from './lru.js'
 
 /**
- * Values that others writePositions: loaded when they are missed, one load at a time for each, dropped by tag.
- * A drop that arrives while a load is under way wins: that load is not kept.
+ * Values of other services: loaded on a miss, one load at a time for each key, dropped by tag.
+ * A drop during a load wins: the loaded value is not kept.
  */
 export interface Cache<V> {
   get(key: string): V | undefined

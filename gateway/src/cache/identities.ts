@@ -1,6 +1,6 @@
 import type { Context, Positions } from '@overlay/rpc'
 import type { Entities } from '../clients/services.js'
-import { type Ready, ready } from '../http/answer.js'
+import { type PreparedBody, prepareBody } from '../http/send.js'
 import { openCache } from './cache.js'
 import type { Followed } from './follow.js'
 import type { Gauged } from './lru.js'
@@ -17,7 +17,7 @@ export interface Identities {
 }
 
 export interface Self {
-  readonly answer: Ready
+  readonly answer: PreparedBody
   readonly tags: readonly string[]
   readonly loadedAtMs: number
   readonly positions: Positions
@@ -92,7 +92,7 @@ function rendered(json: Buffer): Pick<Self, 'answer' | 'tags'> {
   const ids = (members: IdentityJson['enrollment']): string[] =>
     Object.values(members ?? {}).flatMap((member) => (member ? [member.id] : []))
   return {
-    answer: ready(`{"data":${JSON.stringify({ ...identity, _links: links })},"meta":null}`),
+    answer: prepareBody(`{"data":${JSON.stringify({ ...identity, _links: links })},"meta":null}`),
     tags: [
       `identities ${identity.id}`,
       ...ids(identity.authenticators).map((id) => `authenticators ${id}`),

@@ -1,39 +1,40 @@
 import type { ListRequest } from '@overlay/rpc'
-import { type Ready, ready } from '../http/answer.js'
+import { type PreparedBody, prepareBody } from '../http/send.js'
+import type { Session } from '../http/session.js'
 import type { PolicyHeader } from './headers.js'
 import { type Gauged, lru } from './lru.js'
-import type { Session } from './session.js'
 
-/** Ready answers by what they show, not by who asked: one buffer for all identities with the same view. */
+/** Lists of services by their content: all identities with the same view share one body. */
 export interface ServiceLists {
   readonly gauged: Gauged
-  /** Null: such a list is not kept. */
+  /** Null: the list is not cached. */
   keyOf(header: PolicyHeader, session: Session, request: ListRequest): string | null
-  get(key: string | null): Ready | undefined
-  keep(key: string | null, body: Buffer): void
-  grown(key: string | null, bytes: number): void
+  get(key: string | null): PreparedBody | undefined
+  set(key: string | null, body: Buffer): void
+  /** Adds to the size of a body whose compressed form is kept too. */
+  grow(key: string | null, bytes: number): void
 }
 
 export function openServiceLists(maxBytes = 64 << 20): ServiceLists {
-  const cache = lru<Ready>({ maxBytes })
+  const cache = lru<PreparedBody>({ maxBytes })
   return {
     gauged: cache,
     keyOf({ contentKey }, { caller, isAdmin }, { query, perspective }) {
       if (contentKey === '' || perspective?.asIdentity) return null
-      const { after: _, ...asked } = query ?? {}
+      const { after: _, ...filter } = query ?? {}
       return JSON.stringify([
         contentKey,
         isAdmin,
         perspective?.hasConfigTypes ? perspective.configTypes : caller.configTypes,
-        asked,
+        filter,
       ])
     },
     get: (key) => (key === null ? undefined : cache.get(key)),
-    keep(key, body) {
+    set(key, body) {
       if (key !== null && body.length < maxBytes / 16)
-        cache.set(key, ready(body), body.length + key.length + 200)
+        cache.set(key, prepareBody(body), body.length + key.length + 200)
     },
-    grown: (key, bytes) => {
+    grow: (key, bytes) => {
       if (key !== null) cache.grow(key, bytes)
     },
   }

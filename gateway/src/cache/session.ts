@@ -1,65 +1,62 @@
-import { type ApiSession, type Caller, goTime, type Position } from '@overlay/rpc'
+import { type ApiSession, goTime, type Position } from '@overlay/rpc'
+import type { Session } from '../http/session.js'
 
-/** An API session as a gateway remembers it. */
-export interface Session {
-  readonly id: string
-  readonly identityId: string
-  readonly identityName: string
-  readonly isAdmin: boolean
-  /** A second factor is outstanding. */
-  readonly isPartial: boolean
-  readonly caller: Caller
-  readonly timeoutSeconds: number
-  /** By the clock of this gateway: when it ends whatever its use. */
+/** An API session in the memory of this gateway. */
+export interface CachedSession extends Session {
+  /** End of the lifetime, whatever the use, by the clock of this gateway. */
   readonly endsAtMs: number
   readonly createdAtMs: number
-  /** Members of the wire shape that do not move with time. */
+  /** Members of the wire shape that do not change with time. */
   readonly json: Buffer
-  /** Of schema identity: up to here it is known to live, and what is told here is not older. */
+  /** Of schema identity: the session exists at this position, and its data is not older. */
   position: Position | undefined
-  /** As the owner knows it, or will in a moment. */
+  /** The last activity that the owner has stored or is about to store. */
   storedActivityMs: number
   /** The last request through this gateway. */
   usedAtMs: number
-  /** Header text for `storedActivityMs`. */
-  expiry: { readonly storedMs: number; readonly text: string } | undefined
+  expiresAt: string
 }
 
-export function sessionOf(session: ApiSession, now: number): Session {
-  const { id, identityId, identityName, isAdmin, isPartial, configTypes, json, position } = session
+export function cachedSession(session: ApiSession, now: number): CachedSession {
+  const { id, identityId, isAdmin, isPartial, configTypes, timeoutSeconds, json, position } = session
+  const endsAtMs = session.endsInMs > 0 ? now + session.endsInMs : Number.POSITIVE_INFINITY
+  const storedActivityMs = session.lastActivityAtMs
   return {
     id,
     identityId,
-    identityName,
     isAdmin,
     isPartial,
     caller: { identityId, apiSessionId: id, isAdmin, configTypes },
-    timeoutSeconds: session.timeoutSeconds,
-    endsAtMs: session.endsInMs > 0 ? now + session.endsInMs : Number.POSITIVE_INFINITY,
+    timeoutSeconds,
+    endsAtMs,
     createdAtMs: session.createdAtMs,
     json,
     position,
-    storedActivityMs: session.lastActivityAtMs,
+    storedActivityMs,
     usedAtMs: now,
-    expiry: undefined,
+    expiresAt: goTime(expiresAtMs({ storedActivityMs, timeoutSeconds, endsAtMs })),
   }
 }
 
-/** wire: Go's print form of a time, not RFC 3339. */
-export function expiryText(session: Session): string {
-  const { storedActivityMs, expiry } = session
-  if (expiry?.storedMs === storedActivityMs) return expiry.text
-  const text = goTime(expiresAtMs(session))
-  session.expiry = { storedMs: storedActivityMs, text }
-  return text
+export const isCachedSession = (session: Session): session is CachedSession => 'storedActivityMs' in session
+
+/** Records activity that the owner has stored. */
+export function setStoredActivity(session: CachedSession, atMs: number): void {
+  if (atMs <= session.storedActivityMs) return
+  session.storedActivityMs = atMs
+  session.expiresAt = goTime(expiresAtMs(session))
 }
 
-/** After so long without use, or at the end of the lifetime if that is sooner. */
-const expiresAtMs = ({ storedActivityMs, timeoutSeconds, endsAtMs }: Session): number =>
+/** The session expires when it is unused for its timeout, at the end of its lifetime at the latest. */
+const expiresAtMs = ({
+  storedActivityMs,
+  timeoutSeconds,
+  endsAtMs,
+}: Pick<CachedSession, 'storedActivityMs' | 'timeoutSeconds' | 'endsAtMs'>): number =>
   Math.min(storedActivityMs + timeoutSeconds * 1000, endsAtMs)
 
-/** The session in wire shape: what moves with time is added to what does not. */
-export function sessionJson(session: Session): string {
+/** The session in wire shape, with the members that change with time. */
+export function sessionJson(session: CachedSession): string {
   const { json, createdAtMs, storedActivityMs, usedAtMs, timeoutSeconds } = session
   const at = (ms: number): string => new Date(ms).toISOString()
   const moving = {

@@ -124,7 +124,7 @@ test('a session that has reached its lifetime is asked for again, however much i
   now += 59_999
   expect(sessions.find(ALICE)).not.toBeInstanceOf(Promise)
   now += 1
-  expect(sessions.known(ALICE)).toBeUndefined()
+  expect(sessions.cached(ALICE)).toBeUndefined()
   answer = () => Promise.reject(new Fault('UNAUTHORIZED'))
   await expect(sessions.find(ALICE)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
 })
@@ -142,7 +142,7 @@ test('activity is told in batches, once, with the last time', async () => {
 test('no batch has more than a thousand sessions', async () => {
   for (let i = 0; i < 1001; i++) {
     const token = `${String(i).padStart(8, '0')}-0000-4000-8000-000000000000`
-    sessions.remember(sessionFor(token, { id: `s${i}` }))
+    sessions.add(sessionFor(token, { id: `s${i}` }))
   }
   await sessions.flush()
   expect(marked.map(({ apiSessionIds }) => apiSessionIds.length)).toEqual([1000, 1])
@@ -168,12 +168,12 @@ test('a session that is found is known to live up to what has been heard', async
 test('a session whose end was heard of before its beginning is not remembered', async () => {
   sessions.drop('api-sessions s-2222')
   heard = at(12)
-  sessions.remember(sessionFor(ALICE, { position: at(11) }))
+  sessions.add(sessionFor(ALICE, { position: at(11) }))
   answer = () => Promise.reject(new Fault('UNAUTHORIZED'))
   await expect(async () => sessions.find(ALICE)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
 })
 
 test('a session that has just begun is remembered', () => {
-  sessions.remember(sessionFor(ALICE, { position: at(10) }))
+  sessions.add(sessionFor(ALICE, { position: at(10) }))
   expect(sessions.find(ALICE)).not.toBeInstanceOf(Promise)
 })

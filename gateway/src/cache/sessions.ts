@@ -1,25 +1,24 @@
 import { createHash } from 'node:crypto'
 import { isUuid } from '@overlay/model'
 import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
+import type { SessionStore } from '../http/session.js'
 import { openCache } from './cache.js'
 import type { Followed, Log } from './follow.js'
 import type { Gauged } from './lru.js'
-import { type Session, sessionOf } from './session.js'
+import { type CachedSession, cachedSession, setStoredActivity } from './session.js'
 import { isAtLeast, type WritePositions } from './write-positions.js'
 
 /** API sessions by token. */
-export interface Sessions {
+export interface Sessions extends SessionStore {
   readonly gauged: Gauged
-  /** Where it is remembered; nobody is asked. */
-  known(token: string): Session | undefined
-  /** At once when it is known; the refusal of an unknown token is thrown. */
-  find(token: string): Session | Promise<Session>
-  /** A session that has just begun here. */
-  remember(session: ApiSession): Session
+  cached(token: string): CachedSession | undefined
+  find(token: string): CachedSession | Promise<CachedSession>
+  /** Adds a session that this gateway has just created. */
+  add(session: ApiSession): CachedSession
   /** Something in `tag` has changed: `api-sessions <id>`, `identities <id>`. */
   drop(tag: string): void
   dropAll(): void
-  /** Tells the owner who has been active since the last time. */
+  /** Reports to the owner the sessions that were active since the last flush. */
   flush(): Promise<void>
 }
 
@@ -40,42 +39,42 @@ const BATCH = 1000
 export function openSessions(options: SessionsOptions): Sessions {
   const { identity, writePositions, followed, log, context, now = Date.now } = options
   const { maxBytes = 64 << 20 } = options
-  const active = new Set<Session>()
-  const cache = openCache<Session>(
+  const active = new Set<CachedSession>()
+  const cache = openCache<CachedSession>(
     maxBytes,
     ({ id, identityId }) => [`api-sessions ${id}`, `identities ${identityId}`],
     ({ json }) => json.length + 800,
   )
 
-  /** Nothing that could have ended it, through this gateway or another, can have been missed. */
-  function valid(session: Session, at: number): boolean {
+  /** True when no change that ends the session can have been missed. */
+  function isValid(session: CachedSession, at: number): boolean {
     if (at - session.usedAtMs > session.timeoutSeconds * 1000 || at >= session.endsAtMs) return false
     const source = followed()
     if (!source.trusted()) return false
-    const wanted = writePositions.positions()[SCHEMA]
-    return isAtLeast(source.positions()[SCHEMA], wanted) || isAtLeast(session.position, wanted)
+    const written = writePositions.positions()[SCHEMA]
+    return isAtLeast(source.positions()[SCHEMA], written) || isAtLeast(session.position, written)
   }
 
-  /** What is still remembered outlived all that has been heard. */
-  function outlived(session: Session): Session {
-    const heard = followed().positions()[SCHEMA]
-    if (isAtLeast(heard, session.position)) session.position = heard
+  /** A session that is still cached exists at the position of the changes received so far. */
+  function advance(session: CachedSession): CachedSession {
+    const received = followed().positions()[SCHEMA]
+    if (isAtLeast(received, session.position)) session.position = received
     return session
   }
 
-  function used(session: Session, at: number): Session {
+  function used(session: CachedSession, at: number): CachedSession {
     session.usedAtMs = at
     active.add(session)
     return session
   }
 
-  async function mark(batch: readonly Session[]): Promise<void> {
+  async function mark(batch: readonly CachedSession[]): Promise<void> {
     const atMs = batch.map(({ usedAtMs }) => usedAtMs)
     try {
       const request = { apiSessionIds: batch.map(({ id }) => id), atMs }
       const { unknownIds } = await identity.markActivity(request, context())
       batch.forEach((session, i) => {
-        session.storedActivityMs = Math.max(session.storedActivityMs, atMs[i] ?? 0)
+        setStoredActivity(session, atMs[i] ?? 0)
       })
       for (const id of unknownIds) cache.drop(`api-sessions ${id}`)
     } catch (err) {
@@ -84,29 +83,29 @@ export function openSessions(options: SessionsOptions): Sessions {
     }
   }
 
-  function remembered(key: string, at: number): Session | undefined {
+  function lookUp(key: string, at: number): CachedSession | undefined {
     const session = cache.get(key)
-    return session && valid(session, at) ? used(outlived(session), at) : undefined
+    return session && isValid(session, at) ? used(advance(session), at) : undefined
   }
 
   return {
     gauged: cache.gauged,
-    known: (token) => remembered(keyOf(token), now()),
+    cached: (token) => lookUp(keyOf(token), now()),
     find(token) {
       const key = keyOf(token)
       const at = now()
-      const session = remembered(key, at)
+      const session = lookUp(key, at)
       if (session) return session
       if (!isUuid(token)) throw new Fault('UNAUTHORIZED')
-      const load = async (): Promise<Session> =>
-        sessionOf(await identity.getApiSession({ token }, context()), now())
+      const load = async (): Promise<CachedSession> =>
+        cachedSession(await identity.getApiSession({ token }, context()), now())
       return cache.load(key, writePositions.positions(), load).then((loaded) => used(loaded, at))
     },
-    remember(session) {
-      const known = sessionOf(session, now())
-      // its end may have been heard of before the news of its beginning: then its owner is asked
-      if (isAtLeast(session.position, followed().positions()[SCHEMA])) cache.set(keyOf(session.token), known)
-      return used(known, known.usedAtMs)
+    add(session) {
+      const cached = cachedSession(session, now())
+      // the change that ended it may have arrived before the answer that created it: then the owner decides
+      if (isAtLeast(session.position, followed().positions()[SCHEMA])) cache.set(keyOf(session.token), cached)
+      return used(cached, cached.usedAtMs)
     },
     drop: cache.drop,
     dropAll: cache.dropAll,
@@ -118,5 +117,5 @@ export function openSessions(options: SessionsOptions): Sessions {
   }
 }
 
-/** Tokens are credentials: what is remembered cannot be used as one. */
+/** Tokens are credentials: the cache holds only their digests. */
 const keyOf = (token: string): string => createHash('sha256').update(token).digest('base64')

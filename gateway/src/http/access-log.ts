@@ -1,34 +1,48 @@
 import { metrics } from '@overlay/platform/process'
-import type { AccessRecord } from './pipeline.js'
+import { clientAddressOf } from './connections.js'
+import type { RequestContext } from './request-context.js'
+
+/** One answered request, for log and metrics. */
+export interface AccessRecord {
+  readonly c: RequestContext
+  readonly api: string
+  /** By its name in the table of operations; empty for an unknown path or method. */
+  readonly operation: string
+  readonly status: number
+  readonly seconds: number
+  /** The client closed the connection before the end of the answer. */
+  readonly aborted: boolean
+}
 
 export interface RequestLog {
   info(facts: object, message: string): void
   error(facts: object, message: string): void
 }
 
-/** Of paths that nobody has: they may be anything. */
-const LONGEST_PATH = 100
+/** Unknown paths hold anything. */
+const MAX_PATH_LENGTH = 100
 
-/** One line and one measurement for each request, when its answer has gone. */
+/** Writes one line and one measurement for each answered request. */
 export const accessLog =
   (log: RequestLog) =>
-  ({ c, operation, status, seconds, aborted }: AccessRecord): void => {
-    const { api, requestId, sourceAddress, session, refusal, broken } = c
+  ({ c, api, operation, status, seconds, aborted }: AccessRecord): void => {
+    const { incoming } = c.env
+    const session = c.get('session')
     metrics.httpRequest.observe({ api, operation: operation || 'none', status }, seconds)
     const facts = {
       api,
       operation: operation || undefined,
-      ...(operation === '' && { method: c.incoming.method, path: c.path.slice(0, LONGEST_PATH) }),
+      ...(operation === '' && { method: incoming.method, path: c.req.path.slice(0, MAX_PATH_LENGTH) }),
       status,
       durationMs: Math.round(seconds * 1e5) / 100,
-      requestId,
-      sourceAddress,
-      traceId: c.traceparent()?.slice(3, 35),
+      requestId: c.get('requestId'),
+      sourceAddress: clientAddressOf(incoming),
+      traceId: c.get('calls').traceparent?.slice(3, 35),
       apiSessionId: session?.id,
       identityId: session?.identityId,
-      code: refusal,
+      code: c.get('faultCode'),
       aborted: aborted || undefined,
     }
-    if (broken === undefined) log.info(facts, 'request')
-    else log.error({ ...facts, err: broken }, 'request failed')
+    if (c.error === undefined) log.info(facts, 'request')
+    else log.error({ ...facts, err: c.error }, 'request failed')
   }

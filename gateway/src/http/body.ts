@@ -44,8 +44,9 @@ export const raw = (
   read: (bytes) => bytes as Buffer,
 })
 
-export async function bodyOf(c: RequestContext, spec: BodySpec, limits: BodyLimits): Promise<unknown> {
-  const bytes = hasBody(c.incoming) ? await readAll(c, limits) : Buffer.alloc(0)
+/** Reads and checks the body. */
+export async function readBody(c: RequestContext, spec: BodySpec, limits: BodyLimits): Promise<unknown> {
+  const bytes = hasBody(c.env.incoming) ? await readAll(c, limits) : Buffer.alloc(0)
   const { name, schema, required, consumes, read } = spec
   if (bytes.length === 0 && required) throw invalid(name, `${name} in body is required`, '')
   if (consumes) return read(bytes, bytes)
@@ -97,7 +98,7 @@ export function jsonBytes(value: unknown): Buffer {
 const DISCARDED_BYTES = 64 << 20
 
 function readAll(c: RequestContext, { maxBytes, withinMs }: BodyLimits): Promise<Buffer> {
-  const { incoming } = c
+  const { incoming } = c.env
   const announced = Number(incoming.headers['content-length'] ?? 0)
   if (announced > DISCARDED_BYTES) throw tooLarge(c, maxBytes)
   return new Promise((resolve, reject) => {
@@ -136,7 +137,7 @@ const tooLarge = (c: RequestContext, maxBytes: number): Fault =>
   cut(c, `the body is larger than ${maxBytes} bytes`)
 
 /** The connection cannot be used again: what is left of the body would be taken for the next request. */
-function cut({ outgoing }: RequestContext, reason: string): Fault {
+function cut({ env: { outgoing } }: RequestContext, reason: string): Fault {
   outgoing.setHeader('connection', 'close')
   return new Fault('COULD_NOT_READ_BODY', reason)
 }

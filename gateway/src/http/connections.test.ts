@@ -180,6 +180,6 @@ test('of an answer that its client does not read, a part is written and no more'
     tls.write(`GET ${PATH} HTTP/1.1\r\nhost: localhost\r\nzt-session: ${ADMIN}\r\n\r\n`)
     await once(tls, 'readable')
     tls.destroy()
-    await expect.poll(() => gateway.seen.length, { timeout: 30_000 }).toBe(1)
-    expect(gateway.seen.at(-1)?.c.incoming.socket.bytesWritten).toBeLessThan(size / 2)
+    await expect.poll(() => gateway.accessRecords.length, { timeout: 30_000 }).toBe(1)
+    expect(gateway.accessRecords.at(-1)?.c.env.incoming.socket.bytesWritten).toBeLessThan(size / 2)
   }))

@@ -324,7 +324,7 @@ test('what fails in a way that nobody expected says nothing, and is logged', asy
   gateway.fakes.instead.delete('policy.entities.get')
   expect([status, json.error?.code]).toEqual([500, 'UNHANDLED'])
   expect(text).not.toContain('secret')
-  expect(gateway.seen.at(-1)?.c.broken).toBeInstanceOf(TypeError)
+  expect(gateway.accessRecords.at(-1)?.c.error).toBeInstanceOf(TypeError)
 })
 
 test('a call to a service carries the address of the client', async () => {
@@ -335,12 +335,10 @@ test('a call to a service carries the address of the client', async () => {
 
 test('one line is told of each request, with operation and refusal', async () => {
   await gateway.request(`${M}/services/x?limit=1`, { token: ALICE })
-  expect(gateway.seen.at(-1)).toMatchObject({
-    operation: 'GET /services/{id}',
-    status: 401,
-    aborted: false,
-    c: { refusal: 'UNAUTHORIZED', session: { id: 's-2222' } },
-  })
+  const record = gateway.accessRecords.at(-1)
+  expect(record).toMatchObject({ operation: 'GET /services/{id}', status: 401, aborted: false })
+  expect(record?.c.get('faultCode')).toBe('UNAUTHORIZED')
+  expect(record?.c.get('session')?.id).toBe('s-2222')
 })
 
 test('the trace of the client goes on', async () => {

@@ -1,6 +1,6 @@
 import { isUuid } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
-import type { RequestContext } from './request-context.js'
+import { queryOf, type RequestContext } from './request-context.js'
 
 /** One query parameter that an operation knows. Others are ignored. */
 export interface Parameter {
@@ -16,7 +16,7 @@ export interface Parameter {
 export function checkQuery(c: RequestContext, parameters: readonly Parameter[]): void {
   refuseNul(c)
   if (parameters.length === 0) return
-  const query = c.query()
+  const query = queryOf(c)
   for (const { name, type, required, oneOf, format } of parameters) {
     const value = query.get(name)
     if (!value) {
@@ -37,6 +37,7 @@ const isInt64 = (text: string): boolean =>
   BigInt.asIntN(64, BigInt(text.replace('+', ''))) === BigInt(text.replace('+', ''))
 
 /** No stored text can hold one. */
-function refuseNul({ incoming: { url = '' } }: RequestContext): void {
-  if (url.includes('%00')) throw new Fault('COULD_NOT_VALIDATE', 'the query must not contain NUL characters')
+function refuseNul({ env: { incoming } }: RequestContext): void {
+  if (incoming.url?.includes('%00'))
+    throw new Fault('COULD_NOT_VALIDATE', 'the query must not contain NUL characters')
 }

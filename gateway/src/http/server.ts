@@ -9,7 +9,7 @@ import type { Hono } from 'hono'
 import { failureText } from './answer.js'
 import { type ConnectionLimits, limitConnections } from './connections.js'
 import { requestId } from './ids.js'
-import type { Env } from './pipeline.js'
+import type { Env } from './request-context.js'
 
 export interface ServerKey {
   readonly keyPem: string

@@ -6,7 +6,8 @@ import { apisOf } from '../api/apis.js'
 import { openCaches } from '../cache/caches.js'
 import { openWritePositions } from '../cache/write-positions.js'
 import { noteWrites } from '../clients/note-writes.js'
-import { type AccessRecord, mount } from '../http/pipeline.js'
+import type { AccessRecord } from '../http/access-log.js'
+import { mount } from '../http/pipeline.js'
 import { type Listening, listen, type ServerLimits } from '../http/server.js'
 import { apiOf, pathOf } from '../paths.js'
 import { makeCertificate } from './certificates.js'
@@ -38,7 +39,7 @@ export interface Sent {
 export interface TestGateway extends AsyncDisposable {
   readonly fakes: Fakes
   readonly port: number
-  readonly seen: AccessRecord[]
+  readonly accessRecords: AccessRecord[]
   renew: Listening['renew']
   request(path: string, sent?: Sent): Promise<Answer>
 }
@@ -63,8 +64,8 @@ export async function startGateway(
   const writePositions = openWritePositions()
   const services = noteWrites(fake.services, writePositions.note)
   const caches = openCaches(services, writePositions, { warn: () => undefined })
-  const seen: AccessRecord[] = []
-  let closing = false
+  const accessRecords: AccessRecord[] = []
+  let isClosing = false
   const app = mount(
     {
       sessions: caches.sessions,
@@ -75,8 +76,8 @@ export async function startGateway(
       requestMs,
       body: { maxBytes: 1 << 20, withinMs: bodyMs },
       openBody: { maxBytes: 64 << 10, withinMs: bodyMs },
-      seen: (request) => seen.push(request),
-      closing: () => closing,
+      onAnswer: (record) => accessRecords.push(record),
+      isClosing: () => isClosing,
     },
     apisOf({
       services,
@@ -96,11 +97,11 @@ export async function startGateway(
   return {
     fakes: fake,
     port,
-    seen,
+    accessRecords,
     renew: listening.renew,
     request: (path, sent) => requestAt(port, path, sent),
     async [Symbol.asyncDispose]() {
-      closing = true
+      isClosing = true
       await listening[Symbol.asyncDispose]()
       await caches[Symbol.asyncDispose]()
     },
