@@ -78,7 +78,7 @@ test('opening a session writes no change log; its end does, without the token', 
   expect(rows[0]?.text).not.toContain(token)
 })
 
-test('who is no admin ends the own session, and no other', async () => {
+test('a caller without admin rights ends its own session, and no other', async () => {
   const own = await enter()
   const other = await enter()
   const context = as({ identityId: own.identityId, apiSessionId: own.id })
@@ -88,7 +88,7 @@ test('who is no admin ends the own session, and no other', async () => {
   await one.entities.delete({ kind, id: own.id }, context)
 })
 
-test('use is marked, never back, never into the future; sessions that are gone are told', async () => {
+test('marks of use never move back or into the future; the answer lists sessions that do not exist', async () => {
   const { id } = await enter()
   await backdate(id, 10)
   const at = Date.now() - 60_000
@@ -119,7 +119,7 @@ test('many gateways mark the same sessions at once', async () => {
   )
 })
 
-test('sessions that nobody uses end, and are told; one replica at a time is at it', async () => {
+test('idle sessions end, with changes for followers, by one replica at a time', async () => {
   const idle = await enter()
   const used = await enter()
   await backdate(idle.id, 31)
@@ -150,7 +150,7 @@ test('admins may search sessions by token and identity', async () => {
   expect(parsed<{ id: string }[]>(page.rows).map((row) => row.id)).toEqual([id])
 })
 
-test('a partial session may not be used for others, and says so', async () => {
+test('a partial session is refused by the check, and its answer shows that it is partial', async () => {
   const { id } = await enter()
   const { position } = await one.identity.checkApiSession({ id }, system())
   expect(position).toEqual(await one.changeLog.head())

@@ -113,7 +113,7 @@ test('filters name the leaves', async () => {
   expect(parsed<{ name: string }[]>(page.rows).map(({ name }) => name)).toEqual(['filtered'])
 })
 
-test('identity types are two, and known by their words', async () => {
+test('there are two identity types, with their words as ids', async () => {
   const page = await one.entities.list(
     { kind: 'identity-types', query: undefined, within: undefined, perspective: undefined },
     system(),

@@ -153,7 +153,7 @@ test('a changed password counts at once', async () => {
   await enter('changing', 'second-one')
 })
 
-test('a deleted authenticator ends the sessions that were made with it', async () => {
+test('the sessions of an authenticator end when it is deleted', async () => {
   const { id } = await create({
     method: 'updb',
     identityId: await person(),
@@ -211,7 +211,7 @@ test('four redemptions of one enrollment make one authenticator', async () => {
   expect(changes.map(({ json }) => parsed(json))).toMatchObject([{ enrollmentId: request.enrollmentId }])
 })
 
-test('a redeemed certificate logs in, is extendable, and is known to routers', async () => {
+test('a redeemed certificate logs in, is extendable, and is stored for routers', async () => {
   const holder = await leaf()
   const identityId = await person()
   await one.identity.addAuthenticator(added(identityId, { certPem: holder.certificate.toString() }), system())
@@ -222,12 +222,12 @@ test('a redeemed certificate logs in, is extendable, and is known to routers', a
 
 test.each([
   ['no certificate', async () => []],
-  ['one that nobody knows', async () => [await leaf()]],
+  ['an unknown certificate', async () => [await leaf()]],
   [
     'one that leads nowhere',
     async () => [await certify({ name: 'x', issuer: await authority('elsewhere') })],
   ],
-])('who presents %s is refused', async (_what, holders) => {
+])('a login with %s is refused', async (_what, holders) => {
   await expect(one.identity.authenticate(present(...(await holders())), system())).rejects.toMatchObject({
     code: 'INVALID_AUTH',
   })
@@ -272,7 +272,7 @@ test('what is redeemed together is audited each for its request, and one that is
   for (const { request, enrollment } of rows) expect(request).toBe(`of ${enrollment}`)
 })
 
-test('an identity that has gone gets no authenticator', async () => {
+test('a deleted identity gets no authenticator', async () => {
   await expect(
     one.identity.addAuthenticator(added('nothing', { username: 'orphan', password: 'right-one' }), system()),
   ).rejects.toMatchObject({ code: 'NOT_FOUND' })
@@ -308,7 +308,7 @@ test('expired certificates log in where the policy says so, early ones never', a
   await allow(true)
 })
 
-test('everybody changes the own password, knowing the old one', async () => {
+test('an identity changes its own password with the old one', async () => {
   const identityId = await person()
   const { id } = await create({ method: 'updb', identityId, username: 'selfish', password: 'first-one' })
   const context = as({ identityId })

@@ -25,8 +25,8 @@ const changeOf = (id: string, json: object | null) => ({
   number: 0,
 })
 
-/** What pki tells, with all that follows from it. */
-const tell = (id: string, json: object | null) =>
+/** A change of pki, with its effects here. */
+const publish = (id: string, json: object | null) =>
   one.changeLog.write(system(), async (tx) => ({
     result: undefined,
     changes: await pkiEffects.apply(tx, [changeOf(id, json)], upto),
@@ -56,7 +56,7 @@ async function newCa(more: object = {}) {
     isSystem: false,
     ...more,
   }
-  await tell(id, row)
+  await publish(id, row)
   const leaf = (name: string, profile: Partial<Profile> = {}) => certify({ name, issuer: holder, ...profile })
   return { id, row, leaf }
 }
@@ -98,7 +98,7 @@ const authenticatorsOf = async (identityId: string) =>
 const refused = { code: 'INVALID_AUTH' }
 const notGood = { code: 'CERT_FAILED_VALIDATION' }
 
-test('while there is no authority nobody enrolls by a certificate', async () => {
+test('without an authority no certificate enrolls', async () => {
   const leaf = await certify({ name: 'nobody' })
   await expect(enroll(leaf)).rejects.toMatchObject({ code: 'ENROLLMENT_NO_VALID_CAS' })
 })
@@ -119,8 +119,8 @@ test('a certificate makes an identity, once, and logs it in', async () => {
 
 test('a format may let clients choose their name; taken ones get numbers, in the end their id', async () => {
   const ca = await newCa({ identityNameFormat: '[requestedName] of [caId]' })
-  const nameOf = async (wanted: string) => {
-    const { id } = await enroll(await ca.leaf('x'), wanted)
+  const nameOf = async (requested: string) => {
+    const { id } = await enroll(await ca.leaf('x'), requested)
     return { id, name: (await shown(id)).name }
   }
   const unnamed = await nameOf('')
@@ -136,14 +136,14 @@ test('a format may let clients choose their name; taken ones get numbers, in the
   expect(last.name).toBe(`${first}-${last.id}`)
 })
 
-test('many who want the same name at once all get one', async () => {
+test('concurrent enrollments with the same name get different names', async () => {
   const ca = await newCa({ identityNameFormat: 'same' })
   const leaves = await Promise.all([1, 2, 3, 4, 5, 6].map(() => ca.leaf('x')))
-  const made = await Promise.all(leaves.map((leaf, i) => enroll(leaf, '', i % 2 ? one : two)))
-  expect(new Set(made.map(({ id }) => id)).size).toBe(6)
+  const enrolled = await Promise.all(leaves.map((leaf, i) => enroll(leaf, '', i % 2 ? one : two)))
+  expect(new Set(enrolled.map(({ id }) => id)).size).toBe(6)
 })
 
-test('a name that nobody can have is refused', async () => {
+test('an invalid name is refused', async () => {
   const ca = await newCa({ identityNameFormat: '[requestedName]' })
   for (const name of ['\0', 'x'.repeat(1001)])
     await expect(enroll(await ca.leaf('x'), name)).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE' })
@@ -157,19 +157,19 @@ test.each<[string, object, Partial<Profile>]>([
   ['an authority that does not let it', { isAutoCaEnrollmentEnabled: false }, {}],
   ['a certificate for servers alone', {}, { extensions: [serverAuth] }],
   ['a certificate that has run out', {}, { from: new Date(0), to: yesterday }],
-])('with %s nobody enrolls', async (_what, more, profile) => {
+])('%s does not enroll', async (_what, more, profile) => {
   const ca = await newCa(more)
   await expect(enroll(await ca.leaf('x', profile))).rejects.toMatchObject(notGood)
 })
 
-test('without a certificate, or with one of somebody else, nobody enrolls', async () => {
+test('no certificate, or one of another authority, does not enroll', async () => {
   await newCa()
   await expect(enroll(await certify({ name: 'self' }))).rejects.toMatchObject(notGood)
   const nothing = { name: '', peerCertificates: [] }
   await expect(one.identity.enrollByCertificate(nothing, system())).rejects.toMatchObject(notGood)
 })
 
-test('who is known by a claim logs in with every certificate that makes it', async () => {
+test('an identity with a claim logs in with every certificate that contains it', async () => {
   const ca = await newCa(claim)
   const externalId = `robot${++count}`
   const { id } = await enroll(await ca.leaf(`dev-${externalId}.first`))
@@ -183,7 +183,7 @@ test('who is known by a claim logs in with every certificate that makes it', asy
   await expect(enroll(renewed)).rejects.toMatchObject({ code: 'CERT_IN_USE' })
 })
 
-test('an identity is known to the authority that vouched for it first, and to no other', async () => {
+test('an external id is bound to the authority that certified it first, and to no other', async () => {
   const [first, other] = [await newCa(claim), await newCa(claim)]
   const enrolled = `robot${++count}`
   await enroll(await first.leaf(`dev-${enrolled}.x`))
@@ -204,11 +204,11 @@ test('an identity is known to the authority that vouched for it first, and to no
   await patch(externalId) // an admin may let another one in
   await logIn(await of(other))
   await expect(logIn(await of(first))).rejects.toMatchObject(refused)
-  await tell(other.id, null) // and so may who takes the authority away
+  await publish(other.id, null) // and so may one that deletes the authority
   await logIn(await of(first))
 })
 
-test('a claim decides alone: a certificate that makes it for nobody does not log in by itself', async () => {
+test('a claim decides alone: a certificate whose claim names no identity does not log in by itself', async () => {
   const ca = await newCa(claim)
   const leaf = await ca.leaf('dev-stranger.first')
   await one.identity.addAuthenticator(redemption(await person(), ca.id, leaf), system())
@@ -242,17 +242,17 @@ test('an enrollment for one authority takes no certificate of another, and its o
   })
 })
 
-test('an authority that is not for logins lets nobody in, until it is again', async () => {
+test('an authority admits no login while that is disabled', async () => {
   const ca = await newCa()
   const leaf = await ca.leaf('x')
   await enroll(leaf)
-  await tell(ca.id, { ...ca.row, isAuthEnabled: false })
+  await publish(ca.id, { ...ca.row, isAuthEnabled: false })
   await expect(logIn(leaf)).rejects.toMatchObject(refused)
-  await tell(ca.id, ca.row)
+  await publish(ca.id, ca.row)
   await logIn(leaf)
 })
 
-test('an admin gives somebody a certificate of an authority; enrolled anew, it is for the same authority', async () => {
+test('an admin adds a certificate of an authority; its re-enrollment is for the same authority', async () => {
   const [ca, identityId] = [await newCa(), await person()]
   const leaf = await ca.leaf('x')
   const body = { method: 'cert', identityId, certPem: leaf.certificate.toString(), tags: { a: 'b' } }
@@ -274,11 +274,11 @@ test('with an authority go its authenticators and the sessions of both, and noth
   const ids: string[] = []
   for (const leaf of leaves) ids.push((await enroll(leaf)).id)
   const sessions = await Promise.all(leaves.map(logIn))
-  await tell(ca.id, null)
-  await tell(claiming.id, null)
-  await tell(ca.id, null) // told again: nothing is left
-  const [gone, , kept] = await Promise.all(ids.map(authenticatorsOf))
-  expect([gone?.length, kept?.length]).toEqual([0, 1])
+  await publish(ca.id, null)
+  await publish(claiming.id, null)
+  await publish(ca.id, null) // again: nothing is left
+  const [deleted, , remaining] = await Promise.all(ids.map(authenticatorsOf))
+  expect([deleted?.length, remaining?.length]).toEqual([0, 1])
   const alive = await Promise.allSettled(
     sessions.map(({ token }) => one.identity.getApiSession({ token }, system())),
   )
@@ -304,13 +304,13 @@ test('a load takes away what belongs to authorities that it lacks, and no other 
   await one.identity.authenticate(login(identity.admin), system())
 })
 
-test('who enrolls while the authority goes is there whole or not at all', async () => {
+test('an enrollment while the authority is deleted takes effect whole or not at all', async () => {
   for (let round = 0; round < 5; round++) {
     const ca = await newCa()
     const leaves = await Promise.all([1, 2, 3, 4].map((n) => ca.leaf(`n${n}`)))
     await Promise.allSettled([
       ...leaves.map((leaf, i) => enroll(leaf, '', i % 2 ? one : two).then(() => logIn(leaf))),
-      tell(ca.id, null),
+      publish(ca.id, null),
     ])
     const { rows } = await one.db.query(sql`
       select id from authenticator where ca_id = ${ca.id}

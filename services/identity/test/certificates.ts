@@ -45,13 +45,13 @@ export interface Profile {
   readonly to?: Date
   readonly extensions?: readonly Extension[]
   readonly algorithm?: Holder['algorithm']
-  /** Of somebody who has another certificate, too. */
+  /** Of a holder that has another certificate, too. */
   readonly keys?: webcrypto.CryptoKeyPair
   /** In place of a common name alone. */
   readonly subject?: string
 }
 
-/** A real certificate. Valid for an hour around now unless told otherwise. */
+/** A real certificate. Valid for an hour around now by default. */
 export async function certify({
   name,
   issuer,
@@ -62,11 +62,12 @@ export async function certify({
   extensions = [],
   algorithm: kind = algorithm,
   subject = `CN=${name}`,
-  keys: given,
+  keys: existing,
 }: Profile): Promise<Holder> {
   const keys =
-    given ?? ((await webcrypto.subtle.generateKey(kind, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair)
-  const made = await X509CertificateGenerator.create({
+    existing ??
+    ((await webcrypto.subtle.generateKey(kind, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair)
+  const issued = await X509CertificateGenerator.create({
     subject,
     issuer: issuer ? new X509Certificate(issuer.certificate.raw).subjectName : subject,
     notBefore: from ?? new Date(Date.now() - hour),
@@ -76,7 +77,7 @@ export async function certify({
     signingAlgorithm: (issuer ?? { algorithm: kind }).algorithm,
     extensions: [...(ca ? [new BasicConstraintsExtension(true, pathLength, true)] : []), ...extensions],
   })
-  return { certificate: new NodeCertificate(Buffer.from(made.rawData)), keys, algorithm: kind }
+  return { certificate: new NodeCertificate(Buffer.from(issued.rawData)), keys, algorithm: kind }
 }
 
 export const authority = (name: string, issuer?: Holder, more: Partial<Profile> = {}): Promise<Holder> =>

@@ -25,7 +25,7 @@ const get = async (id: string) =>
   parsed((await one.entities.get({ ref: { kind, id }, perspective: undefined }, system())).json)
 const never = '0001-01-01T00:00:00.000Z'
 
-test('a certificate says what it is called and how long it counts', async () => {
+test('a certificate yields the common name and the dates', async () => {
   const { certificate } = await authority('issuer of tokens')
   const certPem = certificate.toString()
   const body = bodyOf({ certPem, externalAuthUrl: '', tags: { a: 'b' } })
@@ -100,7 +100,7 @@ test.each(['name', 'issuer', 'kid', 'fingerprint'])('no two have the same %s', a
   await expect(create(bodyOf(other))).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE', detail: { field } })
 })
 
-test('who has no session sees those that are enabled, and of them what it needs to choose', async () => {
+test('a caller without session sees the enabled signers, with the members to choose one', async () => {
   const shown = bodyOf({
     certPem: await pem(),
     externalAuthUrl: 'https://login.example/',

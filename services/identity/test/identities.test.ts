@@ -121,14 +121,14 @@ test.each([
   await expect(create(body)).rejects.toMatchObject({ code, ...(field && { detail: { field } }) })
 })
 
-test('creates that wait together are told apart, densely and in order', async () => {
+test('concurrent creates have changes of their own, densely and in order', async () => {
   const before = await one.changeLog.head()
-  const made = await Promise.allSettled([
+  const outcomes = await Promise.allSettled([
     ...Array.from({ length: 40 }, (_, i) =>
       create({ name: `many ${i % 30}`, tags: { i } }, i % 2 ? one : two),
     ),
   ])
-  const written = made.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  const written = outcomes.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   expect(written).toHaveLength(30)
   const { changes, upto } = await one.changeLog.pull(before)
   expect(changes.map(({ number }) => number)).toEqual(
@@ -141,7 +141,7 @@ test('creates that wait together are told apart, densely and in order', async ()
   }
 })
 
-test('a list tells how many there are in all, whatever is made, refused, removed and added up meanwhile', async () => {
+test('a list counts all rows, whatever is created, refused, deleted and added up meanwhile', async () => {
   const inAll = async (replica: Replica) => {
     const query = { ...noQuery, limit: '1' }
     const list = { kind, query, within: undefined, perspective: undefined }
@@ -150,11 +150,11 @@ test('a list tells how many there are in all, whatever is made, refused, removed
   const really = async () => Number((await one.db.query(sql`select count(*) as n from identity`)).rows[0]?.n)
   expect(await inAll(two)).toBe(await really())
   const before = await inAll(one)
-  const made = await Promise.allSettled(
+  const outcomes = await Promise.allSettled(
     Array.from({ length: 60 }, (_, i) => create({ name: `counted ${i % 40}` }, i % 2 ? one : two)),
   )
   expect(await inAll(one)).toBe(before + 40)
-  const ids = made.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.id] : []))
+  const ids = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.id] : []))
   await Promise.all([
     ...ids.slice(0, 10).map((id) => one.entities.delete({ kind, id }, system())),
     ...[one, two, one].map(({ db }) => compactCounts(db, 1)),
@@ -166,27 +166,27 @@ test('a list tells how many there are in all, whatever is made, refused, removed
   expect([rows.length, await inAll(one), await really()]).toEqual([1, before + 31, before + 31])
 })
 
-test('one id that is made twice at once is made once, and the change log has no gap', async () => {
+test('one id that is created twice at once is created once, and the change log has no gap', async () => {
   const before = await one.changeLog.head()
-  const make = identityInserter(one.changeLog)
+  const insert = identityInserter(one.changeLog)
   const { values } = createdValues(identityKind, { name: 'doubled', type: 'Default', isAdmin: false })
-  const made = {
+  const row = {
     id: 'doubled',
     values: { ...(values as ValuesOf<typeof identityKind>), authPolicyId: 'default' },
     tags: {},
     payload: {},
     context: system(),
   }
-  const positions = await Promise.all([make(made), make(made)])
+  const positions = await Promise.all([insert(row), insert(row)])
   await create({ name: 'after the doubled' })
   const { changes } = await one.changeLog.pull(before)
   expect(positions[0]).toEqual(positions[1])
   expect(changes.map(({ number }) => number - before.number)).toEqual([1, 2])
 })
 
-test('a create tells what an update tells, and that it is one', async () => {
+test('the change of a create has the members of an update, and marks it as new', async () => {
   const before = await one.changeLog.head()
-  const { id } = await create({ name: 'told', roleAttributes: ['x'], tags: { a: 1 } })
+  const { id } = await create({ name: 'changed', roleAttributes: ['x'], tags: { a: 1 } })
   await update(id, { tags: { a: 2 } })
   const { changes } = await one.changeLog.pull(before)
   const [created, second] = changes.map(({ json }) => parsed(json))
@@ -205,18 +205,18 @@ test('an identity that is there is answered, whatever becomes of its enrollment 
   identity.world.grant = async () => ({})
 })
 
-test('a wanted enrollment is told with its token, which no audit row holds', async () => {
+test('a requested enrollment is in the change with its token, which no audit row contains', async () => {
   const before = await one.changeLog.head()
   const { id } = await create({ name: 'wanting', enrollment: { ott: true, updb: 'ignored' } })
   const { changes } = await one.changeLog.pull(before)
-  const told = parsed<{ enrollmentWanted: { token: string } }>(changes[0]?.json ?? Buffer.alloc(0))
-  expect(told.enrollmentWanted).toMatchObject({ method: 'ott', identityId: id })
-  expect(identity.world.wishes.at(-1)).toEqual({ ...told.enrollmentWanted, identityId: '' })
+  const payload = parsed<{ enrollmentWanted: { token: string } }>(changes[0]?.json ?? Buffer.alloc(0))
+  expect(payload.enrollmentWanted).toMatchObject({ method: 'ott', identityId: id })
+  expect(identity.world.wishes.at(-1)).toEqual({ ...payload.enrollmentWanted, identityId: '' })
   const { rows } = await one.db.query<{ text: string }>(
     sql`select coalesce(before::text, '') || after::text as text from audit where entity_id = ${id}`,
   )
   expect(rows).toHaveLength(1)
-  expect(rows[0]?.text).not.toContain(told.enrollmentWanted.token)
+  expect(rows[0]?.text).not.toContain(payload.enrollmentWanted.token)
 })
 
 test('members that a patch does not name stay', async () => {
@@ -241,7 +241,7 @@ test('a replace without auth policy falls back to the default one', async () => 
   expect(await get(id)).toMatchObject({ authPolicyId: 'default', typeId: 'Default' })
 })
 
-test('nobody becomes a router: a replace is refused, a patch changes nothing', async () => {
+test('an identity does not become a router: a replace is refused, a patch changes nothing', async () => {
   const { id } = await create({ name: 'no router' })
   await update(id, { type: 'Router' })
   expect(await get(id)).toMatchObject({ typeId: 'Default' })
@@ -279,7 +279,7 @@ test('the default admin cannot be deleted or disabled', async () => {
   })
 })
 
-test('a deleted identity takes authenticators and sessions along, and each is told', async () => {
+test('authenticators and sessions of a deleted identity are deleted, each with a change', async () => {
   const { id } = await create({ name: 'leaving' })
   const proof = { method: 'updb', identityId: id, username: 'leaving', password: 'right-one' }
   const { id: authenticatorId } = await one.entities.create(
@@ -332,7 +332,7 @@ test('an identity that is deleted while it logs in leaves no session behind', as
   }
 })
 
-test('who is no admin sees itself and nobody else', async () => {
+test('a caller without admin rights sees only itself', async () => {
   const { id } = await create({ name: 'modest' })
   const { id: other } = await create({ name: 'hidden' })
   const context = as({ identityId: id })

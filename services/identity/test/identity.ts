@@ -28,7 +28,7 @@ const log = pino({ enabled: false })
 export interface World {
   readonly wishes: EnrollmentWish[]
   readonly services: Set<string>
-  /** Called when services have been looked up, before the answer arrives. */
+  /** Called after a lookup of services, before its answer arrives. */
   lookedUp: () => Promise<unknown>
   trusted: string[]
   grant: () => Promise<object>
@@ -46,7 +46,7 @@ export interface Replica extends AsyncDisposable {
 export interface ReplicaOptions {
   readonly lifetimeSeconds?: number
   /** Called with the text of each statement. */
-  readonly seen?: (statement: string) => void
+  readonly onStatement?: (statement: string) => void
 }
 
 export interface TestIdentity extends AsyncDisposable {
@@ -101,29 +101,29 @@ export async function testIdentity({ migrate }: TestOptions = {}): Promise<TestI
 }
 
 const refuse = async (): Promise<never> => {
-  throw new Error('this test needs nobody for it')
+  throw new Error('not expected in this test')
 }
 
-const watched = (db: Database, seen: (statement: string) => void): Database => {
-  const seeing = <T extends Db>(one: T): T => ({
+const observed = (db: Database, onStatement: (statement: string) => void): Database => {
+  const observe = <T extends Db>(one: T): T => ({
     ...one,
     query: (query, name) => {
-      seen(query.text)
+      onStatement(query.text)
       return one.query(query, name)
     },
   })
   return {
-    ...seeing(db),
-    transaction: (deadline, work) => db.transaction(deadline, (tx) => work(seeing(tx))),
+    ...observe(db),
+    transaction: (deadline, work) => db.transaction(deadline, (tx) => work(observe(tx))),
   }
 }
 
 async function openReplica(
   url: string,
   world: World,
-  { lifetimeSeconds = 0, seen = () => undefined }: ReplicaOptions,
+  { lifetimeSeconds = 0, onStatement = () => undefined }: ReplicaOptions,
 ): Promise<Replica> {
-  const db = watched(openDatabase(url, 'identity'), seen)
+  const db = observed(openDatabase(url, 'identity'), onStatement)
   const changeLog = await openChangeLog(db, noBus, log)
   const maintenance = { check: nothing, export: nothing }
   const service = openService({

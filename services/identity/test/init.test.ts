@@ -6,23 +6,23 @@ import { hashing } from './identity.js'
 
 const log = pino({ enabled: false })
 
-test('the first admin is made once, however many ask at once; a made password is told once', async () => {
+test('concurrent calls create one first admin; a random password is returned once', async () => {
   await using database = await testDatabase('identity')
   const options = { databaseUrl: database.urlOf('identity'), username: 'first', hashing, log }
   const results = await Promise.all([initIdentity(options), initIdentity(options)])
-  const made = results.filter(({ created }) => created)
-  expect(made).toHaveLength(1)
-  expect(made[0]?.password).toMatch(/^[\w-]{24}$/)
+  const created = results.filter(({ created }) => created)
+  expect(created).toHaveLength(1)
+  expect(created[0]?.password).toMatch(/^[\w-]{24}$/)
   expect(await initIdentity({ ...options, username: 'second', password: 'ignored-one' })).toEqual({
     created: false,
     username: 'first',
   })
 })
 
-test('a given password is not told back', async () => {
+test('the password of the caller is not returned', async () => {
   await using database = await testDatabase('identity')
-  const given = { username: 'admin', password: 'admin-secret' }
-  const result = await initIdentity({ databaseUrl: database.urlOf('identity'), ...given, hashing, log })
+  const account = { username: 'admin', password: 'admin-secret' }
+  const result = await initIdentity({ databaseUrl: database.urlOf('identity'), ...account, hashing, log })
   expect(result).toEqual({ created: true, username: 'admin' })
 })
 

@@ -66,14 +66,14 @@ function replica(pki: Partial<Owner> = {}, { maxBytes = 1 << 20, limitMs = 60_00
 
 async function* nothing(): AsyncGenerator<never> {}
 
-/** A check that says what it is given, and ends when it is told to. */
+/** A check that yields the findings of the test, and ends with it. */
 function slowCheck() {
-  const told: Finding[][] = []
+  const queue: Finding[][] = []
   let go: () => void = () => undefined
   let isOver = false
   const check: Owner['check'] = async function* (_request, { signal }) {
-    while (!isOver || told.length > 0) {
-      for (const findings of told.splice(0)) yield { findings }
+    while (!isOver || queue.length > 0) {
+      for (const findings of queue.splice(0)) yield { findings }
       if (isOver) return
       await new Promise<void>((resolve) => {
         go = resolve
@@ -84,8 +84,8 @@ function slowCheck() {
   }
   return {
     check,
-    tell(...findings: Finding[]) {
-      told.push(findings)
+    find(...findings: Finding[]) {
+      queue.push(findings)
       go()
     },
     end() {
@@ -102,7 +102,7 @@ const ended = async ({ results }: Pick<ReturnType<typeof replica>, 'results'>) =
   return results()
 }
 
-test('before the first run there is nothing to tell', async () => {
+test('before the first run the results are empty', async () => {
   expect(await replica().results()).toEqual({
     inProgress: false,
     fixing: false,
@@ -138,7 +138,7 @@ test('findings are there while the run is under way, and those of the run before
   const slow = slowCheck()
   const one = replica(slow)
   await one.start()
-  slow.tell(finding('first'), finding('second', true))
+  slow.find(finding('first'), finding('second', true))
   await expect.poll(async () => (await one.results()).findings).toHaveLength(2)
   expect(await one.results()).toMatchObject({
     inProgress: true,
@@ -156,8 +156,8 @@ test.each([
 ])('of %i findings %i are listed', async (found, listed, tooMany) => {
   const slow = slowCheck()
   const one = replica(slow)
-  slow.tell(...Array.from({ length: found - 700 }, (_, i) => finding(`a${i}`)))
-  slow.tell(...Array.from({ length: 700 }, (_, i) => finding(`b${i}`)))
+  slow.find(...Array.from({ length: found - 700 }, (_, i) => finding(`a${i}`)))
+  slow.find(...Array.from({ length: 700 }, (_, i) => finding(`b${i}`)))
   slow.end()
   await one.start()
   const results = await ended(one)
@@ -167,10 +167,10 @@ test.each([
 test.each([
   ['a part that does not answer', new Fault('UNAVAILABLE'), 'A part of the controller does not answer'],
   ['what only the log may know', new Error('select secret'), 'An unhandled error occurred'],
-])('a run ends with its first failure: %s', async (_which, err, said) => {
+])('a run ends with its first failure: %s', async (_which, err, text) => {
   const one = replica({ check: () => failing(err) })
   await one.start()
-  expect(await ended(one)).toMatchObject({ error: said, findings: [] })
+  expect(await ended(one)).toMatchObject({ error: text, findings: [] })
 })
 
 test('a run whose replica is cut off from the database is over, and its successor is not disturbed', async () => {
@@ -185,13 +185,13 @@ test('a run whose replica is cut off from the database is over, and its successo
   const next = slowCheck()
   const other = replica(next)
   await other.start()
-  slow.tell(finding('too late'))
-  next.tell(finding('in time'))
+  slow.find(finding('too late'))
+  next.find(finding('in time'))
   next.end()
   expect((await ended(other)).findings).toEqual([finding('in time')])
 })
 
-test('a run whose replica says nothing of its end is ended by whoever looks', async () => {
+test('a run whose replica does not record its end is ended by the next reader', async () => {
   await db.query(sql`
     insert into job (name, run, is_fixing, started_at) values ('integrity', gen_random_uuid(), true, now())`)
   const one = replica()
@@ -242,8 +242,8 @@ test.each([
   ['one owner fails', { pki: { export: () => failing() } }],
   ['it grows too large', { limits: { maxBytes: 10 } }],
   ['it takes too long', { pki: { export: endless }, limits: { limitMs: 50 } }],
-])('nothing stays of a snapshot when %s, and the next may begin at once', async (_why, given) => {
-  const { pki, limits } = given as { pki?: Partial<Owner>; limits?: object }
+])('nothing stays of a snapshot when %s, and the next may begin at once', async (_why, options) => {
+  const { pki, limits } = options as { pki?: Partial<Owner>; limits?: object }
   await expect(replica(pki, limits).snapshot()).rejects.toThrow()
   expect(await readdir(snapshots)).toEqual([])
   await replica().snapshot()
@@ -257,7 +257,7 @@ async function* endless(_request: unknown, { signal }: { signal: AbortSignal }):
   await new Promise((resolve) => signal.addEventListener('abort', resolve))
 }
 
-test('whoever does not wait for the end of a snapshot is told that it goes on, and so it does', async () => {
+test('a caller that does not wait for the end of a snapshot learns that it goes on, and so it does', async () => {
   const abort = new AbortController()
   const one = replica({
     async *export() {

@@ -37,7 +37,7 @@ async function page(query: Partial<ListQuery>) {
 }
 const all = ['Default Admin', 'a', 'b', 'c', 'd']
 
-test.each([4, 5, 6])('a page of up to %i of five rows says how many there are', async (limit) => {
+test.each([4, 5, 6])('a page of up to %i of five rows counts all', async (limit) => {
   const sort = 'name'
   expect(await page({ sort, limit: String(limit) })).toEqual({ names: all.slice(0, limit), total: 5 })
   expect(await page({ sort, limit: String(limit), filter: 'true' })).toMatchObject({ total: 5 })
@@ -57,13 +57,13 @@ test.each([
   ['1', ['b'], 3],
   ['3', ['b', 'c', 'd'], 3],
   ['9', ['b', 'c', 'd'], 3],
-])('a filtered page of %s says how many match', async (limit, names, total) => {
+])('a filtered page of %s counts the matches', async (limit, names, total) => {
   const filter = 'name in ["b", "c", "d", "x"]'
   expect(await page({ sort: 'name', limit, filter })).toEqual({ names, total })
   expect(await page({ sort: 'name', limit, filter: 'name = "x"' })).toEqual({ names: [], total: 0 })
 })
 
-test('who does not see all is not told how many there are', async () => {
+test('a caller that does not see all rows does not learn how many there are', async () => {
   const { rows, total } = await list({ limit: '1' }, 'identities', as({ identityId: 'nobody' }))
   expect([parsed(rows), total]).toEqual([[], 0])
 })
@@ -79,11 +79,11 @@ test('what is joined belongs to its row', async () => {
   ])
 })
 
-test('all rows come page after page, each once, and the first page alone says how many', async () => {
+test('all rows come page after page, each once, and only the first page contains the count', async () => {
   await replica.db.query(sql`
     insert into identity (id, name, type, is_admin, auth_policy_id)
     select 'many-' || i, 'many ' || i, 'Default', false, 'default' from generate_series(1, 1100) as i`)
-  const seen: string[] = []
+  const names: string[] = []
   const totals: number[] = []
   let after: Uint8Array | undefined
   do {
@@ -92,11 +92,11 @@ test('all rows come page after page, each once, and the first page alone says ho
       limit: '-1',
       ...(after && { after: Buffer.from(after) }),
     })
-    seen.push(...(parsed(rows) as unknown as { name: string }[]).map(({ name }) => name))
+    names.push(...(parsed(rows) as unknown as { name: string }[]).map(({ name }) => name))
     totals.push(total)
     after = next
   } while (after.length > 0)
   expect(totals).toEqual([1105, 0, 0])
-  expect(new Set(seen).size).toBe(1105)
-  expect(seen).toEqual([...seen].sort().reverse())
+  expect(new Set(names).size).toBe(1105)
+  expect(names).toEqual([...names].sort().reverse())
 })

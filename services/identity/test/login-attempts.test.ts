@@ -10,7 +10,7 @@ let two: Replica
 let statements: string[] = []
 beforeAll(async () => {
   identity = await testIdentity()
-  one = await identity.replica({ seen: (text) => statements.push(text) })
+  one = await identity.replica({ onStatement: (text) => statements.push(text) })
   two = await identity.replica()
 })
 afterAll(() => identity[Symbol.asyncDispose]())
@@ -152,7 +152,7 @@ test('of guesses that come at once no more are compared than of those that come 
   expect(codes.filter((code) => code === paused.code)).toHaveLength(40 - compared)
 })
 
-test('who enables an identity ends the pause of its name', async () => {
+test('enabling an identity ends the pause of its name', async () => {
   const { id, username } = await person()
   const address = newAddress()
   await fail(10, username, address)

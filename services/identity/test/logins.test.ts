@@ -94,13 +94,13 @@ test.each([
   await expect(enter(one, username, password)).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE' })
 })
 
-test('nobody vouches by token yet', async () => {
+test('tokens of external signers are refused', async () => {
   await expect(one.identity.authenticate(login({ method: 'ext-jwt' }), system())).rejects.toMatchObject(
     refused,
   )
 })
 
-test('a token that is none, or whose session has ended, opens nothing', async () => {
+test('an invalid token, or one of an ended session, is refused', async () => {
   const unauthorized = { code: 'UNAUTHORIZED' }
   await expect(one.identity.getApiSession({ token: 'x' }, system())).rejects.toMatchObject(unauthorized)
   const session = await enter(one, identity.admin.username, identity.admin.password)
@@ -177,7 +177,7 @@ test('a policy that does not allow passwords refuses the right one', async () =>
   await expect(enter(one, username, 'right-one')).rejects.toMatchObject(refused)
 })
 
-test('who is disabled stays out, with all sessions, until enabled again', async () => {
+test('a disabled identity cannot log in, and its sessions end, until it is enabled', async () => {
   const { id, username } = await person('disabled')
   const { token } = await enter(one, username, 'right-one')
   const before = await one.changeLog.head()
@@ -195,7 +195,7 @@ test('who is disabled stays out, with all sessions, until enabled again', async 
   await enter(two, username, 'right-one')
 })
 
-test('who is disabled while the password is compared gets no session', async () => {
+test('an identity that is disabled while its password is compared gets no session', async () => {
   const { id, username } = await person('overtaken')
   const isWaiting = async (): Promise<boolean> => {
     const { rows } = await one.db.query(sql`
@@ -210,7 +210,7 @@ test('who is disabled while the password is compared gets no session', async () 
     entered = enter(one, username, 'right-one').finally(() => {
       isOver = true
     })
-    entered.catch(() => undefined) // looked at below
+    entered.catch(() => undefined) // asserted below
     while (!isOver && !(await isWaiting()));
   })
   await expect(entered).rejects.toMatchObject(refused)
@@ -238,9 +238,9 @@ test('a policy that asks for a second factor makes sessions partial, those that 
   expect((await enter(one, username, 'right-one')).isPartial).toBe(true)
 })
 
-test('what a client says of itself belongs to the identity, and what it does not say stays', async () => {
+test('what a client reports of itself is stored with the identity, and absent parts stay', async () => {
   const { id, username } = await person('talkative')
-  const say = (envInfo: object | undefined, sdkInfo: object | undefined) =>
+  const report = (envInfo: object | undefined, sdkInfo: object | undefined) =>
     one.identity.authenticate(
       login({
         username,
@@ -250,10 +250,10 @@ test('what a client says of itself belongs to the identity, and what it does not
       }),
       system(),
     )
-  await say({ os: 'linux' }, { type: 'go' })
-  await say(undefined, { type: 'c' })
+  await report({ os: 'linux' }, { type: 'go' })
+  await report(undefined, { type: 'c' })
   expect(await shown(id)).toMatchObject({ envInfo: { os: 'linux' }, sdkInfo: { type: 'c' } })
   const before = await one.changeLog.head()
-  await say({ os: 'linux' }, { type: 'c' })
+  await report({ os: 'linux' }, { type: 'c' })
   expect(await one.changeLog.head()).toEqual(before)
 })

@@ -138,14 +138,14 @@ test.each([
   await verify(certPem)
 })
 
-test('who presents no certificate, or that of an authority, is refused before anything is looked at', async () => {
+test('no certificate, or that of an authority, is refused before all other checks', async () => {
   const { extend, context } = await member()
   const request = { id: 'nothing', csrPem, peerCertificates: [] }
   await expect(one.identity.extendOwnAuthenticator(request, context)).rejects.toEqual(unauthorized)
   await expect(extend(signer, 'nothing')).rejects.toEqual(unauthorized)
 })
 
-test('only the own certificate of the network can be extended, by who holds its key', async () => {
+test('only a certificate of the network can be extended, by its identity, with its key', async () => {
   const alice = await member()
   const bob = await member()
   const foreign = await member({ isIssuedByNetwork: false })

@@ -30,7 +30,7 @@ const change = (kind: string, id: string, json: object | null): Change => ({
   atMs: 0,
   number: 1,
 })
-const gone = (kind: string, id: string): Change => change(kind, id, null)
+const deletion = (kind: string, id: string): Change => change(kind, id, null)
 
 const following = (work: (tx: Tx) => ReturnType<typeof effects.apply>) =>
   one.changeLog.write(system(), async (tx) => ({ result: undefined, changes: await work(tx) }))
@@ -87,19 +87,19 @@ const lockAwaited = () =>
     .toBe(1)
 
 test('a service that is deleted is removed from hosting costs and precedences, with audit and change log', async () => {
-  const [deleted, kept] = [newService(), newService()]
+  const [deleted, remaining] = [newService(), newService()]
   const id = await create({
-    serviceHostingCosts: { [deleted]: 3, [kept]: 4 },
+    serviceHostingCosts: { [deleted]: 3, [remaining]: 4 },
     serviceHostingPrecedences: { [deleted]: 'required' },
   })
-  const other = await create({ serviceHostingCosts: { [kept]: 5 } })
-  const { position } = await follow(gone('services', deleted))
-  expect(await hostingOf(id)).toEqual([{ [kept]: 4 }, {}])
-  expect(await hostingOf(other)).toEqual([{ [kept]: 5 }, {}])
+  const other = await create({ serviceHostingCosts: { [remaining]: 5 } })
+  const { position } = await follow(deletion('services', deleted))
+  expect(await hostingOf(id)).toEqual([{ [remaining]: 4 }, {}])
+  expect(await hostingOf(other)).toEqual([{ [remaining]: 5 }, {}])
   const { rows } = await one.db.query(sql`
     select kind, entity_id as id, before->'serviceHostingCosts' as before, after->'serviceHostingCosts' as after
       from audit order by number desc limit 1`)
-  const costs = { before: { [deleted]: 3, [kept]: 4 }, after: { [kept]: 4 } }
+  const costs = { before: { [deleted]: 3, [remaining]: 4 }, after: { [remaining]: 4 } }
   expect(rows).toEqual([{ kind: 'identities', id, ...costs }])
   const { changes } = await one.changeLog.pull({ ...upto, ...position, number: (position?.number ?? 0) - 1 })
   expect(changes.map(({ id: changed, json }) => [changed, parsed(json).serviceHostingCosts])).toEqual([
@@ -108,42 +108,42 @@ test('a service that is deleted is removed from hosting costs and precedences, w
 })
 
 test('a config type that is deleted is removed from API sessions', async () => {
-  const [deleted, kept] = [await newType(), await newType()]
-  const { id } = await enter(kept, deleted)
+  const [deleted, remaining] = [await newType(), await newType()]
+  const { id } = await enter(remaining, deleted)
   const { id: every } = await enter('all')
-  expect(await typesOf(id)).toEqual([kept, deleted])
-  await follow(gone('config-types', deleted))
-  expect(await typesOf(id)).toEqual([kept])
+  expect(await typesOf(id)).toEqual([remaining, deleted])
+  await follow(deletion('config-types', deleted))
+  expect(await typesOf(id)).toEqual([remaining])
   expect(await typesOf(every)).toEqual(['all'])
 })
 
 test('a load removes what was deleted unnoticed, and nothing that is younger than the load', async () => {
-  const [deleted, kept, young] = [newService(), newService(), newService()]
-  const [deletedType, keptType, youngType] = [await newType(), await newType(), await newType()]
-  const id = await create({ serviceHostingCosts: { [deleted]: 1, [kept]: 2, [young]: 3 } })
-  const session = await enter(deletedType, keptType, youngType)
+  const [deleted, remaining, young] = [newService(), newService(), newService()]
+  const [deletedType, remainingType, youngType] = [await newType(), await newType(), await newType()]
+  const id = await create({ serviceHostingCosts: { [deleted]: 1, [remaining]: 2, [young]: 3 } })
+  const session = await enter(deletedType, remainingType, youngType)
   living.add(young).add(youngType)
-  await reload(change('services', kept, {}), change('config-types', keptType, { name: 'renamed' }))
-  expect(await hostingOf(id)).toEqual([{ [kept]: 2, [young]: 3 }, {}])
-  expect(await typesOf(session.id)).toEqual([keptType, youngType])
-  expect((await enter('renamed', deletedType)).configTypes).toEqual([keptType])
+  await reload(change('services', remaining, {}), change('config-types', remainingType, { name: 'renamed' }))
+  expect(await hostingOf(id)).toEqual([{ [remaining]: 2, [young]: 3 }, {}])
+  expect(await typesOf(session.id)).toEqual([remainingType, youngType])
+  expect((await enter('renamed', deletedType)).configTypes).toEqual([remainingType])
 })
 
 test('only deletions of services and changes of config types concern identities', async () => {
   const concerns = (one: Change) => effects.concerns?.(one)
   expect(effects.kinds).toEqual(['services', 'config-types'])
-  expect(await concerns(gone('services', 'a'))).toBe(true)
+  expect(await concerns(deletion('services', 'a'))).toBe(true)
   expect(await concerns(change('services', 'a', {}))).toBe(false)
   expect(await concerns(change('config-types', 'a', {}))).toBe(true)
 })
 
 test('identities that host a deleted service are found by an index', async () => {
-  const seen: string[] = []
-  const watched = await identity.replica({ seen: (text) => seen.push(text) })
-  await watched.db.transaction(undefined, (tx) => effects.apply(tx, [gone('services', 'none')], upto))
+  const statements: string[] = []
+  const watched = await identity.replica({ onStatement: (text) => statements.push(text) })
+  await watched.db.transaction(undefined, (tx) => effects.apply(tx, [deletion('services', 'none')], upto))
   const plan = await one.db.transaction(undefined, async (tx) => {
     await tx.query(sql`set local enable_seqscan = off`)
-    const explain = raw(`explain ${seen.find((text) => text.includes('?|'))?.replace('$1', "'{a}'")}`)
+    const explain = raw(`explain ${statements.find((text) => text.includes('?|'))?.replace('$1', "'{a}'")}`)
     const { rows } = await tx.query<Record<'QUERY PLAN', string>>(explain)
     return rows.map((row) => row['QUERY PLAN']).join('\n')
   })
@@ -161,7 +161,7 @@ test.each([
   ],
 ])('%s is refused when its service is deleted after it was looked up', async (_what, write) => {
   const service = newService()
-  identity.world.lookedUp = () => follow(gone('services', service))
+  identity.world.lookedUp = () => follow(deletion('services', service))
   const writing = write({ serviceHostingPrecedences: { [service]: 'failed' } })
   await expect(writing).rejects.toMatchObject({ code: 'NOT_FOUND' })
   identity.world.lookedUp = async () => undefined
@@ -180,7 +180,7 @@ test('an update that sets no hosting looks no service up', async () => {
   await expect(update(id, { serviceHostingCosts: { none: 1 } })).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
-test('a create that is refused by another identity says so also with hosting costs', async () => {
+test('a create that conflicts with another identity is refused as such also with hosting costs', async () => {
   const service = newService()
   const name = `taken ${++count}`
   await create({ name })
@@ -189,19 +189,19 @@ test('a create that is refused by another identity says so also with hosting cos
 })
 
 test('a login waits for a deletion of its config type under way, and does not name it', async () => {
-  const [deleted, kept] = [await newType(), await newType()]
+  const [deleted, remaining] = [await newType(), await newType()]
   let entering: ReturnType<typeof enter> | undefined
   await following(async (tx) => {
-    const changes = await effects.apply(tx, [gone('config-types', deleted)], upto)
-    entering = enter(deleted, kept)
+    const changes = await effects.apply(tx, [deletion('config-types', deleted)], upto)
+    entering = enter(deleted, remaining)
     await lockAwaited()
     return changes
   })
-  expect((await entering)?.configTypes).toEqual([kept])
+  expect((await entering)?.configTypes).toEqual([remaining])
 })
 
 test('a deletion waits for a login under way that names the config type, and finds its session', async () => {
-  const [deleted, kept] = [await newType(), await newType()]
+  const [deleted, remaining] = [await newType(), await newType()]
   const before = await enter()
   const { rows } = await one.db.query<{ id: string; password: string }>(
     sql`select id, password from authenticator where identity_id = ${before.identityId}`,
@@ -217,16 +217,16 @@ test('a deletion waits for a login under way that names the config type, and fin
       password: proof.password,
       fingerprint: null,
       ipAddress: '',
-      configTypes: [kept, deleted],
+      configTypes: [remaining, deleted],
       isCertExtendable: false,
     })
-    deleting = follow(gone('config-types', deleted))
+    deleting = follow(deletion('config-types', deleted))
     await lockAwaited()
-    expect(await typesOf(opened?.id ?? '', tx)).toEqual([kept, deleted])
+    expect(await typesOf(opened?.id ?? '', tx)).toEqual([remaining, deleted])
     return opened
   })
   await deleting
-  expect(await typesOf(session?.id ?? '')).toEqual([kept])
+  expect(await typesOf(session?.id ?? '')).toEqual([remaining])
 })
 
 test('logins while services and config types are deleted with what names them never fail', async () => {
@@ -237,7 +237,7 @@ test('logins while services and config types are deleted with what names them ne
     const logins = Array.from({ length: 4 }, () => enter(type, 'all-but'))
     const [sessions] = await Promise.all([
       Promise.all(logins),
-      follow(gone('services', service), gone('config-types', type)),
+      follow(deletion('services', service), deletion('config-types', type)),
     ])
     expect(await Promise.all(sessions.map(({ id }) => typesOf(id)))).toEqual([[], [], [], []])
     expect(await hostingOf(identityId)).toEqual([{}, {}])
@@ -245,7 +245,7 @@ test('logins while services and config types are deleted with what names them ne
 })
 
 test.each([
-  ['nothing asked, nothing given', () => [], () => []],
+  ['none requested, none answered', () => [], () => []],
   ['all is all, whatever stands beside it', (id: string) => [id, 'all'], () => ['all']],
   ['ids stay', (id: string) => [id], (id: string) => [id]],
   ['names become ids', (id: string) => [`${id}.v1`], (id: string) => [id]],

@@ -95,10 +95,10 @@ test('a code makes a session complete, and counts once for all replicas', async 
   expect(await shown(session.token)).toMatchObject({ isMfaComplete: true, authQueries: [] })
 })
 
-test('when a code was given is told; its owner takes that back with the factor, an admin does not', async () => {
+test('changes contain when a code was accepted; its owner resets that with the factor, an admin does not', async () => {
   const { identityId, context, recoveryCodes } = await protectedPerson('telling')
   const [first = '', second = ''] = recoveryCodes
-  const told = async (act: () => Promise<unknown>) => {
+  const reported = async (act: () => Promise<unknown>) => {
     const before = await one.changeLog.head()
     await act()
     const { changes } = await one.changeLog.pull(before)
@@ -106,8 +106,8 @@ test('when a code was given is told; its owner takes that back with the factor, 
       kind === 'api-sessions' && id === context.caller.apiSessionId ? [parsed(json).mfaPassedAt] : [],
     )
   }
-  expect(await told(() => one.identity.passMfa({ code: first }, context))).toEqual([expect.any(String)])
-  expect(await told(() => one.identity.removeMfa({ code: second }, context))).toEqual([null])
+  expect(await reported(() => one.identity.passMfa({ code: first }, context))).toEqual([expect.any(String)])
+  expect(await reported(() => one.identity.removeMfa({ code: second }, context))).toEqual([null])
 
   await one.identity.startMfa({}, context)
   await one.identity.passMfa(
@@ -115,7 +115,7 @@ test('when a code was given is told; its owner takes that back with the factor, 
     context,
   )
   const admins = () => one.identity.removeMfaOf({ kind: 'identities', id: identityId }, system())
-  expect(await told(admins)).toEqual([])
+  expect(await reported(admins)).toEqual([])
 })
 
 test('a recovery code counts once, and new ones replace the old', async () => {
@@ -156,7 +156,7 @@ test('its owner removes it with a code, an admin without; sessions that waited f
   })
 })
 
-test('factors under the secret that pki had too are encrypted anew under identity’s, once', async () => {
+test('factors under the secret that pki had too are encrypted again under that of identity, once', async () => {
   const { identityId, secret, context } = await protectedPerson('resealed')
   const shared = 'the secret that two services shared'
   const sealedNow = async () =>
@@ -183,7 +183,7 @@ test('factors under the secret that pki had too are encrypted anew under identit
   await reseal()
 })
 
-test('neither secret nor codes are in the database in plain text, nor in what is told or audited', async () => {
+test('neither secret nor codes are in the database in plain text, nor in changes or the audit', async () => {
   const { secret, recoveryCodes } = await protectedPerson('hiding')
   const { rows } = await one.db.query<{ all: string }>(sql`
     select concat((select json_agg(f) from second_factor f), (select json_agg(c) from change c),

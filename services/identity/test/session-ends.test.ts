@@ -175,7 +175,7 @@ test('a password that is changed while it is compared opens no session', async (
     entered = byPassword().finally(() => {
       isSettled = true
     })
-    entered.catch(() => undefined) // looked at below
+    entered.catch(() => undefined) // asserted below
     while (!isSettled && !(await isWaiting()));
   })
   await expect(entered).rejects.toMatchObject({ code: 'INVALID_AUTH' })

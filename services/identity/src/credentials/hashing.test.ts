@@ -5,7 +5,7 @@ import { openHashing } from './hashing.js'
 const cheap = { memoryKib: 3072, passes: 1, lanes: 1, running: 1, waiting: 1 }
 const turn = { source: 'here', name: 'somebody' }
 
-test('a hash says how it was made, and matches its password only', async () => {
+test('a hash contains its parameters, and matches its password only', async () => {
   const { hash, inTurn } = openHashing({ ...cheap, passes: 2 })
   const stored = await hash('right-one', turn)
   expect(stored).toMatch(/^\$argon2id\$v=19\$m=3072,t=2,p=1\$/)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { authority } from '../../test/certificates.js'
 import { openTrust } from './trust.js'
 
-test('pki is asked once for all who wait, and again when the answer is old', async () => {
+test('concurrent callers share one request to pki, and an old answer is replaced', async () => {
   const { certificate } = await authority('root')
   let asked = 0
   let now = 0
@@ -25,7 +25,7 @@ test('pki is asked once for all who wait, and again when the answer is old', asy
   expect(asked).toBe(3)
 })
 
-test('while pki is away nobody is trusted by an old answer', async () => {
+test('while pki does not answer, an old answer is not used', async () => {
   const pki = {
     async getTrustBundle(): Promise<never> {
       throw new Error('away')

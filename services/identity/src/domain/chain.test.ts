@@ -51,7 +51,7 @@ test('the order of what the client sends does not matter, beyond the leaf', asyn
   expect(lengthOf([client, signer, lower], [root])).toBe(4)
   expect(lengthOf([lower, client, signer], [root])).toBe(3)
 })
-test('nobody presented, nobody proved', () => {
+test('an empty list has no chain', () => {
   expect(lengthOf([], [root])).toBeUndefined()
 })
 test('a foreign authority of the same name does not count', async () => {
@@ -62,7 +62,7 @@ test('a foreign authority of the same name does not count', async () => {
 test('a certificate that signed itself proves nothing', async () => {
   expect(lengthOf([await certify({ name: 'self' })], [root, signer])).toBeUndefined()
 })
-test('who is no authority cannot vouch', async () => {
+test('a certificate that is no authority certifies no other', async () => {
   const client = await certify({ name: 'client', issuer: leaf })
   expect(lengthOf([client, leaf, signer], [root])).toBeUndefined()
 })
@@ -82,7 +82,7 @@ test('a leaf that is not valid yet has not begun', async () => {
   const early = await certify({ name: 'early', issuer: signer, from: future, to: new Date(+future + hour) })
   expect(hasBegun(early.certificate, now)).toBe(false)
 })
-test('an authority that has expired vouches for nobody', async () => {
+test('an expired authority certifies no other', async () => {
   const expired = await authority('old signer', root, { from: longPast, to: past })
   expect(lengthOf([await certify({ name: 'client', issuer: expired }), expired], [root])).toBeUndefined()
 })

@@ -44,8 +44,8 @@ test.each<[string, Partial<Claim>, string | undefined]>([
     { location: 'SAN_EMAIL', matcher: 'SUFFIX', matcherCriteria: '@b.example' },
     'bob',
   ],
-])('a claim finds %s', (_what, claim, found) => {
-  expect(claimIn(certificate, { ...whole, ...claim })).toBe(found)
+])('a claim finds %s', (_what, claim, value) => {
+  expect(claimIn(certificate, { ...whole, ...claim })).toBe(value)
 })
 
 test('what no index holds is no claim', async () => {

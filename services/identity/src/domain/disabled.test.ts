@@ -6,7 +6,7 @@ const before = new Date('2026-01-01T11:00:00Z')
 const after = new Date('2026-01-01T13:00:00Z')
 
 test.each([
-  ['who was never disabled is not', null, null, false],
+  ['an identity that was never disabled', null, null, false],
   ['without an end it lasts', before, null, true],
   ['it lasts until its end', before, after, true],
   ['it lapses at its end', before, now, false],

@@ -13,7 +13,7 @@ test.each([
   ['[caName]-[commonName]', 'factory-[caId]'],
   ['[caId]/[requestedName]/[identityId]', 'c1/wanted/i1'],
   ['[caName][caName] [toString] [nothing]', 'factoryfactory [toString] [nothing]'],
-])('%s names somebody %s', (format, name) => {
+])('the format %s yields %s', (format, name) => {
   expect(formattedName(format, parts)).toBe(name)
 })
 

@@ -15,6 +15,6 @@ test.each([
   expect(subjectTextOf(await subjectOf(name))).toBe(expected)
 })
 
-test('nobody is an empty text', () => {
+test('an empty subject is an empty text', () => {
   expect(subjectTextOf({ subject: undefined } as unknown as X509Certificate)).toBe('')
 })
