@@ -1,6 +1,6 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
-import { flag, integer, listOf, named, object, oneOf, orNull, text } from '../kernel/schema.js'
+import { flag, integer, listOf, named, object, oneOf, orNull, type Schema, text } from '../kernel/schema.js'
 import type { Field } from '../kernel/types.js'
 import { variantsOf } from '../kernel/variants.js'
 
@@ -37,11 +37,13 @@ export interface Process {
   readonly signerFingerprints?: readonly string[]
 }
 
+const shownOsType: Schema<string> = oneOf(...osTypes)
+
 export const operatingSystemSchema = named(
   'operatingSystem',
-  object({ type: oneOf(...osTypes), versions: orNull(listOf(text)) }),
+  object({ type: shownOsType, versions: orNull(listOf(text)) }),
 )
-const process = { hashes: orNull(listOf(text)), osType: oneOf(...osTypes), path: text }
+const process = { hashes: orNull(listOf(text)), osType: shownOsType, path: text }
 
 /** What an endpoint must be like before a service policy lets it through. What it asks for follows its type. */
 export const postureCheck = defineEntity({

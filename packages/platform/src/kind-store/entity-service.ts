@@ -8,8 +8,9 @@ import type { Names } from './seams.js'
 import { encodeViews } from './view-codec.js'
 import { writes } from './writes.js'
 
-/** Members that a service adds to entities of another one, in the order of their ids. */
-export type ForeignViews<E extends Entity = Entity> = readonly (Partial<ViewOf<E>> | undefined)[]
+/** Members that a service adds to an entity of another one. */
+export type ForeignView<E extends Entity> = Partial<ViewOf<E>>
+export type ForeignViews<E extends Entity> = readonly (ForeignView<E> | undefined)[]
 
 /** What a service knows of kinds that another service owns. */
 export interface ForeignKind {

@@ -1,4 +1,4 @@
-import type { Entity } from '@overlay/model'
+import type { Entity, ViewOf } from '@overlay/model'
 import type { Caller, Context, EntityServiceService, Methods, Perspective, Selection } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import type { ChangeLog } from '../change-log/change-log.js'
@@ -34,11 +34,12 @@ export interface Kind extends KindBehaviour {
 }
 
 /** Joins the definition of a kind with its behaviour. */
-export function kind<E extends Entity, Joined extends object = object>(
+export function kind<E extends Entity, Joined extends object = object, V extends ViewOf<E> = ViewOf<E>>(
   entity: E,
-  seams: Seams<E, Joined> = {},
+  seams: Seams<E, Joined, V> = {},
   behaviour: KindBehaviour = {},
 ): Kind {
+  if (entity.shows.always && !seams.view) throw new Error(`${entity.kind}: no view for what it shows`)
   return { ...behaviour, entity, seams: seams as unknown as Seams<Entity> }
 }
 

@@ -1,4 +1,4 @@
-import type { Entity, Filter, RowOf, ValuesOf } from '@overlay/model'
+import type { Entity, Filter, RowOf, ValuesOf, ViewOf } from '@overlay/model'
 import type { Caller, Context, Perspective } from '@overlay/rpc'
 import type { Sql } from 'sql-template-tag'
 import type { RowChange } from '../change-log/change-log.js'
@@ -30,15 +30,19 @@ export interface WriteContext extends DeleteContext {
 }
 
 /** All that a kind may add to the uniform operations. */
-export interface Seams<E extends Entity, Joined extends object = object> {
+export interface Seams<E extends Entity, Joined extends object = object, V extends object = ViewOf<E>> {
   /** Which rows this caller sees, besides the filter. */
   scope?(caller: Caller, perspective?: Perspective): Sql
   /** What a filter says about sets that are no columns, said by columns. */
   filter?(filter: Filter, context: Context): Promise<Filter>
   /** What the view needs of other tables of the schema, as SQL over the kind's table. */
   readonly joined?: { readonly [Name in keyof Joined]: Sql }
-  /** Members that are not columns, for a whole page at once, in its order. */
-  view?(db: Db, rows: readonly (RowOf<E> & Joined)[], reading: ViewRequest): Promise<readonly object[]>
+  /** The members that the definition `shows`, for a whole page at once, in its order. */
+  view?(
+    db: Db,
+    rows: readonly (RowOf<E> & Joined)[],
+    reading: ViewRequest,
+  ): Promise<readonly Declared<V, E>[]>
   /**
    * In the transaction, before the row is written: refuse with a Fault, or derive columns. It asks no other service, and
    * locks in the order of references.ts.
@@ -59,3 +63,8 @@ export type Names = (
   ids: readonly string[],
   context: Context,
 ) => Promise<ReadonlyMap<string, string>>
+
+/** A view without members that the definition does not show. */
+type Declared<V, E extends Entity> = V & { readonly [M in Undeclared<V, ViewOf<E>>]: never }
+type Undeclared<V, Shown> = Exclude<MemberOf<V>, MemberOf<Shown>>
+type MemberOf<V> = V extends unknown ? keyof V : never // of any form of a union

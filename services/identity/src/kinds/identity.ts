@@ -6,6 +6,7 @@ import {
   service,
   timeText,
   type ValuesOf,
+  type ViewOf,
 } from '@overlay/model'
 import { type ChangeLog, lockEntities, momentOf, type WaitForFollowers } from '@overlay/platform/change-log'
 import {
@@ -13,6 +14,7 @@ import {
   checkWords,
   createdValues,
   decodeView,
+  type ForeignView,
   type Kind,
   type KindOperations,
   kind,
@@ -20,9 +22,7 @@ import {
   newId,
   type Seams,
   type Viewer,
-  type ViewRequest,
 } from '@overlay/platform/kind-store'
-import type { Db } from '@overlay/platform/postgres'
 import { type Context, Fault, invalid, notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import {
@@ -92,7 +92,7 @@ const seams = ({ viewers }: IdentityDeps): Seams<typeof identity, Joined> => ({
   },
 
   // fails when the other services do not answer
-  async view(_: Db, rows: readonly Row[], { context }: ViewRequest): Promise<object[]> {
+  async view(_, rows, { context }) {
     const request = { kind: identity.kind, ids: rows.map(({ id }) => id) }
     const [enrollments, connections] = await Promise.all([
       viewers.pki.view(request, context),
@@ -100,7 +100,11 @@ const seams = ({ viewers }: IdentityDeps): Seams<typeof identity, Joined> => ({
     ])
     const now = new Date()
     return rows.map((row, i) =>
-      Object.assign(membersOf(row, now), decodeView(enrollments.json[i]), decodeView(connections.json[i])),
+      Object.assign(
+        membersOf(row, now),
+        decodeView<ForeignView<typeof identity>>(enrollments.json[i]),
+        decodeView<ForeignView<typeof identity>>(connections.json[i]),
+      ),
     )
   },
 
@@ -130,7 +134,7 @@ const seams = ({ viewers }: IdentityDeps): Seams<typeof identity, Joined> => ({
   },
 })
 
-function membersOf(row: Row, now: Date): object {
+function membersOf(row: Row, now: Date): ViewOf<typeof identity> {
   const { disabledAt, disabledUntil } = row
   return {
     type: referenceTo(identityType, row.type, row.type),

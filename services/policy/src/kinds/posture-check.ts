@@ -1,6 +1,7 @@
 import {
   isOfEveryVariant,
   type OperatingSystem,
+  type Process,
   postureCheck,
   postureCheckVariants,
   type RowOf,
@@ -109,10 +110,16 @@ const sortedBy = <T>(items: readonly T[], keyOf: (item: T) => string): T[] =>
     .sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
     .map(([, item]) => item)
 
+/** Members of the row's type are set. */
+type StoredRow = { readonly [M in keyof Row]: NonNullable<Row[M]> } & {
+  readonly processes: readonly Required<Process>[]
+}
+
 /** The members of the row's type in wire shape. wire: those of MFA that are false are left out. */
-function membersOfType(row: Row): object {
-  const { typeId, operatingSystems, domains, macAddresses, semantic, processes } = row
-  switch (typeId) {
+function membersOfType(row: Row) {
+  const members = row as StoredRow
+  const { operatingSystems, domains, macAddresses, semantic, processes } = members
+  switch (row.typeId) {
     case 'OS':
       return { operatingSystems }
     case 'DOMAIN':
@@ -120,12 +127,18 @@ function membersOfType(row: Row): object {
     case 'MAC':
       return { macAddresses }
     case 'PROCESS':
-      return { process: processOf(row) }
+      return {
+        process: {
+          ...processOf(row),
+          osType: members['process.osType'],
+          path: members['process.path'],
+        },
+      }
     case 'PROCESS_MULTI':
       return { semantic, processes }
     default:
       return {
-        timeoutSeconds: row.timeoutSeconds,
+        timeoutSeconds: members.timeoutSeconds,
         ...(row.promptOnWake && { promptOnWake: true }),
         ...(row.promptOnUnlock && { promptOnUnlock: true }),
         ...(row.ignoreLegacyEndpoints && { ignoreLegacyEndpoints: true }),

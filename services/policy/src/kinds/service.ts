@@ -1,8 +1,9 @@
-import { service } from '@overlay/model'
+import { service, type ViewOf } from '@overlay/model'
 import { type Kind, kind, type ViewRequest } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, invalid, type Perspective } from '@overlay/rpc'
 import sql from 'sql-template-tag'
+import type { AccessType } from '../domain/policies.js'
 import { postureQueries } from '../domain/posture/queries.js'
 import { isAdmin, permissionsOf, policiesOf, visibleIds } from '../domain/queries.js'
 import type { Engine } from '../engine/engine.js'
@@ -25,15 +26,15 @@ export const serviceKind = (engine: Engine): Kind => {
         return isAdmin ? sql`true` : sql`id = any(${visibleIds(state, { identityId, isAdmin })}::text[])`
       },
 
-      async view(db, rows, { caller, perspective, shape }) {
+      async view(db, rows, { caller, perspective, shape }): Promise<readonly ViewOf<typeof service>[]> {
         const queriesOf = postureQueries(state, caller)
         if (shape === 'linked')
           return rows.map(({ id }) => ({ permissions: null, config: null, postureQueries: queriesOf(id) }))
         const types = configTypesOf(caller.configTypes, perspective, shape)
         const configs = await configsFor(db, rows, caller.identityId, types)
         return rows.map(({ id }) => {
-          const granted: string[] = permissionsOf(state, caller.identityId, id)
-          const permissions = granted.length > 0 ? granted : ['Invalid'] // wire: never empty, never null
+          const granted = permissionsOf(state, caller.identityId, id)
+          const permissions = granted.length > 0 ? granted : (['Invalid'] as const) // wire: never empty, never null
           const config = types.length === 0 && shape === 'detail' ? null : (configs.get(id) ?? {})
           const queries = queriesOf(id)
           return {
@@ -105,7 +106,7 @@ function configTypesOf(
 }
 
 /** wire: where no policy grants the permission, or no posture check exists at all, one element stands for each. */
-const withoutChecks = (permission: string) => ({
+const withoutChecks = (permission: AccessType | 'Invalid') => ({
   policyId: `dummy ${permission.toLowerCase()} policy: no posture checks defined`,
   policyType: permission,
   isPassing: true,

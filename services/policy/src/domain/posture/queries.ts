@@ -1,4 +1,4 @@
-import { linksOf, postureCheck } from '@overlay/model'
+import { linksOf, postureCheck, type service, type ViewOf } from '@overlay/model'
 import { policiesAreShown } from '../effect.js'
 import { linkingPolicies } from '../queries.js'
 import type { State } from '../state.js'
@@ -7,11 +7,13 @@ import { type Endpoint, passes } from './evaluate.js'
 import { endpointOf, type Requester, requiredChecks } from './judge.js'
 import { timeoutOf, timeoutRemaining } from './mfa.js'
 
+type PostureQueries = ViewOf<typeof service>['postureQueries']
+
 /** The checks that a service requires of an endpoint, by policy, in wire shape: for one viewer and any number of services. */
-export function postureQueries(state: State, requester: Requester): (serviceId: string) => object[] {
+export function postureQueries(state: State, requester: Requester): (serviceId: string) => PostureQueries {
   if (!policiesAreShown(state)) return () => []
   const endpoint = endpointOf(state, requester)
-  const byPolicy = new Map<string, { isPassing: boolean; postureQueries: object[] }>()
+  const byPolicy = new Map<string, { isPassing: boolean; postureQueries: ReturnType<typeof queryOf>[] }>()
 
   const ofPolicy = (policyId: string) => {
     const cached = byPolicy.get(policyId)
@@ -37,7 +39,7 @@ function queryOf(check: Check, endpoint: Endpoint) {
     id,
     isPassing: passes(check, endpoint),
     ...(typeId === 'PROCESS' && {
-      process: { osType: check['process.osType'], path: check['process.path'] },
+      process: { osType: check['process.osType'] ?? '', path: check['process.path'] ?? '' },
     }),
     processes: check.processes?.map(({ osType, path }) => ({ osType, path })) ?? null,
     queryType: typeId,
