@@ -1,5 +1,5 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import { type Algorithm, algorithmIn } from './certificate.js'
+import { algorithmIn } from './certificate.js'
 import { DerError, objectIdIn, onlyElement, partsOf, tag } from './der.js'
 import { rsaWeakness } from './rsa.js'
 
@@ -40,19 +40,26 @@ const numberOf = (base64url: string): bigint =>
 
 /** Refuses explicit curve parameters and compressed points, which other TLS libraries do not read. */
 function refuseUnusualCurve(publicKey: Buffer): void {
-  const { algorithm, bits } = readKey(publicKey)
-  if (algorithm.id !== EC) return
-  const isNamed =
-    algorithm.parameters?.tag === tag.objectId && curves.includes(objectIdIn(algorithm.parameters))
-  if (!isNamed || bits[1] !== 0x04)
+  const { isEc, curve, bits } = readKey(publicKey)
+  if (!isEc) return
+  if (curve === undefined || !curves.includes(curve) || bits[1] !== 0x04)
     throw new KeyError('EC key must be an uncompressed point on P-256, P-384 or P-521')
 }
 
-function readKey(publicKey: Buffer): { readonly algorithm: Algorithm; readonly bits: Buffer } {
+interface Key {
+  readonly isEc: boolean
+  readonly curve: string | undefined // absent: not named
+  readonly bits: Buffer
+}
+
+function readKey(publicKey: Buffer): Key {
   try {
     const [algorithm, bits] = partsOf(onlyElement(publicKey))
     if (bits?.tag !== tag.bitString) throw new DerError('a key is bits')
-    return { algorithm: algorithmIn(algorithm), bits: bits.content }
+    const { id, parameters } = algorithmIn(algorithm)
+    const isEc = id === EC
+    const curve = isEc && parameters?.tag === tag.objectId ? objectIdIn(parameters) : undefined
+    return { isEc, curve, bits: bits.content }
   } catch (cause) {
     throw new KeyError('could not read the public key', { cause })
   }

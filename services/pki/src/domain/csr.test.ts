@@ -52,6 +52,7 @@ test.each([
   ['a short RSA key', newCsr('/CN=x', { key: newKey('RSA-1024') }), /must have 2048 to 16384 bits/],
   ['a key with a small exponent', newCsr('/CN=x', { key: newKey('RSA-e3') }), /odd exponent/],
   ['a foreign curve', newCsr('/CN=x', { key: newKey('secp256k1') }), /P-256, P-384 or P-521/],
+  ['a curve whose id is cut off', changed(good, '\x3d\x03\x01\x07', '\x3d\x03\x01\x87'), /could not read/],
   [
     'an address of three bytes',
     newCsr('/CN=x', { more: ['-addext', 'subjectAltName=DER:30058703010203'] }),
@@ -81,7 +82,7 @@ function pemOf(bytes: Buffer): string {
 }
 function changed(pem: string, from: string, to: string): string {
   const bytes = bytesOf(pem)
-  bytes.write(to, bytes.indexOf(from))
+  bytes.write(to, bytes.indexOf(from, 0, 'latin1'), 'latin1')
   return pemOf(bytes)
 }
 function flipped(pem: string): string {
