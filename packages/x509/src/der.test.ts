@@ -3,7 +3,7 @@ import { DerError, elementsIn, encode, objectId, objectIdIn, onlyElement, tag, t
 
 const der = (hex: string): Buffer => Buffer.from(hex, 'hex')
 
-test.each([0, 127, 128, 255, 256, 300])('an element of %d bytes is read back', (length) => {
+test.each([0, 127, 128, 255, 256, 300, 65_536])('an element of %d bytes is read back', (length) => {
   const content = Buffer.alloc(length, 7)
   const whole = encode(tag.octetString, content)
   expect(onlyElement(whole)).toEqual({ tag: tag.octetString, content, whole })

@@ -111,7 +111,9 @@ export function encode(tag: number, ...parts: readonly Uint8Array[]): Buffer {
 
 function encodeLength(length: number): number[] {
   if (length < 0x80) return [length]
-  return length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff]
+  const bytes: number[] = []
+  for (let left = length; left > 0; left >>>= 8) bytes.unshift(left & 0xff)
+  return [0x80 | bytes.length, ...bytes]
 }
 
 export const sequence = (...parts: readonly Uint8Array[]): Buffer => encode(tag.sequence, ...parts)
