@@ -49,7 +49,7 @@ const newKeys = async (kind: KeyAlgorithm = algorithm) =>
 const pemOf = async (key: webcrypto.CryptoKey): Promise<string> =>
   PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')
 
-interface Requested {
+interface RequestOptions {
   /** Names besides the common one. */
   readonly names?: JsonGeneralNames
   /** A P-256 key unless told otherwise. */
@@ -59,7 +59,7 @@ interface Requested {
 /** A key and a request for its certificate, as PEM. */
 export async function keyAndRequest(
   commonName = 'member',
-  { names, kind }: Requested = {},
+  { names, kind }: RequestOptions = {},
 ): Promise<{ csr: string; key: string }> {
   const keys = await newKeys(kind)
   const extensions = names ? [new SubjectAlternativeNameExtension(names)] : []

@@ -12,7 +12,7 @@ export interface Api extends Disposable {
 export const clientRoot = '/edge/client/v1'
 export const managementRoot = '/edge/management/v1'
 
-export class Refused extends Error {
+export class RefusedError extends Error {
   constructor(
     readonly status: number,
     message: string,
@@ -40,7 +40,7 @@ export function openApi(url: string, root: string, connections: number): Api {
       const asked = request(`${url}${root}${path}`, { method, agent, headers }, (answer) => {
         text(answer).then((said) => {
           const { statusCode = 0 } = answer
-          if (statusCode >= 300) reject(new Refused(statusCode, `${method} ${path}: ${statusCode} ${said}`))
+          if (statusCode >= 300) reject(new RefusedError(statusCode, `${method} ${path}: ${statusCode} ${said}`))
           else resolve(said === '' ? undefined : JSON.parse(said).data)
         }, reject)
       })
@@ -81,7 +81,7 @@ async function patiently<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
     } catch (err) {
-      const busy = err instanceof Refused && (err.status === 429 || err.status === 503)
+      const busy = err instanceof RefusedError && (err.status === 429 || err.status === 503)
       if (!busy || tried === patience) throw err
       await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 80))
     }

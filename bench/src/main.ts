@@ -2,7 +2,7 @@ import { appendFile } from 'node:fs/promises'
 import { logIn, managementRoot, openApi } from './api.js'
 import { bareServer } from './floor.js'
 import type { Load } from './load.js'
-import { type Measured, measure, type Round } from './measure.js'
+import { type MeasureOptions, measure, type Round } from './measure.js'
 import { type Options, readOptions, usage } from './options.js'
 import { startProduct } from './product.js'
 import { heading, lineFor } from './report.js'
@@ -22,14 +22,14 @@ try {
 }
 
 async function run(options: Options): Promise<void> {
-  const { topology, keep, only, running, concurrency, repeat, seconds } = options
+  const { topology, keep, only, controller, concurrency, repeat, seconds } = options
   const known = [floor, ...scenarios].map(({ name }) => name)
   const unknown = only.find((name) => !known.includes(name))
   if (unknown) throw new Error(`--only: '${unknown}' is none of ${known.join()}`)
   const wanted = ({ name }: { name: string }): boolean => only.length === 0 || only.includes(name)
 
-  await using own = running ? undefined : await startProduct()
-  const { url, username, password, pids } = running ?? own ?? neither()
+  await using own = controller ? undefined : await startProduct()
+  const { url, username, password, pids } = controller ?? own ?? neither()
   using admin = openApi(url, managementRoot, 4)
   const token = await logIn(admin, username, password)
   admin.use(token)
@@ -58,7 +58,7 @@ function neither(): never {
 async function roundsOf(
   scenario: string,
   prepare: () => Load | Promise<Load>,
-  { url, pids }: Pick<Measured, 'url' | 'pids'>,
+  { url, pids }: Pick<MeasureOptions, 'url' | 'pids'>,
   { concurrency, seconds, repeat, json }: Options,
 ): Promise<Round[]> {
   const rounds: Round[] = []

@@ -18,11 +18,11 @@ export interface Round {
   readonly otherCores: number
 }
 
-export interface Measured extends Limits {
+export interface MeasureOptions extends Limits {
   readonly pids: readonly number[]
 }
 
-export async function measure(scenario: string, load: Load, measured: Measured): Promise<Round> {
+export async function measure(scenario: string, load: Load, measured: MeasureOptions): Promise<Round> {
   const { pids } = measured
   const [times, machine, own, started] = [timesOf(pids), machineMs(), ownMs(), performance.now()]
   const answers = await drive(load, measured)

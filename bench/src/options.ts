@@ -26,11 +26,11 @@ export interface Options {
   readonly repeat: number
   readonly keep: string | undefined
   readonly json: string | undefined
-  readonly running: Running | undefined
+  readonly controller: RunningController | undefined
 }
 
 /** A controller that somebody else has started. */
-export interface Running {
+export interface RunningController {
   readonly url: string
   readonly username: string
   readonly password: string
@@ -67,7 +67,7 @@ export function readOptions(args: readonly string[]): Options {
     repeat: number('repeat', values.repeat),
     keep: values.keep,
     json: values.json,
-    running: url
+    controller: url
       ? { url: url.replace(/\/+$/, ''), username: user ?? '', password: password ?? '', pids }
       : undefined,
   }

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { freePort } from '@overlay/launcher/testing'
-import type { Running } from './options.js'
+import type { RunningController } from './options.js'
 
-export interface Product extends Running, AsyncDisposable {}
+export interface Product extends RunningController, AsyncDisposable {}
 
 const root = join(import.meta.dirname, '../..')
 const patienceMs = 120_000

@@ -8,7 +8,7 @@ export const usage = `npm start [-- --scale gateway=2,policy=2]
 
 Settings come from the environment; docs/settings.md lists them.`
 
-const most = 16
+const MAX_PROCESSES = 16
 
 export function readArguments(args: readonly string[]): { help: boolean; scale: Scale } {
   const { values } = parseArgs({
@@ -16,11 +16,11 @@ export function readArguments(args: readonly string[]): { help: boolean; scale: 
     options: { scale: { type: 'string', default: '' }, help: { type: 'boolean', default: false } },
   })
   const scale = { gateway: 1, identity: 1, pki: 1, policy: 1, sessions: 1 }
-  for (const wish of values.scale.split(',').filter(Boolean)) {
-    const [name, count = ''] = wish.split('=')
+  for (const item of values.scale.split(',').filter(Boolean)) {
+    const [name, count = ''] = item.split('=')
     const part = parts.find((part) => part === name)
-    if (!part || !/^\d+$/.test(count) || Number(count) < 1 || Number(count) > most) {
-      throw new Error(`--scale: '${wish}' is not ${parts.join('|')}=1…${most}`)
+    if (!part || !/^\d+$/.test(count) || Number(count) < 1 || Number(count) > MAX_PROCESSES) {
+      throw new Error(`--scale: '${item}' is not ${parts.join('|')}=1…${MAX_PROCESSES}`)
     }
     scale[part] = Number(count)
   }

@@ -3,15 +3,15 @@ import { connect, createServer, isIPv6, type Socket } from 'node:net'
 import { mostSockets } from '@overlay/platform/process/open-files'
 import type { Address } from './ports.js'
 
-/** From here targets must accept PROXY headers: `OVERLAY_PROXY_PROTOCOL_FROM`. */
+/** The source address of connections to targets, for `OVERLAY_PROXY_PROTOCOL_FROM`. */
 export const balancerAddress = '127.0.0.1'
 
 const CONNECT_MS = 5000
 const LINGER_MS = 10_000
 
 /**
- * Gives each connection to the next of the targets in turn; one that refuses it is passed over. Each begins with a
- * header of the PROXY protocol, so that the targets see the client's address.
+ * Forwards connections to the targets in turn and skips targets that refuse. Each connection begins with a header of
+ * the PROXY protocol, so that the targets see the client's address.
  */
 export async function startBalancer(listen: Address, targets: readonly Address[]): Promise<AsyncDisposable> {
   let turn = 0
@@ -38,11 +38,11 @@ export async function startBalancer(listen: Address, targets: readonly Address[]
     client.on('error', () => client.destroy())
     forward(client, proxyHeader(client), targets.length)
   })
-  balancer.maxConnections = Math.floor(mostSockets() / 2) // each has a second socket
+  balancer.maxConnections = Math.floor(mostSockets() / 2) // each connection has a second socket
   balancer.listen(listen.port, listen.host)
   await once(balancer, 'listening')
   return {
-    // takes no more; the targets end what is open when they stop
+    // accepts no more connections; the targets close open ones when they stop
     async [Symbol.asyncDispose]() {
       balancer.close()
     },
@@ -57,7 +57,7 @@ function proxyHeader({ remoteAddress, remotePort, localAddress, localPort }: Soc
   return `PROXY ${family} ${source} ${destination} ${remotePort} ${localPort}\r\n`
 }
 
-/** When one side ends or fails, so does the other; one that reads nothing does not keep its connection. */
+/** Connects both sides. When one ends or fails, so does the other, also if it does not read. */
 function join(client: Socket, server: Socket): void {
   for (const [from, to] of [
     [client, server],

@@ -8,28 +8,34 @@ export interface Program {
   readonly path: string
   readonly args: readonly string[]
   readonly account?: Account
-  readonly readyWords: string // what it writes to standard error when it is ready
+  readonly readyText: string // written to standard error when the program is ready
   readonly log?: LogFile
 }
 
-/** A server of this machine that runs. */
-export interface Running extends AsyncDisposable {
+/** A process of this machine. */
+export interface RunningProcess extends AsyncDisposable {
   readonly pid: number
-  /** Says how it ended, whoever ended it. */
+  /** Resolves with the reason when the process has ended. */
   readonly ended: Promise<string>
   stop(): Promise<void>
 }
 
-const patienceMs = 10_000
+const STOP_MS = 10_000
 
-// The inner shell waits for the end of our pipe and stops the program then; the outer becomes the program.
+// The inner shell stops the program when our pipe ends. The outer shell becomes the program.
 const untilPipeEnds = '(read -r _ <&3 || kill -INT $$) >/dev/null 2>&1 & exec "$@" 3<&-'
 
-/** Starts a program that is not ours so that it ends when this process ends, however that ends. */
-export async function startWithParent({ path, args, account, readyWords, log }: Program): Promise<Running> {
+/** Starts a program of others, which ends when this process ends for any reason. */
+export async function startProgram({
+  path,
+  args,
+  account,
+  readyText,
+  log,
+}: Program): Promise<RunningProcess> {
   const child = spawn('/bin/sh', ['-c', untilPipeEnds, 'sh', path, ...args], {
     ...account,
-    // no locale of the host, and no working directory that the account may not enter
+    // no locale of the host, and a working directory that every account may enter
     env: { PATH: process.env.PATH, LC_ALL: 'C' },
     cwd: '/',
     detached: true, // Ctrl-C is for the launcher, which stops its children in order
@@ -41,27 +47,27 @@ export async function startWithParent({ path, args, account, readyWords, log }: 
     throw new Error('spawned without its pipes')
 
   const ended = once(child, 'exit').then(([code, signal]) => {
-    life.on('error', () => undefined) // the shell may be gone too
-    life.end('\n') // nothing to stop any more, and the process id may soon be another's
+    life.on('error', () => undefined) // the shell may have ended too
+    life.end('\n') // nothing to stop any more, and another process may get the id
     return `${basename(path)} ended with ${signal ?? `code ${code}`}`
   })
   if (log) errors.pipe(log.input()).once('close', () => log.close())
-  let said = ''
+  let output = ''
   const ready = new Promise<boolean>((resolve) => {
     const listen = (chunk: Buffer): void => {
-      said = (said + chunk).slice(-4000)
-      if (!said.includes(readyWords)) return
+      output = (output + chunk).slice(-4000)
+      if (!output.includes(readyText)) return
       errors.off('data', listen).resume()
       resolve(true)
     }
     errors.on('data', listen)
   })
   if (!(await Promise.race([ready, ended.then(() => false)])))
-    throw new Error(`${path} did not start: ${said.trim()}`)
+    throw new Error(`${path} did not start: ${output.trim()}`)
 
   const stop = async (): Promise<void> => {
     child.kill('SIGINT')
-    const late = setTimeout(() => child.kill('SIGKILL'), patienceMs)
+    const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
     await ended
     clearTimeout(late)
   }

@@ -1,35 +1,35 @@
 import { get } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** The status of an answer of a process's health address; nothing when none comes in time. */
-export const askHealth = (
+/** The status of a response of a process's health address; undefined if no response comes in time. */
+export const probeHealth = (
   ops: string,
   path: 'live' | 'ready',
   timeoutMs: number,
 ): Promise<number | undefined> =>
   new Promise((resolve) => {
-    const request = get(`http://${ops}/healthz/${path}`, { agent: false }, (answer) => {
-      answer.resume()
-      resolve(answer.statusCode)
+    const request = get(`http://${ops}/healthz/${path}`, { agent: false }, (response) => {
+      response.resume()
+      resolve(response.statusCode)
       clearTimeout(late)
     })
     const late = setTimeout(() => request.destroy(), timeoutMs)
     request.on('error', () => resolve(undefined)).on('close', () => clearTimeout(late))
   })
 
-/** A look that fails may be the launcher's own delay, or a suspended machine. So many in a row are not. */
-const LOOKS = 6
+/** A single failed probe may come from a delay of the launcher itself, or from a suspended machine. */
+const FAILED_PROBES = 6
 
 /**
- * Returns when a process that has answered before does not answer for `silenceMs`. One that has not answered yet may
- * be waiting for its database.
+ * Resolves when a process stops answering for `silenceMs`. A process that has not answered yet may be waiting for its
+ * database.
  */
-export async function untilSilent(ops: string, silenceMs: number, signal: AbortSignal): Promise<void> {
-  const everyMs = silenceMs / LOOKS
-  for (let missed: number | undefined; missed !== LOOKS; ) {
+export async function untilUnresponsive(ops: string, silenceMs: number, signal: AbortSignal): Promise<void> {
+  const everyMs = silenceMs / FAILED_PROBES
+  for (let missed: number | undefined; missed !== FAILED_PROBES; ) {
     const next = pause(everyMs, undefined, { signal })
-    next.catch(() => undefined) // awaited below, after the look
-    if ((await askHealth(ops, 'live', everyMs)) !== undefined) missed = 0
+    next.catch(() => undefined) // awaited below, after the probe
+    if ((await probeHealth(ops, 'live', everyMs)) !== undefined) missed = 0
     else if (missed !== undefined) missed++
     await next
   }

@@ -13,16 +13,16 @@ import {
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Account, type Accounts, accountsOf, DEFAULT_UID, isReachable } from './account.js'
-import { commandOf } from './command-of.js'
+import { commandLineOf } from './command-line.js'
 import { makeRunDirectory, type RunDirectory } from './run-directory.js'
 import { type Service, services } from './schemas.js'
 
-/** What must stay the same from start to start, and secret. */
+/** Secret values that stay the same across starts. */
 export interface Secrets {
   readonly id: string // of this home
   readonly postgresPassword: string
   readonly peerSecret: string
-  /** Each opens only what its service keeps. */
+  /** Each opens only the values of its service. */
   readonly keySecrets: Readonly<Record<'identity' | 'pki', string>>
   readonly rolePasswords: Readonly<Record<Service, string>>
 }
@@ -33,12 +33,12 @@ export interface Home {
   readonly accounts: Accounts
   readonly run: RunDirectory
   path(name: string): string
-  /** For the owner of this home only. */
+  /** Writes a file that only the owner of the home can read. */
   write(name: string, text: string): Promise<void>
   release(): Promise<void>
 }
 
-/** Makes the state directory if it is missing, and keeps other launchers out of it. */
+/** Creates the state directory if it is missing, and locks it against other launchers. */
 export async function openHome(directory: string, accounts = accountsOf(DEFAULT_UID)): Promise<Home> {
   await mkdir(directory, { recursive: true })
   await chmod(directory, 0o700)
@@ -52,12 +52,12 @@ export async function openHome(directory: string, accounts = accountsOf(DEFAULT_
     await writeFile(unfinished, text, { mode: 0o600, flush: true })
     await rename(unfinished, path(name))
   }
-  const known = await readFile(path('secrets.json'), 'utf8').catch((err: NodeJS.ErrnoException) => {
+  const stored = await readFile(path('secrets.json'), 'utf8').catch((err: NodeJS.ErrnoException) => {
     if (err.code !== 'ENOENT') throw err
   })
-  const secrets = known === undefined ? newSecrets() : secretsIn(known)
+  const secrets = stored === undefined ? newSecrets() : secretsIn(stored)
   const text = `${JSON.stringify(secrets, null, 2)}\n`
-  if (text !== known) await write('secrets.json', text)
+  if (text !== stored) await write('secrets.json', text)
   const run = await makeRunDirectory(directory, secrets.id, accounts).catch(async (err: unknown) => {
     await unlock()
     throw err
@@ -70,8 +70,8 @@ export async function openHome(directory: string, accounts = accountsOf(DEFAULT_
 }
 
 /**
- * Where the database or the snapshots of a home lie. Started as root, another account owns them: where it cannot pass
- * through the directories above the home, a link stands there, and the data lies with the system's.
+ * The directory of the database or of the snapshots of a home. Started as root, another account owns it. If that
+ * account cannot enter the directories above the home, the home has a link to a directory below /var/lib.
  */
 export async function dataDirectory(
   home: Pick<Home, 'directory' | 'path' | 'secrets'>,
@@ -79,14 +79,14 @@ export async function dataDirectory(
   account: Account,
 ): Promise<string> {
   const own = home.path(name)
-  const found = await lstat(own).catch(() => undefined)
-  if (found?.isSymbolicLink()) return readlink(own)
+  const existing = await lstat(own).catch(() => undefined)
+  if (existing?.isSymbolicLink()) return readlink(own)
   if (account.uid === undefined) return own
-  if ((found && name === 'postgres') || (await isReachable(dirname(home.directory), account))) {
-    await chmod(home.directory, 0o711) // may be passed through, not read
+  if ((existing && name === 'postgres') || (await isReachable(dirname(home.directory), account))) {
+    await chmod(home.directory, 0o711) // other accounts may enter it, but not read it
     return own
   }
-  if (found) return own // of an earlier version; its new owner cannot reach it
+  if (existing) return own // of an earlier version, even if its owner cannot reach it
   const elsewhere = join('/var/lib/overlay', home.secrets.id + (name === 'postgres' ? '' : `-${name}`))
   await mkdir(dirname(elsewhere), { recursive: true })
   await chmod(dirname(elsewhere), 0o755)
@@ -107,21 +107,21 @@ const newSecrets = (): Secrets => ({
   >,
 })
 
-/** Those of a home that is older than separate key secrets: pki keeps the one that identity had too. */
+/** A home of an earlier version has one key secret for both services. pki keeps it. */
 function secretsIn(text: string): Secrets {
-  const { keySecret, ...stored } = JSON.parse(text) as Secrets & { readonly keySecret?: string }
-  if (keySecret === undefined) return stored
-  return { ...stored, keySecrets: { identity: secret(32), pki: keySecret } }
+  const { keySecret, ...secrets } = JSON.parse(text) as Secrets & { readonly keySecret?: string }
+  if (keySecret === undefined) return secrets
+  return { ...secrets, keySecrets: { identity: secret(32), pki: keySecret } }
 }
 
-/** A file with our process id. One that a killed launcher left behind counts for nothing. */
+/** Creates a file with our process id. The file of a launcher that was killed does not count. */
 async function takeLock(file: string, directory: string): Promise<void> {
-  const ours = `${file}.${process.pid}`
-  await writeFile(ours, String(process.pid), { mode: 0o600 })
+  const own = `${file}.${process.pid}`
+  await writeFile(own, String(process.pid), { mode: 0o600 })
   try {
-    while (!(await isLinked(ours, file))) {
+    while (!(await isLinked(own, file))) {
       const pid = Number(await readFile(file, 'utf8').catch(() => ''))
-      if (pid !== process.pid && (await commandOf(pid)).includes('node')) {
+      if (pid !== process.pid && (await commandLineOf(pid)).includes('node')) {
         throw new Error(
           `${directory} is in use by another launcher, process ${pid}: stop it, or set OVERLAY_HOME`,
         )
@@ -129,11 +129,11 @@ async function takeLock(file: string, directory: string): Promise<void> {
       await rm(file, { force: true })
     }
   } finally {
-    await rm(ours)
+    await rm(own)
   }
 }
 
-/** Whether the file has got this name too: nobody ever sees it without its content. */
+/** Gives the file a second name, under which it is complete from the start. False: the name is taken. */
 const isLinked = (file: string, name: string): Promise<boolean> =>
   link(file, name).then(
     () => true,

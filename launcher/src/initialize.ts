@@ -9,7 +9,7 @@ import { openLogFile } from './log-file.js'
 import type { Service } from './schemas.js'
 import { isLoopbackName, type LauncherSettings, logLimits } from './settings.js'
 
-export interface Initialized {
+export interface InitialCredentials {
   readonly caPem: string
   readonly admin: Admin
 }
@@ -17,15 +17,15 @@ export interface Initialized {
 export interface Admin {
   readonly created: boolean
   readonly username: string
-  readonly password?: string // where it was made just now
+  readonly password?: string // if it was generated now
 }
 
-/** Lets the owners make what is missing: first keys and certificates, first administrator. */
+/** Creates what is missing: first keys and certificates by pki, first administrator by identity. */
 export async function initialize(
   settings: LauncherSettings,
   home: Home,
   urlOf: (service: Service) => string,
-): Promise<Initialized> {
+): Promise<InitialCredentials> {
   const { address, adminPassword, adminUsername, logLevel, logFormat } = settings
   const { keySecrets } = home.secrets
   const file = openLogFile(home.path('launcher.log'), logLimits(settings))
@@ -36,7 +36,7 @@ export async function initialize(
       databaseUrl: urlOf('pki'),
       keySecret: keySecrets.pki,
       address,
-      // nobody outside reaches a loopback address, so the machine's name stays free for its routers
+      // a loopback address is not reachable from outside, so the machine's name stays free for its routers
       hostNames: isLoopbackName(splitAddress(address).host) ? [] : [hostname()],
       log,
     }),
@@ -48,7 +48,7 @@ export async function initialize(
     }),
     resealSecondFactors({
       databaseUrl: urlOf('identity'),
-      from: keySecrets.pki, // the one that was shared
+      from: keySecrets.pki, // earlier versions shared it
       to: keySecrets.identity,
       log,
     }),

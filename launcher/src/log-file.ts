@@ -1,16 +1,16 @@
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { Writable } from 'node:stream'
 
-/** When a log file is set aside, and how many files of one process there are at most. */
+/** The size at which a log file is rotated, and the number of files that are kept. */
 export interface LogLimits {
   readonly maxBytes: number
   readonly files: number
 }
 
 export interface LogFile {
-  /** A stream into the file. Lines of several streams are written whole. */
+  /** A stream into the file. Lines of several streams do not mix. */
   input(): Writable
-  /** After its streams have ended. */
+  /** To be called after all streams have ended. */
   close(): Promise<void>
 }
 
@@ -18,13 +18,13 @@ const LONGEST_LINE = 1 << 20
 const newline = 10
 
 /**
- * Appends lines to a file. Before it grows beyond its limit it becomes `<path>.1`, the older ones `.2` and so on. Lines
- * that cannot be written are dropped, and `say` is called once until the next line is written.
+ * Appends lines to a file. Before the file exceeds its limit it is renamed to `<path>.1`, older files to `.2` and so on.
+ * Lines that cannot be written are dropped, and `print` is called once until the next line is written.
  */
 export function openLogFile(
   path: string,
   { maxBytes, files }: LogLimits,
-  say: (line: string) => void = () => undefined,
+  print: (line: string) => void = () => undefined,
 ): LogFile {
   let file: FileHandle | undefined
   let size = 0
@@ -34,7 +34,7 @@ export function openLogFile(
   async function append(lines: Buffer): Promise<void> {
     file ??= await openFile()
     if (size > 0 && size + lines.length > maxBytes) {
-      await setAside(file)
+      await rotate(file)
       file = await openFile()
     }
     await file.appendFile(lines)
@@ -47,7 +47,7 @@ export function openLogFile(
     return opened
   }
 
-  async function setAside(full: FileHandle): Promise<void> {
+  async function rotate(full: FileHandle): Promise<void> {
     file = undefined
     await full.close()
     for (let n = files - 1; n > 0; n--)
@@ -62,7 +62,7 @@ export function openLogFile(
           failing = false
         },
         (err: Error) => {
-          if (!failing) say(`cannot write to ${path}, lines are lost: ${err.message}`)
+          if (!failing) print(`cannot write to ${path}, lines are lost: ${err.message}`)
           failing = true
         },
       )

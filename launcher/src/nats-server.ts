@@ -1,39 +1,39 @@
 import { access, constants, rm, writeFile } from 'node:fs/promises'
 import { delimiter, resolve } from 'node:path'
-import { type Account, give, isReachable } from './account.js'
+import { type Account, chownTo, isReachable } from './account.js'
 import { busLimits, busUrl, busUser } from './broker.js'
-import { type Running, startWithParent } from './die-with-parent.js'
+import { type RunningProcess, startProgram } from './die-with-parent.js'
 
 export interface NatsServerOptions {
   readonly path: string
   readonly port: number
   readonly password: string
-  /** Where its configuration is written: it holds the password, and a command line can be seen by everybody. */
+  /** The file for its configuration. It has the password, which must not be on a command line. */
   readonly configFile: string
   readonly account?: Account
 }
 
-/** Path of the real server, when there is one on PATH that the account can reach. */
+/** The path of nats-server, if PATH has one that the account can reach. */
 export async function findNatsServer(account: Account = {}): Promise<string | undefined> {
   for (const directory of (process.env.PATH ?? '').split(delimiter).filter(Boolean)) {
     const path = resolve(directory, 'nats-server')
-    const found = await access(path, constants.X_OK).then(
+    const isUsable = await access(path, constants.X_OK).then(
       () => isReachable(path, account),
       () => false,
     )
-    if (found) return path
+    if (isUsable) return path
   }
   return undefined
 }
 
-/** Starts the real server on the loopback interface; it ends with this process, however that ends. */
+/** Starts nats-server on the loopback interface. It ends when this process ends for any reason. */
 export async function startNatsServer({
   path,
   port,
   password,
   configFile,
   account = {},
-}: NatsServerOptions): Promise<Running & { url: string }> {
+}: NatsServerOptions): Promise<RunningProcess & { url: string }> {
   const { connections, loginMs, subscriptions, payloadBytes, pendingBytes } = busLimits
   const config = {
     host: '127.0.0.1',
@@ -46,8 +46,8 @@ export async function startNatsServer({
   }
   await rm(configFile, { force: true }) // the mode is for new files only
   await writeFile(configFile, JSON.stringify(config), { mode: 0o600 })
-  await give(configFile, account)
+  await chownTo(configFile, account)
   const args = ['--config', configFile]
-  const server = await startWithParent({ path, args, account, readyWords: 'Server is ready' })
+  const server = await startProgram({ path, args, account, readyText: 'Server is ready' })
   return { ...server, url: busUrl(port, password) }
 }

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 
-// Below the ports that the system itself gives to outgoing connections: nobody takes one between choice and use.
+// Below the ports of outgoing connections: the system takes none of these between choice and use.
 const lowest = 20_000
 const ephemeral = 32_768
 
@@ -11,20 +11,20 @@ export interface Address {
   readonly port: number
 }
 
-const given = new Set<number>()
+const reserved = new Set<number>()
 
-/** A port of the loopback interface on which nobody listens, and which this process has not been given before. */
+/** A free port of the loopback interface that this process has not returned before. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(lowest, ephemeral)
-    if (given.has(port)) continue
-    given.add(port)
+    if (reserved.has(port)) continue
+    reserved.add(port)
     if (await isFree(port)) return port
-    given.delete(port)
+    reserved.delete(port)
   }
 }
 
-/** Whether only root may listen there. */
+/** Whether only root may listen at the port. */
 export async function isPrivileged({ port }: Address): Promise<boolean> {
   const lowestFree = await readFile('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').catch(
     () => '1024',
@@ -33,11 +33,11 @@ export async function isPrivileged({ port }: Address): Promise<boolean> {
 }
 
 function isFree(port: number): Promise<boolean> {
-  return whyNotFree({ host: '127.0.0.1', port }).then((reason) => reason === undefined)
+  return listenError({ host: '127.0.0.1', port }).then((reason) => reason === undefined)
 }
 
-/** What the system says when one tries to listen there; nothing when one may. */
-export function whyNotFree({ host, port }: Address): Promise<string | undefined> {
+/** Tries to listen at the address: the error of the system, or undefined. */
+export function listenError({ host, port }: Address): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = createServer()
     server.once('error', (err) => resolve(err.message))

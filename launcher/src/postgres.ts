@@ -3,57 +3,57 @@ import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { type Account, give, giveAll, isReachable, namedIn } from './account.js'
-import { commandOf } from './command-of.js'
-import { type Running, startWithParent } from './die-with-parent.js'
+import { type Account, chownAll, chownTo, isReachable, namedAccount } from './account.js'
+import { commandLineOf } from './command-line.js'
+import { type RunningProcess, startProgram } from './die-with-parent.js'
 import { type LogLimits, openLogFile } from './log-file.js'
 
 export interface PostgresOptions {
   readonly binaries: string
   readonly account: Account
-  readonly directory: string // holds data and log; made if missing
+  readonly directory: string // of data and log; created if missing
   readonly listen: number | string // a port of the loopback interface, or the directory of its socket
-  readonly password?: string // absent: lets in everybody on this machine and does not wait for the disk; for tests
+  readonly password?: string // absent: no authentication and no waiting for the disk; for tests
   readonly logs?: LogLimits
 }
 
 const testLogs: LogLimits = { maxBytes: 16 * 1024 * 1024, files: 2 }
 
-export interface Postgres extends Running {
+export interface Postgres extends RunningProcess {
   readonly url: string
 }
 
 const user = 'postgres'
 
-/** Starts a server that ends with this process, however that ends. */
+/** Starts a server that ends when this process ends for any reason. */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const { account, binaries, directory, listen, password } = options
   await mkdir(directory, { recursive: true, mode: 0o700 })
-  await give(directory, account)
+  await chownTo(directory, account)
   if (!(await isReachable(directory, account))) {
     throw new Error(`the database's user cannot reach ${directory}`)
   }
   const data = join(directory, 'data')
   await initialize(options, data)
-  await clearLeftover(data)
-  // its process id may be another program's by now, and then it would refuse to start
+  await removeStalePid(data)
+  // Postgres would not start if another program had the process id in this file
   if (typeof listen === 'string') await rm(join(listen, '.s.PGSQL.5432.lock'), { force: true })
 
-  const server = await untilAlone(() =>
-    startWithParent({
+  const server = await retryWhileInUse(() =>
+    startProgram({
       path: join(binaries, 'postgres'),
       args: flags(options, data),
       account,
-      readyWords: 'ready to accept connections',
+      readyText: 'ready to accept connections',
       log: openLogFile(join(directory, 'postgres.log'), options.logs ?? testLogs),
     }),
   )
   const credentials = password === undefined ? user : `${user}:${password}`
   const isPort = typeof listen === 'number'
-  const place = isPort
+  const address = isPort
     ? `127.0.0.1:${listen}/postgres`
     : `localhost/postgres?host=${encodeURIComponent(listen)}`
-  return { ...server, url: `postgres://${credentials}@${place}` }
+  return { ...server, url: `postgres://${credentials}@${address}` }
 }
 
 function flags({ listen, password }: PostgresOptions, data: string): string[] {
@@ -70,8 +70,8 @@ function flags({ listen, password }: PostgresOptions, data: string): string[] {
 }
 
 /**
- * Makes the cluster under another name first, so that what is called `data` is always whole. Where it belongs to an
- * account without a name, it is made by one that has a name: only its group lets that one in.
+ * Creates the cluster under another name first, so that `data` is always complete. initdb requires an account with a
+ * name: it runs as one that can enter by its group, and the files change their owner afterwards.
  */
 async function initialize(
   { account, binaries, directory, password }: PostgresOptions,
@@ -80,29 +80,29 @@ async function initialize(
   if (await readFile(join(data, 'PG_VERSION')).catch(() => undefined)) return
   const unfinished = `${data}.unfinished`
   const passwordFile = join(directory, 'password')
-  const maker = await namedIn(account)
+  const initAccount = await namedAccount(account)
   await rm(unfinished, { recursive: true, force: true })
   await mkdir(unfinished, { mode: 0o700 })
-  await give(unfinished, maker)
+  await chownTo(unfinished, initAccount)
   await rm(passwordFile, { force: true })
   await writeFile(passwordFile, `${password ?? ''}\n`, { mode: 0o600 })
-  await give(passwordFile, maker)
-  if (maker.uid !== undefined) await chmod(directory, 0o710)
+  await chownTo(passwordFile, initAccount)
+  if (initAccount.uid !== undefined) await chmod(directory, 0o710)
   const auth = password === undefined ? ['trust', '--no-sync'] : ['scram-sha-256', '--pwfile', passwordFile]
   const args = ['-D', unfinished, '-U', user, '-E', 'UTF8', '--no-locale', '--no-instructions', '-A', ...auth]
   const env = { PATH: process.env.PATH, LC_ALL: 'C' }
-  await promisify(execFile)(join(binaries, 'initdb'), args, { ...maker, env, cwd: '/' })
+  await promisify(execFile)(join(binaries, 'initdb'), args, { ...initAccount, env, cwd: '/' })
   await rm(passwordFile)
-  await giveAll(unfinished, account)
+  await chownAll(unfinished, account)
   await chmod(directory, 0o700)
   await rename(unfinished, data)
 }
 
-const orphansMs = 3000
+const ORPHANS_MS = 3000
 
-/** The children of a server that was killed end in a moment, but not before they notice. */
-async function untilAlone(start: () => Promise<Running>): Promise<Running> {
-  const deadline = Date.now() + orphansMs
+/** The children of a killed server use the data until they notice its end. */
+async function retryWhileInUse(start: () => Promise<RunningProcess>): Promise<RunningProcess> {
+  const deadline = Date.now() + ORPHANS_MS
   for (;;) {
     try {
       return await start()
@@ -114,16 +114,16 @@ async function untilAlone(start: () => Promise<Running>): Promise<Running> {
 }
 
 /**
- * A launcher that was killed may have left a server that is still stopping: waits for it.
- * A process id that meanwhile belongs to another program would keep Postgres from starting.
+ * Waits for a server that a killed launcher has left and that is still stopping, and removes its pid file. Postgres does
+ * not start if another program has the process id in it.
  */
-async function clearLeftover(data: string): Promise<void> {
+async function removeStalePid(data: string): Promise<void> {
   const file = join(data, 'postmaster.pid')
   const deadline = Date.now() + 15_000
   for (;;) {
     const pid = Number((await readFile(file, 'utf8').catch(() => '')).split('\n')[0])
     if (!pid) return
-    if (!(await commandOf(pid)).includes(data)) return rm(file, { force: true })
+    if (!(await commandLineOf(pid)).includes(data)) return rm(file, { force: true })
     if (Date.now() > deadline) throw new Error(`another Postgres, process ${pid}, uses ${data}`)
     await pause(20)
   }

@@ -10,7 +10,7 @@ import type { LauncherSettings } from './settings.js'
 export const parts = ['gateway', ...services] as const
 export type Part = (typeof parts)[number]
 
-/** How many of each part run. */
+/** The number of processes of each part. */
 export type Scale = Readonly<Record<Part, number>>
 
 /** One process of the product. */
@@ -19,11 +19,11 @@ export interface Instance {
   readonly part: Part
   readonly entry: string
   readonly env: Readonly<Record<string, string>>
-  readonly ops: string // address of its health
-  readonly listen: string // address of what it serves
+  readonly ops: string // address of its health checks
+  readonly listen: string // address for clients
 }
 
-export interface Plan {
+export interface PlanOptions {
   readonly settings: LauncherSettings
   readonly scale: Scale
   readonly secrets: Secrets
@@ -31,12 +31,12 @@ export interface Plan {
   readonly sockets: string // directory of the services' sockets
   readonly snapshots: string
   readonly account: Account
-  readonly isBalanced: boolean // a balancer listens where clients look for gateways
+  readonly isBalanced: boolean // a balancer listens at the address of the gateways
   readonly entry: string // of each process, below its folder
   urlOf(service: Service): string
 }
 
-/** Gives every process its addresses and its environment. They keep them when they are started again. */
+/** Gives every process its addresses and its environment. A restart keeps them. */
 export async function planInstances({
   settings,
   scale,
@@ -48,8 +48,8 @@ export async function planInstances({
   isBalanced,
   entry,
   urlOf,
-}: Plan): Promise<Instance[]> {
-  const places = await Promise.all(
+}: PlanOptions): Promise<Instance[]> {
+  const addressed = await Promise.all(
     parts.flatMap((part) =>
       Array.from({ length: scale[part] }, async (_, at) => {
         const name = scale[part] > 1 ? `${part}-${at + 1}` : part
@@ -62,7 +62,7 @@ export async function planInstances({
     ),
   )
   const peers = services.map((service) => {
-    const addresses = places.flatMap(({ part, listen }) => (part === service ? listen : []))
+    const addresses = addressed.flatMap(({ part, listen }) => (part === service ? listen : []))
     return [`OVERLAY_${service.toUpperCase()}_PEERS`, addresses.join()]
   })
   const shared = {
@@ -77,10 +77,10 @@ export async function planInstances({
     OVERLAY_LOG_FORMAT: settings.logFormat,
     ...(account.uid !== undefined && {
       OVERLAY_RUN_AS: `${account.uid}:${account.gid}`,
-      UV_USE_IO_URING: '0', // what was queued there before would keep root's rights
+      UV_USE_IO_URING: '0', // operations that were queued before would keep root's rights
     }),
   }
-  return places.map(({ part, name, ops, listen }) => ({
+  return addressed.map(({ part, name, ops, listen }) => ({
     part,
     name,
     ops,

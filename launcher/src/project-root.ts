@@ -1,4 +1,4 @@
 import { resolve } from 'node:path'
 
-/** Right from the sources and from the bundle: both are two folders below. */
+/** For sources and bundles: both are two folders below. */
 export const projectRoot = resolve(import.meta.dirname, '../..')

@@ -11,28 +11,28 @@ import {
 import { accountsOf } from './account.js'
 import { type Home, openHome } from './home.js'
 import { migrationsOf, rolesIn, services } from './schemas.js'
-import { ownPostgres } from './servers.js'
+import { launchPostgres } from './servers.js'
 import { type LauncherSettings, logLimits } from './settings.js'
 
-/** Reads a snapshot into an empty database. All is looked at before anything is written. */
+/** Reads a snapshot into an empty database. Checks all of it before it writes anything. */
 export async function restoreSnapshot(
   settings: Pick<LauncherSettings, 'databaseUrl' | 'home' | 'logMib' | 'logFiles' | 'uid'>,
   directory: string,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<void> {
   const manifest = await readManifest(directory)
   if (Object.keys(manifest.schemas).sort().join() !== [...services].sort().join())
     throw new Error(`the snapshot has other schemas than ${services.join(', ')}`)
   await checkContents(directory, manifest)
-  say(`snapshot of ${manifest.madeAt}: whole`)
+  print(`snapshot of ${manifest.madeAt}: whole`)
 
   const home = await openHome(settings.home, accountsOf(settings.uid))
   try {
     await requireKeySecrets(directory, manifest, home)
     const own =
-      settings.databaseUrl === undefined ? await ownPostgres(home, logLimits(settings), say) : undefined
+      settings.databaseUrl === undefined ? await launchPostgres(home, logLimits(settings), print) : undefined
     try {
-      await restore(settings.databaseUrl ?? own?.url ?? '', { directory, manifest }, home, say)
+      await restore(settings.databaseUrl ?? own?.url ?? '', { directory, manifest }, home, print)
     } finally {
       await own?.stop()
     }
@@ -50,21 +50,21 @@ async function restore(
   ownerUrl: string,
   { directory, manifest }: Snapshot,
   home: Home,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<void> {
   await requireUnused(ownerUrl, Object.keys(manifest.schemas))
   await prepareSchemas(ownerUrl, Object.values(rolesIn(ownerUrl, home.secrets)))
   for (const [schema, { migrations }] of Object.entries(manifest.schemas))
     await migrateTo(ownerUrl, schema, migrationsOf(schema), migrations)
-  say('schemas and roles, as they were')
+  print('schemas and roles, as they were')
   await importSnapshot(ownerUrl, { directory, manifest })
   const tables = Object.values(manifest.schemas).flatMap(({ tables }) => tables)
-  say(`${tables.reduce((sum, { rows }) => sum + rows, 0)} rows in ${tables.length} tables`)
+  print(`${tables.reduce((sum, { rows }) => sum + rows, 0)} rows in ${tables.length} tables`)
 }
 
 /**
- * Private keys and second factors stay encrypted in a snapshot. With other secrets the product could not start, or
- * nobody with a second factor could log in.
+ * Private keys and second factors stay encrypted in a snapshot. With other secrets the product could not start, and
+ * logins with a second factor would fail.
  */
 async function requireKeySecrets(
   directory: string,

@@ -1,52 +1,53 @@
 import { chmod, lstat, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type Accounts, give, isReachable } from './account.js'
+import { type Accounts, chownTo, isReachable } from './account.js'
 
-/** Where the processes of one machine meet: no other user can enter, so no other user can take a place in it. */
+/** The directory of sockets of one machine. Other users cannot create sockets in it. */
 export interface RunDirectory {
   readonly path: string
-  /** For the sockets of the services. */
+  /** Has the sockets of the services. */
   readonly rpc: string
-  /** For the socket of Postgres. */
+  /** Has the socket of Postgres. */
   readonly postgres: string
   remove(): Promise<void>
 }
 
-/** Of Linux and macOS, without the final zero. */
+/** The limit of Linux and macOS, without the final zero. */
 const LONGEST_SOCKET_PATH = 103
 const longestName = Math.max('/postgres/.s.PGSQL.5432.lock'.length, '/rpc-XXXXXX/sessions-16.sock'.length)
 
 /**
- * Makes it anew, below `home`; where the paths of sockets would become too long, or the accounts could not enter, in the
- * system's directory for that.
- * @param id tells this home from others there
+ * Creates an empty run directory below `home`, or in the system's directory for that if the paths of sockets would
+ * become too long or the accounts could not enter.
+ * @param id distinguishes the homes in the system's directory
  */
 export async function makeRunDirectory(home: string, id: string, accounts: Accounts): Promise<RunDirectory> {
   const { database } = accounts
   const isShared = database.uid !== undefined
   const own = (await isReachable(dirname(home), database)) ? [join(home, 'run')] : []
-  const elsewhere = isShared && (await isReachable('/run', database).catch(() => false)) ? '/run' : tmpdir()
-  const path = [...own, join(elsewhere, `overlay-${id}`)].find(isFit)
+  const systemDirectory =
+    isShared && (await isReachable('/run', database).catch(() => false)) ? '/run' : tmpdir()
+  const path = [...own, join(systemDirectory, `overlay-${id}`)].find(isFit)
   if (path === undefined)
     throw new Error(
       `OVERLAY_HOME is too long a path for sockets, or has a comma: at most ${LONGEST_SOCKET_PATH - longestName - '/run'.length} bytes are possible; or set TMPDIR to a shorter one`,
     )
-  const found = await lstat(path).catch((err: NodeJS.ErrnoException) => {
+  const existing = await lstat(path).catch((err: NodeJS.ErrnoException) => {
     if (err.code !== 'ENOENT') throw err
   })
-  if (found && (!found.isDirectory() || found.uid !== process.getuid?.()))
+  if (existing && (!existing.isDirectory() || existing.uid !== process.getuid?.()))
     throw new Error(`${path} belongs to another user: remove it, or set OVERLAY_HOME to a shorter path`)
   await rm(path, { recursive: true, force: true })
-  await mkdir(path, { mode: 0o700 }) // fails if another user has made it meanwhile
-  // through which an account passes, but to read; what lies in it has rights of its own
+  await mkdir(path, { mode: 0o700 }) // fails if another user has created it in the meantime
+  // other accounts may enter it, but not read it; its content has its own modes
   await chmod(path, isShared ? 0o711 : 0o700)
   if (isShared && path === own[0]) await chmod(home, 0o711)
   const postgres = join(path, 'postgres')
   await mkdir(postgres, { mode: 0o700 })
-  // of this start: processes of a killed launcher remove their sockets when they end
+  // new for each start: processes of a killed launcher remove their sockets when they end
   const rpc = await mkdtemp(join(path, 'rpc-'))
-  await give(rpc, accounts.processes)
+  await chownTo(rpc, accounts.processes)
   return {
     path,
     rpc,
@@ -55,6 +56,6 @@ export async function makeRunDirectory(home: string, id: string, accounts: Accou
   }
 }
 
-/** Addresses and Postgres' setting are lists with commas. */
+/** Lists of addresses and Postgres's setting separate paths by commas. */
 const isFit = (path: string): boolean =>
   Buffer.byteLength(path) + longestName <= LONGEST_SOCKET_PATH && !path.includes(',')

@@ -10,7 +10,7 @@ import { projectRoot } from './project-root.js'
 export const services = ['identity', 'pki', 'policy', 'sessions'] as const
 export type Service = (typeof services)[number]
 
-/** Roles belong to the whole cluster, where there may be databases of several installations. */
+/** Roles belong to the whole cluster, which may have databases of several installations. */
 export const schemaOf = (service: Service, password: string, database: string): ServiceSchema => ({
   schema: service,
   role: `${database}_${service}`,
@@ -31,7 +31,7 @@ export function rolesIn(
 export const migrationsOf = (schema: string): readonly string[] =>
   migrationFolders(join(projectRoot, 'services', schema, 'migrations'))
 
-/** All that the owner of the database does before the services start. */
+/** Prepares the database as its owner, before the services start. */
 export async function prepareAndMigrate(ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> {
   await prepareSchemas(ownerUrl, schemas)
   await Promise.all(schemas.map(({ schema }) => migrate(ownerUrl, schema, migrationsOf(schema))))

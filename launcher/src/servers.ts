@@ -2,29 +2,31 @@ import { randomBytes } from 'node:crypto'
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
 import { withClient } from '@overlay/platform/postgres/migrate'
-import { type Account, give, ownerOf, sharedCache } from './account.js'
+import { type Account, chownTo, ownerOf, sharedCache } from './account.js'
 import { startBroker } from './broker.js'
 import { dataDirectory, type Home } from './home.js'
-import { keepRunning } from './keep-running.js'
 import type { LogLimits } from './log-file.js'
 import { findNatsServer, startNatsServer } from './nats-server.js'
 import { freePort } from './ports.js'
 import { startPostgres } from './postgres.js'
 import { findPostgres } from './postgres-binaries.js'
+import { supervise } from './supervise.js'
 
-/** A server that the launcher runs because it was given none. */
-export interface OwnServer {
+const database = 'overlay'
+
+/** A server that the launcher runs because the settings name none. */
+export interface LaunchedServer {
   readonly url: string
-  readonly about: string
+  readonly description: string
   stop(): Promise<void>
 }
 
-/** With a database for the product alone; the URL is its owner's. */
-export async function ownPostgres(
+/** Starts Postgres with a database for the product. The URL is that of the database's owner. */
+export async function launchPostgres(
   home: Home,
   logs: LogLimits,
-  say: (line: string) => void,
-): Promise<OwnServer> {
+  print: (line: string) => void,
+): Promise<LaunchedServer> {
   const account = await ownerOf(home.path('postgres'), home.accounts.database)
   const directory = await dataDirectory(home, 'postgres', account)
   await admitToSocket(home, account)
@@ -39,26 +41,26 @@ export async function ownPostgres(
       logs,
     })
   const first = await start()
-  const { stop } = keepRunning(first, start, say)
+  const { stop } = supervise(first, start, print)
   await withClient(first.url, async (client) => {
     const { rowCount } = await client.query('select from pg_database where datname = $1', [database])
     if (rowCount === 0) await client.query(`create database ${database}`)
   })
   const url = new URL(first.url)
   url.pathname = database
-  const about = `Postgres ${binaries.version}, socket in ${home.run.postgres}, data in ${directory}`
-  return { url: url.href, about, stop }
+  const description = `Postgres ${binaries.version}, socket in ${home.run.postgres}, data in ${directory}`
+  return { url: url.href, description, stop }
 }
-const database = 'overlay'
 
-/** Postgres makes its socket there, the processes may connect, and nobody else may do either. */
+/** Lets Postgres create its socket in the run directory, and only the processes connect to it. */
 async function admitToSocket({ run, accounts: { processes } }: Home, { uid, gid }: Account): Promise<void> {
   if (uid === undefined) return
-  await give(run.postgres, { uid, gid: processes.gid ?? gid ?? 0 })
+  await chownTo(run.postgres, { uid, gid: processes.gid ?? gid ?? 0 })
   await chmod(run.postgres, 0o710)
 }
 
-export async function ownBus(home: Home, say: (line: string) => void): Promise<OwnServer> {
+/** Starts nats-server if it is installed, else the built-in broker. */
+export async function launchBus(home: Home, print: (line: string) => void): Promise<LaunchedServer> {
   const port = await freePort()
   const password = randomBytes(24).toString('base64url')
   const account = home.accounts.processes
@@ -69,10 +71,10 @@ export async function ownBus(home: Home, say: (line: string) => void): Promise<O
     const first = await start()
     return {
       url: first.url,
-      about: `bus at port ${port}: ${path}`,
-      stop: keepRunning(first, start, say).stop,
+      description: `bus at port ${port}: ${path}`,
+      stop: supervise(first, start, print).stop,
     }
   }
   const { url, stop } = await startBroker({ port, password })
-  return { url, about: `bus at port ${port}: built in`, stop }
+  return { url, description: `bus at port ${port}: built in`, stop }
 }

@@ -8,25 +8,25 @@ import { findPostgres } from './postgres-binaries.js'
 
 export interface TestPostgres extends AsyncDisposable {
   readonly url: string
-  /** As the process that ends it would: `SIGINT` takes leave of its clients, `SIGKILL` does not. */
+  /** `SIGINT` closes the connections of clients properly, `SIGKILL` does not. */
   stop(signal?: 'SIGINT' | 'SIGKILL'): Promise<void>
-  /** Again, at the same address, with the same data. */
+  /** Starts it again at the same address with the same data. */
   start(): Promise<void>
 }
 
 /**
- * A server of its own, that a test may stop and start. With a password it waits for the disk as the product's does.
+ * A server that a test may stop and start. With a password it waits for the disk, like the server of the product.
  * OVERLAY_TEST_POSTGRES names the directory of its binaries.
  */
 export async function testPostgres(password?: string): Promise<TestPostgres> {
-  const given = process.env.OVERLAY_TEST_POSTGRES
+  const configured = process.env.OVERLAY_TEST_POSTGRES
   const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   const directory = join(home, 'postgres')
   const { database: account } = accountsOf(DEFAULT_UID)
   await chmod(home, 0o711)
   const binaries =
-    given && !given.startsWith('postgres')
-      ? given
+    configured && !configured.startsWith('postgres')
+      ? configured
       : (await findPostgres(account, sharedCache(home))).directory
   const options = { account, binaries, directory, listen: await freePort() }
   const start = () => startPostgres({ ...options, ...(password !== undefined && { password }) })

@@ -5,12 +5,12 @@ import { busUser, startBroker } from './broker.js'
 import { freePort } from './ports.js'
 import { prepareAndMigrate, type Service, schemaOf } from './schemas.js'
 
-export { askHealth } from './health.js'
+export { probeHealth } from './health.js'
 export { type TestPostgres, testPostgres } from './test-postgres.js'
 export { freePort, withClient }
 
 export interface TestDatabase extends AsyncDisposable {
-  /** For who owns all schemas, as launcher and migration job do. */
+  /** For the owner of all schemas: launcher and migration job. */
   readonly ownerUrl: string
   /** For the role of one service. */
   urlOf(service: Service): string
@@ -41,21 +41,21 @@ function serverUrl(): string {
   return url
 }
 
-/** Migrates once for all tests that want the same schemas: a copy is made in a tenth of the time. */
+/** Migrates once for all tests with the same schemas. A copy takes a tenth of the time. */
 async function templateOf(client: pg.Client, server: string, services: Service[]): Promise<string> {
-  const wanted = [...services].sort()
-  const name = `template_${createHash('sha256').update(wanted.join()).digest('hex').slice(0, 12)}`
+  const schemas = [...services].sort()
+  const name = `template_${createHash('sha256').update(schemas.join()).digest('hex').slice(0, 12)}`
   await client.query('select pg_advisory_lock($1)', [templateLock])
   try {
     const { rowCount } = await client.query('select from pg_database where datname = $1', [name])
     if (rowCount === 0) {
-      // under another name first: what is called a template is always whole
+      // under another name first, so that a template is always complete
       const unfinished = `${name}_unfinished`
       await client.query(`drop database if exists ${unfinished} with (force)`)
       await client.query(`create database ${unfinished}`)
       await prepareAndMigrate(
         at(server, unfinished),
-        wanted.map((service) => schemaOf(service, 'x', 'overlay')),
+        schemas.map((service) => schemaOf(service, 'x', 'overlay')),
       )
       await client.query(`alter database ${unfinished} rename to ${name}`)
     }
@@ -75,14 +75,14 @@ function at(server: string, database: string, user?: string): string {
 
 export interface TestBus extends AsyncDisposable {
   readonly url: string
-  /** For a client of the NATS library, which takes no password from a URL. */
+  /** For the NATS library, which ignores the password in a URL. */
   readonly login: { readonly servers: string; readonly user: string; readonly pass: string }
   stop(): Promise<void>
-  /** Again, at the same address. */
+  /** Starts it again at the same address. */
   start(): Promise<void>
 }
 
-/** A bus of its own, that a test may stop and start. */
+/** A bus that a test may stop and start. */
 export async function testBus(): Promise<TestBus> {
   const port = await freePort()
   const password = randomBytes(24).toString('base64url')

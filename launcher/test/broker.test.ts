@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers'
 import { connect, type NatsConnection, type Subscription } from '@nats-io/transport-node'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { busUser, startBroker } from '../src/broker.js'
-import { commandOf } from '../src/command-of.js'
+import { commandOf } from '../src/command-line.js'
 import { findNatsServer, startNatsServer } from '../src/nats-server.js'
 import { freePort } from '../src/ports.js'
 

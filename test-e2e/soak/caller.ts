@@ -50,7 +50,7 @@ export function openCaller({ gateways, caPem, calm, report }: Target, api: strin
       const reply = await answerOf(client, method, path, body)
       const facts = { method, path, body, status: reply.status, error: reply.error, gateway }
       const { code } = (reply.error ?? {}) as { readonly code?: string }
-      if (isSuccess(reply)) report.held(rules.valid)
+      if (isSuccess(reply)) report.passed(rules.valid)
       else if (reply.status === 500 || code === 'UNHANDLED') report.violated(rules.valid, facts)
       else if (isUnknown(reply)) {
         report.note(`status ${reply.status}${wasCalm && calm.isCalm() ? ' in calm' : ''}`)

@@ -7,10 +7,10 @@ export interface Endpoint extends Disposable {
   readonly apiSessionId: string
   call(gateway: number, method: string, path: string, body?: unknown): Promise<Reply>
   /** Its services through one gateway; undefined: no usable answer. */
-  services(gateway: number): Promise<readonly SeenService[] | undefined>
+  services(gateway: number): Promise<readonly ListedService[] | undefined>
 }
 
-export interface SeenService {
+export interface ListedService {
   readonly id: string
   readonly config: Readonly<Record<string, { readonly address?: string }>>
 }
@@ -47,7 +47,7 @@ export async function openEndpoint(
     call,
     async services(at) {
       const answer = await call(at, 'GET', '/services?limit=500')
-      if (answer.status === 200) return answer.data as SeenService[]
+      if (answer.status === 200) return answer.data as ListedService[]
       if (!isUnknown(answer))
         run.report.violated(rules.seen, {
           identityId,

@@ -23,7 +23,7 @@ export interface Report {
   readonly operations: () => number
   operation(): void
   /** One check of the rule that held. */
-  held(rule: Rule): void
+  passed(rule: Rule): void
   violated(rule: Rule, facts: object): void
   /** Milliseconds, by what they are of. */
   observe(name: string, ms: number): void
@@ -57,7 +57,7 @@ export function openReport(file: string, checked: readonly Rule[], situation: ()
     operation: () => {
       operations += 1
     },
-    held: (rule) => add(checks, rule),
+    passed: (rule) => add(checks, rule),
     violated(rule, facts) {
       add(violations, rule)
       const line = JSON.stringify({ ...facts, ...situation() })

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Administrator } from './administrator.js'
 import type { Run } from './caller.js'
-import { drop, type Holdings } from './holdings.js'
+import { dropEndpoint, type WorkerState } from './worker-state.js'
 import { adopt, differences, type ModelKind, overrideKey, type Row } from './model.js'
 import type { Random } from './random.js'
 import { rules } from './report.js'
@@ -13,7 +13,7 @@ export function resolver(
   { calm, report, gateways }: Run,
   admin: Administrator,
   prefix: string,
-  holdings: Holdings,
+  holdings: WorkerState,
   random: Random,
 ): () => Promise<void> {
   const { model, names, unsure, endpoints } = holdings
@@ -49,7 +49,7 @@ export function resolver(
       report.violated(rules.agree, { prefix, difference })
     adopt(model, rows)
     for (const id of [...names.keys()]) if (!model.identities.has(id)) names.delete(id)
-    for (const id of [...endpoints.keys()]) if (!model.identities.has(id)) drop(holdings, id)
+    for (const id of [...endpoints.keys()]) if (!model.identities.has(id)) dropEndpoint(holdings, id)
     await adoptOverrides()
     unsure.clear()
     report.note('outcome resolved')

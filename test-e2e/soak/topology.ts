@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
-import { askHealth, freePort, type TestPostgres, testBus, testPostgres } from '@overlay/launcher/testing'
+import { probeHealth, freePort, type TestPostgres, testBus, testPostgres } from '@overlay/launcher/testing'
 import { startProxy, type TcpProxy } from './tcp-proxy.js'
 
 /** The product with two replicas of each part, behind proxies of its Postgres and its bus. */
@@ -66,7 +66,7 @@ async function startAll(
     async recovered(ms) {
       const late = performance.now() + ms
       for (;;) {
-        const answers = await Promise.all(product.instances.map(({ ops }) => askHealth(ops, 'ready', 2000)))
+        const answers = await Promise.all(product.instances.map(({ ops }) => probeHealth(ops, 'ready', 2000)))
         if (answers.every((status) => status === 200)) return true
         if (performance.now() > late) return false
         await pause(50)

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Run } from './caller.js'
-import type { Endpoint, SeenService } from './endpoint.js'
-import type { Holdings } from './holdings.js'
+import type { Endpoint, ListedService } from './endpoint.js'
+import type { WorkerState } from './worker-state.js'
 import { overrideKey, visible } from './model.js'
 import type { Random } from './random.js'
 import { rules } from './report.js'
@@ -13,7 +13,7 @@ const POLL_MS = 15
 export const addressFor = (identityId: string): string => `for-${identityId}`
 
 /** Compares the services that one of the endpoints sees with the model. */
-export function viewChecker(run: Run, holdings: Holdings, random: Random): () => Promise<void> {
+export function viewChecker(run: Run, holdings: WorkerState, random: Random): () => Promise<void> {
   const { calm, report } = run
   const { model, writtenAt } = holdings
 
@@ -36,7 +36,7 @@ export function viewChecker(run: Run, holdings: Holdings, random: Random): () =>
       const services = await endpoint.services(gateway)
       const found = services && mismatch(identityId, services)
       if (services && !found) {
-        report.held(rules.seen)
+        report.passed(rules.seen)
         return report.observe(`view${calm.isCalm() ? '' : ', faults'}`, performance.now() - since)
       }
       if (found && (atOnce || calm.isOverdue(since)))
@@ -46,7 +46,7 @@ export function viewChecker(run: Run, holdings: Holdings, random: Random): () =>
     }
   }
 
-  function mismatch(identityId: string, services: readonly SeenService[]): object | undefined {
+  function mismatch(identityId: string, services: readonly ListedService[]): object | undefined {
     const [wanted, found] = [visible(model, identityId), services.map(({ id }) => id).sort()]
     if (wanted.join() !== found.join()) return { wanted, found }
     for (const { id, config } of services) {
@@ -55,7 +55,7 @@ export function viewChecker(run: Run, holdings: Holdings, random: Random): () =>
         report.violated(rules.private, { identityId, serviceId: id, address })
         return undefined // said already
       }
-      report.held(rules.private)
+      report.passed(rules.private)
       const isOverridden = model.overrides.has(overrideKey(identityId, id))
       if (isOverridden !== (address !== undefined)) return { serviceId: id, isOverridden, config }
     }

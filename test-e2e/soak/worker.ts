@@ -3,7 +3,7 @@ import { openAdministrator } from './administrator.js'
 import { isSuccess, isUnknown, nextGateway, type Reply, type Run } from './caller.js'
 import { openChecks } from './checks.js'
 import { type Endpoint, openEndpoint, password } from './endpoint.js'
-import { drop, emptyHoldings, writer } from './holdings.js'
+import { dropEndpoint, emptyWorkerState, writer } from './worker-state.js'
 import { forget, grants, type Model, overrideKey, type Policy } from './model.js'
 import type { Random } from './random.js'
 import { rules } from './report.js'
@@ -26,7 +26,7 @@ const POLL_MS = 15
 export async function openWorker(run: Run, prefix: string, random: Random): Promise<Worker> {
   const { calm, report } = run
   const admin = await openAdministrator(run)
-  const holdings = emptyHoldings(run.gateways.length)
+  const holdings = emptyWorkerState(run.gateways.length)
   const { model, endpoints, names, unsure } = holdings
   const { readBack, checkGone, checkListed, checkRefused, checkEnded } = openChecks(run, admin, random)
   const checkViews = viewChecker(run, holdings, random)
@@ -134,7 +134,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     const id = random.pick(model.identities.keys())
     if (id === undefined) return
     const { gateway } = holdings
-    if (!(await write('DELETE', `/identities/${id}`, undefined, id))) return drop(holdings, id)
+    if (!(await write('DELETE', `/identities/${id}`, undefined, id))) return dropEndpoint(holdings, id)
     const endpoint = endpoints.get(id)
     forget(model, 'identities', id)
     names.delete(id)
@@ -172,7 +172,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
       if (!isUnknown(endpoint)) report.violated(rules.valid, { login: id, status: endpoint.status })
       return
     }
-    drop(holdings, id)
+    dropEndpoint(holdings, id)
     endpoints.set(id, endpoint)
     const elsewhere = await endpoint.call(other(holdings.gateway), 'GET', '/current-api-session')
     if (elsewhere.status === 401)
@@ -230,7 +230,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
         })
       return
     }
-    report.held(rules.dialed)
+    report.passed(rules.dialed)
     if (random.coin(0.4)) await revoke(endpoint, granted, type, create)
   }
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Authority, newAuthority } from '../authority.js'
 import { openClient } from '../client.js'
 import { type Fixture, password, startFixture } from '../fixture.js'
-import { type Call, misfits, readRecording } from '../recorded.js'
+import { type RecordedCall, typeErrors, readRecording } from '../recording.js'
 
 /** What the web console 4.5.2 asked of the original, page by page, while somebody clicked through it. */
 const { calls, members } = readRecording('console')
@@ -74,7 +74,7 @@ const fill = (text: string, write: Write): string =>
 const at = (value: unknown, path: string): unknown =>
   path.split('.').reduce((part, name) => (part as Record<string, unknown> | undefined)?.[name], value)
 
-async function ask({ call, headers, body, text }: Call) {
+async function ask({ call, headers, body, text }: RecordedCall) {
   const [method = '', target = ''] = call.split(/ (.*)/)
   const data = text === undefined ? body && fill(JSON.stringify(body), inJson) : fill(text, asIs)
   const answer = await browser.fetch(encodeURI(fill(target, asIs)), {
@@ -103,7 +103,7 @@ interface Told {
   readonly verificationToken?: string
 }
 
-async function learn({ call, body, keep = {} }: Call, json: Answer): Promise<void> {
+async function learn({ call, body, keep = {} }: RecordedCall, json: Answer): Promise<void> {
   const told = (json.data ?? {}) as Told
   const { name } = (body ?? {}) as { readonly name?: string }
   if (told.id && name) known.set(name, told.id)
@@ -118,13 +118,13 @@ test.each(pages)('%s: the console is answered as the original answered it', asyn
     const { status, json } = await ask(asked)
     if (status !== asked.status || json.error?.code !== asked.code)
       wrong.push(`${asked.call}: ${status} ${JSON.stringify(json.error)}`)
-    else if (asked.shows) wrong.push(...misfits(json.data, sortOf(asked), asked.call))
+    else if (asked.shows) wrong.push(...typeErrors(json.data, sortOf(asked), asked.call))
     await learn(asked, json)
   }
   expect(wrong).toEqual([])
 })
 
-const sortOf = ({ shows = '', rows }: Call) => {
+const sortOf = ({ shows = '', rows }: RecordedCall) => {
   const row = members.get(shows) ?? ''
   return rows ? [row] : row
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
 /** One call of the web console, and what it was answered by the original. */
-export interface Call {
+export interface RecordedCall {
   readonly page: string
   /** Method, path and query. `{name}` stands for what an earlier answer has told. */
   readonly call: string
@@ -22,16 +22,16 @@ export interface Call {
  * A sort of value: names of types divided by bars, one sort for all of a list, or sorts by member.
  * Members that rows need not have are not named.
  */
-export type Sort = string | readonly Sort[] | { readonly [member: string]: Sort }
+export type TypePattern = string | readonly TypePattern[] | { readonly [member: string]: TypePattern }
 
 interface Members {
   readonly members: string
-  readonly are: Sort
+  readonly are: TypePattern
 }
 
 export interface Recording {
-  readonly calls: readonly Call[]
-  readonly members: ReadonlyMap<string, Sort>
+  readonly calls: readonly RecordedCall[]
+  readonly members: ReadonlyMap<string, TypePattern>
 }
 
 export function readRecording(name: string): Recording {
@@ -39,8 +39,8 @@ export function readRecording(name: string): Recording {
   const lines = text
     .trim()
     .split('\n')
-    .map((line) => JSON.parse(line) as Call | Members)
-  const isCall = (line: Call | Members): line is Call => 'call' in line
+    .map((line) => JSON.parse(line) as RecordedCall | Members)
+  const isCall = (line: RecordedCall | Members): line is RecordedCall => 'call' in line
   return {
     calls: lines.filter(isCall),
     members: new Map(lines.flatMap((line) => (isCall(line) ? [] : [[line.members, line.are]]))),
@@ -48,19 +48,19 @@ export function readRecording(name: string): Recording {
 }
 
 /** Where a value is not what it should be; empty when all is well. */
-export function misfits(value: unknown, sort: Sort, at = 'data'): string[] {
+export function typeErrors(value: unknown, sort: TypePattern, at = 'data'): string[] {
   if (typeof sort === 'string') {
     const type = typeOf(value)
     return sort === '' || sort.split('|').includes(type) ? [] : [`${at} is ${type}, not ${sort}`]
   }
-  if (OR_NULL in sort) return value === null ? [] : misfits(value, sort[OR_NULL] as Sort, at)
+  if (OR_NULL in sort) return value === null ? [] : typeErrors(value, sort[OR_NULL] as TypePattern, at)
   if (Array.isArray(sort)) {
     if (!Array.isArray(value)) return [`${at} is ${typeOf(value)}, no list`]
-    return value.flatMap((row, i) => misfits(row, sort[0] ?? '', `${at}.${i}`))
+    return value.flatMap((row, i) => typeErrors(row, sort[0] ?? '', `${at}.${i}`))
   }
   if (typeOf(value) !== 'object') return [`${at} is ${typeOf(value)}, no object`]
   return Object.entries(sort).flatMap(([member, of]) =>
-    misfits((value as Record<string, unknown>)[member], of, `${at}.${member}`),
+    typeErrors((value as Record<string, unknown>)[member], of, `${at}.${member}`),
   )
 }
 

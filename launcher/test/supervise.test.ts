@@ -2,12 +2,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { commandOf } from '../src/command-of.js'
-import { keepRunning } from '../src/keep-running.js'
+import { commandOf } from '../src/command-line.js'
 import { openLogFile } from '../src/log-file.js'
 import { type NodeOptions, startNode, untilReady } from '../src/node-process.js'
 import { freePort } from '../src/ports.js'
 import type { Instance } from '../src/processes.js'
+import { keepRunning } from '../src/supervise.js'
 
 test('starts a process again when it was killed', async () => {
   const { instance, options } = await program(server)

@@ -1,25 +1,26 @@
 import { openBackoff } from '@overlay/platform/async/backoff'
-import type { Running } from './die-with-parent.js'
+import type { RunningProcess } from './die-with-parent.js'
 
-/** Something that is started again whenever it ends before it is asked to. */
-export interface Kept {
+/** A process that is restarted when it ends by itself. */
+export interface Supervised {
   pid(): number
   stop(): Promise<void>
 }
 
 const pauses = { firstMs: 100, longestMs: 5000 }
-const steadyMs = 10_000 // who has run as long is started again without a longer pause
+const steadyMs = 10_000 // after a run of this length the pause is short again
 
-export function keepRunning(
-  first: Running,
-  start: () => Promise<Running>,
-  say: (line: string) => void,
-): Kept {
+/** Restarts a process after each end until it is stopped. Pauses grow while restarts fail. */
+export function supervise(
+  first: RunningProcess,
+  start: () => Promise<RunningProcess>,
+  print: (line: string) => void,
+): Supervised {
   const stopping = new AbortController()
   let running = first
 
-  /** How it ended, or why it could not be started. */
-  const restarted = async (): Promise<string> => {
+  /** Resolves with the reason of the end, or of the failed start. */
+  const restart = async (): Promise<string> => {
     try {
       running = await start()
     } catch (err) {
@@ -35,11 +36,11 @@ export function keepRunning(
     let reason = await first.ended
     while (!stopping.signal.aborted) {
       if (Date.now() - since > steadyMs) backoff.reset()
-      say(`${reason}; starting it again in ${backoff.nextMs / 1000} s`)
+      print(`${reason}; starting it again in ${backoff.nextMs / 1000} s`)
       await backoff.pause(stopping.signal)
       if (stopping.signal.aborted) return
       since = Date.now()
-      reason = await restarted()
+      reason = await restart()
     }
   }
   const watching = watch()

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
-/** The command line of a process; empty when there is none with this id. */
-export async function commandOf(pid: number): Promise<string> {
+/** The command line of a process; empty if no process has this id. */
+export async function commandLineOf(pid: number): Promise<string> {
   if (process.platform === 'linux') {
     const words = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
     return words.replaceAll('\0', ' ')

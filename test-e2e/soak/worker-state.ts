@@ -5,7 +5,7 @@ import { emptyModel, type Model } from './model.js'
 import { rules } from './report.js'
 
 /** What one worker has made, and what it knows of it. */
-export interface Holdings {
+export interface WorkerState {
   readonly model: Model
   /** Programs that are logged in, by identity. */
   readonly endpoints: Map<string, Endpoint>
@@ -21,7 +21,7 @@ export interface Holdings {
   readonly writtenAt: number[]
 }
 
-export const emptyHoldings = (gateways: number): Holdings => ({
+export const emptyWorkerState = (gateways: number): WorkerState => ({
   model: emptyModel(),
   endpoints: new Map(),
   names: new Map(),
@@ -32,7 +32,7 @@ export const emptyHoldings = (gateways: number): Holdings => ({
 })
 
 /** Forgets an endpoint whose session may be gone. */
-export function drop({ endpoints }: Holdings, identityId: string): void {
+export function dropEndpoint({ endpoints }: WorkerState, identityId: string): void {
   endpoints.get(identityId)?.[Symbol.dispose]()
   endpoints.delete(identityId)
 }
@@ -46,7 +46,7 @@ export type Write = (
 
 /** Writes that must succeed. Undefined: the outcome is not known, and what it concerned is unsure. */
 export const writer =
-  ({ report }: Run, admin: Administrator, holdings: Holdings): Write =>
+  ({ report }: Run, admin: Administrator, holdings: WorkerState): Write =>
   async (method, path, body, ...concerned) => {
     const reply = await admin.call(holdings.gateway, method, path, body)
     holdings.writtenAt[holdings.gateway] = performance.now()
