@@ -1,10 +1,10 @@
-import { Agent, request } from 'node:https'
+import { Agent, request as httpsRequest } from 'node:https'
 import { text } from 'node:stream/consumers'
 
-/** One of the two APIs of a controller, for what is not measured. */
+/** One of the two APIs of a controller, for calls that are not measured. */
 export interface Api extends Disposable {
-  /** The `data` of an answer that says success. */
-  ask<T>(method: string, path: string, body?: object | string): Promise<T>
+  /** The `data` of a successful response. */
+  request<T>(method: string, path: string, body?: object | string): Promise<T>
   /** Sends this token from now on. */
   use(token: string): void
 }
@@ -28,33 +28,34 @@ export function openApi(url: string, root: string, connections: number): Api {
 
   const once = (method: string, path: string, body?: object | string): Promise<unknown> =>
     new Promise((resolve, reject) => {
-      const sent = typeof body === 'object' ? JSON.stringify(body) : body
+      const content = typeof body === 'object' ? JSON.stringify(body) : body
       const headers = {
         accept: 'application/json',
         ...(token && { 'zt-session': token }),
-        ...(sent !== undefined && {
+        ...(content !== undefined && {
           'content-type': typeof body === 'string' ? 'text/plain' : 'application/json',
-          'content-length': Buffer.byteLength(sent),
+          'content-length': Buffer.byteLength(content),
         }),
       }
-      const asked = request(`${url}${root}${path}`, { method, agent, headers }, (answer) => {
-        text(answer).then((said) => {
-          const { statusCode = 0 } = answer
-          if (statusCode >= 300) reject(new RefusedError(statusCode, `${method} ${path}: ${statusCode} ${said}`))
-          else resolve(said === '' ? undefined : JSON.parse(said).data)
+      const outgoing = httpsRequest(`${url}${root}${path}`, { method, agent, headers }, (response) => {
+        text(response).then((content) => {
+          const { statusCode = 0 } = response
+          if (statusCode >= 300)
+            reject(new RefusedError(statusCode, `${method} ${path}: ${statusCode} ${content}`))
+          else resolve(content === '' ? undefined : JSON.parse(content).data)
         }, reject)
       })
-      asked.on('error', (err: NodeJS.ErrnoException) => {
-        // the controller may close a connection that was idle just when it is used again
-        if (asked.reusedSocket && err.code === 'ECONNRESET') resolve(once(method, path, body))
+      outgoing.on('error', (err: NodeJS.ErrnoException) => {
+        // the controller may close an idle connection at the moment of its next use
+        if (outgoing.reusedSocket && err.code === 'ECONNRESET') resolve(once(method, path, body))
         else reject(new Error(`${method} ${path}: ${err.message}`, { cause: err }))
       })
-      asked.end(sent)
+      outgoing.end(content)
     })
 
   return {
-    ask: <T>(method: string, path: string, body?: object | string) =>
-      patiently(() => once(method, path, body)) as Promise<T>,
+    request: <T>(method: string, path: string, body?: object | string) =>
+      retryWhileBusy(() => once(method, path, body)) as Promise<T>,
     use(next) {
       token = next
     },
@@ -62,7 +63,7 @@ export function openApi(url: string, root: string, connections: number): Api {
   }
 }
 
-/** @param more what else the body says: about the client, wanted config types */
+/** @param more further members of the body: client information, config types */
 export async function logIn(
   api: Api,
   username: string,
@@ -70,35 +71,35 @@ export async function logIn(
   more: object = {},
 ): Promise<string> {
   const body = { username, password, ...more }
-  return (await api.ask<{ token: string }>('POST', '/authenticate?method=password', body)).token
+  return (await api.request<{ token: string }>('POST', '/authenticate?method=password', body)).token
 }
 
-const patience = 50
+const MAX_ATTEMPTS = 50
 
-/** A controller that has too much to do says so, and is asked again. */
-async function patiently<T>(ask: () => Promise<T>): Promise<T> {
-  for (let tried = 1; ; tried += 1) {
+/** Repeats a request that a busy controller refuses. */
+async function retryWhileBusy<T>(send: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
     try {
-      return await ask()
+      return await send()
     } catch (err) {
       const busy = err instanceof RefusedError && (err.status === 429 || err.status === 503)
-      if (!busy || tried === patience) throw err
+      if (!busy || attempt === MAX_ATTEMPTS) throw err
       await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 80))
     }
   }
 }
 
-/** Does it for 0 … count-1, a few at once; what comes back is in this order. */
+/** Calls `work` for 0 … count-1, some at the same time. The results are in this order. */
 export async function forEach<T>(
   count: number,
   atOnce: number,
   work: (at: number) => Promise<T>,
 ): Promise<T[]> {
-  const made: T[] = new Array(count)
+  const results: T[] = new Array(count)
   let next = 0
   const worker = async (): Promise<void> => {
-    for (let at = next++; at < count; at = next++) made[at] = await work(at)
+    for (let at = next++; at < count; at = next++) results[at] = await work(at)
   }
   await Promise.all(Array.from({ length: atOnce }, worker))
-  return made
+  return results
 }

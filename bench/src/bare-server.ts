@@ -4,7 +4,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { PemConverter, X509CertificateGenerator } from '@peculiar/x509'
 
-// The least that an answer over TLS costs in this runtime on this machine. Tells its port to whoever forked it.
+// The lowest cost of a response over TLS in this runtime on this machine. Sends its port to the parent process.
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
@@ -22,6 +22,6 @@ const server = createServer({
   requestCert: true,
   rejectUnauthorized: false,
 })
-server.on('request', (_, answer) => answer.writeHead(200, headers).end(body))
+server.on('request', (_, response) => response.writeHead(200, headers).end(body))
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
 process.on('disconnect', () => process.exit())

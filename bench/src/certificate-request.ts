@@ -7,7 +7,7 @@ export interface KeyAndRequest {
   readonly csr: string
 }
 
-/** A new P-256 key and what an enrollment wants of it, both as PEM. */
+/** A new P-256 key and its certificate request for an enrollment, both as PEM. */
 export async function keyAndRequest(): Promise<KeyAndRequest> {
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])

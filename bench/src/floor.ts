@@ -9,7 +9,7 @@ export interface BareServer extends AsyncDisposable {
   readonly load: Load
 }
 
-/** Another process with a server of this runtime, and nothing behind it. */
+/** A process with a server of this runtime that does nothing. */
 export async function bareServer(): Promise<BareServer> {
   const child = fork(join(import.meta.dirname, 'bare-server.ts'))
   const ended = once(child, 'exit')

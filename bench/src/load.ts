@@ -11,18 +11,18 @@ export interface Request {
   readonly body?: string
 }
 
-/** What a scenario sends. */
+/** The requests of a scenario. */
 export type Load =
-  /** These in turn, over and over. */
+  /** These requests in turn, repeatedly. */
   | { readonly requests: readonly Request[] }
-  /** Another one each time; so many, however long they take, where it says so. */
+  /** A new request each time; `amount` of them, if set, instead of a duration. */
   | { readonly next: () => Request; readonly amount?: number }
-  /** One by one over a new connection, with the next of these certificates. */
+  /** Each request over a new connection, with the next of these certificates. */
   | { readonly request: Request; readonly certificates: readonly Certificate[] }
 
 export interface Answers {
   readonly latency: RecordableHistogram // microseconds
-  /** Answers that do not say success, by status, and broken connections as 0. */
+  /** Failed responses by status, and broken connections as 0. */
   readonly failures: ReadonlyMap<number, number>
 }
 
@@ -32,23 +32,23 @@ export interface Limits {
   readonly seconds: number
 }
 
-/** Sends requests, each as soon as the one before it on its connection is answered. */
+/** Sends each request as soon as the previous one on its connection is answered. */
 export function drive(load: Load, limits: Limits): Promise<Answers> {
-  return 'certificates' in load ? driveAnew(load, limits) : driveKept(load, limits)
+  return 'certificates' in load ? driveReconnecting(load, limits) : driveKeptAlive(load, limits)
 }
 
-type Kept = Exclude<Load, { certificates: unknown }>
+type KeptAlive = Exclude<Load, { certificates: unknown }>
 
-async function driveKept(load: Kept, { url, concurrency, seconds }: Limits): Promise<Answers> {
+async function driveKeptAlive(load: KeptAlive, { url, concurrency, seconds }: Limits): Promise<Answers> {
   const amount = 'next' in load ? load.amount : undefined
   const { latency, failures, answered } = counting()
   const options: autocannon.Options = {
     url,
     connections: concurrency,
     timeout: 60,
-    sampleInt: 100, // it looks only then whether it has come to its end
+    sampleInt: 100, // it checks for its end at each sample only
     ...(amount === undefined ? { duration: seconds } : { amount }),
-    ...('requests' in load ? inTurn(load.requests) : { requests: [made(load.next)] }),
+    ...('requests' in load ? inTurn(load.requests) : { requests: [generated(load.next)] }),
   }
   const { errors } = await new Promise<autocannon.Result>((resolve, reject) => {
     const running = autocannon(options, (err, result) => (err ? reject(err) : resolve(result)))
@@ -58,26 +58,26 @@ async function driveKept(load: Kept, { url, concurrency, seconds }: Limits): Pro
   return { latency, failures }
 }
 
-/** Each connection begins at another place, so that neighbours do not ask for the same. */
+/** Each connection starts at another index, so that simultaneous requests differ. */
 function inTurn(requests: readonly Request[]): Partial<autocannon.Options> {
   let connections = 0
   return {
     setupClient(client) {
       const from = (connections++ * 37) % requests.length
-      const turned = [...requests.slice(from), ...requests.slice(0, from)]
-      client.setRequests(turned.map(({ headers, ...rest }) => ({ ...rest, headers: { ...headers } })))
+      const rotated = [...requests.slice(from), ...requests.slice(0, from)]
+      client.setRequests(rotated.map(({ headers, ...rest }) => ({ ...rest, headers: { ...headers } })))
     },
   }
 }
 
-const made = (next: () => Request): autocannon.Request => ({
+const generated = (next: () => Request): autocannon.Request => ({
   setupRequest: (request) => Object.assign(request, next()),
 })
 
-type Anew = Extract<Load, { certificates: unknown }>
+type Reconnecting = Extract<Load, { certificates: unknown }>
 
-/** Ourselves: autocannon does not count an answer after which it connects anew. */
-async function driveAnew({ request, certificates }: Anew, limits: Limits): Promise<Answers> {
+/** Without autocannon, which does not count a response after which it reconnects. */
+async function driveReconnecting({ request, certificates }: Reconnecting, limits: Limits): Promise<Answers> {
   const { url, concurrency, seconds } = limits
   const contexts = certificates.map((certificate) => createSecureContext(certificate))
   const { latency, failures, answered } = counting()
@@ -87,16 +87,16 @@ async function driveAnew({ request, certificates }: Anew, limits: Limits): Promi
     new Promise((resolve) => {
       const { method, path, headers = {}, body } = request
       const secureContext = contexts[turn++ % contexts.length]
-      const asked = httpsRequest(`${url}${path}`, {
+      const outgoing = httpsRequest(`${url}${path}`, {
         method,
         headers: { ...headers, connection: 'close' },
         agent: new Agent({ maxCachedSessions: 0, rejectUnauthorized: false, secureContext }),
       })
-      asked.on('response', (answer) => {
-        answer.on('end', () => resolve(answer.statusCode ?? 0)).resume()
+      outgoing.on('response', (response) => {
+        response.on('end', () => resolve(response.statusCode ?? 0)).resume()
       })
-      asked.on('error', () => resolve(0))
-      asked.end(body)
+      outgoing.on('error', () => resolve(0))
+      outgoing.end(body)
     })
   const worker = async (): Promise<void> => {
     while (performance.now() < end) {

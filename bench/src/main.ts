@@ -9,7 +9,7 @@ import { heading, lineFor } from './report.js'
 import { openBench, type Scenario, scenarios } from './scenarios.js'
 import { seed } from './seed.js'
 
-/** What a server that does nothing costs here and now: machines differ, and so do their moments. */
+/** The cost of a server that does nothing, which depends on the machine and its other load. */
 const floor: Pick<Scenario, 'name'> = { name: 'floor' }
 
 try {
@@ -23,13 +23,13 @@ try {
 
 async function run(options: Options): Promise<void> {
   const { topology, keep, only, controller, concurrency, repeat, seconds } = options
-  const known = [floor, ...scenarios].map(({ name }) => name)
-  const unknown = only.find((name) => !known.includes(name))
-  if (unknown) throw new Error(`--only: '${unknown}' is none of ${known.join()}`)
-  const wanted = ({ name }: { name: string }): boolean => only.length === 0 || only.includes(name)
+  const scenarioNames = [floor, ...scenarios].map(({ name }) => name)
+  const unknown = only.find((name) => !scenarioNames.includes(name))
+  if (unknown) throw new Error(`--only: '${unknown}' is none of ${scenarioNames.join()}`)
+  const isSelected = ({ name }: { name: string }): boolean => only.length === 0 || only.includes(name)
 
   await using own = controller ? undefined : await startProduct()
-  const { url, username, password, pids } = controller ?? own ?? neither()
+  const { url, username, password, pids } = controller ?? own ?? noController()
   using admin = openApi(url, managementRoot, 4)
   const token = await logIn(admin, username, password)
   admin.use(token)
@@ -38,11 +38,11 @@ async function run(options: Options): Promise<void> {
 
   console.log(`\nconcurrency ${concurrency}, ${repeat} rounds of ${seconds} s\n`)
   console.log(heading())
-  if (wanted(floor)) {
+  if (isSelected(floor)) {
     await using bare = await bareServer()
     console.log(lineFor(floor, await roundsOf(floor.name, () => bare.load, bare, options)))
   }
-  for (const scenario of scenarios.filter(wanted)) {
+  for (const scenario of scenarios.filter(isSelected)) {
     const prepare = () => scenario.prepare(bench)
     const own = { ...options, concurrency: scenario.concurrency ?? concurrency }
     const rounds = await roundsOf(scenario.name, prepare, { url, pids }, own)
@@ -50,11 +50,11 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-function neither(): never {
-  throw new Error('neither started nor given')
+function noController(): never {
+  throw new Error('there is no controller')
 }
 
-/** After one that does not count: what runs for the first time has yet to be compiled, and caches to be filled. */
+/** The rounds after a first one that does not count: it compiles code and fills caches. */
 async function roundsOf(
   scenario: string,
   prepare: () => Load | Promise<Load>,

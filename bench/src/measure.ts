@@ -1,7 +1,7 @@
 import { type Answers, drive, type Limits, type Load } from './load.js'
 import { between, machineMs, ownMs, sumOf, type Times, timesOf } from './processor-time.js'
 
-/** One scenario, measured once. */
+/** One measurement of a scenario. */
 export interface Round {
   readonly scenario: string
   readonly answered: number
@@ -10,7 +10,7 @@ export interface Round {
   readonly p50Ms: number
   readonly p95Ms: number
   readonly p99Ms: number
-  /** CPU of all processes for one request; absent where their ids are not known. */
+  /** CPU of all processes for one request; absent without process ids. */
   readonly cpuMs: number | undefined
   readonly cpuMsByPart: Readonly<Record<string, number>>
   readonly driverMs: number
@@ -22,10 +22,10 @@ export interface MeasureOptions extends Limits {
   readonly pids: readonly number[]
 }
 
-export async function measure(scenario: string, load: Load, measured: MeasureOptions): Promise<Round> {
-  const { pids } = measured
+export async function measure(scenario: string, load: Load, options: MeasureOptions): Promise<Round> {
+  const { pids } = options
   const [times, machine, own, started] = [timesOf(pids), machineMs(), ownMs(), performance.now()]
-  const answers = await drive(load, measured)
+  const answers = await drive(load, options)
   const wallMs = performance.now() - started
   const used = between(times, timesOf(pids))
   const [driver, all] = [ownMs() - own, machineMs() - machine]

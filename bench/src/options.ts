@@ -29,7 +29,7 @@ export interface Options {
   readonly controller: RunningController | undefined
 }
 
-/** A controller that somebody else has started. */
+/** A controller that runs already. */
 export interface RunningController {
   readonly url: string
   readonly username: string

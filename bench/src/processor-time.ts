@@ -3,27 +3,27 @@ import { readdirSync, readFileSync } from 'node:fs'
 /** CPU milliseconds since their start, by part of the product: 'gateway', 'postgres', … */
 export type Times = ReadonlyMap<string, number>
 
-const msPerTick = 10 // Linux tells these times in hundredths of a second, whatever its clock
+const msPerTick = 10 // the unit of these times on Linux is 10 ms
 
 interface Stat {
   readonly parent: number
   readonly ms: number // with the children that have ended
 }
 
-/** Of these processes and all their descendants: a Postgres has one for each connection. */
+/** The times of these processes and all their descendants. Postgres has a process for each connection. */
 export function timesOf(pids: readonly number[]): Times {
   const stats = new Map<number, Stat>()
   for (const name of readdirSync('/proc')) {
     const stat = /^\d+$/.test(name) ? statOf(name) : undefined
     if (stat) stats.set(Number(name), stat)
   }
-  const counts = (pid: number): boolean => {
+  const isIncluded = (pid: number): boolean => {
     for (let at = pid; at > 1; at = stats.get(at)?.parent ?? 0) if (pids.includes(at)) return true
     return false
   }
   const times = new Map<string, number>()
   for (const [pid, { ms }] of stats) {
-    if (!counts(pid)) continue
+    if (!isIncluded(pid)) continue
     const part = partOf(pid)
     times.set(part, (times.get(part) ?? 0) + ms)
   }
@@ -35,7 +35,7 @@ export const sumOf = (times: Times): number => [...times.values()].reduce((sum, 
 export const between = (from: Times, to: Times): Times =>
   new Map([...to].map(([part, ms]) => [part, ms - (from.get(part) ?? 0)]))
 
-/** What all processors of the machine have worked. */
+/** The time that all processors of the machine have worked. */
 export function machineMs(): number {
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] =
     readFileSync('/proc/stat', 'utf8').split('\n', 1)[0]?.split(/\s+/).slice(1).map(Number) ?? []
@@ -51,7 +51,7 @@ const readProc = (path: string): string | undefined => {
   try {
     return readFileSync(`/proc/${path}`, 'utf8')
   } catch {
-    return undefined // it has ended meanwhile
+    return undefined // the process has ended
   }
 }
 
@@ -68,8 +68,8 @@ function statOf(pid: string): Stat | undefined {
 const partNames = new Map<number, string>()
 
 function partOf(pid: number): string {
-  const known = partNames.get(pid)
-  if (known) return known
+  const cached = partNames.get(pid)
+  if (cached) return cached
   const command = readProc(`${pid}/cmdline`) ?? ''
   const [, ours] = /(\w+)\/dist\/main\.js/.exec(command) ?? []
   const name = ours ?? readProc(`${pid}/comm`)?.trim() ?? 'ended'

@@ -10,9 +10,9 @@ import type { RunningController } from './options.js'
 export interface Product extends RunningController, AsyncDisposable {}
 
 const root = join(import.meta.dirname, '../..')
-const patienceMs = 120_000
+const START_MS = 120_000
 
-/** As in the original, so that logins can be compared: argon2id, one pass over 3 MiB. */
+/** The parameters of the original, for comparable logins: argon2id, one pass over 3 MiB. */
 const hashing = { OVERLAY_PASSWORD_MEMORY_KIB: '3072', OVERLAY_PASSWORD_PASSES: '1' }
 
 /** Starts the product as a user would, in a home of its own. */
@@ -38,8 +38,8 @@ export async function startProduct(): Promise<Product> {
     await rm(home, { recursive: true })
   }
   try {
-    const late = pause(patienceMs, 'is not ready in time', { ref: false })
-    const failed = await Promise.race([saysReady(child.stdout), ended.then(() => 'does not start'), late])
+    const late = pause(START_MS, 'is not ready in time', { ref: false })
+    const failed = await Promise.race([untilReady(child.stdout), ended.then(() => 'does not start'), late])
     if (failed || child.pid === undefined) throw new Error(`the product ${failed}`)
     const password = (await readFile(join(home, 'admin-password'), 'utf8')).trim()
     return {
@@ -55,12 +55,12 @@ export async function startProduct(): Promise<Product> {
   }
 }
 
-async function saysReady(output: NodeJS.ReadableStream): Promise<undefined> {
-  let said = ''
+async function untilReady(output: NodeJS.ReadableStream): Promise<undefined> {
+  let text = ''
   await new Promise<void>((resolve) => {
     output.on('data', (chunk) => {
-      said += chunk
-      if (said.includes('\nready at ')) resolve()
+      text += chunk
+      if (text.includes('\nready at ')) resolve()
     })
   })
 }

@@ -8,25 +8,25 @@ export interface Scenario {
   readonly name: string
   /** CPU milliseconds of all processes for one request at concurrency 8. */
   readonly goalMs?: number
-  /** So many at once, whatever else was asked for. */
+  /** In place of the option `--concurrency`. */
   readonly concurrency?: number
-  /** Makes what the requests need; not measured. Called before each round. */
+  /** Prepares the requests before each round. It is not measured. */
   prepare(bench: Bench): Promise<Load> | Load
 }
 
-/** A seeded controller, and who is logged in there. */
+/** A seeded controller, and its sessions. */
 export interface Bench {
   readonly url: string
   readonly admin: Api
   readonly adminToken: string
   readonly seeded: Seeded
-  /** Different in each run, so that names do not meet those of an earlier one. */
+  /** Different in each run, so that names are unique. */
   readonly run: string
   /** Tokens of identities, logged in once for all rounds. */
   tokens(): Promise<readonly string[]>
 }
 
-const loggedIn = 200
+const loggedInIdentities = 200
 const pairsOfRound = 2400
 const enrollmentsOfRound = 240
 
@@ -63,7 +63,7 @@ export const scenarios: readonly Scenario[] = [
   { name: 'login-certificate', prepare: certificateLogins },
   { name: 'enroll-ott', prepare: enrollments },
   { name: 'page-identities', goalMs: 5, prepare: pages },
-  { name: 'page-identities-busy', goalMs: 5, prepare: amidSessions(pages) },
+  { name: 'page-identities-busy', goalMs: 5, prepare: withSessions(pages) },
   { name: 'identity-by-name', goalMs: 1, prepare: ofIdentities(({ name }) => `name="${name}"`) },
   {
     name: 'identities-contain', // its goal is meant for --scale 20
@@ -93,25 +93,25 @@ const post = (path: string, body: object, token?: string): Request => ({
 const client = { envInfo: { os: 'linux', arch: 'amd64' }, sdkInfo: { type: 'bench', version: '1' } }
 
 async function logInMany(url: string, { topology }: Seeded): Promise<string[]> {
-  using stranger = openApi(url, clientRoot, 4)
-  const count = Math.min(loggedIn, topology.withPassword)
+  using anonymous = openApi(url, clientRoot, 4)
+  const count = Math.min(loggedInIdentities, topology.withPassword)
   const step = Math.floor(topology.withPassword / count)
   return await forEach(count, 4, (at) =>
-    logIn(stranger, names.username(at * step), password, { ...client, configTypes: ['intercept.v1'] }),
+    logIn(anonymous, names.username(at * step), password, { ...client, configTypes: ['intercept.v1'] }),
   )
 }
 
-/** Each pair of API session and service once: the second time the session is there already. */
+/** Each pair of API session and service once: for a second create the session exists. */
 function newSessions(): Scenario['prepare'] {
   let pairs: Request[] | undefined
   return async (bench) => {
     pairs ??= await pairsOf(bench)
-    return usedUp(pairs.splice(0, pairsOfRound))
+    return eachOnce(pairs.splice(0, pairsOfRound))
   }
 }
 
-/** Each of them once, in no order. */
-function usedUp(requests: Request[]): Load {
+/** Each request once, in no order. */
+function eachOnce(requests: Request[]): Load {
   const amount = requests.length
   return {
     amount,
@@ -128,19 +128,19 @@ async function pairsOf({ url, tokens }: Bench): Promise<Request[]> {
     const token = (await tokens())[at] ?? ''
     using api = openApi(url, clientRoot, 1)
     api.use(token)
-    const services = await api.ask<{ id: string }[]>('GET', '/services?limit=100')
+    const services = await api.request<{ id: string }[]>('GET', '/services?limit=100')
     return services.map(({ id }) => post(`${clientRoot}/sessions`, { serviceId: id, type: 'Dial' }, token))
   })
-  const most = Math.max(...of.map(({ length }) => length))
-  return Array.from({ length: most }, (_, at) => of.flatMap((pairs) => pairs[at] ?? [])).flat()
+  const longest = Math.max(...of.map(({ length }) => length))
+  return Array.from({ length: longest }, (_, at) => of.flatMap((pairs) => pairs[at] ?? [])).flat()
 }
 
 function newIdentities(kind: string, more: object): Scenario['prepare'] {
-  let made = 0
+  let count = 0
   return ({ run, adminToken, seeded: { topology } }) => ({
     next() {
-      made += 1
-      const identity = newIdentity(`bench-${kind}-${run}-${made}`, made, topology)
+      count += 1
+      const identity = newIdentity(`bench-${kind}-${run}-${count}`, count, topology)
       return post(`${managementRoot}/identities`, { ...identity, ...more }, adminToken)
     },
   })
@@ -148,7 +148,7 @@ function newIdentities(kind: string, more: object): Scenario['prepare'] {
 
 const pageSize = 50
 
-/** One after the other through all identities. */
+/** All pages of identities in order. */
 function pages({ adminToken, seeded: { topology } }: Bench): Load {
   const count = Math.ceil(topology.identities / pageSize)
   return {
@@ -158,7 +158,7 @@ function pages({ adminToken, seeded: { topology } }: Bench): Load {
   }
 }
 
-/** Filters about identities all over the range; `part` is in the names of one in ten to one in a hundred. */
+/** Filters for identities across the whole range. Between one in ten and one in a hundred names contain `part`. */
 function ofIdentities(
   filterFor: (about: { readonly name: string; readonly part: string }) => string,
 ): Scenario['prepare'] {
@@ -171,22 +171,22 @@ function ofIdentities(
   })
 }
 
-const sessionsAround = 5000
+const furtherSessions = 5000
 
-/** With so many API sessions open, made once. */
-function amidSessions(prepare: (bench: Bench) => Load): Scenario['prepare'] {
+/** With further API sessions, which are created once. */
+function withSessions(prepare: (bench: Bench) => Load): Scenario['prepare'] {
   let open: Promise<unknown> | undefined
   return async (bench) => {
-    open ??= logInOften(bench, sessionsAround)
+    open ??= openSessions(bench, furtherSessions)
     await open
     return prepare(bench)
   }
 }
 
-async function logInOften({ url, seeded: { topology } }: Bench, count: number): Promise<void> {
-  using stranger = openApi(url, clientRoot, 8)
+async function openSessions({ url, seeded: { topology } }: Bench, count: number): Promise<void> {
+  using anonymous = openApi(url, clientRoot, 8)
   await forEach(count, 8, (at) =>
-    logIn(stranger, names.username(at % topology.withPassword), password, client),
+    logIn(anonymous, names.username(at % topology.withPassword), password, client),
   )
 }
 
@@ -204,9 +204,9 @@ function certificateLogins({ seeded: { certificates } }: Bench): Load {
 
 async function enrollments({ admin, run, seeded: { topology } }: Bench): Promise<Load> {
   const round = Date.now().toString(36)
-  const waiting = await forEach(enrollmentsOfRound, 4, async (at): Promise<Request> => {
+  const requests = await forEach(enrollmentsOfRound, 4, async (at): Promise<Request> => {
     const identity = newIdentity(`bench-enroll-${run}-${round}-${at}`, at, topology)
-    const { id } = await admin.ask<{ id: string }>('POST', '/identities', {
+    const { id } = await admin.request<{ id: string }>('POST', '/identities', {
       ...identity,
       enrollment: { ott: true },
     })
@@ -218,5 +218,5 @@ async function enrollments({ admin, run, seeded: { topology } }: Bench): Promise
       body: csr,
     }
   })
-  return usedUp(waiting)
+  return eachOnce(requests)
 }

@@ -2,14 +2,14 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { type Api, clientRoot, forEach, openApi } from './api.js'
 import { keyAndRequest } from './certificate-request.js'
-import { attributes, everything, names, password, roles, type Topology } from './topology.js'
+import { allAttribute, attributes, names, password, roles, type Topology } from './topology.js'
 
 export interface Certificate {
   readonly key: string
   readonly cert: string
 }
 
-/** What the scenarios need to know of a seeded controller. */
+/** The data of a seeded controller that scenarios need. */
 export interface Seeded {
   readonly topology: Topology
   readonly certificates: readonly Certificate[]
@@ -17,29 +17,29 @@ export interface Seeded {
 
 const atOnce = 4
 
-/** Fills a controller through its API, or takes it from the file that told of an earlier time. */
+/** Fills a controller through its API, or reads the file of an earlier seeding. */
 export async function seed(
   url: string,
   admin: Api,
   topology: Topology,
   file: string | undefined,
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<Seeded> {
   if (file && existsSync(file)) return JSON.parse(await readFile(file, 'utf8')) as Seeded
   const phase = async <T>(name: string, count: number, work: (at: number) => Promise<T>): Promise<T[]> => {
     const started = performance.now()
-    const made = await forEach(count, atOnce, work)
-    say(`${count} ${name} in ${((performance.now() - started) / 1000).toFixed(1)} s`)
-    return made
+    const results = await forEach(count, atOnce, work)
+    print(`${count} ${name} in ${((performance.now() - started) / 1000).toFixed(1)} s`)
+    return results
   }
   const create = async (kind: string, body: object): Promise<string> =>
-    (await admin.ask<{ id: string }>('POST', `/${kind}`, body)).id
+    (await admin.request<{ id: string }>('POST', `/${kind}`, body)).id
 
   const configs = await seedConfigs(admin, topology, phase, create)
   await phase('routers', topology.routers, (at) =>
     create('edge-routers', {
       name: names.router(at),
-      roleAttributes: [everything],
+      roleAttributes: [allAttribute],
       isTunnelerEnabled: false,
     }),
   )
@@ -52,7 +52,7 @@ export async function seed(
       terminatorStrategy: 'smartrouting',
     }),
   )
-  const all = [`#${everything}`]
+  const all = [`#${allAttribute}`]
   const policy = { name: 'bench-all', semantic: 'AnyOf', edgeRouterRoles: all }
   await create('edge-router-policies', { ...policy, identityRoles: all })
   await create('service-edge-router-policies', { ...policy, serviceRoles: all })
@@ -77,11 +77,11 @@ export async function seed(
       password,
     }),
   )
-  using stranger = openApi(url, clientRoot, atOnce)
+  using anonymous = openApi(url, clientRoot, atOnce)
   const certificates = await phase('certificates', topology.withCertificate, async (at) => {
     const identityId = identities[topology.identities - 1 - at] ?? ''
     await create('enrollments', { method: 'ott', identityId, expiresAt: inAnHour() })
-    return enroll(stranger, await tokenOf(admin, identityId))
+    return enroll(anonymous, await tokenOf(admin, identityId))
   })
   const seeded = { topology, certificates }
   if (file) await writeFile(file, JSON.stringify(seeded), { mode: 0o600 })
@@ -95,24 +95,24 @@ export const newIdentity = (name: string, at: number, topology: Topology) => ({
   roleAttributes: attributes.identity(at, topology),
 })
 
-/** Of the enrollment that the identity has not redeemed yet. */
+/** The token of the identity's open enrollment. */
 export async function tokenOf(admin: Api, identityId: string): Promise<string> {
-  const { enrollment } = await admin.ask<{ enrollment: { ott: { token: string } } }>(
+  const { enrollment } = await admin.request<{ enrollment: { ott: { token: string } } }>(
     'GET',
     `/identities/${identityId}`,
   )
   return enrollment.ott.token
 }
 
-async function enroll(stranger: Api, token: string): Promise<Certificate> {
+async function enroll(anonymous: Api, token: string): Promise<Certificate> {
   const { csr, key } = await keyAndRequest()
-  const { cert } = await stranger.ask<{ cert: string }>('POST', `/enroll?method=ott&token=${token}`, csr)
+  const { cert } = await anonymous.request<{ cert: string }>('POST', `/enroll?method=ott&token=${token}`, csr)
   return { key, cert }
 }
 
 const inAnHour = (): string => new Date(Date.now() + 3_600_000).toISOString()
 
-/** Two for each service: what a client intercepts and what a host connects to. */
+/** Two configs for each service: one for clients, one for hosts. */
 async function seedConfigs(
   admin: Api,
   { services }: Topology,
@@ -121,7 +121,7 @@ async function seedConfigs(
 ): Promise<string[]> {
   const typeOf = async (name: string): Promise<string> => {
     const filter = encodeURIComponent(`name="${name}"`)
-    const [type] = await admin.ask<{ id: string }[]>('GET', `/config-types?filter=${filter}`)
+    const [type] = await admin.request<{ id: string }[]>('GET', `/config-types?filter=${filter}`)
     if (!type) throw new Error(`there is no config type ${name}`)
     return type.id
   }

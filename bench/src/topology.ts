@@ -1,4 +1,4 @@
-/** How much there is of everything. */
+/** The number of entities of each kind. */
 export interface Topology {
   readonly identities: number
   readonly services: number
@@ -22,7 +22,7 @@ export function topologyOf(scale: number): Topology {
 
 const servicesOfIdentity = 50
 
-/** So many groups that each identity sees 50 services, whatever the size. */
+/** The number of groups with which each identity sees 50 services at any scale. */
 const groupsOf = ({ services, policies }: Topology): number =>
   Math.min(policies, Math.max(1, Math.round(services / servicesOfIdentity)))
 
@@ -37,11 +37,11 @@ export const names = {
 }
 
 export const password = 'bench-Passw0rd'
-export const everything = 'bench-all'
+export const allAttribute = 'bench-all'
 
 export const attributes = {
-  identity: (i: number, topology: Topology) => [everything, `bench-group-${i % groupsOf(topology)}`],
-  service: (i: number, { policies }: Topology) => [everything, `bench-services-${i % policies}`],
+  identity: (i: number, topology: Topology) => [allAttribute, `bench-group-${i % groupsOf(topology)}`],
+  service: (i: number, { policies }: Topology) => [allAttribute, `bench-services-${i % policies}`],
 }
 
 export const roles = {

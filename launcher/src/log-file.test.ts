@@ -5,8 +5,8 @@ import { finished } from 'node:stream/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { openLogFile } from './log-file.js'
 
-test('a log that has grown to its limit is set aside while it is written, and no line is lost', async () => {
-  const { path, texts } = await place()
+test('a log is rotated at its limit while it is written, and no line is lost', async () => {
+  const { path, texts } = await newLog()
   const file = openLogFile(path, { maxBytes: 100, files: 50 })
   const [one, two] = [file.input(), file.input()]
   for (let n = 0; n < 100; n++) {
@@ -26,8 +26,8 @@ test('a log that has grown to its limit is set aside while it is written, and no
   expect(lines).toHaveLength(300)
 })
 
-test('as many files are kept as are wanted, the newest', async () => {
-  const { path, texts } = await place()
+test('the newest files are kept, up to the limit', async () => {
+  const { path, texts } = await newLog()
   for (let run = 0; run < 6; run++) {
     const file = openLogFile(path, { maxBytes: 10, files: 3 })
     await finished(file.input().end(`run ${run}\n`))
@@ -36,27 +36,29 @@ test('as many files are kept as are wanted, the newest', async () => {
   expect(await texts()).toEqual(['run 3\n', 'run 4\n', 'run 5\n'])
 })
 
-test('a last line without an end gets one', async () => {
-  const { path, texts } = await place()
+test('a last line without a newline gets one', async () => {
+  const { path, texts } = await newLog()
   const file = openLogFile(path, { maxBytes: 100, files: 2 })
   await finished(file.input().end('half'))
   await file.close()
   expect(await texts()).toEqual(['half\n'])
 })
 
-test('a file that cannot be written is said once, and its writers go on', async () => {
-  const { path } = await place()
-  const said: string[] = []
-  const file = openLogFile(join(path, 'no-directory'), { maxBytes: 100, files: 2 }, (line) => said.push(line))
+test('a file that cannot be written is reported once, and its writers continue', async () => {
+  const { path } = await newLog()
+  const reports: string[] = []
+  const file = openLogFile(join(path, 'no-directory'), { maxBytes: 100, files: 2 }, (line) =>
+    reports.push(line),
+  )
   const input = file.input()
   input.write('one\n')
   await finished(input.end('two\n'))
   await file.close()
-  expect(said).toEqual([expect.stringContaining('lines are lost')])
+  expect(reports).toEqual([expect.stringContaining('lines are lost')])
 })
 
-/** A file to be, and what lies there: the oldest first. */
-async function place() {
+/** A path for a log, and the content of its files, the oldest first. */
+async function newLog() {
   const directory = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   onTestFinished(() => rm(directory, { recursive: true }))
   const age = (name: string) => Number(/\.(\d+)$/.exec(name)?.[1] ?? 0)

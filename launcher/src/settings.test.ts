@@ -14,7 +14,7 @@ test.each([
   ['the loopback address: the same', '127.0.0.1:5', undefined, '127.0.0.1:5'],
   ['the IPv6 loopback address: that one', '[::1]:5', undefined, '[::1]:5'],
   ['any other name: all interfaces, same port', 'ctrl.example.org:443', undefined, `${everywhere}:443`],
-  ['what is set wins', 'ctrl.example.org:443', '10.0.0.1:8443', '10.0.0.1:8443'],
+  ['a set address', 'ctrl.example.org:443', '10.0.0.1:8443', '10.0.0.1:8443'],
 ])('where the gateway listens: %s', (_rule, address, listen, expected) => {
   expect(readLauncherSettings({ OVERLAY_ADDRESS: address, OVERLAY_LISTEN: listen }).listen).toBe(expected)
 })
@@ -25,6 +25,6 @@ test('each part runs once unless it is scaled', () => {
   expect(readArguments(['--scale', 'gateway=2,policy=3']).scale).toEqual({ ...one, gateway: 2, policy: 3 })
 })
 
-test.each(['router=2', 'gateway', 'gateway=0', 'gateway=99', 'gateway=two'])('%s is refused', (wish) => {
-  expect(() => readArguments(['--scale', wish])).toThrow(`'${wish}'`)
+test.each(['router=2', 'gateway', 'gateway=0', 'gateway=99', 'gateway=two'])('%s is refused', (item) => {
+  expect(() => readArguments(['--scale', item])).toThrow(`'${item}'`)
 })

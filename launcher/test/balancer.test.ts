@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { startBalancer } from '../src/balancer.js'
 import { type Address, freePort } from '../src/ports.js'
 
-test('gives connections to its targets in turn, whole in both directions', async () => {
+test('forwards connections to its targets in turn, completely in both directions', async () => {
   const balancer = await balancerOf([await echo('a'), await echo('b')])
   expect([await ask(balancer, '1'), await ask(balancer, '2'), await ask(balancer, '3')]).toEqual([
     'a1',
@@ -16,7 +16,7 @@ test('gives connections to its targets in turn, whole in both directions', async
   expect(await ask(balancer, long)).toHaveLength(long.length + 1)
 })
 
-test('passes over a target that refuses', async () => {
+test('skips a target that refuses', async () => {
   const balancer = await balancerOf([await echo('a'), await nowhere()])
   expect([await ask(balancer, '1'), await ask(balancer, '2'), await ask(balancer, '3')]).toEqual([
     'a1',
@@ -25,12 +25,12 @@ test('passes over a target that refuses', async () => {
   ])
 })
 
-test('hangs up when every target refuses', async () => {
+test('closes the connection when every target refuses', async () => {
   const balancer = await balancerOf([await nowhere(), await nowhere()])
   expect(await ask(balancer, '1')).toBe('')
 })
 
-test('tells its targets the address of the client', async () => {
+test('sends its targets the address of the client', async () => {
   const address = await nowhere()
   const target = createServer()
   target.listen(address.port, address.host)
@@ -53,15 +53,15 @@ async function balancerOf(targets: readonly Address[]): Promise<Address> {
   return address
 }
 
-/** Answers all that was said, after its own name. */
+/** Returns its name and all that it has received. */
 async function echo(name: string): Promise<Address> {
   const address = await nowhere()
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    let said = ''
+    let received = ''
     socket.on('data', (chunk) => {
-      said += chunk
+      received += chunk
     })
-    socket.once('end', () => socket.end(name + said.replace(/^PROXY .*\r\n/, '')))
+    socket.once('end', () => socket.end(name + received.replace(/^PROXY .*\r\n/, '')))
   })
   server.listen(address.port, address.host)
   await once(server, 'listening')

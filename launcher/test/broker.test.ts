@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers'
 import { connect, type NatsConnection, type Subscription } from '@nats-io/transport-node'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { busUser, startBroker } from '../src/broker.js'
-import { commandOf } from '../src/command-line.js'
+import { commandLineOf } from '../src/command-line.js'
 import { findNatsServer, startNatsServer } from '../src/nats-server.js'
 import { freePort } from '../src/ports.js'
 
@@ -38,7 +38,7 @@ const buses = [
 ]
 
 describe.each(buses)('$name', ({ start }) => {
-  test('brings a message to every subscription that its subject matches', async () => {
+  test('delivers a message to every subscription that its subject matches', async () => {
     const { client } = await network()
     const [reader, writer] = [await client(), await client()]
     const subjects = ['a.b.c', 'a.*.c', 'a.>', '>', '*.*.*', 'a.b', 'a.*', 'a.b.c.>', 'a.b.*.d']
@@ -59,7 +59,7 @@ describe.each(buses)('$name', ({ start }) => {
     ])
   })
 
-  test('delivers what was sent before a client drains', async () => {
+  test('delivers messages that were sent before a client drains', async () => {
     const { client } = await network()
     const [reader, writer] = [await client(), await client()]
     const subscription = reader.subscribe('last.words')
@@ -97,17 +97,17 @@ describe.each(buses)('$name', ({ start }) => {
       `${connectLine()}SUB ${'a'.repeat(5000)}`,
       "-ERR 'maximum control line exceeded'",
     ],
-  ])('%s', async (_rule, said, expected) => {
+  ])('%s', async (_rule, input, expected) => {
     const { port } = await network()
     const socket = connectSocket(port, '127.0.0.1')
     const answer = text(socket)
-    socket.on('error', () => undefined) // a reset after the last word is as good as an end
-    socket.write(said)
+    socket.on('error', () => undefined) // a reset after the last line counts as an end
+    socket.write(input)
     if (expected.endsWith('PONG')) socket.end()
     expect((await answer).replace(/^INFO .*\r\n/, '').trim()).toBe(expected)
   })
 
-  /** A server with clients that end with the test. */
+  /** A server whose clients are closed after the test. */
   async function network() {
     const bus = await start()
     const clients: NatsConnection[] = []
@@ -126,20 +126,20 @@ describe.each(buses)('$name', ({ start }) => {
   }
 })
 
-test('the built-in broker cuts off who does not read', async () => {
+test('the built-in broker disconnects a client that does not read', async () => {
   await using broker = await startBroker({
     port: await freePort(),
     password,
     limits: { pendingBytes: 1024 * 1024 },
   })
   const port = Number(new URL(broker.url).port)
-  const lazy = connectSocket(port, '127.0.0.1')
-  lazy.on('error', () => undefined)
-  const cutOff = new Promise((resolve) => lazy.once('close', resolve))
+  const slow = connectSocket(port, '127.0.0.1')
+  slow.on('error', () => undefined)
+  const closed = new Promise((resolve) => slow.once('close', resolve))
   await new Promise<void>((resolve) => {
-    lazy.write(`${connectLine()}SUB flood 1\r\nPING\r\n`)
-    lazy.on('data', (words) => {
-      if (words.includes('PONG')) resolve(void lazy.removeAllListeners('data').pause())
+    slow.write(`${connectLine()}SUB flood 1\r\nPING\r\n`)
+    slow.on('data', (words) => {
+      if (words.includes('PONG')) resolve(void slow.removeAllListeners('data').pause())
     })
   })
   const writer = await connect({ servers: `127.0.0.1:${port}`, ...login })
@@ -147,8 +147,8 @@ test('the built-in broker cuts off who does not read', async () => {
     writer.publish('flood', new Uint8Array(512 * 1024))
     await writer.flush()
   }
-  lazy.resume()
-  await cutOff
+  slow.resume()
+  await closed
   await writer.close()
 })
 
@@ -161,21 +161,24 @@ test.each([
     `SUB ${'a'.repeat(11)} 1\r\n`,
     'maximum subject length exceeded',
   ],
-])('the built-in broker cuts off who goes beyond the limit of %s', async (_what, limits, said, reason) => {
-  await using broker = await startBroker({ port: await freePort(), password, limits })
-  const socket = connectSocket(Number(new URL(broker.url).port), '127.0.0.1')
-  socket.on('error', () => undefined) // a reset after the last word is as good as an end
-  const answer = text(socket)
-  socket.write(connectLine() + said)
-  expect(await answer).toContain(`-ERR '${reason}'`)
-})
+])(
+  'the built-in broker disconnects a client that exceeds the limit of %s',
+  async (_what, limits, input, reason) => {
+    await using broker = await startBroker({ port: await freePort(), password, limits })
+    const socket = connectSocket(Number(new URL(broker.url).port), '127.0.0.1')
+    socket.on('error', () => undefined) // a reset after the last line counts as an end
+    const answer = text(socket)
+    socket.write(connectLine() + input)
+    expect(await answer).toContain(`-ERR '${reason}'`)
+  },
+)
 
 test.each([
   ['a queue group', 'SUB a workers 1\r\n'],
   ['a reply', 'PUB a inbox 2\r\nhi\r\n'],
   ['headers', 'HPUB a 12 14\r\nNATS/1.0\r\n\r\nhi\r\n'],
   ['a number of messages', 'UNSUB 1 5\r\n'],
-])('the built-in broker refuses what it does not implement: %s', async (_what, line) => {
+])('the built-in broker refuses operations that it does not implement: %s', async (_what, line) => {
   await using broker = await startBroker({ port: await freePort(), password })
   const socket = connectSocket(Number(new URL(broker.url).port), '127.0.0.1')
   socket.on('error', () => undefined)
@@ -184,7 +187,7 @@ test.each([
   expect(await answer).toContain("-ERR 'Unknown Protocol Operation'")
 })
 
-test('the built-in broker takes so many connections and no more, and none that does not log in', async () => {
+test('the built-in broker limits its connections, and closes those that do not log in', async () => {
   const limits = { connections: 2, loginMs: 300 }
   await using broker = await startBroker({ port: await freePort(), password, limits })
   const silent = () => connectSocket(Number(new URL(broker.url).port), '127.0.0.1')
@@ -203,7 +206,7 @@ test('the password of a nats-server is in a file for its owner, and not on its c
     password,
     configFile,
   })
-  expect(await commandOf(server.pid)).not.toContain(password)
+  expect(await commandLineOf(server.pid)).not.toContain(password)
   expect((await stat(configFile)).mode & 0o777).toBe(0o600)
 })
 
@@ -215,7 +218,7 @@ function subs(count: number): string {
   return Array.from({ length: count }, (_, n) => `SUB s${n} ${n}\r\n`).join('')
 }
 
-/** What has come in by now. */
+/** The messages received so far. */
 async function received(client: NatsConnection, subscriptions: readonly Subscription[]): Promise<string[][]> {
   await client.flush()
   return Promise.all(

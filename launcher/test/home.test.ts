@@ -5,23 +5,23 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { dataDirectory, openHome } from '../src/home.js'
 
-test('secrets are made once, and only their owner reads them', async () => {
-  const directory = await place()
+test('secrets are generated once, and only their owner can read them', async () => {
+  const directory = await newDirectory()
   const first = await openHome(directory)
   await first.release()
   const second = await openHome(directory)
   expect(second.secrets).toEqual(first.secrets)
-  const isRoot = process.getuid?.() === 0 // whose processes pass through it, to their sockets
+  const isRoot = process.getuid?.() === 0 // then processes of other accounts enter it to reach their sockets
   expect((await stat(directory)).mode & 0o777).toBe(isRoot ? 0o711 : 0o700)
   expect((await stat(join(directory, 'secrets.json'))).mode & 0o777).toBe(0o600)
 })
 
-test('identity and pki have a key secret each, and pki keeps the one of a home in which they shared it', async () => {
-  const directory = await place()
+test('identity and pki have a key secret each; in a home with a shared one, pki keeps it', async () => {
+  const directory = await newDirectory()
   const home = await openHome(directory)
-  const { keySecrets, ...others } = home.secrets
+  const { keySecrets, ...rest } = home.secrets
   expect(keySecrets.identity).not.toBe(keySecrets.pki)
-  await home.write('secrets.json', JSON.stringify({ ...others, keySecret: 'shared' }))
+  await home.write('secrets.json', JSON.stringify({ ...rest, keySecret: 'shared' }))
   await home.release()
 
   const older = await openHome(directory)
@@ -33,8 +33,8 @@ test('identity and pki have a key secret each, and pki keeps the one of a home i
   expect(newer.secrets).toEqual(older.secrets)
 })
 
-test('a second launcher is refused while the first one lives', async () => {
-  const directory = await place()
+test('a second launcher is refused while the first one runs', async () => {
+  const directory = await newDirectory()
   const other = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' })
   onTestFinished(() => void other.kill())
   await (await openHome(directory)).release()
@@ -42,8 +42,8 @@ test('a second launcher is refused while the first one lives', async () => {
   await expect(openHome(directory)).rejects.toThrow(`in use by another launcher, process ${other.pid}`)
 })
 
-test('what a killed launcher left behind refuses nobody', async () => {
-  const directory = await place()
+test('the lock of a killed launcher is ignored', async () => {
+  const directory = await newDirectory()
   const dead = spawn(process.execPath, ['-e', ''])
   await new Promise((resolve) => dead.once('exit', resolve))
   await (await openHome(directory)).release()
@@ -51,20 +51,20 @@ test('what a killed launcher left behind refuses nobody', async () => {
   await expect(openHome(directory)).resolves.toBeDefined()
 })
 
-test('a database whose user may not enter the home lies with those of the system', async () => {
-  if (process.getuid?.() !== 0) return // only root runs it as somebody else
-  const directory = join(await place(), 'home')
+test('a database whose user cannot enter the home is in a directory of the system', async () => {
+  if (process.getuid?.() !== 0) return // only root runs it as another user
+  const directory = join(await newDirectory(), 'home')
   const home = await openHome(directory)
   onTestFinished(home.release)
   await chmod(join(directory, '..'), 0o700)
   const account = { uid: 65_533, gid: 65_533 }
-  const elsewhere = await dataDirectory(home, 'postgres', account)
-  expect(elsewhere).toBe(`/var/lib/overlay/${home.secrets.id}`)
-  expect(await readlink(join(directory, 'postgres'))).toBe(elsewhere)
-  expect(await dataDirectory(home, 'postgres', account)).toBe(elsewhere)
+  const target = await dataDirectory(home, 'postgres', account)
+  expect(target).toBe(`/var/lib/overlay/${home.secrets.id}`)
+  expect(await readlink(join(directory, 'postgres'))).toBe(target)
+  expect(await dataDirectory(home, 'postgres', account)).toBe(target)
 })
 
-async function place(): Promise<string> {
+async function newDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   onTestFinished(() => rm(directory, { recursive: true }))
   return directory

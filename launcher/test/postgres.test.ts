@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { withClient } from '@overlay/platform/postgres/migrate'
 import { expect, onTestFinished, test } from 'vitest'
-import { accountsOf, DEFAULT_UID, give, sharedCache } from '../src/account.js'
-import { commandOf } from '../src/command-line.js'
+import { accountsOf, chownTo, DEFAULT_UID, sharedCache } from '../src/account.js'
+import { commandLineOf } from '../src/command-line.js'
 import { freePort } from '../src/ports.js'
 import { type PostgresOptions, startPostgres } from '../src/postgres.js'
 import { findPostgres } from '../src/postgres-binaries.js'
 
-test('keeps its rows from start to start, and asks for its password', async () => {
-  const options = { ...(await place()), password: 'sesame' }
+test('keeps its rows across starts, and requires its password', async () => {
+  const options = { ...(await newOptions()), password: 'sesame' }
   const first = await startPostgres(options)
   await withClient(first.url, (client) => client.query('create table kept (n int)'))
   await first.stop()
@@ -20,12 +20,12 @@ test('keeps its rows from start to start, and asks for its password', async () =
   const second = await startPostgres(options)
   onTestFinished(second.stop)
   await withClient(second.url, (client) => client.query('select n from kept'))
-  const stranger = second.url.replace('sesame', 'wrong')
-  await expect(withClient(stranger, (client) => client.query('select 1'))).rejects.toThrow('password')
+  const wrongUrl = second.url.replace('sesame', 'wrong')
+  await expect(withClient(wrongUrl, (client) => client.query('select 1'))).rejects.toThrow('password')
 })
 
-test('starts again after it was killed, though the process id it left now belongs to another program', async () => {
-  const options = await place()
+test('starts after it was killed, even if another program has its process id now', async () => {
+  const options = await newOptions()
   const first = await startPostgres(options)
   process.kill(first.pid, 'SIGKILL')
   await first.ended
@@ -40,8 +40,8 @@ test('starts again after it was killed, though the process id it left now belong
   await withClient(second.url, (client) => client.query('select 1'))
 })
 
-test('starts when what a killed server has left at work has ended', async () => {
-  const options = await place()
+test('starts when the children of a killed server have ended', async () => {
+  const options = await newOptions()
   const first = await startPostgres(options)
   let busy: Promise<unknown> = Promise.resolve()
   const pid = await new Promise<number>((begin) => {
@@ -62,8 +62,8 @@ test('starts when what a killed server has left at work has ended', async () => 
   await busy
 })
 
-test('ends when the launcher is killed, and can be started at once', async () => {
-  const options = await place()
+test('ends when the launcher is killed, and can be started again immediately', async () => {
+  const options = await newOptions()
   const script = `
     import { startPostgres } from ${JSON.stringify(join(import.meta.dirname, '../src/postgres.ts'))}
     const postgres = await startPostgres(${JSON.stringify(options)})
@@ -81,14 +81,14 @@ test('ends when the launcher is killed, and can be started at once', async () =>
 
   const next = await startPostgres(options)
   onTestFinished(next.stop)
-  expect(await commandOf(Number(pid))).toBe('')
+  expect(await commandLineOf(Number(pid))).toBe('')
 })
 
-test('listens at a socket alone where it is given a directory for it, whose name may have blanks', async () => {
-  const options = { ...(await place()), password: 'sesame' }
+test('listens only at a socket if a directory is named, which may have blanks', async () => {
+  const options = { ...(await newOptions()), password: 'sesame' }
   const sockets = await mkdtemp(join(tmpdir(), 'overlay % +'))
   onTestFinished(() => rm(sockets, { recursive: true }))
-  await give(sockets, options.account)
+  await chownTo(sockets, options.account)
   const first = await startPostgres({ ...options, listen: sockets })
   process.kill(first.pid, 'SIGKILL')
   await first.ended
@@ -101,15 +101,15 @@ test('listens at a socket alone where it is given a directory for it, whose name
   expect(listening).toEqual([{ listen_addresses: '' }])
 })
 
-test('says what is wrong when it cannot start', async () => {
-  const options = await place()
+test('reports the reason of a failed start', async () => {
+  const options = await newOptions()
   const first = await startPostgres(options)
   await first.stop()
   await writeFile(join(options.directory, 'data/postgresql.conf'), 'no_such_setting = 1\n')
   await expect(startPostgres(options)).rejects.toThrow('no_such_setting')
 })
 
-async function place(): Promise<PostgresOptions> {
+async function newOptions(): Promise<PostgresOptions> {
   const home = await mkdtemp(join(tmpdir(), 'overlay test '))
   onTestFinished(() => rm(home, { recursive: true }))
   await chmod(home, 0o711)

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { makeRunDirectory } from '../src/run-directory.js'
 
-test('sockets lie in the home, where only their user enters, and what a killed launcher left is gone', async () => {
-  const home = await place()
+test('sockets are in the home, which only their user can enter, and those of a killed launcher are removed', async () => {
+  const home = await newDirectory()
   const first = await makeRunDirectory(home, 'x', own)
   expect(first.path).toBe(join(home, 'run'))
   expect(await modeOf(first.path)).toBe(0o700)
@@ -20,8 +20,8 @@ test('sockets lie in the home, where only their user enters, and what a killed l
 test.each([
   ['too long for sockets', 'x'.repeat(80)],
   ['not possible in a list', 'a,b'],
-])('where the path of the home is %s, they lie in the temporary directory', async (_why, name) => {
-  const home = join(await place(), name)
+])('if the path of the home is %s, sockets are in the temporary directory', async (_why, name) => {
+  const home = join(await newDirectory(), name)
   await mkdir(home)
   const id = `test-${process.pid}`
   const run = await makeRunDirectory(home, id, own)
@@ -30,9 +30,9 @@ test.each([
   await run.remove()
 })
 
-test('a directory that another user has put there is refused', async () => {
-  if (process.getuid?.() !== 0) return // only root can make one for another user
-  const home = await place()
+test('a directory of another user is refused', async () => {
+  if (process.getuid?.() !== 0) return // only root can create one for another user
+  const home = await newDirectory()
   const path = join(home, 'run')
   await mkdir(path)
   await chown(path, 65_533, 65_533)
@@ -43,7 +43,7 @@ const own = { processes: {}, database: {} }
 
 const modeOf = async (path: string): Promise<number> => (await lstat(path)).mode & 0o777
 
-async function place(): Promise<string> {
+async function newDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'overlay test '))
   onTestFinished(() => rm(directory, { recursive: true }))
   return directory

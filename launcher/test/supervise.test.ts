@@ -2,40 +2,40 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { commandOf } from '../src/command-line.js'
+import { commandLineOf } from '../src/command-line.js'
 import { openLogFile } from '../src/log-file.js'
 import { type NodeOptions, startNode, untilReady } from '../src/node-process.js'
 import { freePort } from '../src/ports.js'
 import type { Instance } from '../src/processes.js'
-import { keepRunning } from '../src/supervise.js'
+import { supervise } from '../src/supervise.js'
 
-test('starts a process again when it was killed', async () => {
+test('restarts a process that was killed', async () => {
   const { instance, options } = await program(server)
   const lines: string[] = []
   const start = () => startNode(instance, options)
-  const kept = keepRunning(await start(), start, (line) => lines.push(line))
+  const supervised = supervise(await start(), start, (line) => lines.push(line))
   const never = new AbortController().signal
   await untilReady(instance, never)
-  const killed = kept.pid()
+  const killed = supervised.pid()
   process.kill(killed, 'SIGKILL')
-  await expect.poll(() => kept.pid()).not.toBe(killed)
+  await expect.poll(() => supervised.pid()).not.toBe(killed)
   await untilReady(instance, never)
-  await kept.stop()
+  await supervised.stop()
   expect(lines).toEqual(['example ended with SIGKILL; starting it again in 0.1 s'])
-  expect(await commandOf(kept.pid())).toBe('')
+  expect(await commandLineOf(supervised.pid())).toBe('')
 })
 
-test('pauses longer each time that a process ends at once', async () => {
+test('pauses longer after each failed restart', async () => {
   const { instance, options } = await program('process.exit(3)')
   const lines: string[] = []
   const start = () => startNode(instance, options)
-  const kept = keepRunning(await start(), start, (line) => lines.push(line))
+  const supervised = supervise(await start(), start, (line) => lines.push(line))
   await expect.poll(() => lines.length, { timeout: 5000 }).toBe(3)
-  await kept.stop()
+  await supervised.stop()
   expect(lines).toEqual([0.1, 0.2, 0.4].map((s) => `example ended with code 3; starting it again in ${s} s`))
 })
 
-test('a process has its settings, writes to its log, and is asked to stop before it is made to', async () => {
+test('a process gets its settings, writes to its log, and gets SIGTERM first', async () => {
   const { instance, log, options } = await program(
     `console.log(process.env.WORD); process.on('SIGTERM', () => { console.error('bye'); process.exit(0) }); ${server}`,
   )
@@ -46,22 +46,22 @@ test('a process has its settings, writes to its log, and is asked to stop before
   expect(await running.ended).toBe('example ended with code 0')
 })
 
-test('starts a process again when it runs and does not answer', async () => {
+test('restarts a process that runs and does not answer', async () => {
   const { instance, log, options } = await program(server)
   const lines: string[] = []
   const start = () => startNode(instance, { ...options, silenceMs: 600 })
-  const kept = keepRunning(await start(), start, (line) => lines.push(line))
+  const supervised = supervise(await start(), start, (line) => lines.push(line))
   const never = new AbortController().signal
   await expect.poll(() => readFile(log, 'utf8').catch(() => ''), { timeout: 30_000 }).toContain('live')
-  const stopped = kept.pid()
+  const stopped = supervised.pid()
   process.kill(stopped, 'SIGSTOP')
-  await expect.poll(() => kept.pid(), { timeout: 30_000 }).not.toBe(stopped)
+  await expect.poll(() => supervised.pid(), { timeout: 30_000 }).not.toBe(stopped)
   await untilReady(instance, never)
-  await kept.stop()
+  await supervised.stop()
   expect(lines[0]).toBe('example did not answer for 0.6 s and was killed; starting it again in 0.1 s')
 })
 
-test('a process that has not answered yet is left alone', async () => {
+test('a process that has not answered yet is not killed', async () => {
   const { instance, log, options } = await program(`setTimeout(() => console.log('waited'), 1000)`)
   const running = await startNode(instance, { ...options, silenceMs: 60 })
   expect(await running.ended).toBe('example ended with code 0')

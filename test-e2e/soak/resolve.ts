@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Administrator } from './administrator.js'
 import type { Run } from './caller.js'
-import { dropEndpoint, type WorkerState } from './worker-state.js'
 import { adopt, differences, type ModelKind, overrideKey, type Row } from './model.js'
 import type { Random } from './random.js'
 import { rules } from './report.js'
+import { dropEndpoint, type WorkerState } from './worker-state.js'
 
 const LATEST_COMMIT_MS = 12_000 // a write whose answer was lost commits within its deadline, or never
 

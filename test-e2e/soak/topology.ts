@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
-import { probeHealth, freePort, type TestPostgres, testBus, testPostgres } from '@overlay/launcher/testing'
+import { freePort, probeHealth, type TestPostgres, testBus, testPostgres } from '@overlay/launcher/testing'
 import { startProxy, type TcpProxy } from './tcp-proxy.js'
 
 /** The product with two replicas of each part, behind proxies of its Postgres and its bus. */

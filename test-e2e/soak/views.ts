@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Run } from './caller.js'
 import type { Endpoint, ListedService } from './endpoint.js'
-import type { WorkerState } from './worker-state.js'
 import { overrideKey, visible } from './model.js'
 import type { Random } from './random.js'
 import { rules } from './report.js'
+import type { WorkerState } from './worker-state.js'
 
 const OWN_WRITES_ONLY_MS = 2000 // after so long nothing written through another gateway is outstanding
 const POLL_MS = 15

@@ -3,12 +3,12 @@ import { openAdministrator } from './administrator.js'
 import { isSuccess, isUnknown, nextGateway, type Reply, type Run } from './caller.js'
 import { openChecks } from './checks.js'
 import { type Endpoint, openEndpoint, password } from './endpoint.js'
-import { dropEndpoint, emptyWorkerState, writer } from './worker-state.js'
 import { forget, grants, type Model, overrideKey, type Policy } from './model.js'
 import type { Random } from './random.js'
 import { rules } from './report.js'
 import { resolver } from './resolve.js'
 import { addressFor, viewChecker } from './views.js'
+import { dropEndpoint, emptyWorkerState, writer } from './worker-state.js'
 
 /** Works on rows of its own, one operation after the other, and knows after each what must be there. */
 export interface Worker extends Disposable {

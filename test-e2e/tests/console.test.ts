@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Authority, newAuthority } from '../authority.js'
 import { openClient } from '../client.js'
 import { type Fixture, password, startFixture } from '../fixture.js'
-import { type RecordedCall, typeErrors, readRecording } from '../recording.js'
+import { type RecordedCall, readRecording, typeErrors } from '../recording.js'
 
 /** What the web console 4.5.2 asked of the original, page by page, while somebody clicked through it. */
 const { calls, members } = readRecording('console')
