@@ -2,9 +2,9 @@ import { type Client, openClient, type Server } from './client.js'
 import { enroll, type Member } from './member.js'
 
 export interface Admin extends Client {
-  /** The id of what was made. */
+  /** Creates an entity and returns its id. */
   create(kind: string, body: object): Promise<string>
-  /** Makes an identity, redeems its enrollment and logs it in. */
+  /** Creates an identity, redeems its enrollment and logs it in. */
   enroll(body: { name: string; roleAttributes?: string[] }): Promise<Member>
 }
 
@@ -13,10 +13,14 @@ export async function logInAsAdmin(
   credentials: { username: string; password: string },
 ): Promise<Admin> {
   const client = openClient(server, '/edge/management/v1')
-  const { token } = await client.ask<{ token: string }>('POST', '/authenticate?method=password', credentials)
+  const { token } = await client.request<{ token: string }>(
+    'POST',
+    '/authenticate?method=password',
+    credentials,
+  )
   client.use(token)
   const create = async (kind: string, body: object): Promise<string> => {
-    const { id } = await client.ask<{ id: string }>('POST', `/${kind}`, body)
+    const { id } = await client.request<{ id: string }>('POST', `/${kind}`, body)
     return id
   }
   return {
@@ -25,7 +29,7 @@ export async function logInAsAdmin(
     async enroll(body) {
       const identity = { type: 'Device', isAdmin: false, enrollment: { ott: true }, ...body }
       const id = await create('identities', identity)
-      const { enrollment } = await client.ask<{ enrollment: { ott: { token: string } } }>(
+      const { enrollment } = await client.request<{ enrollment: { ott: { token: string } } }>(
         'GET',
         `/identities/${id}`,
       )

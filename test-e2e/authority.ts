@@ -10,14 +10,14 @@ import {
 } from '@peculiar/x509'
 import type { Certificate } from './client.js'
 
-/** Somebody else's authority. */
+/** The authority of a third party. */
 export interface Authority extends Certificate {
-  /** A key with a certificate for it. `purpose` is what it is for, if it says so; `uri` and `email` are further names. */
+  /** A key and its certificate, with an optional extended key usage and further names. */
   certify(
     commonName: string,
     more?: { readonly purpose?: string; readonly uri?: string; readonly email?: string },
   ): Promise<Certificate>
-  /** An authority below this one. What it certifies carries its certificate along. */
+  /** An authority below this one. Its chains include its own certificate. */
   below(commonName: string): Promise<Authority>
 }
 
@@ -47,7 +47,7 @@ async function issue(
   { publicKey }: webcrypto.CryptoKeyPair,
   extensions: readonly Extension[],
 ): Promise<string> {
-  const made = await X509CertificateGenerator.create(
+  const certificate = await X509CertificateGenerator.create(
     {
       subject,
       issuer: issuer.subject,
@@ -60,7 +60,7 @@ async function issue(
     },
     webcrypto,
   )
-  return `${made.toString('pem')}\n`
+  return `${certificate.toString('pem')}\n`
 }
 
 async function openAuthority(holder: Holder, cert: string, above: string): Promise<Authority> {

@@ -1,8 +1,8 @@
-import { Agent, request } from 'node:https'
+import { Agent, request as httpsRequest } from 'node:https'
 import { text } from 'node:stream/consumers'
 
 export interface Server {
-  /** One after the other, request by request. */
+  /** Requests go to these addresses in turn. */
   readonly addresses: readonly string[]
   readonly caPem: string
 }
@@ -12,7 +12,7 @@ export interface Certificate {
   readonly cert: string
 }
 
-/** From which address of this machine a client connects. */
+/** The source address of a client on this machine. */
 export interface Origin {
   readonly localAddress: string
 }
@@ -27,15 +27,15 @@ export interface Answer {
 }
 
 export interface Client extends Disposable {
-  /** The answer, whatever its status. */
+  /** The answer with any status. */
   call(method: string, path: string, body?: unknown): Promise<Answer>
-  /** The `data` of an answer that says success. */
-  ask<T>(method: string, path: string, body?: unknown): Promise<T>
+  /** The `data` of a successful answer. */
+  request<T>(method: string, path: string, body?: unknown): Promise<T>
   /** Sends this token from now on. */
   use(token: string): void
 }
 
-/** A program that talks to one of the APIs: '/edge/client/v1' or '/edge/management/v1'. */
+/** A client of one of the APIs: '/edge/client/v1' or '/edge/management/v1'. */
 export function openClient(
   { addresses, caPem }: Server,
   api: string,
@@ -48,31 +48,38 @@ export function openClient(
   const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
     const address = addresses[turn++ % addresses.length]
     const raw = typeof body === 'string'
-    const content = raw || body === undefined ? body : JSON.stringify(body)
+    const requestBody = raw || body === undefined ? body : JSON.stringify(body)
     const headers = {
       accept: 'application/json',
       ...(token && { 'zt-session': token }),
-      ...(content !== undefined && {
+      ...(requestBody !== undefined && {
         'content-type': raw ? 'text/plain' : 'application/json',
-        'content-length': Buffer.byteLength(content), // by itself node sends none with a DELETE
+        'content-length': Buffer.byteLength(requestBody), // node omits it from a DELETE by default
       }),
     }
     return new Promise((resolve, reject) => {
-      const asked = request(`https://${address}${api}${path}`, { method, agent, headers }, (answer) => {
-        text(answer)
-          .then((said) => {
-            resolve({ status: answer.statusCode ?? 0, body: bodyOf(answer.headers['content-type'], said) })
-          })
-          .catch(reject)
-      })
-      asked.on('error', reject)
-      asked.end(content)
+      const outgoing = httpsRequest(
+        `https://${address}${api}${path}`,
+        { method, agent, headers },
+        (response) => {
+          text(response)
+            .then((content) => {
+              resolve({
+                status: response.statusCode ?? 0,
+                body: bodyOf(response.headers['content-type'], content),
+              })
+            })
+            .catch(reject)
+        },
+      )
+      outgoing.on('error', reject)
+      outgoing.end(requestBody)
     })
   }
 
   return {
     call,
-    async ask<T>(method: string, path: string, body?: unknown) {
+    async request<T>(method: string, path: string, body?: unknown) {
       const answer = await call(method, path, body)
       if (answer.status >= 300) {
         throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)

@@ -10,7 +10,7 @@ export interface Schema {
   readonly items?: Schema
 }
 
-/** What a body of this schema takes. A member is required where the object that it belongs to is sent. */
+/** The members of a body of this schema. A member is required if its object is sent. */
 export function lettersOf(schema: Schema, refer: (name: string) => Schema = unknownName, at = ''): Letters {
   const { $ref, allOf = [], properties = {}, required = [], items } = schema
   const inherited = [...allOf, ...($ref === undefined ? [] : [refer($ref.split('/').pop() ?? '')])]
@@ -26,12 +26,12 @@ export function lettersOf(schema: Schema, refer: (name: string) => Schema = unkn
   ) as Letters
 }
 
-/** The letters of create, replace and patch side by side; a dash where a body does not take the member. */
+/** The letters of create, replace and patch side by side, with a dash for bodies without the member. */
 export function columnsOf(bodies: readonly (Letters | undefined)[]): Letters {
   const names = [...new Set(bodies.flatMap((letters) => Object.keys(letters ?? {})))].sort()
   return Object.fromEntries(names.map((name) => [name, bodies.map((body) => body?.[name] ?? '-').join('')]))
 }
 
 function unknownName(name: string): never {
-  throw new Error(`nothing is called ${name}`)
+  throw new Error(`no definition of ${name}`)
 }

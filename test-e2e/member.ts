@@ -22,21 +22,21 @@ const api = '/edge/client/v1'
 /** Redeems a one-time token as the SDKs do, and logs in. */
 export async function enroll(server: Server, id: string, token: string): Promise<Member> {
   const { csr, key } = await keyAndRequest()
-  using stranger = openClient(server, api)
-  const { cert } = await stranger.ask<{ cert: string }>('POST', `/enroll?method=ott&token=${token}`, csr)
+  using anonymous = openClient(server, api)
+  const { cert } = await anonymous.request<{ cert: string }>('POST', `/enroll?method=ott&token=${token}`, csr)
   return logIn(server, id, { key, cert })
 }
 
 export async function logIn(server: Server, id: string, certificate: Certificate): Promise<Member> {
   const client = openClient(server, api, certificate)
-  const { token } = await client.ask<{ token: string }>('POST', '/authenticate?method=cert', {})
+  const { token } = await client.request<{ token: string }>('POST', '/authenticate?method=cert', {})
   client.use(token)
   return {
     ...client,
     id,
     certificate,
     async services() {
-      const services = await client.ask<{ name: string }[]>('GET', '/services?limit=500&sort=name')
+      const services = await client.request<{ name: string }[]>('GET', '/services?limit=500&sort=name')
       return services.map(({ name }) => name)
     },
   }
@@ -52,7 +52,7 @@ const pemOf = async (key: webcrypto.CryptoKey): Promise<string> =>
 interface RequestOptions {
   /** Names besides the common one. */
   readonly names?: JsonGeneralNames
-  /** A P-256 key unless told otherwise. */
+  /** The kind of key; P-256 by default. */
   readonly kind?: webcrypto.RsaHashedKeyGenParams
 }
 
@@ -70,7 +70,7 @@ export async function keyAndRequest(
   return { csr: csr.toString('pem'), key: await pemOf(keys.privateKey) }
 }
 
-/** A certificate that nobody else has signed. */
+/** A self-signed certificate. */
 export async function ownCertificate(): Promise<Certificate> {
   const keys = await newKeys()
   const cert = await X509CertificateGenerator.createSelfSigned(

@@ -21,7 +21,7 @@ export interface NetworkOptions {
 
 /** A whole product on free ports with its own database and bus: real processes, real TLS. */
 export interface Network extends AsyncDisposable {
-  /** `host:port` of what clients use: the gateway, or the balancer in front of several. */
+  /** `host:port` for clients: the gateway, or the balancer in front of several. */
   readonly address: string
   /** `host:port` of each gateway. */
   readonly gateways: readonly string[]
@@ -29,7 +29,7 @@ export interface Network extends AsyncDisposable {
   readonly bus: TestBus
   readonly databaseUrl: string
   readonly processes: Product['processes']
-  /** Logged in at the address; with several, each request goes to the next of them. */
+  /** Logs in an admin at the address. With several addresses, requests go to them in turn. */
   admin(...addresses: string[]): Promise<Admin>
 }
 

@@ -21,7 +21,7 @@ const named = (name: string): Schema => definitions[name] ?? {}
 const bodyOf = (path: string, method: string): Schema | undefined =>
   paths[path]?.[method]?.parameters?.find((parameter) => parameter.in === 'body')?.schema
 
-/** A kind whose shape follows a type has a definition for each type that builds on the common one. */
+/** A kind with variants has a definition for each type that extends the common one. */
 function variantsOf(body: Schema | undefined): Readonly<Record<string, Schema>> {
   const builtOn = Object.values(definitions).filter(
     (definition) => body && definition['x-class'] && definition.allOf?.[0]?.$ref === body.$ref,
@@ -82,11 +82,11 @@ const kinds = Object.keys(paths)
 const fields = Object.assign({}, ...kinds.map(fieldsOf)) as Record<string, Letters>
 
 for (const [kind, letters] of tables.flatMap((path) => Object.entries(tablesIn(readFileSync(path, 'utf8')))))
-  for (const [name, said] of Object.entries(letters)) {
-    const found = Object.keys(fields)
+  for (const [name, fromTable] of Object.entries(letters)) {
+    const published = Object.keys(fields)
       .filter((key) => key.split(' ')[0] === kind)
       .map((key) => fields[key]?.[name])
-    if (!found.includes(said))
-      throw new Error(`${kind} ${name}: ${said} in the tables, ${found} in the document`)
+    if (!published.includes(fromTable))
+      throw new Error(`${kind} ${name}: ${fromTable} in the tables, ${published} in the document`)
   }
 process.stdout.write(`${JSON.stringify(fields, undefined, 2)}\n`)

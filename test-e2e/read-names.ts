@@ -4,20 +4,20 @@ import { parse } from 'yaml'
 // Makes captures/names.json from the published documents:
 // node --import tsx test-e2e/read-names.ts <client API>.yml <management API>.yml >test-e2e/captures/names.json
 
-interface Referring {
+interface WithSchema {
   readonly schema?: { readonly $ref?: string }
 }
 
 interface Operation {
-  readonly parameters?: readonly (Referring & { readonly in: string; readonly name: string })[]
-  readonly responses?: Readonly<Record<string, Referring>>
+  readonly parameters?: readonly (WithSchema & { readonly in: string; readonly name: string })[]
+  readonly responses?: Readonly<Record<string, WithSchema>>
 }
 
 interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
-/** What generated clients know of an operation besides its id: its parameters, and what its body and answer are called. */
+/** The names of an operation in generated clients: its parameters, its body and its answer. */
 function namesOf({ parameters = [], responses = {} }: Operation): object {
   const body = parameters.find((parameter) => parameter.in === 'body')
   const success = Object.entries(responses).find(([status]) => status < '300')?.[1]
@@ -28,7 +28,7 @@ function namesOf({ parameters = [], responses = {} }: Operation): object {
   }
 }
 
-const nameIn = ({ schema }: Referring): string | undefined => schema?.$ref?.split('/').pop()
+const nameIn = ({ schema }: WithSchema): string | undefined => schema?.$ref?.split('/').pop()
 
 function documentIn(path: string): object {
   const { paths } = parse(readFileSync(path, 'utf8')) as Document

@@ -1,26 +1,26 @@
 import { readFileSync } from 'node:fs'
 
-/** One call of the web console, and what it was answered by the original. */
+/** One call of the web console, and the answer of the original. */
 export interface RecordedCall {
   readonly page: string
-  /** Method, path and query. `{name}` stands for what an earlier answer has told. */
+  /** Method, path and query. `{name}` stands for a value of an earlier answer. */
   readonly call: string
   readonly status: number
-  /** Other than the console's usual ones. */
+  /** Headers in place of the usual ones. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: object
   readonly text?: string
   readonly code?: string
-  /** Whose members `data` has: in one row, or in each. */
+  /** The members of `data`, or of each of its rows. */
   readonly shows?: string
   readonly rows?: true
-  /** What later calls need of this answer, and where it is. */
+  /** Values for later calls, with their paths in this answer. */
   readonly keep?: Readonly<Record<string, string>>
 }
 
 /**
- * A sort of value: names of types divided by bars, one sort for all of a list, or sorts by member.
- * Members that rows need not have are not named.
+ * A pattern of values: names of types divided by bars, one pattern for all rows of a list, or patterns by member.
+ * Optional members are not named.
  */
 export type TypePattern = string | readonly TypePattern[] | { readonly [member: string]: TypePattern }
 
@@ -47,7 +47,7 @@ export function readRecording(name: string): Recording {
   }
 }
 
-/** Where a value is not what it should be; empty when all is well. */
+/** The places at which a value does not match the pattern. */
 export function typeErrors(value: unknown, sort: TypePattern, at = 'data'): string[] {
   if (typeof sort === 'string') {
     const type = typeOf(value)

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 
-/** The processes of these tests are the bundles. */
+/** Builds the bundles, which these tests run. */
 export function setup(): void {
   execFileSync('sh', ['-c', '. scripts/prepare.sh; prepare_build'], {
     cwd: `${import.meta.dirname}/..`,

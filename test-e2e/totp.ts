@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
-/** What an authenticator app shows now (RFC 6238: SHA-1, six digits, 30 seconds). */
+/** The current code of an authenticator app (RFC 6238: SHA-1, six digits, 30 seconds). */
 export function totp(provisioningUrl: string, nowMs = Date.now()): string {
   const secret = new URL(provisioningUrl).searchParams.get('secret') ?? ''
   const bits = [...secret].map((letter) => letters.indexOf(letter).toString(2).padStart(5, '0')).join('')

@@ -18,7 +18,7 @@ interface Names {
   readonly kind: string
   readonly body: object
   readonly policies: string
-  /** In a policy that names it. */
+  /** The members of a policy that names it. */
   policy(role: string): object
 }
 
@@ -50,34 +50,34 @@ const named: readonly Names[] = [
   },
 ]
 
-test.each(named)('$kind that are deleted while a policy names them are named by none', async (names) => {
+test.each(named)('no policy names $kind that are deleted during its write', async (names) => {
   const [one, two] = admins
   const { kind, body, policies, policy } = names
   for (let i = 0; i < ROUNDS; i++) {
     const name = `${kind}-${i}`
     const id = await one.create(kind, { name, ...body })
     const role = `@${id}`
-    const [made, gone] = await Promise.all([
+    const [created, gone] = await Promise.all([
       one.call('POST', `/${policies}`, { name, ...policy(role) }),
       two.call('DELETE', `/${kind}/${id}`),
     ])
     expect(gone.status).toBe(200)
-    if (made.status === 400) continue
-    expect(made.status).toBe(201)
-    const { id: policyId } = made.body.data as { id: string }
-    const shown = async () => JSON.stringify(await one.ask('GET', `/${policies}/${policyId}`))
-    await expect.poll(shown).not.toContain(`"${role}"`)
+    if (created.status === 400) continue
+    expect(created.status).toBe(201)
+    const { id: policyId } = created.body.data as { id: string }
+    const policyText = async () => JSON.stringify(await one.request('GET', `/${policies}/${policyId}`))
+    await expect.poll(policyText).not.toContain(`"${role}"`)
   }
 })
 
-test('configs that are deleted while services name them cause no server error', async () => {
+test('deletions of configs during writes of services that name them cause no server error', async () => {
   const [one, two] = admins
   const services = []
   for (let i = 0; i < 3; i++)
     services.push(await one.create('services', { name: `s-${i}`, encryptionRequired: true }))
   for (let i = 0; i < ROUNDS; i++) {
     const config = await one.create('configs', { name: `c-${i}`, configTypeId: 'NH5p4FpGR', data: host })
-    for (const id of services) await one.ask('PATCH', `/services/${id}`, { configs: [config] })
+    for (const id of services) await one.request('PATCH', `/services/${id}`, { configs: [config] })
     const answers = await Promise.all([
       ...services.map((id, at) =>
         (at % 2 ? two : one).call('PATCH', `/services/${id}`, { configs: [config] }),
@@ -86,6 +86,6 @@ test('configs that are deleted while services name them cause no server error', 
     ])
     for (const { status } of answers) expect([200, 404]).toContain(status)
     for (const id of services)
-      expect(await one.ask('GET', `/services/${id}`)).toMatchObject({ configs: null })
+      expect(await one.request('GET', `/services/${id}`)).toMatchObject({ configs: null })
   }
 })

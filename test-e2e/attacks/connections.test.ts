@@ -28,12 +28,12 @@ function socketsOfGateway(): number {
     try {
       return readlinkSync(`${folder}/${fd}`).startsWith('socket:')
     } catch {
-      return false // closed since the folder was read
+      return false // it was closed after the folder was read
     }
   }).length
 }
 
-/** A client at an address of its own that never closes its side. */
+/** A client with its own address that never closes its side. */
 async function openTcp(localAddress: string, at = port): Promise<Socket> {
   const socket = connect({ host: '127.0.0.1', port: at, localAddress, allowHalfOpen: true })
   socket.on('error', () => undefined)
@@ -68,7 +68,7 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
-test('a source beyond its limit is refused before its handshake, and no other source notices', async () => {
+test('a source above its limit is refused before the handshake, and other sources are not affected', async () => {
   const open = await many(() => openTcp('127.0.0.13'))
   await ended(await openTcp('127.0.0.13'))
   ;(await openTls('127.0.0.14')).destroy()
@@ -80,14 +80,14 @@ test('through the balancer an API session has the address of its client', async 
   const url = `https://${network.address.replace('localhost', '127.0.0.1')}/edge/client/v1/authenticate?method=password`
   const body = JSON.stringify({ username: 'admin', password: 'correct horse' })
   const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
-  const asked = request(url, { method: 'POST', agent, headers }).end(body)
-  const [answer] = await once(asked, 'response')
+  const outgoing = request(url, { method: 'POST', agent, headers }).end(body)
+  const [answer] = await once(outgoing, 'response')
   expect(await json(answer)).toMatchObject({ data: { ipAddress: '127.0.0.15' } })
   agent.destroy()
 })
 
-test('a client that names another address itself is refused', async () => {
-  // the balancer puts its own header before it
+test('a client that sends a PROXY header itself is refused', async () => {
+  // the balancer sends its own header first
   const socket = await openTcp('127.0.0.16', Number(network.address.split(':')[1]))
   socket.write('PROXY TCP4 192.0.2.1 127.0.0.1 4096 443\r\n')
   await ended(socket)

@@ -5,8 +5,8 @@ import { type Network, startNetwork } from '../network.js'
 
 const password = 'correct horse'
 
-let made = 0
-const newName = (): string => `n-${made++}`
+let count = 0
+const newName = (): string => `n-${count++}`
 
 let network: Network
 let admin: Admin
@@ -35,12 +35,12 @@ async function member(role: string): Promise<Client & { readonly id: string }> {
     '/edge/client/v1',
   )
   const login = { username, password, configTypes: ['all'] }
-  const { token } = await client.ask<{ token: string }>('POST', '/authenticate?method=password', login)
+  const { token } = await client.request<{ token: string }>('POST', '/authenticate?method=password', login)
   client.use(token)
   return { ...client, id }
 }
 
-/** A service that everybody with the role may dial. */
+/** A service that all identities with the role may dial. */
 async function serviceFor(role: string, more: object = {}): Promise<string> {
   const name = newName()
   const id = await admin.create('services', { name, encryptionRequired: true, ...more })
@@ -54,9 +54,9 @@ async function serviceFor(role: string, more: object = {}): Promise<string> {
   return id
 }
 
-test("a config that is one identity's own is shown to nobody else, however lists and writes interleave", async () => {
+test('a private config of one identity is visible to no other, in any order of lists and writes', async () => {
   const role = newName()
-  const [{ id: type } = { id: '' }] = await admin.ask<{ id: string }[]>(
+  const [{ id: type } = { id: '' }] = await admin.request<{ id: string }[]>(
     'GET',
     `/config-types?filter=${encodeURIComponent('name="host.v1"')}`,
   )
@@ -70,7 +70,7 @@ test("a config that is one identity's own is shown to nobody else, however lists
   const own = { serviceId, configId: await config('alice') }
   const [alice, bob] = [await member(role), await member(role)]
   const seenBy = async (client: Client, limit: number): Promise<string | undefined> => {
-    const [service] = await client.ask<{ config: { 'host.v1': { address: string } } }[]>(
+    const [service] = await client.request<{ config: { 'host.v1': { address: string } } }[]>(
       'GET',
       `/services?limit=${limit}`,
     )
@@ -85,16 +85,16 @@ test("a config that is one identity's own is shown to nobody else, however lists
       for (let turn = 0; turn < 1 + (round % 8); turn++) await seenBy(alice, 9) // later, by requests that are answered
       return seenBy(alice, limit)
     })()
-    await Promise.all([admin.ask('POST', `/identities/${alice.id}/service-configs`, [own]), listing])
+    await Promise.all([admin.request('POST', `/identities/${alice.id}/service-configs`, [own]), listing])
     expect([round, await seenBy(bob, limit)]).toEqual([round, 'everybody'])
     await expect.poll(() => seenBy(alice, limit)).toBe('alice')
     expect([round, await seenBy(bob, limit)]).toEqual([round, 'everybody'])
-    await admin.ask('DELETE', `/identities/${alice.id}/service-configs`, [own])
+    await admin.request('DELETE', `/identities/${alice.id}/service-configs`, [own])
     await expect.poll(() => seenBy(alice, 9)).toBe('everybody')
   }
 })
 
-test('no amount of posture makes a change that others cannot be told', async () => {
+test('posture of any size makes no change that followers cannot receive', async () => {
   const role = newName()
   const serviceId = await serviceFor(role)
   const [alice, bob] = [await member(role), await member(role)]
@@ -125,12 +125,12 @@ test('no amount of posture makes a change that others cannot be told', async () 
   expect((await alice.call('POST', '/posture-response-bulk', Array(501).fill(empty))).status).toBe(400)
   expect((await alice.call('POST', '/posture-response-bulk', Array(500).fill(empty))).status).toBe(201)
 
-  const before = await bob.ask<{ id: string }>('POST', '/sessions', { serviceId, type: 'Dial' })
-  await admin.ask('PATCH', `/identities/${bob.id}`, { roleAttributes: [] })
+  const before = await bob.request<{ id: string }>('POST', '/sessions', { serviceId, type: 'Dial' })
+  await admin.request('PATCH', `/identities/${bob.id}`, { roleAttributes: [] })
   await expect.poll(() => admin.call('GET', `/sessions/${before.id}`)).toMatchObject({ status: 404 })
 })
 
-test('rows that an endpoint fills with tags leave lists readable, and lists of large rows are whole', async () => {
+test('rows with large tags leave lists readable, and lists of large rows are complete', async () => {
   const role = newName()
   const serviceId = await serviceFor(role)
   const alice = await member(role)
@@ -142,9 +142,9 @@ test('rows that an endpoint fills with tags leave lists readable, and lists of l
   expect(await admin.call('GET', '/sessions?limit=500')).toMatchObject({ status: 200 })
 
   const configTypeId = await admin.create('config-types', { name: newName() })
-  const made: string[] = []
+  const ids: string[] = []
   for (let n = 0; n < 70; n++)
-    made.push(
+    ids.push(
       await admin.create('configs', { name: newName(), configTypeId, data: { of: 'x'.repeat(250_000) } }),
     )
   const { status, body } = await admin.call(
@@ -152,10 +152,10 @@ test('rows that an endpoint fills with tags leave lists readable, and lists of l
     `/configs?limit=500&${new URLSearchParams({ filter: `type="${configTypeId}" sort by createdAt` })}`,
   )
   expect([status, body.meta.pagination]).toEqual([200, { limit: 500, offset: 0, totalCount: 70 }])
-  expect((body.data as { id: string }[]).map(({ id }) => id)).toEqual(made)
+  expect((body.data as { id: string }[]).map(({ id }) => id)).toEqual(ids)
 })
 
-test('no config type ends or stops policy, whatever its schema says', async () => {
+test('no schema of a config type ends or blocks policy', async () => {
   const role = newName()
   const serviceId = await serviceFor(role)
   const alice = await member(role)

@@ -16,14 +16,14 @@ const patiently = { timeout: 30_000 }
 let network: Network
 let server: Server
 let admin: Admin
-let stranger: Client
+let anonymous: Client
 beforeAll(async () => {
   const port = await freePort()
   const env = { OVERLAY_ADDRESS: `${host}:${port}`, OVERLAY_LISTEN: `127.0.0.1:${port}` }
   network = await startNetwork({ env })
   server = { addresses: network.gateways, caPem: network.caPem }
   admin = await network.admin(...network.gateways)
-  stranger = openClient(server, '/edge/client/v1')
+  anonymous = openClient(server, '/edge/client/v1')
 })
 afterAll(() => network[Symbol.asyncDispose]())
 
@@ -33,10 +33,10 @@ interface Router {
 }
 const newRouter = async (more: object = {}): Promise<Router> => {
   const id = await admin.create('edge-routers', { name: `router ${Math.random()}`, ...more })
-  return admin.ask('GET', `/edge-routers/${id}`)
+  return admin.request('GET', `/edge-routers/${id}`)
 }
 
-/** What a client that trusts the network's authorities makes of a server that shows this certificate. */
+/** The result of a client that trusts the network's authorities for a server with this certificate. */
 async function verdictOn(certificate: Certificate): Promise<string> {
   const impostor = createServer(certificate, (socket) => socket.on('error', () => undefined))
   impostor.on('tlsClientError', () => undefined)
@@ -59,7 +59,7 @@ function verdictAt(port: number): Promise<string> {
   })
 }
 
-test('a router cannot stand in for a gateway, whatever it asks for', async () => {
+test('a router cannot impersonate a gateway, whatever it requests', async () => {
   const [gateway = ''] = network.gateways
   expect(await verdictAt(Number(gateway.split(':').at(-1)))).toBe('trusted')
 
@@ -73,7 +73,11 @@ test('a router cannot stand in for a gateway, whatever it asks for', async () =>
   ]
   const [client, request] = [await keyAndRequest(id), await keyAndRequest(host, { names })]
   const body = { certCsr: client.csr, serverCertCsr: request.csr }
-  const issued = await stranger.ask<{ serverCert: string }>('POST', `/enroll?token=${enrollmentToken}`, body)
+  const issued = await anonymous.request<{ serverCert: string }>(
+    'POST',
+    `/enroll?token=${enrollmentToken}`,
+    body,
+  )
   expect(await verdictOn({ key: request.key, cert: issued.serverCert })).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
   const { subject, subjectAltName } = new X509Certificate(issued.serverCert)
   expect(subject).toBe(`CN=${id}`)
@@ -82,13 +86,17 @@ test('a router cannot stand in for a gateway, whatever it asks for', async () =>
   )
 })
 
-test('the certificate of an identity is good for no server', async () => {
+test('the certificate of an identity is not valid for servers', async () => {
   const member = await keyAndRequest(host, { names: [{ type: 'dns', value: host }] })
-  const cert = await stranger.ask<{ cert: string }>('POST', `/enroll?token=${await ottToken()}`, member.csr)
+  const cert = await anonymous.request<{ cert: string }>(
+    'POST',
+    `/enroll?token=${await ottToken()}`,
+    member.csr,
+  )
   expect(await verdictOn({ key: member.key, cert: cert.cert })).toBe('INVALID_PURPOSE')
 })
 
-test('a request with a weak key is refused, and its token stays good', async () => {
+test('a request with a weak key is refused, and its token stays valid', async () => {
   const token = await ottToken()
   const weak = {
     name: 'RSASSA-PKCS1-v1_5',
@@ -96,12 +104,12 @@ test('a request with a weak key is refused, and its token stays good', async () 
     modulusLength: 2048,
     publicExponent: new Uint8Array([3]),
   }
-  const enroll = async (csr: string) => (await stranger.call('POST', `/enroll?token=${token}`, csr)).status
+  const enroll = async (csr: string) => (await anonymous.call('POST', `/enroll?token=${token}`, csr)).status
   expect(await enroll((await keyAndRequest('x', { kind: weak })).csr)).toBe(400)
   expect(await enroll((await keyAndRequest('x')).csr)).toBe(200)
 })
 
-test('a megabyte of PEM beginnings is answered, as no certificate', async () => {
+test('a megabyte of PEM headers is refused as no certificate', async () => {
   const { cert: certPem } = await newAuthority('factory')
   const flags = { isAuthEnabled: true, isAutoCaEnrollmentEnabled: true, isOttCaEnrollmentEnabled: true }
   const id = await admin.create('cas', { name: 'factory', certPem, identityRoles: [], ...flags })
@@ -111,17 +119,17 @@ test('a megabyte of PEM beginnings is answered, as no certificate', async () => 
 
 test('a router whose tunneler is turned off keeps its enrollment', async () => {
   const { id, enrollmentToken } = await newRouter({ isTunnelerEnabled: true })
-  expect((await admin.ask<Router>('GET', `/edge-routers/${id}`)).enrollmentToken).toBe(enrollmentToken)
+  expect((await admin.request<Router>('GET', `/edge-routers/${id}`)).enrollmentToken).toBe(enrollmentToken)
   const other = await newMember()
-  await admin.ask('PATCH', `/edge-routers/${id}`, { isTunnelerEnabled: false })
+  await admin.request('PATCH', `/edge-routers/${id}`, { isTunnelerEnabled: false })
   const statusOf = async (path: string) => (await admin.call('GET', path)).status
   await expect.poll(() => statusOf(`/identities/${id}`), patiently).toBe(404)
-  // pki follows deletions in order: the enrollment of an identity that is deleted later goes later
-  await admin.ask('DELETE', `/identities/${other.id}`)
+  // pki follows deletions in order, so a later deletion proves that the earlier one was followed
+  await admin.request('DELETE', `/identities/${other.id}`)
   await expect.poll(() => statusOf(`/enrollments/${other.enrollment.ott.id}`), patiently).toBe(404)
   const { csr } = await keyAndRequest(id)
   const body = { certCsr: csr, serverCertCsr: csr }
-  expect((await stranger.call('POST', `/enroll?token=${enrollmentToken}`, body)).status).toBe(200)
+  expect((await anonymous.call('POST', `/enroll?token=${enrollmentToken}`, body)).status).toBe(200)
 })
 
 interface Member {
@@ -130,6 +138,6 @@ interface Member {
 }
 async function newMember(): Promise<Member> {
   const body = { name: `member ${Math.random()}`, type: 'Device', isAdmin: false, enrollment: { ott: true } }
-  return admin.ask('GET', `/identities/${await admin.create('identities', body)}`)
+  return admin.request('GET', `/identities/${await admin.create('identities', body)}`)
 }
 const ottToken = async (): Promise<string> => (await newMember()).enrollment.ott.token

@@ -10,7 +10,7 @@ const attacker = '127.0.0.2'
 let network: Network
 let admin: Admin
 beforeAll(async () => {
-  vi.stubEnv('OVERLAY_PASSWORD_WAITING', '8') // a flood needs to be no larger than that
+  vi.stubEnv('OVERLAY_PASSWORD_WAITING', '8') // limits the size of the flood
   network = await startNetwork({ gateways: 2 })
   admin = await network.admin(network.gateways[0] ?? '')
 })
@@ -19,8 +19,8 @@ afterAll(async () => {
   await network[Symbol.asyncDispose]()
 })
 
-let made = 0
-const newName = (): string => `name-${made++}`
+let count = 0
+const newName = (): string => `name-${count++}`
 
 const clientAt = (gateway: number, localAddress: string): Client =>
   openClient(
@@ -57,7 +57,7 @@ async function flooding<T>(nameOf: () => string, work: () => Promise<T>): Promis
 test.each([
   ['one name', () => 'nobody-has-it'],
   ['ever new names', newName],
-])('a flood of wrong passwords for %s refuses nobody who comes from elsewhere', async (_what, nameOf) => {
+])('a flood of wrong passwords for %s refuses no login from another address', async (_what, nameOf) => {
   using client = clientAt(0, owner)
   const statuses = await flooding(nameOf, async () => {
     const all: number[] = []
@@ -77,7 +77,7 @@ test('a flood of wrong passwords for one name refuses no other name at the same 
   expect(statuses).toEqual([200, 200])
 })
 
-test('a flood of wrong passwords for ever new names refuses nobody who has logged in from the same address', async () => {
+test('a flood of wrong passwords for new names refuses no name that has logged in from the same address', async () => {
   const { username } = await person()
   using client = clientAt(0, attacker)
   expect((await logIn(client, username)).status).toBe(200)
@@ -88,7 +88,7 @@ test('a flood of wrong passwords for ever new names refuses nobody who has logge
   expect(statuses).toEqual([200, 200])
 })
 
-test('whoever guesses a password is stopped at every gateway, and its owner is not', async () => {
+test('guesses of a password are stopped at every gateway, and logins of its owner are not', async () => {
   for (const username of [(await person()).username, 'admin']) {
     using guesser = clientAt(0, attacker)
     const guesses: number[] = []
@@ -103,25 +103,25 @@ test('whoever guesses a password is stopped at every gateway, and its owner is n
   }
 })
 
-test('a policy that locks after one failure does not let others lock out the default admin', async () => {
+test('a policy that locks after one failure cannot lock out the default admin', async () => {
   const updb = { maxAttempts: 1, lockoutDurationMinutes: 0 }
-  await admin.ask('PATCH', '/auth-policies/default', { primary: { updb } })
+  await admin.request('PATCH', '/auth-policies/default', { primary: { updb } })
   using guesser = clientAt(0, '127.0.0.3')
   expect((await logIn(guesser, 'admin', 'wrong-one')).status).toBe(401)
   using client = clientAt(1, owner)
   expect((await logIn(client, 'admin')).status).toBe(200)
-  expect(await admin.ask('GET', '/current-identity')).toMatchObject({ disabled: false })
-  await admin.ask('PATCH', '/auth-policies/default', { primary: { updb: { maxAttempts: 0 } } })
+  expect(await admin.request('GET', '/current-identity')).toMatchObject({ disabled: false })
+  await admin.request('PATCH', '/auth-policies/default', { primary: { updb: { maxAttempts: 0 } } })
 })
 
-test('a changed password ends at every gateway the sessions that the former one opened', async () => {
+test('a changed password ends the sessions of the old one at every gateway', async () => {
   const { username, authenticatorId } = await person()
   const clients = [clientAt(0, owner), clientAt(1, owner)]
   for (const client of clients) {
     client.use(((await logIn(client, username)).body.data as { token: string }).token)
-    await client.ask('GET', '/current-identity')
+    await client.request('GET', '/current-identity')
   }
-  await admin.ask('PATCH', `/authenticators/${authenticatorId}`, { password: 'another horse' })
+  await admin.request('PATCH', `/authenticators/${authenticatorId}`, { password: 'another horse' })
   for (const client of clients) {
     while ((await client.call('GET', '/current-identity')).status !== 401);
     client[Symbol.dispose]()

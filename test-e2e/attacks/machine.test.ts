@@ -7,11 +7,11 @@ import { type Product, readLauncherSettings, startProduct } from '@overlay/launc
 import { freePort, withClient } from '@overlay/launcher/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-// What another user of the machine can do to a product that the launcher runs with its own Postgres and bus.
+// Attacks by another user of the machine on a product with its own Postgres and bus.
 
 let home: string
 let product: Product
-const said: string[] = []
+const lines: string[] = []
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'overlay test '))
   const settings = readLauncherSettings({
@@ -19,7 +19,7 @@ beforeAll(async () => {
     OVERLAY_ADDRESS: `localhost:${await freePort()}`,
   })
   const scale = { gateway: 1, identity: 2, pki: 1, policy: 1, sessions: 1 }
-  product = await startProduct(settings, scale, (line) => said.push(line))
+  product = await startProduct(settings, scale, (line) => lines.push(line))
 })
 afterAll(async () => {
   await product?.stop()
@@ -28,9 +28,9 @@ afterAll(async () => {
 
 const isRoot = process.getuid?.() === 0
 const secrets = async () => JSON.parse(await readFile(join(home, 'secrets.json'), 'utf8'))
-const pids = () => [...product.processes.values()].map((kept) => kept.pid())
+const pids = () => [...product.processes.values()].map((supervised) => supervised.pid())
 
-test('no service listens at a port that another user could take: their sockets lie where others cannot enter', async () => {
+test('no service listens at a port that another user could take: their sockets are in a private directory', async () => {
   const sockets = await socketsBelow(join(home, 'run'))
   expect(sockets.map((path) => path.split('/').at(-1)).sort()).toEqual([
     '.s.PGSQL.5432',
@@ -42,9 +42,12 @@ test('no service listens at a port that another user could take: their sockets l
   ])
   const inodes = await listeningInodes()
   const listening = await Promise.all(
-    [...product.processes].map(async ([name, kept]) => [name, await countHeld(kept.pid(), inodes)]),
+    [...product.processes].map(async ([name, supervised]) => [
+      name,
+      await countListening(supervised.pid(), inodes),
+    ]),
   )
-  // health and metrics, which say nothing secret, and for the gateway its clients
+  // health and metrics, which have no secrets, and for the gateway its clients
   expect(Object.fromEntries(listening)).toEqual({
     gateway: 2,
     'identity-1': 1,
@@ -54,14 +57,14 @@ test('no service listens at a port that another user could take: their sockets l
     sessions: 1,
   })
   if (!isRoot) return
-  for (const path of sockets) expect(await asStranger(CONNECT, path), path).toBe('EACCES')
+  for (const path of sockets) expect(await asOtherUser(CONNECT, path), path).toBe('EACCES')
   for (const path of sockets)
-    expect(await asStranger(LISTEN, path.replace(/[^/]+$/, 'x.sock')), path).toBe('EACCES')
+    expect(await asOtherUser(LISTEN, path.replace(/[^/]+$/, 'x.sock')), path).toBe('EACCES')
 })
 
-test('the bus tells nothing to a client without its password', async () => {
-  const port = /bus at port (\d+)/.exec(said.join('\n'))?.[1] ?? ''
-  const answer = await asStranger(SUBSCRIBE, port)
+test('the bus sends nothing to a client without its password', async () => {
+  const port = /bus at port (\d+)/.exec(lines.join('\n'))?.[1] ?? ''
+  const answer = await asOtherUser(SUBSCRIBE, port)
   expect(answer).toContain('Authorization Violation')
   expect(answer).not.toContain('MSG')
 })
@@ -76,13 +79,15 @@ test('no command line has a secret', async () => {
   }
 })
 
-test('each service has its own key secret, and those without keys have none', async () => {
+test('each service with keys has its own key secret, others have none', async () => {
   const { keySecrets } = await secrets()
-  for (const [name, kept] of product.processes) {
-    const environment = await readFile(`/proc/${kept.pid()}/environ`, 'utf8')
-    const held = Object.entries(keySecrets).filter(([, secret]) => environment.includes(String(secret)))
+  for (const [name, supervised] of product.processes) {
+    const environment = await readFile(`/proc/${supervised.pid()}/environ`, 'utf8')
+    const secretsInEnvironment = Object.entries(keySecrets).filter(([, secret]) =>
+      environment.includes(String(secret)),
+    )
     const part = name.replace(/-\d$/, '')
-    expect(held.map(([service]) => service)).toEqual(part in keySecrets ? [part] : [])
+    expect(secretsInEnvironment.map(([service]) => service)).toEqual(part in keySecrets ? [part] : [])
   }
 })
 
@@ -102,7 +107,7 @@ test.skipIf(!isRoot)(
         users.set(command, ids[0] ?? '')
       }
     }
-    const [database, others] = [true, false].map(
+    const [database, rest] = [true, false].map(
       (isDatabase) =>
         new Set(
           [...users]
@@ -111,7 +116,7 @@ test.skipIf(!isRoot)(
         ),
     )
     expect([...(database ?? [])]).toEqual(['61001'])
-    expect([...(others ?? [])]).toEqual(['61000'])
+    expect([...(rest ?? [])]).toEqual(['61000'])
   },
 )
 
@@ -130,7 +135,7 @@ test.skipIf(!isRoot)(
   },
 )
 
-test('a service cannot remove what it has written to its audit', async () => {
+test('a service cannot delete rows of its audit', async () => {
   const { rolePasswords } = await secrets()
   const url = `postgres://overlay_pki:${rolePasswords.pki}@localhost/overlay?host=${encodeURIComponent(join(home, 'run/postgres'))}`
   await withClient(url, async (client) => {
@@ -147,8 +152,8 @@ const SUBSCRIBE = `
     socket.write('CONNECT {"verbose":false}\\r\\nSUB > 1\\r\\nPUB overlay.policy.head 4\\r\\nnull\\r\\nPING\\r\\n'))
   socket.pipe(process.stdout)`
 
-/** What a script says that runs as somebody else, where we may do that. */
-async function asStranger(script: string, argument: string): Promise<string> {
+/** The output of a script that runs as another user, if this process may do that. */
+async function asOtherUser(script: string, argument: string): Promise<string> {
   const child = spawn(process.execPath, ['-e', script, argument], {
     ...(isRoot && { uid: 65_534, gid: 65_534 }),
     cwd: '/',
@@ -158,15 +163,15 @@ async function asStranger(script: string, argument: string): Promise<string> {
 }
 
 async function socketsBelow(directory: string): Promise<string[]> {
-  const found: string[] = []
+  const sockets: string[] = []
   for (const entry of await readdir(directory, { recursive: true })) {
     const path = join(directory, entry)
-    if ((await stat(path)).isSocket()) found.push(path)
+    if ((await stat(path)).isSocket()) sockets.push(path)
   }
-  return found
+  return sockets
 }
 
-/** Of all TCP sockets of this machine that listen. */
+/** The inodes of all listening TCP sockets of this machine. */
 async function listeningInodes(): Promise<ReadonlySet<string>> {
   const tables = await Promise.all(['tcp', 'tcp6'].map((name) => readFile(`/proc/net/${name}`, 'utf8')))
   const rows = tables.flatMap((table) => table.trim().split('\n').slice(1))
@@ -174,7 +179,7 @@ async function listeningInodes(): Promise<ReadonlySet<string>> {
   return new Set(columns.filter(([, , , state]) => state === '0A').map((row) => row[9] ?? ''))
 }
 
-async function countHeld(pid: number, inodes: ReadonlySet<string>): Promise<number> {
+async function countListening(pid: number, inodes: ReadonlySet<string>): Promise<number> {
   const links = await Promise.all(
     (await readdir(`/proc/${pid}/fd`)).map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')),
   )

@@ -21,7 +21,7 @@ afterAll(() => network[Symbol.asyncDispose]())
 const query = async (text: string, values: unknown[] = []): Promise<readonly Record<string, unknown>[]> =>
   (await withClient(network.databaseUrl, (client) => client.query(text, values))).rows
 
-/** An identity that is logged in and may dial a service of its own. */
+/** An identity with a session that may dial its own service. */
 async function dialer(name: string) {
   const password = 'correct horse'
   const roles = { identityRoles: [`#${name}`], serviceRoles: [`#${name}`] }
@@ -33,7 +33,7 @@ async function dialer(name: string) {
   const server = { addresses: [network.address], caPem: network.caPem }
   const client = openClient(server, '/edge/client/v1')
   const login = { username: name, password }
-  client.use((await client.ask<{ token: string }>('POST', '/authenticate?method=password', login)).token)
+  client.use((await client.request<{ token: string }>('POST', '/authenticate?method=password', login)).token)
   return { identity, service, policy, client, roles }
 }
 
@@ -43,7 +43,7 @@ const dial = (client: Client, serviceId: string) =>
 const sessionsOf = async (serviceId: string): Promise<number> =>
   Number((await query('select count(*) from sessions.session where service_id = $1', [serviceId]))[0]?.count)
 
-test('a policy that grants many sessions ends them all, and creates go on meanwhile', async () => {
+test('all sessions of a policy end with it, and creates continue in the meantime', async () => {
   const [many, other] = [await dialer('many'), await dialer('other')]
   await query(
     `insert into sessions.session
@@ -59,7 +59,7 @@ test('a policy that grants many sessions ends them all, and creates go on meanwh
   const creating = (async () => {
     while (!isOver) statuses.push((await dial(other.client, other.service)).status)
   })()
-  await admin.ask('DELETE', `/service-policies/${many.policy}`)
+  await admin.request('DELETE', `/service-policies/${many.policy}`)
   await expect.poll(() => sessionsOf(many.service), { timeout: 120_000, interval: 20 }).toBe(0)
   isOver = true
   await creating
@@ -72,7 +72,7 @@ test('a policy that grants many sessions ends them all, and creates go on meanwh
   expect(Number(audited?.count)).toBe(SESSIONS + 1)
 })
 
-test('a create is not refused while identities and policies change that it does not depend on', async () => {
+test('a create is not refused during changes of unrelated identities and policies', async () => {
   const who = await dialer('steady')
   const [other, elsewhere] = [await dialer('moving'), await dialer('elsewhere')]
   const services = [who.service]
@@ -82,7 +82,7 @@ test('a create is not refused while identities and policies change that it does 
   }
   let isOver = false
   const change = async (path: string, body: (n: number) => object) => {
-    for (let n = 0; !isOver; n++) await admin.ask('PATCH', path, body(n))
+    for (let n = 0; !isOver; n++) await admin.request('PATCH', path, body(n))
   }
   const changing = Promise.all([
     change(`/identities/${other.identity}`, (n) => ({ roleAttributes: ['moving', `n${n}`] })),
@@ -96,16 +96,16 @@ test('a create is not refused while identities and policies change that it does 
   expect(new Set(statuses)).toEqual(new Set([201]))
 })
 
-test('an access that is taken away at the moment of its create does not stay', async () => {
+test('a session does not survive a revocation at the moment of its create', async () => {
   const who = await dialer('racing')
   for (let n = 0; n < 10; n++) {
-    const [, made] = await Promise.all([
-      admin.ask('PATCH', `/service-policies/${who.policy}`, { identityRoles: [] }),
+    const [, created] = await Promise.all([
+      admin.request('PATCH', `/service-policies/${who.policy}`, { identityRoles: [] }),
       dial(who.client, who.service),
     ])
-    expect([201, 404]).toContain(made.status)
+    expect([201, 404]).toContain(created.status)
     await expect.poll(() => sessionsOf(who.service), { timeout: 30_000, interval: 20 }).toBe(0)
-    await admin.ask('PATCH', `/service-policies/${who.policy}`, { identityRoles: ['#racing'] })
+    await admin.request('PATCH', `/service-policies/${who.policy}`, { identityRoles: ['#racing'] })
     await expect.poll(async () => (await dial(who.client, who.service)).status, { timeout: 30_000 }).toBe(201)
   }
 })

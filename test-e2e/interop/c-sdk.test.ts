@@ -9,7 +9,7 @@ import type { Admin } from '../admin.js'
 import { startNetwork } from '../network.js'
 import { pythonWith } from './python.js'
 
-const requirement = 'openziti==0.6.0' // the C SDK 0.29.3 is inside
+const requirement = 'openziti==0.6.0' // it includes the C SDK 0.29.3
 const intercept = { protocols: ['tcp'], addresses: ['wiki.example'], portRanges: [{ low: 80, high: 80 }] }
 
 test('the C SDK enrolls, logs in, receives its service and dials it', {
@@ -22,12 +22,12 @@ test('the C SDK enrolls, logs in, receives its service and dials it', {
   })
   await using network = await startNetwork()
   const admin = await network.admin()
-  const { identityId, serviceId, jwt } = await permitted(admin)
+  const { identityId, serviceId, jwt } = await permitDial(admin)
 
   await using sdk = await application(python, jwt, ['wiki', 'wiki.example', '80'])
   onTestFailed(() => console.error(sdk.log()))
 
-  expect(await sdk.told()).toMatchObject({
+  expect(await sdk.report()).toMatchObject({
     sdk: '0.29.3',
     service: {
       id: serviceId,
@@ -37,18 +37,18 @@ test('the C SDK enrolls, logs in, receives its service and dials it', {
       config: { 'intercept.v1': intercept },
     },
   })
-  expect(await admin.ask('GET', `/identities/${identityId}`)).toMatchObject({
+  expect(await admin.request('GET', `/identities/${identityId}`)).toMatchObject({
     hasApiSession: true,
     enrollment: {},
     sdkInfo: { type: 'ziti-sdk-c', version: expect.stringMatching(/^0\.29\.3/) },
   })
-  const sessions = () => admin.ask('GET', `/sessions?filter=service="${serviceId}"`)
+  const sessions = () => admin.request('GET', `/sessions?filter=service="${serviceId}"`)
   await expect.poll(sessions, { timeout: 20_000 }).toMatchObject([{ type: 'Dial', identityId }])
 })
 
-/** What an admin does until an identity may dial a service. */
-async function permitted(admin: Admin): Promise<{ identityId: string; serviceId: string; jwt: string }> {
-  const [type] = await admin.ask<{ id: string }[]>('GET', '/config-types?filter=name="intercept.v1"')
+/** Lets an identity dial a service. */
+async function permitDial(admin: Admin): Promise<{ identityId: string; serviceId: string; jwt: string }> {
+  const [type] = await admin.request<{ id: string }[]>('GET', '/config-types?filter=name="intercept.v1"')
   const config = { name: 'wiki', configTypeId: type?.id, data: intercept }
   const configId = await admin.create('configs', config)
   const serviceId = await admin.create('services', {
@@ -71,7 +71,7 @@ async function permitted(admin: Admin): Promise<{ identityId: string; serviceId:
   await admin.create('service-policies', { name, type: 'Dial', semantic, identityRoles, serviceRoles })
   await admin.create('edge-router-policies', { name, semantic, identityRoles, edgeRouterRoles })
   await admin.create('service-edge-router-policies', { name, semantic, serviceRoles, edgeRouterRoles })
-  const { enrollment } = await admin.ask<{ enrollment: { ott: { jwt: string } } }>(
+  const { enrollment } = await admin.request<{ enrollment: { ott: { jwt: string } } }>(
     'GET',
     `/identities/${identityId}`,
   )
@@ -79,13 +79,13 @@ async function permitted(admin: Admin): Promise<{ identityId: string; serviceId:
 }
 
 interface Application extends AsyncDisposable {
-  /** The one line that it writes. */
-  told(): Promise<unknown>
-  /** What the SDK has logged so far. */
+  /** The line that it writes. */
+  report(): Promise<unknown>
+  /** The log of the SDK so far. */
   log(): string
 }
 
-/** Runs the program beside this file; it ends when this is disposed of. */
+/** Runs the program next to this file until disposed. */
 async function application(python: string, jwt: string, args: readonly string[]): Promise<Application> {
   const folder = await mkdtemp(join(tmpdir(), 'overlay-sdk-'))
   const [token, identity] = [join(folder, 'token.jwt'), join(folder, 'identity.json')]
@@ -101,7 +101,7 @@ async function application(python: string, jwt: string, args: readonly string[])
   child.stderr.setEncoding('utf8').on('data', (text: string) => log.push(text))
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
   return {
-    async told() {
+    async report() {
       const { value } = await lines.next()
       if (value === undefined) throw new Error(`the program ended: ${await ended}`)
       return JSON.parse(value)

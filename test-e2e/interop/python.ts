@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const cache = join(import.meta.dirname, '../node_modules/.cache')
 
-/** The interpreter of a virtual environment that holds this package and nothing else; made once, then kept. */
+/** The interpreter of a virtual environment with only this package, which is created once. */
 export async function pythonWith(requirement: string): Promise<string> {
   const folder = join(cache, requirement)
   const python = join(folder, 'bin/python')

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { logInAsAdmin } from '../admin.js'
 import { samples } from '../tests/samples.js'
 
-// Fills a running product with some of every kind, and tells what the run must know:
+// Fills a running product with entities of every kind, and prints facts for the run:
 // node --conditions=source --import tsx test-e2e/schemathesis/facts.ts <address> <home>
 
 const EACH = 5
@@ -13,7 +13,7 @@ const admin = await logInAsAdmin(
   { addresses: [address], caPem: read('ca.pem') },
   { username: 'admin', password: read('admin-password') },
 )
-const session = await admin.ask<{
+const session = await admin.request<{
   id: string
   token: string
   identityId: string
@@ -22,10 +22,10 @@ const session = await admin.ask<{
 
 const ids: Record<string, string[]> = {}
 for (const [kind, sample] of Object.entries(samples)) {
-  const made: string[] = []
+  const created: string[] = []
   for (let number = 0; number < EACH; number++)
-    made.push(await admin.create(kind, await sample(admin, `${kind}-${number}-${session.id}`)))
-  ids[kind] = made
+    created.push(await admin.create(kind, await sample(admin, `${kind}-${number}-${session.id}`)))
+  ids[kind] = created
 }
 
 process.stdout.write(

@@ -6,24 +6,24 @@ import { administrator } from './topology.js'
 /** An administrator, logged in at each gateway. */
 export interface Administrator extends Disposable {
   readonly callers: readonly Caller[]
-  /** Logs in anew when the session has ended, which no fault may cause. */
+  /** Logs in again if the session has ended, which is a violation. */
   call(gateway: number, method: string, path: string, body?: unknown): Promise<Reply>
   /** Repeats until an answer comes, up to a minute. */
   insist(gateway: number, method: string, path: string, body?: unknown): Promise<Reply>
-  /** All rows of a kind, as one gateway shows them. */
+  /** All rows of a kind from one gateway. */
   all<Row>(gateway: number, kind: string, filter?: string): Promise<{ rows: Row[]; total: number }>
 }
 
 const PAGE = 500
-const PATIENCE_MS = 60_000
+const RETRY_MS = 60_000
 
 export async function openAdministrator(target: Target): Promise<Administrator> {
   const callers = target.gateways.map((_, gateway) => openCaller(target, managementApi, gateway))
   const logIn = async (caller: Caller): Promise<void> => {
-    for (const began = performance.now(); ; await pause(300)) {
+    for (const startedAt = performance.now(); ; await pause(300)) {
       const reply = await caller.call('POST', '/authenticate?method=password', administrator)
       if (reply.status === 200) return caller.use((reply.data as { token: string }).token)
-      if (!isUnknown(reply) || performance.now() - began > PATIENCE_MS)
+      if (!isUnknown(reply) || performance.now() - startedAt > RETRY_MS)
         throw new Error(`login of the administrator: ${reply.status} ${JSON.stringify(reply.error)}`)
     }
   }
@@ -44,9 +44,9 @@ export async function openAdministrator(target: Target): Promise<Administrator> 
     return caller.call(method, path, body)
   }
   const insist = async (gateway: number, method: string, path: string, body?: unknown): Promise<Reply> => {
-    for (const began = performance.now(); ; await pause(300)) {
+    for (const startedAt = performance.now(); ; await pause(300)) {
       const reply = await call(gateway, method, path, body)
-      if (!isUnknown(reply) || performance.now() - began > PATIENCE_MS) return reply
+      if (!isUnknown(reply) || performance.now() - startedAt > RETRY_MS) return reply
     }
   }
   return {

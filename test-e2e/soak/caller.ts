@@ -2,7 +2,7 @@ import { type Client, openClient } from '../client.js'
 import type { Calm } from './calm.js'
 import { type Report, rules } from './report.js'
 
-/** What it takes to ask the product. */
+/** The product under test. */
 export interface Target {
   readonly gateways: readonly string[]
   readonly caPem: string
@@ -10,9 +10,9 @@ export interface Target {
   readonly report: Report
 }
 
-/** What all parts of a run share. */
+/** The shared data of a run. */
 export interface Run extends Target {
-  /** How long another gateway may accept a token after its end, whatever the fault. */
+  /** How long another gateway may accept a token after its end, under any fault. */
   readonly tokenMs: number
   /** Id of the config type `host.v1`. */
   readonly hostConfigType: string
@@ -26,7 +26,7 @@ export interface Reply {
   readonly error: unknown
 }
 
-/** A program with a token of its own, at one gateway. */
+/** A client of one gateway with its own token. */
 export interface Caller extends Disposable {
   readonly gateway: number
   call(method: string, path: string, body?: unknown): Promise<Reply>
@@ -45,7 +45,7 @@ export function openCaller({ gateways, caPem, calm, report }: Target, api: strin
     use: client.use,
     async call(method, path, body) {
       report.operation()
-      const began = performance.now()
+      const startedAt = performance.now()
       const wasCalm = calm.isCalm()
       const reply = await answerOf(client, method, path, body)
       const facts = { method, path, body, status: reply.status, error: reply.error, gateway }
@@ -54,7 +54,11 @@ export function openCaller({ gateways, caPem, calm, report }: Target, api: strin
       else if (reply.status === 500 || code === 'UNHANDLED') report.violated(rules.valid, facts)
       else if (isUnknown(reply)) {
         report.note(`status ${reply.status}${wasCalm && calm.isCalm() ? ' in calm' : ''}`)
-        report.log('unknown', { ...facts, ms: Math.round(performance.now() - began), fault: calm.fault() })
+        report.log('unknown', {
+          ...facts,
+          ms: Math.round(performance.now() - startedAt),
+          fault: calm.fault(),
+        })
         if (wasCalm && calm.isCalm()) report.violated(rules.valid, facts)
       }
       return reply
@@ -79,8 +83,8 @@ async function answerOf(client: Client, method: string, path: string, body: unkn
 
 export const isSuccess = ({ status }: Reply): boolean => status >= 200 && status < 300
 
-/** Whether the operation may or may not have happened. */
+/** Whether the outcome of the operation is unknown. */
 export const isUnknown = ({ status }: Reply): boolean => status === 0 || status === 429 || status >= 500
 
-/** The gateway that comes after this one. */
+/** The gateway after this one. */
 export const nextGateway = ({ gateways }: Target, gateway: number): number => (gateway + 1) % gateways.length

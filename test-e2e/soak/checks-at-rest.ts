@@ -6,7 +6,7 @@ import type { Random } from './random.js'
 import { rules } from './report.js'
 import type { Worker } from './worker.js'
 
-const counted = [
+const checkedKinds = [
   'identities',
   'services',
   'service-policies',
@@ -19,13 +19,13 @@ const counted = [
   'enrollments',
   'authenticators',
 ] as const
-type Rows = Record<(typeof counted)[number], readonly Row[]>
+type Rows = Record<(typeof checkedKinds)[number], readonly Row[]>
 
 const SETTLE_MS = 2500
-const MOST_IDENTITIES = 40
+const MAX_IDENTITIES = 40
 const CHECK_MS = 120_000
 
-/** Looks at everything while nobody works and no fault is under way. */
+/** Checks everything while no client works and no fault is active. */
 export async function checkAtRest(
   run: Run,
   admin: Administrator,
@@ -44,8 +44,8 @@ export async function checkAtRest(
 }
 
 async function checkCounts({ report }: Run, admin: Administrator): Promise<Rows> {
-  const found: Partial<Record<keyof Rows, readonly Row[]>> = {}
-  for (const kind of counted) {
+  const actual: Partial<Record<keyof Rows, readonly Row[]>> = {}
+  for (const kind of checkedKinds) {
     const [one, two] = [await admin.all<Row>(0, kind), await admin.all<Row>(1, kind)]
     const ids = (rows: readonly Row[]): string =>
       rows
@@ -63,26 +63,26 @@ async function checkCounts({ report }: Run, admin: Administrator): Promise<Rows>
       }
       report.violated(rules.agree, { kind, ...lengths })
     }
-    found[kind] = one.rows
+    actual[kind] = one.rows
   }
-  return found as Rows
+  return actual as Rows
 }
 
 function checkModels({ report }: Run, rows: Rows, workers: readonly Worker[]): void {
   for (const worker of workers) {
     if (worker.isUnsure()) continue
     const own = (list: readonly Row[]) => list.filter(({ name }) => name.startsWith(`${worker.prefix}-`))
-    const found = differences(worker.model, {
+    const actual = differences(worker.model, {
       identities: own(rows.identities),
       services: own(rows.services),
       'service-policies': own(rows['service-policies']),
     })
-    if (found.length === 0) report.passed(rules.agree)
-    for (const difference of found) report.violated(rules.agree, { difference })
+    if (actual.length === 0) report.passed(rules.agree)
+    for (const difference of actual) report.violated(rules.agree, { difference })
   }
 }
 
-const wantedBy = (network: Model, identityId: string): string => visible(network, identityId).join()
+const expectedServices = (network: Model, identityId: string): string => visible(network, identityId).join()
 
 const idsOf = (data: unknown): string =>
   (Array.isArray(data) ? (data as readonly Row[]) : [])
@@ -92,15 +92,16 @@ const idsOf = (data: unknown): string =>
 
 async function checkViews(run: Run, admin: Administrator, network: Model, random: Random): Promise<void> {
   const chosen = [...network.identities.keys()].filter(
-    () => random.int(network.identities.size) < MOST_IDENTITIES,
+    () => random.int(network.identities.size) < MAX_IDENTITIES,
   )
   for (const id of chosen) {
-    const wanted = wantedBy(network, id)
+    const expected = expectedServices(network, id)
     for (const gateway of run.gateways.keys()) {
       const linked = await admin.insist(gateway, 'GET', `/identities/${id}/services?limit=500`)
-      const found = idsOf(linked.data)
-      if (linked.status === 200 && found === wanted) run.report.passed(rules.views)
-      else run.report.violated(rules.views, { identityId: id, gateway, wanted, found, status: linked.status })
+      const actual = idsOf(linked.data)
+      if (linked.status === 200 && actual === expected) run.report.passed(rules.views)
+      else
+        run.report.violated(rules.views, { identityId: id, gateway, expected, actual, status: linked.status })
     }
   }
 }
@@ -116,9 +117,9 @@ async function checkClients(
       for (const gateway of gateways.keys()) {
         const services = await endpoint.services(gateway)
         if (!services) continue
-        const [wanted, found] = [wantedBy(network, identityId), idsOf(services)]
-        if (wanted === found) report.passed(rules.views)
-        else report.violated(rules.views, { identityId, gateway, wanted, found, of: 'the client API' })
+        const [expected, actual] = [expectedServices(network, identityId), idsOf(services)]
+        if (expected === actual) report.passed(rules.views)
+        else report.violated(rules.views, { identityId, gateway, expected, actual, of: 'the client API' })
       }
   }
 }
@@ -156,8 +157,9 @@ async function checkIntegrity({ report }: Run, admin: Administrator): Promise<vo
     const results = data as Results
     if (status === 200 && !results.inProgress) {
       report.observe('integrity check', performance.now() - since)
-      const found = (results.results ?? []).map(({ description }) => description)
-      if (results.error || found.length > 0) report.violated(rules.integrity, { error: results.error, found })
+      const actual = (results.results ?? []).map(({ description }) => description)
+      if (results.error || actual.length > 0)
+        report.violated(rules.integrity, { error: results.error, actual })
       else report.passed(rules.integrity)
       return
     }

@@ -12,13 +12,13 @@ export interface Checks {
   readBack(path: string, expected: Readonly<Record<string, readonly string[]>>): Promise<void>
   checkGone(kind: string, id: string): Promise<void>
   checkListed(kind: string, id: string, count: 0 | 1): Promise<void>
-  /** Refused at once by the gateway that ended it, soon by the others. Disposes the endpoint. */
+  /** The token is refused immediately by the gateway that ended it, and soon by the others. Disposes the endpoint. */
   checkRefused(endpoint: Endpoint, gateway: number): Promise<void>
   /** No session of this identity, service and type is left soon after `since`. */
   checkEnded(identityId: string, serviceId: string, type: Policy['type'], since: number): Promise<void>
 }
 
-/** What an administrator can find out about single rows, through any gateway. */
+/** Checks of single rows by an administrator through any gateway. */
 export function openChecks(run: Run, admin: Administrator, random: Random): Checks {
   const { calm, report } = run
   const anyGateway = (): number => random.int(run.gateways.length)
@@ -61,19 +61,19 @@ export function openChecks(run: Run, admin: Administrator, random: Random): Chec
     const same = await endpoint.call(gateway, 'GET', '/current-api-session')
     if (same.status === 200) report.violated(rules.refused, { apiSessionId, gateway, at: 'the same gateway' })
     for (;;) {
-      const askedAt = performance.now()
+      const sentAt = performance.now()
       const reply = await endpoint.call(other(gateway), 'GET', '/current-api-session')
       if (reply.status === 401) {
         report.passed(rules.refused)
         report.observe(`token refused${calm.isCalm() ? '' : ', faults'}`, performance.now() - since)
         break
       }
-      // a gateway that hears nothing of the owner trusts its memory no longer: no fault excuses a 200
-      if (reply.status === 200 && askedAt - since > run.tokenMs) {
+      // a gateway does not use its cache without news of the owner, so no fault excuses a 200
+      if (reply.status === 200 && sentAt - since > run.tokenMs) {
         report.violated(rules.refused, {
           apiSessionId,
           gateway: other(gateway),
-          ms: Math.round(askedAt - since),
+          ms: Math.round(sentAt - since),
         })
         break
       }
@@ -91,7 +91,7 @@ export function openChecks(run: Run, admin: Administrator, random: Random): Chec
   ): Promise<void> {
     const filter = encodeURIComponent(`service="${serviceId}"`)
     for (;;) {
-      const askedAt = performance.now()
+      const sentAt = performance.now()
       const reply = await admin.call(anyGateway(), 'GET', `/sessions?limit=500&filter=${filter}`)
       const rows = (reply.data ?? []) as readonly { identityId: string; type: string }[]
       const left = rows.filter((row) => row.identityId === identityId && row.type === type).length
@@ -100,8 +100,8 @@ export function openChecks(run: Run, admin: Administrator, random: Random): Chec
         return report.observe(`session ended${calm.isCalm() ? '' : ', faults'}`, performance.now() - since)
       }
       if (calm.isOverdue(since)) {
-        if (reply.status === 200 && calm.isOverdue(since + performance.now() - askedAt))
-          report.violated(rules.ended, { identityId, serviceId, type, left, ms: Math.round(askedAt - since) })
+        if (reply.status === 200 && calm.isOverdue(since + performance.now() - sentAt))
+          report.violated(rules.ended, { identityId, serviceId, type, left, ms: Math.round(sentAt - since) })
         return
       }
       await pause(POLL_MS)

@@ -38,7 +38,7 @@ export async function openContender(
   random: Random,
 ): Promise<Contender> {
   const admin = await openAdministrator(run)
-  let made = 0
+  let count = 0
 
   const attributes = (): string[] => ['sa', 'sb', 'sc'].filter(() => random.coin(0.5))
   const roles = (kind: keyof Shared): string[] => {
@@ -95,7 +95,7 @@ export async function openContender(
       } else if (id !== undefined && patch && random.coin(0.5)) {
         await admin.call(gateway, 'PATCH', `/${kind}/${id}`, patch())
       } else {
-        const body = { name: `${prefix}-${made++}`, ...bodies[kind]() }
+        const body = { name: `${prefix}-${count++}`, ...bodies[kind]() }
         const reply = await admin.call(gateway, 'POST', `/${kind}`, body)
         if (isSuccess(reply)) ids.push((reply.data as { id: string }).id)
       }

@@ -16,11 +16,11 @@ export const faultNames = [
 ] as const
 export type FaultName = (typeof faultNames)[number]
 
-/** Each makes its fault, lets it last, and takes back what it can. Returns what was hit. */
+/** Each function causes its fault for some time, ends it, and returns a description. */
 export function faultsOf(topology: Topology, random: Random): Record<FaultName, () => Promise<string>> {
   const { product, postgres, bus, server } = topology
-  const pidOf = (name: string): number => product.processes.get(name)?.pid() ?? nothing()
-  const one = (): string => random.pick(product.processes.keys()) ?? nothing()
+  const pidOf = (name: string): number => product.processes.get(name)?.pid() ?? noProcess()
+  const one = (): string => random.pick(product.processes.keys()) ?? noProcess()
 
   const away = async (proxy: typeof bus, how: 'cut' | 'stall', ms: number): Promise<string> => {
     proxy[how]()
@@ -35,7 +35,7 @@ export function faultsOf(topology: Topology, random: Random): Record<FaultName, 
       return name
     },
     async 'kill-part'() {
-      const { part } = random.pick(product.instances) ?? nothing()
+      const { part } = random.pick(product.instances) ?? noProcess()
       for (const one of product.instances) if (one.part === part) process.kill(pidOf(one.name), 'SIGKILL')
       return part
     },
@@ -70,6 +70,6 @@ const endSomeBackends = (url: string): Promise<number> =>
     return rowCount ?? 0
   })
 
-function nothing(): never {
+function noProcess(): never {
   throw new Error('no process to choose from')
 }

@@ -27,7 +27,7 @@ async function soak(options: Options): Promise<boolean> {
   const { seed, slack, minutes, roundSeconds } = options
   const logFile = options.log ?? join(tmpdir(), `soak-${seed}.log`)
   console.log(`seed ${seed}, ${minutes} minutes, faults ${options.faults.join() || 'none'}, log ${logFile}`)
-  // many logins are made, and the cost of a password's hash is not what is looked at
+  // the run has many logins, and the cost of password hashes does not matter
   process.env.OVERLAY_PASSWORD_MEMORY_KIB ??= '3072'
   process.env.OVERLAY_PASSWORD_PASSES ??= '1'
 
@@ -58,11 +58,11 @@ async function soak(options: Options): Promise<boolean> {
   for (let round = 1; performance.now() < endsAt; round += 1) {
     const until = Math.min(endsAt, performance.now() + roundSeconds * 1000)
     const working = new AbortController()
-    const done = [...workers, ...contenders].map((one) => loop(one, working.signal, report, random))
+    const done = [...workers, ...contenders].map((one) => repeat(one, working.signal, report, random))
     while (performance.now() < until) {
       await pause(CALM_BETWEEN_MS + random.int(CALM_BETWEEN_MS))
       const name = random.pick(options.faults) as FaultName | undefined
-      if (name && performance.now() < until) await strike(name, faults, topology, calm, report)
+      if (name && performance.now() < until) await causeFault(name, faults, topology, calm, report)
     }
     await untilResolved(workers)
     working.abort()
@@ -79,7 +79,7 @@ async function soak(options: Options): Promise<boolean> {
   return summary.endsWith(' 0 failed')
 }
 
-/** So that sessions can be made: one router for all. */
+/** Creates one router for all, which sessions require. */
 async function routeEverything(
   run: Run,
   admin: Awaited<ReturnType<typeof openAdministrator>>,
@@ -93,7 +93,7 @@ async function routeEverything(
   run.report.log('ready')
 }
 
-async function strike(
+async function causeFault(
   name: FaultName,
   faults: Record<FaultName, () => Promise<string>>,
   topology: Topology,
@@ -110,7 +110,7 @@ async function strike(
   else report.violated(rules.recovers, { name, what })
 }
 
-async function loop(
+async function repeat(
   { step }: { step(): Promise<void> },
   signal: AbortSignal,
   report: Report,
@@ -129,8 +129,8 @@ async function loop(
   }
 }
 
-/** Until no operation has an unknown outcome any more, or a minute has passed. */
+/** Resolves when no operation has an unknown outcome, or after a minute. */
 async function untilResolved(workers: readonly Worker[]): Promise<void> {
-  const late = performance.now() + RESOLVE_MS
-  while (workers.some((worker) => worker.isUnsure()) && performance.now() < late) await pause(200)
+  const deadline = performance.now() + RESOLVE_MS
+  while (workers.some((worker) => worker.isUnsure()) && performance.now() < deadline) await pause(200)
 }

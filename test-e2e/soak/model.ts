@@ -11,7 +11,7 @@ export interface Policy {
   serviceRoles: readonly string[]
 }
 
-/** What one client has made, as the controller must show it. */
+/** The entities of one client, as the controller must show them. */
 export interface Model {
   readonly identities: Map<string, Subject>
   readonly services: Map<string, Subject>
@@ -27,7 +27,7 @@ export const emptyModel = (): Model => ({
   overrides: new Map(),
 })
 
-/** Whether a list of roles selects an entity: an id selects whatever the semantic, an empty list nobody. */
+/** Whether a list of roles selects an entity. An id selects with any semantic; an empty list selects nothing. */
 export function selects(
   roles: readonly string[],
   semantic: Policy['semantic'],
@@ -35,13 +35,13 @@ export function selects(
   attributes: readonly string[],
 ): boolean {
   if (roles.includes('#all') || roles.includes(`@${id}`)) return true
-  const wanted = roles.filter((role) => role.startsWith('#')).map((role) => role.slice(1))
-  if (wanted.length === 0) return false
+  const required = roles.filter((role) => role.startsWith('#')).map((role) => role.slice(1))
+  if (required.length === 0) return false
   const has = (attribute: string): boolean => attributes.includes(attribute)
-  return semantic === 'AllOf' ? wanted.every(has) : wanted.some(has)
+  return semantic === 'AllOf' ? required.every(has) : required.some(has)
 }
 
-/** Whether some policy, of the type if one is given, lets the identity reach the service. */
+/** Whether a policy, of the type if there is one, lets the identity reach the service. */
 export function grants(
   { identities, services, policies }: Pick<Model, 'identities' | 'services' | 'policies'>,
   identityId: string,
@@ -64,7 +64,7 @@ export const visible = (model: Model, identityId: string): string[] =>
 
 export const overrideKey = (identityId: string, serviceId: string): string => `${identityId} ${serviceId}`
 
-/** An entity that goes takes its roles and its overrides along. */
+/** Deletes an entity with its roles and overrides. */
 export function forget(model: Model, kind: 'identities' | 'services', id: string): void {
   model[kind].delete(id)
   const without = (roles: readonly string[]): string[] => roles.filter((role) => role !== `@${id}`)
@@ -87,7 +87,7 @@ export interface Row {
 
 export type ModelKind = 'identities' | 'services' | 'service-policies'
 
-/** What rows say of a model, in place of what it had. */
+/** Replaces a model by the content of rows. */
 export function adopt(model: Model, rows: Readonly<Record<ModelKind, readonly Row[]>>): void {
   for (const kind of ['identities', 'services'] as const) {
     model[kind].clear()
@@ -105,40 +105,40 @@ export function adopt(model: Model, rows: Readonly<Record<ModelKind, readonly Ro
     })
 }
 
-/** Where rows and model differ, as texts. Rows named in `unsure` may be as they are. */
+/** The differences between rows and model, as texts. Rows in `unsure` are ignored. */
 export function differences(
   model: Model,
   rows: Readonly<Record<ModelKind, readonly Row[]>>,
   unsure: ReadonlySet<string> = new Set(),
 ): string[] {
-  const found: string[] = []
+  const differing: string[] = []
   const compare = <T extends { readonly name: string }>(
     kind: ModelKind,
-    wanted: ReadonlyMap<string, T>,
-    same: (wanted: T, row: Row) => boolean,
+    expected: ReadonlyMap<string, T>,
+    same: (expected: T, row: Row) => boolean,
   ): void => {
     const byId = new Map(rows[kind].map((row) => [row.id, row]))
-    for (const [id, one] of wanted) {
+    for (const [id, one] of expected) {
       if (unsure.has(id) || unsure.has(one.name)) continue
       const row = byId.get(id)
-      if (!row) found.push(`${kind} ${id} (${one.name}) was acknowledged and is lost`)
+      if (!row) differing.push(`${kind} ${id} (${one.name}) was acknowledged and is lost`)
       else if (!same(one, row))
-        found.push(`${kind} ${id}: want ${JSON.stringify(one)}, found ${JSON.stringify(row)}`)
+        differing.push(`${kind} ${id}: want ${JSON.stringify(one)}, found ${JSON.stringify(row)}`)
     }
     for (const { id, name } of rows[kind])
-      if (!wanted.has(id) && !unsure.has(id) && !unsure.has(name))
-        found.push(`${kind} ${id} (${name}) was deleted and is back, or was never made`)
+      if (!expected.has(id) && !unsure.has(id) && !unsure.has(name))
+        differing.push(`${kind} ${id} (${name}) was deleted and is back, or was never created`)
   }
-  const attributes = (wanted: Subject, row: Row) => sameSet(wanted.attributes, row.roleAttributes)
+  const attributes = (expected: Subject, row: Row) => sameSet(expected.attributes, row.roleAttributes)
   compare('identities', model.identities, attributes)
   compare('services', model.services, attributes)
   compare(
     'service-policies',
     model.policies,
-    (wanted, row) =>
-      sameSet(wanted.identityRoles, row.identityRoles) && sameSet(wanted.serviceRoles, row.serviceRoles),
+    (expected, row) =>
+      sameSet(expected.identityRoles, row.identityRoles) && sameSet(expected.serviceRoles, row.serviceRoles),
   )
-  return found
+  return differing
 }
 
 export const sameSet = (a: readonly string[], b: readonly string[] | null | undefined): boolean =>

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs'
 
-/** What must hold. A run in which one was never checked has failed, too. */
+/** The rules of a run. A rule without a check counts as failed. */
 export const rules = {
   readBack: 'an acknowledged write is read back through every gateway',
   gone: 'what was deleted is not found again',
@@ -22,12 +22,12 @@ export type Rule = (typeof rules)[keyof typeof rules]
 export interface Report {
   readonly operations: () => number
   operation(): void
-  /** One check of the rule that held. */
+  /** Counts a successful check of the rule. */
   passed(rule: Rule): void
   violated(rule: Rule, facts: object): void
-  /** Milliseconds, by what they are of. */
+  /** Records a duration. */
   observe(name: string, ms: number): void
-  /** Counts something that is neither right nor wrong. */
+  /** Counts an event that is neither a success nor a violation. */
   note(name: string): void
   /** One line of the log file. */
   log(event: string, facts?: object): void
@@ -38,7 +38,7 @@ export interface Report {
 
 /**
  * @param checked the rules that this run can check
- * @param situation what to say beside each violation, such as the fault under way
+ * @param situation facts for each violation, such as the current fault
  */
 export function openReport(file: string, checked: readonly Rule[], situation: () => object): Report {
   const checks = new Map<Rule, number>()
@@ -74,9 +74,9 @@ export function openReport(file: string, checked: readonly Rule[], situation: ()
     violations: total,
     summary() {
       const lines = checked.map((rule) => {
-        const [held, broken] = [checks.get(rule) ?? 0, violations.get(rule) ?? 0]
-        const verdict = broken > 0 ? 'FAILED' : held > 0 ? 'passed' : 'FAILED (never checked)'
-        return `${verdict}  ${rule}: ${held} checks, ${broken} violations`
+        const [passedChecks, broken] = [checks.get(rule) ?? 0, violations.get(rule) ?? 0]
+        const verdict = broken > 0 ? 'FAILED' : passedChecks > 0 ? 'passed' : 'FAILED (never checked)'
+        return `${verdict}  ${rule}: ${passedChecks} checks, ${broken} violations`
       })
       const latencies = [...times].map(([name, list]) => `${name}: ${percentiles(list)}`)
       const counted = [...notes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, n]) => `${name} ${n}`)

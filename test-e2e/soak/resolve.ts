@@ -13,10 +13,10 @@ export function resolver(
   { calm, report, gateways }: Run,
   admin: Administrator,
   prefix: string,
-  holdings: WorkerState,
+  state: WorkerState,
   random: Random,
 ): () => Promise<void> {
-  const { model, names, unsure, endpoints } = holdings
+  const { model, names, unsure, endpoints } = state
   const anyGateway = (): number => random.int(gateways.length)
 
   async function rowsOf(gateway: number): Promise<Record<ModelKind, Row[]>> {
@@ -38,9 +38,9 @@ export function resolver(
     }
   }
 
-  /** After an operation of unknown outcome: what it did not touch must be as it was, the rest is taken as it is. */
+  /** After an operation of unknown outcome: rows that it did not concern must equal the model, others replace it. */
   async function resolve(): Promise<void> {
-    if (!calm.isCalm() || performance.now() - holdings.unsureSince < LATEST_COMMIT_MS) {
+    if (!calm.isCalm() || performance.now() - state.unsureSince < LATEST_COMMIT_MS) {
       await pause(200)
       return
     }
@@ -49,7 +49,7 @@ export function resolver(
       report.violated(rules.agree, { prefix, difference })
     adopt(model, rows)
     for (const id of [...names.keys()]) if (!model.identities.has(id)) names.delete(id)
-    for (const id of [...endpoints.keys()]) if (!model.identities.has(id)) dropEndpoint(holdings, id)
+    for (const id of [...endpoints.keys()]) if (!model.identities.has(id)) dropEndpoint(state, id)
     await adoptOverrides()
     unsure.clear()
     report.note('outcome resolved')

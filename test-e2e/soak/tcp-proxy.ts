@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { freePort } from '@overlay/launcher/testing'
 
-/** A TCP proxy in front of a server, to take the server away from its clients. */
+/** A TCP proxy that can disconnect a server from its clients. */
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number
   /** Ends all connections and refuses new ones. */
   cut(): void
-  /** Keeps all connections open and passes nothing on. */
+  /** Keeps all connections open and forwards nothing. */
   stall(): void
-  /** Passes everything on again, also what has arrived meanwhile. */
+  /** Forwards everything again, including data that arrived in the meantime. */
   restore(): void
 }
 

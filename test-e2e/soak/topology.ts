@@ -12,29 +12,29 @@ export interface Topology extends AsyncDisposable {
   readonly postgres: TcpProxy
   readonly bus: TcpProxy
   readonly product: Product
-  /** Resolves when every process calls itself ready; false when one does not within the time. */
+  /** Resolves with whether all processes report ready within the time. */
   recovered(ms: number): Promise<boolean>
 }
 
 export const administrator = { username: 'admin', password: 'correct horse' }
 
-export async function startTopology(say: (line: string) => void): Promise<Topology> {
+export async function startTopology(print: (line: string) => void): Promise<Topology> {
   const started: AsyncDisposable[] = []
   const dispose = async (): Promise<void> => {
     for (const one of started.reverse()) await one[Symbol.asyncDispose]()
   }
   try {
-    return { ...(await startAll(started, say)), [Symbol.asyncDispose]: dispose }
+    return { ...(await startAll(started, print)), [Symbol.asyncDispose]: dispose }
   } catch (err) {
     await dispose()
     throw err
   }
 }
 
-/** @param started what has to be stopped at the end, in the order of its start */
+/** @param started gets everything that must be stopped, in the order of its start */
 async function startAll(
   started: AsyncDisposable[],
-  say: (line: string) => void,
+  print: (line: string) => void,
 ): Promise<Omit<Topology, keyof AsyncDisposable>> {
   const use = <T extends AsyncDisposable>(one: T): T => {
     started.push(one)
@@ -56,7 +56,7 @@ async function startAll(
     NATS_URL: through(broker.url, bus),
   })
   const two = { gateway: 2, identity: 2, pki: 2, policy: 2, sessions: 2 }
-  const product = await startProduct(settings, two, say)
+  const product = await startProduct(settings, two, print)
   use({ [Symbol.asyncDispose]: () => product.stop() })
   return {
     server,
@@ -64,11 +64,11 @@ async function startAll(
     bus,
     product,
     async recovered(ms) {
-      const late = performance.now() + ms
+      const deadline = performance.now() + ms
       for (;;) {
         const answers = await Promise.all(product.instances.map(({ ops }) => probeHealth(ops, 'ready', 2000)))
         if (answers.every((status) => status === 200)) return true
-        if (performance.now() > late) return false
+        if (performance.now() > deadline) return false
         await pause(50)
       }
     },

@@ -4,20 +4,20 @@ import type { Endpoint } from './endpoint.js'
 import { emptyModel, type Model } from './model.js'
 import { rules } from './report.js'
 
-/** What one worker has made, and what it knows of it. */
+/** The entities of one worker, and their expected state. */
 export interface WorkerState {
   readonly model: Model
-  /** Programs that are logged in, by identity. */
+  /** Endpoints with a session, by identity. */
   readonly endpoints: Map<string, Endpoint>
   /** User names, by identity. */
   readonly names: Map<string, string>
   /** Ids and names of rows that an operation of unknown outcome may have changed. */
   readonly unsure: Set<string>
-  /** Of the latest operation of unknown outcome. */
+  /** The time of the latest operation of unknown outcome. */
   unsureSince: number
-  /** Where writes go. */
+  /** The gateway for writes. */
   gateway: number
-  /** When something was last written through each gateway. */
+  /** The time of the last write through each gateway. */
   readonly writtenAt: number[]
 }
 
@@ -31,7 +31,7 @@ export const emptyWorkerState = (gateways: number): WorkerState => ({
   writtenAt: Array.from({ length: gateways }, () => Number.NEGATIVE_INFINITY),
 })
 
-/** Forgets an endpoint whose session may be gone. */
+/** Drops an endpoint whose session may have ended. */
 export function dropEndpoint({ endpoints }: WorkerState, identityId: string): void {
   endpoints.get(identityId)?.[Symbol.dispose]()
   endpoints.delete(identityId)
@@ -44,16 +44,16 @@ export type Write = (
   ...concerned: readonly string[]
 ) => Promise<{ readonly id: string } | undefined>
 
-/** Writes that must succeed. Undefined: the outcome is not known, and what it concerned is unsure. */
+/** Writes that must succeed. Undefined: the outcome is unknown, and the concerned rows are unsure. */
 export const writer =
-  ({ report }: Run, admin: Administrator, holdings: WorkerState): Write =>
+  ({ report }: Run, admin: Administrator, state: WorkerState): Write =>
   async (method, path, body, ...concerned) => {
-    const reply = await admin.call(holdings.gateway, method, path, body)
-    holdings.writtenAt[holdings.gateway] = performance.now()
+    const reply = await admin.call(state.gateway, method, path, body)
+    state.writtenAt[state.gateway] = performance.now()
     if (isSuccess(reply)) return (reply.data ?? {}) as { id: string }
     if (isUnknown(reply)) {
-      for (const one of concerned) holdings.unsure.add(one)
-      holdings.unsureSince = performance.now()
+      for (const one of concerned) state.unsure.add(one)
+      state.unsureSince = performance.now()
       report.note('unknown outcome')
     } else
       report.violated(rules.valid, {

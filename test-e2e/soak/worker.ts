@@ -10,13 +10,13 @@ import { resolver } from './resolve.js'
 import { addressFor, viewChecker } from './views.js'
 import { dropEndpoint, emptyWorkerState, writer } from './worker-state.js'
 
-/** Works on rows of its own, one operation after the other, and knows after each what must be there. */
+/** Works on its own rows, one operation at a time, and keeps a model of their expected state. */
 export interface Worker extends Disposable {
-  /** Starts the names of all its rows. */
+  /** The prefix of the names of its rows. */
   readonly prefix: string
   readonly model: Model
   readonly endpoints: ReadonlyMap<string, Endpoint>
-  /** Whether some operation has no known outcome, so that the model does not count. */
+  /** Whether an operation has an unknown outcome, so that the model is not valid. */
   isUnsure(): boolean
   step(): Promise<void>
 }
@@ -26,13 +26,13 @@ const POLL_MS = 15
 export async function openWorker(run: Run, prefix: string, random: Random): Promise<Worker> {
   const { calm, report } = run
   const admin = await openAdministrator(run)
-  const holdings = emptyWorkerState(run.gateways.length)
-  const { model, endpoints, names, unsure } = holdings
+  const state = emptyWorkerState(run.gateways.length)
+  const { model, endpoints, names, unsure } = state
   const { readBack, checkGone, checkListed, checkRefused, checkEnded } = openChecks(run, admin, random)
-  const checkViews = viewChecker(run, holdings, random)
-  const resolve = resolver(run, admin, prefix, holdings, random)
-  const write = writer(run, admin, holdings)
-  let made = 0
+  const checkViews = viewChecker(run, state, random)
+  const resolve = resolver(run, admin, prefix, state, random)
+  const write = writer(run, admin, state)
+  let count = 0
 
   const other = (gateway: number): number => nextGateway(run, gateway)
   const attributes = (): string[] =>
@@ -44,7 +44,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
   }
 
   async function createIdentity(): Promise<void> {
-    const [name, roleAttributes] = [`${prefix}-i${made++}`, attributes()]
+    const [name, roleAttributes] = [`${prefix}-i${count++}`, attributes()]
     const enrollment = random.coin(0.3) ? { ott: true } : undefined
     const body = { name, type: 'Device', isAdmin: false, roleAttributes, ...(enrollment && { enrollment }) }
     const created = await write('POST', '/identities', body, name)
@@ -60,7 +60,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
   }
 
   async function createService(): Promise<void> {
-    const [name, roleAttributes] = [`${prefix}-s${made++}`, attributes()]
+    const [name, roleAttributes] = [`${prefix}-s${count++}`, attributes()]
     const created = await write('POST', '/services', { name, encryptionRequired: true, roleAttributes }, name)
     if (!created) return
     model.services.set(created.id, { name, attributes: roleAttributes })
@@ -70,7 +70,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
 
   async function createPolicy(): Promise<void> {
     const body: Policy = {
-      name: `${prefix}-p${made++}`,
+      name: `${prefix}-p${count++}`,
       type: random.coin(0.7) ? 'Dial' : 'Bind',
       semantic: random.coin(0.6) ? 'AnyOf' : 'AllOf',
       identityRoles: roles(model.identities.keys()),
@@ -133,8 +133,8 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
   async function deleteIdentity(): Promise<void> {
     const id = random.pick(model.identities.keys())
     if (id === undefined) return
-    const { gateway } = holdings
-    if (!(await write('DELETE', `/identities/${id}`, undefined, id))) return dropEndpoint(holdings, id)
+    const { gateway } = state
+    if (!(await write('DELETE', `/identities/${id}`, undefined, id))) return dropEndpoint(state, id)
     const endpoint = endpoints.get(id)
     forget(model, 'identities', id)
     names.delete(id)
@@ -154,7 +154,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
       model.overrides.delete(key)
     } else {
       const data = { protocol: 'tcp', address: addressFor(identityId), port: 80 }
-      const body = { name: `${prefix}-c${made++}`, configTypeId: run.hostConfigType, data }
+      const body = { name: `${prefix}-c${count++}`, configTypeId: run.hostConfigType, data }
       const config = await write('POST', '/configs', body, identityId, serviceId)
       if (!config) return
       const link = [{ serviceId, configId: config.id }]
@@ -167,22 +167,21 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
   async function logIn(id: string): Promise<void> {
     const name = names.get(id)
     if (name === undefined) return
-    const endpoint = await openEndpoint(run, holdings.gateway, id, name)
+    const endpoint = await openEndpoint(run, state.gateway, id, name)
     if (!('apiSessionId' in endpoint)) {
       if (!isUnknown(endpoint)) report.violated(rules.valid, { login: id, status: endpoint.status })
       return
     }
-    dropEndpoint(holdings, id)
+    dropEndpoint(state, id)
     endpoints.set(id, endpoint)
-    const elsewhere = await endpoint.call(other(holdings.gateway), 'GET', '/current-api-session')
-    if (elsewhere.status === 401)
-      report.violated(rules.valid, { freshToken: endpoint.apiSessionId, status: 401 })
+    const reply = await endpoint.call(other(state.gateway), 'GET', '/current-api-session')
+    if (reply.status === 401) report.violated(rules.valid, { freshToken: endpoint.apiSessionId, status: 401 })
   }
 
   async function logOut(): Promise<void> {
     const endpoint = random.pick(endpoints.values())
     if (!endpoint) return
-    const { gateway } = holdings
+    const { gateway } = state
     const { identityId, apiSessionId } = endpoint
     const reply = random.coin(0.5)
       ? await admin.call(gateway, 'DELETE', `/api-sessions/${apiSessionId}`)
@@ -208,15 +207,15 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
       const serviceId = random.pick(model.services.keys())
       if (serviceId === undefined) return
       const since = performance.now()
-      const reply = await create(holdings.gateway, serviceId)
+      const reply = await create(state.gateway, serviceId)
       if (isSuccess(reply)) await checkEnded(identityId, serviceId, type, since)
       return
     }
     const since = performance.now()
-    let reply = await create(holdings.gateway, granted)
+    let reply = await create(state.gateway, granted)
     while (!isSuccess(reply) && !calm.isOverdue(since)) {
       await pause(POLL_MS)
-      reply = await create(holdings.gateway, granted)
+      reply = await create(state.gateway, granted)
     }
     if (isUnknown(reply)) return
     if (!isSuccess(reply)) {
@@ -251,7 +250,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     }
     if (unsure.size > 0 || grants(model, identityId, serviceId, type)) return
     const since = performance.now()
-    if (isSuccess(await create(holdings.gateway, serviceId)))
+    if (isSuccess(await create(state.gateway, serviceId)))
       report.violated(rules.ended, {
         identityId,
         serviceId,
@@ -259,7 +258,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
         how,
         created: 'at the gateway of the revocation',
       })
-    if (isSuccess(await create(other(holdings.gateway), serviceId)))
+    if (isSuccess(await create(other(state.gateway), serviceId)))
       report.note('created elsewhere after a revocation')
     await checkEnded(identityId, serviceId, type, since)
   }
@@ -292,7 +291,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     isUnsure: () => unsure.size > 0,
     async step() {
       if (unsure.size > 0) return resolve()
-      if (random.coin(0.05)) holdings.gateway = other(holdings.gateway)
+      if (random.coin(0.05)) state.gateway = other(state.gateway)
       const possible = steps.filter(([, isPossible]) => isPossible())
       let draw = random.int(possible.reduce((sum, [weight]) => sum + weight, 0))
       for (const [weight, , step] of possible) {

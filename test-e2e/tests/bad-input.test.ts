@@ -28,18 +28,18 @@ test.each([
   ['another type than JSON', 'name: x', 'COULD_NOT_VALIDATE'],
   ['ten megabytes', { ...good, name: 'x'.repeat(10 << 20) }, 'COULD_NOT_READ_BODY'],
 ])('%s is refused with its code, and nothing changes', async (_what, body, code) => {
-  // the rest of a body that is too large may be cut off before the answer is read
+  // the connection may close during a body that is too large, before the answer is read
   const answer = await admin.call('POST', '/services', body).catch(() => undefined)
   if (answer) expect([answer.status, answer.body.error?.code]).toEqual([400, code])
   else expect(code).toBe('COULD_NOT_READ_BODY')
-  expect(await admin.ask('GET', '/services')).toEqual([])
+  expect(await admin.request('GET', '/services')).toEqual([])
   expect(running()).toEqual(pids)
 })
 
-test('members that nobody knows are ignored', async () => {
+test('unknown members are ignored', async () => {
   const id = await admin.create('services', { ...good, name: 'known', nonsense: { deep: [1] } })
-  expect(await admin.ask('GET', `/services/${id}`)).not.toHaveProperty('nonsense')
-  await admin.ask('DELETE', `/services/${id}`)
+  expect(await admin.request('GET', `/services/${id}`)).not.toHaveProperty('nonsense')
+  await admin.request('DELETE', `/services/${id}`)
 })
 
 async function newToken(name: string): Promise<{ id: string; token: string }> {
@@ -49,7 +49,7 @@ async function newToken(name: string): Promise<{ id: string; token: string }> {
     isAdmin: false,
     enrollment: { ott: true },
   })
-  const { enrollment } = await admin.ask<{ enrollment: { ott: { token: string } } }>(
+  const { enrollment } = await admin.request<{ enrollment: { ott: { token: string } } }>(
     'GET',
     `/identities/${id}`,
   )
@@ -63,7 +63,7 @@ const enrollWith = (token: string, csr: string) =>
     csr,
   )
 
-test('broken requests for certificates are refused and do not use up the token', async () => {
+test('broken certificate requests are refused and do not consume the token', async () => {
   const { token } = await newToken('broken')
   const { csr } = await keyAndRequest()
   const body = csr.split('\n').slice(1, -2).join('')
@@ -78,13 +78,13 @@ test('broken requests for certificates are refused and do not use up the token',
   expect(running()).toEqual(pids)
 })
 
-test('of four who redeem one token at once, one enrolls', async () => {
+test('of four simultaneous uses of one token, one enrolls', async () => {
   const { id, token } = await newToken('wanted')
   const requests = await Promise.all([1, 2, 3, 4].map(() => keyAndRequest()))
   const answers = await Promise.all(requests.map(({ csr }) => enrollWith(token, csr)))
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400])
   const refused = answers.filter(({ status }) => status === 400)
   expect(new Set(refused.map(({ body }) => body.error?.code))).toEqual(new Set(['INVALID_ENROLLMENT_TOKEN']))
-  expect(await admin.ask<object[]>('GET', `/identities/${id}/authenticators`)).toHaveLength(1)
+  expect(await admin.request<object[]>('GET', `/identities/${id}/authenticators`)).toHaveLength(1)
   expect((await enrollWith(token, requests[0]?.csr ?? '')).status).toBe(400)
 })

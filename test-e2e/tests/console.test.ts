@@ -5,7 +5,7 @@ import { openClient } from '../client.js'
 import { type Fixture, password, startFixture } from '../fixture.js'
 import { type RecordedCall, readRecording, typeErrors } from '../recording.js'
 
-/** What the web console 4.5.2 asked of the original, page by page, while somebody clicked through it. */
+/** The requests of the web console 4.5.2 to the original during a manual tour, page by page. */
 const { calls, members } = readRecording('console')
 const pages = [...new Set(calls.map(({ page }) => page))]
 
@@ -13,43 +13,43 @@ let fixture: Fixture
 let browser: APIRequestContext
 let token = ''
 let authority: Authority
-const known = new Map<string, string>()
+const captured = new Map<string, string>()
 
 beforeAll(async () => {
   fixture = await startFixture()
   const [address] = fixture.server.addresses
-  // Playwright's client takes no authority of ours
+  // Playwright's client cannot use our authority
   browser = await request.newContext({ baseURL: `https://${address}`, ignoreHTTPSErrors: true })
   authority = await newAuthority('of the console')
-  known.set('password', password)
-  known.set('authority', authority.cert)
-  known.set('other', (await newAuthority('another')).cert)
+  captured.set('password', password)
+  captured.set('authority', authority.cert)
+  captured.set('other', (await newAuthority('another')).cert)
   await seed(fixture)
   for (const login of calls.filter(({ call, status }) => call.includes('/authenticate') && status === 200))
-    await learn(login, (await ask(login)).json)
+    await capture(login, (await ask(login)).json)
 })
 afterAll(async () => {
   await browser.dispose()
   await fixture[Symbol.asyncDispose]()
 })
 
-/** What the console found when it was recorded. */
+/** The entities that existed during the recording. */
 async function seed({ admin, server }: Fixture): Promise<void> {
-  const make = async (kind: string, name: string, body: object): Promise<string> => {
+  const create = async (kind: string, name: string, body: object): Promise<string> => {
     const id = await admin.create(kind, { name, ...body })
-    known.set(name, id)
+    captured.set(name, id)
     return id
   }
   const person = { username: 'seed-user', password: 'correct horse' }
   const staff = { type: 'Device', isAdmin: false, roleAttributes: ['staff'] }
-  const identityId = await make('identities', 'seed-user', staff)
+  const identityId = await create('identities', 'seed-user', staff)
   await admin.create('authenticators', { method: 'updb', identityId, ...person })
   const data = { protocols: ['tcp'], addresses: ['seed.example'], portRanges: [{ low: 80, high: 80 }] }
-  const configs = [await make('configs', 'seed-config', { configTypeId: 'g7cIWbcGg', data })]
+  const configs = [await create('configs', 'seed-config', { configTypeId: 'g7cIWbcGg', data })]
   const web = { encryptionRequired: true, roleAttributes: ['web'], configs }
-  const service = await make('services', 'seed-service', web)
-  const router = await make('edge-routers', 'seed-router', { roleAttributes: ['public'] })
-  await make('transit-routers', 'seed-transit', {})
+  const service = await create('services', 'seed-service', web)
+  const router = await create('edge-routers', 'seed-router', { roleAttributes: ['public'] })
+  await create('transit-routers', 'seed-transit', {})
   const policy = {
     semantic: 'AnyOf',
     identityRoles: ['#all'],
@@ -57,11 +57,11 @@ async function seed({ admin, server }: Fixture): Promise<void> {
     edgeRouterRoles: ['#all'],
   }
   for (const kind of ['service-policies', 'edge-router-policies', 'service-edge-router-policies'])
-    await make(kind, `seed-${kind}`, { type: 'Dial', ...policy })
+    await create(kind, `seed-${kind}`, { type: 'Dial', ...policy })
   await admin.create('terminators', { service, router, binding: 'transport', address: 'tcp:localhost:80' })
   using member = openClient(server, '/edge/client/v1')
-  member.use((await member.ask<{ token: string }>('POST', '/authenticate?method=password', person)).token)
-  await member.ask('POST', '/sessions', { serviceId: service, type: 'Dial' })
+  member.use((await member.request<{ token: string }>('POST', '/authenticate?method=password', person)).token)
+  await member.request('POST', '/sessions', { serviceId: service, type: 'Dial' })
 }
 
 type Write = (value: string) => string
@@ -69,7 +69,7 @@ const asIs: Write = (value) => value
 const inJson: Write = (value) => JSON.stringify(value).slice(1, -1)
 
 const fill = (text: string, write: Write): string =>
-  text.replace(/\{([a-z][\w-]*)\}/g, (all, name) => write(known.get(name) ?? all))
+  text.replace(/\{([a-z][\w-]*)\}/g, (all, name) => write(captured.get(name) ?? all))
 
 const at = (value: unknown, path: string): unknown =>
   path.split('.').reduce((part, name) => (part as Record<string, unknown> | undefined)?.[name], value)
@@ -87,9 +87,9 @@ async function ask({ call, headers, body, text }: RecordedCall) {
     },
     ...(data && { data }),
   })
-  const said = await answer.text()
+  const content = await answer.text()
   const isJson = answer.headers()['content-type']?.startsWith('application/json')
-  return { status: answer.status(), json: (isJson ? JSON.parse(said) : {}) as Answer }
+  return { status: answer.status(), json: (isJson ? JSON.parse(content) : {}) as Answer }
 }
 
 interface Answer {
@@ -97,34 +97,35 @@ interface Answer {
   readonly error?: { readonly code: string }
 }
 
-interface Told {
+interface AnswerData {
   readonly id?: string
   readonly token?: string
   readonly verificationToken?: string
 }
 
-async function learn({ call, body, keep = {} }: RecordedCall, json: Answer): Promise<void> {
-  const told = (json.data ?? {}) as Told
+async function capture({ call, body, keep = {} }: RecordedCall, json: Answer): Promise<void> {
+  const answer = (json.data ?? {}) as AnswerData
   const { name } = (body ?? {}) as { readonly name?: string }
-  if (told.id && name) known.set(name, told.id)
-  if (told.token && call.includes('/authenticate?')) token = told.token
-  if (told.verificationToken) known.set('proof', (await authority.certify(told.verificationToken)).cert)
-  for (const [what, path] of Object.entries(keep)) known.set(what, String(at(json, path)))
+  if (answer.id && name) captured.set(name, answer.id)
+  if (answer.token && call.includes('/authenticate?')) token = answer.token
+  if (answer.verificationToken)
+    captured.set('proof', (await authority.certify(answer.verificationToken)).cert)
+  for (const [what, path] of Object.entries(keep)) captured.set(what, String(at(json, path)))
 }
 
-test.each(pages)('%s: the console is answered as the original answered it', async (page) => {
+test.each(pages)('%s: the console gets the answers of the original', async (page) => {
   const wrong: string[] = []
-  for (const asked of calls.filter((call) => call.page === page)) {
-    const { status, json } = await ask(asked)
-    if (status !== asked.status || json.error?.code !== asked.code)
-      wrong.push(`${asked.call}: ${status} ${JSON.stringify(json.error)}`)
-    else if (asked.shows) wrong.push(...typeErrors(json.data, sortOf(asked), asked.call))
-    await learn(asked, json)
+  for (const recorded of calls.filter((call) => call.page === page)) {
+    const { status, json } = await ask(recorded)
+    if (status !== recorded.status || json.error?.code !== recorded.code)
+      wrong.push(`${recorded.call}: ${status} ${JSON.stringify(json.error)}`)
+    else if (recorded.shows) wrong.push(...typeErrors(json.data, patternOf(recorded), recorded.call))
+    await capture(recorded, json)
   }
   expect(wrong).toEqual([])
 })
 
-const sortOf = ({ shows = '', rows }: RecordedCall) => {
+const patternOf = ({ shows = '', rows }: RecordedCall) => {
   const row = members.get(shows) ?? ''
   return rows ? [row] : row
 }

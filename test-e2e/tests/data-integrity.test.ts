@@ -20,22 +20,22 @@ beforeAll(async () => {
 })
 afterAll(() => network[Symbol.asyncDispose]())
 
-const results = () => admin.ask<Results>('GET', '/database/data-integrity-results')
+const results = () => admin.request<Results>('GET', '/database/data-integrity-results')
 
 async function run(verb: 'check' | 'fix'): Promise<NonNullable<Results['results']>> {
   expect((await admin.call('POST', `/database/${verb}-data-integrity`)).status).toBe(202)
   await expect.poll(async () => (await results()).inProgress, { timeout: 60_000 }).toBe(false)
-  const { results: found, ...rest } = await results()
+  const { results: findings, ...rest } = await results()
   expect(rest).toMatchObject({ error: null, fixingErrors: verb === 'fix', tooManyErrors: false })
-  return found ?? []
+  return findings ?? []
 }
 
-/** As the owner of all schemas, past the services. */
+/** Changes the database as the owner of all schemas, not through the services. */
 const change = (statements: string): Promise<unknown> =>
   withClient(network.databaseUrl, (client) => client.query(statements))
 
-/** One of everything that refers to something elsewhere. */
-async function make() {
+/** One entity of each kind that names entities of other services. */
+async function createEntities() {
   const [alice, bob, redeemed] = [
     await admin.create('identities', {
       name: 'alice',
@@ -73,7 +73,7 @@ async function make() {
     edgeRouterRoles: [`@${routers[0]}`],
   }
   const routed = await admin.create('edge-router-policies', routing)
-  await admin.ask('POST', `/identities/${bob}/service-configs`, [
+  await admin.request('POST', `/identities/${bob}/service-configs`, [
     { serviceId: services[0], configId: config },
   ])
   const terminator = await admin.create('terminators', {
@@ -99,17 +99,17 @@ async function make() {
   }
 }
 
-test('every copy and every reference that is broken is found, repaired, and then no longer found', async () => {
-  const made = await make()
+test('every broken copy and reference is found, and is not found again after its repair', async () => {
+  const entities = await createEntities()
   const { alice, bob, ca, redeemed, routers, config, services, policy, routed, terminator, authenticator } =
-    made
+    entities
   expect(await run('check')).toEqual([])
 
-  const { id: apiSession, identityId: root } = await admin.ask<{ id: string; identityId: string }>(
+  const { id: apiSession, identityId: root } = await admin.request<{ id: string; identityId: string }>(
     'GET',
     '/current-api-session',
   )
-  const enrollments = await admin.ask<{ id: string; identityId?: string; edgeRouterId?: string }[]>(
+  const enrollments = await admin.request<{ id: string; identityId?: string; edgeRouterId?: string }[]>(
     'GET',
     '/enrollments?limit=100',
   )
@@ -190,28 +190,28 @@ test('every copy and every reference that is broken is found, repaired, and then
     'name of service ghost names service ghost, which does not exist',
   ]
   const checked = await run('check')
-  const known = checked.map(({ description }) => description)
-  expect(known).toEqual(expect.arrayContaining(broken))
+  const descriptions = checked.map(({ description }) => description)
+  expect(descriptions).toEqual(expect.arrayContaining(broken))
   expect(checked.filter(({ fixed }) => fixed)).toEqual([])
-  expect(await admin.ask('GET', `/identities/${routers[0]}`)).toMatchObject({ name: 'stranger' })
+  expect(await admin.request('GET', `/identities/${routers[0]}`)).toMatchObject({ name: 'stranger' })
 
   const fixed = await run('fix')
-  // less than was found: one repair brings about another before it is looked at
-  expect(known).toEqual(expect.arrayContaining(fixed.map(({ description }) => description)))
+  // fewer than were found: one repair may cause another before its check
+  expect(descriptions).toEqual(expect.arrayContaining(fixed.map(({ description }) => description)))
   expect(fixed.length).toBeGreaterThan(10)
   expect(fixed.filter((finding) => !finding.fixed)).toEqual([])
   expect(await run('check')).toEqual([])
 
-  expect(await admin.ask('GET', `/identities/${routers[0]}`)).toMatchObject({ name: 'r1' })
-  expect(await admin.ask('GET', `/service-policies/${policy}`)).toMatchObject({
+  expect(await admin.request('GET', `/identities/${routers[0]}`)).toMatchObject({ name: 'r1' })
+  expect(await admin.request('GET', `/service-policies/${policy}`)).toMatchObject({
     identityRoles: ['#staff', `@${bob}`],
     serviceRoles: ['#all'],
   })
-  expect(await admin.ask('GET', `/edge-router-policies/${routers[1]}`)).toMatchObject({ isSystem: true })
+  expect(await admin.request('GET', `/edge-router-policies/${routers[1]}`)).toMatchObject({ isSystem: true })
   expect((await admin.call('GET', `/terminators/${terminator}`)).status).toBe(404)
 })
 
-test('after a service with a hosting cost and a config type of an API session are deleted there is nothing to find', async () => {
+test('nothing is found after the deletion of a service with a hosting cost and of a config type of an API session', async () => {
   const service = await admin.create('services', { name: 'hosted', encryptionRequired: true })
   const hosting = {
     serviceHostingCosts: { [service]: 3 },
@@ -222,24 +222,26 @@ test('after a service with a hosting cost and a config type of an API session ar
   const person = { method: 'updb', identityId: host, username: 'hosting', password: 'correct horse' }
   await admin.create('authenticators', person)
   const credentials = { username: 'hosting', password: 'correct horse', configTypes: ['own.v1', 'host.v2'] }
-  const session = await admin.ask<{ id: string; configTypes: string[] }>(
+  const session = await admin.request<{ id: string; configTypes: string[] }>(
     'POST',
     '/authenticate?method=password',
     credentials,
   )
   expect(session.configTypes).toEqual([type, 'host.v2'])
 
-  await admin.ask('DELETE', `/services/${service}`)
-  await admin.ask('DELETE', `/config-types/${type}`)
+  await admin.request('DELETE', `/services/${service}`)
+  await admin.request('DELETE', `/config-types/${type}`)
   expect(await run('check')).toEqual([])
-  expect(await admin.ask('GET', `/identities/${host}`)).toMatchObject({
+  expect(await admin.request('GET', `/identities/${host}`)).toMatchObject({
     serviceHostingCosts: {},
     serviceHostingPrecedences: {},
   })
-  expect(await admin.ask('GET', `/api-sessions/${session.id}`)).toMatchObject({ configTypes: ['host.v2'] })
+  expect(await admin.request('GET', `/api-sessions/${session.id}`)).toMatchObject({
+    configTypes: ['host.v2'],
+  })
 })
 
-test('while rows come and go there is nothing to find', async () => {
+test('nothing is found while rows are created and deleted', async () => {
   let running = true
   const load = (async () => {
     for (let i = 0; running; i++) {
@@ -253,20 +255,20 @@ test('while rows come and go there is nothing to find', async () => {
         edgeRouterRoles: [`@${router}`],
       }
       await admin.create('edge-router-policies', policy)
-      if (i % 2) await admin.ask('DELETE', `/edge-routers/${router}`)
-      if (i % 3) await admin.ask('DELETE', `/identities/${id}`)
+      if (i % 2) await admin.request('DELETE', `/edge-routers/${router}`)
+      if (i % 3) await admin.request('DELETE', `/identities/${id}`)
     }
   })()
-  const found = []
-  for (let i = 0; i < 5; i++) found.push(...(await run('check')))
+  const findings = []
+  for (let i = 0; i < 5; i++) findings.push(...(await run('check')))
   running = false
   await load
-  expect(found).toEqual([])
+  expect(findings).toEqual([])
 })
 
-test('a run whose replica dies is over, and the next may begin', async () => {
+test('a run ends when its replica dies, and the next can start', async () => {
   await withClient(network.databaseUrl, async (client) => {
-    await client.query('begin; lock table pki.ended_enrollment in access exclusive mode') // a check comes to a halt there
+    await client.query('begin; lock table pki.ended_enrollment in access exclusive mode') // blocks the check
     expect((await admin.call('POST', '/database/check-data-integrity')).status).toBe(202)
     expect((await admin.call('POST', '/database/fix-data-integrity')).body.error?.code).toBe('RATE_LIMITED')
     expect(await results()).toMatchObject({ inProgress: true })
@@ -276,12 +278,12 @@ test('a run whose replica dies is over, and the next may begin', async () => {
     expect(holder.rowCount).toBe(1)
     for (const name of ['identity-1', 'identity-2'])
       process.kill(network.processes.get(name)?.pid() ?? 0, 'SIGKILL')
-    const said = async () =>
+    const jobError = async () =>
       (
         (await admin.call('GET', '/database/data-integrity-results').catch(() => undefined))?.body
           .data as Results
       )?.error
-    await expect.poll(said, { timeout: 30_000 }).toBe('the process that was at it is gone')
+    await expect.poll(jobError, { timeout: 30_000 }).toBe('the process that was at it is gone')
     expect(await results()).toMatchObject({ inProgress: false, results: null, endTime: expect.any(String) })
     await client.query('commit')
   })

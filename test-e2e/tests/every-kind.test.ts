@@ -24,20 +24,20 @@ const codeOf = async (method: string, path: string, body?: unknown) => {
 }
 const notFound = [404, 'NOT_FOUND']
 
-test('every kind that is made over the API has a sample here', () => {
-  const made = listed.filter(({ kind }) => mounted(`POST /${kind}`)).map(({ kind }) => kind)
-  expect(Object.keys(samples).sort()).toEqual(made.sort())
+test('every kind that the API creates has a sample', () => {
+  const creatable = listed.filter(({ kind }) => mounted(`POST /${kind}`)).map(({ kind }) => kind)
+  expect(Object.keys(samples).sort()).toEqual(creatable.sort())
 })
 
 describe.each(listed.map((entity) => [entity.kind, entity] as const))('%s', (kind, entity) => {
-  test('a list has a page of ten, and names the symbols that filters may use', async () => {
+  test('a list has a page of ten rows, and names the symbols for filters', async () => {
     const { body } = await admin.call('GET', `/${kind}`)
     expect(body.meta).toMatchObject({ pagination: { limit: 10, offset: 0 } })
     const fields = body.meta.filterableFields as string[]
     expect([...fields].sort()).toEqual([...symbolsOf(entity).keys()].sort())
   })
 
-  test('every symbol can be compared with null, and all but sets and tags sort', async () => {
+  test('every symbol can be compared with null, and every symbol except sets and tags can be sorted by', async () => {
     for (const [symbol, { type }] of symbolsOf(entity)) {
       if (type === 'tags') continue
       const path = type === 'strings' ? `not isEmpty(${symbol})` : `${symbol} != null`
@@ -48,68 +48,71 @@ describe.each(listed.map((entity) => [entity.kind, entity] as const))('%s', (kin
     }
   })
 
-  test('a filter that is none is refused', async () => {
+  test('an invalid filter is refused', async () => {
     expect(await codeOf('GET', `/${kind}?filter=nonsense%20%3D%201`)).toEqual([400, 'INVALID_FILTER'])
     expect(await codeOf('GET', `/${kind}?filter=id%20%3D`)).toEqual([400, 'INVALID_FILTER'])
   })
 
-  test('what does not exist is not found', async () => {
+  test('a missing entity is not found', async () => {
     for (const method of ['GET', 'DELETE'])
       if (mounted(`${method} /${kind}/{id}`))
         expect(await codeOf(method, `/${kind}/nothing`)).toEqual(notFound)
   })
 
-  test('without a session nobody may list', async () => {
-    using stranger = openClient({ addresses: [network.address], caPem: network.caPem }, '/edge/management/v1')
-    const { status, body } = await stranger.call('GET', `/${kind}`)
+  test('a list requires a session', async () => {
+    using anonymous = openClient(
+      { addresses: [network.address], caPem: network.caPem },
+      '/edge/management/v1',
+    )
+    const { status, body } = await anonymous.call('GET', `/${kind}`)
     expect([status, body.error?.code]).toEqual([401, 'UNAUTHORIZED'])
   })
 })
 
 describe.each(written.map((entity) => [entity.kind, entity] as const))('%s', (kind, entity) => {
-  const make = async (name: string) => {
+  const createSample = async (name: string) => {
     const body = await samples[kind]?.(admin, name)
     return { body: body as Record<string, unknown>, id: await admin.create(kind, body as object) }
   }
-  /** With the members that a patch always needs. */
+  /** A patch with the members that it requires. */
   const patch = (id: string, body: Record<string, unknown>, more: object) => {
     const needed = Object.entries(entity.fields).filter(([, { write }]) => write[2] === 'R')
-    const given = Object.fromEntries(needed.map(([name]) => [name, body[name]]))
-    return ['PATCH', `/${kind}/${id}`, { ...given, ...more }] as const
+    const required = Object.fromEntries(needed.map(([name]) => [name, body[name]]))
+    return ['PATCH', `/${kind}/${id}`, { ...required, ...more }] as const
   }
-  const get = (id: string) => admin.ask<Record<string, unknown>>('GET', `/${kind}/${id}`)
+  const get = (id: string) => admin.request<Record<string, unknown>>('GET', `/${kind}/${id}`)
   const isNamed = 'name' in entity.fields
 
-  test('what is made can be read, found, tagged and removed', async () => {
-    const { id, body } = await make(`${kind}-a`)
-    const shown = await get(id)
-    expect(shown).toMatchObject({ id, _links: { self: { href: `./${kind}/${id}` } } })
-    if (isNamed) expect(shown.name).toBe(body.name)
-    expect(await admin.ask('GET', `/${kind}?filter=id%20%3D%20%22${id}%22`)).toMatchObject([{ id }])
+  test('a new entity can be read, found, tagged and deleted', async () => {
+    const { id, body } = await createSample(`${kind}-a`)
+    const detail = await get(id)
+    expect(detail).toMatchObject({ id, _links: { self: { href: `./${kind}/${id}` } } })
+    if (isNamed) expect(detail.name).toBe(body.name)
+    expect(await admin.request('GET', `/${kind}?filter=id%20%3D%20%22${id}%22`)).toMatchObject([{ id }])
 
     if (mounted(`PATCH /${kind}/{id}`)) {
-      await admin.ask(...patch(id, body, { tags: { a: 'b', n: 1, nested: { gone: true } } }))
+      await admin.request(...patch(id, body, { tags: { a: 'b', n: 1, nested: { gone: true } } }))
       const tagged = await get(id)
-      expect(tagged).toEqual({ ...shown, tags: { a: 'b', n: 1 }, updatedAt: tagged.updatedAt })
+      expect(tagged).toEqual({ ...detail, tags: { a: 'b', n: 1 }, updatedAt: tagged.updatedAt })
       expect(await codeOf('PATCH', `/${kind}/${id}`, {})).toEqual([400, 'COULD_NOT_VALIDATE'])
     }
-    await admin.ask('DELETE', `/${kind}/${id}`)
+    await admin.request('DELETE', `/${kind}/${id}`)
     expect(await codeOf('GET', `/${kind}/${id}`)).toEqual(notFound)
     expect(await codeOf('DELETE', `/${kind}/${id}`)).toEqual(notFound)
   })
 
-  test('a replace sets what it says, and the rest to what it is without', async () => {
+  test('a replace sets its members, and all others to their defaults', async () => {
     if (!mounted(`PUT /${kind}/{id}`)) return
-    const { id, body } = await make(`${kind}-b`)
+    const { id, body } = await createSample(`${kind}-b`)
     const before = await get(id)
-    await admin.ask(...patch(id, body, { tags: { a: 'b' } }))
-    await admin.ask('PUT', `/${kind}/${id}`, body)
+    await admin.request(...patch(id, body, { tags: { a: 'b' } }))
+    await admin.request('PUT', `/${kind}/${id}`, body)
     const after = await get(id)
     expect(after).toEqual({ ...before, updatedAt: after.updatedAt })
     expect(await codeOf('PUT', `/${kind}/nothing`, body)).toEqual(notFound)
   })
 
-  test('every required member is asked for by name', async () => {
+  test('a missing required member is named in the error', async () => {
     const body = (await samples[kind]?.(admin, `${kind}-c`)) as Record<string, unknown>
     const required = Object.entries(entity.fields).filter(([, { write }]) => write.startsWith('R'))
     for (const [name] of required.filter(([field]) => !field.includes('.'))) {
@@ -120,10 +123,10 @@ describe.each(written.map((entity) => [entity.kind, entity] as const))('%s', (ki
     }
   })
 
-  test('a name that is taken or empty is refused, and nothing changes', async () => {
+  test('a taken or empty name is refused, and nothing changes', async () => {
     if (!isNamed) return
-    const { id, body } = await make(`${kind}-d`)
-    const other = await make(`${kind}-e`)
+    const { id, body } = await createSample(`${kind}-d`)
+    const other = await createSample(`${kind}-e`)
     const refused = [400, 'COULD_NOT_VALIDATE']
     const before = await get(id)
     expect(await codeOf('POST', `/${kind}`, body)).toEqual(refused)

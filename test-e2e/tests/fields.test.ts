@@ -8,13 +8,13 @@ const published = JSON.parse(
   readFileSync(new URL('../captures/fields.json', import.meta.url), 'utf8'),
 ) as Readonly<Record<string, Letters>>
 
-/** Where we are not what the documents say, with the reason. */
-const decided: Readonly<Record<string, Letters>> = {
-  // read-only after create, as the documents say themselves in words
+/** Deviations from the documents, with reasons. */
+const deviations: Readonly<Record<string, Letters>> = {
+  // read-only after create, as the text of the documents says
   services: { encryptionRequired: 'R--' },
-  // every kind has tags, this one too
+  // every kind has tags
   enrollments: { tags: 'O--' },
-  // a claim is checked as a whole, once it is known whether there is one: a patch may name a part of it
+  // a claim is checked as a whole after the patch, which may name a part of it
   cas: Object.fromEntries(
     ['index', 'location', 'matcher', 'matcherCriteria', 'parser', 'parserCriteria'].map((member) => [
       `externalIdClaim.${member}`,
@@ -23,9 +23,9 @@ const decided: Readonly<Record<string, Letters>> = {
   ),
 }
 
-/** The shape follows the type, so that nothing can be read without it; a patch may change one leaf. */
-const decidedOf = (name: string): Letters => ({
-  ...decided[name],
+/** The type selects the shape, so every body requires it. A patch may change single members. */
+const deviationsOf = (name: string): Letters => ({
+  ...deviations[name],
   ...(name.startsWith('posture-checks ') && { typeId: 'RRR' }),
   ...(name === 'posture-checks PROCESS' && { 'process.osType': 'RRO', 'process.path': 'RRO' }),
 })
@@ -37,27 +37,27 @@ const definitions: ReadonlyMap<string, Entity> = new Map([
 ])
 const writes = ['create', 'replace', 'patch'] as const
 
-/** What the bodies that follow from a definition take, of the writes that the documents have. */
-function lettersFor(entity: Entity, said: Letters): Letters {
-  const published = Object.values(said)
+/** The letters of the bodies of a definition, for the operations that the documents have. */
+function lettersFor(entity: Entity, letters: Letters): Letters {
+  const published = Object.values(letters)
   const bodies = writes.map((write, at) =>
-    published.some((letters) => letters[at] !== '-') ? lettersOf(bodySchemaOf(entity, write)) : undefined,
+    published.some((value) => value[at] !== '-') ? lettersOf(bodySchemaOf(entity, write)) : undefined,
   )
   return columnsOf(bodies)
 }
 
-/** Where the shape follows a type, each type is compared, in place of what they share. */
+/** Of kinds with variants, each variant is compared in place of the common definition. */
 const compared = Object.entries(published).filter(
   ([name]) => !Object.keys(published).some((other) => other.startsWith(`${name} `)),
 )
 
-test.each(compared)('%s take on create, replace and patch what the documents say', (name, said) => {
+test.each(compared)('%s have the members of the documents on create, replace and patch', (name, letters) => {
   const entity = definitions.get(name)
-  if (entity) expect(lettersFor(entity, said)).toEqual({ ...said, ...decidedOf(name) })
+  if (entity) expect(lettersFor(entity, letters)).toEqual({ ...letters, ...deviationsOf(name) })
   else expect(Object.keys(management)).not.toContain(`POST /${name.split(' ')[0]}`)
 })
 
-test('every kind that is made over the API is in the documents', () => {
-  const made = [...kinds.keys()].filter((kind) => `POST /${kind}` in management)
-  expect(Object.keys(published)).toEqual(expect.arrayContaining(made))
+test('every kind that the API creates is in the documents', () => {
+  const creatable = [...kinds.keys()].filter((kind) => `POST /${kind}` in management)
+  expect(Object.keys(published)).toEqual(expect.arrayContaining(creatable))
 })

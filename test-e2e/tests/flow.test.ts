@@ -11,7 +11,7 @@ interface Wiki {
   readonly policyId: string
 }
 
-/** What an admin does until those with '#staff' may dial the wiki. */
+/** Lets identities with the attribute 'staff' dial the wiki. */
 async function offerWiki(admin: Admin): Promise<Wiki> {
   const config = { name: 'wiki', configTypeId: 'g7cIWbcGg', data: intercept }
   const configs = [await admin.create('configs', config)]
@@ -28,9 +28,9 @@ async function offerWiki(admin: Admin): Promise<Wiki> {
 }
 
 const dial = (member: Member, serviceId: string) =>
-  member.ask<{ id: string }>('POST', '/sessions', { serviceId, type: 'Dial' })
+  member.request<{ id: string }>('POST', '/sessions', { serviceId, type: 'Dial' })
 
-/** Ids of sessions that the bus says are gone. */
+/** Collects the ids of deleted sessions from the bus. */
 async function listenForEnds(bus: NatsConnection): Promise<ReadonlySet<string>> {
   const ended = new Set<string>()
   bus.subscribe('overlay.sessions.head', {
@@ -43,7 +43,7 @@ async function listenForEnds(bus: NatsConnection): Promise<ReadonlySet<string>> 
   return ended
 }
 
-test('from an admin who offers a service to a member who dials it; what is taken away ends', async () => {
+test('an admin offers a service, a member dials it, and its sessions end when the access is taken away', async () => {
   await using network = await startNetwork()
   const bus = await connect(network.bus.login)
   try {
@@ -51,33 +51,40 @@ test('from an admin who offers a service to a member who dials it; what is taken
     const admin = await network.admin()
     const { serviceId, policyId } = await offerWiki(admin)
     const alice = await admin.enroll({ name: 'alice', roleAttributes: ['staff'] })
-    const [seen] = await alice.ask<object[]>('GET', '/services?configTypes=intercept.v1')
-    expect(seen).toMatchObject({ name: 'wiki', permissions: ['Dial'], config: { 'intercept.v1': intercept } })
+    const [service] = await alice.request<object[]>('GET', '/services?configTypes=intercept.v1')
+    expect(service).toMatchObject({
+      name: 'wiki',
+      permissions: ['Dial'],
+      config: { 'intercept.v1': intercept },
+    })
 
     const session = await dial(alice, serviceId)
     expect(session).toMatchObject({ type: 'Dial', serviceId, edgeRouters: [{ name: 'r1', isOnline: false }] })
     const statusOf = async ({ id }: { id: string }) => (await admin.call('GET', `/sessions/${id}`)).status
     expect(await statusOf(session)).toBe(200)
 
-    const before = await alice.ask<{ lastChangeAt: string }>('GET', '/current-api-session/service-updates')
-    await admin.ask('PATCH', `/service-policies/${policyId}`, { identityRoles: ['#nobody'] })
+    const before = await alice.request<{ lastChangeAt: string }>(
+      'GET',
+      '/current-api-session/service-updates',
+    )
+    await admin.request('PATCH', `/service-policies/${policyId}`, { identityRoles: ['#nobody'] })
     expect(await alice.services()).toEqual([])
-    const after = await alice.ask<{ lastChangeAt: string }>('GET', '/current-api-session/service-updates')
+    const after = await alice.request<{ lastChangeAt: string }>('GET', '/current-api-session/service-updates')
     expect(after.lastChangeAt > before.lastChangeAt).toBe(true)
     await expect.poll(() => statusOf(session)).toBe(404)
     await expect.poll(() => ended.has(session.id)).toBe(true)
     const refused = await alice.call('POST', '/sessions', { serviceId, type: 'Dial' })
     expect([refused.status, refused.body.error?.code]).toEqual([404, 'NOT_FOUND'])
 
-    await admin.ask('PATCH', `/service-policies/${policyId}`, { identityRoles: ['#staff'] })
+    await admin.request('PATCH', `/service-policies/${policyId}`, { identityRoles: ['#staff'] })
     const again = await dial(alice, serviceId)
-    await alice.ask('DELETE', '/current-api-session')
+    await alice.request('DELETE', '/current-api-session')
     expect((await alice.call('GET', '/current-identity')).status).toBe(401)
     await expect.poll(() => ended.has(again.id)).toBe(true)
 
     const bob = await admin.enroll({ name: 'bob', roleAttributes: ['staff'] })
     const last = await dial(bob, serviceId)
-    await admin.ask('DELETE', `/identities/${bob.id}`)
+    await admin.request('DELETE', `/identities/${bob.id}`)
     expect(await statusOf(last)).toBe(404)
     expect((await bob.call('GET', '/current-identity')).status).toBe(401)
     await expect.poll(() => ended.has(last.id)).toBe(true)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { startNetwork } from '../network.js'
 
-test('no read is stale, though every request goes to another gateway: bus up, stopped, and back', async () => {
+test('no read is stale if requests alternate between gateways: with the bus up, stopped, and back', async () => {
   await using network = await startNetwork({ gateways: 2, policies: 2 })
   const admin = await network.admin(...network.gateways)
   const step = { up: () => undefined, stopped: () => network.bus.stop(), back: () => network.bus.start() }
@@ -17,11 +17,11 @@ test('no read is stale, though every request goes to another gateway: bus up, st
         encryptionRequired: true,
         roleAttributes: [role],
       })
-      expect(await admin.ask('GET', `/services/${service}`)).toMatchObject({ name: at })
-      await admin.ask('PATCH', `/services/${service}`, { name: `${at} renamed` })
+      expect(await admin.request('GET', `/services/${service}`)).toMatchObject({ name: at })
+      await admin.request('PATCH', `/services/${service}`, { name: `${at} renamed` })
       expect(await names(`/services?filter=id="${service}"`)).toEqual([`${at} renamed`])
 
-      // what policy knows of another owner's rows
+      // rows of another owner, as policy follows them
       const identity = await admin.create('identities', {
         name: at,
         type: 'Device',
@@ -37,17 +37,17 @@ test('no read is stale, though every request goes to another gateway: bus up, st
       })
       expect(await names(`/identities/${identity}/services`)).toEqual([`${at} renamed`])
       expect(await names(`/service-policies/${policy}/identities`)).toEqual([at])
-      await admin.ask('PATCH', `/identities/${identity}`, { roleAttributes: [] })
+      await admin.request('PATCH', `/identities/${identity}`, { roleAttributes: [] })
       expect(await names(`/identities/${identity}/services`)).toEqual([])
 
-      // an odd number of requests in each round: what one gateway wrote, the other writes in the next
-      await admin.ask('DELETE', `/services/${service}`)
+      // an odd number of requests per round, so that the gateways swap their parts
+      await admin.request('DELETE', `/services/${service}`)
       expect((await admin.call('GET', `/services/${service}`)).status).toBe(404)
     }
   }
 
   async function names(path: string): Promise<string[]> {
-    const rows = await admin.ask<{ name: string }[]>('GET', path)
+    const rows = await admin.request<{ name: string }[]>('GET', path)
     return rows.map(({ name }) => name)
   }
 })

@@ -10,15 +10,17 @@ import { logInAsAdmin } from '../admin.js'
 
 const root = join(import.meta.dirname, '../..')
 
-test('a start makes all that is needed, a later one finds it, and nothing outlives its launcher', async () => {
+test('a first start creates all state, a second one uses it, and no process outlives its launcher', async () => {
   const home = await mkdtemp(join(tmpdir(), 'overlay test '))
   onTestFinished(() => rm(home, { recursive: true }))
   const address = `localhost:${await freePort()}`
 
   const first = launch(home, address)
-  const said = await untilSaid(first, /ziti edge login/)
-  const password = /^ {2}password +(\S+)$/m.exec(said)?.[1] ?? ''
-  expect(said).toContain(`ziti edge login ${address} -u admin -p ${password} --ca '${join(home, 'ca.pem')}'`)
+  const output = await untilOutput(first, /ziti edge login/)
+  const password = /^ {2}password +(\S+)$/m.exec(output)?.[1] ?? ''
+  expect(output).toContain(
+    `ziti edge login ${address} -u admin -p ${password} --ca '${join(home, 'ca.pem')}'`,
+  )
   expect(await readFile(join(home, 'admin-password'), 'utf8')).toBe(`${password}\n`)
   expect((await stat(join(home, 'admin-password'))).mode & 0o777).toBe(0o600)
 
@@ -28,17 +30,17 @@ test('a start makes all that is needed, a later one finds it, and nothing outliv
   const id = await admin.create('services', { name: 'kept', encryptionRequired: true })
 
   const second = launch(home, `localhost:${await freePort()}`)
-  expect(await untilSaid(second, /cannot start/)).toContain(`${home} is in use by another launcher`)
+  expect(await untilOutput(second, /cannot start/)).toContain(`${home} is in use by another launcher`)
 
   const children = await childrenOf(first)
-  expect(children.length).toBeGreaterThanOrEqual(6) // Postgres, five of ours, and nats-server where it is installed
+  expect(children.length).toBeGreaterThanOrEqual(6) // Postgres, five of the product, and nats-server if it is installed
   first.kill('SIGKILL')
   await expect.poll(() => children.filter(isAlive), { timeout: 20_000 }).toEqual([])
 
   const third = launch(home, address)
-  expect(await untilSaid(third, /ziti edge login/)).toContain(`in ${join(home, 'admin-password')}`)
+  expect(await untilOutput(third, /ziti edge login/)).toContain(`in ${join(home, 'admin-password')}`)
   const again = await logInAsAdmin(server, credentials)
-  expect(await again.ask('GET', `/services/${id}`)).toMatchObject({ name: 'kept' })
+  expect(await again.request('GET', `/services/${id}`)).toMatchObject({ name: 'kept' })
 
   const last = await childrenOf(third)
   third.kill('SIGINT')
@@ -46,10 +48,10 @@ test('a start makes all that is needed, a later one finds it, and nothing outliv
   expect(last.filter(isAlive)).toEqual([])
 })
 
-test('every wrong setting is told at once', async () => {
+test('all wrong settings are reported together', async () => {
   const env = { OVERLAY_ADDRESS: 'nowhere', OVERLAY_LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://host' }
-  const said = await untilSaid(launch('/nonexistent', 'nowhere', env), /cannot start/)
-  for (const name of Object.keys(env)) expect(said).toContain(name)
+  const output = await untilOutput(launch('/nonexistent', 'nowhere', env), /cannot start/)
+  for (const name of Object.keys(env)) expect(output).toContain(name)
 })
 
 function launch(home: string, address: string, env: NodeJS.ProcessEnv = {}): ChildProcess {
@@ -62,18 +64,18 @@ function launch(home: string, address: string, env: NodeJS.ProcessEnv = {}): Chi
   return launcher
 }
 
-/** All that it has said up to a line. */
-async function untilSaid({ stdout, stderr }: ChildProcess, line: RegExp): Promise<string> {
-  const said: string[] = []
+/** The output up to a line. */
+async function untilOutput({ stdout, stderr }: ChildProcess, line: RegExp): Promise<string> {
+  const output: string[] = []
   return new Promise((resolve, reject) => {
     for (const input of [stdout, stderr]) {
       if (!input) continue
       const lines = createInterface({ input })
       lines.on('line', (text) => {
-        said.push(text)
-        if (line.test(text)) resolve(said.join('\n'))
+        output.push(text)
+        if (line.test(text)) resolve(output.join('\n'))
       })
-      lines.once('close', () => reject(new Error(`ended without ${line}: ${said.join('\n')}`)))
+      lines.once('close', () => reject(new Error(`ended without ${line}: ${output.join('\n')}`)))
     }
   })
 }

@@ -21,12 +21,12 @@ const published = JSON.parse(
   readFileSync(new URL('../captures/operations.json', import.meta.url), 'utf8'),
 ) as readonly Published[]
 
-/** What is published and there, with its level; the logout, after which nothing can be asked, comes last. */
-const levelsOf = (wanted: keyof typeof bases) =>
+/** All published and implemented operations with their level. The logout comes last. */
+const levelsOf = (requestedApi: keyof typeof bases) =>
   published
-    .filter(({ api }) => api === wanted)
+    .filter(({ api }) => api === requestedApi)
     .map(({ method, path, access }) => [`${method} ${path}`, access] as const)
-    .filter(([operation]) => !(operation in pending[wanted]))
+    .filter(([operation]) => !(operation in pending[requestedApi]))
     .sort(([a], [b]) => Number(a === LOGOUT) - Number(b === LOGOUT))
 
 const LOGOUT = 'DELETE /current-api-session'
@@ -34,7 +34,7 @@ const LOGOUT = 'DELETE /current-api-session'
 const credentials = { username: 'partial', password: 'correct horse' }
 const inAnHour = () => ({ expiresAt: new Date(Date.now() + 3_600_000).toISOString() })
 
-/** Bodies that pass, of what is not the uniform writing of a kind. */
+/** Valid bodies of operations that are not the uniform ones of a kind. */
 const bodies: Readonly<Record<string, () => unknown>> = {
   'POST /authenticate': () => ({}),
   'POST /enroll': () => 'no request',
@@ -44,8 +44,8 @@ const bodies: Readonly<Record<string, () => unknown>> = {
   'POST /enroll/ott': () => ({}),
   'POST /enroll/ottca': () => ({}),
   'POST /enroll/updb': () => ({}),
-  'POST /routers': () => ({ name: `router-${made++}` }),
-  'PUT /routers/{id}': () => ({ name: `router-${made++}` }),
+  'POST /routers': () => ({ name: `router-${count++}` }),
+  'PUT /routers/{id}': () => ({ name: `router-${count++}` }),
   'POST /sessions': () => ({ serviceId: 'nothing', type: 'Dial' }),
   'POST /current-api-session/certificates': () => ({ csr: 'no request' }),
   'POST /current-identity/authenticators/{id}/extend': () => ({ clientCertCsr: 'no request' }),
@@ -74,8 +74,8 @@ const bodies: Readonly<Record<string, () => unknown>> = {
 let network: Network
 let server: Server
 let admin: Admin
-let made = 0
-/** Some operations are refused to those who show no certificate at all. */
+let count = 0
+/** Some operations require a client certificate. */
 let certificate: Certificate
 
 beforeAll(async () => {
@@ -98,15 +98,15 @@ async function bodyOf(operation: string): Promise<unknown> {
   if (special) return special()
   if (method === 'PATCH') return { tags: { a: 'b' } }
   const sample = samples[path.replace(/^\/|\/\{id\}$/g, '')]
-  if (!sample) throw new Error(`no body that passes is known of ${operation}`)
-  return sample(admin, `permissions-${made++}`)
+  if (!sample) throw new Error(`no valid body for ${operation}`)
+  return sample(admin, `permissions-${count++}`)
 }
 
 type Callers = Readonly<Record<string, { readonly admits: readonly Access[]; logIn(): Promise<string> }>>
 
 const tokenOf = async (query: string, body: object): Promise<string> => {
   using caller = openClient(server, bases.client)
-  return (await caller.ask<{ token: string }>('POST', `/authenticate?${query}`, body)).token
+  return (await caller.request<{ token: string }>('POST', `/authenticate?${query}`, body)).token
 }
 
 const callers: Callers = {
@@ -119,11 +119,11 @@ const callers: Callers = {
     admits: ['none', 'partial', 'full'],
     async logIn() {
       const identityId = await admin.create('identities', {
-        name: `m${made}`,
+        name: `m${count}`,
         type: 'Device',
         isAdmin: false,
       })
-      const own = { username: `member-${made++}`, password: 'correct horse' }
+      const own = { username: `member-${count++}`, password: 'correct horse' }
       await admin.create('authenticators', { method: 'updb', identityId, ...own })
       return tokenOf('method=password', own)
     },
@@ -134,7 +134,7 @@ const callers: Callers = {
   },
 }
 
-/** What a caller may do; an answer that says that something broke stands as its status. */
+/** The outcome of an operation for a caller; of an unexpected failure its status. */
 async function outcomeOf(caller: Client, operation: string): Promise<string> {
   const [method = '', path = ''] = operation.split(' ')
   const answer = await caller.call(method, path.replace(/\{\w+\}/g, 'nothing'), await bodyOf(operation))
@@ -151,7 +151,7 @@ describe.each(['client', 'management'] as const)('%s API', (api) => {
     })
     afterAll(() => caller[Symbol.dispose]())
 
-    test.each(levelsOf(api))('gets from %s what its level, %s, asks for', async (operation, level) => {
+    test.each(levelsOf(api))('gets from %s the outcome of its level, %s', async (operation, level) => {
       expect(await outcomeOf(caller, operation)).toBe(admits.includes(level) ? 'admitted' : 'refused')
     })
   })

@@ -6,15 +6,15 @@ import { startNetwork } from '../network.js'
 
 interface Load {
   /** Ids that were acknowledged, by kind. */
-  readonly made: { readonly kind: string; readonly id: string }[]
-  /** Statuses with error codes that came besides success. */
+  readonly created: { readonly kind: string; readonly id: string }[]
+  /** Statuses with error codes of failed requests. */
   readonly refusals: Set<string>
   stop(): Promise<void>
 }
 
-/** Creates and reads without a pause, until it is stopped. */
+/** Creates and reads continuously until it is stopped. */
 function startLoad(admin: Admin, member: Member): Load {
-  const made: Load['made'][number][] = []
+  const created: Load['created'][number][] = []
   const refusals = new Set<string>()
   let running = true
   let count = 0
@@ -29,7 +29,7 @@ function startLoad(admin: Admin, member: Member): Load {
   const creating = (kind: string, body: object) =>
     again(async () => {
       const data = await call(admin, 'POST', `/${kind}`, { name: `${kind} ${++count}`, ...body })
-      if (data) made.push({ kind, id: (data as { id: string }).id })
+      if (data) created.push({ kind, id: (data as { id: string }).id })
     })
   const loops = [
     creating('services', { encryptionRequired: true }),
@@ -40,7 +40,7 @@ function startLoad(admin: Admin, member: Member): Load {
     again(() => call(member, 'GET', '/current-identity')),
   ]
   return {
-    made,
+    created,
     refusals,
     async stop() {
       running = false
@@ -57,21 +57,22 @@ test.each(['SIGINT', 'SIGKILL'] as const)(
     const admin = await network.admin()
     const member = await admin.enroll({ name: 'alice' })
     const load = startLoad(admin, member)
-    await expect.poll(() => load.made.length, { timeout: 10_000 }).toBeGreaterThan(20)
+    await expect.poll(() => load.created.length, { timeout: 10_000 }).toBeGreaterThan(20)
 
     await postgres.stop(signal)
     const probe = await admin.call('POST', '/services', { name: 'meanwhile', encryptionRequired: true })
     expect([probe.status, probe.body.error?.code]).toEqual([503, 'UNAVAILABLE'])
     await postgres.start()
-    const before = load.made.length
-    const kinds = () => new Set(load.made.slice(before).map(({ kind }) => kind)).size
+    const before = load.created.length
+    const kinds = () => new Set(load.created.slice(before).map(({ kind }) => kind)).size
     await expect.poll(kinds, { timeout: 5000 }).toBe(3)
     const logsIn = () => network.admin().then(() => true, String)
     await expect.poll(logsIn, { timeout: 5000 }).toBe(true)
     await load.stop()
 
     expect([...load.refusals].filter((refusal) => !/^503 (UNAVAILABLE|TIMEOUT)$/.test(refusal))).toEqual([])
-    for (const { kind, id } of load.made) expect((await admin.call('GET', `/${kind}/${id}`)).status).toBe(200)
+    for (const { kind, id } of load.created)
+      expect((await admin.call('GET', `/${kind}/${id}`)).status).toBe(200)
     expect(await member.services()).toEqual([])
   },
 )

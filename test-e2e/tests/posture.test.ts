@@ -9,34 +9,38 @@ beforeAll(async () => {
 })
 afterAll(() => fixture[Symbol.asyncDispose]())
 
-/** A member that may dial a service through a router, if a posture check lets it. */
-async function guarded(check: object, type = 'Dial') {
-  const { admin, make, newName } = fixture
+/** A member that may dial a service through a router if it passes a posture check. */
+async function createGuarded(check: object, type = 'Dial') {
+  const { admin, createSample, newName } = fixture
   const member = await admin.enroll({ name: newName() })
-  const checkId = await make('posture-checks', check)
-  const serviceId = await make('services')
-  const routerId = await make('edge-routers')
+  const checkId = await createSample('posture-checks', check)
+  const serviceId = await createSample('services')
+  const routerId = await createSample('edge-routers')
   const [identityRoles, serviceRoles, edgeRouterRoles] = [
     [`@${member.id}`],
     [`@${serviceId}`],
     [`@${routerId}`],
   ]
-  await make('edge-router-policies', { identityRoles, edgeRouterRoles })
-  await make('service-edge-router-policies', { serviceRoles, edgeRouterRoles })
+  await createSample('edge-router-policies', { identityRoles, edgeRouterRoles })
+  await createSample('service-edge-router-policies', { serviceRoles, edgeRouterRoles })
   const guard = { type, identityRoles, serviceRoles, postureCheckRoles: [`@${checkId}`] }
-  const policyId = await make('service-policies', guard)
+  const policyId = await createSample('service-policies', guard)
   return { member, checkId, serviceId, policyId }
 }
 
 const domain = (name: string) => ({ id: 'any', typeId: 'DOMAIN', domain: name })
-const say = (member: Member, response: object) => member.ask('POST', '/posture-response', response)
+const respond = (member: Member, response: object) => member.request('POST', '/posture-response', response)
 const dial = (member: Member, serviceId: string) =>
   member.call('POST', '/sessions', { serviceId, type: 'Dial' })
 const queriesOf = async (member: Member) =>
-  (await member.ask<{ postureQueries: { isPassing: boolean }[] }[]>('GET', '/services'))[0]?.postureQueries
+  (await member.request<{ postureQueries: { isPassing: boolean }[] }[]>('GET', '/services'))[0]
+    ?.postureQueries
 
-test('what an endpoint says of itself counts at once, for its list and for its sessions', async () => {
-  const { member, checkId, serviceId, policyId } = await guarded({ typeId: 'DOMAIN', domains: ['a.example'] })
+test('posture responses take effect immediately, for lists and for sessions', async () => {
+  const { member, checkId, serviceId, policyId } = await createGuarded({
+    typeId: 'DOMAIN',
+    domains: ['a.example'],
+  })
   expect(await queriesOf(member)).toMatchObject([{ policyId, isPassing: false }])
   expect(await queriesOf(member)).toMatchObject([{ policyId, isPassing: false }]) // from the gateway's memory
   const refused = await dial(member, serviceId)
@@ -46,9 +50,9 @@ test('what an endpoint says of itself counts at once, for its list and for its s
     cause: { data: { [policyId]: [{ id: checkId, typeId: 'DOMAIN', isPassing: false }] } },
   })
 
-  const before = await member.ask('GET', '/current-api-session/service-updates')
-  expect(await say(member, domain('A.example'))).toEqual({ services: [] })
-  expect(await member.ask('GET', '/current-api-session/service-updates')).not.toEqual(before)
+  const before = await member.request('GET', '/current-api-session/service-updates')
+  expect(await respond(member, domain('A.example'))).toEqual({ services: [] })
+  expect(await member.request('GET', '/current-api-session/service-updates')).not.toEqual(before)
   expect(await queriesOf(member)).toMatchObject([{ policyId, isPassing: true }])
   const { status, body } = await dial(member, serviceId)
   expect(status).toBe(201)
@@ -57,44 +61,53 @@ test('what an endpoint says of itself counts at once, for its list and for its s
 })
 
 test.each([
-  ['says something else', async ({ member }: Guarded) => say(member, domain('b.example'))],
+  ['sends another response', async ({ member }: Guarded) => respond(member, domain('b.example'))],
   [
-    'is asked for something else',
+    'has to pass a changed check',
     async ({ checkId }: Guarded) =>
-      fixture.admin.ask('PATCH', `/posture-checks/${checkId}`, { typeId: 'DOMAIN', domains: ['c.example'] }),
+      fixture.admin.request('PATCH', `/posture-checks/${checkId}`, {
+        typeId: 'DOMAIN',
+        domains: ['c.example'],
+      }),
   ],
 ])('a session ends when its endpoint %s', async (_what, change) => {
-  const made = await guarded({ typeId: 'DOMAIN', domains: ['a.example'] })
-  await say(made.member, domain('a.example'))
-  const { body } = await dial(made.member, made.serviceId)
+  const setup = await createGuarded({ typeId: 'DOMAIN', domains: ['a.example'] })
+  await respond(setup.member, domain('a.example'))
+  const { body } = await dial(setup.member, setup.serviceId)
   const { id } = body.data as { id: string }
-  await change(made)
+  await change(setup)
   await expect.poll(() => fixture.refusalOf('GET', `/sessions/${id}`)).toEqual(notFound)
 })
-type Guarded = Awaited<ReturnType<typeof guarded>>
+type Guarded = Awaited<ReturnType<typeof createGuarded>>
 
-test('a code opens what asks for one, as long as it counts', async () => {
-  const { member, checkId, serviceId } = await guarded({ typeId: 'MFA', timeoutSeconds: 600 })
+test('a code passes a check for one until it expires', async () => {
+  const { member, checkId, serviceId } = await createGuarded({ typeId: 'MFA', timeoutSeconds: 600 })
   expect(await queriesOf(member)).toMatchObject([{ isPassing: false }])
   expect((await dial(member, serviceId)).body.error?.code).toBe('INVALID_POSTURE')
 
-  await member.ask('POST', '/current-identity/mfa')
-  const { provisioningUrl } = await member.ask<{ provisioningUrl: string }>('GET', '/current-identity/mfa')
-  await member.ask('POST', '/current-identity/mfa/verify', { code: totp(provisioningUrl) })
+  await member.request('POST', '/current-identity/mfa')
+  const { provisioningUrl } = await member.request<{ provisioningUrl: string }>(
+    'GET',
+    '/current-identity/mfa',
+  )
+  await member.request('POST', '/current-identity/mfa/verify', { code: totp(provisioningUrl) })
   const query = { queryType: 'MFA', isPassing: true, timeout: 600 }
   expect(await queriesOf(member)).toMatchObject([{ isPassing: true, postureQueries: [query] }])
   const { status, body } = await dial(member, serviceId)
   expect(status).toBe(201)
 
   const { id } = body.data as { id: string }
-  await fixture.admin.ask('PATCH', `/posture-checks/${checkId}`, { typeId: 'MFA', timeoutSeconds: 3 })
+  await fixture.admin.request('PATCH', `/posture-checks/${checkId}`, { typeId: 'MFA', timeoutSeconds: 3 })
   await expect.poll(() => fixture.refusalOf('GET', `/sessions/${id}`), { timeout: 20_000 }).toEqual(notFound)
   expect((await dial(member, serviceId)).body.error?.code).toBe('INVALID_POSTURE')
 })
 
-test('refused requests are told with what was asked and said', async () => {
-  const { member, checkId, serviceId, policyId } = await guarded({ typeId: 'MAC', macAddresses: ['AA:BB'] })
-  await say(member, { id: checkId, typeId: 'MAC', macAddresses: ['11:22'] })
+test('refused requests are listed with the checks and the responses', async () => {
+  const { member, checkId, serviceId, policyId } = await createGuarded({
+    typeId: 'MAC',
+    macAddresses: ['AA:BB'],
+  })
+  await respond(member, { id: checkId, typeId: 'MAC', macAddresses: ['11:22'] })
   await dial(member, serviceId)
   expect(await fixture.list(`/identities/${member.id}/failed-service-requests`)).toMatchObject([
     {
@@ -113,21 +126,21 @@ test('refused requests are told with what was asked and said', async () => {
   })
 })
 
-test('of an identity that nobody knows nothing was said', async () => {
+test('the posture of an unknown identity is empty', async () => {
   expect(await fixture.get('/identities/nobody/posture-data')).toMatchObject({ processes: [] })
   expect(await fixture.list('/identities/nobody/failed-service-requests')).toEqual([])
 })
 
-test('hashes are the same with colons and in capitals, on both sides', async () => {
+test('hashes are compared without colons and case, on both sides', async () => {
   const process = { osType: 'Linux', path: '/bin/x', hashes: ['AB:CD'], signerFingerprint: 'EF:01' }
-  const { member, checkId, serviceId } = await guarded({ typeId: 'PROCESS', process })
+  const { member, checkId, serviceId } = await createGuarded({ typeId: 'PROCESS', process })
   const running = { id: checkId, typeId: 'PROCESS', path: '/bin/x', isRunning: true }
-  await say(member, { ...running, hash: 'ab:cd', signerFingerprints: ['ef01'] })
+  await respond(member, { ...running, hash: 'ab:cd', signerFingerprints: ['ef01'] })
   expect((await dial(member, serviceId)).status).toBe(201)
 })
 
-test('many answers are taken together, or none of them', async () => {
-  const { member } = await guarded({ typeId: 'DOMAIN', domains: ['a.example'] })
+test('many responses are accepted together, or none of them', async () => {
+  const { member } = await createGuarded({ typeId: 'DOMAIN', domains: ['a.example'] })
   const all = [domain('a.example'), { id: 'x', typeId: 'OS', type: 'Linux', version: '6.1.0', build: '' }]
   const bad = { id: 'x', typeId: 'NOPE' }
   expect(await fixture.refusalOf('POST', '/posture-response-bulk', [...all, bad], member)).toEqual([
@@ -141,7 +154,7 @@ test('many answers are taken together, or none of them', async () => {
 })
 
 test('bad input is refused with its field', async () => {
-  const { refusalOf, sampleOf, make } = fixture
+  const { refusalOf, sampleOf, createSample } = fixture
   const body = await sampleOf('posture-checks')
   const systems = [{ type: 'Linux', versions: ['not-a-version'] }]
   expect(
@@ -150,20 +163,20 @@ test('bad input is refused with its field', async () => {
   expect(await refusalOf('POST', '/posture-checks', { ...body, roleAttributes: [''] })).toEqual(
     invalid('roleAttributes'),
   )
-  const path = `/posture-checks/${await make('posture-checks')}`
+  const path = `/posture-checks/${await createSample('posture-checks')}`
   expect(await refusalOf('PATCH', path, { typeId: 'DOMAIN' })).toEqual([200, undefined])
   expect(await refusalOf('PUT', path, { name: 'x', domains: ['a'] })).toEqual(invalid('typeId'))
 })
 
-test('checks are found by what they ask for', async () => {
+test('checks can be filtered by their members', async () => {
   const name = fixture.newName()
-  await fixture.make('posture-checks', { name, typeId: 'MFA', promptOnWake: true })
-  const found = await fixture.list(`/posture-checks?${filter(`name = "${name}" and promptOnWake = true`)}`)
-  expect(found).toMatchObject([{ name, promptOnWake: true, timeoutSeconds: -1 }])
+  await fixture.createSample('posture-checks', { name, typeId: 'MFA', promptOnWake: true })
+  const checks = await fixture.list(`/posture-checks?${filter(`name = "${name}" and promptOnWake = true`)}`)
+  expect(checks).toMatchObject([{ name, promptOnWake: true, timeoutSeconds: -1 }])
 })
 
-test('a trace of an identity that nobody knows is not found, and a bad duration is refused', async () => {
-  const { id } = await fixture.person()
+test('a trace of an unknown identity is not found, and a bad duration is refused', async () => {
+  const { id } = await fixture.createUser()
   const { refusalOf, admin } = fixture
   const wish = { enabled: true, duration: '1m', traceId: 'mine' }
   const { body } = await admin.call('PUT', `/identities/${id}/trace`, wish)
@@ -172,7 +185,7 @@ test('a trace of an identity that nobody knows is not found, and a bad duration 
   expect(await refusalOf('PUT', `/identities/${id}/trace`, { enabled: true, duration: '1 minute' })).toEqual(
     invalid('duration'),
   )
-  expect(await admin.ask('PUT', `/identities/${id}/trace`, { enabled: false })).toEqual({
+  expect(await admin.request('PUT', `/identities/${id}/trace`, { enabled: false })).toEqual({
     until: '0001-01-01T00:00:00.000Z',
   })
 })

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { startNetwork } from '../network.js'
 
-test('a process that is killed is started again, and what was acknowledged is there', async () => {
+test('a killed process is restarted, and acknowledged writes are kept', async () => {
   await using network = await startNetwork()
   const admin = await network.admin()
   const ids: string[] = []
-  for (const [name, kept] of network.processes) {
+  for (const [name, supervised] of network.processes) {
     ids.push(await admin.create('services', { name: `before ${name}`, encryptionRequired: true }))
-    const killed = kept.pid()
+    const killed = supervised.pid()
     process.kill(killed, 'SIGKILL')
     await expect.poll(() => network.processes.get(name)?.pid(), { timeout: 30_000 }).not.toBe(killed)
     for (const path of [...oneOfEachOwner, ...ids.map((id) => `/services/${id}`)]) {
@@ -19,7 +19,7 @@ test('a process that is killed is started again, and what was acknowledged is th
 
 const oneOfEachOwner = ['/identities', '/enrollments', '/services', '/edge-routers']
 
-/** While a part is away the answer is 503, or none when it is the gateway; never a wrong one. */
+/** While a part is away the answer is 503, or there is no answer from the gateway. */
 function meanwhile(answer: { status: number } | undefined): number | undefined {
   expect([undefined, 200, 503]).toContain(answer?.status)
   return answer?.status

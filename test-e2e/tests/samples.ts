@@ -10,7 +10,7 @@ const externalIdClaim = {
   index: 1,
 }
 
-/** What a create of each kind needs at least, so that it can be made again under another name. */
+/** The smallest body of a create of each kind, under any name. */
 export const samples: Readonly<Record<string, (admin: Admin, name: string) => Promise<object>>> = {
   'auth-policies': async (_, name) => ({
     name,

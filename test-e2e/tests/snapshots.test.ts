@@ -10,13 +10,13 @@ import { type Network, startNetwork } from '../network.js'
 
 const root = join(import.meta.dirname, '../..')
 
-async function temporary(): Promise<string> {
+async function newDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   onTestFinished(() => rm(directory, { recursive: true }))
   return directory
 }
 
-/** Creates without a pause; and what no service does, writes into two schemas at once. */
+/** Creates entities continuously, and writes into two schemas in one transaction, which no service does. */
 function startLoad(admin: Admin, { databaseUrl }: Network) {
   let running = true
   let count = 0
@@ -46,18 +46,18 @@ function startLoad(admin: Admin, { databaseUrl }: Network) {
   }
 }
 
-/** With the secrets of the installation that made the snapshot. */
+/** Restores with the secrets of the installation that made the snapshot. */
 const restore = (directory: string, home: string, databaseUrl: string) =>
   promisify(execFile)(process.execPath, ['launcher/dist/restore.js', directory], {
     cwd: root,
     env: { ...process.env, OVERLAY_HOME: home, DATABASE_URL: databaseUrl },
   })
 
-test('a snapshot that is taken while others write is of one point in time, and a network goes on from it', async () => {
-  const home = await temporary()
-  const [snapshots, restored] = [join(home, 'snapshots'), await temporary()]
+test('a snapshot during writes is of one point in time, and a network continues from it', async () => {
+  const home = await newDirectory()
+  const [snapshots, restored] = [join(home, 'snapshots'), await newDirectory()]
   await using fresh = await testDatabase()
-  const made = await (async () => {
+  const before = await (async () => {
     await using network = await startNetwork({ identities: 2, env: { OVERLAY_HOME: home } })
     const admin = await network.admin()
     expect((await admin.call('POST', '/current-identity/mfa')).status).toBe(201)
@@ -74,14 +74,14 @@ test('a snapshot that is taken while others write is of one point in time, and a
     return { directory: join(snapshots, names[0] ?? ''), service: await admin.create('services', late) }
   })()
 
-  await expect(restore(made.directory, restored, fresh.ownerUrl)).rejects.toThrow('put it there first')
-  const { keySecrets, ...others } = JSON.parse(await readFile(join(home, 'secrets.json'), 'utf8'))
-  const older = JSON.stringify({ ...others, keySecret: keySecrets.pki }) // from before identity had its own
+  await expect(restore(before.directory, restored, fresh.ownerUrl)).rejects.toThrow('put it there first')
+  const { keySecrets, ...rest } = JSON.parse(await readFile(join(home, 'secrets.json'), 'utf8'))
+  const older = JSON.stringify({ ...rest, keySecret: keySecrets.pki }) // of an earlier version, without a secret of identity
   await writeFile(join(restored, 'secrets.json'), older)
-  await expect(restore(made.directory, restored, fresh.ownerUrl)).rejects.toThrow('put it there first')
+  await expect(restore(before.directory, restored, fresh.ownerUrl)).rejects.toThrow('put it there first')
   await copyFile(join(home, 'secrets.json'), join(restored, 'secrets.json'))
-  expect((await restore(made.directory, restored, fresh.ownerUrl)).stdout).toContain('restored')
-  await expect(restore(made.directory, restored, fresh.ownerUrl)).rejects.toThrow('is in use')
+  expect((await restore(before.directory, restored, fresh.ownerUrl)).stdout).toContain('restored')
+  await expect(restore(before.directory, restored, fresh.ownerUrl)).rejects.toThrow('is in use')
 
   await withClient(fresh.ownerUrl, async (client) => {
     const both = await client.query<{ pki: string; sessions: string }>(`
@@ -90,9 +90,9 @@ test('a snapshot that is taken while others write is of one point in time, and a
     expect(Number(both.rows[0]?.pki)).toBeGreaterThan(0)
     expect(both.rows[0]?.sessions).toBe(both.rows[0]?.pki)
     for (const schema of ['identity', 'pki', 'policy', 'sessions']) {
-      const told = await client.query(`
-        select number::int as head, (select count(number)::int from ${schema}.audit) as told from ${schema}.stream`)
-      expect(told.rows[0].told).toBe(told.rows[0].head) // every number up to the head, and none beyond
+      const audited = await client.query(`
+        select number::int as head, (select count(number)::int from ${schema}.audit) as audited from ${schema}.stream`)
+      expect(audited.rows[0].audited).toBe(audited.rows[0].head) // every number up to the head, and none above
     }
     await client.query(
       `delete from pki.ended_enrollment; delete from sessions.known_service where name = 'both'`,
@@ -101,12 +101,12 @@ test('a snapshot that is taken while others write is of one point in time, and a
 
   await using network = await startNetwork({ env: { OVERLAY_HOME: restored, DATABASE_URL: fresh.ownerUrl } })
   const admin = await network.admin()
-  expect((await admin.call('GET', `/services/${made.service}`)).status).toBe(404)
-  expect((await admin.ask<object[]>('GET', '/edge-routers')).length).toBeGreaterThan(0)
+  expect((await admin.call('GET', `/services/${before.service}`)).status).toBe(404)
+  expect((await admin.request<object[]>('GET', '/edge-routers')).length).toBeGreaterThan(0)
   const alice = await admin.enroll({ name: 'alice' })
   expect(await alice.services()).toEqual([])
   expect((await admin.call('POST', '/database/check-data-integrity')).status).toBe(202)
-  const results = () => admin.ask<{ endTime: string | null }>('GET', '/database/data-integrity-results')
+  const results = () => admin.request<{ endTime: string | null }>('GET', '/database/data-integrity-results')
   await expect.poll(async () => (await results()).endTime, { timeout: 60_000 }).not.toBe(null)
   expect(await results()).toMatchObject({ error: null, results: null })
 })
