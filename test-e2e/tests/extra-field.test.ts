@@ -55,14 +55,14 @@ async function databaseWithExtraColumns(): Promise<TestDatabase> {
 
 type Row = Readonly<Record<string, unknown>>
 const rowsOf = (kind: string, filter: string): Promise<readonly Row[]> =>
-  admin.ask('GET', `/${kind}?filter=${encodeURIComponent(filter)}`)
+  admin.request('GET', `/${kind}?filter=${encodeURIComponent(filter)}`)
 
 describe.each(created.map((entity) => [entity.kind, entity] as const))(
   'a new field of %s',
   (kind, entity) => {
     let id: string
     let sample: Row
-    const extra = async (): Promise<unknown> => (await admin.ask<Row>('GET', `/${kind}/${id}`)).extra
+    const extra = async (): Promise<unknown> => (await admin.request<Row>('GET', `/${kind}/${id}`)).extra
 
     beforeAll(async () => {
       sample = (await samples[kind]?.(admin, `extra-${kind}`)) as Row
@@ -85,9 +85,9 @@ describe.each(created.map((entity) => [entity.kind, entity] as const))(
     })
 
     test.runIf(mounted(`PUT /${kind}/{id}`))('is set by a replace, and reset by one without it', async () => {
-      await admin.ask('PUT', `/${kind}/${id}`, { ...sample, extra: 'replaced' })
+      await admin.request('PUT', `/${kind}/${id}`, { ...sample, extra: 'replaced' })
       expect(await extra()).toBe('replaced')
-      await admin.ask('PUT', `/${kind}/${id}`, sample)
+      await admin.request('PUT', `/${kind}/${id}`, sample)
       expect(await extra()).toBe('')
     })
 
@@ -96,9 +96,9 @@ describe.each(created.map((entity) => [entity.kind, entity] as const))(
       async () => {
         const required = Object.entries(entity.fields).filter(([, { write }]) => write[2] === 'R')
         const needed = Object.fromEntries(required.map(([name]) => [name, sample[name]]))
-        await admin.ask('PATCH', `/${kind}/${id}`, { ...needed, extra: 'patched' })
+        await admin.request('PATCH', `/${kind}/${id}`, { ...needed, extra: 'patched' })
         expect(await extra()).toBe('patched')
-        await admin.ask('PATCH', `/${kind}/${id}`, { ...needed, tags: {} })
+        await admin.request('PATCH', `/${kind}/${id}`, { ...needed, tags: {} })
         expect(await extra()).toBe('patched')
       },
     )
@@ -149,7 +149,7 @@ test('a new field of any kind is in the documents, in bodies and answers', async
 })
 
 test('a new field of any kind is in a snapshot', async () => {
-  await admin.ask('POST', '/database/snapshot')
+  await admin.request('POST', '/database/snapshot')
   const [name = ''] = await readdir(join(home, 'snapshots'))
   const directory = join(home, 'snapshots', name)
   const manifest = await readManifest(directory)
