@@ -174,7 +174,7 @@ test('who holds the row for share is seen by the effects that come after', async
 test('a change without effects takes no transaction, and the next one with effects is not missed', async () => {
   const effects: Effects = { ...noting(), concerns: ({ id }) => id !== 'nothing' }
   const start = async (): Promise<Consumer> => {
-    const one = startConsumer(await streams.replica('sessions'), source, effects, log, { leisureMs: 60_000 })
+    const one = startConsumer(await streams.replica('sessions'), source, effects, log, { idleSaveMs: 60_000 })
     following.push(one)
     return one
   }

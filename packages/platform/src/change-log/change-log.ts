@@ -8,7 +8,7 @@ import { type Appended, appendChanges, type RowChange } from './append.js'
 import type { Bus } from './bus.js'
 import { leading, sendable } from './message.js'
 import { openTail } from './tail.js'
-import { settleTimeline } from './timeline.js'
+import { ensureTimeline } from './timeline.js'
 
 export type { Actor, Appended, RowChange } from './append.js'
 
@@ -59,7 +59,7 @@ export async function openChangeLog(
   const subject = `overlay.${db.schema}.head`
   const moved = openAlarm()
 
-  await settleTimeline(db)
+  await ensureTimeline(db)
   const tail = await openTail(db, moved.ring)
   let lookedAt = performance.now()
   let isFailing = false
@@ -67,7 +67,7 @@ export async function openChangeLog(
   async function look(): Promise<Position> {
     const startedAt = performance.now()
     try {
-      if (isFailing) await settleTimeline(db) // another server may answer now
+      if (isFailing) await ensureTimeline(db) // another server may answer now
       const head = await tail.sync()
       isFailing = false
       lookedAt = startedAt

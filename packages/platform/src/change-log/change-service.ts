@@ -3,27 +3,27 @@ import type { ChangeLog } from './change-log.js'
 import type { Consumer } from './consumer.js'
 import { type Loaders, localSource } from './local-source.js'
 
-const MOST_GATHER_MS = 500 // signs of life may not wait longer
+const MOST_GATHER_MS = 500 // messages without changes may not wait longer
 const PART_BYTES = 1024 * 1024
 
-/** What a service tells the others about its rows, and about what theirs have done to it. */
+/** Sends the changes of this service to others, and says how far it has followed theirs. */
 export function changeService(
   changeLog: ChangeLog,
   loaders: Loaders,
-  followed: Readonly<Record<string, Pick<Consumer, 'waitFor'>>> = {},
+  consumers: Readonly<Record<string, Pick<Consumer, 'waitFor'>>> = {},
 ): Methods<ChangeServiceService> {
   const source = localSource(changeLog, loaders)
   return {
     async *watch({ after, gatherMs, kinds }, { signal }) {
-      yield* source.watch(after ?? unknown(), signal, Math.min(gatherMs, MOST_GATHER_MS), kinds)
+      yield* source.watch(after ?? refuse(), signal, Math.min(gatherMs, MOST_GATHER_MS), kinds)
     },
 
-    pull: async ({ after, kinds }, { signal }) => source.pull(after ?? unknown(), signal, kinds),
+    pull: async ({ after, kinds }, { signal }) => source.pull(after ?? refuse(), signal, kinds),
 
     head: () => changeLog.head(),
 
     async reach({ schema, position }, { signal }) {
-      if (position) await followed[schema]?.waitFor(position, signal) // not followed: nothing to wait for
+      if (position) await consumers[schema]?.waitFor(position, signal) // not followed: nothing to wait for
       return {}
     },
 
@@ -37,6 +37,6 @@ export function changeService(
   }
 }
 
-function unknown(): never {
+function refuse(): never {
   throw new Fault('OUT_OF_RANGE')
 }

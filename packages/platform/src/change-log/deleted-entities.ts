@@ -7,7 +7,7 @@ import type { Effects } from './consumer.js'
 /** Ids by kind. */
 export type IdsByKind = ReadonlyMap<string, ReadonlySet<string>>
 
-/** The moment before references were looked up at their owners, as the database counts transactions. */
+/** A snapshot of transactions, taken before references are looked up at their owners. */
 export type Moment = string
 
 export async function momentOf(db: Db): Promise<Moment> {
@@ -18,38 +18,34 @@ export async function momentOf(db: Db): Promise<Moment> {
   return onlyRow(rows).moment
 }
 
-/** The schema of the entities was reloaded after they were looked up, so any of them may be deleted. */
+/** The schema of the entities was reloaded after the look-up, so any of them may be deleted. */
 export class ReferencesReloaded extends Fault {
   constructor() {
     super('UNAVAILABLE')
   }
 }
 
-/** Locks shared by writers and taken alone by followers. Few, because a follower may need all of them. */
+/** Locks that writers share and consumers take exclusively. Few, because a consumer may need all of them. */
 const SLOTS = 64
 
-/**
- * Takes the locks of these entities in ascending order. A queue of the server: a follower that waits is not overtaken
- * by later writers.
- */
-async function lockSlots(tx: Tx, ids: IdsByKind, way: 'shared' | 'alone'): Promise<void> {
+/** Takes the locks of these entities in ascending order. The server queues: later writers do not overtake a consumer. */
+async function lockSlots(tx: Tx, ids: IdsByKind, mode: 'shared' | 'exclusive'): Promise<void> {
   const keys = [...ids].flatMap(([kind, some]) => [...some].map((id) => `${kind} ${id}`))
   const which = sql`
     select distinct abs(hashtext(key) % ${SLOTS}) as slot from unnest(${keys}::text[]) as key order by 1`
-  await tx.query(slots(which, way))
+  await tx.query(slots(which, mode))
 }
 
-const slots = (which: Sql, way: 'shared' | 'alone'): Sql => {
+const slots = (which: Sql, mode: 'shared' | 'exclusive'): Sql => {
   const key = sql`hashtext(current_schema() || ' references'), slot`
-  return way === 'shared'
-    ? sql`select pg_advisory_xact_lock_shared(${key}) from (${which}) as wanted`
-    : sql`select pg_advisory_xact_lock(${key}) from (${which}) as wanted`
+  return mode === 'shared'
+    ? sql`select pg_advisory_xact_lock_shared(${key}) from (${which}) as slots`
+    : sql`select pg_advisory_xact_lock(${key}) from (${which}) as slots`
 }
 
 /**
- * Holds entities of other schemas that a transaction is about to name: until its commit no deletion of them is followed
- * here, and a deletion that is followed later finds what was written. Answers those whose deletion has been followed
- * since `moment`, or at any time.
+ * Locks entities of other schemas that a transaction refers to: until its commit no consumer applies their deletion, and
+ * one that applies it later finds the rows. Returns the entities whose deletion was applied since `moment`, or ever.
  */
 export async function lockEntities(tx: Tx, ids: IdsByKind, moment?: Moment): Promise<IdsByKind> {
   if (ids.size === 0) return new Map()
@@ -70,37 +66,37 @@ export async function lockEntities(tx: Tx, ids: IdsByKind, moment?: Moment): Pro
   return idsByKind(rows)
 }
 
-/** The effects of a follower, which also notes the deletions of these kinds for the writers that name them. */
-export const recordingDeletions = (schema: string, noted: readonly string[], effects: Effects): Effects => {
-  const isNoted = ({ kind, json }: Change): boolean => json.length === 0 && noted.includes(kind)
+/** The effects of a consumer that also records deletions of these kinds, for the writers that refer to them. */
+export const recordingDeletions = (schema: string, kinds: readonly string[], effects: Effects): Effects => {
+  const isRecorded = ({ kind, json }: Change): boolean => json.length === 0 && kinds.includes(kind)
   return {
     ...effects,
-    kinds: [...new Set([...effects.kinds, ...noted])],
-    concerns: (change) => isNoted(change) || (effects.concerns?.(change) ?? true),
+    kinds: [...new Set([...effects.kinds, ...kinds])],
+    concerns: (change) => isRecorded(change) || (effects.concerns?.(change) ?? true),
     async apply(tx, changes, upto) {
-      const deleted = changes.filter(isNoted)
+      const deleted = changes.filter(isRecorded)
       if (deleted.length > 0) {
-        await lockSlots(tx, idsByKind(deleted), 'alone')
-        await note(tx, deleted)
+        await lockSlots(tx, idsByKind(deleted), 'exclusive')
+        await record(tx, deleted)
       }
       return effects.apply(tx, changes, upto)
     },
     async reload(tx, rows, upto) {
-      await tx.query(slots(sql`select generate_series(0, ${SLOTS} - 1) as slot`, 'alone'))
-      await note(tx, [{ kind: '', id: schema }])
+      await tx.query(slots(sql`select generate_series(0, ${SLOTS} - 1) as slot`, 'exclusive'))
+      await record(tx, [{ kind: '', id: schema }])
       // a restored backup brings deleted entities back
-      for (const kind of noted)
+      for (const kind of kinds)
         await tx.query(sql`delete from deleted_entity where kind = ${kind} and id in (${rows.ids(kind)})`)
       return effects.reload(tx, rows, upto)
     },
   }
 }
 
-/** How long a write may take, with a large margin. */
-const KEPT = '1 hour'
+/** Longer than any write takes. */
+const RETENTION = '1 hour'
 
-async function note(tx: Tx, deleted: readonly Pick<Change, 'kind' | 'id'>[]): Promise<void> {
-  await tx.query(sql`delete from deleted_entity where kind <> '' and at < now() - ${KEPT}::interval`)
+async function record(tx: Tx, deleted: readonly Pick<Change, 'kind' | 'id'>[]): Promise<void> {
+  await tx.query(sql`delete from deleted_entity where kind <> '' and at < now() - ${RETENTION}::interval`)
   await tx.query(sql`
     insert into deleted_entity (kind, id)
     select distinct * from unnest(${deleted.map(({ kind }) => kind)}::text[], ${deleted.map(({ id }) => id)}::text[])
@@ -110,8 +106,8 @@ async function note(tx: Tx, deleted: readonly Pick<Change, 'kind' | 'id'>[]): Pr
 export function idsByKind(rows: readonly Pick<Change, 'kind' | 'id'>[]): Map<string, Set<string>> {
   const ids = new Map<string, Set<string>>()
   for (const { kind, id } of rows) {
-    const known = ids.get(kind)
-    if (known) known.add(id)
+    const ofKind = ids.get(kind)
+    if (ofKind) ofKind.add(id)
     else ids.set(kind, new Set([id]))
   }
   return ids

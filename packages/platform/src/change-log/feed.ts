@@ -2,14 +2,14 @@ import type { Change } from '@overlay/rpc'
 import { isUnknown, type Poison } from './poison.js'
 
 /**
- * Puts the changes into a memory, all at once. Where that throws each is put alone, in order, and one that throws again is
- * put as its row is now, or as unknown: the others do not wait for it. Answers whether they were put alone.
+ * Applies changes to memory, all at once. If that throws, applies each alone, in order. One that throws again is applied
+ * with its current row, or as unknown, so that the others need not wait. Returns whether they were applied one by one.
  */
 export async function feed(
   changes: readonly Change[],
   poison: Poison,
-  put: (some: readonly Change[]) => void,
-  putUnknown: (change: Change) => void,
+  apply: (changes: readonly Change[]) => void,
+  applyUnknown: (change: Change) => void,
 ): Promise<boolean> {
   const failureOf = (work: () => void): { readonly err: unknown } | undefined => {
     try {
@@ -19,14 +19,15 @@ export async function feed(
       return { err }
     }
   }
-  const putOne = (change: Change) => failureOf(() => (isUnknown(change) ? putUnknown(change) : put([change])))
+  const applyOne = (change: Change) =>
+    failureOf(() => (isUnknown(change) ? applyUnknown(change) : apply([change])))
 
-  if (!changes.some(isUnknown) && !failureOf(() => put(changes))) return false
+  if (!changes.some(isUnknown) && !failureOf(() => apply(changes))) return false
   for (const change of changes) {
-    const first = putOne(change)
+    const first = applyOne(change)
     if (!first) continue
-    const again = isUnknown(change) ? first : putOne(await poison.reload(change, first.err))
-    if (again) putOne(poison.unknown(change, again.err))
+    const again = isUnknown(change) ? first : applyOne(await poison.reload(change, first.err))
+    if (again) applyOne(poison.unknown(change, again.err))
   }
   return true
 }

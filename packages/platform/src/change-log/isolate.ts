@@ -10,9 +10,9 @@ import { isUnknown } from './poison.js'
 
 type Applying = Pick<Effects, 'apply' | 'unknown'>
 
-const undo = new Error('undone on purpose')
+const rollback = new Error('rolled back on purpose')
 
-/** Which of the changes fail, each tried alone; nothing stays of it. */
+/** Returns the changes that fail when each is tried alone, and rolls all of it back. */
 export async function rehearse(
   db: Database,
   effects: Applying,
@@ -26,15 +26,15 @@ export async function rehearse(
         const outcome = await attempt(tx, () => applyOne(tx, effects, change, upto))
         if ('err' in outcome) failed.set(change, outcome.err)
       }
-      throw undo
+      throw rollback
     })
     .catch((err: unknown) => {
-      if (err !== undo) throw err
+      if (err !== rollback) throw err
     })
   return failed
 }
 
-/** Applies one after the other. One that fails is taken for unknown, and if that fails too it is passed over. */
+/** Applies one after the other. One that fails is applied as unknown; if that fails too it is skipped. */
 export async function applyEach(
   tx: Tx,
   effects: Applying,
@@ -42,7 +42,7 @@ export async function applyEach(
   upto: Position,
   poison: Poison,
 ): Promise<readonly RowChange[]> {
-  const own: RowChange[] = []
+  const rows: RowChange[] = []
   for (const change of changes) {
     let outcome = await attempt(tx, () => applyOne(tx, effects, change, upto))
     if ('err' in outcome && !isUnknown(change)) {
@@ -50,9 +50,9 @@ export async function applyEach(
       outcome = await attempt(tx, () => applyOne(tx, effects, unknown, upto))
     }
     if ('err' in outcome) poison.unknown(change, outcome.err)
-    else pushAll(own, outcome.own)
+    else pushAll(rows, outcome.rows)
   }
-  return own
+  return rows
 }
 
 const applyOne = async (
@@ -63,16 +63,16 @@ const applyOne = async (
 ): Promise<readonly RowChange[]> =>
   isUnknown(change) ? ((await effects.unknown?.(tx, change, upto)) ?? []) : effects.apply(tx, [change], upto)
 
-/** Its statements are undone when it fails. Failures that concern any change are thrown on. */
+/** Rolls back the statements of work that fails. Failures that do not depend on the change are thrown. */
 async function attempt(
   tx: Tx,
   work: () => Promise<readonly RowChange[]>,
-): Promise<{ readonly own: readonly RowChange[] } | { readonly err: unknown }> {
+): Promise<{ readonly rows: readonly RowChange[] } | { readonly err: unknown }> {
   await tx.query(sql`savepoint one_change`)
   try {
-    const own = await work()
+    const rows = await work()
     await tx.query(sql`release savepoint one_change`)
-    return { own }
+    return { rows }
   } catch (err) {
     if (isTransient(err)) throw err
     await tx.query(sql`rollback to savepoint one_change`)
@@ -80,7 +80,7 @@ async function attempt(
   }
 }
 
-/** It has nothing to do with what is changed: the same change may pass a moment later. */
+/** True when the failure does not depend on the change: the same change may succeed later. */
 export const isTransient = (err: unknown): boolean =>
   isAway(failureOf(err).error) ||
   isConflict(err) ||

@@ -3,17 +3,17 @@ import type { Change } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Tx } from '../postgres/database.js'
 
-/** All rows of one load, in a table and not in memory, because there may be a million. Only its transaction sees them. */
+/** All rows of one load. They are in a table, as there may be a million; only its transaction sees them. */
 export interface LoadedRows {
   /** Selects the ids of a kind, for statements of the same transaction: `id not in (...)`. */
   ids(kind: string): Sql
-  /** The rows of a kind in the order of their ids, a page at a time, without rows that their owner could not send. */
+  /** The rows of a kind by id, in pages, without rows that their owner could not send. */
   pages(kind: string): AsyncIterable<readonly Change[]>
 }
 
-const ROWS_AT_ONCE = 500
+const ROWS_PER_PAGE = 500
 
-/** Stores the pages, lets `work` use them, and leaves nothing of them. */
+/** Stores the pages, runs `work`, and deletes them. */
 export async function withLoadedRows<T>(
   tx: Tx,
   pages: AsyncIterable<readonly Change[]> | Iterable<readonly Change[]>,
@@ -37,12 +37,12 @@ export async function withLoadedRows<T>(
         const { rows } = await tx.query<{ id: string; json: string }>(
           sql`
           select id, json from loaded_row
-           where load = ${load} and kind = ${kind} and id > ${last} and json <> '' order by id limit ${ROWS_AT_ONCE}`,
+           where load = ${load} and kind = ${kind} and id > ${last} and json <> '' order by id limit ${ROWS_PER_PAGE}`,
           'read-loaded',
         )
         if (rows.length > 0)
           yield rows.map(({ id, json }) => ({ kind, id, json: Buffer.from(json), atMs: 0, number: 0 }))
-        if (rows.length < ROWS_AT_ONCE) return
+        if (rows.length < ROWS_PER_PAGE) return
         last = rows.at(-1)?.id ?? last
       }
     },

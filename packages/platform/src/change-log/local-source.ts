@@ -42,7 +42,7 @@ export const localSource = (changeLog: ChangeLog, loaders: Loaders): Source => (
   },
 })
 
-/** The rows of a kind, as many at a time as fit a message. */
+/** The rows of a kind, in portions that fit a message. */
 async function* messagesOf(kind: string, loaders: Loaders): AsyncIterable<Changes['changes']> {
   let rows: Change[] = []
   let bytes = 0
@@ -60,7 +60,7 @@ async function* messagesOf(kind: string, loaders: Loaders): AsyncIterable<Change
 
 function rowsOf(kind: string, loaders: Loaders): LoadRows {
   const rows = loaders[kind]
-  if (!rows) throw new Error(`nobody may follow ${kind} here`)
+  if (!rows) throw new Error(`${kind} cannot be followed here`)
   return rows
 }
 

@@ -1,6 +1,6 @@
 import type { Bus } from './bus.js'
 
-/** For commands that run before anybody follows: followers find out by themselves. */
+/** For commands that run before the services. Followers need no hints. */
 export const noBus: Bus = {
   publish: () => undefined,
   subscribe: () => ({ [Symbol.dispose]: () => undefined }),

@@ -11,39 +11,39 @@ import type { Source } from './source.js'
 export interface Projection extends AsyncDisposable {
   readonly schema: string
   position(): Position | undefined
-  /** It had all that its owner had within the last two seconds. */
+  /** True when it had all that its owner had within the last two seconds. */
   isFresh(): boolean
-  /** Resolves when the position is in memory; asks the owner at once when it is not. TIMEOUT when aborted. */
+  /** Resolves when the position is in memory; pulls at once if it is not. TIMEOUT when aborted. */
   waitFor(position: Position, signal: AbortSignal): Promise<void>
-  /** Resolves when memory has all that the owner had at the time of the call: one look-up for all who wait. */
+  /** Resolves when memory has all that the owner had at the call. Callers share one pull. */
   catchUp(signal: AbortSignal): Promise<void>
 }
 
-/** What is kept of the rows. */
+/** The rows in memory. */
 export interface Memory {
   readonly kinds: readonly string[]
-  /** In order, and at once: readers never see half of a message. A row may come again as it already is. */
+  /** In order, and at once: readers never see half of a message. A row may come again unchanged. */
   apply(changes: readonly Change[], upto: Position): void
-  /** The row may be there, but it cannot be had, or `apply` throws: what is safe then. Absent: what is known stays. */
+  /** In place of `apply` where the row cannot be read, or `apply` throws: does what is safe. Absent: keeps the row. */
   unknown?(change: Change, upto: Position): void
-  /** A load begins. It may end early, and another begin. */
+  /** Begins a load. It may be abandoned for another. */
   load(): MemoryLoad
 }
 
-/** The process does other things between these calls, but no change is applied. Nobody trusts the memory meanwhile. */
+/** Between these calls the process does other work, but applies no change. The memory is not fresh meanwhile. */
 export interface MemoryLoad {
   add(rows: readonly Change[], upto: Position): void
-  /** In place of `add`. Absent: as if it were gone. */
+  /** In place of `add`. Absent: as if the row were deleted. */
   unknown?(row: Change, upto: Position): void
-  /** All rows were added: what was not among them is gone. */
+  /** All rows were added: the others are deleted. */
   end(upto: Position): void | Promise<void>
 }
 
-const TRUST_MS = 2000
-const ROWS_AT_ONCE = 10
-const PUSH_MS = 150 // by then the owner has looked, and pushed what a hint announced
+const FRESH_MS = 2000
+const ROWS_PER_STEP = 10
+const PUSH_MS = 150 // by then the owner has pushed what a hint announces
 
-/** Loads from the owner, then follows. In the background: returns before the first load. */
+/** Loads from the owner, then follows. `background`: returns before the first load. */
 export async function openProjection(
   source: Source,
   memory: Memory,
@@ -69,16 +69,16 @@ export async function openProjection(
       start: async () => undefined,
       async replace({ upto, pages }) {
         const load = memory.load()
-        const breathe = yielder()
+        const yieldNow = yielder()
         for await (const rows of pages) {
-          for (let from = 0; from < rows.length; from += ROWS_AT_ONCE) {
+          for (let from = 0; from < rows.length; from += ROWS_PER_STEP) {
             await feed(
-              rows.slice(from, from + ROWS_AT_ONCE),
+              rows.slice(from, from + ROWS_PER_STEP),
               poison,
-              (some) => load.add(some, upto),
+              (rows) => load.add(rows, upto),
               (row) => load.unknown?.(row, upto),
             )
-            await breathe()
+            await yieldNow()
           }
         }
         await load.end(upto)
@@ -86,13 +86,13 @@ export async function openProjection(
       },
       async take(changes, upto) {
         const at = (change?: Change): Position => ({ ...upto, number: change?.number ?? upto.number })
-        const wereAlone = await feed(
+        const wasSplit = await feed(
           changes,
           poison,
-          (some) => memory.apply(some, some === changes ? upto : at(some.at(-1))),
+          (part) => memory.apply(part, part === changes ? upto : at(part.at(-1))),
           (change) => memory.unknown?.(change, at(change)),
         )
-        if (wereAlone) memory.apply([], upto)
+        if (wasSplit) memory.apply([], upto)
         return upto
       },
     },
@@ -103,14 +103,14 @@ export async function openProjection(
   const hints = bus.subscribe(`overlay.${schema}.head`, (hint) => {
     due ??= setTimeout(() => {
       due = undefined
-      follower.waitFor(hint as Position, AbortSignal.timeout(TRUST_MS)).catch(() => undefined) // trust ends by itself
+      follower.waitFor(hint as Position, AbortSignal.timeout(FRESH_MS)).catch(() => undefined) // without success it is no longer fresh
     }, PUSH_MS)
   })
   if (loaded === 'await') await follower.loaded
   return {
     schema,
     position: follower.position,
-    isFresh: () => follower.isFresh(TRUST_MS),
+    isFresh: () => follower.isFresh(FRESH_MS),
     waitFor: follower.waitFor,
     catchUp: follower.catchUp,
     async [Symbol.asyncDispose]() {

@@ -6,7 +6,7 @@ import { type Database, onlyRow } from '../postgres/database.js'
 const EVERY_MS = 60 * 60 * 1000
 const BATCH = 1000
 
-/** Removes audit rows past their retention, every hour. Zero days: never. */
+/** Deletes audit rows past their retention, every hour. Zero days: never. */
 export const startPruningAudit = (db: Database, days: number, log: Logger): AsyncDisposable =>
   runPeriodically(EVERY_MS, (signal) =>
     days === 0
@@ -17,7 +17,7 @@ export const startPruningAudit = (db: Database, days: number, log: Logger): Asyn
         ),
   )
 
-/** The role of a service may not delete audit rows. The function does it, and refuses fewer than 7 days. */
+/** The role of a service may not delete audit rows. The function does, and refuses fewer than 7 days. */
 export async function pruneAudit(db: Database, days: number, signal?: AbortSignal): Promise<number> {
   for (let removed = 0; ; ) {
     const { rows } = await db.query<{ count: number }>(

@@ -7,7 +7,7 @@ const KEPT_MS = 24 * 60 * 60 * 1000
 const EVERY_MS = 10 * 60 * 1000
 const BATCH = 1000
 
-/** Removes change rows that nobody may ask for any more. */
+/** Deletes change rows past their retention, every ten minutes. */
 export const startPruningChanges = (db: Database, log: Logger): AsyncDisposable =>
   runPeriodically(EVERY_MS, (signal) =>
     pruneChanges(db, KEPT_MS, signal).catch((err: unknown) => {
@@ -15,7 +15,7 @@ export const startPruningChanges = (db: Database, log: Logger): AsyncDisposable 
     }),
   )
 
-/** Oldest first and without gaps, so that what is kept stays dense. One replica at a time; the others do nothing. */
+/** Oldest first and without gaps, so that the rest stays dense. One replica at a time; the others do nothing. */
 export async function pruneChanges(db: Database, keptMs: number, signal?: AbortSignal): Promise<number> {
   for (let removed = 0; ; ) {
     const { rowCount } = await db.query(sql`

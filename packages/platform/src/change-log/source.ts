@@ -1,14 +1,14 @@
 import type { ChangeServiceService, Changes, Methods, Position } from '@overlay/rpc'
 import { ownContext } from '@overlay/rpc'
 
-/** The change log of a schema, as its followers see it. */
+/** The change log of a schema, for its followers. */
 export interface Source {
   readonly schema: string
   /** All rows of the kinds. The first message carries the position taken before the load. */
   load(kinds: readonly string[], signal: AbortSignal): AsyncIterable<Changes>
   /**
-   * Changes after the position, then new ones, of these kinds; a message in 1.5 seconds at least, and no two with changes
-   * within `gatherMs`. An owner of an earlier release tells changes of all kinds. OUT_OF_RANGE: load anew.
+   * Changes of these kinds after the position, then new ones. At least one message in 1.5 seconds, and at most one with
+   * changes in `gatherMs`. An owner of an earlier release sends changes of all kinds. OUT_OF_RANGE: holders must reload.
    */
   watch(
     after: Position,
@@ -18,13 +18,13 @@ export interface Source {
   ): AsyncIterable<Changes>
   /** Changes after the position, as of now. */
   pull(after: Position, signal: AbortSignal, kinds: readonly string[]): Promise<Changes>
-  /** The row as it is now, as JSON, empty where it is gone: what neither watch nor load can tell. */
+  /** The current row as JSON, empty if it is deleted. For rows that neither watch nor load can send. */
   row(kind: string, id: string, signal: AbortSignal): Promise<Buffer>
 }
 
 const MOST_ROW_BYTES = 64 * 1024 * 1024
 
-/** Another service's. */
+/** The change log of another service. */
 export const remoteSource = (schema: string, owner: Methods<ChangeServiceService>): Source => ({
   schema,
   load: (kinds, signal) => owner.load({ kinds: [...kinds] }, ownContext(signal)),

@@ -3,8 +3,8 @@ import { afterCommit, withDeadline } from './after-commit.js'
 import type { ChangeLog } from './change-log.js'
 
 /**
- * Returns a write when those who follow its schema have taken their steps, so that who made it sees all of it. It is
- * committed: who is away or late takes them afterwards, and nobody is told that it failed.
+ * Returns a write when its followers have applied it, so that the caller sees all of its effects. It is committed: a
+ * follower that is unavailable or late applies it afterwards, and the write does not fail.
  */
 export const waitForFollowers =
   (
@@ -14,9 +14,9 @@ export const waitForFollowers =
   async (written: Written, context: Context): Promise<Written> => {
     const { position } = written
     const { schema } = changeLog.db
-    const inTime = withDeadline(context)
-    const taken = followers.map((follower) => follower.reach({ schema, position }, inTime))
-    await Promise.all(taken.map((step) => afterCommit(changeLog, step)))
+    const limited = withDeadline(context)
+    const steps = followers.map((follower) => follower.reach({ schema, position }, limited))
+    await Promise.all(steps.map((step) => afterCommit(changeLog, step)))
     return written
   }
 

@@ -6,66 +6,67 @@ import type { Consumer } from '../change-log/consumer.js'
 import type { Names } from '../kind-store/seams.js'
 import type { Db, Tx } from '../postgres/database.js'
 
-/** How a check is made: whether it repairs, and for whom. */
+/** How a check runs. */
 export interface CheckRequest {
+  /** Repair what is found. */
   readonly fix: boolean
   readonly context: Context
 }
 
-/** One thing that holds between this schema and others. It tells where it does not, and what it did about it. */
-export type Check = (checking: CheckRequest) => AsyncIterable<readonly Finding[]>
+/** Checks one invariant between this schema and others. Returns the violations, and whether they are repaired. */
+export type Check = (request: CheckRequest) => AsyncIterable<readonly Finding[]>
 
 export interface Reference {
-  /** Whose references they are, for people: 'session'. */
+  /** What has the references, for messages: 'session'. */
   readonly what: string
-  /** Selects `id` and `ref`: which row names which. */
+  /** Selects `id` and `ref`: the row, and the entity that it refers to. */
   readonly from: Sql
   /** The kinds that `ref` may be of. */
   readonly to: readonly string[]
-  /** What becomes of the rows that name these. */
-  repair(tx: Tx, gone: readonly string[]): Promise<readonly RowChange[]>
+  /** Repairs the rows that refer to these missing entities. */
+  repair(tx: Tx, missing: readonly string[]): Promise<readonly RowChange[]>
 }
 
 /** What checks use. */
 export interface CheckDeps {
   readonly changeLog: ChangeLog
   readonly names: Names
-  /** By schema: whose deletions take effect here by themselves. */
   readonly consumers: ConsumersBySchema
 }
 
+/** The consumers of this schema, by the schema that they follow. */
 export type ConsumersBySchema = Readonly<Partial<Record<string, Pick<Consumer, 'catchUp'>>>>
 
-const REFS_AT_ONCE = 500
-const MOST_FINDINGS_AT_ONCE = 1001
-const CONFIRM_MS = 10_000
+const REFS_PER_PAGE = 500
+const MOST_FINDINGS = 1001
+const CATCH_UP_MS = 10_000
 
-/** What was asked of an owner is there by then, or the check fails. */
+/** Limits a wait for an owner. When it is over the check fails. */
 export const checkSignal = ({ signal }: Context): AbortSignal =>
-  AbortSignal.any([signal, AbortSignal.timeout(CONFIRM_MS)])
+  AbortSignal.any([signal, AbortSignal.timeout(CATCH_UP_MS)])
 
-/** Comes first: who has just been started again may not be heard yet. Who stays away is told of by what asks it. */
-export const catchUpFirst = (followed: ConsumersBySchema): Check =>
+/** Runs first: consumers of a restarted owner may need a moment. Later checks report an owner that is unavailable. */
+export const catchUpFirst = (consumers: ConsumersBySchema): Check =>
   async function* ({ context }) {
-    await Promise.allSettled(confirmations(followed, context))
+    await Promise.allSettled(catchUps(consumers, context))
     yield []
   }
 
 /**
- * Waits until everything is followed here that any owner had at the time of the call. What looked wrong may come by way
- * of one owner and be put right by way of another.
+ * Waits until all consumers have what the owners had at the call. A violation that comes from one owner may be repaired
+ * by a change of another.
  */
-export const catchUpAll = async (followed: ConsumersBySchema, context: Context): Promise<void> => {
-  await Promise.all(confirmations(followed, context))
+export const catchUpAll = async (consumers: ConsumersBySchema, context: Context): Promise<void> => {
+  await Promise.all(catchUps(consumers, context))
 }
 
-const confirmations = (followed: ConsumersBySchema, context: Context) =>
-  Object.values(followed).map((following) => following?.catchUp(checkSignal(context)))
+const catchUps = (consumers: ConsumersBySchema, context: Context) =>
+  Object.values(consumers).map((consumer) => consumer?.catchUp(checkSignal(context)))
 
 /**
- * Rows that name what its owner does not have. An owner is asked twice, and our rows are read after each answer and all
- * that followed from it: a reference counts when the entity is missing both times and is still named in the end. A
- * repair asks a third time, in its transaction, which stops the followers that could put the reference right.
+ * Finds rows that refer to entities which their owner does not have. Asks the owner twice, and reads the rows after each
+ * answer has taken effect here: a reference counts when the entity is missing both times and the row is still there. A
+ * repair asks a third time, in its transaction, which stops the consumers that could repair the reference themselves.
  */
 export const references = (
   { changeLog, names, consumers }: CheckDeps,
@@ -76,39 +77,39 @@ export const references = (
     const targets = to.map((kind) => kinds.get(kind)?.singular ?? kind).join(' or ')
     const owners = to.map((kind) => kinds.get(kind)?.owner ?? kind)
 
-    const missing = async (refs: readonly string[]): Promise<string[]> => {
-      const known = await Promise.all(to.map((kind) => names(kind, refs, context)))
-      return refs.filter((ref) => !known.some((ids) => ids.has(ref)))
+    const missingOf = async (refs: readonly string[]): Promise<string[]> => {
+      const existing = await Promise.all(to.map((kind) => names(kind, refs, context)))
+      return refs.filter((ref) => !existing.some((ids) => ids.has(ref)))
     }
-    const naming = async (gone: readonly string[], by: Db = db) => {
+    const rowsWith = async (refs: readonly string[], by: Db = db) => {
       const { rows } = await by.query<{ id: string; ref: string }>(sql`
-        select id, ref from (${from}) as reference where ref = any(${gone}) order by id, ref
-         limit ${MOST_FINDINGS_AT_ONCE}`)
+        select id, ref from (${from}) as reference where ref = any(${refs}) order by id, ref
+         limit ${MOST_FINDINGS}`)
       return rows
     }
-    /** Those of these rows that name what is missing now. */
-    const look = async (refs: readonly string[]) => {
-      const gone = await missing(refs)
-      if (gone.length === 0) return []
+    /** The rows whose entity is missing now. */
+    const violations = async (refs: readonly string[]) => {
+      const missing = await missingOf(refs)
+      if (missing.length === 0) return []
       await catchUpAll(consumers, context)
-      return naming(gone)
+      return rowsWith(missing)
     }
     const repaired = (refs: readonly string[]) =>
       changeLog.write(context, async (tx) => {
         await tx.query(sql`select from followed where schema = any(${owners}) order by schema for share`)
-        const gone = await missing(refs)
-        const found = await naming(gone, tx)
-        const changes = found.length > 0 ? await repair(tx, gone) : []
-        return { result: { found, left: await naming(gone, tx) }, changes }
+        const missing = await missingOf(refs)
+        const found = await rowsWith(missing, tx)
+        const changes = found.length > 0 ? await repair(tx, missing) : []
+        return { result: { found, left: await rowsWith(missing, tx) }, changes }
       })
 
     for (let last = ''; ; ) {
       const refs = await distinctRefs(changeLog, from, last)
       if (refs.length === 0) return
       last = refs.at(-1) ?? last
-      const suspected = await look(refs)
+      const suspected = await violations(refs)
       if (suspected.length === 0) continue
-      const found = await look(refsIn(suspected))
+      const found = await violations(refsIn(suspected))
       if (found.length === 0) continue
       const { result } = fix ? await repaired(refsIn(found)) : { result: { found, left: found } }
       const left = new Set(result.left.map(({ id, ref }) => `${id} ${ref}`))
@@ -126,6 +127,6 @@ const refsIn = (rows: readonly { readonly ref: string }[]): string[] => [
 async function distinctRefs({ db }: ChangeLog, from: Sql, after: string): Promise<readonly string[]> {
   const { rows } = await db.query<{ ref: string }>(sql`
     select distinct ref collate "C" as ref from (${from}) as reference
-     where ref collate "C" > ${after} order by 1 limit ${REFS_AT_ONCE}`)
+     where ref collate "C" > ${after} order by 1 limit ${REFS_PER_PAGE}`)
   return rows.map(({ ref }) => ref)
 }

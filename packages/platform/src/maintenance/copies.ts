@@ -11,55 +11,58 @@ import { type Check, type CheckDeps, catchUpAll } from './check.js'
 export interface CopiesOptions {
   readonly source: Source
   readonly kinds: readonly string[]
-  /** Brings our rows in line with these of their owner; tells what was not. */
+  /** Updates our rows from these rows of their owner. Returns what it changed. */
   readonly apply: Effects['apply']
 }
 
-const ROWS_AT_ONCE = 200
+const ROWS_PER_PAGE = 200
 
 /**
- * Our rows that follow from another service's: whatever following each of its rows anew would change is not as it
- * should be. That is tried and undone, and tried again when all that the owners had is followed here: only what would
- * change both times counts, and the second time it is kept if it is to be repaired. Rows that change meanwhile are left
- * to the follower.
+ * Finds rows that differ from those of another service which they copy: a row that following its source again would
+ * change. Each page is applied and rolled back, and applied again when the consumers have caught up: only what changes
+ * both times counts. The second time it is committed if it is to be repaired. Rows that change meanwhile are left to the
+ * consumer.
  */
 export const copies = ({ changeLog, consumers }: CheckDeps, { source, kinds, apply }: CopiesOptions): Check =>
   async function* ({ fix, context }) {
     let mark: Position | undefined
-    const moving = new Set<string>()
+    const moved = new Set<string>()
 
-    /** Notes what the owner has changed since the load began. */
-    const lookOn = async (): Promise<Position> => {
+    /** Reads what the owner has changed since the load began. */
+    const readMoves = async (): Promise<Position> => {
       for (;;) {
         if (!mark) throw new Error("load without 'upto'")
         const { upto, changes, more } = await source.pull(mark, context.signal, kinds)
-        for (const { kind, id } of changes) moving.add(`${kind} ${id}`)
+        for (const { kind, id } of changes) moved.add(`${kind} ${id}`)
         mark = upto ?? mark
         if (!more) return mark
       }
     }
-    /** Steps here may follow by way of a third service: what moved before they were looked at explains them. */
-    const bring = async (rows: readonly Change[], way: typeof committed): Promise<readonly RowChange[]> => {
-      const hasMoved = ({ kind, id }: Change): boolean => moving.has(`${kind} ${id}`)
+    /** Applies the rows. Changes may come by way of a third service: a row that has moved explains them. */
+    const applyRows = async (
+      rows: readonly Change[],
+      run: typeof committed,
+    ): Promise<readonly RowChange[]> => {
+      const hasMoved = ({ kind, id }: Change): boolean => moved.has(`${kind} ${id}`)
       for (let left = rows; ; left = left.filter((row) => !hasMoved(row))) {
-        const outcome = await way(changeLog, context, async (tx) => {
+        const outcome = await run(changeLog, context, async (tx) => {
           await tx.query(sql`select from followed where schema = ${source.schema} for update`)
-          const upto = await lookOn()
+          const upto = await readMoves()
           left = left.filter((row) => !hasMoved(row))
           const changes = left.length > 0 ? await apply(tx, left, upto) : []
-          if (changes.length > 0) await lookOn()
+          if (changes.length > 0) await readMoves()
           return left.some(hasMoved) ? undefined : changes
         })
         if (outcome) return outcome
       }
     }
-    /** What cannot be brought here together is tried one by one. */
+    /** Rows that fail together are tried one by one. */
     const compare = async (rows: readonly Change[]): Promise<Finding[]> => {
       try {
-        const suspected = new Set((await bring(rows, rehearsed)).map(nameOf))
+        const suspected = new Set((await applyRows(rows, rehearsed)).map(nameOf))
         if (suspected.size === 0) return []
         await catchUpAll(consumers, context)
-        const changes = await bring(rows, fix ? committed : rehearsed)
+        const changes = await applyRows(rows, fix ? committed : rehearsed)
         return changes
           .filter((change) => fix || suspected.has(nameOf(change)))
           .map((change) => ({ description: describe(change, source), fixed: fix }))
@@ -71,10 +74,7 @@ export const copies = ({ changeLog, consumers }: CheckDeps, { source, kinds, app
           for (const one of rows) pushAll(found, await compare([one]))
           return found
         }
-        changeLog.log.warn(
-          { err, schema: source.schema, kind: row.kind, id: row.id },
-          'row not brought in line',
-        )
+        changeLog.log.warn({ err, schema: source.schema, kind: row.kind, id: row.id }, 'row not compared')
         return [
           { description: `${nameOf(row)} of schema ${source.schema} cannot be followed here`, fixed: false },
         ]
@@ -83,18 +83,18 @@ export const copies = ({ changeLog, consumers }: CheckDeps, { source, kinds, app
 
     for await (const { upto, changes } of source.load(kinds, context.signal)) {
       mark ??= upto
-      for (let from = 0; from < changes.length; from += ROWS_AT_ONCE) {
+      for (let from = 0; from < changes.length; from += ROWS_PER_PAGE) {
         await catchUpAll(consumers, context)
-        yield await compare(changes.slice(from, from + ROWS_AT_ONCE))
+        yield await compare(changes.slice(from, from + ROWS_PER_PAGE))
       }
     }
     context.signal.throwIfAborted()
   }
 
-/** Undefined: to be undone, and tried again. */
+/** Undefined: roll back, and try again. */
 type Work = (tx: Tx) => Promise<readonly RowChange[] | undefined>
 
-const undo = new Error('undone on purpose')
+const rollback = new Error('rolled back on purpose')
 
 async function committed(
   changeLog: ChangeLog,
@@ -104,26 +104,26 @@ async function committed(
   try {
     const { result } = await changeLog.write(context, async (tx) => {
       const changes = await work(tx)
-      if (!changes) throw undo
+      if (!changes) throw rollback
       return { result: changes, changes }
     })
     return result
   } catch (err) {
-    if (err === undo) return undefined
+    if (err === rollback) return undefined
     throw err
   }
 }
 
-/** What the work would change; nothing stays of it. */
+/** Returns what the work would change, and rolls it back. */
 async function rehearsed({ db }: ChangeLog, _context: Context, work: Work): ReturnType<Work> {
   let changes: readonly RowChange[] | undefined
   try {
     await db.transaction(undefined, async (tx) => {
       changes = await work(tx)
-      throw undo
+      throw rollback
     })
   } catch (err) {
-    if (err !== undo) throw err
+    if (err !== rollback) throw err
   }
   return changes
 }

@@ -5,12 +5,12 @@ import type { Check } from './check.js'
 export interface MaintenanceOptions {
   readonly schema: string
   readonly databaseUrl: string
-  /** Directory of all snapshots. */
+  /** The directory of all snapshots. */
   readonly snapshots: string
   readonly checks: readonly Check[]
 }
 
-/** What every service does for the jobs that concern all schemas. */
+/** The part of each service in the jobs that concern all schemas. */
 export const maintenanceService = ({
   schema,
   databaseUrl,
