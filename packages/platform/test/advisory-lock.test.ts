@@ -1,7 +1,7 @@
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { isLocked, openAdvisoryLock } from '../src/postgres/advisory-lock.js'
+import { isLocked, openAdvisoryLock, openLockConnection } from '../src/postgres/advisory-lock.js'
 import { type Database, openDatabase } from '../src/postgres/database.js'
 
 let database: TestDatabase
@@ -60,3 +60,14 @@ test.each(['outside a transaction', 'inside a transaction'])(
     await expect.poll(() => heldNow('d')).toBe(false)
   },
 )
+
+test('a lock that another connection holds is taken when that connection ends', async () => {
+  const open = () => openLockConnection(database.urlOf('identity'), 'identity')
+  await using second = await open()
+  {
+    await using first = await open()
+    expect(await first.tryLock('e')).toBe(true)
+    expect(await second.tryLock('e')).toBe(false)
+  }
+  await expect.poll(() => second.tryLock('e')).toBe(true)
+})

@@ -36,7 +36,7 @@ async function wiki() {
   return { alice, router, service, dial, routing, identityRoles, edgeRouterRoles, staff }
 }
 
-test('who may dial gets the routers, the policies, the name and the positions that this was decided at', async () => {
+test('an authorization to dial has the routers, the policies, the name of the service and the positions of its judgement', async () => {
   const { alice, router, service, dial } = await wiki()
   const allowed = await authorize(alice, service)
   expect(allowed).toMatchObject({ routerIds: [router], policyIds: [dial] })
@@ -63,7 +63,7 @@ test('the checks come in order: seen, permitted, reachable', async () => {
   await expect(authorize(alice, service)).rejects.toMatchObject({ code: 'NO_EDGE_ROUTERS_AVAILABLE' })
 })
 
-test('an authorization knows what the caller has written, wherever that was', async () => {
+test("an authorization follows the caller's own writes to any service", async () => {
   const { service, router, staff } = await wiki()
   const write = (roleAttributes: string[]): Promise<Position> =>
     network.identity.put('bob', { isAdmin: false, roleAttributes })
@@ -73,17 +73,17 @@ test('an authorization knows what the caller has written, wherever that was', as
   await expect(authorize('bob', service, { context: later })).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 
-test('an authorization that waits for what does not come is a 503', async () => {
+test('an authorization whose positions are never reached times out', async () => {
   const { alice, service } = await wiki()
   const { identity } = policy.engine.positions()
   const context = at({ identity: { timeline: identity?.timeline ?? '', number: 1_000_000 } })
   await expect(authorize(alice, service, { context })).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
-test('nobody is judged by a part of a load', async () => {
+test('an incomplete load judges no access', async () => {
   const { alice, service } = await wiki()
   let finish = (): void => undefined
-  const held = new Promise<void>((resolve) => {
+  const finished = new Promise<void>((resolve) => {
     finish = resolve
   })
   const { source } = network.identity
@@ -93,7 +93,7 @@ test('nobody is judged by a part of a load', async () => {
       async *load(kinds, signal) {
         for await (const message of source.load(kinds, signal)) {
           yield message
-          if (message.changes.length > 0) await held
+          if (message.changes.length > 0) await finished
         }
       },
     },
@@ -112,7 +112,7 @@ test('nobody is judged by a part of a load', async () => {
   expect((await lost()).lost).toEqual([false])
 })
 
-test('lost accesses are named, also of what exists no more, and what grants the others; an admin keeps its own', async () => {
+test('lost accesses, also of deleted entities, are distinguished from granted ones; an admin keeps its own', async () => {
   const { alice, service, dial, staff } = await wiki()
   await network.identity.put('root', { isAdmin: true, roleAttributes: [staff] })
   await whole()
@@ -131,7 +131,7 @@ test('lost accesses are named, also of what exists no more, and what grants the 
   expect(after).toEqual({ lost: [true, true, true, false, true], granting: ['', '', '', '', ''] })
 })
 
-test('advice names what is there and leaves out what is not', async () => {
+test('advice names what exists and leaves out the rest', async () => {
   const { alice, router, service, routing } = await wiki()
   const advice = async (identityId: string, serviceId = service) =>
     JSON.parse(
@@ -157,7 +157,7 @@ test('advice names what is there and leaves out what is not', async () => {
   await expect(advice(alice, 'none')).rejects.toMatchObject({ detail: 'service with id none not found' })
 })
 
-test('what policies link an entity with is told as roles', async () => {
+test('links that policies make are answered as roles', async () => {
   const { alice, router, service, identityRoles, edgeRouterRoles } = await wiki()
   const linked = async (kind: string, id: string, link: string, policyType = '') => {
     const perspective = {
@@ -180,7 +180,7 @@ test('what policies link an entity with is told as roles', async () => {
   expect(await linked('edge-routers', router, 'services')).toMatchObject(only([`@${service}`]))
 })
 
-test('the policies of an entity are told by their ids; of one that nobody knows there are none', async () => {
+test('the policies of an entity are answered as ids; an unknown entity has none', async () => {
   const { alice, service, dial } = await wiki()
   const policies = async (kind: string, id: string) =>
     (

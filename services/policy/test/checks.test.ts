@@ -28,11 +28,11 @@ const rolesOf = async (id: string) => {
 /** A policy that names the identity, past the service. */
 async function naming(id: string): Promise<string> {
   const row = { name: `names ${id}`, type: 'Dial', semantic: 'AnyOf', identityRoles: ['#kept'] }
-  const made = await policy.create('service-policies', row)
+  const policyId = await policy.create('service-policies', row)
   await owner.query(
-    sql`update service_policy set identity_roles = identity_roles || ${[`@${id}`]}::text[] where id = ${made}`,
+    sql`update service_policy set identity_roles = identity_roles || ${[`@${id}`]}::text[] where id = ${policyId}`,
   )
-  return made
+  return policyId
 }
 const namedBy = async (id: string) => (await policy.get('service-policies', id)).identityRoles
 
@@ -40,14 +40,14 @@ const namedBy = async (id: string) => (await policy.get('service-policies', id))
 const afterAnswer = (n: number, then: () => Promise<unknown>): void =>
   network.identity.beforeNextView(async () => (n === 1 ? then() : afterAnswer(n - 1, then)))
 
-test('the system policy of a router whose identity is still to come is right, and stays as it is', async () => {
+test('the system policy of a router may be older than the identity of the router', async () => {
   await tunneler('r1')
   expect(await run('check')).toEqual([])
   expect(await run('fix')).toEqual([])
   expect(await rolesOf('r1')).toEqual([['@r1'], ['@r1']])
 })
 
-test('the system policy of a router keeps its identity, which may go and come again', async () => {
+test("the system policy of a router keeps the router's identity after its deletion", async () => {
   await tunneler('r2')
   await network.identity.put('r2', {})
   const user = await policy.create('edge-router-policies', {
@@ -62,7 +62,7 @@ test('the system policy of a router keeps its identity, which may go and come ag
   expect(await run('check')).toEqual([])
 })
 
-test('a reference to what does not exist is told, repaired, and then right', async () => {
+test('a reference to a missing entity is found, then repaired', async () => {
   const id = await naming('ghost')
   const description = `servicePolicy ${id} names identity ghost, which does not exist`
   expect(await run('check')).toEqual([{ description, fixed: false }])
@@ -72,7 +72,7 @@ test('a reference to what does not exist is told, repaired, and then right', asy
   expect(await namedBy(id)).toEqual(['#kept'])
 })
 
-test('what is right when its owner is asked again is not told', async () => {
+test('a reference that is valid when its owner is asked again is no finding', async () => {
   const id = await naming('late')
   afterAnswer(1, () => network.identity.put('late', {}))
   expect(await run('check')).toEqual([])
@@ -80,14 +80,14 @@ test('what is right when its owner is asked again is not told', async () => {
   await policy.remove('service-policies', id)
 })
 
-test('what is right when it is to be repaired is left alone', async () => {
+test('a reference that is valid when it would be repaired is left alone', async () => {
   const id = await naming('later')
   afterAnswer(2, () => network.identity.put('later', {}))
   expect(await run('fix')).toEqual([])
   expect(await namedBy(id)).toEqual(['#kept', '@later'])
 })
 
-test('a copy that is right when all owners have been followed is not told, and one that is not is', async () => {
+test('a copy is a finding only if it is wrong after all owners have been followed', async () => {
   await tunneler('r3')
   const { rows } = await owner.query(sql`delete from edge_router_policy where id = 'r3' returning *`)
   const restore = () =>

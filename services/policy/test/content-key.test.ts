@@ -52,7 +52,7 @@ async function twins() {
   return { type: `type${n}`, alice, bob, service, policy, secret, page, keyOf }
 }
 
-test('identities with the same view share one page, in the calm', async () => {
+test('identities with the same view share one page while nothing changes', async () => {
   const { type, alice, bob, page, keyOf } = await twins()
   const [first, second] = [await page(alice), await page(bob)]
   expect(first).toEqual(second)
@@ -60,7 +60,7 @@ test('identities with the same view share one page, in the calm', async () => {
   expect(first.key).not.toBe('')
 })
 
-test('a page that shows more than memory knew has no key, and the next one has its own', async () => {
+test('a page that is ahead of memory has no key; the next page has one', async () => {
   const { type, alice, bob, service, secret, page, keyOf } = await twins()
   await writer.policy.putServiceConfigs(
     { identityId: alice, configs: [{ serviceId: service, configId: secret }] },
@@ -81,17 +81,17 @@ test('a page that was read while access was lost has no key', async () => {
 test('a page of an identity that is deleted meanwhile does not have the key of an empty view', async () => {
   const { alice, bob, page, keyOf } = await twins()
   await page(alice)
-  let told = 0
+  let notified = 0
   using _listening = lagging.engine.onChange((ids) => {
-    if (ids === 'all' || ids.includes(alice)) told += 1
+    if (ids === 'all' || ids.includes(alice)) notified += 1
   })
   await network.identity.remove(alice)
   await lagging.engine.catchUp(AbortSignal.timeout(5000))
-  expect(told).toBeGreaterThan(0)
+  expect(notified).toBeGreaterThan(0)
   expect(await keyOf(alice)).not.toBe((await page(bob)).key)
 })
 
-test('changes of what others see leave a page its key', async () => {
+test('changes of other views leave a page its key', async () => {
   const { alice, bob, service, secret, page, keyOf } = await twins()
   await writer.policy.putServiceConfigs(
     { identityId: alice, configs: [{ serviceId: service, configId: secret }] },

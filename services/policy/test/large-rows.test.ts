@@ -23,7 +23,7 @@ async function pagesOf(query: object): Promise<string[][]> {
   }
 }
 
-test('a page ends where its rows would not fit a message, and the next one goes on from there', async () => {
+test('a page ends where its rows would not fit a message, and the next one continues there', async () => {
   const names = Array.from({ length: 40 }, (_, n) => `large${String(n).padStart(2, '0')}`)
   for (const name of names) await config(name, 250_000)
   const sort = 'name'
@@ -51,7 +51,7 @@ test.each([
   ['keys', Object.fromEntries(Array.from({ length: 257 }, (_, n) => [`k${n}`, 1]))],
   ['characters', { ['k'.repeat(257)]: 1 }],
   ['bytes', { k: 'x'.repeat(17_000) }],
-])('tags have a limit of %s, when they are made and when they change', async (what, tags) => {
+])('tags have a limit of %s, at create and at update', async (what, tags) => {
   const refused = {
     code: 'COULD_NOT_VALIDATE',
     detail: { field: 'tags', reason: expect.stringContaining(what) },

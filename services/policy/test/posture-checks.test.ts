@@ -16,7 +16,7 @@ test('members follow the type of a check, which never changes', async () => {
   expect(after.name).not.toBe(before.name)
 })
 
-test('what is stored has the form in which it is compared and shown', async () => {
+test('checks are stored in the form in which they are compared and shown', async () => {
   const shown = async (body: object) => policy.get('posture-checks', await check(body))
   const systems = [
     { type: 'Windows', versions: ['1.0.0'] },
@@ -68,7 +68,7 @@ test('a patch changes one member and keeps its siblings', async () => {
   })
 })
 
-test('a range that is none is bad input', async () => {
+test('an invalid range of versions is bad input', async () => {
   const operatingSystems = [{ type: 'Linux', versions: ['1.0.0', 'new'] }]
   await expect(check({ typeId: 'OS', operatingSystems })).rejects.toMatchObject({
     code: 'COULD_NOT_VALIDATE',

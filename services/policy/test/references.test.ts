@@ -100,7 +100,7 @@ let deleting: Promise<unknown> | undefined
 test.each([
   ['identities', 'identity', 'service-policies', 'identityRoles', grant],
   ['edge-routers', 'sessions', 'edge-router-policies', 'edgeRouterRoles', route],
-] as const)('%s whose deletion is followed meanwhile are named by no policy', async (...args) => {
+] as const)('%s whose deletion is followed during the write are named by no policy', async (...args) => {
   const [what, schema, kind, field, create] = args
   const other = network[schema]
   const before = `${what}-before`
@@ -127,11 +127,11 @@ test.each([
   await expect(create({ [field]: [`@${after}`] })).rejects.toMatchObject(refused(field).reason)
 })
 
-test('an identity whose deletion is followed meanwhile gets no configs and no posture', async () => {
+test('an identity whose deletion is followed during the write gets no configs and no posture', async () => {
   const [serviceId, configId] = [await service(), await config()]
   await network.identity.put('leaver', {})
   const caller = as({ identityId: 'leaver', apiSessionId: 's' })
-  const said = { responses: [Buffer.from(JSON.stringify({ id: 'x', typeId: 'DOMAIN', domain: 'd' }))] }
+  const report = { responses: [Buffer.from(JSON.stringify({ id: 'x', typeId: 'DOMAIN', domain: 'd' }))] }
   const outcome = await during(
     lockStream,
     () => [
@@ -151,7 +151,7 @@ test('an identity whose deletion is followed meanwhile gets no configs and no po
     return rows.length
   }
   await expect.poll(left).toBe(0)
-  await expect(policy.policy.submitPosture(said, caller)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+  await expect(policy.policy.submitPosture(report, caller)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
   expect(await left()).toBe(0)
 })
 

@@ -58,7 +58,7 @@ test("an identity's own config stands in place of the service's of the same type
   ])
 })
 
-test('whatever config of its type is set goes, and goes again', async () => {
+test('removing a config removes any config of the same type, and may be repeated', async () => {
   const { type, own, other, service, put, remove, listed, seen } = await alone()
   await put(own)
   await remove({ serviceId: service, configId: other })
@@ -66,20 +66,20 @@ test('whatever config of its type is set goes, and goes again', async () => {
   expect([await listed(), await seen()]).toEqual([[], { [type]: { of: 'shared' } }])
 })
 
-test('none goes when none is named', async () => {
+test('an empty list of configs removes none', async () => {
   const { own, put, remove, listed } = await alone()
   await put(own)
   await remove()
   expect(await listed()).toHaveLength(1)
 })
 
-test('what is set for a service that does not exist is not listed', async () => {
+test('a config for a service that does not exist is not listed', async () => {
   const { own, put, listed } = await alone()
   await put(own, 'nothing')
   expect(await listed()).toEqual([])
 })
 
-test('it moves the time of the identity', async () => {
+test("an identity's own config moves its service-updates time", async () => {
   const { alice, own, put } = await alone()
   await policy.engine.catchUp(AbortSignal.timeout(5000))
   const before = policy.engine.lastChangeAtMs(alice)
@@ -88,7 +88,7 @@ test('it moves the time of the identity', async () => {
   expect(policy.engine.lastChangeAtMs(alice)).toBeGreaterThan(before)
 })
 
-test('identity and config exist; a config that is in use so stays', async () => {
+test('identity and config must exist; a config in use cannot be deleted', async () => {
   const { alice, own, service, put } = await alone()
   await expect(put('nothing')).rejects.toMatchObject({ detail: 'config with id nothing not found' })
   await expect(policy.policy.listServiceConfigs({ identityId: 'nobody' }, admin)).rejects.toMatchObject({
@@ -101,7 +101,7 @@ test('identity and config exist; a config that is in use so stays', async () => 
   })
 })
 
-test('it goes with its service, and with its identity', async () => {
+test("an identity's own config is deleted with its service and with its identity", async () => {
   const first = await alone()
   await first.put(first.own)
   await policy.remove('services', first.service)

@@ -43,7 +43,7 @@ test('the time moves at once for those whom a change concerns, to the time of th
   expect(after[1]).toBe(before[1])
 })
 
-test('every replica says the same time, whichever of them is told of the change', async () => {
+test('every replica answers the same time, whichever replica made the change', async () => {
   const [one, other] = [await network.replica(), await network.replica()]
   const { service } = await wiki(one)
   await whole(other)
@@ -87,7 +87,7 @@ const timesKept = async (replica: Replica, like: string) => {
   return rows.map(({ id }) => id)
 }
 
-test('an identity that is deleted leaves no time, however fast others follow it', async () => {
+test('a deleted identity leaves no time, also when it is deleted right after a change', async () => {
   const replicas = [await network.replica(), await network.replica()]
   const [one] = replicas
   if (!one) return
@@ -122,7 +122,7 @@ test('an identity that was deleted while no replica ran leaves no time', async (
   expect(await timesKept(second, '%')).not.toEqual(expect.arrayContaining(['bob']))
 })
 
-test('when the replica that stores goes, another goes on', async () => {
+test('when the replica that stores stops, another takes over', async () => {
   const first = await network.replica()
   const { service } = await wiki(first)
   const second = await network.replica()
@@ -145,13 +145,13 @@ test('a replica that is cut off from the database stores again later, it or anot
   await whole(other)
   await network.cut('policy service-updates')
   const position = await one.update('services', service, { tags: { a: 3 } })
-  const said = await timeOf(one, 'alice', position ? { policy: position } : {})
+  const time = await timeOf(one, 'alice', position ? { policy: position } : {})
   await one[Symbol.asyncDispose]()
   await other[Symbol.asyncDispose]()
 
   const next = await network.replica()
   await whole(next)
-  expect(await timeOf(next, 'alice')).toBe(said)
+  expect(await timeOf(next, 'alice')).toBe(time)
 })
 
 test('equal views have equal keys, in every replica; what a list shows changes them', async () => {
@@ -171,11 +171,11 @@ test('equal views have equal keys, in every replica; what a list shows changes t
   expect(await key(one, 'alice')).not.toBe(shared)
 })
 
-test('whoever watches hears whose headers have changed, and each second that there is nothing new', async () => {
+test('a watch names the identities whose headers change, and sends a message each second without changes', async () => {
   const replica = await network.replica()
   const { service } = await wiki(replica)
   const stop = new AbortController()
-  const heard = new Set<string>()
+  const changed = new Set<string>()
   let silent = 0
   const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(8000)])
   for await (const { identityIds, all, positions } of replica.policy.watchHeaders(
@@ -186,17 +186,17 @@ test('whoever watches hears whose headers have changed, and each second that the
     },
   )) {
     expect(all).toBe(false)
-    expect(getEventListeners(signal, 'abort')).toHaveLength(1) // however many changes it has told
-    if (heard.size === 0 && silent === 0) void replica.update('services', service, { tags: { b: 1 } })
-    for (const id of identityIds) heard.add(id)
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1) // for any number of messages
+    if (changed.size === 0 && silent === 0) void replica.update('services', service, { tags: { b: 1 } })
+    for (const id of identityIds) changed.add(id)
     if (identityIds.length === 0) silent += 1
     expect(positions.identity?.number).toBeGreaterThan(0)
-    if (heard.size === 2 && silent > 1) stop.abort()
+    if (changed.size === 2 && silent > 1) stop.abort()
   }
-  expect([...heard].sort()).toEqual(['alice', 'bob'])
+  expect([...changed].sort()).toEqual(['alice', 'bob'])
 })
 
-test('a service serves its own rows before the others are there', async () => {
+test('a service serves its own rows before other services answer', async () => {
   const missing = {
     schema: 'identity',
     load: () => {

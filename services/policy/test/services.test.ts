@@ -53,7 +53,7 @@ test('forms can draw every choice of the built-in config types', async () => {
     for (const value of JSON.parse(choice) as unknown[]) expect(value).toEqual(expect.any(String))
 })
 
-test('forms drawn from the built-in config types leave out sets that nobody filled', async () => {
+test('forms drawn from the built-in config types leave out empty sets', async () => {
   for (const type of ['g7cIWbcGg', 'NH5p4FpGR', 'host.v2']) {
     const { schema } = (await policy.get('config-types', type)) as { schema: BuiltIn }
     const { properties } = schema.definitions.terminator ?? schema
@@ -136,7 +136,7 @@ test('a caller sees the services that a policy grants it, and no others', async 
     detail: `service with id ${hidden} not found`,
   })
 })
-test('configs are shown by the names of the wanted types', async () => {
+test('configs of the requested types are shown by the names of their types', async () => {
   const host = { protocol: 'tcp', address: 'localhost', port: 22 }
   const configs = [await config('g7cIWbcGg', intercept), await config('NH5p4FpGR', host)]
   const filter = `id = "${await service({ configs })}"`
@@ -196,7 +196,7 @@ test('a config type is called anything but all, and its schema describes an obje
   expect(await policy.get('config-types', await create({}))).toMatchObject({ schema: null })
 })
 
-test('a config type with configs stays; a config that goes leaves its services', async () => {
+test('a config type with configs cannot be deleted; a deleted config is removed from its services', async () => {
   const type = await policy.create('config-types', named({}))
   const id = await config(type, { any: 'thing' })
   const user = await service({ configs: [id] })
@@ -215,7 +215,7 @@ test('a policy is for dial or bind', async () => {
   })
 })
 
-test('roles name what exists, and lose what goes', async () => {
+test('roles name existing entities, and lose deleted ones', async () => {
   const [id, other] = [await service(), await service()]
   await expect(grant({ serviceRoles: ['@nope', `@${id}`, '@nope2'] })).rejects.toMatchObject({
     detail: {
@@ -232,21 +232,21 @@ test('roles name what exists, and lose what goes', async () => {
   expect(after.updatedAt).toBe(before.updatedAt)
 })
 
-test('a load takes away what is left of identities and routers that were deleted unheard', async () => {
-  const gone = `gone${Math.random()}`
+test('a load removes what belongs to identities and routers that were deleted while they were not followed', async () => {
+  const deleted = `deleted${Math.random()}`
   await network.identity.put('stays', { isAdmin: false })
-  await network.identity.put(gone, { isAdmin: false })
-  await network.sessions.put(gone, {})
+  await network.identity.put(deleted, { isAdmin: false })
+  await network.sessions.put(deleted, {})
   const id = await policy.create(
     'edge-router-policies',
-    named({ semantic: 'AllOf', identityRoles: ['@stays', `@${gone}`], edgeRouterRoles: [`@${gone}`] }),
+    named({ semantic: 'AllOf', identityRoles: ['@stays', `@${deleted}`], edgeRouterRoles: [`@${deleted}`] }),
   )
   const { db } = policy.changeLog
   await db.query(
-    sql`insert into posture_data (identity_id, data) values (${gone}, ${JSON.stringify(emptyPosture)})`,
+    sql`insert into posture_data (identity_id, data) values (${deleted}, ${JSON.stringify(emptyPosture)})`,
   )
   const names = async (_: string, ids: readonly string[]) =>
-    new Map(ids.filter((one) => one !== gone).map((one) => [one, one]))
+    new Map(ids.filter((one) => one !== deleted).map((one) => [one, one]))
   for (const effects of [identityConsumer(network.identity.source, names).effects, routerEffects(names)])
     await policy.changeLog.write(admin, async (tx) => ({
       result: undefined,
@@ -256,11 +256,11 @@ test('a load takes away what is left of identities and routers that were deleted
     identityRoles: ['@stays'],
     edgeRouterRoles: null,
   })
-  const { rows } = await db.query(sql`select from posture_data where identity_id = ${gone}`)
+  const { rows } = await db.query(sql`select from posture_data where identity_id = ${deleted}`)
   expect(rows).toEqual([])
 })
 
-test('an identity or router that goes is named by no policy any more', async () => {
+test('a deleted identity or router is removed from policies', async () => {
   await network.identity.put('bob', { isAdmin: false })
   await network.sessions.put('r9', {})
   const id = await policy.create(

@@ -23,7 +23,7 @@ function network() {
   }
 }
 
-test('access by a first policy is news, and its end too', () => {
+test('a first policy changes access, and so does its end', () => {
   const { grant, revoke } = network()
   expect([grant('p', 'wiki'), revoke('p')]).toEqual([['alice'], ['alice']])
 })

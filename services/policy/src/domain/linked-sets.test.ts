@@ -44,7 +44,7 @@ test.each([
   expect(found(filter)).toBe(expected)
 })
 
-test('everything else in the filter stays', () => {
+test('other terms of the filter stay', () => {
   expect(
     withoutLinkedSets(
       state,

@@ -33,7 +33,7 @@ test('a time always moves, also when the clock of the change is behind', () => {
   expect(times.of('a')).toBe(1001)
 })
 
-test('a change for everybody gives everybody a time that nobody had', () => {
+test('a change for all identities gives all of them a new time', () => {
   const times = updateTimes()
   times.add(policy(1, 1000, ['a']))
   times.add(identity(1, 900, 'all'))
@@ -41,7 +41,7 @@ test('a change for everybody gives everybody a time that nobody had', () => {
   expect(times.draft()).toEqual({ everybodyAtMs: 1001, rows: [], isEmpty: false })
 })
 
-test('what is stored overrules what this replica would have stored', () => {
+test('stored times replace what this replica would have stored', () => {
   const times = updateTimes()
   times.add(policy(1, 1000, ['a', 'b']))
   const differ = times.adopt(
@@ -56,7 +56,7 @@ test('what is stored overrules what this replica would have stored', () => {
   expect([differ, times.of('a'), times.of('b'), times.draft().isEmpty]).toEqual([['b'], 1000, 1005, true])
 })
 
-test('what is not covered stays noted, on top of what is stored', () => {
+test('updates that are not stored stay pending, on top of the stored times', () => {
   const times = updateTimes()
   times.add(policy(1, 1000, ['a']))
   times.add(policy(2, 1000, ['a']))
@@ -65,13 +65,13 @@ test('what is not covered stays noted, on top of what is stored', () => {
   expect([times.of('a'), times.draft().rows]).toEqual([1001, [{ id: 'a', atMs: 1001 }]])
 })
 
-test('a stored time for everybody is news for all', () => {
+test('a stored time for all identities differs for all', () => {
   const times = updateTimes()
   expect(times.adopt(stored({ everybodyAtMs: 5 }))).toBe('all')
   expect(times.of('a')).toBe(5)
 })
 
-test('what was noted on an old timeline is covered with the beginning of the new one', () => {
+test('updates of an old timeline are covered with the beginning of the new one', () => {
   const times = updateTimes()
   times.add(policy(9, 1000, ['a'], 'old'))
   times.rebase('policy', { timeline: 't', number: 1 })
@@ -79,14 +79,14 @@ test('what was noted on an old timeline is covered with the beginning of the new
   expect(times.draft().isEmpty).toBe(true)
 })
 
-test('an identity that is gone leaves nothing', () => {
+test('a deleted identity leaves no time', () => {
   const times = updateTimes()
   times.adopt(stored({ rows: [{ id: 'a', atMs: 7 }] }))
   times.forget('a')
   expect(times.of('a')).toBe(0)
 })
 
-test('who is deleted gets no time by what was noted before', () => {
+test('a deleted identity gets no time from earlier updates', () => {
   const times = updateTimes()
   times.add(policy(2, 1000, ['a', 'b']))
   times.forget('a')

@@ -12,7 +12,7 @@ const change = (kind: string, id: string, row: object) => ({
   number: 1,
 })
 
-test('what is not known gives nobody access: a check that nobody passes, an identity that is not there', () => {
+test('an unknown row gives no access: no endpoint passes the check, the identity does not exist', () => {
   const state = emptyState()
   const listener = { changed: () => undefined, applied: () => undefined, loading: () => undefined }
   const memory = engineMemory(state, ['identities', 'posture-checks'], listener)

@@ -21,12 +21,9 @@ export async function missedUpdates(
   from: Positions,
   upto: Positions,
 ): Promise<MissedUpdates> {
-  const forAll = (schema: string, position: Position): TimeUpdate => ({
-    schema,
-    position,
-    atMs: Date.now(),
-    ids: 'all',
-  })
+  const forAll = (schema: string, position: Position): TimeUpdate => {
+    return { schema, position, atMs: Date.now(), ids: 'all' }
+  }
   const updates: TimeUpdate[] = []
   if (from.policy && upto.policy && !isUpTo(upto.policy, from.policy))
     updates.push(forAll('policy', upto.policy))

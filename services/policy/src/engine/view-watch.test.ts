@@ -25,7 +25,7 @@ function engine(during: (announce: (ids: readonly string[] | 'all') => void) => 
   }
 }
 
-test('a page has the key of what memory has when nothing has changed for its viewer', async () => {
+test('a page has the key of memory when nothing changed for its viewer', async () => {
   const calm = engine((announce) => announce(['bob']))
   using view = watchView(calm, alice)
   calm.announce(['bob'])
@@ -55,7 +55,7 @@ test('a page has no key while memory cannot catch up', async () => {
   expect(await view.key(signal)).toBe('')
 })
 
-test('a page of somebody whose rights memory sees differently has no key', async () => {
+test('a page of a viewer whose admin rights differ in memory has no key', async () => {
   using view = watchView(engine(), { ...alice, isAdmin: true })
   expect(await view.key(signal)).toBe('')
 })

@@ -23,7 +23,7 @@ const passing = (check: Partial<Check>, data: PostureData, nowMs = seconds(0), a
   passes({ ...sampleCheck, ...check }, { data, apiSessionId, nowMs })
 
 const types = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'PROCESS_MULTI', 'MFA', 'UNKNOWN']
-test.each(types)('who has said nothing passes no check: %s', (typeId) => {
+test.each(types)('an endpoint without reports passes no check: %s', (typeId) => {
   const asking: Partial<Check> = {
     operatingSystems: [{ type: 'Linux', versions: null }],
     domains: ['a'],
@@ -45,7 +45,7 @@ test.each([
   expect(passing({ typeId: 'OS', operatingSystems }, data)).toBe(expected)
 })
 
-test('a domain is compared without its case, whichever check was answered', () => {
+test('a domain is compared without its case, whichever check the report answers', () => {
   const data = after({ id: 'any', typeId: 'DOMAIN', domain: 'Corp.Example' })
   expect(passing({ typeId: 'DOMAIN', domains: ['x', 'corp.EXAMPLE'] }, data)).toBe(true)
   expect(passing({ typeId: 'DOMAIN', domains: ['x'] }, data)).toBe(false)
@@ -69,22 +69,22 @@ const process = (more: Partial<Extract<PostureResponse, { typeId: 'PROCESS' }>>)
 test.each([
   ['that runs', {}, {}, true],
   ['that does not run', {}, { isRunning: false }, false],
-  ['told for another check', {}, { id: 'k2' }, false],
+  ['reported for another check', {}, { id: 'k2' }, false],
   ['whose hash is asked for in another form', { 'process.hashes': ['ff', 'AB:CD'] }, {}, true],
   ['of another hash', { 'process.hashes': ['ff'] }, {}, false],
   ['of another signer', { 'process.signerFingerprint': 'ff' }, {}, false],
   ['of the signer, in another form', { 'process.signerFingerprint': '01ef' }, {}, true],
   ['without a hash, where what is asked for is none', { 'process.hashes': ['xyz'] }, { hash: '' }, false],
-])('a process %s', (_what, check, said, expected) => {
-  expect(passing({ typeId: 'PROCESS', ...check }, after(process(said)))).toBe(expected)
+])('a process %s', (_what, check, report, expected) => {
+  expect(passing({ typeId: 'PROCESS', ...check }, after(process(report)))).toBe(expected)
 })
-test('what was said last of a process counts', () => {
+test('the last report of a process counts', () => {
   const check = { typeId: 'PROCESS' }
   expect(passing(check, after(process({}), process({ isRunning: false })))).toBe(false)
   expect(passing(check, after(process({ isRunning: false }), process({})))).toBe(true)
 })
 
-test('of several processes all or one are wanted, and found by their paths', () => {
+test('a check of several processes requires all or one, compared by path', () => {
   const processes = [
     { osType: 'Linux', path: '/a', hashes: ['AB:CD'] },
     { osType: 'Linux', path: '/b', signerFingerprints: ['01EF'] },
@@ -119,11 +119,11 @@ test.each([
     { passedMfaAt: later(-900), unlockedAt: later(-400) },
     false,
   ],
-  ['unlocked, which nobody asks for', {}, { passedMfaAt: later(-900), unlockedAt: later(-400) }, true],
+  ['unlocked, which the check ignores', {}, { passedMfaAt: later(-900), unlockedAt: later(-400) }, true],
 ])('who %s passes a check for a code or does not', (_who, check, state, expected) => {
   expect(passing({ typeId: 'MFA', ...check }, mfa(state), seconds(100))).toBe(expected)
 })
-test('a code counts for its API session only', () => {
+test('a second factor counts for its API session only', () => {
   expect(passing({ typeId: 'MFA' }, mfa({ passedMfaAt: at }), seconds(1), 's2')).toBe(false)
 })
 test.each([
@@ -147,15 +147,15 @@ test.each([
   expect(timeoutRemaining({ ...sampleCheck, ...check }, state, seconds(100))).toBe(expected)
 })
 
-test('answers to checks and states of API sessions that have ended are dropped, and no others', () => {
+test('reports for deleted checks and states of ended API sessions are dropped, and no others', () => {
   const woken: PostureResponse = { id: 'x', typeId: 'ENDPOINT_STATE', woken: true }
-  const said = after(process({ id: 'gone' }), process({ id: 'here' }), woken)
-  const ended = withoutEnded(withResponse(said, woken, 's2', at), new Set(['gone']), new Set(['s1']))
+  const data = after(process({ id: 'gone' }), process({ id: 'here' }), woken)
+  const ended = withoutEnded(withResponse(data, woken, 's2', at), new Set(['gone']), new Set(['s1']))
   expect(ended.processes.map(({ checkId }) => checkId)).toEqual(['here'])
   expect(Object.keys(ended.apiSessions)).toEqual(['s2'])
 })
 
-test('of many API sessions the oldest are forgotten, so that their states never fill the budget', () => {
+test('the states of the oldest API sessions are dropped, so that they never fill the budget', () => {
   const id = (n: number): string => `cmiwjs0000${String(n).padStart(15, '0')}`
   const awake: PostureResponse = { id: 'x', typeId: 'ENDPOINT_STATE', woken: true, unlocked: true }
   let data = emptyPosture

@@ -23,11 +23,11 @@ const endpoints = fc.record({ passed: time, woken: fc.option(time), unlocked: fc
   }),
 )
 
-test('between two times without a lapse nobody who passes stops to pass', () => {
+test('an endpoint that passes keeps passing until a lapse', () => {
   const later = fc.integer({ min: 0, max: 2_000_000 })
   fc.assert(
     fc.property(checks, endpoints, later, later, (check, endpoint, a, b) => {
-      const all = start + 1_000_000 // after all that was said
+      const all = start + 1_000_000 // after all reports
       const [from, to] = [all + Math.min(a, b), all + Math.max(a, b)]
       if (lapsesOf(check, endpoint).some((lapse) => lapse > from && lapse <= to)) return
       expect(passesMfa(check, endpoint, from) && !passesMfa(check, endpoint, to)).toBe(false)
@@ -39,9 +39,9 @@ const content = (check: Partial<Check>) => ({
   revision: '',
   check: { ...sampleCheck, typeId: 'MFA', ...check },
 })
-const said = (endpoint: EndpointState) => ({ ...emptyPosture, apiSessions: { s1: endpoint } })
+const posture = (endpoint: EndpointState) => ({ ...emptyPosture, apiSessions: { s1: endpoint } })
 
-test('named are those whose code ended, with the last time that it did', () => {
+test('identities with a lapse are named, with the time of the last one', () => {
   const state = {
     checkContents: new Map([
       ['short', content({ timeoutSeconds: 10 })],
@@ -49,10 +49,10 @@ test('named are those whose code ended, with the last time that it did', () => {
       ['other', content({ typeId: 'DOMAIN', timeoutSeconds: 20 })],
     ]),
     postureData: new Map([
-      ['both', said({ passedMfaAt: at(0) })],
-      ['one', said({ passedMfaAt: at(50) })],
-      ['later', said({ passedMfaAt: at(99) })],
-      ['none', said({ wokenAt: at(0) })],
+      ['both', posture({ passedMfaAt: at(0) })],
+      ['one', posture({ passedMfaAt: at(50) })],
+      ['later', posture({ passedMfaAt: at(99) })],
+      ['none', posture({ wokenAt: at(0) })],
     ]),
   }
   expect([...lapsedBetween(state, start, start + 100_000)]).toEqual([

@@ -50,11 +50,14 @@ export function lapsesOf(check: MfaCheck, state: EndpointState): number[] {
   ]
 }
 
-/** When the endpoint did last what the check asks another code for. */
+/** The last times at which the endpoint did what requires another code. */
+export const promptingTimes = (check: MfaCheck, state: EndpointState): string[] =>
+  [check.promptOnWake && state.wokenAt, check.promptOnUnlock && state.unlockedAt].filter(
+    (at) => typeof at === 'string',
+  )
+
 const eventsOf = (check: MfaCheck, state: EndpointState): number[] =>
-  [check.promptOnWake && state.wokenAt, check.promptOnUnlock && state.unlockedAt]
-    .filter((at) => typeof at === 'string')
-    .map((at) => Date.parse(at))
+  promptingTimes(check, state).map((at) => Date.parse(at))
 
 /** wire: 0 where no code was accepted; -1 where there is no time-out, though waking or unlocking may end the access. */
 export function timeoutRemaining(check: MfaCheck, state: EndpointState | undefined, nowMs: number): number {

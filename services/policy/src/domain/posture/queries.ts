@@ -5,7 +5,7 @@ import type { State } from '../state.js'
 import { type Check, NO_TIMEOUT } from './check.js'
 import { type Endpoint, passes } from './evaluate.js'
 import { endpointOf, type Requester, requiredChecks } from './judge.js'
-import { timeoutOf, timeoutRemaining } from './mfa.js'
+import { promptingTimes, timeoutOf, timeoutRemaining } from './mfa.js'
 
 type PostureQueries = ViewOf<typeof service>['postureQueries']
 
@@ -52,10 +52,7 @@ function timesOf(check: Check, { data, apiSessionId, nowMs }: Endpoint) {
   const { updatedAt } = check
   if (check.typeId !== 'MFA') return { timeout: NO_TIMEOUT, timeoutRemaining: NO_TIMEOUT, updatedAt }
   const state = data.apiSessions[apiSessionId]
-  const events = state?.passedMfaAt
-    ? [check.promptOnWake && state.wokenAt, check.promptOnUnlock && state.unlockedAt]
-    : []
-  const times = [updatedAt, ...events].filter((at) => typeof at === 'string')
+  const times = [updatedAt, ...(state?.passedMfaAt ? promptingTimes(check, state) : [])]
   return {
     timeout: timeoutOf(check),
     timeoutRemaining: timeoutRemaining(check, state, nowMs),
