@@ -44,7 +44,7 @@ export const postureDataSchema = named(
   }),
 )
 
-/** Beside these it says what was asked and what was said, which depends on the type of the check. */
+/** Further members, which depend on the type of the check, show the condition and the state of the endpoint. */
 const checkFailure = named('postureCheckFailure', {
   ...object({ postureCheckId: text, postureCheckName: text, postureCheckType: text }),
   additionalProperties: true,

@@ -13,7 +13,7 @@ import {
   time,
 } from '@overlay/model/schema'
 
-// What answers that belong to no collection show, for the served documents.
+// Schemas, for the served documents, of answers that belong to no kind.
 
 const { properties, required } = readSchemaOf(apiSession) as {
   readonly properties: Readonly<Record<string, JsonSchema>>
@@ -56,7 +56,7 @@ export const serviceUpdatesSchema = named(
   object({ lastChangeAt: time }),
 )
 
-/** Which of them follows from the method. */
+/** The members depend on the method. */
 export const enrolledSchema = named('enrollmentCerts', object({}, { ca: text, cert: text, serverCert: text }))
 
 export const mfaSchema = named(

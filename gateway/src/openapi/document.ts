@@ -35,11 +35,11 @@ function pathsOf(api: MountedApi<Api>, render: (operation: Described) => object)
 const JSON_TYPE = 'application/json'
 const text: JsonSchema = { type: 'string' }
 
-/** JSON is what the schema describes; bodies and answers of other types are text. */
+/** The schema describes JSON; bodies of other types are text. */
 const inTypes = (types: readonly string[], schema: JsonSchema): readonly (readonly [string, JsonSchema])[] =>
   types.map((type) => [type, type.startsWith(JSON_TYPE) ? schema : text])
 
-const refusedFor: Readonly<Record<number, string>> = {
+const refusalTexts: Readonly<Record<number, string>> = {
   400: 'The request is not valid',
   401: 'There is no session, or it may not do this',
   404: 'What the request is about, or refers to, does not exist',
@@ -49,9 +49,9 @@ const refusedFor: Readonly<Record<number, string>> = {
 }
 
 export function openApi2(api: MountedApi<Api>, address: string): object {
-  const { collected, refer } = collector(api.api, '#/definitions/', 'x-nullable', inheritance)
+  const { definitions, refer } = collector(api.api, '#/definitions/', 'x-nullable', inheritance)
   const refusals = (statuses: readonly number[]) =>
-    statuses.map((status) => [status, { description: refusedFor[status], schema: refer(errorEnvelope) }])
+    statuses.map((status) => [status, { description: refusalTexts[status], schema: refer(errorEnvelope) }])
   const paths = pathsOf(api, ({ access, pathParameters, query, body, answers, ...operation }) => {
     const types = Object.keys(answers)
     const [answer = text] = types.length > 1 ? [] : Object.values(answers)
@@ -99,18 +99,18 @@ export function openApi2(api: MountedApi<Api>, address: string): object {
     produces: [JSON_TYPE],
     securityDefinitions: { ztSession: { type: 'apiKey', in: 'header', name: 'zt-session' } },
     paths,
-    definitions: collected,
+    definitions,
   }
 }
 
 export function openApi3(api: MountedApi<Api>, address: string): object {
-  const { collected, refer } = collector(api.api, '#/components/schemas/', 'nullable', alternatives)
+  const { definitions, refer } = collector(api.api, '#/components/schemas/', 'nullable', alternatives)
   const content = (schemas: readonly (readonly [string, JsonSchema])[]) =>
     Object.fromEntries(schemas.map(([type, schema]) => [type, { schema: refer(schema) }]))
   const refusals = (statuses: readonly number[]) =>
     statuses.map((status) => [
       status,
-      { description: refusedFor[status], content: content([[JSON_TYPE, errorEnvelope]]) },
+      { description: refusalTexts[status], content: content([[JSON_TYPE, errorEnvelope]]) },
     ])
   const paths = pathsOf(api, ({ access, pathParameters, query, body, answers, ...operation }) => ({
     operationId: operation.operationId,
@@ -145,7 +145,7 @@ export function openApi3(api: MountedApi<Api>, address: string): object {
     paths,
     components: {
       securitySchemes: { ztSession: { type: 'apiKey', in: 'header', name: 'zt-session' } },
-      schemas: collected,
+      schemas: definitions,
     },
   }
 }

@@ -1,9 +1,9 @@
 import { kinds } from '@overlay/model'
 import type { Api } from '../paths.js'
 
-// wire: clients are generated from the published documents: what has a name there has the same one here.
+// wire: clients are generated from the published documents: names are the same here.
 
-/** The name of a definition: that of its schema, where the kind says no other. */
+/** The name of a definition: the title of its schema, unless its kind declares another. */
 export const definitionNameOf = (api: Api, title: string): string => definitionNames[api][title] ?? title
 
 const irregularNames = (which: 'definitions' | 'managementDefinitions'): Readonly<Record<string, string>> =>
@@ -17,10 +17,10 @@ const definitionNames: Readonly<Record<Api, Readonly<Record<string, string>>>> =
 
 const verbs: Readonly<Record<string, string>> = { PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
 
-/** What clients that are generated from the documents call an operation. */
+/** The name of an operation in generated clients. */
 export function operationIdOf(operation: string): string {
-  const known = irregular[operation]
-  if (known) return known
+  const name = irregular[operation]
+  if (name) return name
   const [method = '', path = ''] = operation.split(' ')
   const [kind = '', id, rest] = path.split('/').slice(1)
   const one = singular(pascal(kind))
@@ -90,7 +90,7 @@ const irregular: Readonly<Record<string, string>> = {
   'GET /specs/{id}/spec': 'detailSpecBody',
 }
 
-/** The envelopes of a page and of one entity, by what is in them. */
+/** Names of the envelopes of a page and of one entity, after their contents. */
 export const pageNameOf = (base: string): string => `list${plural(capital(base))}Envelope`
 export const detailNameOf = (base: string): string =>
   base.startsWith('detail') ? `${base}Envelope` : `detail${capital(base)}Envelope`

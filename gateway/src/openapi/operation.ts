@@ -5,7 +5,7 @@ import { type Access, asEndpoint, type Endpoint, type MountedApi } from '../http
 import type { Parameter } from '../http/query.js'
 import { detailNameOf, operationIdOf, pageNameOf } from './names.js'
 
-/** One operation, in the words that both forms of the document share. */
+/** One operation, for both versions of the document. */
 export interface Described {
   readonly method: string
   readonly path: string
@@ -17,7 +17,7 @@ export interface Described {
   readonly query: readonly Parameter[]
   readonly body: BodySpec | undefined
   readonly status: number
-  /** The types of a successful answer, each with what it holds. */
+  /** The media types of a successful answer, each with its schema. */
   readonly answers: Readonly<Record<string, JsonSchema>>
   readonly refusals: readonly number[]
 }
@@ -66,7 +66,7 @@ function missing(operation: string): never {
 
 const JSON_TYPE = 'application/json'
 
-/** Of several types JSON alone has an envelope, unless nothing is said of what is in it. */
+/** Of several types, JSON alone has an envelope, if its data is described. */
 function answersOf({ produces, about }: Endpoint): Described['answers'] {
   if (!produces) return { [about?.type ?? JSON_TYPE]: envelopeOf(about) }
   const json = about?.data ? envelopeOf(about) : anyObject
@@ -75,7 +75,7 @@ function answersOf({ produces, about }: Endpoint): Described['answers'] {
   return Object.fromEntries(produces.map((type) => [type, schemaOf(type)]))
 }
 
-/** Who may not ask at all, what is wrong with it, what is missing or in the way; and that it is too much right now. */
+/** Statuses of refusals: by permission, input, missing and conflicting entities, and load. */
 function refusalsOf(
   method: string,
   path: string,

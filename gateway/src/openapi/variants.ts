@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../http/body.js'
 
-/** A schema whose form follows what one member says. Each of its forms has a title. */
+/** A schema whose form depends on one member. Each of its forms has a title. */
 export interface Variable extends JsonSchema {
   readonly title: string
   readonly discriminator: { readonly propertyName: string }
@@ -20,7 +20,7 @@ export const isVariable = (schema: JsonSchema): schema is Variable => schema.dis
 const wordsOf = ({ properties }: Variant, member: string): readonly string[] =>
   (properties[member]?.enum ?? []) as readonly string[]
 
-/** As OpenAPI 3 has it: one of these, and which word stands for which. */
+/** In OpenAPI 3: one of several schemas, with the word that selects each. */
 export function alternatives({ discriminator, oneOf }: Variable, refer: Refer): JsonSchema {
   const { propertyName } = discriminator
   const refs = oneOf.map((variant) => ({ words: wordsOf(variant, propertyName), ref: refer(variant) }))
@@ -28,7 +28,7 @@ export function alternatives({ discriminator, oneOf }: Variable, refer: Refer): 
   return { type: 'object', discriminator: { propertyName, mapping }, oneOf: refs.map(({ ref }) => ref) }
 }
 
-/** As OpenAPI 2 has it: what all forms share, and forms that build on it. */
+/** In OpenAPI 2: a base with the shared members, and schemas that extend it. */
 export function inheritance(schema: Variable, refer: Refer): JsonSchema {
   const { title, discriminator, oneOf } = schema
   const { propertyName } = discriminator

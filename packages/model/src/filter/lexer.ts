@@ -51,65 +51,65 @@ export function tokensOf(text: string): Token[] {
   tokens.push({ kind: 'end', text: '<EOF>', at, spaced })
   return tokens
 
-  function tokenAt(): Found | null {
+  function tokenAt(): Match | null {
     const name = match(word)?.[0]
     if (name !== undefined) return wordAt(name)
     if (text[at] === '"') return stringAt()
     const digits = match(number)
     if (digits) return numberAt(digits[0], digits[1] ?? digits[2])
     const mark = match(sign)?.[0]
-    if (mark !== undefined) return found('sign', mark)
+    if (mark !== undefined) return matchOf('sign', mark)
     const odd = match(quoted)?.[0]
-    return odd === undefined ? null : found('symbol', odd)
+    return odd === undefined ? null : matchOf('symbol', odd)
   }
 
-  function wordAt(name: string): Found {
+  function wordAt(name: string): Match {
     const lower = name.toLowerCase()
     const negation = lower === 'not' ? match(negated) : null
     if (negation) {
       const operator = negation[1] ?? negation[2] ?? ''
-      return { ...found('keyword', `not ${operator.toLowerCase()}`), length: negation[0].length }
+      return { ...matchOf('keyword', `not ${operator.toLowerCase()}`), length: negation[0].length }
     }
-    if (keywords.has(lower)) return { ...found('keyword', lower), length: name.length }
+    if (keywords.has(lower)) return { ...matchOf('keyword', lower), length: name.length }
     const time = name === 'datetime' ? match(datetime) : null
-    if (!time) return found('symbol', name)
+    if (!time) return matchOf('symbol', name)
     const value = datetimeOf(time[1] ?? '')
     if (!value) throw unexpected(text, at, time[0])
-    return found('datetime', time[0], value)
+    return matchOf('datetime', time[0], value)
   }
 
-  function stringAt(): Found {
+  function stringAt(): Match {
     const whole = match(string)
     if (!whole) throw unexpected(text, at, text.slice(at, at + 20))
     const value = unescaped(whole[1] ?? '')
     if (value.includes('\0')) throw unexpected(text, at, '\\u0000') // no stored text holds one
-    return found('string', whole[0], value)
+    return matchOf('string', whole[0], value)
   }
 
-  function numberAt(shown: string, fraction: string | undefined): Found {
+  function numberAt(shown: string, fraction: string | undefined): Match {
     const whole = fraction === undefined && shown.length <= 20 ? BigInt(shown) : undefined
-    if (whole !== undefined && BigInt.asIntN(64, whole) === whole) return found('number', shown, whole)
+    if (whole !== undefined && BigInt.asIntN(64, whole) === whole) return matchOf('number', shown, whole)
     const value = Number(shown)
     if (!Number.isFinite(value)) throw unexpected(text, at, shown)
-    return found('number', shown, value)
+    return matchOf('number', shown, value)
   }
 }
 
-interface Found {
+interface Match {
   readonly kind: Token['kind']
   readonly shown: string
   readonly length: number
   readonly value: Token['value'] | undefined
 }
 
-const found = (kind: Token['kind'], shown: string, value?: Token['value']): Found => ({
+const matchOf = (kind: Token['kind'], shown: string, value?: Token['value']): Match => ({
   kind,
   shown,
   length: shown.length,
   value,
 })
 
-/** wire: the place is said twice. */
+/** wire: line and column stand there twice. */
 export function unexpected(text: string, at: number, shown: string): FilterError {
   const before = text.slice(0, at).split('\n')
   const line = before.length

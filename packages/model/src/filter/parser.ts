@@ -2,7 +2,7 @@ import type { Comparison, Filter, Literal, Operand, SortKey } from './filter.js'
 import { FilterError } from './filter-error.js'
 import { type Token, tokensOf, unexpected } from './lexer.js'
 
-/** What a filter says; a part that it leaves out is absent. */
+/** A parsed filter with its clauses. */
 export interface Statement {
   readonly where?: Filter
   readonly sort?: readonly SortKey[]
@@ -30,7 +30,7 @@ export function parse(text: string, limits = filterLimits): Statement {
   let next = 0
   let conditions = 0
 
-  const peek = (): Token => tokens[next] as Token // the last one is 'end', and nobody goes past it
+  const peek = (): Token => tokens[next] as Token // the last one is 'end'; no rule takes it
   const take = (): Token => tokens[next++] as Token
   const fail = (token = peek()): never => {
     throw unexpected(text, token.at, token.text)
@@ -45,9 +45,9 @@ export function parse(text: string, limits = filterLimits): Statement {
   }
   const expect = (shown: string): Token => (is(shown) ? take() : fail())
   const accept = (shown: string): boolean => {
-    const found = is(shown)
-    if (found) next += 1
-    return found
+    const isNext = is(shown)
+    if (isNext) next += 1
+    return isNext
   }
   const symbol = (): string => (peek().kind === 'symbol' ? take().text : fail())
 

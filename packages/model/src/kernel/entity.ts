@@ -1,6 +1,6 @@
 import type { Entity, Fields, PublishedNames, Variants, View } from './types.js'
 
-/** What most kinds share. */
+/** Members with defaults. */
 type Optional =
   | 'aliases'
   | 'called'
@@ -19,7 +19,7 @@ type Declaration<F extends Fields, V extends View, W extends Variants | undefine
 > &
   Partial<Pick<Entity<F, V, W>, Optional>> & { readonly published?: Partial<PublishedNames> }
 
-/** Fills in what most kinds share, and checks, once, at import, what the type system cannot. */
+/** Fills in defaults, and checks at import what the type system cannot. */
 export function defineEntity<
   const F extends Fields,
   const V extends View = object,

@@ -37,7 +37,7 @@ function make<T>(schema: Schema, symbol: SymbolType | null, fallback: unknown, o
   }
 }
 
-/** wire: lists of strings are sets: sorted by bytes, without doubles; an empty one reads as null. */
+/** wire: lists of strings are sets: sorted by bytes, without duplicates; an empty one reads as null. */
 const asSet = {
   store: (values: readonly string[] | null) => [...new Set(values ?? [])].sort(byBytes),
   load: (stored: unknown) => ((stored as string[]).length > 0 ? (stored as string[]) : null),
@@ -103,7 +103,7 @@ export const field = {
   }),
   /** A flat map like tags. */
   map: (o?: Options): Field<Tags> => ({ ...make<Tags>(map, null, {}, o), store: scalarsOf }),
-  /** Free words that policies select by. */
+  /** Free words that role lists select by. */
   attributes: (o?: Options): Field<readonly string[] | null> => ({
     ...make<readonly string[] | null>(strings, 'strings', [], o),
     ...asSet,

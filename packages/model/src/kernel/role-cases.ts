@@ -16,8 +16,8 @@ export const roleCaseEntities = [
 
 /** Fed to every implementation of the rule: the one in TypeScript, the one in SQL and the policy engine. */
 export const roleCases: readonly RoleCase[] = [
-  { rule: 'an empty list selects nobody', roles: [], semantic: 'AllOf', selected: [] },
-  { rule: 'an empty list selects nobody under AnyOf either', roles: [], semantic: 'AnyOf', selected: [] },
+  { rule: 'an empty list selects nothing', roles: [], semantic: 'AllOf', selected: [] },
+  { rule: 'an empty list selects nothing under AnyOf either', roles: [], semantic: 'AnyOf', selected: [] },
   { rule: '#all selects everybody', roles: ['#all'], semantic: 'AllOf', selected: ['i1', 'i2', 'i3'] },
   {
     rule: '#all selects everybody under AnyOf',
@@ -47,7 +47,7 @@ export const roleCases: readonly RoleCase[] = [
     selected: ['i3'],
   },
   { rule: 'ids alone select themselves', roles: ['@i1', '@i3'], semantic: 'AllOf', selected: ['i1', 'i3'] },
-  { rule: 'an id that nobody has selects nobody', roles: ['@i9'], semantic: 'AnyOf', selected: [] },
+  { rule: 'an id that does not exist selects nothing', roles: ['@i9'], semantic: 'AnyOf', selected: [] },
   { rule: 'AllOf fails on one unknown attribute', roles: ['#a', '#zzz'], semantic: 'AllOf', selected: [] },
   { rule: 'attributes are case-sensitive', roles: ['#A'], semantic: 'AnyOf', selected: [] },
   { rule: '#All is an ordinary attribute', roles: ['#All'], semantic: 'AllOf', selected: [] },

@@ -7,12 +7,12 @@ export interface FilterSymbol {
   readonly notNull?: true
 }
 
-const columns = new Map<string, string>() // every row of every page asks; only definitions do
+const columns = new Map<string, string>() // of members of definitions; read for every row
 
 /** A member's name as its column: 'primary.updb.maxAttempts' is primary_updb_max_attempts. */
 export function snake(name: string): string {
-  const known = columns.get(name)
-  if (known !== undefined) return known
+  const cached = columns.get(name)
+  if (cached !== undefined) return cached
   const column = name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`).replaceAll('.', '_')
   columns.set(name, column)
   return column
@@ -20,23 +20,25 @@ export function snake(name: string): string {
 
 const cache = new WeakMap<Entity, ReadonlyMap<string, FilterSymbol>>()
 
-/** The names that a filter or sort may use for this kind, and their columns. Nothing else reaches SQL. */
+/** The names that filters and sorts of this kind may use, with their columns. Nothing else reaches SQL. */
 export function symbolsOf(entity: Entity): ReadonlyMap<string, FilterSymbol> {
-  const known = cache.get(entity)
-  if (known) return known
-  const own = Object.entries(entity.fields).flatMap(([name, { symbol, symbolName, column, fallback }]) => {
-    if (symbol === null) return []
-    const notNull = column === null && fallback !== null
-    const found = { column: column ?? snake(name), type: symbol, ...(notNull && { notNull }) }
-    return [[symbolName ?? name, found] as const]
-  })
+  const cached = cache.get(entity)
+  if (cached) return cached
+  const ofFields = Object.entries(entity.fields).flatMap(
+    ([name, { symbol, symbolName, column, fallback }]) => {
+      if (symbol === null) return []
+      const notNull = column === null && fallback !== null
+      const own = { column: column ?? snake(name), type: symbol, ...(notNull && { notNull }) }
+      return [[symbolName ?? name, own] as const]
+    },
+  )
   const symbols = new Map<string, FilterSymbol>([
     ['id', { column: 'id', type: 'string', notNull: true }],
     ['createdAt', { column: 'created_at', type: 'datetime', notNull: true }],
     ['updatedAt', { column: 'updated_at', type: 'datetime', notNull: true }],
     ['tags', { column: 'tags', type: 'tags' }],
     ['isSystem', { column: 'is_system', type: 'bool', notNull: true }],
-    ...own,
+    ...ofFields,
     ...Object.entries(entity.computed ?? {}),
   ])
   cache.set(entity, symbols)

@@ -15,7 +15,7 @@ export interface Entity<
   readonly plural: string // in messages: 'servicePolicies'
   readonly calledOnDelete: string // in the message of a delete that finds no row
   readonly owner: Service
-  /** Where it is not the singular in snake case: two kinds may show the same rows. */
+  /** Absent: the singular in snake case. Two kinds may share a table. */
   readonly table?: string
   readonly ids: IdForm
   readonly fields: F
@@ -24,10 +24,10 @@ export interface Entity<
   readonly computed?: Readonly<Record<string, { readonly column: string; readonly type: SymbolType }>>
   /** True when another service or a cache keeps copies: writes leave change rows. */
   readonly followed: boolean
-  /** True when there may be so many that the schema keeps count of them. */
+  /** True when the schema keeps count of the rows, because there may be many. */
   readonly counted?: true
-  /** True when system rows, which nobody changes, may be deleted all the same. */
-  readonly systemMayGo?: true
+  /** True when system rows, which no request may update, may be deleted. */
+  readonly systemDeletable?: true
   /** Members that reads show beside the fields, or in their place: the view seam returns them. */
   readonly shows: V
   /** Fields that depend on the value of another one. */
@@ -51,7 +51,7 @@ export interface ClientView {
   readonly title: string // in the documents
   /** All members, besides those of every kind. */
   readonly members: readonly string[]
-  /** Members that are always shown to others. */
+  /** Members that other callers always see. */
   readonly sometimes?: Members
 }
 
@@ -88,15 +88,15 @@ export interface ListParameter {
   readonly about: string
 }
 
-/** As facts/rest.md 6: 9 to 10 characters, about 21 characters of base62, or a cuid that grows with time. */
+/** 10 characters, 22 characters of base62, or a cuid that grows with time. */
 export type IdForm = 'short' | 'base62' | 'cuid'
 
 /** One member, as plain data. */
 export interface Field<T = unknown> {
   readonly write: Write
   readonly schema: JsonSchema // validation and the served documents
-  readonly symbol: SymbolType | null // how filters compare it; null: they may not name it
-  readonly symbolName?: string // where it is not the member's name: configTypeId is filtered as 'type'
+  readonly symbol: SymbolType | null // how filters compare it; null: filters may not name it
+  readonly symbolName?: string // of the symbol, where it is not the member's: configTypeId is filtered as 'type'
   readonly column: string | null // null: the name in snake case
   readonly unique: boolean
   /** What an absent member becomes on create and replace. */
@@ -113,7 +113,7 @@ export interface Field<T = unknown> {
   readonly attributes?: boolean
   /** Never leaves the owner: not in answers, audit rows or logs. */
   readonly secret?: boolean
-  /** Stored, but reads show it only through the kind's view. */
+  /** Stored; reads show it only through the view seam. */
   readonly hidden?: boolean
   store(value: T): unknown
   load(stored: unknown): T
@@ -129,11 +129,11 @@ export type SymbolType = 'string' | 'number' | 'bool' | 'datetime' | 'strings' |
 export interface Link {
   readonly to: string
   readonly by?: string // the role list, or list of ids, of this kind that selects them
-  readonly through?: string // the symbol of `to` that holds this entity's id: the gateway asks nobody
-  readonly knownTo?: Service // who can say which; absent: the owner
+  readonly through?: string // the symbol of `to` that holds this entity's id: no call selects the rows
+  readonly answeredBy?: Service // selects the rows; absent: the owner
   readonly unlisted?: true // not among _links
-  readonly at?: string // no list: the one entity of kind `to` whose id this member holds
-  readonly special?: true // no list of rows: answered by hand
+  readonly at?: string // no list: the entity of kind `to` whose id this member holds
+  readonly special?: true // no list of rows: has a handler of its own
 }
 
 export type ValuesOf<E extends Entity> = {

@@ -2,7 +2,7 @@ import type { Entity, Link } from './types.js'
 
 /**
  * `_links` of an entity: itself and its listed collections. wire: always relative to the API's root.
- * `row` gives the ids of links to one other entity; where it is not at hand they are what an absent member becomes.
+ * `row` has the ids of links to one other entity; without it they are the fallbacks of their members.
  */
 export function linksOf(
   { kind, links, fields }: Entity,
@@ -19,7 +19,7 @@ export function linksOf(
   return all
 }
 
-/** How one entity names another. wire: a name that is not known is left out. */
+/** How one entity names another. wire: an unknown name is left out. */
 export interface Reference {
   readonly _links: Readonly<Record<string, { href: string }>>
   readonly entity: string

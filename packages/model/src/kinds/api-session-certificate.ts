@@ -1,7 +1,7 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
 
-/** By which routers know the connections of an API session. Made with a request for one, or by a login with one. */
+/** A certificate by which routers recognize the connections of an API session: requested, or presented at the login. */
 export const apiSessionCertificate = defineEntity({
   kind: 'current-api-session/certificates', // wire: each session has a collection of its own
   singular: 'apiSessionCertificate',

@@ -2,7 +2,7 @@ import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
 import { anyObject, listOf, reference, text, time } from '../kernel/schema.js'
 
-/** Somebody who has logged in. Created by a login, never by a body; only its end is told to followers. */
+/** The session of a login. No body creates one; followers get only its end. */
 export const apiSession = defineEntity({
   kind: 'api-sessions',
   singular: 'apiSession',

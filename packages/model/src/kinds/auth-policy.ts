@@ -4,7 +4,7 @@ import { flag, object, text } from '../kernel/schema.js'
 
 const rule = () => field.bool({ write: 'RRO' })
 
-/** How the identities that it belongs to may log in, and what more they must show. */
+/** How its identities may log in, and which second factors they need. */
 export const authPolicy = defineEntity({
   kind: 'auth-policies',
   singular: 'authPolicy',
@@ -22,7 +22,7 @@ export const authPolicy = defineEntity({
     },
     'primary.updb.allowed': rule(),
     'primary.updb.lockoutDurationMinutes': field.integer({ write: 'RRO', filter: false }),
-    // differs: the original patches and filters some of these wrongly
+    // differs: patches and filters of these work
     'primary.updb.maxAttempts': field.integer({ write: 'RRO' }),
     'primary.updb.minPasswordLength': field.integer({ write: 'RRO' }),
     'primary.updb.requireMixedCase': rule(),

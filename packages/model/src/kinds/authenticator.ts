@@ -2,7 +2,7 @@ import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
 import { flag, reference, texts } from '../kernel/schema.js'
 
-/** One way in which an identity proves who it is: name and password, or a client certificate. */
+/** A credential of an identity: name and password, or a client certificate. */
 export const authenticator = defineEntity({
   kind: 'authenticators',
   singular: 'authenticator',

@@ -4,7 +4,7 @@ import { integer, named, object, orNull, text, texts } from '../kernel/schema.js
 import type { ValuesOf } from '../kernel/types.js'
 
 const flag = () => field.bool({ write: 'RRO' })
-/** All of a claim's members are there, or none. */
+/** A claim has all of these members, or none. */
 const ofClaim = { filter: false, fallback: null, hidden: true } as const
 
 const externalIdClaim = named(
@@ -19,7 +19,7 @@ const externalIdClaim = named(
   }),
 )
 
-/** An authority of somebody else. Once it is verified, who has a certificate of it may enroll and log in. */
+/** A certificate authority of a third party. Once it is verified, holders of its certificates may enroll and log in. */
 export const ca = defineEntity({
   kind: 'cas',
   singular: 'ca',
@@ -30,11 +30,11 @@ export const ca = defineEntity({
     certPem: field.string({ write: 'R--', max: 65536, filter: false }),
     fingerprint: field.string({ write: '---', unique: true }),
     isVerified: field.bool({ write: '---' }),
-    verificationToken: field.string({ write: '---', secret: true }), // shown to admins, told to nobody else
+    verificationToken: field.string({ write: '---', secret: true }), // shown to admins only
     isAuthEnabled: flag(),
     isAutoCaEnrollmentEnabled: flag(),
     isOttCaEnrollmentEnabled: flag(),
-    // the attributes of identities that enroll by themselves, and how they are named
+    // attributes and names of identities that enroll with a certificate of the authority
     identityRoles: field.attributes({ write: 'RRO', filter: false }),
     identityNameFormat: field.string({ write: 'ORO', filter: false }),
     'externalIdClaim.location': field.oneOf(['COMMON_NAME', 'SAN_URI', 'SAN_EMAIL'], ofClaim),
@@ -59,7 +59,7 @@ export const claimMembers = [
   'index',
 ] as const
 
-/** Where a certificate says to which identity it belongs. */
+/** Where a certificate names its identity. */
 export type Claim = {
   readonly [M in (typeof claimMembers)[number]]: NonNullable<Values[`externalIdClaim.${M}`]>
 }

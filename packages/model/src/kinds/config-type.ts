@@ -1,7 +1,7 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
 
-/** What the data of a config must look like, and under which name services show it. */
+/** The schema of the data of configs, and the name under which services show it. */
 export const configType = defineEntity({
   kind: 'config-types',
   singular: 'configType',

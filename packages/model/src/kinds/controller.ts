@@ -1,7 +1,7 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
 
-/** An address of its own under which a controller is reached. None while all replicas share one. */
+/** A controller with an address of its own. There is none while all replicas share one address. */
 export const controller = defineEntity({
   kind: 'controllers',
   singular: 'controller',

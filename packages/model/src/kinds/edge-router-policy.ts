@@ -2,7 +2,7 @@ import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
 import { flag } from '../kernel/schema.js'
 
-/** Says through which edge routers the identities it selects may connect. */
+/** Selects identities, and the edge routers through which they may connect. */
 export const edgeRouterPolicy = defineEntity({
   kind: 'edge-router-policies',
   singular: 'edgeRouterPolicy',

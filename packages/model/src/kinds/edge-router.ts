@@ -51,14 +51,14 @@ export const edgeRouter = defineEntity({
     connected: { column: online, type: 'bool' },
   },
   links: {
-    'edge-router-policies': { to: 'edge-router-policies', knownTo: 'policy' },
-    identities: { to: 'identities', knownTo: 'policy', unlisted: true },
+    'edge-router-policies': { to: 'edge-router-policies', answeredBy: 'policy' },
+    identities: { to: 'identities', answeredBy: 'policy', unlisted: true },
     'service-edge-router-policies': {
       to: 'service-edge-router-policies',
-      knownTo: 'policy',
+      answeredBy: 'policy',
       unlisted: true,
     },
-    services: { to: 'services', knownTo: 'policy', unlisted: true },
+    services: { to: 'services', answeredBy: 'policy', unlisted: true },
   },
   shows: {
     always: {

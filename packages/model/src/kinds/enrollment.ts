@@ -4,7 +4,7 @@ import { reference, texts } from '../kernel/schema.js'
 
 const hidden = { nullable: true, hidden: true } as const
 
-/** Leave to become an identity or a router, once. Shown are only the members that it has. */
+/** A single-use permission to become an identity or a router. wire: members without a value are not shown. */
 export const enrollment = defineEntity({
   kind: 'enrollments',
   singular: 'enrollment',
@@ -13,7 +13,7 @@ export const enrollment = defineEntity({
   followed: true,
   counted: true,
   fields: {
-    // wire: those of routers are made with their router
+    // wire: those of routers are created with their router
     method: field.oneOf(['ott', 'ottca', 'updb'], { write: 'R--', filter: false }),
     expiresAt: field.datetime({ write: 'R--', filter: false }),
     token: field.string({ write: '---', secret: true }),

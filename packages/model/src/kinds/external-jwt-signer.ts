@@ -4,7 +4,7 @@ import { text, time } from '../kernel/schema.js'
 
 const optional = { nullable: true } as const
 
-/** Somebody else whose signed tokens say who a client is. Known by one certificate, or by a list of keys. */
+/** A third party whose signed tokens identify clients. Its key is that of a certificate, or in a list at an address. */
 export const externalJwtSigner = defineEntity({
   kind: 'external-jwt-signers',
   singular: 'externalJwtSigner',
@@ -19,7 +19,7 @@ export const externalJwtSigner = defineEntity({
     jwksEndpoint: field.string({ ...optional, format: 'uri', filter: false }),
     claimsProperty: field.string({ fallback: 'sub' }),
     useExternalId: field.bool(),
-    // only passed on to clients
+    // passed on to clients
     externalAuthUrl: field.string({ ...optional, filter: false }), // wire: blank where the command line has none
     clientId: field.string(optional),
     scopes: field.strings(),

@@ -1,7 +1,7 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
 
-/** What an identity is to the system: everybody is Default, what a tunneling router makes for itself is Router. */
+/** The type of an identity: Router for the identity of a tunneling router, Default for all others. */
 export const identityType = defineEntity({
   kind: 'identity-types',
   singular: 'identityType',

@@ -17,7 +17,7 @@ const enrollment = object(
   { caId: text, ca: reference },
 )
 
-/** Somebody or something that may log in. */
+/** A person, device or service that may log in. */
 export const identity = defineEntity({
   kind: 'identities',
   singular: 'identity',
@@ -27,7 +27,7 @@ export const identity = defineEntity({
   counted: true,
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
-    // wire: five words are accepted, stored is what the system knows; shown as typeId and as a reference
+    // wire: five words are accepted, Default and Router are stored; shown as typeId and as a reference
     type: field.oneOf(['Default', 'User', 'Device', 'Service', 'Router'], { write: 'RRO', hidden: true }),
     isAdmin: field.bool({ write: 'RRO' }),
     isDefaultAdmin: field.bool({ write: '---' }),
@@ -54,7 +54,7 @@ export const identity = defineEntity({
     sdkInfo: field.object({ write: '---', fallback: {}, schema: sdkInfo }),
     disabledAt: field.datetime({ write: '---', filter: false, hidden: true }),
     disabledUntil: field.datetime({ write: '---', filter: false, hidden: true }),
-    // The wish as it was sent. Secret, because answers show what became of it under the same name.
+    // The request for an enrollment. Secret: answers show the enrollments under the same name.
     enrollment: field.object({
       write: 'O--',
       secret: true,
@@ -71,14 +71,14 @@ export const identity = defineEntity({
   links: {
     'auth-policies': { to: 'auth-policies', at: 'authPolicyId' },
     authenticators: { to: 'authenticators', through: 'identity' },
-    'edge-router-policies': { to: 'edge-router-policies', knownTo: 'policy' },
-    'edge-routers': { to: 'edge-routers', knownTo: 'policy' },
+    'edge-router-policies': { to: 'edge-router-policies', answeredBy: 'policy' },
+    'edge-routers': { to: 'edge-routers', answeredBy: 'policy' },
     enrollments: { to: 'enrollments', through: 'identity' },
     'failed-service-requests': { to: 'identities', special: true },
     'posture-data': { to: 'identities', special: true },
     'service-configs': { to: 'identities', special: true },
-    'service-policies': { to: 'service-policies', knownTo: 'policy' },
-    services: { to: 'services', knownTo: 'policy' },
+    'service-policies': { to: 'service-policies', answeredBy: 'policy' },
+    services: { to: 'services', answeredBy: 'policy' },
   },
   shows: {
     always: {

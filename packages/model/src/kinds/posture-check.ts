@@ -12,11 +12,11 @@ const path = { ...word, minLength: 1 }
 const osType = { type: 'string', enum: osTypes }
 const record = (properties: object, required: readonly string[]) => ({ type: 'object', properties, required })
 
-/** A member of some types only: null in the rows of others, and shown as its type wants it. */
+/** A member of some types only: null in rows of other types, shown by the view. */
 const own = <T>(one: Field<T>): Field<T | null> =>
   ({ ...one, fallback: null, hidden: true }) as Field<T | null>
 
-/** Kept in the order in which it was sent, in a JSON column; the driver would take it for an array of its own. */
+/** A list in a JSON column, in the order of the request. It is stored as text: the driver would write a Postgres array. */
 const list = <T>(items: object, minItems = 0): Field<readonly T[] | null> => ({
   ...(field.object({ hidden: true, schema: { type: 'array', minItems, items } }) as unknown as Field<
     readonly T[] | null
@@ -45,7 +45,7 @@ export const operatingSystemSchema = named(
 )
 const process = { hashes: orNull(listOf(text)), osType: shownOsType, path: text }
 
-/** What an endpoint must be like before a service policy lets it through. What it asks for follows its type. */
+/** A condition that an endpoint must meet to use services of a policy. Its members depend on its type. */
 export const postureCheck = defineEntity({
   kind: 'posture-checks',
   singular: 'postureCheck',

@@ -1,7 +1,7 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
 
-/** Says which edge routers carry the services it selects. */
+/** Selects services, and the edge routers that carry them. */
 export const serviceEdgeRouterPolicy = defineEntity({
   kind: 'service-edge-router-policies',
   singular: 'serviceEdgeRouterPolicy',

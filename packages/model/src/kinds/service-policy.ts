@@ -10,14 +10,14 @@ export const servicePolicy = defineEntity({
   followed: true,
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
-    // wire: filters compare the number; the documents know a third word, which is refused
+    // wire: filters compare the number; the documents have a third word, which is refused
     type: field.coded({ Dial: 1, Bind: 2, Invalid: 0 }, { write: 'RRO' }),
     semantic: field.oneOf(['AllOf', 'AnyOf'], { write: 'RRO' }),
     identityRoles: field.roles('identities'),
     serviceRoles: field.roles('services'),
     postureCheckRoles: field.roles('posture-checks'),
   },
-  // Sets that only the engine of the owner knows: it replaces what a filter says about them.
+  // The columns are placeholders: the owner's filter seam replaces conditions on these sets.
   computed: {
     identities: { column: "'{}'::text[]", type: 'strings' },
     services: { column: "'{}'::text[]", type: 'strings' },

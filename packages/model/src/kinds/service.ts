@@ -40,7 +40,7 @@ const postureQueries = named(
   }),
 )
 
-/** Something that identities dial and bind. */
+/** An application that identities dial and bind. */
 export const service = defineEntity({
   kind: 'services',
   singular: 'service',
@@ -52,7 +52,7 @@ export const service = defineEntity({
     encryptionRequired: field.bool({ write: 'R--', filter: false }), // differs: read-only after create
     terminatorStrategy: field.string(),
     maxIdleTimeMillis: field.integer({ filter: false }),
-    configs: field.strings({ refs: 'configs' }), // differs: the same one twice counts once
+    configs: field.strings({ refs: 'configs' }), // differs: duplicates count once
     roleAttributes: field.attributes(),
   },
   links: {
@@ -64,7 +64,7 @@ export const service = defineEntity({
     terminators: { to: 'terminators', through: 'service' },
   },
   shows: {
-    // wire: null where a list shows them for the sake of something else
+    // wire: null in linked lists
     always: {
       config: orNull(anyObject),
       permissions: orNull(listOf(oneOf('Dial', 'Bind', 'Invalid'))),

@@ -5,7 +5,7 @@ import { commonRouterMembers } from './edge-router.js'
 
 const sessionEdgeRouter = named('sessionEdgeRouter', object({ ...commonRouterMembers, urls: mapOf(text) }))
 
-/** Leave to dial or bind one service, tied to one API session. */
+/** The permission of an API session to dial or bind a service. */
 export const session = defineEntity({
   kind: 'sessions',
   singular: 'session',

@@ -2,13 +2,13 @@ import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
 import { text } from '../kernel/schema.js'
 
-/** Where a service can be reached: an address behind a router. */
+/** An address behind a router at which a service is reached. */
 export const terminator = defineEntity({
   kind: 'terminators',
   singular: 'terminator',
   owner: 'sessions',
   counted: true,
-  systemMayGo: true, // made by routers; who administers them may take them away
+  systemDeletable: true, // created by routers, deleted by admins
   fields: {
     // wire: written as service and router, read as references of these names beside their ids
     service: field.ref('services', { write: 'RRO', column: 'service_id', fixed: true }),

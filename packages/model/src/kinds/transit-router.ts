@@ -12,10 +12,10 @@ export const routerEnrollmentMembers = {
 
 export type RouterEnrollment = Shown<NoMembers, typeof routerEnrollmentMembers>
 
-/** A router that carries traffic between others. wire: the list shows those of the edge too. */
+/** A router that carries traffic between others. wire: its list has edge routers too. */
 export const transitRouter = defineEntity({
   kind: 'transit-routers',
-  aliases: ['routers'], // wire: the same under two names
+  aliases: ['routers'], // wire: the same collection under two names
   singular: 'transitRouter',
   owner: 'sessions',
   called: 'router',

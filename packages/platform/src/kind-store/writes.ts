@@ -69,7 +69,7 @@ export function writes(store: Store): Writes {
       return written(store, { entity, id, references: [] }, context, async (tx, also) => {
         const before = await lockRow(tx, found, id, context)
         if (!before) throw notFound(entity.calledOnDelete, id)
-        if (!entity.systemMayGo) refuseSystem(entity, before, 'delete')
+        if (!entity.systemDeletable) refuseSystem(entity, before, 'delete')
         await seams.deleting?.(tx, before, { also })
         await tx.query(sql`delete from ${tableOf(entity)} where id = ${id}`)
         return changeOf(entity, id, before, null)
