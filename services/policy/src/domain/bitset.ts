@@ -59,7 +59,7 @@ const wordOf = (chunk: Uint32Array, word: number): number => chunk[word] ?? 0
 
 type Operator = '|' | '&' | '&~' | '^'
 
-/** One function for all, so that the compiler of the engine makes one tight loop of each caller. */
+/** One function for all operators: the JIT compiles one tight loop per caller. */
 function apply(operator: Operator, x: number, y: number): number {
   switch (operator) {
     case '|':
@@ -73,7 +73,7 @@ function apply(operator: Operator, x: number, y: number): number {
   }
 }
 
-/** Does the operator leave bits where only one of the two has any? */
+/** True: the operator keeps bits where only this side has any. */
 const keepsLeft = (operator: Operator): boolean => operator !== '&'
 const keepsRight = (operator: Operator): boolean => operator === '|' || operator === '^'
 
@@ -103,10 +103,10 @@ function combineChunks(x: Uint32Array, y: Uint32Array, operator: Operator): Uint
 export const union = (a: Bitset, b: Bitset): Bitset => combine(a, b, '|')
 export const intersection = (a: Bitset, b: Bitset): Bitset => combine(a, b, '&')
 export const difference = (a: Bitset, b: Bitset): Bitset => combine(a, b, '&~')
-/** In one of the two, not in both. */
+/** The members of exactly one of the two. */
 export const distinction = (a: Bitset, b: Bitset): Bitset => combine(a, b, '^')
 
-/** Every member is in one of the others, which may share the work. Stops at the first that is not. */
+/** True: every member is in at least one of the others. Stops at the first that is not. */
 export function isCovered(set: Bitset, others: readonly Bitset[]): boolean {
   for (let at = 0; at < set.chunks.length; at++) {
     const chunk = set.chunks[at]

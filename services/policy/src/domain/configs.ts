@@ -60,7 +60,7 @@ function forget(state: State, id: string): Override | undefined {
   return override
 }
 
-/** Everybody whose services show one of these configs: through the service, or in its place. */
+/** The identities whose services show one of these configs, as the service's or as their own. */
 function readersOf(state: State, configIds: readonly string[]): Effect {
   const services = emptySet()
   for (const id of configIds.flatMap((config) => [...(state.configServices.get(config) ?? [])])) {

@@ -2,7 +2,7 @@ import { addAll, type Bitset, emptySet, forEach, isEmpty, union } from './bitset
 import type { Relation } from './relation.js'
 import type { State } from './state.js'
 
-/** Whom a change concerns, as numbers of identities that are valid until the next change. */
+/** The identities that a change concerns, as numbers that are valid until the next change. */
 export interface Effect {
   /** Their service-updates time is the time of this change. */
   readonly updated: Bitset
@@ -19,7 +19,7 @@ export const noEffect = (): Effect => effect(emptySet())
 
 export const accesses = ({ dial, bind }: State): readonly Relation[] => [dial, bind]
 
-/** Everybody who may dial or bind one of these services. */
+/** The identities that may dial or bind one of these services. */
 export function audienceOf(state: State, services: Bitset): Bitset {
   const audience = emptySet()
   if (isEmpty(services)) return audience
@@ -31,11 +31,6 @@ export function audienceOf(state: State, services: Bitset): Bitset {
     for (const { policyId } of policies) addAll(audience, left.membersOf(policyId))
   }
   return audience
-}
-
-/** What these services show has changed: for those who may use them, and for the admins, who see all. */
-export function servicesChanged(state: State, audience: Bitset): Effect {
-  return effect(audience, state.admins)
 }
 
 /** While no posture check exists, lists do not say which policies grant a service. */

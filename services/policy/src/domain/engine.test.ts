@@ -114,7 +114,7 @@ const keysOf = (state: State, { identities }: World) =>
     [...identities.values()].map(({ id, isAdmin }) => [id, contentKey(state, { identityId: id, isAdmin })]),
   )
 
-/** The table of what moves the time: access gained or lost; a usable service written, shown or guarded anew. */
+/** The table of what moves the time: access gained or lost; a usable service written, shown or guarded by other checks. */
 function updatedByRows(before: World, after: World, step: Step): string[] {
   const [services, pairs] = touchedBy(before, after, step)
   const isNews = step.row !== null || before[step.kind].has(step.id)

@@ -1,13 +1,5 @@
 import { add, type Bitset, emptySet, has, isSame, remove, setOf, union } from './bitset.js'
-import {
-  accesses,
-  audienceOf,
-  type Effect,
-  effect,
-  noEffect,
-  policiesAreShown,
-  servicesChanged,
-} from './effect.js'
+import { accesses, audienceOf, type Effect, effect, noEffect, policiesAreShown } from './effect.js'
 import { addTo, takeFrom } from './multimap.js'
 import type { Check } from './posture/check.js'
 import type { PostureData } from './posture/data.js'
@@ -88,7 +80,7 @@ export function putService(state: State, { id, attributes, configIds, revision }
   for (const config of configIds) addTo(state.configServices, config, id)
   state.contents.set(id, { revision, configIds })
   state.serviceTexts.delete(id)
-  return servicesChanged(state, union(before, audienceOf(state, setOf([number]))))
+  return effect(union(before, audienceOf(state, setOf([number]))), state.admins)
 }
 
 export function removeService(state: State, id: string): Effect {
@@ -101,7 +93,7 @@ export function removeService(state: State, id: string): Effect {
   for (const config of state.contents.get(id)?.configIds ?? []) takeFrom(state.configServices, config, id)
   state.contents.delete(id)
   state.serviceTexts.delete(id)
-  return servicesChanged(state, before)
+  return effect(before, state.admins)
 }
 
 /** Routers count when a session is created; no list shows them. */

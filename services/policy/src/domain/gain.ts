@@ -17,7 +17,7 @@ export interface Links {
   readonly right: Bitset
 }
 
-export const linksOf = ({ left, right }: Relation, policyId: string): Links => ({
+export const linksOfPolicy = ({ left, right }: Relation, policyId: string): Links => ({
   left: left.membersOf(policyId),
   right: right.membersOf(policyId),
 })

@@ -1,20 +1,20 @@
 import { RE2JS } from 're2js'
 import { TooManySteps } from './schema-meter.js'
 
-/** Steps that the patterns of one schema may take for one document: a fraction of a second. */
+/** Limit of steps of one schema's patterns for one document: a fraction of a second. */
 const MOST_STEPS = 10_000_000
 const LONGEST = 1000
-/** Of all patterns of a schema together: what it takes to compile them. */
+/** Limit of the size of one schema's patterns: it bounds the time to compile them. */
 const MOST_SIZE = 10_000
 
 export interface Patterns {
-  /** In place of RegExp. Throws for what takes more than linear time, such as look-ahead and back references. */
+  /** Replaces RegExp. Throws for what takes more than linear time, such as look-ahead and back references. */
   readonly compile: { (pattern: string, flags: string): { test(text: string): boolean }; code: string }
-  /** Begins with another document. */
+  /** Starts another document. */
   reset(): void
 }
 
-/** Foreign patterns, matched in time that grows with the text and with nothing else. */
+/** Patterns from foreign schemas, matched in linear time. */
 export function openPatterns(): Patterns {
   let left = MOST_STEPS
   let total = 0

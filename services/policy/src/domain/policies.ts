@@ -1,7 +1,7 @@
 import type { Semantic } from '@overlay/model'
 import { addAll, type Bitset, distinction, emptySet, isEmpty, isSame, union } from './bitset.js'
 import { accesses, audienceOf, type Effect, effect, noEffect, policiesAreShown } from './effect.js'
-import { linksOf, regranted } from './gain.js'
+import { linksOfPolicy, regranted } from './gain.js'
 import type { Relation } from './relation.js'
 import type { State } from './state.js'
 
@@ -43,7 +43,7 @@ export function removeServicePolicy(state: State, id: string): Effect {
 
 /** Compares what the policy links before and after. Sets of a policy are replaced, so the old ones stay as they were. */
 function changed(state: State, id: string, change: () => void): Effect {
-  const linked = () => accesses(state).map((granted) => ({ granted, links: linksOf(granted, id) }))
+  const linked = () => accesses(state).map((granted) => ({ granted, links: linksOfPolicy(granted, id) }))
   const before = linked()
   const checksBefore = state.required.membersOf(id)
   change()

@@ -4,7 +4,7 @@ import type { AccessType } from './policies.js'
 import type { Relation } from './relation.js'
 import type { State } from './state.js'
 
-/** Who looks. An admin sees every service; what it may use is up to the policies. */
+/** The reader of a list. An admin sees every service; policies say which of them it may use. */
 export interface Viewer {
   readonly identityId: string
   readonly isAdmin: boolean
@@ -28,7 +28,7 @@ export function reachOf(state: State, identityId: string, type: AccessType): Bit
   return number === undefined ? emptySet() : relationOf(state, type).reach(number)
 }
 
-/** Numbers of the services in this identity's list. */
+/** The services in the viewer's list. */
 function visibleTo(state: State, { identityId, isAdmin }: Viewer): Bitset {
   if (isAdmin) return state.services.present
   return union(reachOf(state, identityId, 'Dial'), reachOf(state, identityId, 'Bind'))
@@ -50,7 +50,7 @@ export function maySee(state: State, { identityId, isAdmin }: Viewer, serviceId:
 export const permissionsOf = (state: State, identityId: string, serviceId: string): AccessType[] =>
   (['Bind', 'Dial'] as const).filter((type) => mayUse(state, identityId, serviceId, type))
 
-/** The policies through which an identity may use a service, with the posture checks that each asks for. */
+/** The policies through which an identity may use a service. */
 export function linkingPolicies(state: State, identityId: string, serviceId: string): Linking[] {
   return types.flatMap((type) => {
     const linking = pair(state, identityId, serviceId, relationOf(state, type).linking) ?? []
@@ -58,7 +58,7 @@ export function linkingPolicies(state: State, identityId: string, serviceId: str
   })
 }
 
-/** The ids of those that let it do so. */
+/** The ids of those of one type. */
 export const grantingPolicies = (
   state: State,
   identityId: string,
@@ -79,7 +79,7 @@ export function routersOfService({ services, serviceRouters }: State, id: string
   return number === undefined ? emptySet() : serviceRouters.reach(number)
 }
 
-/** Routers that carry this service for this identity: by policy alone, online or not. */
+/** Routers that policies permit to carry this service for this identity, online or not. */
 export const commonRouters = (state: State, identityId: string, serviceId: string): string[] =>
   state.routers
     .idsOf(intersection(routersOfIdentity(state, identityId), routersOfService(state, serviceId)))
@@ -96,14 +96,14 @@ function pair<T>(
   return identity === undefined || service === undefined ? undefined : ask(identity, service)
 }
 
-/** The far end of every policy that selects an entity: role lists, which the owner of the far kind resolves. */
+/** The entities with which a policy links an entity, as role lists that the owner of their kind resolves. */
 export interface FarRoles {
   readonly policyId: string
   readonly roles: readonly string[]
   readonly semantic: Semantic
 }
 
-/** Policies of one relation that select the entity on the side of `near`. */
+/** The policies of one relation that select the entity on the side of `near`. */
 export function policiesOf(relation: Relation, near: 'left' | 'right', id: string): FarRoles[] {
   const side = relation[near]
   const far = relation[near === 'left' ? 'right' : 'left']

@@ -1,8 +1,8 @@
 import { isObject, partsOf, type Schema } from './modern-schema.js'
 
-/** Of all of a schema as it is written: what it takes to compile. */
+/** Limit of keywords and listed values in a schema: it bounds the time to compile it. */
 const MOST_WORDS = 2000
-/** For one document. */
+/** Limit of steps for one document. */
 const MOST_STEPS = 3_000_000
 const MOST_DEPTH = 1000
 /** So many characters take as long as one keyword. */
@@ -30,9 +30,9 @@ interface Plan {
 }
 
 /**
- * Throws when the schema is too large to be compiled, or refers to what it does not have. Counts what a validator does at
- * most with a document, before it does it: a few lines that refer to themselves, or twice to the same, can take any
- * time. It throws TooManySteps.
+ * Throws when the schema is too large to be compiled, or has a reference without a target. The meter counts, before a
+ * document is validated, the steps that this may take, and throws TooManySteps: a few lines with references to themselves
+ * can take unbounded time.
  */
 export function openMeter(root: Schema): (document: unknown) => void {
   const plan = planOf(root)
@@ -148,7 +148,7 @@ function nameIn(part: string): string {
   try {
     return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')
   } catch {
-    return part // no escape: a schema with such a name is not found
+    return part // not an escape: there is no schema of this name
   }
 }
 
@@ -167,7 +167,7 @@ const listedBy = (key: string, value: unknown): number =>
 
 const textOf = (value: unknown): number => (typeof value === 'string' ? value.length / TEXT_STEP : 0)
 
-/** Of a value with all that lies within it. */
+/** The size of a value with everything in it. */
 function sizeOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 1 + textOf(value)
   let size = 1

@@ -20,7 +20,7 @@ export const selectsOf = (
   )
 
 /** Service policies that select the entity, of both types unless the perspective names one. */
-export function grantingPolicies(
+export function servicePoliciesOf(
   { dial, bind }: State,
   perspective: Perspective | undefined,
   side: 'left' | 'right',

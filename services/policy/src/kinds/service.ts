@@ -12,7 +12,7 @@ import { typedConfigs } from '../store/config.js'
 import { configsFor } from '../store/configs-of-services.js'
 import { dropRoles } from '../store/roles.js'
 import { deleteServiceConfigs } from '../store/service-config.js'
-import { farRoles, grantingPolicies, policyIds, selectsOf } from './selects.js'
+import { farRoles, policyIds, selectsOf, servicePoliciesOf } from './selects.js'
 
 const strategies = ['smartrouting', 'weighted', 'random', 'sticky']
 
@@ -76,8 +76,8 @@ export const serviceKind = (engine: Engine): Kind => {
         },
       }),
       selects: selectsOf(engine, {
-        identities: (id, perspective) => farRoles(grantingPolicies(state, perspective, 'right', id)),
-        'service-policies': (id) => policyIds(grantingPolicies(state, undefined, 'right', id)),
+        identities: (id, perspective) => farRoles(servicePoliciesOf(state, perspective, 'right', id)),
+        'service-policies': (id) => policyIds(servicePoliciesOf(state, undefined, 'right', id)),
         'edge-routers': (id) => farRoles(policiesOf(state.serviceRouters, 'left', id)),
         'service-edge-router-policies': (id) => policyIds(policiesOf(state.serviceRouters, 'left', id)),
       }),
