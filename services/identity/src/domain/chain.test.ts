@@ -66,7 +66,7 @@ test('a certificate that is no authority certifies no other', async () => {
   const client = await certify({ name: 'client', issuer: leaf })
   expect(lengthOf([client, leaf, signer], [root])).toBeUndefined()
 })
-test('an authority vouches through as many others as it may, and no more', async () => {
+test('an authority certifies through as many others as it may, and no more', async () => {
   const strict = await authority('strict', undefined, { pathLength: 0 })
   const below = await authority('below', strict)
   expect(lengthOf([await certify({ name: 'direct', issuer: strict })], [strict])).toBe(2)
@@ -92,7 +92,7 @@ test('a chain that is too long is none', async () => {
   const client = await certify({ name: 'client', ...(chain[0] && { issuer: chain[0] }) })
   expect(lengthOf([client, ...chain], [root])).toBeUndefined()
 })
-test('no signature is verified with the key of an authority that may not vouch', async () => {
+test('no signature is verified with the key of an authority that may not certify', async () => {
   const useless = Array.from({ length: 40 }, () => authority('signer', root, { extensions: [unknown(true)] }))
   expect(lengthOf([leaf], [...(await Promise.all(useless)), signer])).toBe(2)
 })

@@ -45,7 +45,7 @@ export const authenticate =
       method: subject.method,
       password: subject.password,
       fingerprint: subject.fingerprint,
-      voucherId: subject.voucherId,
+      certifyingCaId: subject.certifyingCaId,
       ipAddress: request.ipAddress,
       configTypes: request.configTypes,
       isCertExtendable: method === 'cert' && subject.isIssuedByNetwork,

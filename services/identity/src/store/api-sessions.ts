@@ -38,7 +38,7 @@ export interface NewSession {
   readonly password: string | null
   readonly fingerprint: string | null
   /** The authority that takes the place of an authenticator. */
-  readonly voucherId?: string | undefined
+  readonly certifyingCaId?: string | undefined
   readonly ipAddress: string
   /** By id or name. */
   readonly configTypes: readonly string[]
@@ -96,7 +96,7 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
            from person, proof
       returning *)${certificateRow(session.certificate)}
   select ${columns} from s, person i, auth_policy p, stream where p.id = i.auth_policy_id`,
-    `open-session${session.certificate ? '-by-certificate' : ''}${session.voucherId ? '-of-authority' : ''}${types ? '-with-types' : ''}`,
+    `open-session${session.certificate ? '-by-certificate' : ''}${session.certifyingCaId ? '-of-authority' : ''}${types ? '-with-types' : ''}`,
   )
   return rows[0]
 }
@@ -104,9 +104,9 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
 /** Locks the config types before the identity, in the order of the consumer that deletes them. */
 const lockedFirst = sql`and (select count(*) from type) >= 0`
 
-const proofOf = ({ authenticatorId, password, fingerprint, voucherId }: NewSession): Sql =>
-  voucherId
-    ? sql`select id as ca_id from known_ca where id = ${voucherId} for share`
+const proofOf = ({ authenticatorId, password, fingerprint, certifyingCaId }: NewSession): Sql =>
+  certifyingCaId
+    ? sql`select id as ca_id from known_ca where id = ${certifyingCaId} for share`
     : sql`
          select null as ca_id from authenticator
           where id = ${authenticatorId} and password is not distinct from ${password}

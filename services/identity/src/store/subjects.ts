@@ -36,7 +36,7 @@ export interface Subject extends Person {
   /** The authority that issued the certificate, if it is not the network. */
   readonly caId: string | null
   /** The authority that takes the place of an authenticator. */
-  readonly voucherId?: string
+  readonly certifyingCaId?: string
   /** The external id, if no authority is bound to it. */
   readonly unboundExternalId?: string
 }
@@ -103,7 +103,7 @@ export async function subjectByExternalId(
     ...named,
     ...substitute,
     caId,
-    voucherId: caId,
+    certifyingCaId: caId,
     username: null,
     password: null,
     certPem: null,
