@@ -16,7 +16,7 @@ import { apisOf } from './api/apis.js'
 import { openCaches } from './cache/caches.js'
 import { openWritePositions } from './cache/write-positions.js'
 import { noteWrites } from './clients/note-writes.js'
-import { renewed, serverKey } from './clients/server-key.js'
+import { renewServerKey, serverKey } from './clients/server-key.js'
 import { connectServices } from './clients/services.js'
 import { accessLog } from './http/access-log.js'
 import { instanceId } from './http/ids.js'
@@ -44,7 +44,7 @@ await using _ops = await serveOps(settings.opsListen, {
   log,
   health: () => {
     const checks = { ...caches.checks(), serving: serving ? 'ok' : 'no' }
-    return { ready: Object.values(checks).every((said) => said === 'ok'), checks }
+    return { ready: Object.values(checks).every((state) => state === 'ok'), checks }
   },
 })
 
@@ -75,7 +75,7 @@ const connections = {
   proxies: settings.proxyProtocolFrom ?? new BlockList(),
 }
 await using server = await listen(splitAddress(settings.listen), key, { ...limits, ...connections }, app)
-using _renewing = renewed(services.pki, log, key, server.renew)
+using _renewing = renewServerKey(services.pki, log, key, server.renew)
 serving = true
 log.info(
   { listen: settings.listen, address: settings.address, connections: connections.connections },

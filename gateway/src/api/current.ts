@@ -32,7 +32,7 @@ export function current(
       handle: (c) => {
         const { identityId } = sessionOf(c)
         const send = ({ answer }: Self) =>
-          sendPrepared(c, answer, (bytes) => identities.grown(identityId, bytes))
+          sendPrepared(c, answer, (bytes) => identities.grow(identityId, bytes))
         const self = identities.self(identityId)
         return self instanceof Promise ? self.then(send) : send(self)
       },

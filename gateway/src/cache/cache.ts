@@ -6,7 +6,7 @@ import { type Gauged, lru } from './lru.js'
  */
 export interface Cache<V> {
   get(key: string): V | undefined
-  /** `version`: who asks with another one does not wait for a load that began before. */
+  /** A caller with another `version` does not share a load that is under way. */
   load(key: string, version: unknown, fetch: () => Promise<V>): Promise<V>
   set(key: string, value: V): void
   grow(key: string, bytes: number): void
@@ -75,9 +75,9 @@ export function openCache<V>(
     set,
     grow: values.grow,
     load(key, version, fetch) {
-      const known = latest.get(key)
-      if (known?.promise && known.version === version && !known.all && known.dropped.size === 0)
-        return known.promise
+      const shared = latest.get(key)
+      if (shared?.promise && shared.version === version && !shared.all && shared.dropped.size === 0)
+        return shared.promise
       const flight: Flight<V> = { version, dropped: new Set(), all: false, promise: undefined }
       latest.set(key, flight)
       flight.promise = run(key, flight, fetch)

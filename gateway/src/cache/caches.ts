@@ -10,13 +10,13 @@ import { openServiceLists, type ServiceLists } from './service-lists.js'
 import { openSessions, type Sessions } from './sessions.js'
 import type { WritePositions } from './write-positions.js'
 
-/** What this gateway remembers of others, and how it hears that it must forget. */
+/** Cached data of the services, and the streams of changes that invalidate it. */
 export interface GatewayCaches extends AsyncDisposable {
   readonly sessions: Sessions
   readonly identities: Identities
   readonly headers: Headers
   readonly lists: ServiceLists
-  /** Of each owner 'ok', or that nothing has been heard of it lately. */
+  /** The state of the stream of each owner: 'ok' or 'silent'. */
   checks(): Readonly<Record<string, string>>
 }
 
@@ -25,7 +25,7 @@ const LIMIT_MS = 10_000
 
 export function openCaches(services: Services, writePositions: WritePositions, log: Log): GatewayCaches {
   const never = new AbortController().signal
-  /** For calls that several requests may wait for: none of them can end it. */
+  /** For calls that several requests may wait for: no single request cancels them. */
   const context = (): Context => ({
     ...ownContext(never),
     requestId: requestId(),
@@ -65,16 +65,16 @@ export function openCaches(services: Services, writePositions: WritePositions, l
   }
   const identity: Followed = followChanges('identity', services.changesOf('identity'), log, writePositions, {
     restart: dropAll,
-    apply: (changes) => forget(changes, drop, dropAll),
+    apply: (changes) => dropChanged(changes, drop, dropAll),
   })
   const pki: Followed = followChanges('pki', services.changesOf('pki'), log, writePositions, {
     restart: identities.dropAll,
-    apply: (changes) => forget(changes, identities.drop, identities.dropAll),
+    apply: (changes) => dropChanged(changes, identities.drop, identities.dropAll),
   })
   const lists = openServiceLists()
   const flushing = setInterval(() => {
     void sessions.flush()
-    gauge({ sessions, identities, headers, lists })
+    updateMetrics({ sessions, identities, headers, lists })
   }, FLUSH_MS)
 
   return {
@@ -83,8 +83,8 @@ export function openCaches(services: Services, writePositions: WritePositions, l
     headers,
     lists,
     checks: () => {
-      const said = (source: Pick<Followed, 'trusted'>): string => (source.trusted() ? 'ok' : 'silent')
-      return { identity: said(identity), pki: said(pki), policy: said(headers) }
+      const stateOf = (source: Pick<Followed, 'trusted'>): string => (source.trusted() ? 'ok' : 'silent')
+      return { identity: stateOf(identity), pki: stateOf(pki), policy: stateOf(headers) }
     },
     async [Symbol.asyncDispose]() {
       clearInterval(flushing)
@@ -94,8 +94,8 @@ export function openCaches(services: Services, writePositions: WritePositions, l
   }
 }
 
-/** Counted here and told now and then: a labelled counter costs more than the look-up itself. */
-function gauge(caches: Readonly<Record<string, { readonly gauged: Gauged }>>): void {
+/** Publishes the counts now and then: a labelled counter costs more than the look-up itself. */
+function updateMetrics(caches: Readonly<Record<string, { readonly gauged: Gauged }>>): void {
   for (const [cache, { gauged }] of Object.entries(caches)) {
     const { hits, misses } = gauged.takeCounts()
     metrics.cacheRequests.inc({ cache, result: 'hit' }, hits)
@@ -104,10 +104,10 @@ function gauge(caches: Readonly<Record<string, { readonly gauged: Gauged }>>): v
   }
 }
 
-/** A change of a row takes along what was made of it, and what was made of the identity that it belongs to. */
-function forget(changes: readonly Change[], drop: (tag: string) => void, dropAll: () => void): void {
+/** Drops the cached values that contain a changed row, and those of the identity that the row belongs to. */
+function dropChanged(changes: readonly Change[], drop: (tag: string) => void, dropAll: () => void): void {
   for (const { kind, id, json } of changes) {
-    if (kind === 'auth-policies') dropAll() // belongs to any number of identities
+    if (kind === 'auth-policies') dropAll() // applies to any number of identities
     drop(`${kind} ${id}`)
     if (json.length === 0 || kind === 'identities' || kind === 'api-sessions') continue
     const { identityId } = JSON.parse(json.toString()) as { identityId?: string | null }

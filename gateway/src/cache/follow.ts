@@ -10,11 +10,11 @@ import {
 import type { Changes } from '../clients/services.js'
 import type { WritePositions } from './write-positions.js'
 
-/** What a cache knows about its owner. */
+/** The stream of changes from the owner of cached rows. */
 export interface Followed extends AsyncDisposable {
-  /** Heard of it a moment ago: what has not been dropped is valid. */
+  /** True while messages arrive: cached values are then valid until dropped. */
   trusted(): boolean
-  /** How far the drops have come, by schema. */
+  /** The positions up to which changes are applied, by schema. */
   positions(): Positions
 }
 
@@ -73,13 +73,13 @@ export function follow<M>(
   }
 }
 
-/** Follows what a service says about its rows. `restart`: nothing that is remembered of it may be used any more. */
+/** Follows the changes of a service's rows. `restart` drops all cached values of the service. */
 export function followChanges(
   schema: string,
   owner: Changes,
   log: Log,
   writePositions: WritePositions,
-  seen: { apply(changes: ChangesMessage['changes']): void; restart(): void },
+  effects: { apply(changes: ChangesMessage['changes']): void; restart(): void },
 ): Followed {
   let at: Position | undefined
   let timeline: string | undefined
@@ -88,8 +88,8 @@ export function followChanges(
     const context = ownContext(signal)
     if (!at) {
       at = await owner.head({}, context)
-      seen.restart()
-      if (timeline !== undefined && timeline !== at.timeline) writePositions.ended(schema, timeline)
+      effects.restart()
+      if (timeline !== undefined && timeline !== at.timeline) writePositions.forget(schema, timeline)
       timeline = at.timeline
       yield { upto: at, changes: [], more: false, after: undefined, ageMs: 0, oversized: [] }
     }
@@ -101,8 +101,8 @@ export function followChanges(
     }
   }
   const hear = ({ upto, changes, more, oversized }: ChangesMessage): Positions | null => {
-    if (changes.length > 0) seen.apply(changes)
-    if (oversized.length > 0) seen.restart() // it is not told what else they concern
+    if (changes.length > 0) effects.apply(changes)
+    if (oversized.length > 0) effects.restart() // the message does not name the identities of these rows
     at = upto ?? at
     if (at) metrics.followPosition.set({ schema }, at.number)
     return at && !more ? { [schema]: at } : null

@@ -4,20 +4,20 @@ import { type Followed, follow, type Log } from './follow.js'
 import type { Gauged } from './lru.js'
 import { isAtLeast, latest, type WritePositions } from './write-positions.js'
 
-/** What policy says about one identity: when its services last changed, and which view of them it has. */
+/** The time of the last change of one identity's services, and the key of its view of them, as of policy. */
 export interface PolicyHeader {
   readonly identityId: string
   readonly lastChangeAtMs: number
   readonly contentKey: string
   readonly positions: Positions
-  /** Told by a replica that had not caught up with the one that we hear: good for one answer. */
+  /** From a replica that is behind the stream: valid for one answer. */
   readonly isBehind: boolean
 }
 
 export interface Headers extends AsyncDisposable {
   readonly gauged: Gauged
   of(identityId: string): PolicyHeader | Promise<PolicyHeader>
-  /** Is it still what policy says? */
+  /** True while the header is valid. */
   current(header: PolicyHeader): boolean
   trusted(): boolean
 }
@@ -43,7 +43,7 @@ export function openHeaders(options: HeadersOptions): Headers {
   async function* open(signal: AbortSignal) {
     let listening = false
     for await (const message of policy.watchHeaders({}, streamContext(signal))) {
-      if (!listening) cache.dropAll() // what was said before anybody listened is not known
+      if (!listening) cache.dropAll() // earlier notices were missed
       listening = true
       yield message
     }
@@ -52,28 +52,29 @@ export function openHeaders(options: HeadersOptions): Headers {
     if (all) cache.dropAll()
     for (const id of identityIds) cache.drop(id)
     for (const [schema, { timeline }] of Object.entries(followed.positions()))
-      if (positions[schema] && positions[schema].timeline !== timeline) writePositions.ended(schema, timeline)
+      if (positions[schema] && positions[schema].timeline !== timeline)
+        writePositions.forget(schema, timeline)
     return positions
   })
 
-  function valid(header: PolicyHeader): boolean {
+  function isValid(header: PolicyHeader): boolean {
     if (header.isBehind || !followed.trusted()) return false
-    const wanted = writePositions.positions()
-    const heard = followed.positions()
+    const written = writePositions.positions()
+    const received = followed.positions()
     return SCHEMAS.every(
       (schema) =>
-        isAtLeast(heard[schema], wanted[schema]) || isAtLeast(header.positions[schema], wanted[schema]),
+        isAtLeast(received[schema], written[schema]) || isAtLeast(header.positions[schema], written[schema]),
     )
   }
   async function load(identityId: string): Promise<PolicyHeader> {
-    const asking = context()
-    const heard = followed.positions()
-    const wanted = latest(asking.positions, heard)
+    const callContext = context()
+    const received = followed.positions()
+    const least = latest(callContext.positions, received)
     const { lastChangeAtMs, contentKey, positions } = await policy.getHeader(
       { identityId },
-      { ...asking, positions: wanted },
+      { ...callContext, positions: least },
     )
-    const isBehind = !Object.entries(heard).every(([schema, position]) =>
+    const isBehind = !Object.entries(received).every(([schema, position]) =>
       isAtLeast(positions[schema], position),
     )
     return { identityId, lastChangeAtMs, contentKey, positions, isBehind }
@@ -81,11 +82,11 @@ export function openHeaders(options: HeadersOptions): Headers {
   return {
     gauged: cache.gauged,
     of(identityId) {
-      const known = cache.get(identityId)
-      if (known && valid(known)) return known
+      const cached = cache.get(identityId)
+      if (cached && isValid(cached)) return cached
       return cache.load(identityId, writePositions.positions(), () => load(identityId))
     },
-    current: (header) => cache.get(header.identityId) === header && valid(header),
+    current: (header) => cache.get(header.identityId) === header && isValid(header),
     trusted: followed.trusted,
     [Symbol.asyncDispose]: () => followed[Symbol.asyncDispose](),
   }

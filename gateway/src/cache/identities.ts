@@ -6,14 +6,14 @@ import type { Followed } from './follow.js'
 import type { Gauged } from './lru.js'
 import { isAtLeast, type WritePositions } from './write-positions.js'
 
-/** The answer to "who am I", rendered once for each identity. */
+/** The answer to `GET /current-identity`, rendered once for each identity. */
 export interface Identities {
   readonly gauged: Gauged
   self(identityId: string): Self | Promise<Self>
   drop(tag: string): void
   dropAll(): void
-  /** The compressed form of an answer has been made: it counts too. */
-  grown(identityId: string, bytes: number): void
+  /** Adds to the size of an answer whose compressed form is kept too. */
+  grow(identityId: string, bytes: number): void
 }
 
 export interface Self {
@@ -26,14 +26,14 @@ export interface Self {
 export interface IdentitiesOptions {
   readonly entities: Entities
   readonly writePositions: WritePositions
-  /** By schema, all that the answer is made of. */
+  /** By schema, the streams of all rows in the answer. */
   readonly followed: Readonly<Record<string, () => Followed>>
   readonly context: () => Context
   readonly maxBytes?: number
   readonly now?: () => number
 }
 
-/** Whether the identity is connected to a router right now is in the answer too, and nobody tells when it changes. */
+/** The answer says whether the identity is connected to a router. No stream reports that. */
 const MAX_AGE_MS = 30_000
 
 export function openIdentities(options: IdentitiesOptions): Identities {
@@ -45,12 +45,12 @@ export function openIdentities(options: IdentitiesOptions): Identities {
     ({ answer }) => answer.bytes.length + 500,
   )
 
-  function valid({ loadedAtMs, positions }: Self, at: number): boolean {
+  function isValid({ loadedAtMs, positions }: Self, at: number): boolean {
     if (at - loadedAtMs > MAX_AGE_MS) return false
-    const wanted = writePositions.positions()
+    const written = writePositions.positions()
     for (const [schema, source] of sources) {
       if (!source().trusted()) return false
-      const least = wanted[schema]
+      const least = written[schema]
       if (!isAtLeast(source().positions()[schema], least) && !isAtLeast(positions[schema], least))
         return false
     }
@@ -68,13 +68,13 @@ export function openIdentities(options: IdentitiesOptions): Identities {
   return {
     gauged: cache.gauged,
     self(identityId) {
-      const known = cache.get(identityId)
-      if (known && valid(known, now())) return known
+      const cached = cache.get(identityId)
+      if (cached && isValid(cached, now())) return cached
       return cache.load(identityId, writePositions.positions(), () => load(identityId))
     },
     drop: cache.drop,
     dropAll: cache.dropAll,
-    grown: cache.grow,
+    grow: cache.grow,
   }
 }
 

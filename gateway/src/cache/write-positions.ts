@@ -1,11 +1,11 @@
 import type { Position, Positions } from '@overlay/rpc'
 
-/** The last position of each schema that was written through this gateway: what went through it is visible through it. */
+/** The last position of each schema that was written through this gateway. Its later reads show those writes. */
 export interface WritePositions {
   positions(): Positions
   note(schema: string, position: Position | undefined): void
-  /** The schema has left this timeline: its positions mean nothing any more. */
-  ended(schema: string, timeline: string): void
+  /** Forgets the position of a timeline that the schema has left. */
+  forget(schema: string, timeline: string): void
 }
 
 export function openWritePositions(): WritePositions {
@@ -16,20 +16,20 @@ export function openWritePositions(): WritePositions {
       if (!position || isAtLeast(positions[schema], position)) return
       positions = Object.freeze({ ...positions, [schema]: position })
     },
-    ended(schema, timeline) {
+    forget(schema, timeline) {
       if (positions[schema]?.timeline !== timeline) return
-      const { [schema]: _, ...others } = positions
-      positions = Object.freeze(others)
+      const { [schema]: _, ...rest } = positions
+      positions = Object.freeze(rest)
     },
   }
 }
 
-/** Both together: of each schema the later position; of two timelines that of the first. */
+/** The later position of each schema. On different timelines the first argument wins. */
 export function latest(a: Positions, b: Positions): Positions {
   const later = Object.entries(b).filter(([schema, position]) => isAtLeast(position, a[schema]))
   return { ...a, ...Object.fromEntries(later) }
 }
 
-/** Is what is known at `at` as new as `wanted`? Of another timeline it never is. */
-export const isAtLeast = (at: Position | undefined, wanted: Position | undefined): boolean =>
-  wanted === undefined || (at !== undefined && at.timeline === wanted.timeline && at.number >= wanted.number)
+/** True when `at` is not before `least`. Positions of different timelines cannot be compared: false. */
+export const isAtLeast = (at: Position | undefined, least: Position | undefined): boolean =>
+  least === undefined || (at !== undefined && at.timeline === least.timeline && at.number >= least.number)

@@ -13,25 +13,30 @@ const LIMIT_MS = 10_000
 const PAUSE_MS = 250
 const RENEW_MS = 60_000
 
-/** Waits for pki: without its key nobody can be served. */
+/** Waits for pki: the gateway cannot serve without its key. */
 export async function serverKey(pki: Pki, log: Log): Promise<ServerKey> {
-  for (let told = false; ; told = true) {
+  for (let isLogged = false; ; isLogged = true) {
     try {
-      return await c(pki)
+      return await fetchKey(pki)
     } catch (err) {
       if (!(err instanceof Fault)) throw err
-      if (!told) log.warn({ err }, 'no server certificate yet, waiting for pki')
+      if (!isLogged) log.warn({ err }, 'no server certificate yet, waiting for pki')
       await delay(PAUSE_MS)
     }
   }
 }
 
-/** Looks now and then whether pki has another certificate: they end, and keys are changed. */
-export function renewed(pki: Pki, log: Log, first: ServerKey, renew: (key: ServerKey) => void): Disposable {
+/** Polls pki for a new certificate: certificates expire, and keys are replaced. */
+export function renewServerKey(
+  pki: Pki,
+  log: Log,
+  first: ServerKey,
+  renew: (key: ServerKey) => void,
+): Disposable {
   let current = first
-  const look = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     try {
-      const key = await c(pki)
+      const key = await fetchKey(pki)
       if (key.chainPem === current.chainPem) return
       renew(key)
       current = key
@@ -40,9 +45,9 @@ export function renewed(pki: Pki, log: Log, first: ServerKey, renew: (key: Serve
       log.warn({ err }, 'server certificate could not be looked up, going on with the last one')
     }
   }
-  const timer = setInterval(() => void look(), RENEW_MS)
+  const timer = setInterval(() => void poll(), RENEW_MS)
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
-const c = (pki: Pki): Promise<ServerKey> =>
+const fetchKey = (pki: Pki): Promise<ServerKey> =>
   pki.getServerCertificate({}, ownContext(AbortSignal.timeout(LIMIT_MS)))

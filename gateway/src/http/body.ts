@@ -6,14 +6,14 @@ import { check } from './validate.js'
 
 export type { JsonSchema }
 
-/** The body of an operation. `name` is what the documents call it: refusals of an empty body say it. */
+/** The body of an operation. `name` is its name in the documents and in the refusal of an empty body. */
 export interface BodySpec<B = unknown> {
   readonly name: string
   readonly schema: JsonSchema
   readonly required: boolean
-  /** Other than JSON, or not only: the handler gets the bytes. The schema describes those that are JSON. */
+  /** Content types, where not only JSON: the handler receives the bytes. The schema describes JSON bodies. */
   readonly consumes?: readonly string[]
-  /** What the handler sees: from the checked value and from what was sent. */
+  /** Builds the argument of the handler from the checked value and the value as sent. */
   readonly read: (checked: unknown, sent: unknown) => B
 }
 
@@ -22,7 +22,7 @@ export interface BodyLimits {
   readonly withinMs: number
 }
 
-/** A JSON body that the handler sees as it is. */
+/** A JSON body that the handler receives as it is. */
 export const json = <B>(name: string, schema: JsonSchema, required = true): BodySpec<B> => ({
   name,
   schema,
@@ -30,7 +30,7 @@ export const json = <B>(name: string, schema: JsonSchema, required = true): Body
   read: (checked) => checked as B,
 })
 
-/** A body that is no JSON, or not only. */
+/** A body of other content types than JSON. */
 export const raw = (
   name: string,
   consumes: readonly string[],
@@ -54,7 +54,7 @@ export async function readBody(c: RequestContext, spec: BodySpec, limits: BodyLi
   return read(check(schema, sent, bytes.length), sent)
 }
 
-/** Deeper than anybody writes by hand; much deeper ones exhaust the stack of whoever prints them. */
+/** Much deeper values exhaust the stack of the code that prints them. */
 const MAX_DEPTH = 200
 const NUL = /(^|[^\\])(\\\\)*\\u0000/
 
@@ -76,25 +76,25 @@ function depthOf(text: string): number {
   let deepest = 0
   let quoted = false
   for (let i = 0; i < text.length; i++) {
-    const c = text.charCodeAt(i)
+    const code = text.charCodeAt(i)
     if (quoted) {
-      if (c === 92) i++
-      else if (c === 34) quoted = false
-    } else if (c === 34) quoted = true
-    else if (c === 91 || c === 123) deepest = Math.max(deepest, ++depth)
-    else if (c === 93 || c === 125) depth--
+      if (code === 92) i++
+      else if (code === 34) quoted = false
+    } else if (code === 34) quoted = true
+    else if (code === 91 || code === 123) deepest = Math.max(deepest, ++depth)
+    else if (code === 93 || code === 125) depth--
   }
   return deepest
 }
 
-/** As bytes for a service. Half of a surrogate pair, which no stored text can hold, becomes U+FFFD. */
+/** Encodes a value for a service. Half of a surrogate pair, which Postgres cannot store, becomes U+FFFD. */
 export function jsonBytes(value: unknown): Buffer {
   const text = JSON.stringify(value)
   if (!text.includes('\\ud')) return Buffer.from(text)
   return Buffer.from(text.replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g, '$1\uFFFD'))
 }
 
-/** Of a refused body, so much is read and forgotten, in the time of any body: many clients read no answer before they have sent all. */
+/** Bytes of a refused body to read and discard, within the time of any body: many clients read no answer before they have sent all. */
 const DISCARDED_BYTES = 64 << 20
 
 function readAll(c: RequestContext, { maxBytes, withinMs }: BodyLimits): Promise<Buffer> {
@@ -120,14 +120,14 @@ function readAll(c: RequestContext, { maxBytes, withinMs }: BodyLimits): Promise
         if (isTooLarge()) reject(tooLarge(c, maxBytes))
         else resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
       })
-    const onBroken = (): void => done(() => reject(cut(c, 'the body ended early')))
-    function done(settle: () => void): void {
+    const onEarlyEnd = (): void => done(() => reject(cut(c, 'the body ended early')))
+    function done(finish: () => void): void {
       clearTimeout(timer)
-      incoming.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken)
+      incoming.off('data', onData).off('end', onEnd).off('error', onEarlyEnd).off('close', onEarlyEnd)
       incoming.on('error', ignore)
-      settle()
+      finish()
     }
-    incoming.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken)
+    incoming.on('data', onData).on('end', onEnd).on('error', onEarlyEnd).on('close', onEarlyEnd)
   })
 }
 
@@ -136,7 +136,7 @@ const ignore = (): void => undefined
 const tooLarge = (c: RequestContext, maxBytes: number): Fault =>
   cut(c, `the body is larger than ${maxBytes} bytes`)
 
-/** The connection cannot be used again: what is left of the body would be taken for the next request. */
+/** Closes the connection after the answer: the rest of the body would be read as the next request. */
 function cut({ env: { outgoing } }: RequestContext, reason: string): Fault {
   outgoing.setHeader('connection', 'close')
   return new Fault('COULD_NOT_READ_BODY', reason)

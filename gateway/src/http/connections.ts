@@ -9,14 +9,14 @@ export interface ConnectionLimits {
   /** Open connections, those in their handshake included. */
   readonly connections: number
   readonly connectionsPerSource: number
-  /** Balancers whose PROXY headers are believed. */
+  /** Balancers whose PROXY headers are trusted. */
   readonly proxies: BlockList
 }
 
 /** Addresses of clients, by connection. */
 const addresses = new WeakMap<object, string>()
 
-/** Address of the client that sent a request: the one that the balancer names, if there is a balancer. */
+/** Address of the client that sent a request, behind a balancer the one that the balancer names. */
 export const clientAddressOf = ({ socket }: IncomingMessage): string => addresses.get(socket) ?? ''
 
 /**
@@ -51,7 +51,7 @@ export function limitConnections(
       if (left > 0) bySource.set(source, left)
       else bySource.delete(source)
     })
-    for (const begin of handshakes) begin.call(server, socket)
+    for (const startHandshake of handshakes) startHandshake.call(server, socket)
   }
 
   async function admitProxied(socket: Socket, balancer: string): Promise<void> {
@@ -72,7 +72,7 @@ export function limitConnections(
   server.on('connection', (socket: Socket) => {
     metrics.connections.inc()
     socket.once('close', () => metrics.connections.dec())
-    if (socket.remoteAddress === undefined) return socket.destroy() // reset by the client meanwhile
+    if (socket.remoteAddress === undefined) return socket.destroy() // the client has reset the connection
     const address = plainAddress(socket.remoteAddress)
     if (!proxies.check(address, address.includes(':') ? 'ipv6' : 'ipv4')) admit(socket, address)
     else admitProxied(socket, address).catch(() => refuse(socket, 'header'))

@@ -8,21 +8,21 @@ export type Access = 'none' | 'partial' | 'full' | 'admin'
 export type Answer = Response | Promise<Response>
 export type Handler = (c: RequestContext, params: Params) => Answer
 
-/** The input and output of one operation. The pipeline checks the input before the permission; the served documents describe both. */
+/** Input and output of one operation: checked by the pipeline, described by the served documents. */
 export interface Endpoint {
   readonly handle: (c: RequestContext, params: Params, body: never) => Answer
   readonly body?: BodySpec
   readonly query?: readonly Parameter[]
-  /** Other than JSON: then `Accept` is not looked at. */
+  /** Content types other than JSON: `Accept` is then not checked. */
   readonly produces?: readonly string[]
   /** For the served documents. */
   readonly about?: {
     readonly status?: 200 | 201 | 202
     readonly data?: JsonSchema
     readonly page?: true
-    /** wire: a few answers have null in its place. */
+    /** wire: null in a few answers. */
     readonly meta?: null
-    /** What the published documents call the whole answer, where that does not follow from `data`. */
+    /** Name of the whole answer in the published documents, where it does not follow from `data`. */
     readonly envelope?: string
     /** JSON with a charset. */
     readonly type?: string
@@ -31,7 +31,7 @@ export interface Endpoint {
   }
 }
 
-/** An operation with a body; the handler sees it checked. */
+/** An operation with a body, which the handler receives checked. */
 export const takes = <B>(
   body: BodySpec<B>,
   handle: (c: RequestContext, params: Params, body: B) => Answer,

@@ -4,7 +4,7 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const pool = Buffer.alloc(8192)
 let used = pool.length
 
-/** wire: names one request in logs and error answers; nine characters, like other short ids. */
+/** Id of one request, in logs and error answers. wire: nine characters, like other short ids. */
 export function requestId(): string {
   if (used + 9 > pool.length) {
     randomFillSync(pool)
@@ -15,7 +15,7 @@ export function requestId(): string {
   return id
 }
 
-/** wire: 25 characters that begin with c, another one each time the process starts. */
+/** Id of this process. wire: 25 characters that begin with c. */
 export function instanceId(): string {
   const random = BigInt(`0x${randomBytes(16).toString('hex')}`).toString(36)
   return `c${random.padStart(24, '0').slice(-24)}`

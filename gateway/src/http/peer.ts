@@ -1,16 +1,15 @@
 import type { IncomingMessage } from 'node:http'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 
-/** Longer chains than this nobody has; a chain that turns in a circle ends anyway. */
-const LONGEST = 16
+const MAX_CHAIN_LENGTH = 16
 
-/** The certificates that the client showed on this connection, leaf first. Nobody has verified them yet. */
+/** The certificates that the client presented on this connection, leaf first and unverified. */
 export function peerCertificates({ socket }: IncomingMessage): Buffer[] {
-  const seen = new Set<string>()
+  const fingerprints = new Set<string>() // a chain may be circular
   const chain: Buffer[] = []
   let next: DetailedPeerCertificate | undefined = (socket as TLSSocket).getPeerCertificate(true)
-  while (next?.raw && !seen.has(next.fingerprint256) && chain.length < LONGEST) {
-    seen.add(next.fingerprint256)
+  while (next?.raw && !fingerprints.has(next.fingerprint256) && chain.length < MAX_CHAIN_LENGTH) {
+    fingerprints.add(next.fingerprint256)
     chain.push(next.raw)
     next = next.issuerCertificate
   }

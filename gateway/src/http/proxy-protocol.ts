@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6, type Socket } from 'node:net'
 import { plainAddress } from '@overlay/rpc'
 
-/** What a balancer says about a connection that it forwards. */
+/** The header that a balancer puts before a connection that it forwards. */
 export interface ProxyHeader {
   /** Length of the header; the client's bytes follow. */
   readonly bytes: number
@@ -15,8 +15,8 @@ const V2_SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 const V2_BYTES = 1024
 
 /**
- * The header of the PROXY protocol, version 1 or 2, at the beginning of `head`. 'partial': more bytes must come.
- * undefined: there is none. Throws if it is malformed.
+ * Parses a header of the PROXY protocol, version 1 or 2, at the start of `head`. Returns 'partial' when more bytes are
+ * needed, undefined when there is no header. Throws if it is malformed.
  */
 export function parseProxyHeader(head: Buffer): ProxyHeader | 'partial' | undefined {
   if (beginsLike(head, V1_WORD)) return parseText(head)
@@ -64,7 +64,7 @@ function textOf(address: Buffer): string {
   return Array.from({ length: 8 }, (_, at) => address.readUInt16BE(2 * at).toString(16)).join(':')
 }
 
-/** Takes the header, if there is one, from a new connection and leaves what follows it to be read. */
+/** Reads the header, if there is one, from a new connection and leaves the bytes after it unread. */
 export function takeProxyHeader(socket: Socket, withinMs: number): Promise<ProxyHeader | undefined> {
   return new Promise((resolve, reject) => {
     let head = Buffer.alloc(0)

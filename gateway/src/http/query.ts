@@ -2,7 +2,7 @@ import { isUuid } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
 import { queryOf, type RequestContext } from './request-context.js'
 
-/** One query parameter that an operation knows. Others are ignored. */
+/** One query parameter of an operation. Others are ignored. */
 export interface Parameter {
   readonly name: string
   readonly about: string
@@ -12,7 +12,7 @@ export interface Parameter {
   readonly format?: 'uuid'
 }
 
-/** wire: a parameter that is there but empty counts as absent. */
+/** wire: an empty parameter counts as absent. */
 export function checkQuery(c: RequestContext, parameters: readonly Parameter[]): void {
   refuseNul(c)
   if (parameters.length === 0) return
@@ -36,7 +36,7 @@ const isInt64 = (text: string): boolean =>
   /^[+-]?\d{1,19}$/.test(text) &&
   BigInt.asIntN(64, BigInt(text.replace('+', ''))) === BigInt(text.replace('+', ''))
 
-/** No stored text can hold one. */
+/** Postgres cannot store NUL in text. */
 function refuseNul({ env: { incoming } }: RequestContext): void {
   if (incoming.url?.includes('%00'))
     throw new Fault('COULD_NOT_VALIDATE', 'the query must not contain NUL characters')

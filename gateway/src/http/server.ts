@@ -17,19 +17,19 @@ export interface ServerKey {
 }
 
 export interface ServerLimits extends ConnectionLimits {
-  /** Until all headers have come; a whole request may take `requestMs` longer. */
+  /** Time to receive all headers. A whole request may take `requestMs` longer. */
   readonly headersMs: number
   readonly requestMs: number
-  /** Without any byte in either direction. */
+  /** Time without any byte in either direction. */
   readonly idleMs: number
   readonly headerBytes: number
-  /** How long running requests may go on after the end has been announced. */
+  /** Time for running requests to finish at shutdown. */
   readonly drainMs: number
 }
 
 export interface Listening extends AsyncDisposable {
   readonly port: number
-  /** New connections see this certificate; those that are open stay. */
+  /** Presents this certificate to new connections. Open ones stay. */
   renew(key: ServerKey): void
 }
 
@@ -49,11 +49,11 @@ const ciphers = [
 const secure = {
   minVersion: 'TLSv1.2',
   ciphers,
-  // a resumed session shows the leaf of the client only, without its intermediates
+  // a resumed TLS session has only the leaf of the client, not its intermediates
   secureOptions: constants.SSL_OP_NO_TICKET,
 } as const
 
-/** TLS ends here: clients may show a certificate, and whoever needs it verifies it. */
+/** Terminates TLS. Clients may present a certificate; the services that use it verify it. */
 export async function listen(
   { host, port }: { readonly host: string; readonly port: number },
   { keyPem, chainPem }: ServerKey,
@@ -84,14 +84,14 @@ export async function listen(
     'request',
     (incoming: IncomingMessage, outgoing: ServerResponse) => void answer(incoming, outgoing),
   )
-  const secured = new WeakSet<Socket>()
-  server.on('secureConnection', (socket) => secured.add(socket))
-  const ending = new WeakSet<Socket>()
+  const securedSockets = new WeakSet<Socket>()
+  server.on('secureConnection', (socket) => securedSockets.add(socket))
+  const endingSockets = new WeakSet<Socket>()
   server.on('clientError', (err: NodeJS.ErrnoException, socket: Socket) => {
-    if (ending.has(socket)) return
-    // before the end of the handshake nothing can be sent, and `end` would wait for it
-    if (err.code === 'ECONNRESET' || !socket.writable || !secured.has(socket)) return socket.destroy()
-    ending.add(socket)
+    if (endingSockets.has(socket)) return
+    // before the end of the handshake nothing can be sent, and `end` waits for the handshake
+    if (err.code === 'ECONNRESET' || !socket.writable || !securedSockets.has(socket)) return socket.destroy()
+    endingSockets.add(socket)
     endWith(socket, rawAnswer(err.code))
   })
   limitConnections(server, limits, limits.headersMs)
@@ -130,7 +130,7 @@ const json = { 'content-type': 'application/json' }
 const badRequest = (status: number, fault: Fault): Response =>
   new Response(failureText(fault, requestId()), { status, headers: json })
 
-/** Requests that the HTTP parser refused have no answer object. */
+/** The whole answer as text: requests that the HTTP parser refuses have no answer object. */
 function rawAnswer(code: string | undefined): string {
   const [line, fault] = parserFaults[code ?? ''] ?? malformed
   const body = failureText(fault, requestId())

@@ -24,17 +24,17 @@ interface Checks {
 const compiled = new WeakMap<JsonSchema, Checks>()
 
 function checksOf(schema: JsonSchema): Checks {
-  const known = compiled.get(schema)
-  if (known) return known
+  const cached = compiled.get(schema)
+  if (cached) return cached
   const bounded = boundedSchema(schema) as JsonSchema
   const checks = { bounded, first: untilFirst.compile(bounded), all: untilLast.compile(bounded) }
   compiled.set(schema, checks)
   return checks
 }
 
-/** differs: of lists and texts whose schema sets no limit of its own. */
-const MOST_ITEMS = 10_000
-const MOST_CHARACTERS = 65_536
+/** differs: limits of lists and texts whose schema sets none. */
+const MAX_ITEMS = 10_000
+const MAX_CHARACTERS = 65_536
 
 function boundedSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(boundedSchema)
@@ -42,61 +42,61 @@ function boundedSchema(schema: unknown): unknown {
   const { type } = schema as JsonSchema
   const types = [type].flat()
   return {
-    ...(types.includes('array') && { maxItems: MOST_ITEMS }),
-    ...(types.includes('string') && !('enum' in schema) && { maxLength: MOST_CHARACTERS }),
+    ...(types.includes('array') && { maxItems: MAX_ITEMS }),
+    ...(types.includes('string') && !('enum' in schema) && { maxLength: MAX_CHARACTERS }),
     ...Object.fromEntries(Object.entries(schema).map(([keyword, value]) => [keyword, boundedSchema(value)])),
   }
 }
 
-/** In larger bodies the first error that is found is reported, instead of the first field by name. */
-const MOST_BYTES_FOR_ALL_ERRORS = 16 << 10
+/** In larger bodies the first error is reported, not the first field by name. */
+const MAX_BYTES_FOR_ALL_ERRORS = 16 << 10
 
 /**
- * The value as its schema describes it, without what the schema does not know.
- * wire: null counts as absent, an unknown member is not an error, and names are taken in any case.
+ * Checks a value and returns the members that its schema describes.
+ * wire: null counts as absent, an unknown member is not an error, and names match in any case.
  */
 export function check(schema: JsonSchema, value: unknown, bytes: number): unknown {
   const { bounded, first, all } = checksOf(schema)
-  const tidied = tidy(bounded, value ?? (schema.type === 'array' ? [] : {}))
-  if (first(tidied)) return tidied
-  if (bytes > MOST_BYTES_FOR_ALL_ERRORS) throw refusalOf(first.errors ?? [])
-  all(tidied)
+  const normalized = normalize(bounded, value ?? (schema.type === 'array' ? [] : {}))
+  if (first(normalized)) return normalized
+  if (bytes > MAX_BYTES_FOR_ALL_ERRORS) throw refusalOf(first.errors ?? [])
+  all(normalized)
   throw refusalOf(all.errors ?? [])
 }
 
-function tidy(schema: JsonSchema, value: unknown): unknown {
+function normalize(schema: JsonSchema, value: unknown): unknown {
   const { properties, items } = schema as { properties?: Record<string, JsonSchema>; items?: JsonSchema }
   if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) && isWhole(schema))
     throw new Fault('COULD_NOT_PARSE_BODY', 'a number is out of range')
   const variant = variantOf(schema, value)
-  if (variant) return tidy(variant, value)
+  if (variant) return normalize(variant, value)
   if (properties && isObject(value)) {
     const memberOf = membersOf(value, properties)
     const members = Object.entries(properties).flatMap(([name, member]) => {
-      const given = memberOf(name)
-      return given === undefined || given === null ? [] : [[name, tidy(member, given)] as const]
+      const sent = memberOf(name)
+      return sent === undefined || sent === null ? [] : [[name, normalize(member, sent)] as const]
     })
     return Object.fromEntries(members)
   }
   if (items && Array.isArray(value) && value.length <= Number(schema.maxItems))
-    return value.map((item) => tidy(items, item))
+    return value.map((item) => normalize(items, item))
   return value
 }
 
-/** A member by its name, else by that name in another case: the original's command line sends `Type` and `Versions`. */
+/** Finds a member by its name in any case: the original's command line sends `Type` and `Versions`. */
 function membersOf(value: Json, properties: Readonly<Record<string, unknown>>): (name: string) => unknown {
-  const strangers = Object.keys(value).filter((name) => !Object.hasOwn(properties, name))
-  const folded = new Map(strangers.map((name) => [name.toLowerCase(), value[name]]))
+  const unknownNames = Object.keys(value).filter((name) => !Object.hasOwn(properties, name))
+  const folded = new Map(unknownNames.map((name) => [name.toLowerCase(), value[name]]))
   return (name) => (Object.hasOwn(value, name) ? value[name] : folded.get(name.toLowerCase()))
 }
 
-/** Where one member says which schema the others follow: that one. */
+/** The variant that the discriminating member selects. */
 function variantOf({ oneOf, discriminator }: JsonSchema, value: unknown): JsonSchema | undefined {
   if (!discriminator || !isObject(value)) return undefined
   const { propertyName } = discriminator as { propertyName: string }
-  const word = membersOf(value, { [propertyName]: true })(propertyName)
+  const discriminant = membersOf(value, { [propertyName]: true })(propertyName)
   return (oneOf as readonly Variant[]).find(({ properties }) =>
-    properties[propertyName]?.enum?.includes(word),
+    properties[propertyName]?.enum?.includes(discriminant),
   )
 }
 
@@ -111,21 +111,21 @@ type Json = Readonly<Record<string, unknown>>
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** wire: a wrong JSON type means that the body cannot be read at all; else the first field by name is told. */
+/** wire: a wrong JSON type makes the whole body unreadable; else the first field by name is reported. */
 function refusalOf(errors: readonly ErrorObject[]): Fault {
-  const unknown = errors.find(({ keyword }) => keyword === 'discriminator')
-  if (unknown) return unknownVariant(unknown)
+  const discriminator = errors.find(({ keyword }) => keyword === 'discriminator')
+  if (discriminator) return unknownVariant(discriminator)
   const unreadable = errors.find(({ keyword, params }) => keyword === 'type' || params.format === 'date-time')
   if (unreadable) {
     const where = fieldOf(unreadable) || 'the body'
     const { type, format } = unreadable.params as { type?: string | string[]; format?: string }
-    const wanted =
+    const expected =
       format ??
       [type ?? []]
         .flat()
         .filter((name) => name !== 'null')
         .join(' or ')
-    return new Fault('COULD_NOT_PARSE_BODY', `${where} cannot be read as ${wanted}`)
+    return new Fault('COULD_NOT_PARSE_BODY', `${where} cannot be read as ${expected}`)
   }
   const [first] = [...errors].sort((a, b) => (fieldOf(a) < fieldOf(b) ? -1 : fieldOf(a) > fieldOf(b) ? 1 : 0))
   if (!first) return new Fault('COULD_NOT_VALIDATE')
@@ -137,7 +137,7 @@ function refusalOf(errors: readonly ErrorObject[]): Fault {
   )
 }
 
-/** wire: a word that no schema goes with cannot be read, while none at all is a missing member. */
+/** wire: an unknown discriminant makes the body unreadable, an absent one is a missing member. */
 function unknownVariant(error: ErrorObject): Fault {
   const { tag, tagValue } = error.params as { tag: string; tagValue: unknown }
   const field = [...fieldOf(error).split('.'), tag].filter(Boolean).join('.')
@@ -155,7 +155,7 @@ function fieldOf({ instancePath, keyword, params }: ErrorObject): string {
 
 const unescapePointer = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~')
 
-/** wire: the wording that clients and their users know. */
+/** wire: the original's wording. */
 function reasonOf({ keyword, params, schema, message }: ErrorObject): string {
   const { limit, format } = params as { limit?: number; format?: string }
   switch (keyword) {
