@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 
-/** wire: clients compare versions in this form; it is the version of the original whose API this one speaks. */
+/** The version of the original whose API this controller speaks. wire: clients compare versions in this form. */
 export const VERSION = 'v1.1.13'
 
 /** Value of the header `server`. */
@@ -15,7 +15,7 @@ export interface Build {
   readonly buildDate: string
 }
 
-/** What runs here, told by the program's own file: nothing has to be passed to the build. */
+/** Describes the running program by its own file: the build needs no arguments. */
 export function buildOf(file: string): Build {
   const revision = createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 12)
   const buildDate = statSync(file).mtime.toISOString().slice(0, 19).replace('T', ' ')

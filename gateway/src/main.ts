@@ -39,11 +39,11 @@ await using sessions = connectPeers(settings.sessionsPeers, secret)
 const writePositions = openWritePositions()
 const services = noteWrites(connectServices({ identity, pki, policy, sessions }), writePositions.note)
 await using caches = openCaches(services, writePositions, log)
-let serving = false
+let isServing = false
 await using _ops = await serveOps(settings.opsListen, {
   log,
   health: () => {
-    const checks = { ...caches.checks(), serving: serving ? 'ok' : 'no' }
+    const checks = { ...caches.checks(), serving: isServing ? 'ok' : 'no' }
     return { ready: Object.values(checks).every((state) => state === 'ok'), checks }
   },
 })
@@ -59,7 +59,7 @@ const app = mount(
     body: { maxBytes: limits.bodyBytes, withinMs: limits.bodyMs },
     openBody: { maxBytes: limits.openBodyBytes, withinMs: limits.bodyMs },
     onAnswer: accessLog(log),
-    isClosing: () => !serving,
+    isClosing: () => !isServing,
   },
   apisOf({
     services,
@@ -76,11 +76,11 @@ const connections = {
 }
 await using server = await listen(splitAddress(settings.listen), key, { ...limits, ...connections }, app)
 using _renewing = renewServerKey(services.pki, log, key, server.renew)
-serving = true
+isServing = true
 log.info(
   { listen: settings.listen, address: settings.address, connections: connections.connections },
   'ready',
 )
 
 await untilStopped()
-serving = false
+isServing = false

@@ -2,12 +2,12 @@ export type Api = 'client' | 'management'
 
 const ROOT = { client: '/edge/client/v1', management: '/edge/management/v1' } as const
 
-/** Where an API begins; its operations' paths follow. */
+/** The path before all operations of an API. */
 export const rootOf = (api: Api): string => ROOT[api]
 
 /**
- * The path that an operation is found by.
- * wire: repeated slashes and one trailing slash do no harm; `/edge/v1` and paths without a prefix mean the client API.
+ * The path by which an operation is found.
+ * wire: repeated slashes and one trailing slash are ignored; `/edge/v1` and paths without a prefix mean the client API.
  */
 export function pathOf(target: string): string {
   const query = target.indexOf('?')
@@ -21,5 +21,5 @@ export function pathOf(target: string): string {
   return ROOT.client + path
 }
 
-/** Which API a path belongs to; paths outside both are answered like the client API's. */
+/** The API that a path belongs to. Paths outside both count as the client API's. */
 export const apiOf = (path: string): Api => (path.startsWith(ROOT.management) ? 'management' : 'client')

@@ -1,6 +1,6 @@
 import { peersSetting, processSettings, setting } from '@overlay/platform/process'
 
-/** What the gateway reads from its environment. */
+/** The settings that the gateway reads from its environment. */
 export const gatewaySettings = {
   ...processSettings,
   address: setting.address('OVERLAY_ADDRESS', 'Address of the APIs for clients, as host:port'),
@@ -27,7 +27,7 @@ export const gatewaySettings = {
   sessionsPeers: peersSetting('sessions'),
 }
 
-/** Generous for the programs that use the APIs, small enough that nobody can hold a gateway by being slow. */
+/** Generous for clients, small enough that slow ones cannot block a gateway. */
 export const limits = {
   headersMs: 10_000,
   requestMs: 10_000,
@@ -36,6 +36,6 @@ export const limits = {
   drainMs: 10_000,
   headerBytes: 32 << 10,
   bodyBytes: 1 << 20,
-  /** Without a session: logins with what SDKs say of themselves, and two requests for certificates. */
+  /** Without a session: logins with the data of the SDK, and two requests for certificates. */
   openBodyBytes: 64 << 10,
 }

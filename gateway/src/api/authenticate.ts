@@ -12,10 +12,10 @@ import { login } from './bodies.js'
 import type { Handlers } from './operations.js'
 import { apiSessionSchema } from './wire-schemas.js'
 
-/** wire: the word has this case, and one space follows. */
+/** wire: in this case, followed by one space. */
 const BEARER = 'Bearer '
 
-/** Logging in. Both APIs admit everybody who can prove who they are. */
+/** Logins, by all methods. Both APIs have them. */
 export const authenticate = ({ identity }: Services, sessions: Sessions): Handlers => ({
   'POST /authenticate': takes(
     login,

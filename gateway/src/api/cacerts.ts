@@ -7,29 +7,29 @@ import type { Handlers } from './operations.js'
 const FRESH_MS = 10_000
 const headers = { 'content-type': 'application/pkcs7-mime', 'content-transfer-encoding': 'base64' }
 
-/** What clients should trust, as EST has it. */
+/** The certificates that clients trust, in the form of EST. */
 export function caCertificates(pki: Pick<Methods<PkiServiceService>, 'getTrustBundle'>): Handlers {
-  let kept: { readonly text: string; readonly untilMs: number } | undefined
+  let cached: { readonly text: string; readonly untilMs: number } | undefined
 
   return {
     'GET /.well-known/est/cacerts': {
       produces: [headers['content-type']],
       handle: async (c) => {
-        if (!kept || kept.untilMs < Date.now()) {
+        if (!cached || cached.untilMs < Date.now()) {
           try {
             const { pems } = await pki.getTrustBundle({}, callContext(c))
-            kept = { text: linesOf(certificateBag(pems)), untilMs: Date.now() + FRESH_MS }
+            cached = { text: linesOf(certificateBag(pems)), untilMs: Date.now() + FRESH_MS }
           } catch (err) {
-            if (!kept) throw err // else the last one will do: certificates outlive an outage
+            if (!cached) throw err // an older bundle is still valid
           }
         }
-        return new Response(kept.text, { status: 200, headers })
+        return new Response(cached.text, { status: 200, headers })
       },
     },
   }
 }
 
-/** wire: lines of 64 characters, none at the end. */
+/** wire: lines of 64 characters without a final line break. */
 const linesOf = (der: Buffer): string => der.toString('base64').replace(/.{64}(?=.)/g, '$&\n')
 
 const SIGNED_DATA = objectId('1.2.840.113549.1.7.2')

@@ -11,12 +11,12 @@ import type { Handlers } from './operations.js'
 const TEXT = 'text/plain'
 const JWT = 'application/jwt'
 
-/** What is done with an authority beside reading and writing it. */
+/** Special operations on certificate authorities. */
 export const cas = ({ pki }: Services): Handlers => ({
   'POST /cas/{id}/verify': takes(
     raw('certificate', [TEXT, 'application/json'], true),
     async (c, { id }, body) => {
-      // wire: JSON is let in, but is no certificate
+      // wire: JSON is an accepted content type, but not a certificate
       if (contentTypeOf(c.env.incoming) !== TEXT) throw new Fault('COULD_NOT_PARSE_BODY')
       await pki.verifyCa({ id, certificatePem: body.toString() }, callContext(c))
       return empty(c)

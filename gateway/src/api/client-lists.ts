@@ -15,7 +15,7 @@ const asClient: Perspective = {
   asClient: true,
 }
 
-/** Lists of which clients see less than admins. */
+/** Lists that show clients less than admins. */
 export function clientLists({ entitiesOf }: Services): Handlers {
   const policy = entitiesOf('policy')
   const rows = entitiesOf('sessions')

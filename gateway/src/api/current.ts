@@ -10,7 +10,7 @@ import type { Handlers } from './operations.js'
 import { sessionOf } from './session.js'
 import { apiSessionSchema, serviceUpdatesSchema } from './wire-schemas.js'
 
-/** What a session may ask about itself. */
+/** Operations of a session on itself. */
 export function current(
   services: Services,
   { sessions, identities, headers }: Pick<GatewayCaches, 'sessions' | 'identities' | 'headers'>,

@@ -28,7 +28,7 @@ const details = {
   },
 }
 
-/** What concerns the rows of all services at once. The jobs themselves are identity's. */
+/** Jobs over the rows of all services. Identity runs them. */
 export function database({ identity }: Services): Handlers {
   const started = (fix: boolean): Endpoint => ({
     about: { status: 202 },
@@ -55,7 +55,7 @@ export function database({ identity }: Services): Handlers {
           startTime: startedAtMs ? timeText(new Date(startedAtMs)) : null,
           tooManyErrors: tooMany,
         }
-        // wire: paging, though there are no pages
+        // wire: pagination of a list without pages
         const pagination = { limit: -1, offset: 0, totalCount: findings.length }
         return send(c, 200, JSON.stringify({ data, meta: { pagination } }))
       },

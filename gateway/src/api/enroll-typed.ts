@@ -29,7 +29,7 @@ const bodies = {
   ca: texts('caEnrollmentRequest', { name: text }, false),
 }
 
-/** differs: one operation for each method, as documented; the token must be of it. */
+/** differs: one operation for each method, as documented. The token must be of that method. */
 export function typedEnroll({ identity, pki }: Services): Handlers {
   const redeem = (c: RequestContext, request: Partial<EnrollRequest>) =>
     pki.enroll(

@@ -26,13 +26,13 @@ export const noRequest: EnrollRequest = {
 const members = object({}, { certCsr: text, serverCertCsr: text, username: text, password: text, name: text })
 const enrollBody = raw('enroll', [JSON_TYPE, PEM, 'application/pkcs10', 'text/plain'], false, members)
 
-/** Turning a one-time token, or an authority's certificate, into an identity. Real clients use this operation alone. */
+/** Enrolls an identity with a one-time token or a certificate of an authority. Clients use only this operation. */
 export const enroll = ({ identity, pki }: Services): Handlers => ({
   'POST /enroll': takes(
     enrollBody,
     async (c, _, body) => {
       const { name, ...request } = requestOf(c, body)
-      // wire: all other words are ignored, since every token knows its own method
+      // wire: other values are ignored, since every token has a method of its own
       if (queryOf(c).get('method') !== 'ca') return answerTo(c, await pki.enroll(request, callContext(c)))
       const { peerCertificates } = request
       await identity.enrollByCertificate({ name, peerCertificates }, callContext(c))
@@ -64,12 +64,12 @@ function requestOf(c: RequestContext, body: Buffer): Request {
     case PEM:
     case 'text/plain':
       return { ...common, csrPem: body.toString() }
-    default: // wire: also when there is neither a type nor a body
+    default: // wire: also without a content type and a body
       throw new Fault('INVALID_CONTENT_TYPE')
   }
 }
 
-/** Names as routers and SDKs send them. */
+/** Members under the names that routers and SDKs send. */
 function membersOf(
   body: Buffer,
 ): Pick<Request, 'csrPem' | 'serverCsrPem' | 'username' | 'password' | 'name'> {
@@ -107,7 +107,7 @@ function answerTo(
   { method, certPem, chainPem, serverChainPem, caPem }: EnrollResponse,
 ): Answer {
   switch (method) {
-    case 'ott': // wire: the leaf as PEM, unless JSON is asked for by name
+    case 'ott': // wire: the leaf as PEM, unless `Accept` names JSON
       return accepts(c.env.incoming, JSON_TYPE)
         ? detail(c, JSON.stringify({ cert: chainPem }))
         : send(c, 200, certPem, PEM)

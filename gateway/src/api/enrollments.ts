@@ -17,9 +17,9 @@ const until = (name: string, title = name) =>
 
 const msOf = ({ expiresAt }: { readonly expiresAt: string }): number => new Date(expiresAt).getTime()
 
-/** New tokens for what is to enroll, or to enroll again. */
+/** New tokens for enrollments and for repeated enrollment. */
 export const enrollments = ({ identity, pki, sessions }: Services): Handlers => ({
-  // differs: the answer names the enrollment, whose token is another one now
+  // differs: the answer names the enrollment, which has a new token
   'POST /enrollments/{id}/refresh': takes(
     until('refresh', 'enrollmentRefresh'),
     async (c, { id }, body) => {

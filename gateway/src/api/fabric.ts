@@ -11,7 +11,7 @@ interface Router {
   readonly [member: string]: unknown
 }
 
-/** What the web console asks of the fabric API: its map draws routers of both sorts from there alone. */
+/** The part of the fabric API that the web console needs: its map reads edge and transit routers only there. */
 export function fabricLists({ entitiesOf }: Services): Handlers {
   const { kind, owner } = transitRouter
   const routers: List = async (request, context) => {
@@ -44,6 +44,6 @@ const fabricRouter = ({ id, isOnline, ...router }: Router) => ({
   noTraversal: router.noTraversal,
 })
 
-/** As long as no router can connect, none is linked with another and nothing flows through them. */
+/** Routers cannot connect yet: there are neither links nor circuits. */
 const nothing = (c: RequestContext) =>
   send(c, 200, '{"data":[],"meta":{"pagination":{"limit":10,"offset":0,"totalCount":0}}}')

@@ -7,7 +7,7 @@ import { takes } from '../http/endpoint.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
-const disabling = json<{ readonly durationMinutes: number }>('disable', {
+const disableBody = json<{ readonly durationMinutes: number }>('disable', {
   title: 'disableParams',
   type: 'object',
   properties: { durationMinutes: { type: 'integer' } },
@@ -23,8 +23,8 @@ const pairs = named(
   'serviceConfigsAssignList',
   listOf(named('serviceConfigAssign', object({ configId: text, serviceId: text }))),
 )
-const assigned = json<readonly ServiceConfig[] | undefined>('serviceConfigs', pairs)
-const removed = json<readonly ServiceConfig[] | undefined>('serviceConfigIdPairs', pairs, false)
+const assignBody = json<readonly ServiceConfig[] | undefined>('serviceConfigs', pairs)
+const removeBody = json<readonly ServiceConfig[] | undefined>('serviceConfigIdPairs', pairs, false)
 
 const serviceConfig = named(
   'serviceConfigDetail',
@@ -50,10 +50,10 @@ const advice = named(
   ),
 )
 
-/** What is done to an identity beside reading and writing it. */
+/** Special operations on identities. */
 export const identities = ({ identity, policy }: Services): Handlers => ({
-  // 0 minutes: until somebody enables it again. differs: an envelope, where the original sends nothing
-  'POST /identities/{id}/disable': takes(disabling, async (c, { id }, { durationMinutes }) => {
+  // 0 minutes: until it is enabled again. differs: an envelope, where the original sends nothing
+  'POST /identities/{id}/disable': takes(disableBody, async (c, { id }, { durationMinutes }) => {
     await identity.disableIdentity({ id, durationMinutes }, callContext(c))
     return empty(c)
   }),
@@ -63,7 +63,7 @@ export const identities = ({ identity, policy }: Services): Handlers => ({
     return empty(c)
   },
 
-  // wire: a list without the symbols that filters may use
+  // wire: a list without filterable fields
   'GET /identities/{id}/service-configs': {
     about: { data: serviceConfig, page: true },
     handle: async (c, { id }) => {
@@ -73,13 +73,13 @@ export const identities = ({ identity, policy }: Services): Handlers => ({
     },
   },
 
-  'POST /identities/{id}/service-configs': takes(assigned, async (c, { id }, configs = []) => {
+  'POST /identities/{id}/service-configs': takes(assignBody, async (c, { id }, configs = []) => {
     const request = { identityId: id, configs: [...configs] }
     await policy.putServiceConfigs(request, callContext(c))
     return empty(c)
   }),
 
-  'DELETE /identities/{id}/service-configs': takes(removed, async (c, { id }, configs = []) => {
+  'DELETE /identities/{id}/service-configs': takes(removeBody, async (c, { id }, configs = []) => {
     const request = { identityId: id, configs: [...configs] }
     await policy.removeServiceConfigs(request, callContext(c))
     return empty(c)
@@ -88,8 +88,11 @@ export const identities = ({ identity, policy }: Services): Handlers => ({
   'GET /identities/{id}/policy-advice/{serviceId}': {
     about: { data: advice, meta: null, envelope: 'getIdentityPolicyAdviceEnvelope' },
     handle: async (c, { id, serviceId }) => {
-      const { json: shown } = await policy.getPolicyAdvice({ identityId: id, serviceId }, callContext(c))
-      return send(c, 200, around('{"data":', shown, ',"meta":null}')) // wire: null here
+      const { json: policyAdvice } = await policy.getPolicyAdvice(
+        { identityId: id, serviceId },
+        callContext(c),
+      )
+      return send(c, 200, around('{"data":', policyAdvice, ',"meta":null}')) // wire: null here
     },
   },
 })

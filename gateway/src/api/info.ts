@@ -5,7 +5,7 @@ import { rootOf } from '../paths.js'
 import type { Handlers } from './operations.js'
 import { protocolsSchema, versionSchema } from './wire-schemas.js'
 
-/** What anybody may know before a login. */
+/** Information that needs no session. */
 export function info(address: string, build: Build): Handlers {
   const v1 = (api: 'client' | 'management') => ({
     v1: { path: rootOf(api), apiBaseUrls: [`https://${address}${rootOf(api)}`] },
@@ -13,22 +13,22 @@ export function info(address: string, build: Build): Handlers {
   const version = {
     apiVersions: { edge: v1('client'), 'edge-client': v1('client'), 'edge-management': v1('management') },
     ...build,
-    capabilities: [], // clients change their way of logging in by it: it names only what works
+    capabilities: [], // clients choose their login method by it: only what works
     runtimeVersion: `node${process.versions.node}`,
     version: VERSION,
   }
-  const told = prepareBody(JSON.stringify({ data: version, meta: {} }))
-  // wire: what any controller of this version could do, whatever this one does
-  const known = ['OIDC_AUTH', 'HA_CONTROLLER']
-  const capabilities = prepareBody(JSON.stringify({ data: known, meta: {} }))
+  const versionBody = prepareBody(JSON.stringify({ data: version, meta: {} }))
+  // wire: the capabilities that exist in this version, not those of this controller
+  const capabilityNames = ['OIDC_AUTH', 'HA_CONTROLLER']
+  const capabilitiesBody = prepareBody(JSON.stringify({ data: capabilityNames, meta: {} }))
   const protocols = prepareBody(JSON.stringify({ data: { https: { address } }, meta: {} }))
   const versionAbout = { data: versionSchema, envelope: 'listVersionEnvelope' }
   return {
-    'GET /': { about: versionAbout, handle: (c) => sendPrepared(c, told) },
-    'GET /version': { about: versionAbout, handle: (c) => sendPrepared(c, told) },
+    'GET /': { about: versionAbout, handle: (c) => sendPrepared(c, versionBody) },
+    'GET /version': { about: versionAbout, handle: (c) => sendPrepared(c, versionBody) },
     'GET /enumerated-capabilities': {
-      about: { data: listOf(oneOf(...known)), envelope: 'listEnumeratedCapabilitiesEnvelope' },
-      handle: (c) => sendPrepared(c, capabilities),
+      about: { data: listOf(oneOf(...capabilityNames)), envelope: 'listEnumeratedCapabilitiesEnvelope' },
+      handle: (c) => sendPrepared(c, capabilitiesBody),
     },
     'GET /protocols': {
       about: { data: protocolsSchema, envelope: 'listProtocolsEnvelope' },

@@ -22,7 +22,7 @@ export const byRole: readonly Parameter[] = [
   { name: 'roleSemantic', type: 'string', about: 'AllOf or AnyOf of the attributes. Without it AllOf.' },
 ]
 
-/** What the client asked for, for the owner of the rows to parse. */
+/** The query of the client. The owner of the rows parses it. */
 export function listRequest(
   c: RequestContext,
   kind: string,
@@ -49,34 +49,34 @@ export function listRequest(
 
 export type List = (request: ListRequest, context: Context) => Promise<ListResponse>
 
-/** One page, or all rows page after page. Nothing is parsed: rows are joined as text. */
+/** Answers one page, or all rows page by page. Rows are passed on as text, unparsed. */
 export async function list(
   c: RequestContext,
   entity: Entity,
   request: ListRequest,
   fetch: List,
-  kept?: (page: ListResponse, body: Buffer) => void,
+  onPage?: (page: ListResponse, body: Buffer) => void,
 ): Promise<Response> {
   const first = await fetch(request, callContext(c))
   const end = `],"meta":${metaOf(filterable(entity), first)}}`
   if (first.next.length > 0) return allPages(c, entity.listType, end, first, request, fetch)
   const body = around('{"data":', first.rows, end.slice(1))
-  kept?.(first, body)
+  onPage?.(first, body)
   return send(c, 200, body, entity.listType)
 }
 
-const known = new WeakMap<Entity, string>()
+const filterableNames = new WeakMap<Entity, string>()
 
 function filterable(entity: Entity): string {
-  let names = known.get(entity)
+  let names = filterableNames.get(entity)
   if (names === undefined) {
     names = JSON.stringify([...symbolsOf(entity).keys()])
-    known.set(entity, names)
+    filterableNames.set(entity, names)
   }
   return names
 }
 
-/** The limit is text: "all" is 9223372036854775807, which no JS number can hold. */
+/** The limit is text: "all" is 9223372036854775807, beyond the precision of numbers. */
 export const metaOf = (fields: string, { limit, offset, total }: Omit<ListResponse, 'rows'>): string =>
   `{"filterableFields":${fields},"pagination":{"limit":${limit},"offset":${offset},"totalCount":${total}}}`
 
@@ -106,6 +106,6 @@ function allPages(
     }
     yield Buffer.from(end)
   }
-  forbidStoring(c) // what the pages hold is not known yet
+  forbidStoring(c) // later pages may contain secrets
   return sendParts(c, type, parts)
 }

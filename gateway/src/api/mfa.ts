@@ -26,13 +26,13 @@ const codeSchema = {
 const required = { ...codeSchema, required: ['code'] }
 const code = json<{ readonly code: string }>('mfaValidation', required)
 const loginCode = json<{ readonly code: string }>('mfaAuth', required)
-const maybeCode = json<{ readonly code?: string } | undefined>('mfaValidation', codeSchema, false)
+const optionalCode = json<{ readonly code?: string } | undefined>('mfaValidation', codeSchema, false)
 
-/** wire: where a request has no body, or may have none, a header has the code. */
+/** wire: the code is in a header where the body is optional or absent. */
 const codeIn = ({ env: { incoming } }: RequestContext, body?: { readonly code?: string }): string =>
   body?.code ?? incoming.headersDistinct['mfa-validation-code']?.[0] ?? ''
 
-/** The caller's second factor. Both APIs have it. */
+/** The second factor of the caller. Both APIs have these operations. */
 export function mfa({ identity }: Services, sessions: Sessions): Handlers {
   /** The write may change the state of the session, which this gateway must load again. */
   const afterWrite = async (c: RequestContext, write: Promise<Written>): Promise<Response> => {
@@ -57,8 +57,8 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
         const links = isVerified
           ? recovery
           : { qr: { href: `${BASE}/qr-code` }, verify: { href: `${BASE}/verify` } }
-        const shown = isVerified ? { recoveryCodes: null } : { provisioningUrl, recoveryCodes }
-        const data = { ...row(id, times), isVerified, ...shown, _links: { ...self, ...whole, ...links } }
+        const secrets = isVerified ? { recoveryCodes: null } : { provisioningUrl, recoveryCodes }
+        const data = { ...row(id, times), isVerified, ...secrets, _links: { ...self, ...whole, ...links } }
         return detail(c, JSON.stringify(data))
       },
     },
@@ -89,10 +89,10 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
       { about: { fails } },
     ),
     'GET /current-identity/mfa/recovery-codes': takes(
-      maybeCode,
-      async (c, _, given) => {
+      optionalCode,
+      async (c, _, body) => {
         const { id, codes, ...times } = await identity.listRecoveryCodes(
-          { code: codeIn(c, given) },
+          { code: codeIn(c, body) },
           callContext(c),
         )
         const data = { ...row(id, times), recoveryCodes: codes, _links: { ...self, ...whole, ...recovery } }

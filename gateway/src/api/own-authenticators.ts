@@ -23,14 +23,14 @@ const credentials = (title: string, type: unknown, required: readonly string[]) 
     required,
   })
 
-const replacing = credentials('authenticatorUpdateWithCurrent', 'string', [
+const replaceBody = credentials('authenticatorUpdateWithCurrent', 'string', [
   'currentPassword',
   'password',
   'username',
 ])
-const patching = credentials('authenticatorPatchWithCurrent', ['string', 'null'], ['currentPassword'])
+const patchBody = credentials('authenticatorPatchWithCurrent', ['string', 'null'], ['currentPassword'])
 
-/** What callers may do with their own ways of logging in, whoever they are. */
+/** Operations of callers on their own authenticators. */
 export function ownAuthenticators({ identity }: Services): Handlers {
   const update = async (
     c: RequestContext,
@@ -55,10 +55,10 @@ export function ownAuthenticators({ identity }: Services): Handlers {
       handle: async (c, { id }) =>
         detail(c, (await identity.getOwnAuthenticator({ kind: 'authenticators', id }, callContext(c))).json),
     },
-    'PUT /current-identity/authenticators/{id}': takes(replacing, (c, { id }, body) =>
+    'PUT /current-identity/authenticators/{id}': takes(replaceBody, (c, { id }, body) =>
       update(c, id, body, ['username', 'password', 'tags']),
     ),
-    'PATCH /current-identity/authenticators/{id}': takes(patching, (c, { id }, body) =>
+    'PATCH /current-identity/authenticators/{id}': takes(patchBody, (c, { id }, body) =>
       update(
         c,
         id,

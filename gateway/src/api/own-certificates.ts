@@ -23,15 +23,15 @@ const pem = <N extends string>(name: string, title: string, member: N, maxLength
 
 const extension = pem('extend', 'identityExtendEnrollmentRequest', 'clientCertCsr')
 const verification = pem('extend', 'identityExtendValidateEnrollmentRequest', 'clientCert', longestPem)
-const wanted = pem('sessionCertificate', 'currentApiSessionCertificateCreate', 'csr')
+const certificateRequest = pem('sessionCertificate', 'currentApiSessionCertificateCreate', 'csr')
 
-/** wire: what is not there, or another session's, is not named. */
-const found = <T>(row: Promise<T>): Promise<T> =>
+/** wire: the fault does not name a certificate that is missing or another session's. */
+const withoutName = <T>(row: Promise<T>): Promise<T> =>
   row.catch((err: unknown) => {
     throw err instanceof Fault && err.code === 'NOT_FOUND' ? new Fault('NOT_FOUND', undefined, err) : err
   })
 
-/** Certificates that callers ask for themselves: to log in with from now on, and for routers to know a session by. */
+/** Certificates that callers request for themselves: to log in with, and to present to routers. */
 export function ownCertificates({ identity, entitiesOf }: Services): Handlers {
   const rows = entitiesOf('identity')
   return {
@@ -52,7 +52,7 @@ export function ownCertificates({ identity, entitiesOf }: Services): Handlers {
       },
     ),
     'POST /current-api-session/certificates': takes(
-      wanted,
+      certificateRequest,
       async (c, _, { csr }) => {
         const { id, caPem, chainPem } = await identity.createSessionCertificate(
           { csrPem: csr },
@@ -71,12 +71,14 @@ export function ownCertificates({ identity, entitiesOf }: Services): Handlers {
     'GET /current-api-session/certificates/{id}': {
       about: { data: readSchemaOf(apiSessionCertificate), meta: null },
       handle: async (c, { id }) => {
-        const shown = await found(rows.get({ ref: { kind, id }, perspective: undefined }, callContext(c)))
-        return send(c, 200, around('{"data":', shown.json, ',"meta":null}')) // wire: null here
+        const certificate = await withoutName(
+          rows.get({ ref: { kind, id }, perspective: undefined }, callContext(c)),
+        )
+        return send(c, 200, around('{"data":', certificate.json, ',"meta":null}')) // wire: null here
       },
     },
     'DELETE /current-api-session/certificates/{id}': async (c, { id }) => {
-      await found(rows.delete({ kind, id }, callContext(c)))
+      await withoutName(rows.delete({ kind, id }, callContext(c)))
       return empty(c)
     },
   }

@@ -25,7 +25,7 @@ const answer = (
   required: ['id', 'typeId', ...required],
 })
 
-/** What an endpoint says of itself. There is no answer to a check of several processes: each is answered by itself. */
+/** One report of an endpoint on itself. A check of several processes has one report for each. */
 const response = variable('postureResponseCreate', 'typeId', [
   answer('OperatingSystem', 'OS', { type: text(255), version: text(255), build: text(255) }, [
     'type',
@@ -46,18 +46,18 @@ const one: BodySpec<readonly object[]> = {
   ...json('postureResponse', response),
   read: (checked) => [checked as object],
 }
-/** SDKs send one for each check, or each process of a check. */
+/** SDKs send one report for each check, or for each process of a check. */
 const many = json<readonly object[]>('postureResponse', {
   type: 'array',
   maxItems: 500,
   items: response,
 })
 
-/** What endpoints say of themselves, and what became of it. */
+/** Reports of endpoints on themselves, and the state that follows from them. */
 export function posture({ policy }: Services): Handlers {
-  // wire: 201 for many as for one
-  const submit = async (c: RequestContext, _: unknown, said: readonly object[]) => {
-    const { services } = await policy.submitPosture({ responses: said.map(jsonBytes) }, callContext(c))
+  // wire: 201 for several reports too
+  const submit = async (c: RequestContext, _: unknown, reports: readonly object[]) => {
+    const { services } = await policy.submitPosture({ responses: reports.map(jsonBytes) }, callContext(c))
     return send(c, 201, `{"data":{"services":${Buffer.from(services).toString()}},"meta":{}}`)
   }
   const about = { status: 201, data: postureResponseSchema, envelope: 'postureResponseEnvelope' } as const
@@ -65,7 +65,7 @@ export function posture({ policy }: Services): Handlers {
     'POST /posture-response': takes(one, submit, { about }),
     'POST /posture-response-bulk': takes(many, submit, { about }),
 
-    // wire: of an identity that nobody knows nothing was said
+    // wire: empty for an unknown identity
     'GET /identities/{id}/posture-data': {
       about: { data: postureDataSchema, envelope: 'postureDataEnvelope' },
       handle: async (c, { id }) =>

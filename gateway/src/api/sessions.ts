@@ -11,13 +11,13 @@ import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 import { sessionOf } from './session.js'
 
-interface Wanted {
+interface SessionCreate {
   readonly serviceId?: string
   readonly type?: string
   readonly tags?: object | null
 }
 
-const wanted = json<Wanted>('session', {
+const createBody = json<SessionCreate>('session', {
   title: 'sessionCreate',
   type: 'object',
   properties: {
@@ -27,8 +27,8 @@ const wanted = json<Wanted>('session', {
   },
 })
 
-/** Says up to which position of its stream the API session lives, which is what a create is guarded by. */
-function vouching(c: RequestContext): Context {
+/** The context with the position at which the API session exists. It guards the create against a revocation. */
+function guardedContext(c: RequestContext): Context {
   const { position } = sessionOf(c)
   const context = callContext(c)
   return position ? { ...context, positions: { ...context.positions, identity: position } } : context
@@ -36,7 +36,7 @@ function vouching(c: RequestContext): Context {
 
 const routePath = named('sessionRoutePathDetail', object({ routePath: listOf(text) }))
 
-/** Leave to use a service. */
+/** Sessions: the right to use a service. */
 export const sessions = ({ sessions: owner }: Services): Handlers => ({
   'GET /sessions/{id}/route-path': {
     about: { data: routePath },
@@ -47,11 +47,11 @@ export const sessions = ({ sessions: owner }: Services): Handlers => ({
   },
 
   'POST /sessions': takes(
-    wanted,
+    createBody,
     async (c, _, { serviceId = '', type = '', tags }) => {
       const request = { serviceId, type, tags: jsonBytes(tags ?? {}) }
-      const made = await owner.createSession(request, vouching(c))
-      return send(c, 201, around('{"data":', made.json, ',"meta":{}}')) // wire: the whole session, not its link
+      const created = await owner.createSession(request, guardedContext(c))
+      return send(c, 201, around('{"data":', created.json, ',"meta":{}}')) // wire: the whole session, not its link
     },
     { about: { status: 201, data: readSchemaOf(session), envelope: 'sessionCreateEnvelope' } },
   ),

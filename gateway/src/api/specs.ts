@@ -12,28 +12,28 @@ import type { Api } from '../paths.js'
 import type { Handlers } from './operations.js'
 import { specSchema } from './wire-schemas.js'
 
-/** The documents of both APIs, made when somebody first asks for them. */
+/** The documents of both APIs, built at the first request. */
 export interface Documents {
   send(c: RequestContext, api: Api, version?: 2 | 3, form?: 'json' | 'yaml'): Response | Promise<Response>
 }
 
 export function documents(address: string, apis: () => readonly MountedApi<Api>[]): Documents {
-  const made = new Map<string, PreparedBody>()
+  const bodies = new Map<string, PreparedBody>()
 
   function documentOf(name: Api, version: 2 | 3, form: 'json' | 'yaml'): PreparedBody {
     const key = `${name} ${version} ${form}`
-    let kept = made.get(key)
-    if (kept === undefined) {
+    let body = bodies.get(key)
+    if (body === undefined) {
       const api = apis().find((mounted) => mounted.api === name)
       if (!api) throw new Error(`no API '${name}'`)
       const document = version === 2 ? openApi2(api, address) : openApi3(api, address)
-      kept =
+      body =
         form === 'json'
           ? prepareBody(JSON.stringify(document))
           : prepareBody(yamlOf(document).trimStart(), 'text/yaml')
-      made.set(key, kept)
+      bodies.set(key, body)
     }
-    return kept
+    return body
   }
   return {
     send: (c, api, version = 2, form = 'json') => sendPrepared(c, documentOf(api, version, form)),
@@ -44,7 +44,7 @@ const names: Readonly<Record<string, Api>> = { 'edge-client': 'client', 'edge-ma
 
 export function specs(documents: Documents, { buildDate }: Build): Handlers {
   const time = new Date(`${buildDate.replace(' ', 'T')}Z`).toISOString()
-  const shown = (id: string) => ({
+  const viewOf = (id: string) => ({
     id,
     createdAt: time,
     updatedAt: time,
@@ -61,13 +61,13 @@ export function specs(documents: Documents, { buildDate }: Build): Handlers {
     'GET /specs': {
       about: { data: listOf(specSchema), envelope: 'listSpecsEnvelope' },
       // differs: both are listed
-      handle: (c) => send(c, 200, JSON.stringify({ data: Object.keys(names).map(shown), meta: {} })),
+      handle: (c) => send(c, 200, JSON.stringify({ data: Object.keys(names).map(viewOf), meta: {} })),
     },
     'GET /specs/{id}': {
       about: { data: specSchema },
       handle: (c, { id }) => {
         apiOf(id)
-        return detail(c, JSON.stringify(shown(id)))
+        return detail(c, JSON.stringify(viewOf(id)))
       },
     },
     'GET /specs/{id}/spec': {

@@ -19,7 +19,7 @@ const schema = named(
   object(Object.fromEntries(counted.map(([name]) => [name, integer]))),
 )
 
-/** How much there is of everything. Each owner counts its own rows. */
+/** The number of rows of every kind. Each owner counts its own. */
 export const summary = ({ entitiesOf }: Services): Handlers => ({
   'GET /summary': {
     about: { data: schema, meta: null, envelope: 'listSummaryCountsEnvelope' },

@@ -5,7 +5,7 @@ import { takes } from '../http/endpoint.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
-interface Wanted {
+interface TraceSpec {
   readonly enabled?: boolean
   readonly duration?: string
   readonly traceId?: string
@@ -14,7 +14,7 @@ interface Wanted {
 
 const text = { type: 'string', maxLength: 255 }
 
-const wanted = json<Wanted>('traceSpec', {
+const traceBody = json<TraceSpec>('traceSpec', {
   title: 'traceSpec',
   type: 'object',
   properties: {
@@ -25,7 +25,7 @@ const wanted = json<Wanted>('traceSpec', {
   },
 })
 
-const told: JsonSchema = {
+const traceDetail: JsonSchema = {
   title: 'traceDetail',
   type: 'object',
   properties: {
@@ -35,21 +35,21 @@ const told: JsonSchema = {
   },
 }
 
-/** wire: no time at all is the year 1. */
+/** wire: an absent time is the year 1. */
 const NEVER = '0001-01-01T00:00:00.000Z'
 
-/** Follows the data flows of one identity for a while. */
+/** Traces the data flows of one identity for a limited time. */
 export const tracing = ({ identity }: Services): Handlers => ({
   'PUT /identities/{id}/trace': takes(
-    wanted,
+    traceBody,
     async (c, { id }, { enabled = false, duration = '', traceId = '', channels = [] }) => {
       const request = { id, enabled, duration, traceId, channels: [...channels] }
       const trace = await identity.traceIdentity(request, callContext(c))
       const data = enabled
         ? { enabled, traceId: trace.traceId, until: new Date(trace.untilMs).toISOString() }
-        : { until: NEVER } // wire: what is false is left out
+        : { until: NEVER } // wire: without the false members
       return send(c, 200, JSON.stringify({ data, meta: null })) // wire: null here
     },
-    { about: { data: told, meta: null, envelope: 'traceDetailEnvelope' } },
+    { about: { data: traceDetail, meta: null, envelope: 'traceDetailEnvelope' } },
   ),
 })

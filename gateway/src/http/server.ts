@@ -75,7 +75,7 @@ export async function listen(
     connectionsCheckingInterval: 1000,
   })
   server.timeout = limits.idleMs
-  const answer = getRequestListener(app.fetch as Parameters<typeof getRequestListener>[0], {
+  const answer = getRequestListener(app.fetch, {
     hostname: 'localhost',
     errorHandler: () =>
       badRequest(400, new Fault('COULD_NOT_VALIDATE', 'the request target or host is not valid')),

@@ -9,7 +9,7 @@ x509.cryptoProvider.set(crypto)
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 
-export interface Made {
+export interface TestCertificate {
   readonly keyPem: string
   readonly pem: string
   readonly certificate: x509.X509Certificate
@@ -19,7 +19,11 @@ export interface Made {
 let serial = 0
 
 /** A certificate for tests, signed by `issuer` or by itself. */
-export async function makeCertificate(name: string, issuer?: Made, isCa = false): Promise<Made> {
+export async function makeCertificate(
+  name: string,
+  issuer?: TestCertificate,
+  isCa = false,
+): Promise<TestCertificate> {
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   serial += 1
   const certificate = await x509.X509CertificateGenerator.create({

@@ -13,7 +13,7 @@ export const ADMIN = '11111111-1111-4111-8111-111111111111'
 export const ALICE = '22222222-2222-4222-8222-222222222222'
 export const PARTIAL_ADMIN = '33333333-3333-4333-8333-333333333333'
 
-/** Services that answer from memory and remember what they were asked. */
+/** Services that answer from memory and record their calls. */
 export interface Fakes {
   readonly services: Services
   readonly sessions: Map<string, ApiSession>
@@ -67,8 +67,8 @@ export function fakes(): Fakes {
   const wake = (name: string): void => {
     for (const listener of listeners.get(name)?.splice(0) ?? []) listener()
   }
-  /** Until something is told, the stream ends, or it is time for a sign of life. */
-  const woken = (name: string, signal: AbortSignal): Promise<void> =>
+  /** Waits for a change, the end of the stream or the time of the next empty message. */
+  const nextMessage = (name: string, signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => {
       const go = (): void => {
         clearTimeout(timer)
@@ -80,17 +80,17 @@ export function fakes(): Fakes {
       listeners.set(name, [...(listeners.get(name) ?? []), go])
     })
 
-  const watched = <T>(name: string, methods: T): T =>
-    // every method of a fake: noted, and replaceable
+  const recorded = <T>(name: string, methods: T): T =>
+    // each method of a fake is recorded and replaceable
     new Proxy(methods as object, {
       get: (target, method: string) => (request: unknown, context: Context) => {
         const full = `${name}.${method}`
         calls.push({ method: full, request, context })
-        const other = instead.get(full)
-        if (other) return other(request as never, context)
-        const known = (target as Record<string, unknown>)[method]
-        if (typeof known !== 'function') throw new Fault('UNAVAILABLE', `${full} is not there`)
-        return known(request, context)
+        const replacement = instead.get(full)
+        if (replacement) return replacement(request as never, context)
+        const fakeMethod = (target as Record<string, unknown>)[method]
+        if (typeof fakeMethod !== 'function') throw new Fault('UNAVAILABLE', `${full} is not there`)
+        return fakeMethod(request, context)
       },
     }) as T
 
@@ -131,7 +131,7 @@ export function fakes(): Fakes {
 
   const changesOf = (schema: string): Changes => ({
     head: async () => at(heads.get(schema) ?? 0),
-    load: () => nothing(),
+    load: () => emptyStream(),
     pull: async () => ({
       upto: at(heads.get(schema) ?? 0),
       changes: [],
@@ -141,19 +141,19 @@ export function fakes(): Fakes {
       oversized: [],
     }),
     reach: async () => ({}),
-    row: () => nothing(),
+    row: () => emptyStream(),
     async *watch({ after }, { signal }) {
       let sent = after?.number ?? 0
       while (!signal.aborted) {
         const changes = (logs.get(schema) ?? []).filter(({ number }) => number > sent)
         sent = heads.get(schema) ?? 0
         yield { upto: at(sent), changes, more: false, after: undefined, ageMs: 0, oversized: [] }
-        await woken(schema, signal)
+        await nextMessage(schema, signal)
       }
     },
   })
 
-  const told: string[] = []
+  const changedHeaders: string[] = []
   const fake: Fakes = {
     sessions,
     calls,
@@ -173,11 +173,11 @@ export function fakes(): Fakes {
       return at(heads.get(schema) ?? 0)
     },
     headersChanged(identityIds) {
-      told.push(...identityIds)
+      changedHeaders.push(...identityIds)
       wake('headers')
     },
     services: {
-      identity: watched('identity', {
+      identity: recorded('identity', {
         getApiSession: async ({ token }: { token: string }) => {
           const session = sessions.get(token)
           if (!session) throw new Fault('UNAUTHORIZED')
@@ -186,8 +186,8 @@ export function fakes(): Fakes {
         authenticate: async () => sessionFor(ADMIN, { isAdmin: true }),
         markActivity: async () => ({ unknownIds: [] }),
       } as unknown as Services['identity']),
-      pki: watched('pki', {} as Services['pki']),
-      policy: watched('policy', {
+      pki: recorded('pki', {} as Services['pki']),
+      policy: recorded('policy', {
         getHeader: async () => ({
           lastChangeAtMs: Date.UTC(2026, 1, 2),
           positions: {},
@@ -195,17 +195,17 @@ export function fakes(): Fakes {
         }),
         async *watchHeaders(_: object, { signal }: Context) {
           while (!signal.aborted) {
-            yield { positions: {}, identityIds: told.splice(0), all: false }
-            await woken('headers', signal)
+            yield { positions: {}, identityIds: changedHeaders.splice(0), all: false }
+            await nextMessage('headers', signal)
           }
         },
       } as unknown as Services['policy']),
-      sessions: watched('sessions', {} as Services['sessions']),
-      entitiesOf: (owner) => watched(`${owner}.entities`, entitiesOf(owner)),
-      changesOf: (owner) => watched(`${owner}.changes`, changesOf(owner)),
+      sessions: recorded('sessions', {} as Services['sessions']),
+      entitiesOf: (owner) => recorded(`${owner}.entities`, entitiesOf(owner)),
+      changesOf: (owner) => recorded(`${owner}.changes`, changesOf(owner)),
     },
   }
   return fake
 }
 
-async function* nothing(): AsyncGenerator<never> {}
+async function* emptyStream(): AsyncGenerator<never> {}

@@ -27,7 +27,7 @@ export interface ErrorJson {
   readonly cause?: Readonly<Record<string, unknown>>
 }
 
-export interface Sent {
+export interface RequestOptions {
   readonly method?: string
   readonly token?: string
   readonly headers?: Record<string, string>
@@ -41,10 +41,10 @@ export interface TestGateway extends AsyncDisposable {
   readonly port: number
   readonly accessRecords: AccessRecord[]
   renew: Listening['renew']
-  request(path: string, sent?: Sent): Promise<Answer>
+  request(path: string, options?: RequestOptions): Promise<Answer>
 }
 
-const usual = {
+const defaultLimits = {
   headersMs: 2000,
   idleMs: 5000,
   headerBytes: 16 << 10,
@@ -90,7 +90,7 @@ export async function startGateway(
   const listening = await listen(
     { host: '127.0.0.1', port: 0 },
     { keyPem, chainPem: pem },
-    { ...usual, requestMs, ...limits },
+    { ...defaultLimits, requestMs, ...limits },
     app,
   )
   const { port } = listening
@@ -99,7 +99,7 @@ export async function startGateway(
     port,
     accessRecords,
     renew: listening.renew,
-    request: (path, sent) => requestAt(port, path, sent),
+    request: (path, options) => requestAt(port, path, options),
     async [Symbol.asyncDispose]() {
       isClosing = true
       await listening[Symbol.asyncDispose]()
@@ -108,8 +108,8 @@ export async function startGateway(
   }
 }
 
-function requestAt(port: number, path: string, sent: Sent = {}): Promise<Answer> {
-  const { method = 'GET', token, headers = {}, body, text, tls } = sent
+function requestAt(port: number, path: string, options: RequestOptions = {}): Promise<Answer> {
+  const { method = 'GET', token, headers = {}, body, text, tls } = options
   const content = text ?? (body === undefined ? undefined : JSON.stringify(body))
   const all = {
     ...(token && { 'zt-session': token }),
