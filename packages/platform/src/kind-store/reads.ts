@@ -35,7 +35,7 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
     const shown = await render(entity, rows, names, reading.context)
     const added = await seams.view?.(db, rows, reading)
     if (added) for (const [i, row] of shown.entries()) Object.assign(row, added[i])
-    return reading.perspective?.asClient ? shown.map((row) => seenByClients(entity, row)) : shown
+    return reading.perspective?.asClient ? forClients(entity, shown) : shown
   }
 
   return {
@@ -144,11 +144,11 @@ const attributeSymbols = new Map([['id', { column: 'id', type: 'string' as const
 /** Selects nothing; what it does not say is added to it. */
 export const noRows: Selection = { ids: [], roles: [], symbol: '', value: '' }
 
-function seenByClients(entity: Entity, row: object): object {
-  const members = clientMembers(entity)
-  if (!members) return row
-  const seen = new Set(members)
-  return Object.fromEntries(Object.entries(row).filter(([name]) => seen.has(name)))
+/** The members that the client API shows. */
+function forClients(entity: Entity, rows: readonly object[]): object[] {
+  const members = new Set(clientMembers(entity))
+  if (members.size === 0) return [...rows]
+  return rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => members.has(name))))
 }
 
 function pageOf(query: Query, { total, next }: Page, shown: readonly unknown[]): ListResponse {
