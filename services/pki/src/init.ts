@@ -19,13 +19,8 @@ export interface InitOptions {
 }
 
 /** Creates missing keys and certificates. Processes may call it at the same time. */
-export async function initPki({
-  databaseUrl,
-  keySecret: secret,
-  address,
-  hostNames = [],
-  log,
-}: InitOptions): Promise<{ readonly caPem: string }> {
+export async function initPki(options: InitOptions): Promise<{ readonly caPem: string }> {
+  const { databaseUrl, keySecret: secret, address, hostNames = [], log } = options
   await using db = openDatabase(databaseUrl, 'pki', { max: 2 })
   await using changeLog = await openChangeLog(db, noBus, log)
   const now = new Date()

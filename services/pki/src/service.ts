@@ -1,7 +1,6 @@
 import { boundedQueue } from '@overlay/platform/async'
 import {
   type Bus,
-  type ChangeLog,
   changeService,
   type Source,
   startConsumers,
@@ -10,15 +9,14 @@ import {
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { type Check, catchUpFirst } from '@overlay/platform/maintenance'
 import type { ChangeServiceService, EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
-import type { Logger } from 'pino'
 import { openSteps } from './consumers/eager-steps.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { untypedOwnerCheck } from './consumers/owners.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import type { Owners } from './enroll/method.js'
-import { openEnrollmentIssuer } from './keys/enrollment-issuer.js'
+import { type IssuerOptions, openEnrollmentIssuer } from './keys/enrollment-issuer.js'
 import { openKeyringCache } from './keys/keyring-cache.js'
-import { startRenewal } from './keys/renewal.js'
+import { type RenewalOptions, startRenewal } from './keys/renewal.js'
 import { caKind } from './kinds/ca.js'
 import { enrollmentKind } from './kinds/enrollment.js'
 import { foreign } from './kinds/foreign.js'
@@ -34,18 +32,12 @@ import { refreshEnrollment } from './methods/refresh-enrollment.js'
 import { verifyCa } from './methods/verify-ca.js'
 import { keyPayloads } from './store/keys.js'
 
-export interface ServiceOptions {
-  readonly changeLog: ChangeLog
+export interface ServiceOptions extends RenewalOptions, Omit<IssuerOptions, 'now' | 'keyring'> {
   readonly bus: Bus
-  readonly log: Logger
-  readonly keySecret: string
-  readonly address: string
   /** Where routers reach the control channel, as host:port. */
   readonly ctrlAddress: string
   /** Patterns of names that the certificates of routers may have. Empty: any but the names of the product. */
   readonly routerNames: readonly string[]
-  readonly identityMinutes: number
-  readonly routerMinutes: number
   readonly enrollmentsRunning: number
   readonly enrollmentsWaiting: number
   readonly owners: Owners

@@ -1,22 +1,14 @@
 import { authenticator, identity } from '@overlay/model'
 import { pushAll } from '@overlay/platform/async'
-import type { ConsumerDefinition, RowChange, Source } from '@overlay/platform/change-log'
-import { type Names, payloadDecoder } from '@overlay/platform/kind-store'
+import type { ConsumerDefinition, RowChange } from '@overlay/platform/change-log'
+import { payloadDecoder } from '@overlay/platform/kind-store'
 import { type Check, type CheckDeps, copies } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Change, EnrollmentWish } from '@overlay/rpc'
-import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import { endEnrollments, endEnrollmentsOfOwners } from '../store/ended-enrollments.js'
 import { insertEnrollments } from '../store/enrollments.js'
 import type { EagerSteps } from './eager-steps.js'
-import { endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
-
-export interface IdentityConsumerDeps {
-  readonly source: Source
-  readonly issuer: EnrollmentIssuer
-  readonly names: Names
-  readonly eagerSteps: EagerSteps
-}
+import { type ConsumerDeps, endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
 
 const decodeIdentity = payloadDecoder<typeof identity, { enrollmentWanted: EnrollmentWish }>(identity)
 const decodeAuthenticator = payloadDecoder(authenticator)
@@ -54,12 +46,10 @@ function runsOf(changes: readonly Change[]): readonly (readonly Step[])[] {
  * Grants the enrollment that an identity wants, ends the redeemed one, and ends all of a deleted identity. A step that
  * was taken eagerly stays taken: the change that calls for it has no effect.
  */
-export function identityConsumer({
-  source,
-  issuer,
-  names,
-  eagerSteps,
-}: IdentityConsumerDeps): ConsumerDefinition {
+export function identityConsumer(
+  deps: ConsumerDeps & { readonly eagerSteps: EagerSteps },
+): ConsumerDefinition {
+  const { source, issuer, names, eagerSteps } = deps
   const applyRun = async (tx: Tx, run: readonly Step[]): Promise<readonly RowChange[]> => {
     const ids = run.map(({ id }) => id)
     switch (run[0]?.sort) {

@@ -1,7 +1,8 @@
-import type { LoadedRows, RowChange } from '@overlay/platform/change-log'
+import type { LoadedRows, RowChange, Source } from '@overlay/platform/change-log'
 import { deletedSince, type Names } from '@overlay/platform/kind-store'
 import { type Check, type CheckDeps, references } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
+import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import {
   endEnrollmentsOfOwners,
   endedOwnerReferences,
@@ -9,6 +10,12 @@ import {
   ownerReferences,
 } from '../store/ended-enrollments.js'
 import { type OwnerKind, ownerKinds } from '../store/enrollments.js'
+
+export interface ConsumerDeps {
+  readonly source: Source
+  readonly issuer: EnrollmentIssuer
+  readonly names: Names
+}
 
 /** Ends the enrollments of owners that were deleted while they were not followed. */
 export const endEnrollmentsOfDeleted = async (

@@ -1,24 +1,17 @@
 import { edgeRouter, transitRouter } from '@overlay/model'
 import { pushAll } from '@overlay/platform/async'
-import type { ConsumerDefinition, RowChange, Source } from '@overlay/platform/change-log'
-import { type Names, payloadDecoder } from '@overlay/platform/kind-store'
+import type { ConsumerDefinition, RowChange } from '@overlay/platform/change-log'
+import { payloadDecoder } from '@overlay/platform/kind-store'
 import { type Check, type CheckDeps, copies } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
 import { type Change, EnrollmentWish } from '@overlay/rpc'
-import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import {
   consistentRouters,
   endEnrollmentsOfOwners,
   endRouterEnrollments,
 } from '../store/ended-enrollments.js'
 import { insertEnrollments } from '../store/enrollments.js'
-import { endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
-
-export interface SessionsConsumerDeps {
-  readonly source: Source
-  readonly issuer: EnrollmentIssuer
-  readonly names: Names
-}
+import { type ConsumerDeps, endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
 
 const routerKinds = ['edge-routers', 'transit-routers'] as const
 
@@ -41,7 +34,7 @@ const wishOf = (routerId: string, id: string, isEdge: boolean): EnrollmentWish =
   )
 
 /** A router that has not enrolled has the one enrollment that it names. All others have none. */
-export function sessionsConsumer({ source, issuer, names }: SessionsConsumerDeps): ConsumerDefinition {
+export function sessionsConsumer({ source, issuer, names }: ConsumerDeps): ConsumerDefinition {
   const applyOne = async (tx: Tx, change: Change): Promise<readonly RowChange[]> => {
     const { id, kind } = change
     const router = decode(change)

@@ -22,13 +22,8 @@ interface CaRequest {
   readonly signer?: Signer // absent: it signs itself
 }
 
-export async function issueCa({
-  privateKey,
-  commonName,
-  trustDomain,
-  now,
-  signer,
-}: CaRequest): Promise<CertifiedKey> {
+export async function issueCa(request: CaRequest): Promise<CertifiedKey> {
+  const { privateKey, commonName, trustDomain, now, signer } = request
   const subject = ownName(commonName)
   const publicKey = publicKeyOf(privateKey)
   const pem = await signCertificate(signer ?? selfSigner(subject, privateKey), {

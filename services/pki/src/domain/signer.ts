@@ -8,9 +8,22 @@ import {
   X509Certificate,
 } from 'node:crypto'
 import { promisify } from 'node:util'
-import { bits, bytesOfBits, encode, objectId, onlyElement, partsOf, sequence, tag, time } from '@overlay/x509'
-import { isHost, textOf } from './alt-names.js'
-import { partsOfCertificate } from './certificate-parts.js'
+import {
+  bits,
+  bytesOfBits,
+  contentOf,
+  encode,
+  extensionIds,
+  extensionOf,
+  objectId,
+  onlyElement,
+  partsOf,
+  partsOfCertificate,
+  sequence,
+  tag,
+  time,
+} from '@overlay/x509'
+import { altNamesIn, isHost, textOf } from './alt-names.js'
 import { authorityKeyId } from './extensions.js'
 import { pemOf } from './pem.js'
 
@@ -31,9 +44,11 @@ export interface Signer {
 }
 
 export function openSigner({ pem, privateKey }: CertifiedKey): Signer {
-  const { subject, subjectKeyId } = partsOfCertificate(new X509Certificate(pem))
+  const { subject, extensions } = partsOfCertificate(new X509Certificate(pem))
+  const subjectKeyId = extensionOf(extensions, extensionIds.subjectKeyId)
   if (!subjectKeyId) throw new Error('signing certificate has no subject key identifier')
-  return { subject, keyId: subjectKeyId, key: createPrivateKey(privateKey) }
+  const keyId = contentOf(onlyElement(subjectKeyId), tag.octetString)
+  return { subject, keyId, key: createPrivateKey(privateKey) }
 }
 
 /** Signs its own certificate. */
@@ -64,7 +79,17 @@ export const notAfterOf = (pem: string): Date => new Date(new X509Certificate(pe
 
 /** Host names and addresses that a certificate stands for, in their spelling. */
 export const hostsOf = (pem: string): readonly string[] =>
-  partsOfCertificate(new X509Certificate(pem)).altNames.filter(isHost).map(textOf)
+  altNamesIn(partsOfCertificate(new X509Certificate(pem)).extensions)
+    .filter(isHost)
+    .map(textOf)
+
+/** The host of an authority's SPIFFE id. */
+export function trustDomainOf(pem: string): string {
+  const names = new X509Certificate(pem).subjectAltName ?? ''
+  const [, domain] = /(?:^|, )URI:spiffe:\/\/([^/,]+)/.exec(names) ?? []
+  if (domain === undefined) throw new Error('authority names no trust domain')
+  return domain
+}
 
 export interface Validity {
   readonly notBefore: Date

@@ -23,13 +23,8 @@ export interface IssuerOptions {
   keyring(): Promise<Keyring>
 }
 
-export function openEnrollmentIssuer({
-  address,
-  identityMinutes,
-  routerMinutes,
-  now,
-  keyring,
-}: IssuerOptions): EnrollmentIssuer {
+export function openEnrollmentIssuer(options: IssuerOptions): EnrollmentIssuer {
+  const { address, identityMinutes, routerMinutes, now, keyring } = options
   const signer = async (): Promise<TokenSigner> => {
     const { key, keyId } = (await keyring()).server
     return { address, key, keyId }

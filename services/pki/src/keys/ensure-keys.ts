@@ -3,8 +3,14 @@ import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Context } from '@overlay/rpc'
 import { issueCa, issueServer } from '../domain/certificate.js'
-import { type CertifiedKey, hostsOf, notAfterOf, notBeforeOf, openSigner } from '../domain/signer.js'
-import { trustDomainOf } from '../domain/trust-domain.js'
+import {
+  type CertifiedKey,
+  hostsOf,
+  notAfterOf,
+  notBeforeOf,
+  openSigner,
+  trustDomainOf,
+} from '../domain/signer.js'
 import {
   activeKey,
   addActiveKey,

@@ -1,8 +1,14 @@
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Db } from '@overlay/platform/postgres'
 import { fingerprintOfPem } from '@overlay/x509'
-import { type CertifiedKey, hostsOf, notAfterOf, openSigner, type Signer } from '../domain/signer.js'
-import { trustDomainOf } from '../domain/trust-domain.js'
+import {
+  type CertifiedKey,
+  hostsOf,
+  notAfterOf,
+  openSigner,
+  type Signer,
+  trustDomainOf,
+} from '../domain/signer.js'
 import { activeKey, type Key, type KeyRole, readKeys } from '../store/keys.js'
 
 /** The keys of the network, decrypted, with what follows from them. */

@@ -5,11 +5,8 @@ import { isOutstanding } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
 
 /** Refuses an enrollment that could not be granted later. */
-export function checkEnrollment({
-  changeLog: { db },
-  consumers,
-  now,
-}: Pick<Deps, 'changeLog' | 'consumers' | 'now'>): PkiMethods['checkEnrollment'] {
+export function checkEnrollment({ changeLog, consumers, now }: Deps): PkiMethods['checkEnrollment'] {
+  const { db } = changeLog
   const untilFollowing = firstLook(consumers.identity)
   return async (wish, { signal }) => {
     await untilFollowing(signal)

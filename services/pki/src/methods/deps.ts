@@ -2,6 +2,8 @@ import type { Queue } from '@overlay/platform/async'
 import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
 import type { Methods, PkiServiceService } from '@overlay/rpc'
 import type { EagerSteps } from '../consumers/eager-steps.js'
+import type { Owners } from '../enroll/method.js'
+import type { RouterNaming } from '../enroll/router-methods.js'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import type { Keyring } from '../keys/keyring.js'
 
@@ -11,6 +13,8 @@ export interface Deps {
   readonly issuer: EnrollmentIssuer
   readonly consumers: Readonly<Record<'identity' | 'sessions', Pick<Consumer, 'waitFor'>>>
   readonly eagerSteps: EagerSteps
+  readonly owners: Owners
+  readonly routerNaming: RouterNaming
   /** Bounds the checks and signatures that run at once, milliseconds of a core each. */
   readonly queue: Queue
   keyring(): Promise<Keyring>

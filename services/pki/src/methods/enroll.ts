@@ -3,19 +3,14 @@ import { type Actor, AFTER_COMMIT_MS, afterCommit, withDeadline } from '@overlay
 import { batch } from '@overlay/platform/postgres'
 import { type Context, Fault, faults, ownContext } from '@overlay/rpc'
 import { ott, ottca, updb } from '../enroll/identity-methods.js'
-import type { EnrollMethod, Issued, Owners, Redemption, Registration } from '../enroll/method.js'
-import { erott, type RouterNaming, trott } from '../enroll/router-methods.js'
+import type { EnrollMethod, Issued, Redemption, Registration } from '../enroll/method.js'
+import { erott, trott } from '../enroll/router-methods.js'
 import { endEnrollments } from '../store/ended-enrollments.js'
 import { claim, findByToken, release, type StoredEnrollment } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
 
-export interface EnrollDeps extends Omit<Deps, 'issuer'> {
-  readonly owners: Owners
-  readonly routerNaming: RouterNaming
-}
-
 /** Redeems a token: adds an authenticator to its identity, or admits its router. The steps are the order of checks. */
-export function enroll(deps: EnrollDeps): PkiMethods['enroll'] {
+export function enroll(deps: Deps): PkiMethods['enroll'] {
   const { changeLog, owners, routerNaming, queue, now } = deps
   const methods: Partial<Record<string, EnrollMethod>> = {
     ott: ott(owners),
@@ -46,7 +41,7 @@ export function enroll(deps: EnrollDeps): PkiMethods['enroll'] {
 }
 
 async function redeem(
-  { changeLog, keyring, queue }: EnrollDeps,
+  { changeLog, keyring, queue }: Deps,
   enrollment: StoredEnrollment,
   { hash, issue, register }: Redemption,
   context: Context,
@@ -69,7 +64,7 @@ const isRefusal = (err: unknown): boolean => err instanceof Fault && faults[err.
  * Ends a redeemed enrollment, those of identities at once. Should that fail or take too long, the consumer of the
  * owner's changes ends it later.
  */
-function eagerEnd({ changeLog, consumers, eagerSteps }: EnrollDeps) {
+function eagerEnd({ changeLog, consumers, eagerSteps }: Deps) {
   const system = ownContext(new AbortController().signal)
   const end = batch(async (entries: readonly (Actor & { readonly id: string })[]) => {
     const ids = entries.map(({ id }) => id)

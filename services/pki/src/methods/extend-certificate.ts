@@ -6,7 +6,7 @@ import type { Deps, PkiMethods } from './deps.js'
 
 /** Another certificate for a client that has one of the network. */
 export const extendCertificate =
-  ({ keyring, queue, now }: Pick<Deps, 'keyring' | 'queue' | 'now'>): PkiMethods['extendCertificate'] =>
+  ({ keyring, queue, now }: Deps): PkiMethods['extendCertificate'] =>
   ({ certPem, csrPem }, { signal }) =>
     queue(async () => {
       const keys = await keyring()

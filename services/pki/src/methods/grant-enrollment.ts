@@ -2,15 +2,9 @@ import { required } from '@overlay/platform/kind-store'
 import { eagerInserter } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
 
-type GrantDeps = Pick<Deps, 'changeLog' | 'issuer' | 'consumers' | 'eagerSteps'>
-
 /** Creates a wanted enrollment before the change that wants it is consumed, or waits until it is. */
-export function grantEnrollment({
-  changeLog,
-  issuer,
-  consumers,
-  eagerSteps,
-}: GrantDeps): PkiMethods['grantEnrollment'] {
+export function grantEnrollment(deps: Deps): PkiMethods['grantEnrollment'] {
+  const { changeLog, issuer, consumers, eagerSteps } = deps
   const insert = eagerInserter(changeLog)
   return async (request, context) => {
     const wish = required(request.wish)

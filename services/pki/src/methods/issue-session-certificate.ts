@@ -8,7 +8,7 @@ const VALID_HOURS = 12
 
 /** A certificate that stands for one API session. */
 export const issueSessionCertificate =
-  ({ keyring, queue, now }: Pick<Deps, 'keyring' | 'queue' | 'now'>): PkiMethods['issueSessionCertificate'] =>
+  ({ keyring, queue, now }: Deps): PkiMethods['issueSessionCertificate'] =>
   ({ id, identityId, apiSessionId, csrPem }, { signal }) =>
     queue(async () => {
       const keys = await keyring()

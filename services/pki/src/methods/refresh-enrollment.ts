@@ -2,11 +2,9 @@ import { invalid, notFound } from '@overlay/rpc'
 import { renewEnrollment } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
 
-type RefreshDeps = Pick<Deps, 'changeLog' | 'issuer' | 'now'>
-
 /** differs: issues another token, as the documents say. The previous one is void. */
 export const refreshEnrollment =
-  ({ changeLog, issuer, now }: RefreshDeps): PkiMethods['refreshEnrollment'] =>
+  ({ changeLog, issuer, now }: Deps): PkiMethods['refreshEnrollment'] =>
   async ({ id, expiresAtMs }, context) => {
     const expiresAt = new Date(expiresAtMs)
     if (expiresAt <= now()) throw invalid('expiresAt', 'expiresAt must be in the future', expiresAt)

@@ -18,7 +18,7 @@ import type { Deps, PkiMethods } from './deps.js'
  * its key. The steps are the order of checks.
  */
 export const verifyCa =
-  ({ changeLog, now }: Pick<Deps, 'changeLog' | 'now'>): PkiMethods['verifyCa'] =>
+  ({ changeLog, now }: Deps): PkiMethods['verifyCa'] =>
   async ({ id, certificatePem }, context) => {
     const { position } = await changeLog.write(context, async (tx) => {
       const ca = await lockCa(tx, id)
