@@ -6,7 +6,7 @@ export function coalesced<T>(work: () => Promise<T>): () => Promise<T> {
     next ??= running.then(() => {
       next = undefined
       const run = work()
-      running = run.catch(() => undefined) // only its callers hear of a failure
+      running = run.catch(() => undefined) // its callers handle the failure
       return run
     })
     return next

@@ -1,37 +1,37 @@
 import { Fault } from '@overlay/rpc'
 
-/** A signal for one piece of work. */
+/** A signal with a time limit. */
 export interface Limit extends Disposable {
   readonly signal: AbortSignal
-  /** Lets the time begin anew. */
+  /** Starts the time again. */
   refresh(): void
-  /** The time was over first. */
+  /** True when the time ended before a parent was aborted. */
   readonly isOver: boolean
 }
 
-/** Fails when the signal is aborted: for a race with work that may go on after it. */
+/** Rejects when the signal is aborted. For a race with work that may continue after it. */
 export const untilAborted = (signal: AbortSignal, detail?: string): Promise<never> =>
   new Promise((_, reject) => {
-    const tell = (): void => reject(new Fault('TIMEOUT', detail))
-    if (signal.aborted) tell()
-    else signal.addEventListener('abort', tell, { once: true })
+    const abort = (): void => reject(new Fault('TIMEOUT', detail))
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
   })
 
-/** Aborts with any of the parents or after the time. Not AbortSignal.any: parents that live long would keep it for ever. */
+/** Aborts with any parent or after the time. Unlike AbortSignal.any it does not stay referenced by long-lived parents. */
 export function openLimit(ms: number, ...parents: readonly AbortSignal[]): Limit {
-  const own = new AbortController()
+  const controller = new AbortController()
   let isOver = false
   const timer = setTimeout(() => {
     isOver = true
-    own.abort()
+    controller.abort()
   }, ms)
-  const stop = (): void => own.abort()
+  const stop = (): void => controller.abort()
   for (const parent of parents) {
     if (parent.aborted) stop()
     parent.addEventListener('abort', stop)
   }
   return {
-    signal: own.signal,
+    signal: controller.signal,
     refresh: () => timer.refresh(),
     get isOver() {
       return isOver

@@ -1,4 +1,4 @@
-/** Does the work each so many milliseconds, never twice at once, until disposed. It handles its failures itself. */
+/** Runs work periodically, never twice at once, until disposed. The work must handle its failures. */
 export function runPeriodically(
   everyMs: number,
   work: (signal: AbortSignal) => Promise<unknown>,

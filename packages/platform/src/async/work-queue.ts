@@ -7,27 +7,27 @@ export interface QueueLimits {
   readonly waiting: number
 }
 
-/** Runs `task` when its turn comes; not at all when the caller has gone by then. */
+/** Runs `task` when its turn comes, unless the signal is aborted before. */
 export type Queue = <T>(task: () => Promise<T>, signal?: AbortSignal) => Promise<T>
 
-/** On whose behalf a task runs. */
+/** The source of a task, and a name within it. */
 export interface Share {
   readonly source: string
   readonly name: string
 }
 
-/** As `Queue`; `task` learns whether it had to wait. */
+/** As `Queue`. `hasWaited`: the task did not start at once. */
 export type FairQueue = <T>(
   share: Share,
   task: (hasWaited: boolean) => Promise<T>,
   signal?: AbortSignal,
 ) => Promise<T>
 
-/** Runs so many tasks at once and lets so many wait; the others are refused before they cost anything. */
+/** Runs a number of tasks at once and lets a number wait. Refuses the others. */
 export function boundedQueue(limits: QueueLimits): Queue {
   const queue = fairQueue(limits)
-  const everybody = { source: '', name: '' }
-  return (task, signal) => queue(everybody, task, signal)
+  const share = { source: '', name: '' }
+  return (task, signal) => queue(share, task, signal)
 }
 
 /**
@@ -46,7 +46,7 @@ export function fairQueue({ name: queue = 'work', ...limits }: QueueLimits): Fai
     return new Fault('SERVER_TOO_MANY_REQUESTS')
   }
 
-  /** Resolves when it is our turn; the place is ours then. */
+  /** Resolves when the task may start. */
   function turn(share: Share, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const finish = (): void => signal?.removeEventListener('abort', leave)
@@ -155,7 +155,7 @@ function openTurns() {
       return waiter
     },
 
-    /** Who must give way to one more of this share. Nobody: no other has more than it would have. */
+    /** The task to displace for one more of this share. Undefined: no share has more than this one would. */
     displacedBy({ source, name }: Share): Waiter | undefined {
       const largest = largestOf(lines, ({ size }) => size)
       if (!largest) return undefined

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 
 const SLICE_MS = 5
 
-/** For long work in small steps: to be awaited after each of them, it lets the process do other things now and then. */
+/** For long work in small steps: await it after each step, and the process can do other work in between. */
 export function yielder(): () => Promise<void> | undefined {
   let since = performance.now()
   return () => {

@@ -8,8 +8,8 @@ type Json = Readonly<Record<string, unknown>>
 export const bodyIn = (json: Uint8Array): Record<string, unknown> =>
   JSON.parse(Buffer.from(json).toString()) as Record<string, unknown>
 
-/** In the form in which it will be read back, so that checks see sets as sets. */
-const given = (field: Field, value: unknown): unknown => field.load(field.store(value ?? field.fallback))
+/** The value in the form in which it is read back, so that checks see sets as sets. */
+const normalized = (field: Field, value: unknown): unknown => field.load(field.store(value ?? field.fallback))
 
 const writes = (field: Field, operation: 0 | 1): boolean => field.write[operation] !== '-'
 
@@ -17,7 +17,7 @@ const writes = (field: Field, operation: 0 | 1): boolean => field.write[operatio
 export function createdFields(entity: Entity, json: Json): AnyValues {
   const members = Object.entries(entity.fields).map(([name, field]) => [
     name,
-    given(field, writes(field, 0) ? memberAt(json, name) : undefined),
+    normalized(field, writes(field, 0) ? memberAt(json, name) : undefined),
   ])
   return Object.fromEntries(members) as AnyValues
 }
@@ -29,7 +29,7 @@ export function createdValues(entity: Entity, json: Json): { values: AnyValues; 
   return { values, tags: tagsOf(json.tags) }
 }
 
-/** The members that the mask names, from the body. Of a map or object the whole is replaced. */
+/** The members of the body that the mask names. Maps and objects are replaced as a whole. */
 export function changedValues(
   entity: Entity,
   json: Json,
@@ -37,7 +37,9 @@ export function changedValues(
 ): { values: Json; names: ReadonlySet<string> } {
   const changed = Object.entries(entity.fields).filter(([name, field]) => writes(field, 1) && mask.has(name))
   return {
-    values: Object.fromEntries(changed.map(([name, field]) => [name, given(field, memberAt(json, name))])),
+    values: Object.fromEntries(
+      changed.map(([name, field]) => [name, normalized(field, memberAt(json, name))]),
+    ),
     names: new Set(changed.map(([name]) => name)),
   }
 }

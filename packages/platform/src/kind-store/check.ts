@@ -3,7 +3,7 @@ import { invalid } from '@overlay/rpc'
 import { type Exists, idsIn } from './references.js'
 import type { AnyValues } from './row.js'
 
-/** Refuses words and role entries that no kind accepts. Only members that the request sets are looked at. */
+/** Refuses attributes and role entries that no kind accepts, in the members that the request sets. */
 export function checkWords(entity: Entity, values: AnyValues, written: ReadonlySet<string>): void {
   for (const [name, { attributes, rolesOf }] of listsOf(entity, written)) {
     const entries = entriesOf(values, name)
@@ -12,7 +12,7 @@ export function checkWords(entity: Entity, values: AnyValues, written: ReadonlyS
   }
 }
 
-/** Refuses roles that name what does not exist. */
+/** Refuses roles that name entities which do not exist. */
 export function checkRoles(
   entity: Entity,
   values: AnyValues,
@@ -37,7 +37,7 @@ function checkAttributes(name: string, attributes: readonly string[]): void {
   for (const attribute of attributes) {
     if (attribute.startsWith('#') || attribute.startsWith('@'))
       throw invalid(name, 'role attributes may not be prefixed with #', attribute)
-    // differs: an empty word is bad input, not a server error
+    // differs: an empty attribute is bad input, not a server error
     if (attribute === '') throw invalid(name, 'role attributes may not be empty', attribute)
   }
 }
@@ -45,10 +45,10 @@ function checkAttributes(name: string, attributes: readonly string[]): void {
 function checkFormat(name: string, roles: readonly string[]): void {
   if (roles.length > 1 && roles.includes('#all'))
     throw invalid(name, 'if using #all, it should be the only role specified', roles)
-  const bare = roles.filter((role) => !role.startsWith('#') && !role.startsWith('@'))
-  if (bare.length > 0) {
+  const unmarked = roles.filter((role) => !role.startsWith('#') && !role.startsWith('@'))
+  if (unmarked.length > 0) {
     const reason =
       'role entries must prefixed with # (to indicate role attributes) or @ (to indicate a name or id)'
-    throw invalid(name, reason, bare)
+    throw invalid(name, reason, unmarked)
   }
 }

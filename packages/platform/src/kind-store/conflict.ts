@@ -5,7 +5,7 @@ import { columnOf } from './row.js'
 
 const uniqueViolation = '23505'
 
-/** A broken unique constraint as the field error that clients know. Constraints are named for this. */
+/** A violated unique constraint as a field error. The names of constraints serve this. */
 export function uniqueFault(entity: Entity, err: unknown): Fault | undefined {
   if (!(err instanceof pg.DatabaseError) || err.code !== uniqueViolation) return undefined
   for (const [name, field] of Object.entries(entity.fields)) {

@@ -5,7 +5,7 @@ import type { Kind } from './kind.js'
 import { type AnyRow, columnOf, rowOf, tableOf } from './row.js'
 
 interface Shape {
-  /** Named. */
+  /** With their names. */
   readonly joined: readonly Sql[]
   readonly names: readonly string[]
 }
@@ -13,8 +13,8 @@ interface Shape {
 const shapes = new WeakMap<Kind, Shape>()
 
 function shapeOf(kind: Kind): Shape {
-  const known = shapes.get(kind)
-  if (known) return known
+  const cached = shapes.get(kind)
+  if (cached) return cached
   const { entity, seams } = kind
   const all = new Map([...Object.entries(seams.joined ?? {}), ...namesOf(entity)])
   const joined = [...all].map(([name, value]) => sql`${value} as ${raw(`"${name}"`)}`)
@@ -23,17 +23,17 @@ function shapeOf(kind: Kind): Shape {
   return shape
 }
 
-/** What answers show of a row and other tables of its schema know, so that a page is one statement. */
+/** Values of other tables of the schema that answers show, so that a page is one statement. */
 export const joinedColumnsOf = (kind: Kind): readonly Sql[] => shapeOf(kind).joined
 
-/** A row that was read with its columns and these. */
+/** A row read with its own and the joined columns. */
 export function joinedRowOf(kind: Kind, stored: QueryResultRow): AnyRow {
   const row = rowOf(kind.entity, stored) as unknown as Record<string, unknown>
   for (const name of shapeOf(kind).names) row[name] = stored[name]
   return row as unknown as AnyRow
 }
 
-/** The member that names the entity to which `field` refers, where that is of the same schema. */
+/** The member with the name of the entity to which `field` refers, where it is in the same schema. */
 export const nameMember = (field: string): string => `${field}.name`
 
 const namesOf = (entity: Entity): [string, Sql][] =>
@@ -44,7 +44,7 @@ const namesOf = (entity: Entity): [string, Sql][] =>
     return [
       [
         nameMember(name),
-        sql`(select name from ${tableOf(target)} as named where named.id = ${tableOf(entity)}.${id})`,
+        sql`(select name from ${tableOf(target)} as target where target.id = ${tableOf(entity)}.${id})`,
       ],
     ]
   })

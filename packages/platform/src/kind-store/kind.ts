@@ -49,15 +49,15 @@ export interface Store {
   readonly kinds: readonly Kind[]
   readonly kindOf: (name: string) => Kind
   readonly owns: (name: string) => boolean
-  /** Of every kind: what is not owned here is asked for. */
+  /** Of all kinds: asks the owners of those that are not owned here. */
   readonly names: Names
 }
 
-/** One row, if the caller sees it. */
+/** One row, if the caller may see it. */
 export const selectRow = ({ entity, seams }: Kind, columns: Sql, id: string, caller: Caller): Sql => sql`
   select ${columns} from ${tableOf(entity)} where id = ${id} and ${seams.scope?.(caller) ?? sql`true`}`
 
-/** The same, which nobody else changes before the transaction ends. */
+/** The same row, locked until the end of the transaction. */
 export async function lockRow(
   tx: Tx,
   kind: Kind,
@@ -81,7 +81,7 @@ export async function namesIn(
   return new Map(rows.map((row) => [row.id, row.name]))
 }
 
-/** A member that every message of this sort has. */
+/** A member that all messages of this type have. */
 export function required<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('a required member of the message is missing')
   return value

@@ -5,7 +5,7 @@ import type { Db } from '../postgres/database.js'
 import type { Kind } from './kind.js'
 import { columnsOf, plainOf, rowOf, tableOf } from './row.js'
 
-const atOnce = 1000
+const PAGE_ROWS = 1000
 
 /** For followers: the rows of each followed kind as their changes show them, in the order of ids. */
 export const loadersOf = (db: Db, kinds: readonly Pick<Kind, 'entity' | 'followedRows'>[]): Loaders =>
@@ -21,19 +21,19 @@ export const loadersOf = (db: Db, kinds: readonly Pick<Kind, 'entity' | 'followe
 async function* allRows(
   db: Db,
   entity: Entity,
-  which: Sql,
+  condition: Sql,
   ids: readonly string[] | undefined,
 ): AsyncIterable<{ id: string; json: object }> {
-  const named = ids ? sql`id = any(${ids})` : sql`true`
+  const ofIds = ids ? sql`id = any(${ids})` : sql`true`
   for (let last = ''; ; ) {
     const { rows } = await db.query(sql`
       select ${columnsOf(entity)} from ${tableOf(entity)}
-       where id > ${last} and ${which} and ${named} order by id limit ${atOnce}`)
+       where id > ${last} and ${condition} and ${ofIds} order by id limit ${PAGE_ROWS}`)
     for (const stored of rows) {
       const row = rowOf(entity, stored)
       yield { id: row.id, json: plainOf(entity, row) }
     }
-    if (rows.length < atOnce) return
+    if (rows.length < PAGE_ROWS) return
     last = String(rows.at(-1)?.id)
   }
 }

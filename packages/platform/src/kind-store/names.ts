@@ -5,7 +5,7 @@ import { decodeView } from './view-codec.js'
 
 export type Viewer = Pick<Methods<EntityServiceService>, 'view'>
 
-/** Names that other services know of their kinds. */
+/** Asks the owners of kinds for the names of entities. */
 export const namesFrom =
   (owners: Readonly<Partial<Record<Service, Viewer>>>): Names =>
   async (kind, ids, context) => {

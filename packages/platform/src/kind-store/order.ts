@@ -25,13 +25,13 @@ export const pageOf = ({ offset, limit }: { readonly offset: number; readonly li
 export const cursorColumnOf = (sort: Sort, symbols: Symbols): Sql =>
   sql`array[${join(keysOf(sort, symbols).map(({ at }) => sql`${at}::text`))}] as cursor`
 
-/** Where a list goes on, and how many rows are left of it; null: all. */
+/** Where a list continues, and how many rows are left of it; null: all. */
 export interface Cursor {
   readonly at: readonly (string | null)[]
   readonly left: number | null
 }
 
-/** Opaque to everybody else. The row has the column above. */
+/** Opaque to callers. The row has the cursor column. */
 export const cursorOf = ({ cursor }: QueryResultRow, left: number | null): Buffer =>
   Buffer.from(JSON.stringify({ at: cursor, left } satisfies Cursor))
 

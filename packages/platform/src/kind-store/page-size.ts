@@ -1,18 +1,18 @@
 /** Half of a message, so that one more row always fits. */
 const MOST_BYTES = 8 * 1024 * 1024
 
-/** As many of the rows as fit a page, at least one, as a JSON array. */
+/** As many rows as fit a page, at least one, as a JSON array. */
 export function fittingRows(
-  shown: readonly unknown[],
+  rendered: readonly unknown[],
   mostBytes = MOST_BYTES,
 ): { readonly rows: Buffer; readonly count: number } {
-  const rows = Buffer.from(JSON.stringify(shown))
-  if (rows.length <= mostBytes || shown.length <= 1) return { rows, count: shown.length }
+  const rows = Buffer.from(JSON.stringify(rendered))
+  if (rows.length <= mostBytes || rendered.length <= 1) return { rows, count: rendered.length }
   let [bytes, count] = [0, 0]
-  for (const row of shown) {
+  for (const row of rendered) {
     bytes += Buffer.byteLength(JSON.stringify(row)) + 1
     if (count > 0 && bytes > mostBytes) break
     count += 1
   }
-  return { rows: Buffer.from(JSON.stringify(shown.slice(0, count))), count }
+  return { rows: Buffer.from(JSON.stringify(rendered.slice(0, count))), count }
 }

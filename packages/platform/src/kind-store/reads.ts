@@ -25,7 +25,7 @@ type Reads = Pick<
   'list' | 'get' | 'count' | 'select' | 'view' | 'listAttributes'
 >
 
-/** How rows are listed and shown. */
+/** The uniform operations that read rows. */
 export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads {
   const show = async (
     { entity, seams }: Kind,
@@ -94,7 +94,7 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
       const select = selects?.[link]
       if (select) return select(id, perspective, context)
       const by = entity.links[link]?.by
-      if (by === undefined) throw new Error(`nobody says which ${link} belong to ${kind}`)
+      if (by === undefined) throw new Error(`link ${link} of ${kind} has no rows here`)
       const { rows } = await db.query(
         sql`select ${columnsOf(entity)} from ${tableOf(entity)} where id = ${id}`,
       )
@@ -129,7 +129,7 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
 }
 
 const nothingRead = Buffer.alloc(0)
-/** The first page of all rows. */
+/** All rows, from the first page on. */
 export const noQuery: ListQuery = {
   filter: '',
   sort: '',
@@ -141,7 +141,7 @@ export const noQuery: ListQuery = {
 }
 const attributeSymbols = new Map([['id', { column: 'id', type: 'string' as const }]])
 
-/** Selects nothing; what it does not say is added to it. */
+/** Selects nothing: a base for other selections. */
 export const noRows: Selection = { ids: [], roles: [], symbol: '', value: '' }
 
 /** The members that the client API shows. */

@@ -12,71 +12,71 @@ import type { Tx } from '../postgres/database.js'
 import type { Store } from './kind.js'
 import { tableOf } from './row.js'
 
-/** Whether an entity that the write names exists, and will until the commit. */
+/** Whether an entity exists to which the write refers. It is locked until the commit. */
 export type Exists = (kind: string, id: string) => boolean
 
 const TRIES = 3
 
-/** A write with references: they are looked up and held, again when a follower has loaded their schema meanwhile. */
+/** Runs a write with references: looks them up and locks them, again when their schema was reloaded meanwhile. */
 export async function withReferences<T>(
   store: Store,
   members: readonly (readonly [Field, unknown])[],
   context: Context,
-  write: (hold: Hold) => Promise<T>,
+  write: (lock: Lock) => Promise<T>,
 ): Promise<T> {
   for (let left = TRIES - 1; ; left--) {
-    const hold = await prepareReferences(store, members, context)
+    const lock = await prepareReferences(store, members, context)
     try {
-      return await write(hold)
+      return await write(lock)
     } catch (err) {
       if (!(err instanceof ReferencesReloaded) || left === 0) throw err
     }
   }
 }
 
-/** Locks the references, before any other row. */
-type Hold = (tx: Tx) => Promise<Exists>
+/** Locks the references. To be called before any other row is locked. */
+type Lock = (tx: Tx) => Promise<Exists>
 
 /**
- * Prepares the references of a write: entities of other services are looked up at their owners, before the transaction
- * takes a connection. What this answers locks all of them in the transaction, before its own row.
+ * Prepares the references of a write: looks up entities of other services at their owners, before the transaction takes
+ * a connection. The returned function locks all of them in the transaction, before its own row.
  *
- * Every transaction locks in one order, so that none waits for another in a circle:
- * 1. a follower: its row of `followed`;
- * 2. entities of other schemas: writers share a lock, followers take it alone (deleted-entities.ts);
- * 3. rows of this schema that the written row names, by kind and id, for key share;
+ * All transactions lock in this order, to avoid deadlocks:
+ * 1. a consumer: its row of `followed`;
+ * 2. entities of other schemas: writers share a lock, consumers take it exclusively (deleted-entities.ts);
+ * 3. rows of this schema to which the written row refers, by kind and id, for key share;
  * 4. the row that is written or deleted;
- * 5. rows that name it, by kind and id, for update;
- * 6. the row of `stream`, in `append`.
- * A kind is named only by kinds that come later: config types, configs, services and posture checks, policies, configs
+ * 5. rows that refer to it, by kind and id, for update;
+ * 6. the row of `stream`, in `appendChanges`.
+ * Only later kinds refer to a kind, in this order: config types, configs, services and posture checks, policies, configs
  * of single identities.
  */
 async function prepareReferences(
   { changeLog, kindOf, owns, names }: Store,
   members: readonly (readonly [Field, unknown])[],
   context: Context,
-): Promise<Hold> {
-  const named = members.flatMap(([field, value]) => referencesOf(field, value))
-  const own = idsByKind(named.filter(({ kind }) => owns(kind)))
-  const foreign = idsByKind(named.filter(({ kind }) => !owns(kind)))
+): Promise<Lock> {
+  const references = members.flatMap(([field, value]) => referencesOf(field, value))
+  const own = idsByKind(references.filter(({ kind }) => owns(kind)))
+  const foreign = idsByKind(references.filter(({ kind }) => !owns(kind)))
 
   const moment = foreign.size > 0 ? await momentOf(changeLog.db) : undefined
-  const looked = [...foreign].map(
+  const lookUps = [...foreign].map(
     async ([kind, ids]) => [kind, await names(kind, [...ids], context)] as const,
   )
-  const known = new Map(await Promise.all(looked))
+  const existing = new Map(await Promise.all(lookUps))
 
   return async (tx) => {
     const deleted = await lockEntities(tx, foreign, moment)
-    const held = await lockRows(tx, kindOf, own)
+    const locked = await lockRows(tx, kindOf, own)
     return (kind, id) =>
       owns(kind)
-        ? held.get(kind)?.has(id) === true
-        : known.get(kind)?.has(id) === true && deleted.get(kind)?.has(id) !== true
+        ? locked.get(kind)?.has(id) === true
+        : existing.get(kind)?.has(id) === true && deleted.get(kind)?.has(id) !== true
   }
 }
 
-/** The fields among these names, with their values. */
+/** The written fields, with their values. */
 export const membersOf = (
   { fields }: Entity,
   values: object,
@@ -101,14 +101,14 @@ function referencesOf({ ref, refs, rolesOf }: Field, value: unknown): { kind: st
 const idsOfValue = (value: unknown): readonly string[] =>
   Array.isArray(value) ? (value as readonly string[]) : Object.keys(value ?? {})
 
-/** Those that exist. */
+/** Returns the rows that exist. */
 async function lockRows(tx: Tx, kindOf: Store['kindOf'], ids: IdsByKind): Promise<IdsByKind> {
-  const held = new Map<string, Set<string>>()
+  const locked = new Map<string, Set<string>>()
   for (const kind of [...ids.keys()].sort()) {
     const { rows } = await tx.query<{ id: string }>(sql`
       select id from ${tableOf(kindOf(kind).entity)} where id = any(${[...(ids.get(kind) ?? [])]})
        order by id for key share`)
-    held.set(kind, new Set(rows.map(({ id }) => id)))
+    locked.set(kind, new Set(rows.map(({ id }) => id)))
   }
-  return held
+  return locked
 }

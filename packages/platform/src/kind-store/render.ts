@@ -1,5 +1,6 @@
 import { type Entity, type Field, kinds, linksOf, referenceTo, timeText } from '@overlay/model'
 import type { Context } from '@overlay/rpc'
+import { idsByKind } from '../change-log/deleted-entities.js'
 import { nameMember } from './joined-columns.js'
 import { idsIn } from './references.js'
 import type { AnyRow } from './row.js'
@@ -8,15 +9,15 @@ import type { Names } from './seams.js'
 type Members = Record<string, unknown>
 type NamesByKind = ReadonlyMap<string, ReadonlyMap<string, string>>
 
-/** Rows in wire shape, without what the kind's view adds. Names are asked for once per kind and page. */
+/** Rows in wire shape, without the members of the kind's view. Asks for names once per kind and page. */
 export async function render(
   entity: Entity,
   rows: readonly AnyRow[],
   names: Names,
   context: Context,
 ): Promise<Members[]> {
-  const known = await namesFor(entity, rows, names, context)
-  return rows.map((row) => wireOf(entity, row, known))
+  const namesByKind = await namesFor(entity, rows, names, context)
+  return rows.map((row) => wireOf(entity, row, namesByKind))
 }
 
 async function namesFor(
@@ -25,21 +26,18 @@ async function namesFor(
   names: Names,
   context: Context,
 ): Promise<NamesByKind> {
-  const wanted = new Map<string, Set<string>>()
-  const want = (kind: string, id: string) => {
-    const ids = wanted.get(kind)
-    if (ids) ids.add(id)
-    else wanted.set(kind, new Set([id]))
-  }
+  const references: { readonly kind: string; readonly id: string }[] = []
   for (const [name, { ref, rolesOf }] of Object.entries(entity.fields)) {
     for (const row of rows) {
       const value = (row as unknown as Members)[name]
-      if (ref && value && !(nameMember(name) in row)) want(ref, value as string)
-      if (rolesOf && value) for (const id of idsIn(value as string[])) want(rolesOf, id)
+      if (ref && value && !(nameMember(name) in row)) references.push({ kind: ref, id: value as string })
+      if (rolesOf && value) for (const id of idsIn(value as string[])) references.push({ kind: rolesOf, id })
     }
   }
-  const found = [...wanted].map(async ([kind, ids]) => [kind, await names(kind, [...ids], context)] as const)
-  return new Map(await Promise.all(found))
+  const lookUps = [...idsByKind(references)].map(
+    async ([kind, ids]) => [kind, await names(kind, [...ids], context)] as const,
+  )
+  return new Map(await Promise.all(lookUps))
 }
 
 function wireOf(entity: Entity, row: AnyRow, names: NamesByKind): Members {
@@ -56,8 +54,8 @@ function wireOf(entity: Entity, row: AnyRow, names: NamesByKind): Members {
     put(wire, name, value instanceof Date ? timeText(value) : value)
     if (ref && value) {
       const id = value as string
-      const known = members[nameMember(name)] ?? names.get(ref)?.get(id)
-      put(wire, name.replace(/Id$/, ''), reference(ref, id, known as string | undefined))
+      const targetName = members[nameMember(name)] ?? names.get(ref)?.get(id)
+      put(wire, name.replace(/Id$/, ''), reference(ref, id, targetName as string | undefined))
     }
     if (rolesOf) wire[`${name}Display`] = display((value ?? []) as string[], names.get(rolesOf))
   }
@@ -69,8 +67,8 @@ type ShownField = Field & { readonly name: string }
 const shownFields = new WeakMap<Entity, readonly ShownField[]>()
 
 function shownFieldsOf(entity: Entity): readonly ShownField[] {
-  const known = shownFields.get(entity)
-  if (known) return known
+  const cached = shownFields.get(entity)
+  if (cached) return cached
   const shown = Object.entries(entity.fields)
     .filter(([, { secret, hidden }]) => !secret && !hidden)
     .map(([name, field]) => ({ ...field, name }))
@@ -89,15 +87,15 @@ function put(wire: Members, name: string, value: unknown): void {
   }
 }
 
-function reference(kind: string, id: string, known: string | undefined): object {
+function reference(kind: string, id: string, storedName: string | undefined): object {
   const target = kinds.get(kind)
-  // wire: who has no name is named by its id alone
-  const name = target && !('name' in target.fields) ? undefined : known
+  // wire: an entity without a name is shown by its id alone
+  const name = target && !('name' in target.fields) ? undefined : storedName
   if (target) return referenceTo(target, id, name)
   return { _links: { self: { href: `./${kind}/${id}` } }, entity: kind, id, ...(name && { name }) }
 }
 
-/** wire: what cannot be named any more is left out. */
+/** wire: entities that no longer exist are left out. */
 function display(roles: readonly string[], names: ReadonlyMap<string, string> | undefined): object[] {
   return roles.flatMap((role) => {
     if (!role.startsWith('@')) return [{ name: role, role }]

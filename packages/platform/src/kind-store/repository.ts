@@ -16,7 +16,7 @@ import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from './
 import { allOf, columnsOf, numberOf, tableOf, wholeOf } from './row.js'
 import { whereOf } from './where.js'
 
-/** More than this many rows are never in memory for one request. */
+/** The most rows in memory for one request. */
 const pageRows = 500
 
 export interface Page {
@@ -26,16 +26,16 @@ export interface Page {
   next(count: number): Buffer
 }
 
-/** What to read from: the table of a kind, or a query that looks like one. */
+/** The table of a kind, or a query with the same shape. */
 export interface Rows {
   readonly from: Sql
   /** Its name. */
   readonly as: Sql
   readonly columns: Sql
-  /** What is looked up for the rows of the page alone. */
+  /** Joined for the rows of the page only. */
   readonly joined: readonly Sql[]
   readonly symbols: ReadonlyMap<string, FilterSymbol>
-  /** How many there are in all, where that is known without counting. */
+  /** The number of all rows, where the schema counts them. */
   readonly whole?: Sql | undefined
 }
 
@@ -55,7 +55,7 @@ export const queryOf = (query: ListQuery | undefined, caller: Caller): Query =>
     isStranger(caller) ? strangerLimits : filterLimits,
   )
 
-/** One page, in one statement. The rows are counted only when the page itself does not tell how many there are. */
+/** One page, in one statement. Rows are counted only when the page does not determine their number. */
 export async function listRows(
   db: Db,
   { from, as, columns, joined, symbols, whole }: Rows,
@@ -65,14 +65,14 @@ export async function listRows(
   caller: Caller,
 ): Promise<Page> {
   const cursor = cursorIn(after)
-  const wanted = cursor ? cursor.left : query.limit
-  const limit = Math.min(wanted ?? Number.POSITIVE_INFINITY, pageRows)
+  const left = cursor ? cursor.left : query.limit
+  const limit = Math.min(left ?? Number.POSITIVE_INFINITY, pageRows)
   const condition = allOf([scope, whereOf(query.where, symbols)])
   const counted = numberOf(from, condition, whole)
   const behind = cursor ? sql`and ${afterOf(cursor, query.sort, symbols)}` : sql``
   const place = sql`, ${cursorColumnOf(query.sort, symbols)}`
   const shown = [sql`${as}.*`, ...joined, ...(cursor ? [] : [totalOf(limit, counted)])]
-  // nothing is joined that could bring the page into another order
+  // the joined values do not change the order of the page
   const origin = isStranger(caller) ? ofStrangers : ofClients
   const { rows } = await db.query(
     sql`
@@ -85,9 +85,9 @@ export async function listRows(
 
   const next = (count: number): Buffer => {
     const last = rows[count - 1]
-    const left = wanted === null ? null : wanted - count
-    const isMore = count < rows.length || (rows.length === limit && left !== 0)
-    return last && isMore ? cursorOf(last, left) : Buffer.alloc(0)
+    const leftAfter = left === null ? null : left - count
+    const isMore = count < rows.length || (rows.length === limit && leftAfter !== 0)
+    return last && isMore ? cursorOf(last, leftAfter) : Buffer.alloc(0)
   }
   if (cursor) return { rows, total: 0, next }
   const isBehindTheLast = rows.length === 0 && query.offset > 0
@@ -95,7 +95,7 @@ export async function listRows(
   return { rows, total: rows.at(-1)?.page_total ?? query.offset + rows.length, next }
 }
 
-/** Every row of a full page says how many match. */
+/** Each row of a full page has the number of matching rows. */
 const totalOf = (limit: number, counted: Sql): Sql => sql`
            case when (select count(*) from page) = ${raw(String(limit))} then ${counted} end as page_total`
 

@@ -8,11 +8,11 @@ export type AnyValues = ValuesOf<Entity>
 
 export const tableOf = ({ singular, table }: Entity): Sql => raw(table ?? snake(singular))
 
-/** How many rows of a kind there are, where its schema keeps count of them. */
+/** The number of rows of a kind, where its schema counts them. */
 export const wholeOf = (entity: Entity): Sql | undefined =>
   entity.counted && countOfTable(tableOf(entity).text)
 
-/** How many rows there are; counted where nobody keeps count, or not of all of them. */
+/** The number of rows that match. Uses the count of the schema where there is one and the condition matches all. */
 export const numberOf = (from: Sql, condition: Sql, whole: Sql | undefined): Sql =>
   whole && isAll(condition) ? whole : sql`(select count(*) from ${from} where ${condition})`
 
@@ -21,27 +21,27 @@ export function allOf(conditions: readonly (Sql | undefined)[]): Sql {
   return set.length > 0 ? join(set, ' and ') : sql`true`
 }
 
-/** A condition that leaves nothing out. */
+/** True when the condition matches all rows. */
 const isAll = (condition: Sql): boolean => condition.text === 'true'
 
 export const columnOf = (name: string, { column }: Field): string => column ?? snake(name)
 
-/** Every kind has them beside its own columns. */
+/** The columns that all kinds have. */
 const base = ['id', 'tags', 'is_system', 'created_at', 'updated_at']
 
 const cache = new WeakMap<Entity, Sql>()
 
-/** The columns of a kind, and no others: a migration may have added some that this build does not know. */
+/** The columns of a kind by name: a later migration may have added others. */
 export function columnsOf(entity: Entity): Sql {
-  const known = cache.get(entity)
-  if (known) return known
+  const cached = cache.get(entity)
+  if (cached) return cached
   const own = Object.entries(entity.fields).map(([name, field]) => columnOf(name, field))
   const columns = raw([...base, ...own].join(', '))
   cache.set(entity, columns)
   return columns
 }
 
-/** A database row in the words of the definition. */
+/** A database row with the names of the definition. */
 export function rowOf(entity: Entity, stored: QueryResultRow): AnyRow {
   const row: Record<string, unknown> = {
     id: stored.id,
@@ -55,14 +55,14 @@ export function rowOf(entity: Entity, stored: QueryResultRow): AnyRow {
   return row as unknown as AnyRow
 }
 
-/** The row as followers and the audit see it: everything but secrets. */
+/** The row for followers and the audit, without secrets. */
 export const plainOf = (entity: Entity, row: AnyRow): Record<string, unknown> => ({
   ...plainWithoutTimes(entity, row),
   createdAt: row.createdAt,
   updatedAt: row.updatedAt,
 })
 
-/** The same of a row that is about to be made: its times are the database's. */
+/** The same for a row to be inserted. The database sets its times. */
 export function plainOfNew(
   entity: Entity,
   id: string,
@@ -137,7 +137,7 @@ export function insertListSql(entity: Entity, list: string, rest: Sql): Sql {
 
 const parameter = (field: Field, value: unknown): unknown => {
   const stored = field.store(value)
-  // pg would write an array as a Postgres array and a date by the local clock; json columns want text
+  // json columns need text; pg would write arrays as Postgres arrays, and dates in local time
   return stored !== null && typeof stored === 'object' && !Array.isArray(stored) && !(stored instanceof Date)
     ? JSON.stringify(stored)
     : stored

@@ -5,7 +5,7 @@ import type { RowChange } from '../change-log/change-log.js'
 import type { Db, Tx } from '../postgres/database.js'
 import type { Exists } from './references.js'
 
-/** How rows are about to be shown. */
+/** How rows will be shown. */
 export interface ViewRequest {
   readonly context: Context
   readonly caller: Caller
@@ -14,28 +14,28 @@ export interface ViewRequest {
   readonly shape: 'detail' | 'list' | 'linked'
 }
 
-/** What a delete may do beside its own row. */
+/** The context of a delete. */
 export interface DeleteContext {
-  /** Another row changed in the same transaction. */
+  /** Adds the change of another row of the same transaction. */
   also(change: RowChange): void
 }
 
-/** The same of a create or an update. */
+/** The context of a create or an update. */
 export interface WriteContext extends DeleteContext {
   readonly context: Context
-  /** Whether what the written members name exists. It is locked until the commit. */
+  /** Whether an entity exists to which a written member refers. It is locked until the commit. */
   readonly exists: Exists
   /** Whether the request sets the member. */
   isWritten(name: string): boolean
 }
 
-/** All that a kind may add to the uniform operations. */
+/** What a kind may add to the uniform operations. */
 export interface Seams<E extends Entity, Joined extends object = object, V extends object = ViewOf<E>> {
-  /** Which rows this caller sees, besides the filter. */
+  /** The rows that this caller may see. */
   scope?(caller: Caller, perspective?: Perspective): Sql
-  /** What a filter says about sets that are no columns, said by columns. */
+  /** Rewrites comparisons of sets that are not columns into comparisons of columns. */
   filter?(filter: Filter, context: Context): Promise<Filter>
-  /** What the view needs of other tables of the schema, as SQL over the kind's table. */
+  /** Values of other tables of the schema that the view needs, as SQL over the kind's table. */
   readonly joined?: { readonly [Name in keyof Joined]: Sql }
   /** The members that the definition `shows`, for a whole page at once, in its order. */
   view?(
@@ -44,7 +44,7 @@ export interface Seams<E extends Entity, Joined extends object = object, V exten
     reading: ViewRequest,
   ): Promise<readonly Declared<V, E>[]>
   /**
-   * In the transaction, before the row is written: refuse with a Fault, or derive columns. It asks no other service, and
+   * In the transaction, before the row is written: refuses with a Fault, or derives columns. Calls no other service, and
    * locks in the order of references.ts.
    */
   writing?(
@@ -53,11 +53,11 @@ export interface Seams<E extends Entity, Joined extends object = object, V exten
     before: RowOf<E> | null,
     writing: WriteContext,
   ): Promise<Partial<ValuesOf<E>>>
-  /** In the transaction, before the row goes: refuse, or take along what hangs on it. */
+  /** In the transaction, before the row is deleted: refuses, or deletes what depends on it. */
   deleting?(tx: Tx, row: RowOf<E>, deleting: DeleteContext): Promise<void>
 }
 
-/** Names of entities, for references and role lists. Ids that nobody knows are missing from the answer. */
+/** Names of entities, for references and role lists. Unknown ids are missing from the result. */
 export type Names = (
   kind: string,
   ids: readonly string[],

@@ -4,7 +4,7 @@ import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { columnOf as columnOfField } from './row.js'
 import { columnOf } from './symbol.js'
 
-/** Which rows a linked list shows: those with the ids, those that a role list selects, those with the value. */
+/** The rows of a linked list: those with the ids, those that a role list selects, those with the value. */
 export function selectionOf({ ids, roles, symbol, value }: Selection, entity: Entity): Sql {
   return anyOf([
     ...withId(ids),
@@ -23,11 +23,11 @@ export function roleFilterOf(entries: readonly string[], semantic: string, entit
       'role entries must prefixed with # (to indicate role attributes) or @ (to indicate a name or id)',
       bad,
     )
-  const found = semantics.find((name) => name.toLowerCase() === (semantic || 'AllOf').toLowerCase())
-  if (!found) throw invalid('roleSemantic', 'roleSemantic should be one of [AllOf AnyOf]', semantic)
+  const match = semantics.find((name) => name.toLowerCase() === (semantic || 'AllOf').toLowerCase())
+  if (!match) throw invalid('roleSemantic', 'roleSemantic should be one of [AllOf AnyOf]', semantic)
   const marked = (mark: string) =>
     entries.filter((entry) => entry.startsWith(mark)).map((entry) => entry.slice(1))
-  return anyOf([...withId(marked('@')), ...withAttributes(marked('#'), found, entity)])
+  return anyOf([...withId(marked('@')), ...withAttributes(marked('#'), match, entity)])
 }
 
 const semantics = ['AllOf', 'AnyOf'] as const satisfies readonly Semantic[]
@@ -39,8 +39,8 @@ function selectedBy({ roles, semantic }: RoleList, entity: Entity): Sql[] {
 }
 
 const withId = (ids: readonly string[]): Sql[] => {
-  const known = ids.filter(storable)
-  return known.length > 0 ? [sql`id = any(${known}::text[])`] : []
+  const valid = ids.filter(storable)
+  return valid.length > 0 ? [sql`id = any(${valid}::text[])`] : []
 }
 
 /** Both operators use the gin index. */

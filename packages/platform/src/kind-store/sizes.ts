@@ -1,10 +1,10 @@
 import { type Entity, refusalOfTags, scalarsOf, storedBytes, type Tags } from '@overlay/model'
 import { invalid } from '@overlay/rpc'
 
-/** A row and its change always fit a message, and a page of rows fits memory. */
+/** Rows and their changes always fit a message, and pages fit memory. */
 const MOST_ROW_BYTES = 256 * 1024
 
-/** The tags that a body says. */
+/** The tags of a body. */
 export function tagsOf(value: unknown): Tags {
   const tags = scalarsOf(value)
   const refusal = refusalOfTags(tags)
@@ -12,7 +12,7 @@ export function tagsOf(value: unknown): Tags {
   return tags
 }
 
-/** Refuses a row that is too large, by its largest member, unless it becomes smaller than it was. */
+/** Refuses a row that is too large, naming its largest member, unless it becomes smaller. */
 export function refuseLarge(entity: Entity, values: object, before: object = {}): void {
   const sizes = sizesOf(entity, values)
   const total = sumOf(sizes)

@@ -4,11 +4,11 @@ import sql, { raw, type Sql } from 'sql-template-tag'
 
 export type Symbols = ReadonlyMap<string, FilterSymbol>
 
-/** The only way from a name in a filter to a column. */
+/** The column of a name in a filter. There is no other way from one to the other. */
 export interface Column {
   readonly at: Sql
   readonly symbol: FilterSymbol
-  /** The tag that is asked for. */
+  /** The name of the tag. */
   readonly tag?: string
 }
 

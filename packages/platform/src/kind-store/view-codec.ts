@@ -1,12 +1,12 @@
 import type { ViewResponse } from '@overlay/rpc'
 
-/** What a service knows of others' entities, in the order that was asked for: nothing of some. */
-export const encodeViews = (members: readonly (object | undefined)[]): ViewResponse => ({
-  json: members.map((known) => (known ? Buffer.from(JSON.stringify(known)) : nothing)),
+/** The members that a service adds to entities, in the order of the request. Some have none. */
+export const encodeViews = (views: readonly (object | undefined)[]): ViewResponse => ({
+  json: views.map((view) => (view ? Buffer.from(JSON.stringify(view)) : empty)),
 })
 
-const nothing = Buffer.alloc(0)
+const empty = Buffer.alloc(0)
 
-/** The same at the other end. */
+/** Decodes one of these views. */
 export const decodeView = <View extends object = object>(json: Uint8Array | undefined): View | undefined =>
   json && json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as View) : undefined

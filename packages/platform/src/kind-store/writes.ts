@@ -21,7 +21,7 @@ import { changeOf, insertRow } from './row-changes.js'
 
 type Writes = Pick<Methods<EntityServiceService>, 'create' | 'update' | 'delete'>
 
-/** How rows are made, changed and removed: each with its audit row, in one transaction. */
+/** The uniform operations that write rows, each with its audit row in one transaction. */
 export function writes(store: Store): Writes {
   const { kindOf } = store
   return {
@@ -86,7 +86,7 @@ function refuseSystem(entity: Entity, row: AnyRow, verb: 'update' | 'delete'): v
 
 type Step = (tx: Tx, also: (change: RowChange) => void, exists: Exists) => Promise<RowChange>
 
-interface Wanted {
+interface WriteRequest {
   readonly entity: Entity
   readonly id: string
   readonly references: readonly (readonly [Field, unknown])[]
@@ -94,17 +94,17 @@ interface Wanted {
 
 async function written(
   store: Store,
-  { entity, id, references }: Wanted,
+  { entity, id, references }: WriteRequest,
   context: Context,
   step: Step,
 ): Promise<Written> {
   try {
-    const { position } = await withReferences(store, references, context, (hold) =>
+    const { position } = await withReferences(store, references, context, (lock) =>
       store.changeLog.write(context, async (tx) => {
-        const exists = await hold(tx)
-        const others: RowChange[] = []
-        const own = await step(tx, (change) => others.push(change), exists)
-        return { result: undefined, changes: [...others, own] }
+        const exists = await lock(tx)
+        const changes: RowChange[] = []
+        const change = await step(tx, (change) => changes.push(change), exists)
+        return { result: undefined, changes: [...changes, change] }
       }),
     )
     return { id, position }

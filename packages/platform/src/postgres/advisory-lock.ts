@@ -28,11 +28,11 @@ export interface LockConnectionOptions {
 }
 
 const BEAT_MS = 5000
-const IDLE_SESSION_MS = 30_000 // a server that has heard nothing for so long ends the connection, and with it the locks
+const IDLE_SESSION_MS = 30_000 // the server ends a connection that is silent for so long, and releases its locks
 
 /**
  * Opens a connection for advisory locks. A process that dies loses them at once; one that hangs, or whose host is gone,
- * when the server has heard nothing for half a minute.
+ * when the connection has been silent for half a minute.
  */
 export async function openLockConnection(
   url: string,
@@ -103,7 +103,7 @@ export async function openAdvisoryLock(
   return connection
 }
 
-/** Whether somebody holds the name, as SQL; of another database it may be the same. */
+/** Whether a connection to this database holds the lock, as SQL. */
 export const isLocked = (name: Sql): Sql => sql`
   exists (select from pg_locks
            where locktype = 'advisory' and granted and objsubid = 1

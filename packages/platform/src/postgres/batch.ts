@@ -7,10 +7,9 @@ interface Waiting<E, R> {
 }
 
 /**
- * Gathers what arrives while a call is under way and gives it to `run` together, at most `limit` at once; the
- * results come in the order of the entries. There is no timer: a lone entry waits for nothing. A batch that fails
- * is repeated entry by entry, so that a bad one fails nobody else, unless no entry is to blame: while the database is
- * away or late nobody waits for one failure after the other. `run` must not leave half of a failed batch.
+ * Gathers entries while a call runs and passes them to the next one, at most `limit` at once. Results come in the order
+ * of the entries. There is no timer: a single entry does not wait. A batch that fails is repeated entry by entry, so that
+ * a bad entry fails alone; not while the database is unavailable or late. `run` must undo a batch that fails.
  */
 export function batch<E, R>(
   run: (entries: readonly E[]) => Promise<readonly R[]>,

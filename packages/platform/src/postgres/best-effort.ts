@@ -1,7 +1,7 @@
 import { metrics } from '../process/metrics.js'
 import { isAway } from './database-failure.js'
 
-/** When the wait for changes of a schema is over in vain, the answer comes from what there is, and that is counted. */
+/** Waits for changes of a schema. If the owner is unavailable or late, counts that and returns: answers are then older. */
 export async function bestEffort(schema: string, wait: Promise<unknown>): Promise<void> {
   try {
     await wait

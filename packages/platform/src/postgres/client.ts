@@ -1,17 +1,17 @@
 import pg from 'pg'
 
-/** One connection for one piece of work: what the owner does, before any pool exists. */
+/** Runs work on a connection of its own, before any pool exists. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   await using connection = await openClient({ connectionString: url })
   return await work(connection.client)
 }
 
-/** A connection beside the pools, whose end is the end of the block. */
+/** A connection outside of the pools, until it is disposed. */
 export async function openClient(
   config: pg.ClientConfig,
 ): Promise<AsyncDisposable & { readonly client: pg.Client }> {
   const client = new pg.Client({ connectionTimeoutMillis: 5000, ...config })
-  client.on('error', () => undefined) // a connection that breaks fails its query too
+  client.on('error', () => undefined) // a broken connection fails its query too
   const close = (): Promise<void> => client.end()
   try {
     await client.connect()

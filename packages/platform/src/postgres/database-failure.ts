@@ -1,12 +1,12 @@
 import { Fault } from '@overlay/rpc'
 
-/** What a failed statement means to the caller, and to the connection that it ran on. */
+/** A failed statement: the error for the caller, and whether its connection is still usable. */
 export interface Failure {
   readonly error: unknown
   readonly connectionIsLost: boolean
 }
 
-/** A database that is away and a repeated conflict are a 503, a statement that takes too long a timeout. */
+/** Maps an unavailable database and a repeated conflict to a 503, a statement that takes too long to a timeout. */
 export function failureOf(err: unknown): Failure {
   if (err instanceof Fault || !(err instanceof Error)) return { error: err, connectionIsLost: false }
   const { code = '' } = err as { code?: string }
@@ -18,29 +18,29 @@ export function failureOf(err: unknown): Failure {
       error: new Fault('UNAVAILABLE', 'conflicting changes by others, try again', err),
       connectionIsLost: false,
     }
-  if (away.test(code) || lost.test(err.message) || err.message === STALE_PLAN)
+  if (unavailable.test(code) || lost.test(err.message) || err.message === STALE_PLAN)
     return { error: new Fault('UNAVAILABLE', undefined, err), connectionIsLost: true }
   return { error: err, connectionIsLost: false }
 }
 
-/** A deadlock or a serialization failure: the server has undone the transaction, and the same one may now succeed. */
+/** A deadlock or a serialization failure: the server has rolled back the transaction. It may succeed when repeated. */
 export const isConflict = (err: unknown): boolean =>
   err instanceof Error && conflicts.has((err as { code?: string }).code ?? '')
 
 const conflicts = new Set(['40P01', '40001'])
 
-/** Nobody's fault: the database was away or late, and what became of the statement is not known. */
+/** Transient: the database is unavailable or late, and the outcome of the statement is unknown. */
 export const isAway = (err: unknown): boolean =>
   err instanceof Fault && (err.code === 'UNAVAILABLE' || err.code === 'TIMEOUT')
 
 // of the server: connection exceptions, out of resources, shut down, ended by the server, read-only after a
 // failover; of the network: refused, reset, unreachable, no such host
-const away =
+const unavailable =
   /^(08...|53...|57P0[1-5]|25P03|25006|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/
 
-/** The driver's own words, which have no code. */
+/** Messages of the driver, which have no code. */
 const lost =
   /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/
 
-/** A migration changed a table under a prepared statement: a new connection prepares it anew. */
+/** A migration changed a table under a prepared statement: a new connection prepares it again. */
 const STALE_PLAN = 'cached plan must not change result type'

@@ -5,11 +5,12 @@ import { metrics, pools } from '../process/metrics.js'
 import { type Failure, failureOf, isConflict } from './database-failure.js'
 import { CONNECTION_SECONDS, clientTexts, ownTexts, preparedNames } from './prepared.js'
 
-/** A pool or a transaction: all that a query function needs. */
+/** A pool or a transaction. */
 export interface Db {
   /**
-   * With a name the server keeps the plan from the first time on, without one when the text has come some times: of
-   * texts that clients with a session shape some few, of those of others none. Statements list their columns. One name, one text.
+   * With a name the server keeps the plan from the first use on. Without one it keeps the plan of texts that are used
+   * often: of few texts shaped by clients with a session, of none shaped by clients without. Each name has one text.
+   * Statements list their columns.
    */
   query<Row extends pg.QueryResultRow = pg.QueryResultRow>(
     query: Sql,
@@ -17,13 +18,13 @@ export interface Db {
   ): Promise<pg.QueryResult<Row>>
 }
 
-/** In place of a name: the text has the shape that a client gave it. */
+/** In place of a name: a client with a session shapes the text. */
 export const ofClients = Symbol('of clients')
 
-/** The same, of a client without a session: the text gets no name. */
+/** In place of a name: a client without a session shapes the text, which gets no name. */
 export const ofStrangers = Symbol('of strangers')
 
-/** A Db inside a transaction; functions that write ask for this one. */
+/** A Db inside a transaction, for functions that write. */
 export interface Tx extends Db {
   readonly inTransaction: true
 }
@@ -49,10 +50,10 @@ export interface LockedConnection extends Db {
 }
 
 const STATEMENT_MS = 30_000 // of a statement outside a transaction, and of a transaction without a deadline
-const GRACE_MS = 1000 // a server that says nothing itself by then is gone
+const GRACE_MS = 1000 // a server that has not answered by then does not answer
 const IDLE_MS = 15_000 // a replica that hangs must not keep its locks
 
-/** Connects when it must. A database that is away or late is a Fault, and the pool recovers by itself. */
+/** Connects on demand. A database that is unavailable or late is a Fault. The pool recovers by itself. */
 export function openDatabase(
   url: string,
   schema: string,
@@ -77,8 +78,8 @@ export function openDatabase(
   const [nameOf, listNameOf] = [preparedNames(ownTexts), preparedNames(clientTexts)]
   const namesFor = (origin: typeof ofClients | typeof ofStrangers | undefined) =>
     origin === undefined ? nameOf : origin === ofClients ? listNameOf : () => undefined
-  const statement = ({ text, values }: Sql, given: Parameters<Db['query']>[1], ms: number): Timed => {
-    const name = typeof given === 'string' ? given : namesFor(given)(text)
+  const statement = ({ text, values }: Sql, origin: Parameters<Db['query']>[1], ms: number): Timed => {
+    const name = typeof origin === 'string' ? origin : namesFor(origin)(text)
     return { text, values, ...(name !== undefined && { name }), query_timeout: ms + GRACE_MS }
   }
 
@@ -146,7 +147,7 @@ export function openDatabase(
       },
     )
 
-  /** A connection that ended unseen fails its first statement. Nothing has happened then, and another one may do. */
+  /** A connection that was lost unnoticed fails its first statement. Nothing has happened then: try another one. */
   async function connectWith(first: () => Timed): Promise<pg.PoolClient> {
     for (let ended = 0; ; ended++) {
       const client = await connect()
@@ -228,12 +229,12 @@ const beginning = (ms: number): Timed => command(`begin; set local statement_tim
 
 const command = (text: string): Timed => ({ text, query_timeout: STATEMENT_MS })
 
-/** A connection that breaks fails its query, and while idle leaves the pool: nothing else to do. */
+/** A broken connection fails its query, and leaves the pool if it is idle. */
 const ignore = (): void => undefined
 
 const INT8 = pg.types.builtins.INT8
 
-/** As the driver has them (timestamptz: Date), but int8 as a number wherever that is exact. */
+/** The driver's types (timestamptz: Date), but int8 as a number where that is exact. */
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     oid === INT8 && format !== 'binary' ? int8 : pg.types.getTypeParser(oid, format),

@@ -1,5 +1,5 @@
-const MAX_SEEN = 2000
-const USES = 5
+const MAX_TEXTS = 2000 // whose uses are counted
+const MIN_USES = 5
 
 export interface Quota {
   readonly prefix: string
@@ -7,32 +7,29 @@ export interface Quota {
   readonly characters: number
 }
 
-/** Of statements that are made of definitions: there are not many. */
+/** For statements built from definitions. There are few. */
 export const ownTexts: Quota = { prefix: 'often', names: 300, characters: 16_384 }
 
-/** Of statements that clients give their shape: a plan costs memory in the server's process of each connection. */
+/** For statements shaped by clients. A plan takes memory in the server, for each connection. */
 export const clientTexts: Quota = { prefix: 'list', names: 60, characters: 4096 }
 
-/** Between two replacements of a name. */
+/** The shortest time between two replacements of a name. */
 const REPLACE_MS = 60_000
 
-/**
- * A connection keeps the plan of each name that it has seen until its end. Together with the pace of replacements this
- * bounds the plans of one connection.
- */
+/** A connection keeps the plans of all names until its end. This and the rate of replacements bound their number. */
 export const CONNECTION_SECONDS = 3600
 
 /**
- * Names for statements whose text comes again and again, so that the server keeps their plans. When there are as many
- * as there may be, another text takes the place of the one that has not come for longest. No name is used twice.
+ * Names for texts that are used often, so that the server keeps their plans. At the limit a new text replaces the least
+ * recently used one. No name is used twice.
  */
 export function preparedNames(
   { prefix, names: most, characters }: Quota,
   now: () => number = () => performance.now(),
 ): (text: string) => string | undefined {
-  const names = new Map<string, string>() // the text that has not come for longest is the first
-  const seen = new Map<string, number>()
-  let made = 0
+  const names = new Map<string, string>() // least recently used first
+  const uses = new Map<string, number>()
+  let next = 0
   let replacedMs = now()
 
   const hasRoom = (): boolean => {
@@ -44,21 +41,21 @@ export function preparedNames(
   }
 
   return (text) => {
-    const known = names.get(text)
-    if (known !== undefined) {
+    const existing = names.get(text)
+    if (existing !== undefined) {
       names.delete(text)
-      names.set(text, known)
-      return known
+      names.set(text, existing)
+      return existing
     }
     if (text.length > characters) return undefined
-    const uses = (seen.get(text) ?? 0) + 1
-    if (uses < USES || !hasRoom()) {
-      if (seen.size === MAX_SEEN) seen.clear()
-      seen.set(text, uses)
+    const count = (uses.get(text) ?? 0) + 1
+    if (count < MIN_USES || !hasRoom()) {
+      if (uses.size === MAX_TEXTS) uses.clear()
+      uses.set(text, count)
       return undefined
     }
-    seen.delete(text)
-    const name = `${prefix}-${made++}`
+    uses.delete(text)
+    const name = `${prefix}-${next++}`
     names.set(text, name)
     return name
   }

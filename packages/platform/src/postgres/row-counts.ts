@@ -6,15 +6,15 @@ import type { Database } from './database.js'
 const EVERY_MS = 15_000
 const MANY = 100
 
-/** The rows of a table that its schema keeps count of; true after each commit, as the statement around it sees it. */
+/** The number of rows of a counted table, exact in the snapshot of the statement around it. */
 export const countOfTable = (table: string): Sql =>
   sql`(select coalesce(sum(rows), 0)::bigint from row_count where table_name = ${table})`
 
-/** Makes the parts of counts one, each replica now and then: a part is gone when another comes for it. */
+/** Merges the parts of counts, periodically in each replica. Replicas do not merge a part twice. */
 export const startCompactingCounts = (db: Database, log: Logger): AsyncDisposable =>
   runPeriodically(EVERY_MS, () =>
     compactCounts(db).catch((err: unknown) => {
-      log.warn({ err, schema: db.schema }, 'counts of rows not added up')
+      log.warn({ err, schema: db.schema }, 'counts of rows not merged')
     }),
   )
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { codeOf, withClient } from './client.js'
 
-/** What one service gets in the database. */
+/** The schema and the role of one service. */
 export interface ServiceSchema {
   readonly schema: string
   readonly role: string
@@ -11,9 +11,9 @@ export interface ServiceSchema {
 }
 
 /**
- * Makes schemas and roles, as the owner. A role may read and write the rows of its own schema, of today's tables and
- * later ones, and nothing else; to its audit it may only add. Repeating it is cheap and changes nothing. An owner that may not make roles gets an
- * error that says the SQL to run.
+ * Creates schemas and roles, as the owner of the database. A role may read and write the rows of its own schema, in
+ * present and later tables, and nothing else; in its audit it may only insert. Idempotent. An owner that may not create
+ * roles gets an error with the SQL to run.
  */
 export async function prepareSchemas(ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -31,7 +31,7 @@ export async function prepareSchemas(ownerUrl: string, schemas: readonly Service
           },
         )
       if (!COLLISIONS.has(codeOf(err)) || attempt === 10) throw err
-      await delay(20 * attempt) // roles belong to the whole cluster: another database is being prepared
+      await delay(20 * attempt) // another database is being prepared: roles belong to the whole cluster
     }
   }
 }
@@ -46,7 +46,7 @@ interface Todo extends ServiceSchema {
 const INSUFFICIENT_PRIVILEGE = '42501'
 const COLLISIONS = new Set(['XX000', '23505', '42710', '42P06', '40P01'])
 
-/** Those of the schemas that are not as they should be. */
+/** The schemas that are not yet prepared. */
 async function findTodo(
   client: pg.Client,
   ownerUrl: string,
@@ -56,15 +56,15 @@ async function findTodo(
     FIND,
     [schemas.map(({ schema }) => schema), schemas.map(({ role }) => role)],
   )
-  const found = await Promise.all(
-    schemas.map(async (wanted, at) => {
+  const states = await Promise.all(
+    schemas.map(async (schema, at) => {
       const row = rows[at]
-      if (!row) throw new Error(`nothing found about schema ${wanted.schema}`)
-      const password_holds = row.role_exists && (await admits(ownerUrl, wanted))
-      return { ...row, ...wanted, password_holds }
+      if (!row) throw new Error(`no state of schema ${schema.schema}`)
+      const password_holds = row.role_exists && (await admits(ownerUrl, schema))
+      return { ...row, ...schema, password_holds }
     }),
   )
-  return found.filter(({ prepared, password_holds }) => !prepared || !password_holds)
+  return states.filter(({ prepared, password_holds }) => !prepared || !password_holds)
 }
 
 const FIND = `
@@ -105,7 +105,7 @@ async function admits(ownerUrl: string, { role, password }: ServiceSchema): Prom
 async function inOneTransaction(client: pg.Client, todo: readonly Todo[]): Promise<void> {
   await client.query("begin; select pg_advisory_xact_lock(hashtextextended('prepare schemas', 0))")
   const { rows } = await client.query<{ role: string }>('select rolname as role from pg_roles')
-  const roles = new Set(rows.map(({ role }) => role)) // another replica may have made them meanwhile
+  const roles = new Set(rows.map(({ role }) => role)) // another replica may have created them meanwhile
   for (const one of todo) {
     const now = { ...one, role_exists: roles.has(one.role) }
     await client.query(statements(now, pg.escapeLiteral(verifierOf(one.password))).join(';\n'))
@@ -140,17 +140,17 @@ function statements(
   ]
 }
 
-/** A role only adds to its audit. Before its first migration the schema has none, and the migration revokes this too. */
+/** A role only inserts into its audit. Before the first migration there is none; the migration revokes this too. */
 const keepAudit = (audit: string, role: string): string =>
   `do $$ begin revoke update, delete, truncate on ${audit} from ${role};
    exception when undefined_table then null; end $$`
 
-/** Tells restored backups apart; where the owner may not grant it, the rest of their marks must do. */
+/** Used to recognize restored backups. Where the owner may not grant it, other marks must suffice. */
 const grantControl = (role: string): string =>
   `do $$ begin grant execute on function pg_control_system() to ${role};
    exception when insufficient_privilege then null; end $$`
 
-/** What the server keeps of a password (SCRAM, RFC 5803), so that the password itself is in none of its logs. */
+/** The stored form of a password (SCRAM, RFC 5803). It keeps the password out of the server's logs. */
 function verifierOf(password: string): string {
   const [salt, iterations] = [randomBytes(16), 4096]
   const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256')

@@ -2,9 +2,9 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import sql, { type Sql } from 'sql-template-tag'
 
 const VERSION = 'v2'
-const SHARED = 'v1' // the same form, from when one secret served several services
+const SHARED = 'v1' // of earlier releases, where several services shared one secret
 
-/** Encrypts under a secret; the name goes into the seal, so that one sealed text cannot stand for another. */
+/** Encrypts under a secret. The name is authenticated: a sealed text cannot take the place of another. */
 export function seal(secret: string, name: string, text: string): string {
   const iv = randomBytes(12)
   const cipher = createCipheriv('aes-256-gcm', keyOf(secret), iv).setAAD(Buffer.from(name))
@@ -27,10 +27,10 @@ export function unseal(secret: string, name: string, sealed: string): string {
   }
 }
 
-/** Whether a column holds text that was sealed when identity and pki had the same secret. */
+/** Whether a column has text that was sealed when identity and pki shared a secret. */
 export const isSealedForAll = (column: Sql): Sql => sql`${column} like ${`${SHARED}.%`}`
 
-/** The same, of a text. */
+/** Whether a text was sealed then. */
 export const isSharedSeal = (sealed: string): boolean => sealed.startsWith(`${SHARED}.`)
 
 const keyOf = (secret: string): Uint8Array =>

@@ -1,9 +1,9 @@
 import { write, writeSync } from 'node:fs'
 
-/** Where log lines go. */
+/** A destination of log lines. */
 export interface Output {
   write(line: string): void
-  /** Writes what is left, for the end of the process. Gives up on a reader that takes nothing for a second. */
+  /** Writes the rest, at the end of the process. Gives up on a reader that takes nothing for a second. */
   flushSync(): void
 }
 
@@ -14,9 +14,9 @@ const AGAIN_MS = 10
 const LAST_MS = 1000
 
 /**
- * Writes many lines at a time, because a write costs as much as a request. Once nobody reads any more, lines are
- * dropped: a process whose launcher was killed must still end. (The synchronous flush of sonic-boom 4.2 repeats a write
- * to a closed pipe for ever.)
+ * Writes many lines at a time, as a write costs as much as a request. Drops lines when the reader is gone: a process
+ * whose launcher was killed must still end. (The synchronous flush of sonic-boom 4.2 repeats a write to a closed pipe
+ * forever.)
  */
 export function bufferedOutput(fd: number): Output {
   const sleeper = new Int32Array(new SharedArrayBuffer(4))

@@ -9,7 +9,7 @@ export interface LogOptions {
   readonly destination?: DestinationStream // standard output
 }
 
-/** JSON lines, or text for people. Secrets are redacted by the name of their key, however deep they lie. */
+/** JSON lines, or text for people. Redacts secrets at any depth, by the name of their key. */
 export function openLog(service: string, { level, format, destination }: LogOptions): Logger {
   const out = destination ?? bufferedOutput(1)
   const log = pino(

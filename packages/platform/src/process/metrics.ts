@@ -7,10 +7,10 @@ interface Pool {
   readonly waitingCount: number
 }
 
-/** Looked at when metrics are asked for. */
+/** Read when metrics are requested. */
 export const pools = new Set<Pool>()
 
-/** All metrics of this process. A process is one service, so nobody has to hand it around. */
+/** All metrics of this process, which is one service. */
 export const registry = new Registry()
 collectDefaultMetrics({ register: registry })
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 
-/** Left for logs, databases and other processes. */
+/** Reserved for logs, databases and other processes. */
 const RESERVED = 200
 
-/** How many sockets this process may have, by its limit of open files. Node raises the soft limit to the hard one. */
+/** The most sockets of this process, by its limit of open files. Node raises the soft limit to the hard one. */
 export function mostSockets(): number {
   try {
     const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []

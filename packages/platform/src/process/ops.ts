@@ -6,7 +6,7 @@ import type { Registry } from 'prom-client'
 import { registry } from './metrics.js'
 import { splitAddress } from './settings.js'
 
-/** Whether this process can serve, and what it depends on: 'ok', or what is wrong. */
+/** Whether this process can serve, and the state of its dependencies: 'ok', or what is wrong. */
 export interface Health {
   readonly ready: boolean
   readonly checks: Readonly<Record<string, string>>
@@ -14,7 +14,7 @@ export interface Health {
 
 export interface OpsOptions {
   readonly log: Logger
-  /** Asked on each request; one that throws is not ready. */
+  /** Called on each request. When it throws the process is not ready. */
   readonly health: () => Promise<Health> | Health
   readonly metrics?: Registry
 }
@@ -31,11 +31,11 @@ export async function serveOps(
   const answers: Record<string, (res: ServerResponse) => Promise<void>> = {
     '/healthz/live': async (res) => send(res, 200, 'application/json', '{"live":true}'),
     '/healthz/ready': async (res) => {
-      const found = await inTime(health).catch((err: unknown): Health => {
-        log.error({ err }, 'health not known')
+      const result = await inTime(health).catch((err: unknown): Health => {
+        log.error({ err }, 'health not determined')
         return { ready: false, checks: {} }
       })
-      send(res, found.ready ? 200 : 503, 'application/json', JSON.stringify(found))
+      send(res, result.ready ? 200 : 503, 'application/json', JSON.stringify(result))
     },
     '/metrics': async (res) => send(res, 200, metrics.contentType, await metrics.metrics()),
   }

@@ -7,7 +7,7 @@ const DEEPEST = 8
 
 const REDACTED = '[redacted]'
 
-/** A copy without secrets: what a key named like one holds, and passwords within URLs. */
+/** A copy without secrets: values whose key is named like a secret, and passwords in URLs. */
 export function redact(fields: object): Record<string, unknown> {
   return members(fields, 0)
 }
@@ -35,8 +35,8 @@ const URL_PASSWORD = /(:\/\/[^\s/:@]*:)[^\s/@]*@/g
 
 /** By its last word: `newPassword` and `private_key` are secret, `keyId` and `tokenType` are not. */
 function isSecret(key: string): boolean {
-  const known = verdicts.get(key)
-  if (known !== undefined) return known
+  const cached = verdicts.get(key)
+  if (cached !== undefined) return cached
   const plain = key.replace(/[_-]?pem$/i, '') // the PEM of a key is the key
   const last =
     plain

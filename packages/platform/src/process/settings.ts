@@ -15,7 +15,7 @@ export type Values<S extends Settings> = {
   readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never
 }
 
-/** Reads everything once. A bad start lists every problem at once. */
+/** Reads all settings. The error lists all problems. */
 export function readSettings<S extends Settings>(settings: S, env: NodeJS.ProcessEnv): Values<S> {
   const problems: string[] = []
   const values: Record<string, unknown> = {}
@@ -24,15 +24,15 @@ export function readSettings<S extends Settings>(settings: S, env: NodeJS.Proces
     try {
       values[key] = parse(text)
     } catch (err) {
-      const found = secret || text === undefined ? '' : `, not '${text}'`
-      problems.push(`${name} ${(err as Error).message}${found}`)
+      const shown = secret || text === undefined ? '' : `, not '${text}'`
+      problems.push(`${name} ${(err as Error).message}${shown}`)
     }
   }
   if (problems.length > 0) throw new Error(`settings: ${problems.join('; ')}`)
   return Object.freeze(values) as Values<S>
 }
 
-/** The table of the documentation, from the declarations of each program. A variable that several read is one row. */
+/** The table of the documentation. A variable that several programs read is one row. */
 export function settingsTable(programs: Readonly<Record<string, Settings>>): string {
   const rows = new Map<string, { about: string; otherwise: string | undefined; readBy: string[] }>()
   for (const [program, settings] of Object.entries(programs))
@@ -60,7 +60,7 @@ export const setting = {
   text: (env: string, about: string, options: Options<string> = {}): Setting<string> =>
     declare(env, about, plain, options, (text) => text),
 
-  /** Never shown, not even when it is refused. */
+  /** Never shown, also not when it is refused. */
   secret: (env: string, about: string, { min = 1, ...options }: Options<string> & { min?: number } = {}) =>
     declare(env, about, { secret: true }, options, (text) => {
       if (text.length < min) throw new Error(`must have at least ${min} characters`)
@@ -201,7 +201,7 @@ export function splitAddress(address: string): { readonly host: string; readonly
   return { host, port }
 }
 
-/** What every process reads. */
+/** The settings of all processes. */
 export const processSettings = {
   natsUrl: setting.url('NATS_URL', 'NATS server for hints between replicas', { schemes: ['nats', 'tls'] }),
   opsListen: setting.address('OVERLAY_OPS_LISTEN', 'Address of health checks and metrics; keep it private'),
@@ -223,7 +223,7 @@ export const processSettings = {
   }),
 }
 
-/** What every process with a schema reads besides. */
+/** Further settings of all processes with a schema. */
 export const serviceSettings = {
   ...processSettings,
   auditDays: setting.number('OVERLAY_AUDIT_DAYS', 'Days to keep audit rows; 0: for ever', {
@@ -254,7 +254,7 @@ export const ctrlAddressSetting = setting.address(
   { default: 'localhost:6262' },
 )
 
-/** Where the replicas of another service are. */
+/** The addresses of the replicas of another service. */
 export const peersSetting = (service: 'identity' | 'pki' | 'policy' | 'sessions'): Setting<string> =>
   setting.endpoints(
     `OVERLAY_${service.toUpperCase()}_PEERS`,

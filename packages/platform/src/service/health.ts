@@ -3,7 +3,7 @@ import type { ChangeLog } from '../change-log/change-log.js'
 import type { Projection } from '../change-log/projection.js'
 import type { Health } from '../process/ops.js'
 
-/** Of a service: it can serve while its database answers; what else is away makes it slower, not useless. */
+/** A service is ready while its database answers. Without the bus it is slower. */
 export const healthOf =
   (changeLog: ChangeLog, bus: Pick<Bus, 'connected'>, followed: readonly Projection[] = []) =>
   async (): Promise<Health> => {

@@ -27,7 +27,7 @@ import { type Health, serveOps } from '../process/ops.js'
 import { dropRights, guardProcess, untilStopped } from '../process/process.js'
 import type { serviceSettings, Values } from '../process/settings.js'
 
-/** Another service, and what every service answers. */
+/** Another service, and the operations that all services have. */
 export interface RemoteService extends AsyncDisposable {
   readonly peers: Peers
   readonly entities: Methods<EntityServiceService>
@@ -35,18 +35,18 @@ export interface RemoteService extends AsyncDisposable {
   readonly source: Source
 }
 
-/** What every service stands on. */
+/** The common parts of all services. */
 export interface ServiceDeps {
   readonly log: Logger
   readonly bus: Bus
   readonly db: Database
   readonly changeLog: ChangeLog
   connect(schema: string, addresses: string): RemoteService
-  /** Waits, after a commit, until every connected service has done what follows from it. */
+  /** Waits, after a commit, until all connected services have applied it. */
   readonly waitForFollowers: WaitForFollowers
-  /** What the service does for the jobs that concern all schemas. */
+  /** The part of the service in the jobs that concern all schemas. */
   maintenance(checks: readonly Check[]): Methods<MaintenanceServiceService>
-  /** Until the process is to stop. */
+  /** Serves until the process is stopped. */
   serve(hosted: readonly HostedService[], health: () => Promise<Health>): Promise<void>
 }
 
@@ -57,10 +57,10 @@ interface ServiceOptions {
   readonly migrations: string
 }
 
-/** The life of a service's process. What the work opens it closes itself, before all that it stands on. */
+/** Runs the process of a service. `work` closes what it opens; its deps are closed afterwards. */
 export async function runService(
   { schema, settings, migrations }: ServiceOptions,
-  work: (grounds: ServiceDeps) => Promise<void>,
+  work: (deps: ServiceDeps) => Promise<void>,
 ): Promise<void> {
   const { databaseUrl, opsListen, rpcListen, peerSecret: secret } = settings
   const log = openLog(schema, { level: settings.logLevel, format: settings.logFormat })
@@ -76,7 +76,7 @@ export async function runService(
   await using _counts = startCompactingCounts(db, log)
   const connected: RemoteService[] = []
   const connect: ServiceDeps['connect'] = (schema, addresses) => {
-    const service = neighbour(schema, connectPeers(addresses, { secret }))
+    const service = remoteService(schema, connectPeers(addresses, { secret }))
     connected.push(service)
     return service
   }
@@ -102,7 +102,7 @@ export async function runService(
   })
 }
 
-function neighbour(schema: string, peers: Peers): RemoteService {
+function remoteService(schema: string, peers: Peers): RemoteService {
   const changes = remote(ChangeServiceService, peers)
   return {
     peers,

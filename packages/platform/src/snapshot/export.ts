@@ -12,18 +12,18 @@ import { type Measured, openMeter } from './meter.js'
 import { copyTarget, tablesOf } from './tables.js'
 
 export interface ExportOptions {
-  /** Directory of all snapshots. */
+  /** The directory of all snapshots. */
   readonly snapshots: string
-  /** As pg_export_snapshot names it. */
+  /** The name from pg_export_snapshot. */
   readonly snapshot: string
-  /** Of this one, within `snapshots`. */
+  /** The directory of this snapshot, within `snapshots`. */
   readonly directory: string
   readonly maxBytes: number
 }
 
 /**
- * Writes the tables of a schema as one exported snapshot of the database shows them, a file for each, readable by their
- * owner only. Rows go from the server to the disk without being gathered. What is written is gone after a failure.
+ * Writes the tables of a schema, as of an exported snapshot of the database, into one file each, readable by the owner
+ * only. Streams rows to disk. Removes the files if it fails.
  */
 export async function* exportSchema(
   url: string,
@@ -97,7 +97,7 @@ async function write(
   return measured()
 }
 
-/** So that the names of the files outlive a crash too. */
+/** Makes the names of the files survive a crash. */
 export async function sync(directory: string): Promise<void> {
   const handle = await open(directory, constants.O_RDONLY)
   await handle.sync().finally(() => handle.close())

@@ -13,8 +13,8 @@ export interface ImportOptions {
 }
 
 /**
- * Puts the rows of a snapshot in place of what migrations have put there, in one transaction. The schemas are at its
- * migrations, and nobody has written into them. Each of them begins another timeline: who follows it loads anew.
+ * Replaces the rows that migrations have inserted by those of a snapshot, in one transaction. The schemas must be at its
+ * migrations and unused. Each begins a new timeline: followers must reload.
  */
 export async function importSnapshot(
   ownerUrl: string,
@@ -34,7 +34,7 @@ export async function importSnapshot(
   await client.query('analyze')
 }
 
-/** Before anything is done to the database; schemas need not be there yet. */
+/** Refuses a database that is in use. The schemas need not exist. */
 export async function requireUnused(ownerUrl: string, schemas: readonly string[]): Promise<void> {
   await using connection = await openClient({ connectionString: ownerUrl, application_name: 'restore' })
   const { client } = connection
@@ -46,7 +46,7 @@ export async function requireUnused(ownerUrl: string, schemas: readonly string[]
   }
 }
 
-/** Whoever writes anything leaves a row in the audit, and most leave a number that stays. */
+/** Each write leaves a row in the audit, and most increase the number of the stream. */
 async function requireNoWrites(client: pg.ClientBase, schema: string): Promise<void> {
   const { rowCount } = await client.query(`
     select from ${tableName(schema, 'stream')}
@@ -54,7 +54,7 @@ async function requireNoWrites(client: pg.ClientBase, schema: string): Promise<v
   if (rowCount) throw new Error(`schema ${schema} is in use: a snapshot is read into an empty database only`)
 }
 
-/** From here to the commit nobody writes, and nobody has written. */
+/** Locks the schema against writes until the commit, and refuses it if it has any. */
 async function requireUntouched(
   client: pg.ClientBase,
   schema: string,
@@ -65,9 +65,9 @@ async function requireUntouched(
     throw new Error(`schema ${schema} is at ${run.at(-1) ?? 'nothing'}, the snapshot at ${migrations.at(-1)}`)
   await client.query(`lock table ${tableName(schema, 'audit')} in share row exclusive mode`)
   await requireNoWrites(client, schema)
-  const here = await tablesOf(client, schema)
-  const wanted = tables.map((table) => copyTarget(schema, table))
-  if (here.map((table) => copyTarget(schema, table)).join() !== wanted.join())
+  const present = await tablesOf(client, schema)
+  const expected = tables.map((table) => copyTarget(schema, table))
+  if (present.map((table) => copyTarget(schema, table)).join() !== expected.join())
     throw new Error(`the tables of schema ${schema} are not those of the snapshot`)
 }
 
@@ -89,7 +89,7 @@ async function fill(
   }
 }
 
-/** Numbers go on behind those that are there. */
+/** Sequences continue after the imported values. */
 async function beginAnew(client: pg.ClientBase, schema: string): Promise<void> {
   await client.query(
     `update ${tableName(schema, 'stream')} set timeline = gen_random_uuid(), origin = null, wal = null`,

@@ -11,13 +11,13 @@ import { openMeter } from './meter.js'
 export type StoredTable = Omit<ExportedTable, 'migrations'>
 
 export interface StoredSchema {
-  /** That the schema has seen, in order. */
+  /** Those that the schema has run, in order. */
   readonly migrations: readonly string[]
-  /** Those that others refer to before them. */
+  /** In the order of their references: targets first. */
   readonly tables: readonly StoredTable[]
 }
 
-/** What a snapshot consists of. The file is written last: a directory that has it is whole. */
+/** The parts of a snapshot. The file is written last: a directory that has it is complete. */
 export interface Manifest {
   readonly format: 1
   readonly madeAt: string
@@ -54,10 +54,10 @@ export async function readManifest(directory: string): Promise<Manifest> {
   return { ...parsed, schemas: Object.fromEntries(schemas) }
 }
 
-/** Everything that the manifest names is there for us, as long as it says. */
+/** Fails unless all files of the manifest are readable and have their size. */
 export const checkSizes = (directory: string, manifest: Manifest): Promise<void> =>
   eachTable(manifest, async (schema, { name, bytes }) => {
-    const found = await stat(fileOf(directory, schema, name)).catch((cause: unknown) => {
+    const file = await stat(fileOf(directory, schema, name)).catch((cause: unknown) => {
       throw new Error(
         `${schema}.${name} is missing: all services must have the same directory of snapshots`,
         {
@@ -65,10 +65,10 @@ export const checkSizes = (directory: string, manifest: Manifest): Promise<void>
         },
       )
     })
-    if (found.size !== bytes) throw new Error(`${schema}.${name} has ${found.size} bytes, not ${bytes}`)
+    if (file.size !== bytes) throw new Error(`${schema}.${name} has ${file.size} bytes, not ${bytes}`)
   })
 
-/** Everything that the manifest names is as it was written. */
+/** Fails unless all files of the manifest have their content. */
 export const checkContents = (directory: string, manifest: Manifest): Promise<void> =>
   eachTable(manifest, async (schema, { name, rows, bytes, sha256 }) => {
     const { stream, measured } = openMeter(bytes)
@@ -78,8 +78,8 @@ export const checkContents = (directory: string, manifest: Manifest): Promise<vo
         throw new Error(`${schema}.${name} cannot be read as it was written`, { cause })
       },
     )
-    const found = measured()
-    if (found.rows !== rows || found.bytes !== bytes || found.sha256 !== sha256)
+    const actual = measured()
+    if (actual.rows !== rows || actual.bytes !== bytes || actual.sha256 !== sha256)
       throw new Error(`${schema}.${name} is not as it was written`)
   })
 

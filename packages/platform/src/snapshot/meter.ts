@@ -9,7 +9,7 @@ export interface Measured {
 
 const NEWLINE = 10
 
-/** Passes on what COPY says, a line for each row, and measures it. Fails beyond so many bytes. */
+/** Passes on and measures the output of COPY, which has a line for each row. Fails beyond so many bytes. */
 export function openMeter(maxBytes: number): { readonly stream: Transform; measured(): Measured } {
   const hash = createHash('sha256')
   let rows = 0

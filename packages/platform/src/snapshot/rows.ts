@@ -4,7 +4,7 @@ import { fileOf, type Manifest } from './manifest.js'
 
 type Row = Readonly<Record<string, string | null>>
 
-/** The rows of one table, as text: for who must know something of a snapshot before it is in a database. */
+/** Reads the rows of one table as text, before the snapshot is in a database. */
 export async function* storedRows(
   directory: string,
   { schemas }: Manifest,
@@ -22,6 +22,6 @@ export async function* storedRows(
 
 const escaped: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
 
-/** As COPY writes text. */
+/** Undoes the escapes of COPY. */
 const unescaped = (text: string): string | null =>
   text === '\\N' ? null : text.replace(/\\(.)/g, (_, letter: string) => escaped[letter] ?? letter)

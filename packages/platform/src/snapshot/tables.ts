@@ -5,16 +5,10 @@ export interface Table {
   readonly columns: readonly string[]
 }
 
-/**
- * Tables without a place in a snapshot: migrations that have run and counts of rows, which come back otherwise; changes
- * and followed deletions, which belong to the timeline that ends.
- */
-const untold = ['migration', 'change', 'row_count', 'deleted_entity']
+/** Not in snapshots: migrations and row counts, which are rebuilt; changes and deletions, which belong to a timeline. */
+const excluded = ['migration', 'change', 'row_count', 'deleted_entity']
 
-/**
- * The tables of a schema that outlive their server, those that others refer to before them. An unlogged table holds what
- * is true of running processes only.
- */
+/** The tables of a snapshot, targets of references first. Unlogged tables concern running processes only. */
 export async function tablesOf(client: pg.ClientBase, schema: string): Promise<readonly Table[]> {
   const { rows } = await client.query<Table & { parents: readonly string[] }>(
     `select c.relname::text as name,
@@ -26,7 +20,7 @@ export async function tablesOf(client: pg.ClientBase, schema: string): Promise<r
        from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where n.nspname = $1 and c.relkind = 'r' and c.relpersistence = 'p' and c.relname <> all($2::text[])
       order by 1`,
-    [schema, untold],
+    [schema, excluded],
   )
   const sorted: Table[] = []
   let left = rows
@@ -40,7 +34,7 @@ export async function tablesOf(client: pg.ClientBase, schema: string): Promise<r
   return sorted
 }
 
-/** The table with its columns, as COPY wants them. */
+/** The table with its columns, for COPY. */
 export const copyTarget = (schema: string, { name, columns }: Table): string =>
   `${tableName(schema, name)} (${columns.map((column) => pg.escapeIdentifier(column)).join(', ')})`
 
