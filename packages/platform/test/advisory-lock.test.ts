@@ -15,49 +15,49 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]()
 })
 
-const heldNow = async (name: string): Promise<boolean | undefined> => {
+const isHeld = async (name: string): Promise<boolean | undefined> => {
   const { rows } = await db.query<{ held: boolean }>(sql`select ${isLocked(sql`${name}::text`)} as held`)
   return rows[0]?.held
 }
 
-async function hold(name: string, beats?: Parameters<typeof openAdvisoryLock>[3]) {
-  const held = await openAdvisoryLock(database.urlOf('identity'), 'identity', name, beats)
-  onTestFinished(() => held[Symbol.asyncDispose]())
-  return held
+async function openLock(name: string, beats?: Parameters<typeof openAdvisoryLock>[3]) {
+  const lock = await openAdvisoryLock(database.urlOf('identity'), 'identity', name, beats)
+  onTestFinished(() => lock[Symbol.asyncDispose]())
+  return lock
 }
 
 const lostOf = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
 
-test('a name is held from the opening to the end', async () => {
-  expect(await heldNow('a')).toBe(false)
-  const held = await hold('a')
-  expect(await heldNow('a')).toBe(true)
-  expect(await heldNow('b')).toBe(false)
-  await held.confirm()
-  await held[Symbol.asyncDispose]()
-  await expect.poll(() => heldNow('a')).toBe(false)
+test('a lock is held until it is disposed', async () => {
+  expect(await isHeld('a')).toBe(false)
+  const lock = await openLock('a')
+  expect(await isHeld('a')).toBe(true)
+  expect(await isHeld('b')).toBe(false)
+  await lock.confirm()
+  await lock[Symbol.asyncDispose]()
+  await expect.poll(() => isHeld('a')).toBe(false)
 })
 
-test('whoever loses the connection is told, and cannot confirm any more', async () => {
-  const held = await hold('c')
-  const lost = lostOf(held.lost)
+test('a lost connection aborts the signal, and cannot be confirmed any more', async () => {
+  const lock = await openLock('c')
+  const lost = lostOf(lock.lost)
   await using owner = openDatabase(database.ownerUrl, 'identity')
   await owner.query(
     sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'identity job'`,
   )
   await lost
-  await expect.poll(() => heldNow('c')).toBe(false)
-  await expect(held.confirm()).rejects.toThrow('lost')
+  await expect.poll(() => isHeld('c')).toBe(false)
+  await expect(lock.confirm()).rejects.toThrow('lost')
 })
 
 test.each(['outside a transaction', 'inside a transaction'])(
-  'a holder of whom nothing is heard loses the name, %s',
+  'a holder that is silent loses the lock, %s',
   async (where) => {
-    const held = await hold('d', { beatMs: 1_000_000, idleSessionMs: 100 })
-    if (where === 'inside a transaction') await held.query(sql`begin`)
-    await lostOf(held.lost)
-    await expect.poll(() => heldNow('d')).toBe(false)
+    const lock = await openLock('d', { beatMs: 1_000_000, idleSessionMs: 100 })
+    if (where === 'inside a transaction') await lock.query(sql`begin`)
+    await lostOf(lock.lost)
+    await expect.poll(() => isHeld('d')).toBe(false)
   },
 )
 

@@ -44,7 +44,7 @@ test.each(services)(
   },
 )
 
-test('rights that are granted anew leave the audit as it is', async () => {
+test('rights that are granted again leave the audit as it is', async () => {
   const role = (await db.query<{ name: string }>(sql`select current_user::text as name`)).rows[0]?.name ?? ''
   await owner.query(raw(`revoke insert on service from ${role}`))
   await prepareSchemas(database.ownerUrl, [{ schema: 'policy', role, password: 'x' }])
@@ -61,7 +61,7 @@ test('rows past their retention are pruned in batches, younger ones stay', async
   expect(await rows()).toBe(1)
 })
 
-test('no retention below a week is accepted, whoever asks', async () => {
+test('no caller may set a retention below a week', async () => {
   await add(6)
   for (const days of [6, 0, -1]) await expect(pruneAudit(db, days)).rejects.toMatchObject({ code: '22023' })
   expect(await pruneAudit(db, 7)).toBe(0)

@@ -12,8 +12,8 @@ import {
   log,
   numbersTo,
   openStreams,
+  rowChange,
   type Streams,
-  told,
   write,
   writeAll,
 } from './streams.js'
@@ -31,15 +31,15 @@ const plus = ({ timeline, number }: Position, count: number): Position => ({
   number: number + count,
 })
 
-test('positions are dense, whoever writes, and whatever fails between', async () => {
+test('positions are dense, whichever replica writes, and whatever fails between', async () => {
   const replicas = [await streams.replica(), await streams.replica()]
   const writer = async (changeLog: (typeof replicas)[number], name: string) => {
     const positions = []
     for (let turn = 0; turn < 10; turn++) {
-      positions.push(await write(changeLog, told(`${name}${turn}`), told(`${name}${turn}b`)))
+      positions.push(await write(changeLog, rowChange(`${name}${turn}`), rowChange(`${name}${turn}b`)))
       const failing = changeLog.write(context(), async (tx) => {
         await tx.query(sql`select pg_sleep(0)`)
-        return { result: 0, changes: [told('x', { id: '\u0000' })] } // not for jsonb: the append itself fails
+        return { result: 0, changes: [rowChange('x', { id: '\u0000' })] } // not for jsonb: the append itself fails
       })
       await expect(failing).rejects.toThrow()
     }
@@ -65,7 +65,7 @@ test('a failed write leaves no row, no audit, no change and no gap', async () =>
     throw new Error('second thoughts')
   })
   await expect(failing).rejects.toThrow('second thoughts')
-  expect(await write(changeLog, told('a'))).toEqual(plus(before, 1))
+  expect(await write(changeLog, rowChange('a'))).toEqual(plus(before, 1))
   expect(await countOf(streams.admin, sql`followed`)).toBe(0)
   expect(await countOf(streams.admin, sql`audit where request_id = 'failing'`)).toBe(0)
 })
@@ -99,17 +99,17 @@ test('a write is audited whole; only what is followed becomes a change and takes
   ])
 })
 
-test('a write of any number of changes is told whole', async () => {
+test('a write of any number of changes reaches followers completely', async () => {
   const [one, other] = [await streams.replica(), await streams.replica()]
   const from = await one.head()
   const count = 150_000 // more than a call has room for arguments
   const last = await writeAll(
     one,
-    numbersTo(count).map((n) => told(`${n}`)),
+    numbersTo(count).map((n) => rowChange(`${n}`)),
   )
   expect(last).toEqual(plus(from, count))
-  const seen = await collect(other.watch(plus(last, -1000), stop().signal), last)
-  expect(seen.map(({ id }) => id)).toEqual(numbersTo(count, count - 999).map((n) => `${n}`))
+  const received = await collect(other.watch(plus(last, -1000), stop().signal), last)
+  expect(received.map(({ id }) => id)).toEqual(numbersTo(count, count - 999).map((n) => `${n}`))
 })
 
 const tooLarge = {
@@ -127,7 +127,7 @@ test.each([
     const before = await changeLog.head()
     const writing = changeLog.write({ ...context(), requestId: 'too large' }, async (tx) => {
       await tx.query(sql`insert into followed (schema) values ('left behind')`)
-      return { result: undefined, changes: [told('small'), told('big', row)] }
+      return { result: undefined, changes: [rowChange('small'), rowChange('big', row)] }
     })
     await expect(writing).rejects.toMatchObject(tooLarge)
     expect(await changeLog.head()).toEqual(before)
@@ -139,12 +139,12 @@ test.each([
 test('a row as large as it may be arrives', async () => {
   const [one, other] = [await streams.replica(), await streams.replica()]
   const from = await other.head()
-  const last = await write(one, told('large', { text: 'x'.repeat(4 * 1024 * 1024 - 100) }))
+  const last = await write(one, rowChange('large', { text: 'x'.repeat(4 * 1024 * 1024 - 100) }))
   const [change] = await collect(other.watch(from, stop().signal), last)
   expect(change?.json.length).toBeGreaterThan(4 * 1024 * 1024 - 100)
 })
 
-test('of rows that are made together only the one that fits no message is refused', async () => {
+test('of rows that are inserted together only the one that fits no message is refused', async () => {
   const changeLog = await streams.replica()
   await streams.admin.query(
     sql`create table identity.thing (id text primary key, created_at timestamptz default now())`,
@@ -155,17 +155,17 @@ test('of rows that are made together only the one that fits no message is refuse
     'identities',
     (list) => sql`insert into thing (id) select id from jsonb_to_recordset(${list}::jsonb) as made (id text)`,
   )
-  const made = (id: string, row: object) =>
+  const insert = (id: string, row: object) =>
     create({ id, columns: { id }, plain: { id, ...row }, by: { caller: context().caller, requestId: id } })
   const outcomes = await Promise.allSettled([
-    made('a', {}),
-    made('big', { text: 'x'.repeat(5e6) }),
-    made('b', {}),
+    insert('a', {}),
+    insert('big', { text: 'x'.repeat(5e6) }),
+    insert('b', {}),
   ])
   expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
 })
 
-test('a write that nobody follows waits for no other writer', async () => {
+test('a write of kinds that are not followed waits for no other writer', async () => {
   const changeLog = await streams.replica()
   await streams.admin.transaction(undefined, async (tx) => {
     await tx.query(sql`select from stream for update`)
@@ -184,45 +184,47 @@ test.each(['with', 'without'])('watch tells every change once and in order, %s h
   const end = plus(from, 200)
   const watching = [one, other].map((changeLog) => collect(changeLog.watch(from, stop().signal), end))
   await Promise.all(
-    numbersTo(100).map((n) => write(n % 2 ? one : other, told(`a${n}`), told(`b${n}`, n % 3 ? { n } : null))),
+    numbersTo(100).map((n) =>
+      write(n % 2 ? one : other, rowChange(`a${n}`), rowChange(`b${n}`, n % 3 ? { n } : null)),
+    ),
   )
-  const [seen, alsoSeen] = await Promise.all(watching)
-  expect(seen?.map(({ number }) => number)).toEqual(numbersTo(200).map((n) => from.number + n))
-  const plain = (changes: typeof seen) =>
+  const [received, alsoReceived] = await Promise.all(watching)
+  expect(received?.map(({ number }) => number)).toEqual(numbersTo(200).map((n) => from.number + n))
+  const plain = (changes: typeof received) =>
     changes?.map(({ id, json, atMs }) => [id, json.length > 0 ? JSON.parse(json.toString()) : null, atMs])
-  expect(plain(alsoSeen)).toEqual(plain(seen))
+  expect(plain(alsoReceived)).toEqual(plain(received))
 })
 
-test('who lets changes gather gets the first at once, and then many in one message', async () => {
+test('a watcher with a gather time gets the first change at once, and then many in one message', async () => {
   const changeLog = await streams.replica()
   const from = await changeLog.head()
   const messages = changeLog.watch(from, stop().signal, { gatherMs: 200 })[Symbol.asyncIterator]()
   const next = async () => (await messages.next()).value?.changes.length
   expect(await next()).toBe(0)
   const first = next()
-  await write(changeLog, told('a'))
+  await write(changeLog, rowChange('a'))
   expect(await first).toBe(1)
-  for (const n of numbersTo(20)) await write(changeLog, told(`${n}`))
-  let [seen, count] = [0, 0]
-  for (; seen < 20; count++) seen += await next()
+  for (const n of numbersTo(20)) await write(changeLog, rowChange(`${n}`))
+  let [received, count] = [0, 0]
+  for (; received < 20; count++) received += await next()
   expect(count).toBeLessThan(20)
 })
 
-test('a watcher that reads slowly misses nothing and holds nobody up', async () => {
+test('a watcher that reads slowly misses nothing and delays no other', async () => {
   const changeLog = await streams.replica()
   const from = await changeLog.head()
   const slow = changeLog.watch(from, stop().signal)[Symbol.asyncIterator]()
   await slow.next()
   let last = from
   for (const block of numbersTo(6))
-    last = await write(changeLog, ...numbersTo(700).map((n) => told(`${block}-${n}`)))
-  const seen = await collect({ [Symbol.asyncIterator]: () => slow }, last)
-  expect(seen.map(({ number }) => number)).toEqual(numbersTo(4200).map((n) => from.number + n))
+    last = await write(changeLog, ...numbersTo(700).map((n) => rowChange(`${block}-${n}`)))
+  const received = await collect({ [Symbol.asyncIterator]: () => slow }, last)
+  expect(received.map(({ number }) => number)).toEqual(numbersTo(4200).map((n) => from.number + n))
 })
 
 test('a watch without changes says each second how far it is', async () => {
   const changeLog = await streams.replica()
-  const position = await write(changeLog, told('a'))
+  const position = await write(changeLog, rowChange('a'))
   const abort = stop()
   const messages = changeLog.watch(position, abort.signal)[Symbol.asyncIterator]()
   for (let turn = 0; turn < 2; turn++)
@@ -253,22 +255,22 @@ test('a sign of life follows a look at the database, also while the bus claims t
   abort.abort()
 })
 
-test('whoever wants some kinds gets their changes alone, and the positions of all', async () => {
+test('a watcher of some kinds gets only their changes, and the positions of all', async () => {
   const changeLog = await streams.replica()
   const from = await changeLog.head()
-  const kinds = ['wanted']
+  const kinds = ['watched']
   const last = await writeAll(
     changeLog,
-    numbersTo(1300).map((n) => ({ ...told(`${n}`), kind: n % 100 ? 'others' : 'wanted' })),
+    numbersTo(1300).map((n) => ({ ...rowChange(`${n}`), kind: n % 100 ? 'others' : 'watched' })),
   )
-  const seen: string[] = []
+  const received: string[] = []
   const messages: Changes[] = []
   for await (const message of changeLog.watch(from, stop().signal, { kinds })) {
     messages.push(message)
-    for (const { id } of message.changes) seen.push(id)
+    for (const { id } of message.changes) received.push(id)
     if (message.upto?.number === last.number) break
   }
-  expect(seen).toEqual(numbersTo(13).map((n) => `${n * 100}`))
+  expect(received).toEqual(numbersTo(13).map((n) => `${n * 100}`))
   const begins = messages.map(({ after }) => after)
   const ends = messages.map(({ upto }) => upto)
   expect(begins).toEqual([from, ...ends.slice(0, -1)]) // without gaps
@@ -288,7 +290,7 @@ test('a watch ends at once when it is aborted', async () => {
 
 test('a position of another timeline, ahead of the head, or no longer kept is out of range', async () => {
   const changeLog = await streams.replica()
-  const last = await write(changeLog, ...numbersTo(10).map((n) => told(`${n}`)))
+  const last = await write(changeLog, ...numbersTo(10).map((n) => rowChange(`${n}`)))
   const refused = (after: Position) =>
     expect(collect(changeLog.watch(after, stop().signal), last)).rejects.toMatchObject({
       code: 'OUT_OF_RANGE',
@@ -309,7 +311,7 @@ test('a position of another timeline, ahead of the head, or no longer kept is ou
 
 test('what is kept stays dense, even when clocks went backwards', async () => {
   const changeLog = await streams.replica()
-  const { number } = await write(changeLog, ...numbersTo(6).map((n) => told(`${n}`)))
+  const { number } = await write(changeLog, ...numbersTo(6).map((n) => rowChange(`${n}`)))
   await streams.admin.query(sql`delete from change where number <= ${number - 6}`)
   await streams.admin.query(sql`
     update change set at = now() - interval '25 hours' where number not in (${number - 3}, ${number})`)
@@ -320,14 +322,14 @@ test('the head is read after the call', async () => {
   const [one, other] = [await streams.replica(), await streams.replica()]
   streams.bus.stop()
   for (const _ of numbersTo(5)) {
-    const written = await write(one, told('a'))
+    const written = await write(one, rowChange('a'))
     const [head, again] = await Promise.all([other.head(), other.head()])
     expect([head, again]).toEqual([written, written])
   }
 })
 
 test('a database that is a copy or a restored backup begins a new timeline', async () => {
-  const before = await write(await streams.replica(), told('a'))
+  const before = await write(await streams.replica(), rowChange('a'))
   await streams.admin.query(sql`update stream set origin = 'another one'`)
   const restarted = await streams.replica()
   const head = await restarted.head()
@@ -337,21 +339,21 @@ test('a database that is a copy or a restored backup begins a new timeline', asy
 
 test('a failover begins a new timeline with the next write, and watchers of the old one hear of it', async () => {
   const [one, other] = [await streams.replica(), await streams.replica()]
-  const before = await write(one, told('a'))
+  const before = await write(one, rowChange('a'))
   const watching = Promise.allSettled(
     [one, other].map((changeLog) =>
       collect(changeLog.watch(before, stop().signal), { ...before, number: Number.POSITIVE_INFINITY }),
     ),
   )
   await streams.admin.query(sql`update stream set wal = '00000000'`)
-  const after = await write(one, told('b'))
+  const after = await write(one, rowChange('b'))
   expect(after).toEqual({ timeline: expect.not.stringMatching(before.timeline), number: before.number + 1 })
   const refused = { status: 'rejected', reason: expect.objectContaining({ code: 'OUT_OF_RANGE' }) }
   expect(await watching).toEqual([refused, refused])
-  expect(await write(other, told('c'))).toEqual(plus(after, 1))
+  expect(await write(other, rowChange('c'))).toEqual(plus(after, 1))
 })
 
-test('changes of statements that append by themselves are told too', async () => {
+test('changes of statements that append by themselves reach watchers too', async () => {
   const [one, other] = [await streams.replica(), await streams.replica()]
   const from = await one.head()
   const watching = [one, other].map((changeLog) =>
@@ -366,7 +368,7 @@ test('changes of statements that append by themselves are told too', async () =>
     one.appended(position, [
       { kind: 'identities', id: 'hot', json: Buffer.from('{}'), atMs: at.getTime(), number: position.number },
     ])
-  const [seen, alsoSeen] = await Promise.all(watching)
-  expect(seen).toEqual(alsoSeen)
-  expect(seen).toMatchObject([{ id: 'hot', number: from.number + 1 }])
+  const [received, alsoReceived] = await Promise.all(watching)
+  expect(received).toEqual(alsoReceived)
+  expect(received).toMatchObject([{ id: 'hot', number: from.number + 1 }])
 })

@@ -5,7 +5,7 @@ import type { ChangeLog } from '../src/change-log/change-log.js'
 import { changeService } from '../src/change-log/change-service.js'
 import { openProjection } from '../src/change-log/projection.js'
 import { remoteSource } from '../src/change-log/source.js'
-import { log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
+import { log, numbersTo, openStreams, rowChange, type Streams, until, write } from './streams.js'
 
 let streams: Streams
 beforeAll(async () => {
@@ -31,12 +31,12 @@ const serving = (changeLog: ChangeLog) =>
       }),
     ),
   ])
-const soon = () => AbortSignal.timeout(10_000)
+const timeout = () => AbortSignal.timeout(10_000)
 
-/** Two replicas of the owner, and who follows them over the network. */
+/** Two replicas of the owner, and a follower over the network. */
 async function network() {
-  const histories = [await streams.replica(), await streams.replica()] as const
-  const servers = [await serving(histories[0]), await serving(histories[1])] as const
+  const changeLogs = [await streams.replica(), await streams.replica()] as const
+  const servers = [await serving(changeLogs[0]), await serving(changeLogs[1])] as const
   const peers = connectPeers(servers.map(({ port }) => `127.0.0.1:${port}`).join(), { secret })
   const ids = new Set<string>()
   const lengths = new Map<string, number>()
@@ -63,7 +63,7 @@ async function network() {
     { bus: streams.bus, log },
   )
   return {
-    histories,
+    changeLogs,
     servers,
     projection,
     ids,
@@ -79,12 +79,12 @@ async function network() {
 test('what is too large for one message arrives in several', async () => {
   await using net = await network()
   expect(net.ids.size).toBe(rows.length)
-  const [one] = net.histories
+  const [one] = net.changeLogs
   const position = await write(
     one,
-    ...rows.filter(({ id }) => id !== 'large').map(({ id, json }) => told(`changed ${id}`, json)),
+    ...rows.filter(({ id }) => id !== 'large').map(({ id, json }) => rowChange(`changed ${id}`, json)),
   )
-  await net.projection.waitFor(position, soon())
+  await net.projection.waitFor(position, timeout())
   expect(net.ids.size).toBe(2 * rows.length - 1)
 })
 
@@ -92,31 +92,31 @@ test('a row that fits no message arrives alone, and no other waits for it', asyn
   await using net = await network()
   expect(net.lengths.get('large')).toBe(JSON.stringify(large).length)
   net.lengths.clear()
-  const [{ db }, other] = net.histories
+  const [{ db }, other] = net.changeLogs
   await db.query(sql`
     with head as materialized (select * from advance(1))
     insert into change (number, kind, entity_id, entity, at)
     select number, 'identities', 'large', jsonb_build_object('text', repeat('y', ${large.text.length})), at from head`)
-  await net.projection.waitFor(await write(other, told('next')), soon())
+  await net.projection.waitFor(await write(other, rowChange('next')), timeout())
   expect([net.lengths.get('large'), net.ids.has('next')]).toEqual([JSON.stringify(large).length, true])
 })
 
 test('a replica of the owner that ends leaves its followers to the others', async () => {
   await using net = await network()
-  const [one, other] = net.histories
+  const [one, other] = net.changeLogs
   await net.servers[0][Symbol.asyncDispose]()
-  await net.projection.waitFor(await write(one, told('a')), soon())
+  await net.projection.waitFor(await write(one, rowChange('a')), timeout())
   await until(() => net.projection.isFresh())
-  await write(other, told('b'))
-  await net.projection.catchUp(soon())
+  await write(other, rowChange('b'))
+  await net.projection.catchUp(timeout())
   expect([net.ids.has('a'), net.ids.has('b')]).toEqual([true, true])
 })
 
-test('an owner on a new timeline is loaded anew', async () => {
+test('an owner on a new timeline is reloaded', async () => {
   await using net = await network()
   await streams.admin.query(sql`update stream set wal = '00000000'`)
-  const position = await write(net.histories[0], told('after'))
-  await net.projection.waitFor(position, soon())
+  const position = await write(net.changeLogs[0], rowChange('after'))
+  await net.projection.waitFor(position, timeout())
   expect(net.projection.position()).toEqual(position)
 })
 
@@ -125,12 +125,12 @@ test('after its database was away, an owner goes on, and its followers with it',
   await streams.admin.query(sql`
     select pg_terminate_backend(pid) from pg_stat_activity
      where application_name = 'identity' and usename <> current_user and datname = current_database()`)
-  let position = await write(net.histories[0], told('again')).catch(() => undefined)
+  let position = await write(net.changeLogs[0], rowChange('again')).catch(() => undefined)
   await until(async () => {
-    position ??= await write(net.histories[0], told('again')).catch(() => undefined)
+    position ??= await write(net.changeLogs[0], rowChange('again')).catch(() => undefined)
     return position !== undefined
   })
-  if (position) await net.projection.waitFor(position, soon())
+  if (position) await net.projection.waitFor(position, timeout())
   await until(() => net.ids.has('again') && net.projection.isFresh())
 })
 
@@ -143,7 +143,7 @@ test('reach waits for the consumer of the schema, and answers at once where the 
     { pki: { waitFor: async ({ number }) => void reached.push(number) } },
   )
   const position = { timeline: 'one', number: 7 }
-  expect(await reach({ schema: 'pki', position }, ownContext(soon()))).toEqual({})
-  expect(await reach({ schema: 'policy', position }, ownContext(soon()))).toEqual({})
+  expect(await reach({ schema: 'pki', position }, ownContext(timeout()))).toEqual({})
+  expect(await reach({ schema: 'policy', position }, ownContext(timeout()))).toEqual({})
   expect(reached).toEqual([7])
 })

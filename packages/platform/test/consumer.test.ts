@@ -6,7 +6,7 @@ import { type Consumer, consumedPosition, type Effects, startConsumer } from '..
 import { localSource } from '../src/change-log/local-source.js'
 import type { Source } from '../src/change-log/source.js'
 import type { Tx } from '../src/postgres/database.js'
-import { countOf, log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
+import { countOf, log, numbersTo, openStreams, rowChange, type Streams, until, write } from './streams.js'
 
 let streams: Streams
 let changeLog: ChangeLog
@@ -33,7 +33,7 @@ async function* rows(ids?: readonly string[]) {
   for (const id of ids ?? ['there before']) yield { id, json: { id } }
 }
 
-/** Notes what it is told, in the transaction that it is told in. */
+/** Stores the changes in the transaction that applies them. */
 const noting = (before: (changes: readonly Change[]) => Promise<void> = async () => undefined): Effects => ({
   kinds: ['identities'],
   async apply(tx, changes) {
@@ -62,14 +62,19 @@ const noted = async (): Promise<readonly number[]> => {
   )
   return rows.map(({ number }) => number)
 }
-const soon = () => AbortSignal.timeout(10_000)
+const timeout = () => AbortSignal.timeout(10_000)
 
 test('the first start loads all rows, then every change takes effect once and in order', async () => {
   const one = await start(noting())
-  await one.waitFor(await changeLog.head(), soon())
+  await one.waitFor(await changeLog.head(), timeout())
   expect(await noted()).toEqual([0])
-  const last = await write(changeLog, told('a'), { ...told('b'), kind: 'others' }, told('c', null))
-  await one.waitFor(last, soon())
+  const last = await write(
+    changeLog,
+    rowChange('a'),
+    { ...rowChange('b'), kind: 'others' },
+    rowChange('c', null),
+  )
+  await one.waitFor(last, timeout())
   expect(await noted()).toEqual([0, last.number - 2, last.number])
 })
 
@@ -92,7 +97,7 @@ test('a load of any number of rows takes effect in pages, and nothing of it stay
       return []
     },
   })
-  await one.waitFor(await changeLog.head(), soon())
+  await one.waitFor(await changeLog.head(), timeout())
   expect([await noted(), pages]).toEqual([ids.map(() => 0), [500, 500, 201]])
   expect(await countOf(streams.admin, sql`sessions.loaded_row`)).toBe(0)
 })
@@ -105,65 +110,65 @@ test('what a crash interrupts is repeated whole, and nothing else', async () => 
     }),
   )
   const from = await changeLog.head()
-  await one.waitFor(from, soon())
-  await Promise.all(numbersTo(20).map((n) => write(changeLog, told(`${n}`))))
-  await one.waitFor({ ...from, number: from.number + 20 }, soon())
+  await one.waitFor(from, timeout())
+  await Promise.all(numbersTo(20).map((n) => write(changeLog, rowChange(`${n}`))))
+  await one.waitFor({ ...from, number: from.number + 20 }, timeout())
   expect(await noted()).toEqual([0, ...numbersTo(from.number + 20, from.number + 1)])
 })
 
 test('several replicas share the work: each change takes effect once', async () => {
   const replicas = await Promise.all(numbersTo(3).map(() => start(noting())))
   const from = await changeLog.head()
-  for (const one of replicas) await one.waitFor(from, soon())
+  for (const one of replicas) await one.waitFor(from, timeout())
   expect(await noted()).toEqual([0])
-  await Promise.all(numbersTo(50).map((n) => write(changeLog, told(`${n}`))))
-  await Promise.all(replicas.map((one) => one.waitFor({ ...from, number: from.number + 50 }, soon())))
+  await Promise.all(numbersTo(50).map((n) => write(changeLog, rowChange(`${n}`))))
+  await Promise.all(replicas.map((one) => one.waitFor({ ...from, number: from.number + 50 }, timeout())))
   expect(await noted()).toEqual([0, ...numbersTo(from.number + 50, from.number + 1)])
 })
 
 test('a restart goes on where it was', async () => {
   const first = await start(noting())
-  await first.waitFor(await changeLog.head(), soon())
+  await first.waitFor(await changeLog.head(), timeout())
   await first[Symbol.asyncDispose]()
-  const last = await write(changeLog, told('meanwhile'))
+  const last = await write(changeLog, rowChange('meanwhile'))
   const second = await start(noting())
-  await second.waitFor(last, soon())
+  await second.waitFor(last, timeout())
   expect(await noted()).toEqual([0, last.number])
 })
 
-test('a new timeline is loaded anew, by one replica', async () => {
+test('a new timeline is reloaded by one replica', async () => {
   const replicas = await Promise.all(numbersTo(2).map(() => start(noting())))
-  for (const one of replicas) await one.waitFor(await changeLog.head(), soon())
+  for (const one of replicas) await one.waitFor(await changeLog.head(), timeout())
   await streams.admin.query(sql`update stream set wal = '00000000'`)
-  const last = await write(changeLog, told('after'))
-  await Promise.all(replicas.map((one) => one.waitFor(last, soon())))
+  const last = await write(changeLog, rowChange('after'))
+  await Promise.all(replicas.map((one) => one.waitFor(last, timeout())))
   expect((await noted())[0]).toBe(0)
   const { rows } = await streams.admin.query(sql`select timeline from sessions.followed`)
   expect(rows).toEqual([{ timeline: last.timeline }])
   expect(await countOf(streams.admin, sql`sessions.effect where number = 0`)).toBe(1)
 })
 
-test('what the effects change is told by our own change log', async () => {
+test('row changes of the effects are appended to our own change log', async () => {
   const one = await start({
     ...noting(),
-    apply: async (_tx, changes) => changes.map(({ id }) => ({ ...told(id), kind: 'sessions' })),
+    apply: async (_tx, changes) => changes.map(({ id }) => ({ ...rowChange(id), kind: 'sessions' })),
   })
   const ours = await streams.replica('sessions')
   const from = await ours.head()
-  await one.waitFor(await changeLog.head(), soon())
-  await one.waitFor(await write(changeLog, told('a')), soon())
+  await one.waitFor(await changeLog.head(), timeout())
+  await one.waitFor(await write(changeLog, rowChange('a')), timeout())
   const { changes } = await ours.pull(from)
   expect(changes).toMatchObject([{ kind: 'sessions', id: 'a' }])
 })
 
-test('who holds the row for share is seen by the effects that come after', async () => {
+test('effects see the writes of a transaction that held the row for share', async () => {
   const one = await start(noting())
-  await one.waitFor(await changeLog.head(), soon())
+  await one.waitFor(await changeLog.head(), timeout())
   const db = streams.open('sessions')
   let reached: Promise<void> | undefined
   await db.transaction(undefined, async (tx) => {
     await tx.query(sql`select from followed where schema = 'identity' for share`)
-    reached = one.waitFor(await write(changeLog, told('revoked')), soon())
+    reached = one.waitFor(await write(changeLog, rowChange('revoked')), timeout())
     await until(async () => (await countOf(streams.admin, sql`pg_locks where not granted`)) > 0)
     await note(tx, [{ kind: '', id: 'session', json: Buffer.alloc(0), atMs: 0, number: -1 }])
   })
@@ -180,12 +185,12 @@ test('a change without effects takes no transaction, and the next one with effec
   }
   const one = await start()
   const from = await changeLog.head()
-  await one.waitFor(from, soon())
-  const passed = await write(changeLog, told('nothing'))
-  await one.waitFor(passed, soon())
+  await one.waitFor(from, timeout())
+  const passed = await write(changeLog, rowChange('nothing'))
+  await one.waitFor(passed, timeout())
   expect(await consumedPosition(streams.open('sessions'), 'identity')).toEqual(from)
-  const last = await write(changeLog, told('something'))
-  await (await start()).waitFor(last, soon())
+  const last = await write(changeLog, rowChange('something'))
+  await (await start()).waitFor(last, timeout())
   expect(await noted()).toEqual([0, last.number])
   expect(await consumedPosition(streams.open('sessions'), 'identity')).toEqual(last)
 })
@@ -208,10 +213,10 @@ test('a change that fails again and again while others pass is taken as its row 
     }),
   )
   const from = await changeLog.head()
-  await one.waitFor(from, soon())
+  await one.waitFor(from, timeout())
   await streams.admin.query(sql`truncate sessions.effect`)
-  const last = await write(changeLog, told('a'), told('bad', { bad: true }), told('b'))
-  await one.waitFor(last, soon())
+  const last = await write(changeLog, rowChange('a'), rowChange('bad', { bad: true }), rowChange('b'))
+  await one.waitFor(last, timeout())
   expect(await noted()).toEqual(numbersTo(last.number, from.number + 1))
 })
 
@@ -227,9 +232,9 @@ test('a row that cannot be had is unknown, and others take effect', async () => 
     },
     reload: async () => [],
   })
-  await one.waitFor(await changeLog.head(), soon())
-  const last = await write(changeLog, told('a'), told('bad'), told('b'))
-  await one.waitFor(last, soon())
+  await one.waitFor(await changeLog.head(), timeout())
+  const last = await write(changeLog, rowChange('a'), rowChange('bad'), rowChange('b'))
+  await one.waitFor(last, timeout())
   expect([await noted(), unknown]).toEqual([[last.number - 2, last.number], ['bad']])
 })
 
@@ -242,13 +247,13 @@ test('while nothing passes, no change is passed over', async () => {
     reload: async () => [],
   })
   const from = await changeLog.head()
-  await one.waitFor(from, soon())
-  const last = await write(changeLog, told('a'), told('b'))
-  await one.waitFor(last, soon())
+  await one.waitFor(from, timeout())
+  const last = await write(changeLog, rowChange('a'), rowChange('b'))
+  await one.waitFor(last, timeout())
   expect(await noted()).toEqual(numbersTo(last.number, from.number + 1))
 })
 
-test('a change that fails because somebody else is away is not passed over, however often', async () => {
+test('a change that fails because another service is unavailable is not skipped, however often', async () => {
   let failures = 0
   const one = await start({
     ...noting(async (changes) => {
@@ -257,9 +262,9 @@ test('a change that fails because somebody else is away is not passed over, howe
     reload: async () => [],
   })
   const from = await changeLog.head()
-  await one.waitFor(from, soon())
-  await one.waitFor(await write(changeLog, told('a')), soon())
-  const last = await write(changeLog, told('bad', { bad: true }), told('b'))
-  await one.waitFor(last, soon())
+  await one.waitFor(from, timeout())
+  await one.waitFor(await write(changeLog, rowChange('a')), timeout())
+  const last = await write(changeLog, rowChange('bad', { bad: true }), rowChange('b'))
+  await one.waitFor(last, timeout())
   expect([failures, await noted()]).toEqual([7, numbersTo(last.number, from.number + 1)])
 })

@@ -32,7 +32,7 @@ const sleepers = (): Promise<number> =>
     sql`pg_stat_activity
      where state = 'active' and query like 'select pg_sleep(%' and datname = current_database()`,
   )
-const soon = (ms: number) => new Date(Date.now() + ms)
+const deadlineIn = (ms: number) => new Date(Date.now() + ms)
 
 test('a connection that is lost in a call is UNAVAILABLE, and the next call works', async () => {
   const lost = [
@@ -63,14 +63,14 @@ function restartUnseen(): void {
 const busy = () => Promise.all([db.query(sql`select pg_sleep(0.01)`), db.query(sql`select pg_sleep(0.01)`)])
 const one = (tx: Db) => tx.query(sql`select 1 as one`)
 
-test('a transaction does without connections that ended while nobody used them', async () => {
+test('a transaction replaces connections that ended while idle', async () => {
   await busy()
   restartUnseen()
   const begun = [db.transaction(undefined, one), db.transaction(undefined, one)]
   for (const { rows } of await Promise.all(begun)) expect(rows).toEqual([{ one: 1 }])
 })
 
-test('a query is UNAVAILABLE at most once for each connection that ended while nobody used it', async () => {
+test('a query is UNAVAILABLE at most once for each connection that ended while idle', async () => {
   await busy()
   restartUnseen()
   const unavailable = { status: 'rejected', reason: expect.objectContaining({ code: 'UNAVAILABLE' }) }
@@ -85,9 +85,9 @@ test('a database that is not there is UNAVAILABLE', async () => {
 })
 
 test('a transaction ends at the deadline of its caller', async () => {
-  const late = db.transaction(soon(100), (tx) => tx.query(sql`select pg_sleep(60)`))
+  const late = db.transaction(deadlineIn(100), (tx) => tx.query(sql`select pg_sleep(60)`))
   await expect(late).rejects.toMatchObject({ code: 'TIMEOUT' })
-  const over = db.transaction(soon(-1), async () => 1)
+  const over = db.transaction(deadlineIn(-1), async () => 1)
   await expect(over).rejects.toMatchObject({ code: 'TIMEOUT' })
   expect((await db.query(sql`select 1 as one`)).rows).toEqual([{ one: 1 }])
 })

@@ -214,7 +214,7 @@ test('a schema that is newer than the program is refused, with both versions', a
   await dropRole(one.role)
 })
 
-test('an owner that may not make roles is told the sql to run, without passwords, and finds it done', async () => {
+test('an owner that may not create roles gets the SQL to run, without passwords, and later finds it done', async () => {
   const [one, owner] = [fresh(), fresh()]
   await admin.query(raw(`create role ${owner.role} login`))
   await admin.query(

@@ -5,7 +5,7 @@ import type { ChangeLog } from '../src/change-log/change-log.js'
 import { localSource } from '../src/change-log/local-source.js'
 import { type Memory, openProjection, type Projection } from '../src/change-log/projection.js'
 import type { Source } from '../src/change-log/source.js'
-import { log, numbersTo, openStreams, type Streams, told, until, write } from './streams.js'
+import { log, numbersTo, openStreams, rowChange, type Streams, until, write } from './streams.js'
 
 let streams: Streams
 let one: ChangeLog
@@ -34,14 +34,14 @@ const sourceOf = (changeLog: ChangeLog): Source =>
     },
   })
 
-/** What it knows, and how often it began anew. */
-interface Known extends Memory {
+/** The rows in memory, and the number of loads. */
+interface TestMemory extends Memory {
   readonly ids: Set<string>
   readonly applied: Change[]
   loads: number
 }
-const memory = (): Known => {
-  const known: Known = {
+const memory = (): TestMemory => {
+  const store: TestMemory = {
     kinds: ['identities'],
     ids: new Set(),
     applied: [],
@@ -53,28 +53,28 @@ const memory = (): Known => {
           for (const { id } of rows) loaded.add(id)
         },
         end() {
-          known.loads += 1
-          known.ids.clear()
-          for (const id of loaded) known.ids.add(id)
+          store.loads += 1
+          store.ids.clear()
+          for (const id of loaded) store.ids.add(id)
         },
       }
     },
     apply(changes) {
       for (const change of changes) {
-        known.applied.push(change)
-        if (change.json.length > 0) known.ids.add(change.id)
-        else known.ids.delete(change.id)
+        store.applied.push(change)
+        if (change.json.length > 0) store.ids.add(change.id)
+        else store.ids.delete(change.id)
       }
     },
   }
-  return known
+  return store
 }
-const open = async (source: Source, known: Memory): Promise<Projection> => {
-  const projection = await openProjection(source, known, { bus: streams.bus, log })
+const open = async (source: Source, store: Memory): Promise<Projection> => {
+  const projection = await openProjection(source, store, { bus: streams.bus, log })
   projections.push(projection)
   return projection
 }
-const soon = () => AbortSignal.timeout(10_000)
+const timeout = () => AbortSignal.timeout(10_000)
 const after = ({ timeline, number }: Position, count: number): Position => ({
   timeline,
   number: number + count,
@@ -89,92 +89,94 @@ const silent = (source: Source): Source => ({
 })
 
 test('it loads the rows, then follows every change once', async () => {
-  const known = memory()
-  const projection = await open(sourceOf(one), known)
-  expect([...known.ids]).toEqual(['there before'])
+  const store = memory()
+  const projection = await open(sourceOf(one), store)
+  expect([...store.ids]).toEqual(['there before'])
   const from = await one.head()
   await Promise.all(
-    numbersTo(50).map((n) => write(n % 2 ? one : other, told(`${n}`), { ...told('x'), kind: 'others' })),
+    numbersTo(50).map((n) =>
+      write(n % 2 ? one : other, rowChange(`${n}`), { ...rowChange('x'), kind: 'others' }),
+    ),
   )
-  await projection.waitFor(after(from, 100), soon())
-  const numbers = known.applied.map(({ number }) => number)
+  await projection.waitFor(after(from, 100), timeout())
+  const numbers = store.applied.map(({ number }) => number)
   expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
-  expect(known.ids.size).toBe(51)
-  expect(known.loads).toBe(1)
+  expect(store.ids.size).toBe(51)
+  expect(store.loads).toBe(1)
 })
 
 test('without bus and pushes, a reader that waits for a position gets it, from any replica', async () => {
   streams.bus.stop()
-  const known = memory()
-  const projection = await open(silent(sourceOf(other)), known)
+  const store = memory()
+  const projection = await open(silent(sourceOf(other)), store)
   for (const n of numbersTo(5)) {
-    const position = await write(one, told(`${n}`))
-    await projection.waitFor(position, soon())
-    expect(known.ids.has(`${n}`)).toBe(true)
+    const position = await write(one, rowChange(`${n}`))
+    await projection.waitFor(position, timeout())
+    expect(store.ids.has(`${n}`)).toBe(true)
   }
 })
 
 test('without bus and pushes, a confirmed reader sees all that was written before', async () => {
   streams.bus.stop()
-  const known = memory()
-  const projection = await open(silent(sourceOf(other)), known)
+  const store = memory()
+  const projection = await open(silent(sourceOf(other)), store)
   for (const n of numbersTo(5)) {
-    await write(one, told(`${n}`))
-    await Promise.all([projection.catchUp(soon()), projection.catchUp(soon())])
-    expect(known.ids.has(`${n}`)).toBe(true)
+    await write(one, rowChange(`${n}`))
+    await Promise.all([projection.catchUp(timeout()), projection.catchUp(timeout())])
+    expect(store.ids.has(`${n}`)).toBe(true)
   }
 })
 
-test('who joins while the owner is asked is served by the next look, all of them by one', async () => {
+test('callers that come during a pull are served by the next one, all of them by one', async () => {
   const source = silent(sourceOf(one))
   let pulls = 0
   let release = (): void => undefined
-  const held = new Promise<void>((resolve) => {
+  const blocked = new Promise<void>((resolve) => {
     release = resolve
   })
-  const known = memory()
+  const store = memory()
   const projection = await open(
     {
       ...source,
       async pull(position, signal) {
         const answer = await source.pull(position, signal, ['identities'])
-        if (++pulls === 1) await held
+        if (++pulls === 1) await blocked
         return answer
       },
     },
-    known,
+    store,
   )
-  const first = projection.catchUp(soon())
+  const first = projection.catchUp(timeout())
   await until(() => pulls === 1)
-  const position = await write(one, told('later'))
+  const position = await write(one, rowChange('later'))
   const joined = [
-    projection.waitFor(position, soon()),
-    projection.catchUp(soon()),
-    projection.catchUp(soon()),
+    projection.waitFor(position, timeout()),
+    projection.catchUp(timeout()),
+    projection.catchUp(timeout()),
   ]
   release()
   await Promise.all([first, ...joined])
   expect(pulls).toBe(2)
-  expect(known.ids.has('later')).toBe(true)
+  expect(store.ids.has('later')).toBe(true)
 })
 
-test('a new timeline is loaded anew, and readers never see half of it', async () => {
-  const known = memory()
+test('a new timeline leads to a reload, and readers never see half of it', async () => {
+  const store = memory()
   rows = numbersTo(1200).map((n) => `${n}`)
-  const projection = await open(sourceOf(one), known)
+  const projection = await open(sourceOf(one), store)
   await streams.admin.query(sql`update stream set wal = '00000000'`)
   rows = numbersTo(1300).map((n) => `${n}`)
-  const position = await write(other, told('1'))
-  await projection.waitFor(position, soon())
-  expect(known.loads).toBe(2)
-  expect(known.ids.size).toBe(1300)
+  const position = await write(other, rowChange('1'))
+  await projection.waitFor(position, timeout())
+  expect(store.loads).toBe(2)
+  expect(store.ids.size).toBe(1300)
   expect(projection.position()?.timeline).toBe(position.timeline)
 })
 
-test('while it loads anew it stands nowhere, and whoever waits is answered at the end', async () => {
-  const known = memory()
+test('during a reload it has no position, and callers that wait are served at its end', async () => {
+  const store = memory()
   let release = (): void => undefined
-  const held = new Promise<void>((resolve) => {
+  const blocked = new Promise<void>((resolve) => {
     release = resolve
   })
   const source = sourceOf(one)
@@ -185,36 +187,36 @@ test('while it loads anew it stands nowhere, and whoever waits is answered at th
       async *load(kinds, signal) {
         for await (const message of source.load(kinds, signal)) {
           yield message
-          if (message.changes.length > 0 && ++loads === 2) await held
+          if (message.changes.length > 0 && ++loads === 2) await blocked
         }
       },
     },
-    known,
+    store,
   )
   const before = projection.position()
   await streams.admin.query(sql`update stream set wal = '00000000'`)
-  const position = await write(other, told('after'))
-  const reached = projection.waitFor(position, soon())
+  const position = await write(other, rowChange('after'))
+  const reached = projection.waitFor(position, timeout())
   await until(() => loads === 2)
   expect([projection.position(), projection.isFresh()]).toEqual([undefined, false])
-  const waiting = before && projection.waitFor(before, soon())
+  const waiting = before && projection.waitFor(before, timeout())
   release()
   await Promise.all([reached, waiting])
   expect(projection.position()).toEqual(position)
 })
 
 test('a position of an older timeline is met by the head of the newer', async () => {
-  const known = memory()
-  const projection = await open(silent(sourceOf(one)), known)
+  const store = memory()
+  const projection = await open(silent(sourceOf(one)), store)
   const old = { timeline: '00000000-0000-0000-0000-000000000000', number: 1_000_000 }
-  await write(other, told('newer'))
-  await projection.waitFor(old, soon())
-  expect(known.ids.has('newer')).toBe(true)
+  await write(other, rowChange('newer'))
+  await projection.waitFor(old, timeout())
+  expect(store.ids.has('newer')).toBe(true)
 })
 
-test('who is too far behind loads anew', async () => {
+test('a follower that is too far behind reloads', async () => {
   streams.bus.stop() // a hint would have it pull from the owner who still knows
-  const known = memory()
+  const store = memory()
   let owner = silent(sourceOf(one))
   await open(
     {
@@ -224,58 +226,58 @@ test('who is too far behind loads anew', async () => {
       pull: (...about) => owner.pull(...about),
       row: (...about) => owner.row(...about),
     },
-    known,
+    store,
   )
-  const last = await write(other, ...numbersTo(5).map((n) => told(`${n}`)))
+  const last = await write(other, ...numbersTo(5).map((n) => rowChange(`${n}`)))
   await streams.admin.query(sql`delete from change where number <= ${last.number}`)
   rows.push('kept')
   owner = sourceOf(await streams.replica()) // the others still have them in memory
   const [projection] = projections
-  await projection?.waitFor(await write(other, told('new')), soon())
-  expect(known.ids).toContain('kept')
-  expect(known.loads).toBe(2)
+  await projection?.waitFor(await write(other, rowChange('new')), timeout())
+  expect(store.ids).toContain('kept')
+  expect(store.loads).toBe(2)
 })
 
 /** Refuses the change of this row when it says so. */
 const refusing = (id: string, always: boolean) => {
-  const known = memory()
+  const store = memory()
   const unknown: string[] = []
   const isBad = (change: Change): boolean =>
     change.id === id && (always || JSON.parse(change.json.toString()).bad === true)
   return {
-    ...known,
+    ...store,
     unknown: (change: Change) => void unknown.push(change.id),
     notKnown: unknown,
     apply(changes: readonly Change[], upto: Position) {
       if (changes.some(isBad)) throw new Error('not understood')
-      known.apply(changes, upto)
+      store.apply(changes, upto)
     },
-    loads: () => known.loads,
+    loads: () => store.loads,
   }
 }
 
 test('a change that the memory refuses is taken as its row is now, and no other waits for it', async () => {
-  const known = refusing('bad', false)
+  const store = refusing('bad', false)
   rows.push('bad')
-  const projection = await open(sourceOf(one), known)
-  known.ids.delete('bad')
-  const position = await write(one, told('a'), told('bad', { bad: true }), told('b'))
-  await projection.waitFor(position, soon())
-  expect([...known.ids]).toEqual(['there before', 'a', 'bad', 'b'])
-  expect([known.loads(), known.notKnown]).toEqual([1, []])
+  const projection = await open(sourceOf(one), store)
+  store.ids.delete('bad')
+  const position = await write(one, rowChange('a'), rowChange('bad', { bad: true }), rowChange('b'))
+  await projection.waitFor(position, timeout())
+  expect([...store.ids]).toEqual(['there before', 'a', 'bad', 'b'])
+  expect([store.loads(), store.notKnown]).toEqual([1, []])
 })
 
 test('a row that the memory refuses however it comes is unknown to it, and no other waits for it', async () => {
-  const known = refusing('bad', true)
-  const projection = await open(sourceOf(one), known)
+  const store = refusing('bad', true)
+  const projection = await open(sourceOf(one), store)
   rows.push('bad')
-  const position = await write(one, told('a'), told('bad'), told('b'))
-  await projection.waitFor(position, soon())
-  expect([[...known.ids], known.notKnown, known.loads()]).toEqual([['there before', 'a', 'b'], ['bad'], 1])
+  const position = await write(one, rowChange('a'), rowChange('bad'), rowChange('b'))
+  await projection.waitFor(position, timeout())
+  expect([[...store.ids], store.notKnown, store.loads()]).toEqual([['there before', 'a', 'b'], ['bad'], 1])
 })
 
-test('while the owner is away, a change that the memory refuses is not given up', async () => {
-  const known = refusing('bad', false)
+test('while the owner is unavailable, a change that the memory refuses is not given up', async () => {
+  const store = refusing('bad', false)
   rows.push('bad', 'b')
   const source = sourceOf(one)
   let refusals = 0
@@ -286,16 +288,16 @@ test('while the owner is away, a change that the memory refuses is not given up'
       row: (...about) => (refusals++ < 8 ? away() : source.row(...about)),
       pull: (...about) => (refusals < 8 ? away() : source.pull(...about)),
     },
-    known,
+    store,
   )
-  const position = await write(one, told('bad', { bad: true }), told('b'))
-  await projection.waitFor(position, soon())
-  expect([known.ids.has('bad'), known.ids.has('b'), known.notKnown]).toEqual([true, true, []])
+  const position = await write(one, rowChange('bad', { bad: true }), rowChange('b'))
+  await projection.waitFor(position, timeout())
+  expect([store.ids.has('bad'), store.ids.has('b'), store.notKnown]).toEqual([true, true, []])
 })
 
 test('a message that repeats or skips changes does no harm', async () => {
   const source = sourceOf(one)
-  const known = memory()
+  const store = memory()
   const from = await one.head()
   let calls = 0
   const skipping = ({ after, ...message }: Changes): Changes => ({
@@ -313,36 +315,34 @@ test('a message that repeats or skips changes does no harm', async () => {
         }
       },
     },
-    known,
+    store,
   )
-  for (const n of numbersTo(5)) await write(one, told(`${n}`))
-  await projection.waitFor(after(from, 5), soon())
-  expect(known.applied.map(({ number }) => number)).toEqual(numbersTo(from.number + 5, from.number + 1))
+  for (const n of numbersTo(5)) await write(one, rowChange(`${n}`))
+  await projection.waitFor(after(from, 5), timeout())
+  expect(store.applied.map(({ number }) => number)).toEqual(numbersTo(from.number + 5, from.number + 1))
 })
 
 test('an owner of an earlier release, which tells changes of all kinds, is followed too', async () => {
   const source = sourceOf(one)
   const earlier = (message: Changes): Changes => ({ ...message, after: undefined, ageMs: 0 })
-  const known = memory()
+  const store = memory()
   let calls = 0
   const projection = await open(
     {
       ...source,
       async *watch(position, signal, gatherMs) {
         for await (const message of source.watch(position, signal, gatherMs, [])) {
-          const told = earlier(message)
-          yield message.changes.length > 1 && calls++ === 0
-            ? { ...told, changes: told.changes.slice(1) }
-            : told
+          const old = earlier(message)
+          yield message.changes.length > 1 && calls++ === 0 ? { ...old, changes: old.changes.slice(1) } : old
         }
       },
       pull: async (position, signal) => earlier(await source.pull(position, signal, [])),
     },
-    known,
+    store,
   )
-  const position = await write(one, told('a'), { ...told('x'), kind: 'others' }, told('b'))
-  await projection.waitFor(position, soon())
-  expect(known.applied.map(({ id }) => id)).toEqual(['a', 'b'])
+  const position = await write(one, rowChange('a'), { ...rowChange('x'), kind: 'others' }, rowChange('b'))
+  await projection.waitFor(position, timeout())
+  expect(store.applied.map(({ id }) => id)).toEqual(['a', 'b'])
 })
 
 test('it is trusted while its owner says something, and not when it says nothing', async () => {
@@ -364,10 +364,10 @@ test('a wait ends with its signal', async () => {
   await expect(projection.catchUp(abort.signal)).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
-test('in the background it opens before its owner answers, and waits for nobody', async () => {
+test('in the background it opens before its owner answers', async () => {
   const source = sourceOf(one)
   let refusals = 0
-  const known = memory()
+  const store = memory()
   const projection = await openProjection(
     {
       ...source,
@@ -376,11 +376,11 @@ test('in the background it opens before its owner answers, and waits for nobody'
         return source.load(kinds, signal)
       },
     },
-    known,
+    store,
     { bus: streams.bus, log, loaded: 'background' },
   )
   projections.push(projection)
   expect([projection.position(), projection.isFresh()]).toEqual([undefined, false])
-  await projection.catchUp(soon())
-  expect([...known.ids]).toEqual(['there before'])
+  await projection.catchUp(timeout())
+  expect([...store.ids]).toEqual(['there before'])
 })

@@ -79,7 +79,7 @@ async function collect(
   return tables
 }
 
-/** Another database, at the same migrations, in which nobody has written. */
+/** Another database, at the same migrations, without any writes. */
 async function empty(): Promise<TestDatabase> {
   const other = await testDatabase(...schemas)
   onTestFinished(() => other[Symbol.asyncDispose]())

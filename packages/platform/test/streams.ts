@@ -8,14 +8,14 @@ import { type Database, onlyRow, openDatabase } from '../src/postgres/database.j
 
 export const log = pino({ level: 'silent' })
 
-/** One database with the change streams of identity (the owner) and sessions (who follows it). */
+/** One database with the change logs of identity (the owner) and sessions (its follower). */
 export interface Streams extends AsyncDisposable {
   readonly bus: TestBus
-  /** Another replica, of the owner unless told otherwise. */
+  /** Another replica, of the owner by default. */
   replica(schema?: 'identity' | 'sessions'): Promise<ChangeLog>
   /** After each test: closes all that it opened. */
   close(): Promise<void>
-  /** As the owner of all schemas, who may do anything. */
+  /** Connected as the owner of all schemas. */
   readonly admin: Database
   open(schema: 'identity' | 'sessions'): Database
 }
@@ -68,9 +68,9 @@ function localBus(): TestBus {
   }
   return {
     publish(subject, message) {
-      const hears = connected ? [...handlers].filter((handler) => handler.subject === subject) : []
+      const listening = connected ? [...handlers].filter((handler) => handler.subject === subject) : []
       setImmediate(() => {
-        for (const { handler } of hears) handler(structuredClone(message), subject)
+        for (const { handler } of listening) handler(structuredClone(message), subject)
       })
     },
     subscribe: (subject, handler) => added(handlers, { subject, handler }),
@@ -84,8 +84,8 @@ function localBus(): TestBus {
 
 export const context = (signal = new AbortController().signal): Context => ownContext(signal)
 
-/** A change that followers hear of. */
-export const told = (id: string, payload: object | null = { id }): RowChange => ({
+/** A change of a followed kind. */
+export const rowChange = (id: string, payload: object | null = { id }): RowChange => ({
   kind: 'identities',
   id,
   before: null,
@@ -98,7 +98,7 @@ export const write = (changeLog: ChangeLog, ...changes: RowChange[]): Promise<Po
 
 export async function writeAll(changeLog: ChangeLog, changes: readonly RowChange[]): Promise<Position> {
   const { position } = await changeLog.write(context(), async () => ({ result: undefined, changes }))
-  if (!position) throw new Error('nothing was told')
+  if (!position) throw new Error('no followed kind was changed')
   return position
 }
 
@@ -107,18 +107,18 @@ export async function collect(
   messages: AsyncIterable<Changes>,
   until: Position,
 ): Promise<readonly Changes['changes'][number][]> {
-  const found = []
+  const collected: Changes['changes'] = []
   for await (const { upto, changes } of messages) {
-    found.push(...changes)
+    collected.push(...changes)
     if ((upto?.number ?? 0) >= until.number) break
   }
-  return found
+  return collected
 }
 
 export const numbersTo = (last: number, from = 1): readonly number[] =>
   Array.from({ length: last - from + 1 }, (_, index) => from + index)
 
-/** Waits for what another process of the test brings about. */
+/** Waits for an effect of other asynchronous work. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
 }

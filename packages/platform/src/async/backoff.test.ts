@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { openBackoff } from './backoff.js'
 
-test('pauses double up to the limit, and begin anew after a success', async () => {
+test('pauses double up to the limit, and start again after a success', async () => {
   const { signal } = new AbortController()
   const backoff = openBackoff({ firstMs: 1, longestMs: 3 })
   const pauses: number[] = []

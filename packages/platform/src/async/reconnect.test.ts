@@ -35,7 +35,7 @@ test('connects at once after a return, and after a pause when a connection fails
   ])
 })
 
-test('a pause ends when the connection is no longer wanted', async () => {
+test('a pause ends when the signal is aborted', async () => {
   const stop = new AbortController()
   const failed = deferred()
   const running = reconnect({

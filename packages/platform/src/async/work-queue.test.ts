@@ -66,9 +66,9 @@ test('a task whose caller goes while it waits never runs and leaves its place', 
   const { started, task, end } = tasks()
   const abort = new AbortController()
   const running = [task('a'), task('b')]
-  const given = task('c', abort.signal)
+  const abandoned = task('c', abort.signal)
   abort.abort(new Error('gone'))
-  await expect(given).rejects.toThrow('gone')
+  await expect(abandoned).rejects.toThrow('gone')
   const others = [task('d'), task('e')]
   for (const name of ['a', 'b', 'd', 'e']) {
     await new Promise(setImmediate)
@@ -146,7 +146,7 @@ test('a full queue of one source refuses the newest task of its name with most f
   expect(ran).toEqual(['a/x1', 'a/y1', 'a/x2', 'a/x3'])
 })
 
-test('a full queue displaces nobody for a source that would have as many', async () => {
+test('a full queue displaces no task for a source that would have as many', async () => {
   const { add, end, refused } = fairTasks()
   for (const task of ['a/x1', 'a/x2', 'b/x1', 'b/x2', 'b/x3']) add(task)
   await end()

@@ -12,7 +12,7 @@ const changeLog = {
 } as unknown as ChangeLog
 const following = (reach: () => Promise<object>) => waitForFollowers(changeLog, [{ reach }])(written, context)
 
-test('what is committed is answered, whether or not those who follow have taken their steps', async () => {
+test('a committed write is answered, whether or not its followers have applied it', async () => {
   expect(await following(async () => ({}))).toBe(written)
   for (const code of ['UNAVAILABLE', 'TIMEOUT'] as const)
     expect(await following(() => Promise.reject(new Fault(code)))).toBe(written)

@@ -29,7 +29,7 @@ test('a flush writes what is left at once', () => {
   expect(text()).toBe('a\nb\n')
 })
 
-test('lines that nobody can read any more are dropped', () => {
+test('lines are dropped when the reader is gone', () => {
   const { fd } = openFile()
   const output = bufferedOutput(fd)
   closeSync(fd)

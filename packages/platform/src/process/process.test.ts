@@ -58,7 +58,7 @@ test('the end of the pipe of its parent stops it in order', async () => {
   expect(await exit).toEqual([0, null])
 }, 20_000)
 
-test('the end of its parent ends it too when nobody reads what it logs', async () => {
+test('the end of its parent ends it too when its log is not read', async () => {
   const { child, said, exit } = run('wait', { OVERLAY_PARENT_PIPE: '1' })
   await said('ready')
   child.stdout?.destroy()
