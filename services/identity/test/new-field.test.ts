@@ -8,6 +8,7 @@ import type { Replica, TestIdentity } from './identity.js'
 const add = (fields: object, name: string, added: Field) => Object.assign(fields, { [name]: added })
 add(identityKind.fields, 'nickname', field.string({ fallback: 'none' }))
 add(authenticator.fields, 'nickname', field.string({ fallback: 'none' }))
+const { authority, certify } = await import('./certificates.js')
 const { as, bytes, parsed, system, testIdentity } = await import('./identity.js')
 
 let identity: TestIdentity
@@ -72,6 +73,23 @@ test('a new field of an identity reaches updates, lists and changes', async () =
   const { rows } = await one.entities.list(list, system())
   expect(parsed<{ id: string }[]>(rows).map((row) => row.id)).toEqual([id])
 })
+
+test.each(['updb', 'cert'])(
+  'a new field of an authenticator is stored by a create with %s',
+  async (method) => {
+    const issuer = await authority('signer')
+    identity.world.trusted = [issuer.certificate.toString()]
+    const { certificate } = await certify({ name: 'x', issuer })
+    const proof =
+      method === 'cert'
+        ? { certPem: certificate.toString() }
+        : { username: 'username', password: 'long enough' }
+    const json = bytes({ method, identityId: await create({}), nickname: 'bob', ...proof })
+    const { id } = await one.entities.create({ kind: 'authenticators', json }, system())
+    const { rows } = await one.db.query(sql`select nickname from authenticator where id = ${id}`)
+    expect(rows).toEqual([{ nickname: 'bob' }])
+  },
+)
 
 test('a new field of an authenticator gets its fallback from an enrollment', async () => {
   const identityId = await create({})

@@ -8,8 +8,7 @@ import {
   writeManifest,
 } from '@overlay/platform/snapshot'
 import type { Context } from '@overlay/rpc'
-import sql from 'sql-template-tag'
-import { activeRuns, type Run } from '../store/job-runs.js'
+import { activeRuns, beginSnapshot, endSnapshot, type Run } from '../store/job-runs.js'
 import type { JobDeps, Maintenance } from './jobs.js'
 
 const UNFINISHED = '.unfinished'
@@ -23,19 +22,14 @@ export async function saveSnapshot(deps: JobDeps, run: Run, context: Context): P
   await mkdir(directory, { recursive: true, mode: 0o700 })
   try {
     // all services read the snapshot of this transaction, which stays open until the last one has finished
-    await run.lock.query(sql`begin isolation level repeatable read, read only`)
-    const [exported] = await run.lock.query<{ snapshot: string; at: Date }>(
-      sql`select pg_export_snapshot() as snapshot, transaction_timestamp() as at`,
-    )
-    if (!exported) throw new Error('no snapshot was exported')
-    const { snapshot, at } = exported
+    const { snapshot, at } = await beginSnapshot(run)
     const request = { snapshot, directory: name + UNFINISHED, maxBytes }
     const manifest: Manifest = {
       format: 1,
       madeAt: at.toISOString(),
       schemas: await exportAll(maintenance, request, context),
     }
-    await run.lock.query(sql`commit`)
+    await endSnapshot(run)
     await checkSizes(directory, manifest)
     await writeManifest(directory, manifest)
     await run.lock.confirm() // fails when another replica may have begun a snapshot

@@ -3,11 +3,11 @@ import { authenticator, type RowOf } from '@overlay/model'
 import type { ChangeLog } from '@overlay/platform/change-log'
 import {
   bodyIn,
+  createdValues,
   type Kind,
   type KindOperations,
   kind,
   newId,
-  tagsOf,
   uniqueFault,
 } from '@overlay/platform/kind-store'
 import { type Context, type Fault, invalid, notFound, type Written } from '@overlay/rpc'
@@ -97,8 +97,8 @@ const create =
 async function createCertificate(deps: AuthenticatorDeps, body: Body, context: Context): Promise<Written> {
   const [id, identityId] = [newId(authenticator.ids), String(body.identityId)]
   const proof = await trustedProof(deps, String(body.certPem), context)
-  const tags = tagsOf(body.tags)
-  const row = { id, identityId, enrollmentId: null, isIssuedByNetwork: false, tags, ...proof }
+  const { values, tags } = createdValues(authenticator, body)
+  const row = { ...values, id, identityId, enrollmentId: null, isIssuedByNetwork: false, tags, ...proof }
   try {
     const { position } = await deps.changeLog.write(context, async (tx) => {
       await lockAndRefuseSecond(tx, identityId, proof.method)

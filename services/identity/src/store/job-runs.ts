@@ -4,6 +4,7 @@ import {
   type Database,
   type Db,
   isLocked,
+  onlyRow,
   openAdvisoryLock,
 } from '@overlay/platform/postgres'
 import { Fault, type Finding } from '@overlay/rpc'
@@ -110,3 +111,17 @@ export async function findingsOf(db: Db, id: string): Promise<readonly Finding[]
   )
   return rows
 }
+
+/** Begins a transaction on the connection of the lock, whose snapshot other connections can use until it ends. */
+export async function beginSnapshot({
+  lock,
+}: Run): Promise<{ readonly snapshot: string; readonly at: Date }> {
+  await lock.query(sql`begin isolation level repeatable read, read only`)
+  return onlyRow(
+    await lock.query<{ snapshot: string; at: Date }>(
+      sql`select pg_export_snapshot() as snapshot, transaction_timestamp() as at`,
+    ),
+  )
+}
+
+export const endSnapshot = ({ lock }: Run) => lock.query(sql`commit`)
