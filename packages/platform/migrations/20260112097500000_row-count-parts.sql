@@ -1,6 +1,6 @@
 -- Up Migration
--- How many rows the large tables have, in parts that add up: lists tell it, and to count costs more the more there are.
--- Whoever writes adds a part and waits for nobody; now and then the parts are made one.
+-- Row counts of large tables, for the totals of lists, as parts that add up. A write adds a part and waits for no
+-- other write; parts are merged periodically.
 
 create table row_count (
   table_name text   not null,

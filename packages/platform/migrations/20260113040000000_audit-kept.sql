@@ -1,5 +1,5 @@
 -- Up Migration
--- The service's role adds rows to the audit and reads them. Only the function below removes any, as the schema's owner.
+-- The service's role inserts and reads audit rows. Only the function below deletes rows, as the schema's owner.
 
 do $$
 declare grantee regrole;

@@ -1,5 +1,5 @@
 -- Up Migration
--- Rows of another schema while a load of them takes effect. The transaction that inserts them deletes them.
+-- Rows of another schema while a reload applies them. The transaction that inserts them deletes them.
 
 create unlogged table loaded_row (
   load uuid not null,

@@ -1,6 +1,6 @@
 -- Up Migration
--- Entities of other schemas whose deletion has been followed here. A row that names one must not be written afterwards:
--- the follower has cleaned up and does not come again. Kept for as long as a write may take.
+-- Entities of other schemas whose deletion this schema has applied. Rows that name one must not be written afterwards,
+-- because the consumer has already removed its references. Kept for as long as a write may take.
 
 create table deleted_entity (
   kind       text        collate "C" not null,

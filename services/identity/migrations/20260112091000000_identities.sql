@@ -1,5 +1,5 @@
 -- Up Migration
--- Who exists, how they may log in, and by what they prove who they are.
+-- Identities, their auth policies and their authenticators.
 
 create table auth_policy (
   id         text           collate "C" primary key,

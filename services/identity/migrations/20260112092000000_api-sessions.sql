@@ -1,5 +1,5 @@
 -- Up Migration
--- Who is logged in. Logins write no history; only ends do.
+-- API sessions. A login appends no change; the end of a session does.
 
 create table api_session (
   id                  text           collate "C" primary key,

@@ -1,6 +1,6 @@
 -- Up Migration
--- Creates are hot: what waits in a replica goes in one call, with its audit and change rows. The counter comes last:
--- whoever holds it keeps all other writers of this schema waiting until the commit.
+-- Creates are frequent: one call inserts all that wait in a replica, with audit and change rows. The counter is updated
+-- last, because its lock blocks all other writers of this schema until the commit.
 
 create function create_identities(entries jsonb)
 returns table (made_id text, made_at timestamptz, made_number bigint, made_timeline uuid, told_at timestamptz)

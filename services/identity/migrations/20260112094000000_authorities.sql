@@ -1,5 +1,5 @@
 -- Up Migration
--- Authorities of others, as far as identities depend on them.
+-- Copies of third parties' authorities, as far as identities depend on them.
 
 create table known_ca (
   id  text  collate "C" primary key,

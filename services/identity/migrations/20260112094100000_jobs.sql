@@ -1,6 +1,6 @@
 -- Up Migration
--- What concerns all schemas, one at a time over all replicas. Unlogged: it does not outlive the server that it is about,
--- and is in no snapshot.
+-- Jobs on all schemas, one at a time for all replicas. Unlogged: a run does not outlive the server, and snapshots leave
+-- it out.
 
 create unlogged table job (
   name       text           primary key constraint job_is_known check (name in ('integrity', 'snapshot')),

@@ -1,5 +1,5 @@
 -- Up Migration
--- Whose data flows are traced, and until when.
+-- Identities whose data flows are traced, and until when.
 
 create table identity_trace (
   identity_id text           collate "C" primary key references identity on delete cascade,

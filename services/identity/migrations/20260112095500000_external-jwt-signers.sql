@@ -1,5 +1,5 @@
 -- Up Migration
--- Whose signed tokens say who a client is.
+-- Issuers of external tokens.
 
 create table external_jwt_signer (
   id                text           collate "C" primary key,

@@ -1,4 +1,4 @@
 -- Up Migration
--- When the code of a second factor was last given, for posture checks that ask for it.
+-- Time of the last code of a second factor, for posture checks.
 
 alter table api_session add column mfa_passed_at timestamptz(3);

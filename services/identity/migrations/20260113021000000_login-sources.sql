@@ -1,6 +1,6 @@
 -- Up Migration
--- Attempts to log in by password, by name and by the network they come from. Names need not exist: attempts on those
--- that do leave the same rows. Unlogged: a failure costs no flush, and a crash of the server only forgets.
+-- Attempts to log in by password, by user name and source network. Unknown names leave the same rows as known ones.
+-- Unlogged: a failure costs no flush, and a crash of the server clears them.
 
 alter table login_attempt set unlogged;
 

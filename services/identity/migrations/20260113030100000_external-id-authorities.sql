@@ -1,5 +1,5 @@
 -- Up Migration
--- By which authority an identity is known under its external id: no other may vouch for that id.
+-- The authority that vouches for an identity's external id: no other one may.
 
 create table external_id_authority (
   identity_id text collate "C" primary key references identity on delete cascade,

@@ -1,5 +1,5 @@
 -- Up Migration
--- What identities and API sessions name in schema policy.
+-- Entities of schema policy that identities and API sessions name.
 
 create table known_config_type (
   id   text collate "C" primary key,

@@ -1,6 +1,6 @@
 -- Up Migration
--- Authorities and the key that gateways serve. Of each role one key is active; the next one is published before
--- it is used, and a retired authority stays published until its certificates have run out.
+-- Authorities and the gateways' key. One key of each role is active. The next one is published before it is used, and a
+-- retired authority remains published until its certificates have expired.
 
 create table key (
   id          text           collate "C" primary key,

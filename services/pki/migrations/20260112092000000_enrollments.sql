@@ -1,5 +1,5 @@
 -- Up Migration
--- Leave to become somebody, once.
+-- Enrollments: one-time permissions to obtain a credential.
 
 create table enrollment (
   id                text           collate "C" primary key,
@@ -26,7 +26,7 @@ create table enrollment (
 comment on column enrollment.claimed_until is 'somebody is redeeming it; when that time has passed anybody with the token may try again';
 comment on column enrollment.claim_hash is 'of what is being redeemed: the public key, the user name';
 
--- Enrollments that were redeemed or deleted, while who was to enroll lives: a wish that is told twice is not granted twice.
+-- Redeemed and deleted enrollments, for as long as their owner exists: a repeated request does not create them again.
 create table ended_enrollment (
   id       text collate "C" primary key,
   owner_id text collate "C" not null

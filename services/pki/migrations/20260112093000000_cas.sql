@@ -1,5 +1,5 @@
 -- Up Migration
--- Authorities of others, whose certificates may enroll and log in once somebody has proven to have their key.
+-- Third parties' authorities. Their certificates may enroll and log in after proof that an administrator has the key.
 
 create table ca (
   id                                 text     collate "C" primary key,

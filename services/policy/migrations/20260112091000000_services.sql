@@ -1,5 +1,5 @@
 -- Up Migration
--- Services, what clients get with them, and the policies. Roles only: what they select is computed, never stored.
+-- Services, configs and policies. Policies store role lists; their selections are computed, never stored.
 
 create table config_type (
   id         text           collate "C" primary key,

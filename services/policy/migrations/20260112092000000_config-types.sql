@@ -1,5 +1,5 @@
 -- Up Migration
--- The config types that every client knows. Their ids are fixed: exports and clients name them.
+-- The built-in config types. Their ids are fixed: exports and clients name them.
 
 insert into config_type (id, name, schema) values
   ('f2dd2df0-9c04-4b84-a91e-71437ac229f1', 'ziti-tunneler-client.v1', $json$

@@ -1,5 +1,5 @@
 -- Up Migration
--- When each identity's list of services last changed. Written by the one replica that holds the lock, read by all.
+-- Time of the last change of each identity's list of services. The replica that holds the lock writes, all read.
 
 create table service_update (
   identity_id text           collate "C" primary key,

@@ -1,5 +1,5 @@
 -- Up Migration
--- What endpoints must be like, what they say of themselves, and whom that kept from a service.
+-- Posture checks, posture data of endpoints, and refused session requests.
 
 create table posture_check_type (
   id                text           collate "C" primary key,

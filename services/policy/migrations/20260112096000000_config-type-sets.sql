@@ -1,6 +1,6 @@
 -- Up Migration
--- Sets in the config types that every client knows say that they are lists one level deeper: forms that are drawn from
--- these schemas, as the web console's are, then leave out a set that nobody has filled, instead of sending an empty one.
+-- Sets in the built-in config types declare their list type one level deeper. Forms generated from these schemas, such as
+-- the web console's, then omit an unset list instead of sending an empty one.
 
 do $$
 declare

@@ -1,4 +1,4 @@
 -- Up Migration
--- Codes of second factors end by time, of which nobody tells but this service: up to when it has.
+-- Codes of second factors expire by time. This service reports their expiry; the row stores up to which time it has.
 
 alter table posture_data add column told_at timestamptz(3) not null default '-infinity';

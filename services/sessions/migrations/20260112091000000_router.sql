@@ -1,5 +1,5 @@
 -- Up Migration
--- Routers of both sorts: they share names, and the list of transit routers shows all of them.
+-- Edge and transit routers: they share names, and the list of transit routers contains both.
 
 create table router (
   id                     text           collate "C" primary key,
@@ -27,7 +27,7 @@ comment on column router.enrollment_id is 'the one enrollment by which it may co
 create index router_role_attributes on router using gin (role_attributes);
 create index router_fingerprint on router (fingerprint);
 
--- Who is connected, and what it said of itself. Lost with a crash, like the connections.
+-- Connected routers and what they report. Unlogged: connections do not survive a crash either.
 create unlogged table presence (
   router_id           text           collate "C" primary key,
   hostname            text           not null,

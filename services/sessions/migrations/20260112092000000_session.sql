@@ -1,5 +1,5 @@
 -- Up Migration
--- Leave to dial or bind. The constraint makes a second create return the first session.
+-- Sessions: permissions to dial or bind. The constraint makes a second create return the first session.
 
 create table session (
   id               text           collate "C" primary key,

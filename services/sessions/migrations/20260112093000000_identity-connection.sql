@@ -1,5 +1,5 @@
 -- Up Migration
--- When a router last said that an identity is connected to it. Lost with a crash: the next heartbeat says it again.
+-- The last report of a router that an identity is connected to it. Unlogged: the next heartbeat repeats it.
 
 create unlogged table identity_connection (
   identity_id text           collate "C" primary key,

@@ -1,5 +1,5 @@
 -- Up Migration
--- Where services are reached, and by what names filters call these services.
+-- Terminators, and copies of the names of services for filters.
 
 alter table router rename constraint edge_router_name_is_unique to router_name_is_unique;
 
@@ -31,5 +31,5 @@ create table known_service (
 );
 comment on table known_service is 'a copy that follows the changes of schema policy';
 
--- Names are in what has been followed already: it is loaded anew.
+-- The names are in rows that were followed before: the schema must reload them.
 update followed set timeline = null, number = 0 where schema = 'policy';

@@ -1,5 +1,5 @@
 -- Up Migration
--- What flows for sessions, and through which routers.
+-- Circuits of sessions and their routers.
 
 create table circuit (
   id         text           collate "C" primary key,
@@ -10,7 +10,7 @@ create table circuit (
 comment on column circuit.client_id is 'the session that it was made for';
 create index circuit_client on circuit (client_id);
 
--- Controllers that are reached under an address of their own.
+-- Controllers with an address of their own.
 create table controller (
   id             text           collate "C" primary key,
   name           text           collate "C" not null,

@@ -1,6 +1,6 @@
 -- Up Migration
--- Changes of other schemas that can take access away. A create compares its authorization with them; a sweep asks
--- policy about the live sessions of their scope.
+-- Changes of other schemas that can remove access. A create compares its authorization with them; a sweep asks policy
+-- about the live sessions in their scope.
 
 create table revocation (
   id          bigint         generated always as identity primary key,
