@@ -34,6 +34,12 @@ function gate() {
   return { open, opened }
 }
 
+/** Fails when the signal is aborted, as a call does. */
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+
 const nothing = async () => ({ json: [] })
 const unused = () => Promise.reject(new Error('not used here'))
 
@@ -73,9 +79,9 @@ test('a policy that does not answer holds up no write, also while a load of it t
     policy: {
       source: quiet('policy'),
       entities: {
-        async view({ ids }) {
+        async view({ ids }, { signal }) {
           asked.open()
-          await answers.opened
+          await Promise.race([answers.opened, aborted(signal)])
           return { json: ids.map(() => Buffer.alloc(0)) }
         },
       },
@@ -86,8 +92,8 @@ test('a policy that does not answer holds up no write, also while a load of it t
     waitForFollowers: async (written) => written,
   }
   await using service = openService(options)
-  await service.changes.reach({ schema: 'identity', position }, context())
   await asked.opened
+  while ((await db.query(sql`select from followed where timeline is not null`)).rowCount !== 2);
   const { json } = await service.sessions.createSession(
     { serviceId: 'wiki', type: 'Dial', tags: Buffer.alloc(0) },
     context(),

@@ -1,4 +1,4 @@
-import { session as definition, kinds, referenceTo, timeText } from '@overlay/model'
+import { apiSession, referenceTo, service, timeText } from '@overlay/model'
 import { tagsOf } from '@overlay/platform/kind-store'
 import type { Database } from '@overlay/platform/postgres'
 import {
@@ -97,20 +97,14 @@ function response(
       id,
       tags,
       updatedAt: timeText(row.updatedAt),
-      apiSession: reference(definition.fields.apiSessionId.ref, apiSessionId),
+      apiSession: referenceTo(apiSession, apiSessionId),
       apiSessionId,
       edgeRouters: edgeRoutersOf(routerIds, routers),
       identityId,
-      service: reference(definition.fields.serviceId.ref, serviceId, serviceName),
+      service: referenceTo(service, serviceId, serviceName),
       serviceId,
       token,
       type,
     }),
   )
-}
-
-function reference(kind: string | undefined, id: string, name?: string): object {
-  const target = kinds.get(kind ?? '')
-  if (!target) throw new Error(`kind '${kind}' is not defined`)
-  return referenceTo(target, id, name)
 }

@@ -45,19 +45,19 @@ const PAGE_SIZE = 8000
  * One replica at a time: an answer of policy is saved before policy is asked again, so that no older answer overwrites a
  * newer one. The transaction begins after the answers: a service that does not answer keeps no row and no snapshot.
  */
-export async function sweepStep(deps: StepDeps): Promise<boolean> {
+export function sweepStep(deps: StepDeps): Promise<boolean> {
   const { db, appended } = deps.changeLog
-  const { hasMore, ended } = await db.withAdvisoryLock(`sweep ${db.schema}`, async (connection) => {
+  return db.withAdvisoryLock(`sweep ${db.schema}`, async (connection) => {
     const outcome = await sweepNext(connection, deps)
-    if (!outcome) return { hasMore: false, ended: undefined }
-    return connection.transaction(async (tx) => {
+    if (!outcome) return false
+    const { hasMore, ended } = await connection.transaction(async (tx) => {
       await saveGrants(tx, outcome.moved)
       const hasMore = await outcome.save(tx)
       return { hasMore, ended: await endManySessions(tx, outcome.lost) }
     })
+    if (ended) appended(ended.position, ended.changes)
+    return hasMore
   })
-  if (ended) appended(ended.position, ended.changes)
-  return hasMore
 }
 
 async function sweepNext(db: Db, deps: StepDeps): Promise<Outcome | undefined> {
