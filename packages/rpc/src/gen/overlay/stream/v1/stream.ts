@@ -635,8 +635,8 @@ export const Answer: MessageFns<Answer> = {
 
 /**
  * Implemented by every service, in front of the handlers of its other gRPC services. Calls of methods with one answer
- * share one long-lived stream per replica, unless their answers are large: a separate gRPC call costs more than twice
- * as much.
+ * share one long-lived stream per replica, unless their answers are large: a separate gRPC call costs several times as
+ * much.
  */
 export type CallServiceService = typeof CallServiceService;
 export const CallServiceService = {
