@@ -24,7 +24,7 @@ test.each([
   `${M}/`,
   `${M}/version/`,
   '/version?rejectUnauthorized=false',
-])('the version is told at %s', async (path) => {
+])('the version is at %s', async (path) => {
   const { status, json } = await gateway.request(path)
   expect(status).toBe(200)
   expect(json).toMatchObject({
@@ -123,7 +123,7 @@ test('a session tells its times', async () => {
   })
 })
 
-test('"who am I" is the identity with other links and without meta', async () => {
+test('the current identity has other links and no meta', async () => {
   const { json } = await gateway.request(`${M}/current-identity`, { token: ALICE })
   expect(json).toEqual({
     data: {
@@ -170,7 +170,7 @@ test('config types are named side by side or with commas', async () => {
   })
 })
 
-test('nobody but an admin looks with the eyes of another', async () => {
+test('only admins can take the perspective of another identity', async () => {
   await gateway.request(`${C}/services?asIdentity=bob`, { token: ALICE })
   expect(
     gateway.fakes.calls.findLast(({ method }) => method === 'policy.entities.list')?.request,

@@ -82,7 +82,7 @@ test('only longer answers are compressed, and only when that is offered', async 
   expect(refused.headers['content-encoding']).toBeUndefined()
 })
 
-test('a linked list asks who knows the link, then the owner of the rows', async () => {
+test('a linked list calls the service that knows the link, then the owner of the rows', async () => {
   gateway.fakes.instead.set('policy.entities.select', async () => ({
     ids: ['i1'],
     roles: [],

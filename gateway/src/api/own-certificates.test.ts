@@ -67,7 +67,7 @@ test('a session certificate is shown without meta', async () => {
 test.each([
   ['GET', 'identity.entities.get'],
   ['DELETE', 'identity.entities.delete'],
-])('%s of what is not there does not name it', async (method, call) => {
+])('%s of a missing certificate does not name it', async (method, call) => {
   gateway.fakes.instead.set(call, async () => {
     throw new Fault('NOT_FOUND', 'apiSessionCertificate with id c1 not found')
   })

@@ -13,7 +13,7 @@ const C = '/edge/client/v1'
 const lastOf = (method: string) =>
   gateway.fakes.calls.findLast((call) => call.method === method)?.request as Record<string, unknown>
 
-test('transit routers have two names, and one in what is answered', async () => {
+test('transit routers have two paths, and one in answers', async () => {
   const { json } = await gateway.request(`${M}/routers`, {
     method: 'POST',
     token: ADMIN,
@@ -49,16 +49,16 @@ test('a client lists the routers that its policies give it, an admin all', async
     from: { kind: 'identities', id: 'i-2222' },
     link: 'edge-routers',
   })
-  const seen = { kind: 'edge-routers', perspective: { asClient: true } }
-  expect(lastOf('sessions.entities.list')).toMatchObject({ ...seen, within: { ids: ['r1'] } })
+  const request = { kind: 'edge-routers', perspective: { asClient: true } }
+  expect(lastOf('sessions.entities.list')).toMatchObject({ ...request, within: { ids: ['r1'] } })
   await gateway.request(`${C}/current-identity/edge-routers`, { token: ADMIN })
   expect(lastOf('sessions.entities.list')).toMatchObject({
-    ...seen,
+    ...request,
     within: { roles: [{ roles: ['#all'] }] },
   })
 })
 
-test('the path of a session is told in order', async () => {
+test('the path of a session is in order', async () => {
   gateway.fakes.instead.set('sessions.getRoutePath', async () => ({ routerIds: ['r2', 'r1'] }))
   const { json } = await gateway.request(`${M}/sessions/s1/route-path`, { token: ALICE })
   expect(json).toEqual({ data: { routePath: ['r2', 'r1'] }, meta: {} })

@@ -14,7 +14,7 @@ const open = (maxEntries = 10) =>
 const value = (id: string, ...tags: string[]): Value => ({ id, tags })
 
 /** A load that ends when the test says so. */
-function held() {
+function pendingLoad() {
   const waiting: ((value: Value) => void)[] = []
   return {
     fetch: () => new Promise<Value>((resolve) => waiting.push(resolve)),
@@ -24,9 +24,9 @@ function held() {
 }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-test('who misses the same at the same time waits for one load', async () => {
+test('simultaneous misses of a key share one load', async () => {
   const cache = open()
-  const { fetch, answer, count } = held()
+  const { fetch, answer, count } = pendingLoad()
   const both = [cache.load('k', 1, fetch), cache.load('k', 1, fetch)]
   expect(count()).toBe(1)
   answer(value('a', 't'))
@@ -34,9 +34,9 @@ test('who misses the same at the same time waits for one load', async () => {
   expect(cache.get('k')).toEqual(value('a', 't'))
 })
 
-test('who needs something newer does not wait for a load that began before', async () => {
+test('a caller with a newer version does not share an older load', async () => {
   const cache = open()
-  const { fetch, answer, count } = held()
+  const { fetch, answer, count } = pendingLoad()
   const first = cache.load('k', 1, fetch)
   const second = cache.load('k', 2, fetch)
   expect(count()).toBe(2)
@@ -47,7 +47,7 @@ test('who needs something newer does not wait for a load that began before', asy
 
 test('a drop that arrives while a load is under way wins', async () => {
   const cache = open()
-  const { fetch, answer } = held()
+  const { fetch, answer } = pendingLoad()
   const loaded = cache.load('k', 1, fetch)
   cache.drop('t')
   answer(value('outdated', 't'))
@@ -60,7 +60,7 @@ test('a drop that arrives while a load is under way wins', async () => {
 
 test('a drop of everything does too', async () => {
   const cache = open()
-  const { fetch, answer } = held()
+  const { fetch, answer } = pendingLoad()
   const loaded = cache.load('k', 1, fetch)
   cache.dropAll()
   answer(value('outdated', 't'))
@@ -69,9 +69,9 @@ test('a drop of everything does too', async () => {
   expect((await loaded).id).toBe('current')
 })
 
-test('a drop of something else disturbs nobody', async () => {
+test('a drop of another tag has no effect', async () => {
   const cache = open()
-  const { fetch, answer } = held()
+  const { fetch, answer } = pendingLoad()
   const loaded = cache.load('k', 1, fetch)
   cache.drop('other')
   answer(value('a', 't'))
@@ -79,7 +79,7 @@ test('a drop of something else disturbs nobody', async () => {
   expect(cache.get('k')?.id).toBe('a')
 })
 
-test('what is dropped again and again is answered, but not kept', async () => {
+test('a value dropped during each attempt is returned, but not cached', async () => {
   const cache = open()
   const fetch = async () => {
     cache.drop('t')
@@ -89,7 +89,7 @@ test('what is dropped again and again is answered, but not kept', async () => {
   expect(cache.get('k')).toBeUndefined()
 })
 
-test('a failed load is forgotten', async () => {
+test('a failed load is not cached', async () => {
   const cache = open()
   await expect(cache.load('k', 1, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
   expect((await cache.load('k', 1, async () => value('a'))).id).toBe('a')
@@ -105,7 +105,7 @@ test('a tag drops all that carry it', () => {
   expect(cache.size).toBe(0)
 })
 
-test('what was not used for the longest time goes first', () => {
+test('the least recently used value is evicted first', () => {
   const cache = open(2)
   cache.set('a', value('a', 't'))
   cache.set('b', value('b', 't'))

@@ -13,8 +13,8 @@ const M = '/edge/management/v1'
 const called = (method: string) => gateway.fakes.called(method)
 const whoami = (token = ALICE) => gateway.request(`${C}/current-identity`, { token })
 const services = (query = '') => gateway.request(`${C}/services${query}`, { token: ALICE })
-/** Until what was told has been heard. */
-const heard = async (changed: () => Promise<boolean>) => {
+/** Waits until the change has arrived. */
+const arrived = async (changed: () => Promise<boolean>) => {
   while (!(await changed())) await new Promise((resolve) => setImmediate(resolve))
 }
 
@@ -23,7 +23,7 @@ beforeEach(async () => {
   await services()
 })
 
-test('"who am I" is asked once', async () => {
+test('the current identity is loaded once', async () => {
   const before = called('identity.entities.get')
   await whoami()
   await whoami()
@@ -46,31 +46,31 @@ test.each([
 ] as const)('it is asked again when %s', async (_what, schema, change) => {
   const before = called('identity.entities.get')
   gateway.fakes.change(schema, [change])
-  await heard(async () => {
+  await arrived(async () => {
     await whoami()
     return called('identity.entities.get') > before
   })
 })
 
-test('an enrollment that is shown is forgotten with its deletion, which names no identity', async () => {
+test('the deletion of an enrollment, which names no identity, drops the answer that shows it', async () => {
   const shown = { id: 'i-2222', _links: {}, enrollment: { ott: { id: 'e1', token: 't' } } }
   gateway.fakes.instead.set('identity.entities.get', async () => ({
     json: Buffer.from(JSON.stringify(shown)),
   }))
   gateway.fakes.change('identity', [{ kind: 'identities', id: 'i-2222' }])
-  await heard(async () => (await whoami()).text.includes('"e1"'))
+  await arrived(async () => (await whoami()).text.includes('"e1"'))
   gateway.fakes.instead.delete('identity.entities.get')
   gateway.fakes.change('pki', [{ kind: 'enrollments', id: 'e1' }])
-  await heard(async () => !(await whoami()).text.includes('"e1"'))
+  await arrived(async () => !(await whoami()).text.includes('"e1"'))
 })
 
 test('a session that was ended elsewhere is refused', async () => {
   const session = gateway.fakes.sessions.get(ADMIN)
   await whoami(ADMIN)
   gateway.fakes.sessions.delete(ADMIN)
-  expect((await whoami(ADMIN)).status).toBe(200) // nobody has said so yet
+  expect((await whoami(ADMIN)).status).toBe(200) // no change has arrived yet
   gateway.fakes.change('identity', [{ kind: 'api-sessions', id: 's-1111' }])
-  await heard(async () => (await whoami(ADMIN)).status === 401)
+  await arrived(async () => (await whoami(ADMIN)).status === 401)
   if (session) gateway.fakes.sessions.set(ADMIN, session)
 })
 
@@ -110,7 +110,7 @@ test('another view is read anew, as soon as policy says so', async () => {
   const before = called('policy.entities.list')
   gateway.fakes.contentKey = 'k2'
   gateway.fakes.headersChanged(['i-2222'])
-  await heard(async () => {
+  await arrived(async () => {
     await services()
     return called('policy.entities.list') > before
   })
@@ -120,7 +120,7 @@ test('a view that changes while its rows are read is not kept under its old name
   gateway.fakes.instead.set('policy.entities.list', async () => {
     gateway.fakes.headersChanged(['i-2222'])
     const asked = called('policy.getHeader')
-    await heard(async () => {
+    await arrived(async () => {
       await gateway.request(`${C}/current-api-session/service-updates`, { token: ALICE })
       return called('policy.getHeader') > asked
     })
@@ -164,18 +164,18 @@ test('a view without a name is never kept', async () => {
   gateway.fakes.contentKey = ''
   gateway.fakes.headersChanged(['i-2222'])
   const before = called('policy.entities.list')
-  await heard(async () => {
+  await arrived(async () => {
     await services()
     await services()
     return called('policy.entities.list') >= before + 2
   })
 })
 
-test('a session is asked for with the position up to which its API session is known to live', async () => {
+test('a session is created with the position at which its API session exists', async () => {
   gateway.fakes.instead.set('sessions.createSession', async () => ({ json: Buffer.from('{}') }))
   await whoami()
   const position = gateway.fakes.change('identity', [{ kind: 'identities', id: 'somebody else' }])
-  await heard(async () => {
+  await arrived(async () => {
     await gateway.request(`${C}/sessions`, { method: 'POST', token: ALICE, body: { serviceId: 's' } })
     const call = gateway.fakes.calls.findLast(({ method }) => method === 'sessions.createSession')
     return call?.context.positions.identity?.number === position.number

@@ -9,10 +9,10 @@ test.each([
   ['just now', 0, true],
   ['longer ago than anybody may be trusted', 60_000, false],
 ])('trust counts from when its owner looked: %s', async (_, ageMs, expected) => {
-  let heard = false
+  let applied = false
   async function* open(signal: AbortSignal) {
     yield ageMs
-    heard = true
+    applied = true
     await new Promise((resolve) => signal.addEventListener('abort', resolve))
   }
   await using followed = follow(
@@ -22,6 +22,6 @@ test.each([
     () => ({}),
     (age) => age,
   )
-  await until(() => heard)
+  await until(() => applied)
   expect(followed.trusted()).toBe(expected)
 })

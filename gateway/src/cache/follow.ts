@@ -28,9 +28,9 @@ const STREAM_SILENCE_MS = 5000
 const PAUSE_MS = 250
 
 /**
- * Reads a stream until disposed. `open` begins it again after a failure. Each message, also an empty one, is a sign of
- * life, except while `apply` returns null: then more messages must come before all is known. The content of a message
- * may be older than the message: freshness counts from the content.
+ * Reads a stream until disposed. `open` starts it again after a failure. Each message, also an empty one, confirms that
+ * the stream works, except while `apply` returns null: then the state is complete only after further messages. The
+ * content of a message may be older than the message: freshness counts from the content.
  */
 export function follow<M>(
   name: string,

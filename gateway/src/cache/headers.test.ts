@@ -6,13 +6,13 @@ import { openWritePositions } from './write-positions.js'
 const at = (number: number): Positions => ({ policy: { timeline: 't1', number } })
 
 /** One replica tells changes, another answers; it is as far as `replica` says. */
-async function following(told: Positions) {
+async function following(received: Positions) {
   const asked: Positions[] = []
   const replica = { positions: at(0) }
   const headers = openHeaders({
     policy: {
       async *watchHeaders(_, { signal }) {
-        yield { positions: told, identityIds: [], all: false }
+        yield { positions: received, identityIds: [], all: false }
         await new Promise((resolve) => signal.addEventListener('abort', resolve))
       },
       async getHeader(_, { positions }) {
@@ -29,7 +29,7 @@ async function following(told: Positions) {
   return { headers, asked, replica }
 }
 
-test('whoever answers must know all that has been heard', async () => {
+test('a header must not be older than the stream', async () => {
   const { headers, asked } = await following(at(5))
   await using _headers = headers
   await headers.of('alice')

@@ -9,7 +9,7 @@ const T0 = Date.UTC(2026, 0, 1)
 
 let now: number
 let trusted: boolean
-let heard: Position
+let received: Position
 let asked: string[]
 let marked: { apiSessionIds: string[]; atMs: number[] }[]
 let answer: () => Promise<ReturnType<typeof sessionFor>>
@@ -20,7 +20,7 @@ let sessions: Sessions
 beforeEach(() => {
   now = T0
   trusted = true
-  heard = at(10)
+  received = at(10)
   asked = []
   marked = []
   unknownIds = []
@@ -40,7 +40,7 @@ beforeEach(() => {
     writePositions,
     followed: () => ({
       trusted: () => trusted,
-      positions: () => ({ identity: heard }),
+      positions: () => ({ identity: received }),
       [Symbol.asyncDispose]: async () => undefined,
     }),
     log: { warn: () => undefined },
@@ -49,25 +49,25 @@ beforeEach(() => {
   })
 })
 
-test('a known session is found at once, without asking', async () => {
+test('a cached session is found without a call', async () => {
   await sessions.find(ALICE)
   expect(sessions.find(ALICE)).not.toBeInstanceOf(Promise)
   expect(asked.length).toBe(1)
 })
 
-test('what is no token is refused without asking', () => {
+test('a malformed token is refused without a call', () => {
   expect(() => sessions.find('not-a-token')).toThrow(Fault)
   expect(asked).toEqual([])
 })
 
-test('a removed session is asked for again', async () => {
+test('a dropped session is loaded again', async () => {
   await sessions.find(ALICE)
   sessions.drop('api-sessions s-2222')
   answer = () => Promise.reject(new Fault('UNAUTHORIZED'))
   await expect(sessions.find(ALICE)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
 })
 
-test('so is one whose identity has changed', async () => {
+test('so is a session whose identity has changed', async () => {
   await sessions.find(ALICE)
   sessions.drop('identities i-2222')
   await sessions.find(ALICE)
@@ -84,7 +84,7 @@ test('a removal while the session is being loaded wins', async () => {
   await expect(found).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
 })
 
-test('while the owner is silent nothing that is known is trusted, and its silence is no refusal', async () => {
+test('while the owner is silent no cached session is valid, and its silence is no refusal', async () => {
   await sessions.find(ALICE)
   trusted = false
   answer = () => Promise.reject(new Fault('UNAVAILABLE'))
@@ -93,23 +93,23 @@ test('while the owner is silent nothing that is known is trusted, and its silenc
   expect(sessions.find(ALICE)).not.toBeInstanceOf(Promise)
 })
 
-test('what was written through this gateway counts at once', async () => {
+test('a write through this gateway invalidates sessions loaded before it', async () => {
   await sessions.find(ALICE)
   writePositions.note('identity', at(11))
-  await sessions.find(ALICE) // nobody has told us of 11 yet: it may have ended this session
+  await sessions.find(ALICE) // the change at 11 has not arrived yet and may have ended this session
   expect(asked.length).toBe(2)
-  heard = at(11)
+  received = at(11)
   expect(sessions.find(ALICE)).not.toBeInstanceOf(Promise)
 })
 
-test('an answer that is new enough itself is used before the changes are heard', async () => {
+test('a session loaded after the write is valid before the change arrives', async () => {
   writePositions.note('identity', at(11))
   answer = async () => sessionFor(ALICE, { position: at(11) })
   await sessions.find(ALICE)
   expect(sessions.find(ALICE)).not.toBeInstanceOf(Promise)
 })
 
-test('a session that was idle for longer than its time is asked for again', async () => {
+test('a session idle for longer than its timeout is loaded again', async () => {
   await sessions.find(ALICE)
   now += 1800_000
   expect(sessions.find(ALICE)).not.toBeInstanceOf(Promise)
@@ -118,7 +118,7 @@ test('a session that was idle for longer than its time is asked for again', asyn
   expect(asked.length).toBe(2)
 })
 
-test('a session that has reached its lifetime is asked for again, however much it is used', async () => {
+test('a session at the end of its lifetime is loaded again, whatever its use', async () => {
   answer = async () => sessionFor(ALICE, { endsInMs: 60_000 })
   await sessions.find(ALICE)
   now += 59_999
@@ -129,7 +129,7 @@ test('a session that has reached its lifetime is asked for again, however much i
   await expect(sessions.find(ALICE)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
 })
 
-test('activity is told in batches, once, with the last time', async () => {
+test('activity is reported in batches, once, with the last time', async () => {
   await sessions.find(ALICE)
   now += 5000
   await sessions.find(ALICE)
@@ -148,7 +148,7 @@ test('no batch has more than a thousand sessions', async () => {
   expect(marked.map(({ apiSessionIds }) => apiSessionIds.length)).toEqual([1000, 1])
 })
 
-test('a session that its owner does not know any more is forgotten', async () => {
+test('a session unknown to its owner is dropped', async () => {
   await sessions.find(ALICE)
   unknownIds = ['s-2222']
   await sessions.flush()
@@ -156,24 +156,24 @@ test('a session that its owner does not know any more is forgotten', async () =>
   expect(asked.length).toBe(2)
 })
 
-test('a session that is found is known to live up to what has been heard', async () => {
+test('a cached session exists at the position of the changes received', async () => {
   answer = async () => sessionFor(ALICE, { position: at(10) })
   await sessions.find(ALICE)
-  heard = at(12)
+  received = at(12)
   expect(await sessions.find(ALICE)).toMatchObject({ position: at(12) })
-  writePositions.note('identity', at(13)) // may have ended it: that it lives is not known any further
+  writePositions.note('identity', at(13)) // may have ended it: loaded again
   expect(await sessions.find(ALICE)).toMatchObject({ position: at(10) })
 })
 
-test('a session whose end was heard of before its beginning is not remembered', async () => {
+test('a session whose end arrived before its creation is not cached', async () => {
   sessions.drop('api-sessions s-2222')
-  heard = at(12)
+  received = at(12)
   sessions.add(sessionFor(ALICE, { position: at(11) }))
   answer = () => Promise.reject(new Fault('UNAUTHORIZED'))
   await expect(async () => sessions.find(ALICE)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
 })
 
-test('a session that has just begun is remembered', () => {
+test('a new session is cached', () => {
   sessions.add(sessionFor(ALICE, { position: at(10) }))
   expect(sessions.find(ALICE)).not.toBeInstanceOf(Promise)
 })

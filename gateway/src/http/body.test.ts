@@ -75,9 +75,9 @@ test('a client that sends all of a refused body before it reads gets the answer'
   const body = 'x'.repeat(3 << 20)
   const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\nzt-session: ${ADMIN}\r\ncontent-type: application/json\r\n`
   const socket = connect({ host: '127.0.0.1', port: gateway.port, rejectUnauthorized: false })
-  let said = ''
+  let received = ''
   socket.on('data', (chunk) => {
-    said += chunk.toString()
+    received += chunk.toString()
   })
   socket.pause()
   const failed = new Promise<never>((_, reject) => {
@@ -89,7 +89,7 @@ test('a client that sends all of a refused body before it reads gets the answer'
   for (let from = 0; from < body.length; from += 1 << 16) await send(body.slice(from, from + (1 << 16)))
   socket.resume()
   await once(socket, 'close')
-  expect(said).toContain('"code":"COULD_NOT_READ_BODY"')
+  expect(received).toContain('"code":"COULD_NOT_READ_BODY"')
 })
 
 /** Everything that the gateway says on a connection on which we write by hand. */
@@ -98,50 +98,50 @@ function raw(text: string): Promise<string> {
     const socket = connect({ host: '127.0.0.1', port: gateway.port, rejectUnauthorized: false }, () =>
       socket.write(text),
     )
-    let said = ''
+    let received = ''
     socket.on('data', (chunk) => {
-      said += chunk.toString()
+      received += chunk.toString()
     })
     socket.on('error', reject)
-    socket.on('close', () => resolve(said))
+    socket.on('close', () => resolve(received))
   })
 }
 
 test('a body that does not come is cut, with an answer', async () => {
   const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\nzt-session: ${ADMIN}\r\ncontent-type: application/json\r\n`
-  const said = await raw(`${head}content-length: 10\r\n\r\n{"na`)
-  expect(said).toMatch(/^HTTP\/1.1 400 /)
-  expect(said).toContain('"code":"COULD_NOT_READ_BODY"')
-  expect(said.toLowerCase()).toContain('connection: close')
+  const received = await raw(`${head}content-length: 10\r\n\r\n{"na`)
+  expect(received).toMatch(/^HTTP\/1.1 400 /)
+  expect(received).toContain('"code":"COULD_NOT_READ_BODY"')
+  expect(received.toLowerCase()).toContain('connection: close')
 })
 
 test('headers over the limit are refused in the envelope', async () => {
-  const said = await raw(`GET /version HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)
-  expect(said).toMatch(/^HTTP\/1.1 431 /)
-  expect(said).toContain('"code":"COULD_NOT_VALIDATE"')
+  const received = await raw(`GET /version HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)
+  expect(received).toMatch(/^HTTP\/1.1 431 /)
+  expect(received).toContain('"code":"COULD_NOT_VALIDATE"')
 })
 
-test('what is no HTTP is refused in the envelope', async () => {
+test('a request that is not HTTP is refused in the envelope', async () => {
   expect(await raw('hello\r\n\r\n')).toMatch(/^HTTP\/1.1 400 .*"error"/s)
 })
 
 test('a target or host that is no address is refused in the envelope', async () => {
-  const said = await raw('GET /version HTTP/1.1\r\nhost: bad host\r\nconnection: close\r\n\r\n')
-  expect(said).toMatch(/^HTTP\/1.1 400 .*"error"/s)
+  const received = await raw('GET /version HTTP/1.1\r\nhost: bad host\r\nconnection: close\r\n\r\n')
+  expect(received).toMatch(/^HTTP\/1.1 400 .*"error"/s)
 })
 
-test('a service that does not answer is a 503 in time, and its call is given up', async () => {
-  let given: AbortSignal | undefined
+test('a service that does not answer is a 503 in time, and its call is signalOfCall up', async () => {
+  let signalOfCall: AbortSignal | undefined
   gateway.fakes.instead.set('policy.entities.get', (_request, { signal }) => {
-    given = signal
+    signalOfCall = signal
     return new Promise(() => undefined)
   })
   const { status, json } = await gateway.request(`${path}/x`, { token: ADMIN })
-  expect([status, json.error?.code, given?.aborted]).toEqual([503, 'TIMEOUT', true])
+  expect([status, json.error?.code, signalOfCall?.aborted]).toEqual([503, 'TIMEOUT', true])
 })
 
 test('a client that goes away takes its call along', async () => {
-  const given = new Promise<AbortSignal>((resolve) => {
+  const signalOfCall = new Promise<AbortSignal>((resolve) => {
     gateway.fakes.instead.set('policy.entities.get', (_request, { signal }) => {
       resolve(signal)
       return new Promise(() => undefined)
@@ -150,7 +150,7 @@ test('a client that goes away takes its call along', async () => {
   const socket = connect({ host: '127.0.0.1', port: gateway.port, rejectUnauthorized: false }, () =>
     socket.write(`GET ${path}/x HTTP/1.1\r\nhost: localhost\r\nzt-session: ${ADMIN}\r\n\r\n`),
   )
-  const signal = await given
+  const signal = await signalOfCall
   const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve))
   socket.destroy()
   await aborted

@@ -21,7 +21,7 @@ test('OPTIONS without an origin answers 200 with nothing', async () => {
   ])
 })
 
-test('a preflight for what is listed is allowed, with credentials', async () => {
+test('a preflight for listed methods and headers is allowed, with credentials', async () => {
   const { status, headers } = await preflight({
     origin,
     'access-control-request-method': 'PATCH',
@@ -43,8 +43,8 @@ test.each([
     403,
   ],
   ['a method that is not listed is 405', { 'access-control-request-method': 'TRACE' }, 405],
-])('%s, and nothing is allowed', async (_rule, wanted, expected) => {
-  const { status, headers } = await preflight({ origin, ...wanted })
+])('%s, and nothing is allowed', async (_rule, requested, expected) => {
+  const { status, headers } = await preflight({ origin, ...requested })
   expect([status, headers['access-control-allow-origin']]).toEqual([expected, undefined])
 })
 

@@ -18,7 +18,7 @@ const outcome = async (...args: Parameters<TestGateway['request']>) => {
 
 test.each([
   [
-    'an unknown path is 404 for anybody',
+    'an unknown path is 404 for every caller',
     `${M}/no-such-thing`,
     {},
     404,
@@ -26,7 +26,7 @@ test.each([
     `path ${M}/no-such-thing was not found`,
   ],
   [
-    'a path of the other API alone is unknown',
+    'a path of the other API is unknown',
     `${M}/current-identity/edge-routers`,
     {},
     404,
@@ -113,7 +113,7 @@ test.each([
     'encryptionRequired',
   ],
   [
-    'a good body of somebody who may not is 401',
+    'a valid body of a caller without permission is 401',
     `${M}/services`,
     { method: 'POST', token: ALICE, body: { name: 'a', encryptionRequired: true } },
     401,
@@ -138,7 +138,7 @@ test.each([
   ],
   ['but for nothing more', `${M}/current-identity`, { token: PARTIAL_ADMIN }, 401, 'UNAUTHORIZED', undefined],
   [
-    'an empty body is told by the name of the body',
+    'an empty body is reported by the name of the body',
     `${M}/services`,
     { method: 'POST', token: ADMIN },
     400,
@@ -270,8 +270,8 @@ test.each([
     'NOT_FOUND',
     `path ${M}/services/a%00b was not found`,
   ],
-] as const)('%s', async (_rule, path, sent, status, code, told) => {
-  expect(await outcome(path, sent)).toEqual([status, code, told])
+] as const)('%s', async (_rule, path, sent, status, code, cause) => {
+  expect(await outcome(path, sent)).toEqual([status, code, cause])
 })
 
 test('HEAD is not allowed', async () => {
@@ -295,7 +295,7 @@ test('an answer to a valid session says when it ends, an error too, and where no
   }
 })
 
-test('who shows a session that is not known gets in where none is needed, and nobody is asked about it', async () => {
+test('an unknown session is accepted where none is needed, without a call to its owner', async () => {
   const asked = gateway.fakes.called('identity.getApiSession')
   const { status, headers } = await gateway.request(`${M}/version`, {
     token: '99999999-9999-4999-8999-999999999999',
@@ -310,13 +310,13 @@ test('an answer without a session does not', async () => {
   expect(headers['www-authenticate']).toBeUndefined()
 })
 
-test('content types are exact and lengths are told', async () => {
+test('content types are exact and lengths are sent', async () => {
   const { headers } = await gateway.request(`${M}/services`, { token: ADMIN })
   expect(headers['content-type']).toBe('application/json')
   expect(headers['content-length']).toBeDefined()
 })
 
-test('what fails in a way that nobody expected says nothing, and is logged', async () => {
+test('an unexpected failure is answered without details, and logged', async () => {
   gateway.fakes.instead.set('policy.entities.get', async () => {
     throw new TypeError('secret detail')
   })
@@ -333,7 +333,7 @@ test('a call to a service carries the address of the client', async () => {
   expect(call?.context.sourceAddress).toBe('127.0.0.1')
 })
 
-test('one line is told of each request, with operation and refusal', async () => {
+test('each request is recorded with operation and fault', async () => {
   await gateway.request(`${M}/services/x?limit=1`, { token: ALICE })
   const record = gateway.accessRecords.at(-1)
   expect(record).toMatchObject({ operation: 'GET /services/{id}', status: 401, aborted: false })

@@ -25,21 +25,21 @@ const refused = (field: string, reason: string, value?: unknown) => [
   { field, reason: `${field} in body ${reason}`, value },
 ]
 
-test('a required member that is missing is told, with no value', () => {
+test('a missing required member is reported without a value', () => {
   expect(create({ encryptionRequired: true })).toEqual(refused('name', 'is required'))
 })
 test('null counts as missing', () => {
   expect(create({ name: null, encryptionRequired: true })).toEqual(refused('name', 'is required'))
 })
-test('of several mistakes the first by name is told', () => {
+test('of several errors the first by name is reported', () => {
   expect(create({ type: 'Nope' }, identity)).toEqual(refused('isAdmin', 'is required'))
 })
-test('a word outside an enumeration is told with the words', () => {
+test('a value outside an enumeration is reported with the allowed values', () => {
   expect(create({ name: 'a', isAdmin: false, type: 'Nope' }, identity)).toEqual(
     refused('type', 'should be one of [Default User Device Service Router]', 'Nope'),
   )
 })
-test('lengths and bounds are told as the original tells them', () => {
+test('lengths and bounds are reported as by the original', () => {
   expect(create({ name: '', encryptionRequired: true })).toEqual(
     refused('name', 'should be at least 1 chars long', ''),
   )
@@ -72,7 +72,7 @@ test('a whole number that no column can hold is not readable', () => {
     'a number is out of range',
   ])
 })
-test('members that nobody knows, and those that may not be written, go no further', () => {
+test('unknown and read-only members are dropped', () => {
   const body = JSON.parse('{"id":"x","name":"a","encryptionRequired":true,"other":1,"__proto__":{"a":1}}')
   expect(create(body)).toEqual({ name: 'a', encryptionRequired: true })
 })
@@ -118,7 +118,7 @@ test('a patch in which nothing is set is refused', () => {
 test('a patch of nothing but what stays as it was created is refused', () => {
   expect(read('patch', { encryptionRequired: false })).toEqual(['COULD_NOT_VALIDATE', 'no fields to update'])
 })
-test('a patch of members that nobody knows is not', () => {
+test('a patch of unknown members is not', () => {
   expect(read('patch', { other: 1, encryptionRequired: false })).toEqual([{}, []])
 })
 test('a map may be emptied', () => {
@@ -133,7 +133,7 @@ test('any JSON is accepted or refused, and nothing else happens', () => {
   )
 })
 
-describe('where one member says what the others are', () => {
+describe('a discriminator', () => {
   const variant = (word: string, member: string) => ({
     type: 'object',
     properties: { type: { type: 'string', enum: [word] }, [member]: { type: 'string' } },
@@ -153,7 +153,7 @@ describe('where one member says what the others are', () => {
   test('its own name is taken in any case', () => {
     expect(read({ Type: 'A', A: 'x' })).toEqual({ type: 'A', a: 'x' })
   })
-  test('without it nothing can be said of the others', () => {
+  test('is required', () => {
     expect(read({ a: 'x' })).toEqual(refused('type', 'is required', ''))
     expect(read(null)).toEqual(refused('type', 'is required', ''))
   })
@@ -176,7 +176,7 @@ describe('limits', () => {
   const schema = { type: 'object', properties: { b: list, a: { type: 'string', minLength: 1 } } }
   const large = 1 << 20
 
-  test('of the mistakes in a large body the first that is found is told', () => {
+  test('of the errors in a large body the first found is reported', () => {
     const wrong = { a: '', b: [0] }
     expect(thrown(() => check(schema, wrong))).toEqual(refused('a', 'should be at least 1 chars long', ''))
     expect(thrown(() => check(schema, wrong, large))).toEqual(
@@ -184,7 +184,7 @@ describe('limits', () => {
     )
   })
 
-  test('a list without a limit of its own has one, and what is in a longer one is not looked at', () => {
+  test('a list without a limit of its own has a default limit, and longer lists are not checked further', () => {
     const tooLong = { b: Array(10_001).fill('x') }
     expect(thrown(() => check(schema, tooLong, large))).toEqual(
       refused('b', 'should have at most 10000 items'),
