@@ -35,7 +35,7 @@ import { identities } from './kinds/identity.js'
 import { identityTypes } from './kinds/identity-type.js'
 import { openConfigTypes } from './login/config-types.js'
 import type { Deps } from './methods/deps.js'
-import { identityService } from './methods/identity-service.js'
+import { identityMethods } from './methods/identity-methods.js'
 import { openSecondFactors } from './mfa/codes.js'
 import { countSecondFactors } from './store/second-factors.js'
 
@@ -112,7 +112,7 @@ export function openService(options: ServiceOptions): Service {
   return {
     entities,
     changes: changeService(changeLog, loadersOf(db, kinds), consumers),
-    identity: identityService({
+    identity: identityMethods({
       ...credentials,
       configTypes: openConfigTypes(
         async () => (await consumedPosition(db, 'policy')) !== undefined,

@@ -17,19 +17,10 @@ import type { Owners } from './enroll/method.js'
 import { type IssuerOptions, openEnrollmentIssuer } from './keys/enrollment-issuer.js'
 import { openKeyringCache } from './keys/keyring-cache.js'
 import { type RenewalOptions, startRenewal } from './keys/renewal.js'
-import { caKind } from './kinds/ca.js'
-import { enrollmentKind } from './kinds/enrollment.js'
+import { cas } from './kinds/ca.js'
+import { enrollments } from './kinds/enrollment.js'
 import { foreign } from './kinds/foreign.js'
-import { checkEnrollment } from './methods/check-enrollment.js'
-import { enroll } from './methods/enroll.js'
-import { extendCertificate } from './methods/extend-certificate.js'
-import { getCaJwt } from './methods/get-ca-jwt.js'
-import { getServerCertificate } from './methods/get-server-certificate.js'
-import { getTrustBundle } from './methods/get-trust-bundle.js'
-import { grantEnrollment } from './methods/grant-enrollment.js'
-import { issueSessionCertificate } from './methods/issue-session-certificate.js'
-import { refreshEnrollment } from './methods/refresh-enrollment.js'
-import { verifyCa } from './methods/verify-ca.js'
+import { pkiMethods } from './methods/pki-methods.js'
 import { keyPayloads } from './store/keys.js'
 
 export interface ServiceOptions extends RenewalOptions, Omit<IssuerOptions, 'now' | 'keyring'> {
@@ -71,7 +62,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
   const consumers = startConsumers(changeLog, definitions, log)
   const renewal = startRenewal(options)
 
-  const kinds = [enrollmentKind({ changeLog, issuer, names, now }), caKind(options.waitForFollowers)]
+  const kinds = [enrollments({ changeLog, issuer, names, now }), cas(options.waitForFollowers)]
   const queue = boundedQueue({
     name: 'signing',
     running: options.enrollmentsRunning,
@@ -94,18 +85,7 @@ export async function openService(options: ServiceOptions): Promise<Service> {
       { ...loadersOf(changeLog.db, kinds), keys: () => keyPayloads(changeLog.db) },
       { identity, sessions },
     ),
-    pki: {
-      getServerCertificate: getServerCertificate(deps),
-      getTrustBundle: getTrustBundle(deps),
-      checkEnrollment: checkEnrollment(deps),
-      grantEnrollment: grantEnrollment(deps),
-      refreshEnrollment: refreshEnrollment(deps),
-      enroll: enroll(deps),
-      extendCertificate: extendCertificate(deps),
-      issueSessionCertificate: issueSessionCertificate(deps),
-      verifyCa: verifyCa(deps),
-      getCaJwt: getCaJwt(deps),
-    },
+    pki: pkiMethods(deps),
     checks: [
       catchUpFirst(checkDeps.consumers),
       ...identityChecks(definitions.identity, checkDeps),

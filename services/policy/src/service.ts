@@ -22,19 +22,18 @@ import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import { type Engine, startEngine } from './engine/engine.js'
 import { startReportingLapses } from './engine/lapses.js'
-import { configKind } from './kinds/config.js'
-import { configTypeKind } from './kinds/config-type.js'
-import { edgeRouterLinks } from './kinds/edge-router.js'
-import { edgeRouterPolicyKind } from './kinds/edge-router-policy.js'
-import { identityLinks } from './kinds/identity.js'
-import { postureCheckKind } from './kinds/posture-check.js'
-import { serviceKind } from './kinds/service.js'
-import { servicePolicyKind } from './kinds/service-policy.js'
+import { configs } from './kinds/config.js'
+import { configTypes } from './kinds/config-type.js'
+import { edgeRouterPolicies } from './kinds/edge-router-policy.js'
+import { foreign } from './kinds/foreign.js'
+import { postureChecks } from './kinds/posture-check.js'
+import { services } from './kinds/service.js'
+import { servicePolicies } from './kinds/service-policy.js'
 import { policyMethods } from './methods/policy-methods.js'
 import { loadPostureData } from './store/posture-data.js'
 import { loadServiceConfigs } from './store/service-config.js'
 
-export interface ServiceDeps {
+export interface ServiceOptions {
   readonly changeLog: ChangeLog
   readonly databaseUrl: string
   readonly bus: Bus
@@ -53,7 +52,7 @@ export interface Service extends AsyncDisposable {
 }
 
 /** All of the service but its connections. It serves before it has loaded from others. */
-export async function openService(deps: ServiceDeps): Promise<Service> {
+export async function openService(deps: ServiceOptions): Promise<Service> {
   const { changeLog, log, sources, viewers } = deps
   const { db } = changeLog
   const owned = [...allKinds.values()].filter(({ owner }) => owner === 'policy')
@@ -80,16 +79,16 @@ export async function openService(deps: ServiceDeps): Promise<Service> {
     changeLog,
     names,
     kinds: [
-      configKind,
-      configTypeKind,
-      edgeRouterPolicyKind,
-      postureCheckKind,
+      configs,
+      configTypes,
+      edgeRouterPolicies,
+      postureChecks,
       kind(postureCheckType),
-      serviceKind(engine),
+      services(engine),
       kind(serviceEdgeRouterPolicy),
-      servicePolicyKind(engine),
+      servicePolicies(engine),
     ],
-    foreign: { identities: identityLinks(engine), 'edge-routers': edgeRouterLinks(engine) },
+    foreign: foreign(engine),
   })
   const checked = {
     changeLog,

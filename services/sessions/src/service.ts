@@ -24,11 +24,7 @@ import { foreign } from './kinds/foreign.js'
 import { sessions } from './kinds/session.js'
 import { terminators } from './kinds/terminator.js'
 import { transitRouters } from './kinds/transit-router.js'
-import { admitRouter } from './methods/admit-router.js'
-import { createSession } from './methods/create-session.js'
-import { describeRouters } from './methods/describe-routers.js'
-import { getRoutePath } from './methods/get-route-path.js'
-import { reEnrollEdgeRouter } from './methods/re-enroll-edge-router.js'
+import { sessionsMethods } from './methods/sessions-methods.js'
 import { headsOf } from './sweep/access.js'
 import { startSweeper, withSweep } from './sweep/sweeper.js'
 
@@ -86,13 +82,13 @@ export function openService(options: ServiceOptions): Service {
   return {
     entities: entityService({ changeLog, kinds, names, foreign }),
     changes: changeService(changeLog, loadersOf(db, kinds), followed),
-    sessions: {
-      createSession: createSession({ db, policy: policy.calls, identity: identity.calls }),
-      reEnrollEdgeRouter: reEnrollEdgeRouter({ changeLog, waitForFollowers }),
-      admitRouter: admitRouter(changeLog),
-      describeRouters: describeRouters(db),
-      getRoutePath: getRoutePath(db),
-    },
+    sessions: sessionsMethods({
+      db,
+      changeLog,
+      waitForFollowers,
+      policy: policy.calls,
+      identity: identity.calls,
+    }),
     checks: [
       catchUpFirst(followed),
       ...identityChecks(checkDeps),

@@ -6,7 +6,7 @@ import { authorityFingerprint, CaError, checkClaim, defaultNameFormat } from '..
 import { type Ca, findCaByFingerprint } from '../store/cas.js'
 import { endEnrollmentsOfCa } from '../store/ended-enrollments.js'
 
-export const caKind = (waitForFollowers: WaitForFollowers): Kind =>
+export const cas = (waitForFollowers: WaitForFollowers): Kind =>
   kind(
     ca,
     {

@@ -26,7 +26,7 @@ export interface EnrollmentKindDeps {
   now(): Date
 }
 
-export const enrollmentKind = (deps: EnrollmentKindDeps): Kind =>
+export const enrollments = (deps: EnrollmentKindDeps): Kind =>
   kind(
     enrollment,
     {

@@ -5,7 +5,7 @@ import { compileSchema } from '../domain/config-schema.js'
 import type { Schema } from '../domain/modern-schema.js'
 import { hasConfigs } from '../store/config.js'
 
-export const configTypeKind = kind(configType, {
+export const configTypes = kind(configType, {
   async writing(_tx, { name, schema }) {
     if (name === 'all') throw invalid('name', 'all stands for every config type and names none', name)
     if (schema) checkSchema(schema as Schema)

@@ -6,7 +6,7 @@ import type { Schema } from '../domain/modern-schema.js'
 import { dropConfigs, schemaOfType } from '../store/config.js'
 import { userOfConfig } from '../store/service-config.js'
 
-export const configKind = kind(config, {
+export const configs = kind(config, {
   // the type is locked already where it is named, and cannot be deleted while configs of it exist
   async writing(tx, { configTypeId, data }) {
     if (configTypeId === '') throw invalid('type', 'config type must be specified', configTypeId)

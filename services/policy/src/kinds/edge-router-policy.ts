@@ -1,6 +1,6 @@
 import { edgeRouterPolicy } from '@overlay/model'
 import { kind } from '@overlay/platform/kind-store'
 
-export const edgeRouterPolicyKind = kind(edgeRouterPolicy, {
+export const edgeRouterPolicies = kind(edgeRouterPolicy, {
   view: async (_db, rows) => rows.map(({ isSystem }) => ({ isSystem })),
 })

@@ -28,7 +28,7 @@ const noMembers = Object.fromEntries(
     .map((name) => [name, null]),
 )
 
-export const postureCheckKind = kind(postureCheck, {
+export const postureChecks = kind(postureCheck, {
   view: async (_db, rows) =>
     // wire: role attributes are never null
     rows.map((row) => ({ version: 1, roleAttributes: row.roleAttributes ?? [], ...membersOfType(row) })),

@@ -4,7 +4,7 @@ import { Fault, invalid } from '@overlay/rpc'
 import { namesLinkedSets, withoutLinkedSets } from '../domain/linked-sets.js'
 import type { Engine } from '../engine/engine.js'
 
-export const servicePolicyKind = (engine: Engine): Kind =>
+export const servicePolicies = (engine: Engine): Kind =>
   kind(servicePolicy, {
     async filter(filter, context) {
       if (!namesLinkedSets(filter)) return filter

@@ -17,7 +17,7 @@ import { farRoles, policyIds, selectsOf, servicePoliciesOf } from './selects.js'
 const strategies = ['smartrouting', 'weighted', 'random', 'sticky']
 
 /** Which services exist, and what they show, depends on the viewer. */
-export const serviceKind = (engine: Engine): Kind => {
+export const services = (engine: Engine): Kind => {
   const { state } = engine
   return kind(
     service,

@@ -14,6 +14,7 @@ import { removeServiceConfigs } from './remove-service-configs.js'
 import { submitPosture } from './submit-posture.js'
 import { watchHeaders } from './watch-headers.js'
 
+/** All methods of the service. */
 export const policyMethods = (deps: Deps): Methods<PolicyServiceService> => ({
   authorize: authorize(deps),
   findLost: findLost(deps),

@@ -29,7 +29,7 @@ import { verifyMfa } from './verify-mfa.js'
 import { verifyOwnAuthenticator } from './verify-own-authenticator.js'
 
 /** All methods of the service. */
-export const identityService = (deps: Deps): Methods<IdentityServiceService> => ({
+export const identityMethods = (deps: Deps): Methods<IdentityServiceService> => ({
   addAuthenticator: addAuthenticator(deps),
   authenticate: authenticate(deps),
   checkApiSession: checkApiSession(deps),

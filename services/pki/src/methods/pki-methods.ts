@@ -1,0 +1,26 @@
+import type { Methods, PkiServiceService } from '@overlay/rpc'
+import { checkEnrollment } from './check-enrollment.js'
+import type { Deps } from './deps.js'
+import { enroll } from './enroll.js'
+import { extendCertificate } from './extend-certificate.js'
+import { getCaJwt } from './get-ca-jwt.js'
+import { getServerCertificate } from './get-server-certificate.js'
+import { getTrustBundle } from './get-trust-bundle.js'
+import { grantEnrollment } from './grant-enrollment.js'
+import { issueSessionCertificate } from './issue-session-certificate.js'
+import { refreshEnrollment } from './refresh-enrollment.js'
+import { verifyCa } from './verify-ca.js'
+
+/** All methods of the service. */
+export const pkiMethods = (deps: Deps): Methods<PkiServiceService> => ({
+  checkEnrollment: checkEnrollment(deps),
+  enroll: enroll(deps),
+  extendCertificate: extendCertificate(deps),
+  getCaJwt: getCaJwt(deps),
+  getServerCertificate: getServerCertificate(deps),
+  getTrustBundle: getTrustBundle(deps),
+  grantEnrollment: grantEnrollment(deps),
+  issueSessionCertificate: issueSessionCertificate(deps),
+  refreshEnrollment: refreshEnrollment(deps),
+  verifyCa: verifyCa(deps),
+})
