@@ -84,24 +84,23 @@ describe.each(created.map((entity) => [entity.kind, entity] as const))(
       expect(await query(last, [kind, id])).toEqual([{ extra: 'created' }])
     })
 
-    test.runIf(mounted(`PUT /${kind}/{id}`))('is set by a replace, and reset by one without it', async () => {
+    if (!mounted(`PUT /${kind}/{id}`)) return
+
+    test('is set by a replace, and reset by one without it', async () => {
       await admin.request('PUT', `/${kind}/${id}`, { ...sample, extra: 'replaced' })
       expect(await extra()).toBe('replaced')
       await admin.request('PUT', `/${kind}/${id}`, sample)
       expect(await extra()).toBe('')
     })
 
-    test.runIf(mounted(`PATCH /${kind}/{id}`))(
-      'is set by a patch, and left alone by one without it',
-      async () => {
-        const required = Object.entries(entity.fields).filter(([, { write }]) => write[2] === 'R')
-        const needed = Object.fromEntries(required.map(([name]) => [name, sample[name]]))
-        await admin.request('PATCH', `/${kind}/${id}`, { ...needed, extra: 'patched' })
-        expect(await extra()).toBe('patched')
-        await admin.request('PATCH', `/${kind}/${id}`, { ...needed, tags: {} })
-        expect(await extra()).toBe('patched')
-      },
-    )
+    test('is set by a patch, and left alone by one without it', async () => {
+      const required = Object.entries(entity.fields).filter(([, { write }]) => write[2] === 'R')
+      const needed = Object.fromEntries(required.map(([name]) => [name, sample[name]]))
+      await admin.request('PATCH', `/${kind}/${id}`, { ...needed, extra: 'patched' })
+      expect(await extra()).toBe('patched')
+      await admin.request('PATCH', `/${kind}/${id}`, { ...needed, tags: {} })
+      expect(await extra()).toBe('patched')
+    })
   },
 )
 
