@@ -353,6 +353,7 @@ test('re-enrolling takes the authenticator away and asks for an enrollment of th
   ).rejects.toMatchObject({ code: 'REFERENCED_ENTITY_NOT_FOUND' })
   const expiresAtMs = Date.now() + 100_000
   const written = await one.identity.reEnrollAuthenticator({ id, expiresAtMs }, system())
+  expect(identity.world.waits.at(-1)).toEqual(['pki'])
   expect(identity.world.wishes.at(-1)).toMatchObject({
     id: written.id,
     method: 'updb',

@@ -27,6 +27,8 @@ const log = pino({ enabled: false })
 /** What the other services answer. */
 export interface World {
   readonly wishes: EnrollmentWish[]
+  /** The services for which each answer waited; undefined: all. */
+  readonly waits: (readonly string[] | undefined)[]
   readonly services: Set<string>
   /** Called after a lookup of services, before its answer arrives. */
   lookedUp: () => Promise<unknown>
@@ -77,6 +79,7 @@ export async function testIdentity({ migrate }: TestOptions = {}): Promise<TestI
   await initIdentity({ databaseUrl: url, ...admin, hashing, log })
   const world: World = {
     wishes: [],
+    waits: [],
     services: new Set(),
     lookedUp: async () => undefined,
     trusted: [],
@@ -162,7 +165,10 @@ async function openReplica(
     },
     maintenance: () => maintenance,
     maintenanceOf: { pki: maintenance, policy: maintenance, sessions: maintenance },
-    waitForFollowers: async (written) => written,
+    async waitForFollowers(written, _context, schemas) {
+      world.waits.push(schemas)
+      return written
+    },
   })
   for (const schema of ['pki', 'policy', 'sessions'])
     await service.changes.reach({ schema, position: start }, system())

@@ -183,6 +183,17 @@ test('factors under the secret that pki had too are encrypted again under that o
   await reseal()
 })
 
+test('an answer about a second factor waits for policy alone', async () => {
+  const { context, identityId, enter, secret, recoveryCodes } = await protectedPerson('waiting')
+  identity.world.waits.length = 0
+  const next = { ...context, caller: { ...context.caller, apiSessionId: (await enter()).id } }
+  await one.identity.passMfa({ code: codeAt(secret, step()) }, next)
+  await one.identity.removeMfa({ code: recoveryCodes[0] ?? '' }, next)
+  await one.identity.startMfa({}, next)
+  await one.identity.removeMfaOf({ kind: 'identities', id: identityId }, system())
+  expect(identity.world.waits).toEqual([['policy'], ['policy'], ['policy']])
+})
+
 test('neither secret nor codes are in the database in plain text, nor in changes or the audit', async () => {
   const { secret, recoveryCodes } = await protectedPerson('hiding')
   const { rows } = await one.db.query<{ all: string }>(sql`

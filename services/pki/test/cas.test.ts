@@ -6,13 +6,13 @@ import { context, faultOf, type Pki, type Row, startPki } from './network.js'
 import { type Authority, newAuthority, newCsr, newKey } from './openssl.js'
 
 let pki: Pki
-const waitedFor: string[] = []
+const waitedFor: unknown[] = []
 let later = 0
 beforeAll(async () => {
   pki = await startPki({
     now: () => new Date(Date.now() + later),
-    waitForFollowers: async (written) => {
-      waitedFor.push(written.id)
+    waitForFollowers: async (written, _context, schemas) => {
+      waitedFor.push([written.id, schemas])
       return written
     },
   })
@@ -277,7 +277,7 @@ test('deleting an authority ends its enrollments, prevents later ones, and waits
   const { id } = await newCa()
   const [outstanding, other] = [await ottca(id), await pki.wish({})]
   await pki.entities.delete({ kind, id }, context)
-  expect(waitedFor).toContain(id)
+  expect(waitedFor).toContainEqual([id, ['identity']])
   const late = await ottca(id) // its wish was made before and arrives now
   const ids = (await pki.outstanding()).map((row) => row.id)
   expect([outstanding, late, other].map((wish) => ids.includes(wish.id))).toEqual([false, false, true])

@@ -10,7 +10,12 @@ const changeLog = {
   db: { schema: 'identity' },
   log: { warn: (about: unknown) => void warnings.push(about) },
 } as unknown as ChangeLog
-const following = (reach: () => Promise<object>) => waitForFollowers(changeLog, [{ reach }])(written, context)
+const follower = (schema: string, reach: () => Promise<object>) => ({
+  source: { schema },
+  changes: { reach },
+})
+const following = (reach: () => Promise<object>) =>
+  waitForFollowers(changeLog, [follower('policy', reach)])(written, context)
 
 test('a committed write is answered, whether or not its followers have applied it', async () => {
   expect(await following(async () => ({}))).toBe(written)
@@ -23,4 +28,16 @@ test('a follower that fails otherwise is no failure of the write, but a warning'
   for (const code of ['UNHANDLED', 'SERVER_TOO_MANY_REQUESTS'] as const)
     expect(await following(() => Promise.reject(new Fault(code)))).toBe(written)
   expect(warnings).toHaveLength(2)
+})
+
+test('a write may wait for the followers whose effects its answer promises, and for no others', async () => {
+  const reached: string[] = []
+  const wait = waitForFollowers(
+    changeLog,
+    ['pki', 'policy'].map((schema) => follower(schema, async () => ({ reached: reached.push(schema) }))),
+  )
+  expect(await wait(written, context, ['policy'])).toBe(written)
+  expect(reached).toEqual(['policy'])
+  await wait(written, context)
+  expect(reached).toEqual(['policy', 'pki', 'policy'])
 })

@@ -2,22 +2,32 @@ import type { ChangeServiceService, Context, Methods, Written } from '@overlay/r
 import { afterCommit, withDeadline } from './after-commit.js'
 import type { ChangeLog } from './change-log.js'
 
+/** A service that may follow this one. */
+export interface RemoteFollower {
+  readonly source: { readonly schema: string }
+  readonly changes: Pick<Methods<ChangeServiceService>, 'reach'>
+}
+
 /**
- * Returns a write when its followers have applied it, so that the caller sees all of its effects. It is committed: a
- * follower that is unavailable or late applies it afterwards, and the write does not fail.
+ * Returns a write when its followers have applied it, so that the caller sees their effects. It is committed: a follower
+ * that is unavailable or late applies it afterwards, and the write does not fail. `schemas`: of these followers only;
+ * absent: of all.
  */
+export type WaitForFollowers = (
+  written: Written,
+  context: Context,
+  schemas?: readonly string[],
+) => Promise<Written>
+
 export const waitForFollowers =
-  (
-    changeLog: Pick<ChangeLog, 'db' | 'log'>,
-    followers: readonly Pick<Methods<ChangeServiceService>, 'reach'>[],
-  ) =>
-  async (written: Written, context: Context): Promise<Written> => {
+  (changeLog: Pick<ChangeLog, 'db' | 'log'>, followers: readonly RemoteFollower[]): WaitForFollowers =>
+  async (written, context, schemas) => {
     const { position } = written
     const { schema } = changeLog.db
     const limited = withDeadline(context)
-    const steps = followers.map((follower) => follower.reach({ schema, position }, limited))
+    const steps = followers
+      .filter(({ source }) => schemas?.includes(source.schema) ?? true)
+      .map(({ changes }) => changes.reach({ schema, position }, limited))
     await Promise.all(steps.map((step) => afterCommit(changeLog, step)))
     return written
   }
-
-export type WaitForFollowers = ReturnType<typeof waitForFollowers>

@@ -42,7 +42,7 @@ export interface ServiceDeps {
   readonly db: Database
   readonly changeLog: ChangeLog
   connect(schema: string, addresses: string): RemoteService
-  /** Waits, after a commit, until all connected services have applied it. */
+  /** Waits, after a commit, until the connected services have applied it. */
   readonly waitForFollowers: WaitForFollowers
   /** The part of the service in the jobs that concern all schemas. */
   maintenance(checks: readonly Check[]): Methods<MaintenanceServiceService>
@@ -88,11 +88,7 @@ export async function runService(
     maintenance: (checks) =>
       maintenanceService({ schema, databaseUrl, snapshots: settings.snapshots, checks }),
     connect,
-    waitForFollowers: (written, context) =>
-      waitForFollowers(
-        changeLog,
-        connected.map(({ changes }) => changes),
-      )(written, context),
+    waitForFollowers: waitForFollowers(changeLog, connected),
     async serve(hosted, health) {
       await using _ops = await serveOps(opsListen, { log, health })
       await using _server = await serve(rpcListen, { log, secret, observe: observeCall }, hosted)

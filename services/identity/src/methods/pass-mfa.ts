@@ -15,5 +15,5 @@ export const passMfa =
       const completed = await completeSession(tx, apiSessionId)
       return { stored, changes: [...completed, await secondFactors.save(tx, stored, factor)] }
     })
-    return waitForFollowers({ id: stored.id, position }, context)
+    return waitForFollowers({ id: stored.id, position }, context, ['policy']) // for posture checks
   }

@@ -27,7 +27,7 @@ export const reEnrollAuthenticator =
       const ended = await endSessionsOfAuthenticator(tx, id)
       return { result: undefined, changes: [...ended, ...removed, requested] }
     })
-    return waitForFollowers({ id: wish.id, position }, context)
+    return waitForFollowers({ id: wish.id, position }, context, ['pki']) // for the enrollment
   }
 
 function enrollmentLike({ method, username, caId }: Subject): Partial<EnrollmentWish> {

@@ -10,5 +10,5 @@ export const removeMfaOf =
       result: undefined,
       changes: await removeSecondFactor(tx, id, { isByOwner: false }),
     }))
-    return waitForFollowers({ id, position }, context)
+    return waitForFollowers({ id, position }, context, ['policy']) // for posture checks
   }

@@ -21,5 +21,5 @@ export const removeMfa =
       result: undefined,
       changes: await removeSecondFactor(tx, identityId, { isByOwner: true }),
     }))
-    return waitForFollowers({ id: identityId, position }, context)
+    return waitForFollowers({ id: identityId, position }, context, ['policy']) // for posture checks
   }

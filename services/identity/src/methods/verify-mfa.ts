@@ -18,5 +18,5 @@ export const verifyMfa =
       const saved = await secondFactors.save(tx, stored, factor, true)
       return { stored, changes: [...completed, ...(shown ? [shown] : []), saved] }
     })
-    return waitForFollowers({ id: stored.id, position }, context)
+    return waitForFollowers({ id: stored.id, position }, context, ['policy']) // for posture checks
   }

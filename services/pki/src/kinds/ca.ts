@@ -42,7 +42,8 @@ export const cas = (waitForFollowers: WaitForFollowers): Kind =>
     {
       operations: (uniform) => ({
         // identity deletes the authenticators of the authority, and their sessions
-        delete: async (request, context) => waitForFollowers(await uniform.delete(request, context), context),
+        delete: async (request, context) =>
+          waitForFollowers(await uniform.delete(request, context), context, ['identity']),
       }),
     },
   )
