@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { type Account, isReachable } from './account.js'
+import { exists, succeeds } from './exists.js'
 
 export interface Binaries {
   readonly directory: string
@@ -73,11 +74,7 @@ async function embeddedPackage(): Promise<string | undefined> {
 /** A directory in which `account` can run the package: the installation if possible, else a copy. */
 async function usable(native: string, account: Account, cache: string): Promise<string> {
   if (await isReachable(join(native, 'bin/postgres'), account)) {
-    const isLinked = await link(native).then(
-      () => true,
-      () => false, // installed read-only and without its links
-    )
-    if (isLinked) return native
+    if (await succeeds(link(native))) return native // else it is read-only, without its links
   }
   const { version } = JSON.parse(await readFile(join(native, '../package.json'), 'utf8')) as {
     version: string
@@ -96,12 +93,6 @@ async function usable(native: string, account: Account, cache: string): Promise<
   })
   return copy
 }
-
-const exists = (path: string): Promise<boolean> =>
-  access(path).then(
-    () => true,
-    () => false,
-  )
 
 /** Creates the library links of the package's install script, because install scripts do not run. */
 async function link(native: string): Promise<void> {

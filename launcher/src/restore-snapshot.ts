@@ -2,6 +2,7 @@ import { isSharedSeal, unseal } from '@overlay/platform/postgres'
 import { migrateTo, prepareSchemas } from '@overlay/platform/postgres/migrate'
 import {
   checkContents,
+  type ImportOptions,
   importSnapshot,
   type Manifest,
   readManifest,
@@ -41,23 +42,19 @@ export async function restoreSnapshot(
   }
 }
 
-interface Snapshot {
-  readonly directory: string
-  readonly manifest: Manifest
-}
-
 async function restore(
   ownerUrl: string,
-  { directory, manifest }: Snapshot,
+  snapshot: ImportOptions,
   home: Home,
   print: (line: string) => void,
 ): Promise<void> {
+  const { manifest } = snapshot
   await requireUnused(ownerUrl, Object.keys(manifest.schemas))
   await prepareSchemas(ownerUrl, Object.values(rolesIn(ownerUrl, home.secrets)))
   for (const [schema, { migrations }] of Object.entries(manifest.schemas))
     await migrateTo(ownerUrl, schema, migrationsOf(schema), migrations)
   print('schemas and roles, as they were')
-  await importSnapshot(ownerUrl, { directory, manifest })
+  await importSnapshot(ownerUrl, snapshot)
   const tables = Object.values(manifest.schemas).flatMap(({ tables }) => tables)
   print(`${tables.reduce((sum, { rows }) => sum + rows, 0)} rows in ${tables.length} tables`)
 }

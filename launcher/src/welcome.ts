@@ -1,5 +1,5 @@
-import { access } from 'node:fs/promises'
 import { join } from 'node:path'
+import { exists } from './exists.js'
 import type { InitialCredentials } from './initialize.js'
 import type { LauncherSettings } from './settings.js'
 
@@ -9,10 +9,7 @@ export async function welcome(
   { admin }: Pick<InitialCredentials, 'admin'>,
 ): Promise<string> {
   const [caFile, passwordFile] = [join(home, 'ca.pem'), join(home, 'admin-password')]
-  const hasFile = await access(passwordFile).then(
-    () => true,
-    () => false,
-  )
+  const hasFile = await exists(passwordFile)
   const login = ['ziti edge login', address, '-u', word(admin.username)]
   if (admin.password !== undefined) login.push('-p', word(admin.password))
   else if (hasFile) login.push('-p', `"$(cat ${word(passwordFile)})"`)

@@ -1,5 +1,5 @@
 import { clientSchemaOf, edgeRouter, externalJwtSigner, terminator } from '@overlay/model'
-import type { Perspective, Selection } from '@overlay/rpc'
+import { Perspective, Selection } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { callContext } from '../http/calls.js'
 import type { RequestContext } from '../http/request-context.js'
@@ -7,13 +7,7 @@ import { byRole, list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
 import { sessionOf } from './session.js'
 
-const asClient: Perspective = {
-  asIdentity: '',
-  configTypes: [],
-  hasConfigTypes: false,
-  policyType: '',
-  asClient: true,
-}
+const asClient = Perspective.fromPartial({ asClient: true })
 
 /** Lists that show clients less than admins. */
 export function clientLists({ entitiesOf }: Services): Handlers {
@@ -58,16 +52,11 @@ export function clientLists({ entitiesOf }: Services): Handlers {
       handle: async (c, { id }) => {
         const ref = { kind: 'services', id }
         await policy.get({ ref, perspective: undefined }, callContext(c)) // 404 where it is not visible
-        const within = { ids: [], roles: [], symbol: 'service', value: id }
+        const within = Selection.fromPartial({ symbol: 'service', value: id })
         return list(c, terminator, listRequest(c, terminator.kind, within, asClient), rows.list)
       },
     },
   }
 }
 
-const everyRouter: Selection = {
-  ids: [],
-  roles: [{ roles: ['#all'], semantic: 'AnyOf' }],
-  symbol: '',
-  value: '',
-}
+const everyRouter = Selection.fromPartial({ roles: [{ roles: ['#all'], semantic: 'AnyOf' }] })

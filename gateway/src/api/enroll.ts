@@ -1,5 +1,5 @@
 import { object, text } from '@overlay/model/schema'
-import { type EnrollRequest, type EnrollResponse, Fault } from '@overlay/rpc'
+import { EnrollRequest, type EnrollResponse, Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { detail, empty } from '../http/answer.js'
 import { raw } from '../http/body.js'
@@ -14,15 +14,7 @@ import { enrolledSchema } from './wire-schemas.js'
 
 const PEM = 'application/x-pem-file'
 const JSON_TYPE = 'application/json'
-export const noRequest: EnrollRequest = {
-  method: '',
-  token: '',
-  csrPem: undefined,
-  serverCsrPem: undefined,
-  username: '',
-  password: undefined,
-  peerCertificates: [],
-}
+export const noRequest = EnrollRequest.fromPartial({})
 const members = object({}, { certCsr: text, serverCertCsr: text, username: text, password: text, name: text })
 const enrollBody = raw('enroll', [JSON_TYPE, PEM, 'application/pkcs10', 'text/plain'], false, members)
 

@@ -1,4 +1,4 @@
-import { type Entity, symbolsOf } from '@overlay/model'
+import { type Entity, memoized, symbolsOf } from '@overlay/model'
 import type { Context, ListRequest, ListResponse, Perspective, Selection } from '@overlay/rpc'
 import { around } from '../http/answer.js'
 import { callContext, freshCallContext } from '../http/calls.js'
@@ -65,16 +65,7 @@ export async function list(
   return send(c, 200, body, entity.listType)
 }
 
-const filterableNames = new WeakMap<Entity, string>()
-
-function filterable(entity: Entity): string {
-  let names = filterableNames.get(entity)
-  if (names === undefined) {
-    names = JSON.stringify([...symbolsOf(entity).keys()])
-    filterableNames.set(entity, names)
-  }
-  return names
-}
+const filterable = memoized((entity: Entity) => JSON.stringify([...symbolsOf(entity).keys()]))
 
 /** The limit is text: "all" is 9223372036854775807, beyond the precision of numbers. */
 export const metaOf = (fields: string, { limit, offset, total }: Omit<ListResponse, 'rows'>): string =>

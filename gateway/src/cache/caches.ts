@@ -47,13 +47,7 @@ export function openCaches(services: Services, writePositions: WritePositions, l
     followed: { identity: () => identity, pki: () => pki },
     context,
   })
-  const headers = openHeaders({
-    policy: services.policy,
-    writePositions,
-    log,
-    context,
-    streamContext: ownContext,
-  })
+  const headers = openHeaders({ policy: services.policy, writePositions, log, context })
 
   const drop = (tag: string): void => {
     sessions.drop(tag)

@@ -23,7 +23,6 @@ async function following(received: Positions) {
     writePositions: openWritePositions(),
     log: { warn: () => undefined },
     context: () => ownContext(new AbortController().signal),
-    streamContext: ownContext,
   })
   while (!headers.trusted()) await new Promise(setImmediate)
   return { headers, asked, replica }

@@ -1,4 +1,10 @@
-import type { Context, Methods, PolicyServiceService, Positions } from '@overlay/rpc'
+import {
+  type Context,
+  type Methods,
+  ownContext,
+  type PolicyServiceService,
+  type Positions,
+} from '@overlay/rpc'
 import { openCache } from './cache.js'
 import { type Followed, follow, type Log } from './follow.js'
 import type { Gauged } from './lru.js'
@@ -27,14 +33,13 @@ export interface HeadersOptions {
   readonly writePositions: WritePositions
   readonly log: Log
   readonly context: () => Context
-  readonly streamContext: (signal: AbortSignal) => Context
 }
 
 /** The schemas whose changes move a header. */
 const SCHEMAS = ['identity', 'policy', 'sessions'] as const
 
 export function openHeaders(options: HeadersOptions): Headers {
-  const { policy, writePositions, log, context, streamContext } = options
+  const { policy, writePositions, log, context } = options
   const cache = openCache<PolicyHeader>(
     32 << 20,
     ({ identityId }) => [identityId],
@@ -42,7 +47,7 @@ export function openHeaders(options: HeadersOptions): Headers {
   )
   async function* open(signal: AbortSignal) {
     let listening = false
-    for await (const message of policy.watchHeaders({}, streamContext(signal))) {
+    for await (const message of policy.watchHeaders({}, ownContext(signal))) {
       if (!listening) cache.dropAll() // earlier notices were missed
       listening = true
       yield message

@@ -1,5 +1,6 @@
+import { memoized } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { Ajv, type ErrorObject } from 'ajv'
 import formats from 'ajv-formats'
 import type { JsonSchema } from './body.js'
 
@@ -12,25 +13,11 @@ function validator(allErrors: boolean): Ajv {
 
 const [untilFirst, untilLast] = [validator(false), validator(true)]
 
-interface Checks {
-  /** With a limit on each list and text. */
-  readonly bounded: JsonSchema
-  /** Stops at the first error. */
-  readonly first: ValidateFunction
-  /** Collects all errors: each costs more than a valid value. */
-  readonly all: ValidateFunction
-}
-
-const compiled = new WeakMap<JsonSchema, Checks>()
-
-function checksOf(schema: JsonSchema): Checks {
-  const cached = compiled.get(schema)
-  if (cached) return cached
+/** The schema with a limit on each list and text, and its checks. Collecting all errors costs more than a valid value. */
+const checksOf = memoized((schema: JsonSchema) => {
   const bounded = boundedSchema(schema) as JsonSchema
-  const checks = { bounded, first: untilFirst.compile(bounded), all: untilLast.compile(bounded) }
-  compiled.set(schema, checks)
-  return checks
-}
+  return { bounded, first: untilFirst.compile(bounded), all: untilLast.compile(bounded) }
+})
 
 /** differs: limits of lists and texts whose schema sets none. */
 const MAX_ITEMS = 10_000

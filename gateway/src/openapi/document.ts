@@ -18,7 +18,7 @@ const info = (api: Api) => ({
   description: 'Generated from the operations, definitions and checks that this controller runs.',
 })
 
-const typeOf = ({ type, oneOf, format }: Parameter): Record<string, unknown> => ({
+const typeOf = ({ type, oneOf, format }: Parameter) => ({
   ...(type === 'strings' ? { type: 'array', items: { type: 'string' } } : { type }),
   ...(oneOf && { enum: oneOf }),
   ...(format && { format }),
@@ -31,6 +31,27 @@ function pathsOf(api: MountedApi<Api>, render: (operation: Described) => object)
   }
   return paths
 }
+
+const headOf = ({ operationId, summary, tag, access }: Omit<Described, 'body' | 'answers'>) => ({
+  operationId,
+  summary,
+  tags: [tag],
+  security: access === 'none' ? [] : [{ ztSession: [] }],
+})
+
+const parametersOf = (
+  { pathParameters, query }: Pick<Described, 'pathParameters' | 'query'>,
+  typed: (type: object) => object,
+) => [
+  ...pathParameters.map((name) => ({ name, in: 'path', required: true, ...typed({ type: 'string' }) })),
+  ...query.map((parameter) => ({
+    name: parameter.name,
+    in: 'query',
+    description: parameter.about,
+    ...(parameter.required && { required: true }),
+    ...typed(typeOf(parameter)),
+  })),
+]
 
 const JSON_TYPE = 'application/json'
 const text: JsonSchema = { type: 'string' }
@@ -52,36 +73,25 @@ export function openApi2(api: MountedApi<Api>, address: string): object {
   const { definitions, refer } = collector(api.api, '#/definitions/', 'x-nullable', inheritance)
   const refusals = (statuses: readonly number[]) =>
     statuses.map((status) => [status, { description: refusalTexts[status], schema: refer(errorEnvelope) }])
-  const paths = pathsOf(api, ({ access, pathParameters, query, body, answers, ...operation }) => {
+  const paths = pathsOf(api, (operation) => {
+    const { body, answers } = operation
     const types = Object.keys(answers)
     const [answer = text] = types.length > 1 ? [] : Object.values(answers)
     return {
-      operationId: operation.operationId,
-      summary: operation.summary,
-      tags: [operation.tag],
-      security: access === 'none' ? [] : [{ ztSession: [] }],
+      ...headOf(operation),
       ...(body?.consumes && { consumes: body.consumes }),
       ...(types.join() !== JSON_TYPE && { produces: types }),
       parameters: [
-        ...pathParameters.map((name) => ({ name, in: 'path', required: true, type: 'string' })),
-        ...query.map((parameter) => ({
-          name: parameter.name,
-          in: 'query',
-          description: parameter.about,
-          ...(parameter.required && { required: true }),
-          ...typeOf(parameter),
-          ...(parameter.type === 'strings' && { collectionFormat: 'multi' }),
+        ...parametersOf(operation, (type) => ({
+          ...type,
+          ...('items' in type && { collectionFormat: 'multi' }),
         })),
-        ...(body
-          ? [
-              {
-                name: body.name,
-                in: 'body',
-                required: body.required,
-                schema: refer(body.consumes ? text : body.schema),
-              },
-            ]
-          : []),
+        ...[body ?? []].flat().map(({ name, required, consumes, schema }) => ({
+          name,
+          in: 'body',
+          required,
+          schema: refer(consumes ? text : schema),
+        })),
       ],
       responses: {
         [operation.status]: { description: 'Done', schema: refer(answer) },
@@ -112,21 +122,9 @@ export function openApi3(api: MountedApi<Api>, address: string): object {
       status,
       { description: refusalTexts[status], content: content([[JSON_TYPE, errorEnvelope]]) },
     ])
-  const paths = pathsOf(api, ({ access, pathParameters, query, body, answers, ...operation }) => ({
-    operationId: operation.operationId,
-    summary: operation.summary,
-    tags: [operation.tag],
-    security: access === 'none' ? [] : [{ ztSession: [] }],
-    parameters: [
-      ...pathParameters.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } })),
-      ...query.map((parameter) => ({
-        name: parameter.name,
-        in: 'query',
-        description: parameter.about,
-        ...(parameter.required && { required: true }),
-        schema: typeOf(parameter),
-      })),
-    ],
+  const paths = pathsOf(api, ({ body, answers, ...operation }) => ({
+    ...headOf(operation),
+    parameters: parametersOf(operation, (schema) => ({ schema })),
     ...(body && {
       requestBody: {
         required: body.required,

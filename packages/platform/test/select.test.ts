@@ -1,4 +1,5 @@
-import { defineEntity, field, roleCaseEntities, roleCases } from '@overlay/model'
+import { defineEntity, field } from '@overlay/model'
+import { roleCaseEntities, roleCases } from '@overlay/model/testing'
 import type { Selection } from '@overlay/rpc'
 import pg from 'pg'
 import sql, { type Sql } from 'sql-template-tag'

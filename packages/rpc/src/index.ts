@@ -28,24 +28,22 @@ export { ChangeServiceService } from './gen/overlay/change/v1/change.js'
 export type {
   ListRequest,
   ListResponse,
-  Perspective,
-  Query as ListQuery,
   RoleList,
-  Selection,
   ViewResponse,
   Written,
 } from './gen/overlay/entity/v1/entity.js'
-export { EntityServiceService } from './gen/overlay/entity/v1/entity.js'
+export {
+  EntityServiceService,
+  Perspective,
+  Query as ListQuery,
+  Selection,
+} from './gen/overlay/entity/v1/entity.js'
 export type { ApiSession } from './gen/overlay/identity/v1/identity.js'
-export { IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
+export { AddAuthenticatorRequest, IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
 export type { ExportedTable, Finding, Findings } from './gen/overlay/maintenance/v1/maintenance.js'
 export { MaintenanceServiceService } from './gen/overlay/maintenance/v1/maintenance.js'
-export type {
-  EnrollRequest,
-  EnrollResponse,
-  IssuedCertificate,
-} from './gen/overlay/pki/v1/pki.js'
-export { EnrollmentWish, PkiServiceService } from './gen/overlay/pki/v1/pki.js'
+export type { EnrollResponse, IssuedCertificate } from './gen/overlay/pki/v1/pki.js'
+export { EnrollmentWish, EnrollRequest, PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 export { Access, type HeldAccess, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 export { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
 export { type HostedService, host, type Observe } from './host.js'

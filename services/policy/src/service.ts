@@ -1,12 +1,5 @@
 import { kinds as allKinds, postureCheckType, serviceEdgeRouterPolicy } from '@overlay/model'
-import {
-  type Bus,
-  type ChangeLog,
-  changeService,
-  type Loaders,
-  type Source,
-  startConsumers,
-} from '@overlay/platform/change-log'
+import { changeService, type Loaders, startConsumers } from '@overlay/platform/change-log'
 import { entityService, kind, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { type Check, catchUpFirst } from '@overlay/platform/maintenance'
 import type {
@@ -16,11 +9,10 @@ import type {
   PolicyServiceService,
   SessionsServiceService,
 } from '@overlay/rpc'
-import type { Logger } from 'pino'
 import { ownChecks } from './consumers/checks.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
-import { type Engine, startEngine } from './engine/engine.js'
+import { type Engine, type EngineDeps, startEngine } from './engine/engine.js'
 import { startReportingLapses } from './engine/lapses.js'
 import { configs } from './kinds/config.js'
 import { configTypes } from './kinds/config-type.js'
@@ -33,12 +25,7 @@ import { policyMethods } from './methods/policy-methods.js'
 import { loadPostureData } from './store/posture-data.js'
 import { loadServiceConfigs } from './store/service-config.js'
 
-export interface ServiceOptions {
-  readonly changeLog: ChangeLog
-  readonly databaseUrl: string
-  readonly bus: Bus
-  readonly log: Logger
-  readonly sources: { readonly identity: Source; readonly sessions: Source }
+export interface ServiceOptions extends Omit<EngineDeps, 'loaders'> {
   readonly viewers: { readonly identity: Viewer; readonly sessions: Viewer }
   readonly routers: Pick<Methods<SessionsServiceService>, 'describeRouters'>
 }

@@ -61,8 +61,8 @@ export function openService(options: ServiceOptions): Service {
   const consumers = startConsumers(
     changeLog,
     {
-      identity: identityConsumer({ source: identity.source, sweeper }),
-      policy: policyConsumer({ source: policy.source, sweeper }),
+      identity: identityConsumer(identity.source, sweeper),
+      policy: policyConsumer(policy.source, sweeper),
     },
     log,
   )
@@ -82,17 +82,11 @@ export function openService(options: ServiceOptions): Service {
   return {
     entities: entityService({ changeLog, kinds, names, foreign }),
     changes: changeService(changeLog, loadersOf(db, kinds), followed),
-    sessions: sessionsMethods({
-      db,
-      changeLog,
-      waitForFollowers,
-      policy: policy.calls,
-      identity: identity.calls,
-    }),
+    sessions: sessionsMethods({ ...options, policy: policy.calls, identity: identity.calls }),
     checks: [
       catchUpFirst(followed),
       ...identityChecks(checkDeps),
-      ...policyChecks({ ...checkDeps, policy: policy.calls, heads, source: policy.source }),
+      ...policyChecks(policy.source, { ...checkDeps, policy: policy.calls, heads }),
     ],
     async [Symbol.asyncDispose]() {
       await consumers[Symbol.asyncDispose]()

@@ -34,9 +34,9 @@ interface Policy {
   calls: number
 }
 
-function creator({ db }: ChangeLog, policyState: Policy) {
+function creator(changeLog: ChangeLog, policyState: Policy) {
   return createSession({
-    db,
+    changeLog,
     policy: {
       async authorize(_question, { positions }) {
         policyState.calls++

@@ -94,8 +94,8 @@ export async function startRouters(): Promise<Routers> {
     },
     remove: (kindName, id) => entities.delete({ kind: kindName, id }, context),
     count: async () => (await entities.count({}, context)).rows,
-    admitRouter: admitRouter(changeLog),
-    getRoutePath: getRoutePath(db),
+    admitRouter: admitRouter({ changeLog }),
+    getRoutePath: getRoutePath({ changeLog }),
     changes: async () => {
       const { rows } = await db.query<{ change: string }>(
         sql`select kind || case when entity is null then ' gone' else '' end as change from change order by number`,

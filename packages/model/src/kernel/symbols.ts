@@ -1,3 +1,4 @@
+import { memoized } from './memoized.js'
 import type { Entity, SymbolType } from './types.js'
 
 export interface FilterSymbol {
@@ -18,12 +19,8 @@ export function snake(name: string): string {
   return column
 }
 
-const cache = new WeakMap<Entity, ReadonlyMap<string, FilterSymbol>>()
-
 /** The names that filters and sorts of this kind may use, with their columns. Nothing else reaches SQL. */
-export function symbolsOf(entity: Entity): ReadonlyMap<string, FilterSymbol> {
-  const cached = cache.get(entity)
-  if (cached) return cached
+export const symbolsOf = memoized((entity: Entity): ReadonlyMap<string, FilterSymbol> => {
   const ofFields = Object.entries(entity.fields).flatMap(
     ([name, { symbol, symbolName, column, fallback }]) => {
       if (symbol === null) return []
@@ -32,7 +29,7 @@ export function symbolsOf(entity: Entity): ReadonlyMap<string, FilterSymbol> {
       return [[symbolName ?? name, own] as const]
     },
   )
-  const symbols = new Map<string, FilterSymbol>([
+  return new Map<string, FilterSymbol>([
     ['id', { column: 'id', type: 'string', notNull: true }],
     ['createdAt', { column: 'created_at', type: 'datetime', notNull: true }],
     ['updatedAt', { column: 'updated_at', type: 'datetime', notNull: true }],
@@ -41,6 +38,4 @@ export function symbolsOf(entity: Entity): ReadonlyMap<string, FilterSymbol> {
     ...ofFields,
     ...Object.entries(entity.computed ?? {}),
   ])
-  cache.set(entity, symbols)
-  return symbols
-}
+})

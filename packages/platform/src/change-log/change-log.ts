@@ -201,6 +201,16 @@ export async function openChangeLog(
   }
 }
 
+/** Writes without a result. Returns the position of the changes. */
+export async function writeChanges(
+  changeLog: Pick<ChangeLog, 'write'>,
+  context: Context,
+  work: (tx: Tx) => Promise<readonly RowChange[]>,
+): Promise<Position | undefined> {
+  const write = async (tx: Tx) => ({ result: undefined, changes: await work(tx) })
+  return (await changeLog.write(context, write)).position
+}
+
 /** The changed rows, for subscribers of the bus. A hint, so limited to a small message. */
 const keysOf = (changes: readonly Change[]): object[] =>
   changes.slice(0, MAX_KEYS).map(({ kind, id, json }) => ({ kind, id, deleted: json.length === 0 }))

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import type { Db, Tx } from '../postgres/database.js'
 import type { ChangeLog, RowChange } from './change-log.js'
-import { isSamePosition, startFollower } from './follower.js'
+import { type Follower, isSamePosition, startFollower } from './follower.js'
 import { applyEach, isTransient, rehearse } from './isolate.js'
 import { type LoadedRows, withLoadedRows } from './loaded-rows.js'
 import { isUnknown, poisonOf } from './poison.js'
@@ -34,12 +34,8 @@ const TRIES = 3
 const RECENT_MS = 60_000
 const LOAD_MS = 600_000 // of a transaction, which locks the followed row at its end
 
-export interface Consumer extends AsyncDisposable {
-  /** Resolves when the effects of this position are committed; asks the owner at once. TIMEOUT when aborted. */
-  waitFor(position: Position, signal: AbortSignal): Promise<void>
-  /** The same for all that the owner had at the call. */
-  catchUp(signal: AbortSignal): Promise<void>
-}
+/** Waits resolve when the effects of the position are committed. */
+export interface Consumer extends Pick<Follower, 'waitFor' | 'catchUp'>, AsyncDisposable {}
 
 /**
  * Follows a source until disposed, one replica at a time. A crash repeats no effect: effects and position commit

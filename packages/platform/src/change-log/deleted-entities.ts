@@ -3,6 +3,7 @@ import { type Change, Fault } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { type Db, onlyRow, type Tx } from '../postgres/database.js'
 import type { Effects } from './consumer.js'
+import { isDeleted } from './source.js'
 
 /** Ids by kind. */
 export type IdsByKind = ReadonlyMap<string, ReadonlySet<string>>
@@ -68,7 +69,7 @@ export async function lockEntities(tx: Tx, ids: IdsByKind, moment?: Moment): Pro
 
 /** The effects of a consumer that also records deletions of these kinds, for the writers that refer to them. */
 export const recordingDeletions = (schema: string, kinds: readonly string[], effects: Effects): Effects => {
-  const isRecorded = ({ kind, json }: Change): boolean => json.length === 0 && kinds.includes(kind)
+  const isRecorded = (change: Change): boolean => isDeleted(change) && kinds.includes(change.kind)
   return {
     ...effects,
     kinds: [...new Set([...effects.kinds, ...kinds])],

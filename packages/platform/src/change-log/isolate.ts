@@ -12,6 +12,17 @@ type Applying = Pick<Effects, 'apply' | 'unknown'>
 
 const rollback = new Error('rolled back on purpose')
 
+/** Runs a transaction and rolls it back. */
+export async function rolledBack(db: Database, work: (tx: Tx) => Promise<void>): Promise<void> {
+  const end = async (tx: Tx): Promise<never> => {
+    await work(tx)
+    throw rollback
+  }
+  await db.transaction(undefined, end).catch((err: unknown) => {
+    if (err !== rollback) throw err
+  })
+}
+
 /** Returns the changes that fail when each is tried alone, and rolls all of it back. */
 export async function rehearse(
   db: Database,
@@ -20,17 +31,12 @@ export async function rehearse(
   upto: Position,
 ): Promise<ReadonlyMap<Change, unknown>> {
   const failed = new Map<Change, unknown>()
-  await db
-    .transaction(undefined, async (tx) => {
-      for (const change of changes) {
-        const outcome = await attempt(tx, () => applyOne(tx, effects, change, upto))
-        if ('err' in outcome) failed.set(change, outcome.err)
-      }
-      throw rollback
-    })
-    .catch((err: unknown) => {
-      if (err !== rollback) throw err
-    })
+  await rolledBack(db, async (tx) => {
+    for (const change of changes) {
+      const outcome = await attempt(tx, () => applyOne(tx, effects, change, upto))
+      if ('err' in outcome) failed.set(change, outcome.err)
+    }
+  })
   return failed
 }
 

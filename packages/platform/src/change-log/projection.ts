@@ -3,20 +3,15 @@ import type { Logger } from 'pino'
 import { yielder } from '../async/yielding.js'
 import type { Bus } from './bus.js'
 import { feed } from './feed.js'
-import { startFollower } from './follower.js'
+import { type Follower, startFollower } from './follower.js'
 import { poisonOf } from './poison.js'
 import type { Source } from './source.js'
 
 /** Another service's rows in memory, in every replica. */
-export interface Projection extends AsyncDisposable {
+export interface Projection extends Pick<Follower, 'position' | 'waitFor' | 'catchUp'>, AsyncDisposable {
   readonly schema: string
-  position(): Position | undefined
   /** True when it had all that its owner had within the last two seconds. */
   isFresh(): boolean
-  /** Resolves when the position is in memory; pulls at once if it is not. TIMEOUT when aborted. */
-  waitFor(position: Position, signal: AbortSignal): Promise<void>
-  /** Resolves when memory has all that the owner had at the call. Callers share one pull. */
-  catchUp(signal: AbortSignal): Promise<void>
 }
 
 /** The rows in memory. */

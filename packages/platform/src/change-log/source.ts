@@ -1,5 +1,5 @@
 import type { ChangeServiceService, Changes, Methods, Position } from '@overlay/rpc'
-import { ownContext } from '@overlay/rpc'
+import { type Change, ownContext } from '@overlay/rpc'
 
 /** The change log of a schema, for its followers. */
 export interface Source {
@@ -21,6 +21,13 @@ export interface Source {
   /** The current row as JSON, empty if it is deleted. For rows that neither watch nor load can send. */
   row(kind: string, id: string, signal: AbortSignal): Promise<Buffer>
 }
+
+/** The row does not exist any more. */
+export const isDeleted = ({ json }: Pick<Change, 'json'>): boolean => json.length === 0
+
+/** The ids of the deleted rows of a kind. */
+export const deletedIds = (changes: readonly Change[], kind: string): string[] =>
+  changes.filter((change) => change.kind === kind && isDeleted(change)).map(({ id }) => id)
 
 const MOST_ROW_BYTES = 64 * 1024 * 1024
 

@@ -1,3 +1,4 @@
+export * from './all-pages.js'
 export * from './body.js'
 export * from './check.js'
 export * from './conflict.js'

@@ -1,27 +1,14 @@
-import { type Entity, kinds } from '@overlay/model'
+import { type Entity, kinds, memoized } from '@overlay/model'
 import type { QueryResultRow } from 'pg'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { Kind } from './kind.js'
 import { type AnyRow, columnOf, rowOf, tableOf } from './row.js'
 
-interface Shape {
-  /** With their names. */
-  readonly joined: readonly Sql[]
-  readonly names: readonly string[]
-}
-
-const shapes = new WeakMap<Kind, Shape>()
-
-function shapeOf(kind: Kind): Shape {
-  const cached = shapes.get(kind)
-  if (cached) return cached
-  const { entity, seams } = kind
+const shapeOf = memoized(({ entity, seams }: Kind) => {
   const all = new Map([...Object.entries(seams.joined ?? {}), ...namesOf(entity)])
   const joined = [...all].map(([name, value]) => sql`${value} as ${raw(`"${name}"`)}`)
-  const shape = { joined, names: [...all.keys()] }
-  shapes.set(kind, shape)
-  return shape
-}
+  return { joined, names: [...all.keys()] }
+})
 
 /** Values of other tables of the schema that answers show, so that a page is one statement. */
 export const joinedColumnsOf = (kind: Kind): readonly Sql[] => shapeOf(kind).joined

@@ -3,11 +3,11 @@ import {
   type Caller,
   type EntityServiceService,
   Fault,
-  type ListQuery,
+  ListQuery,
   type ListResponse,
   type Methods,
   notFound,
-  type Selection,
+  Selection,
 } from '@overlay/rpc'
 import sql, { join } from 'sql-template-tag'
 import { joinedColumnsOf, joinedRowOf } from './joined-columns.js'
@@ -130,19 +130,11 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
 
 const nothingRead = Buffer.alloc(0)
 /** All rows, from the first page on. */
-export const noQuery: ListQuery = {
-  filter: '',
-  sort: '',
-  limit: '',
-  offset: '',
-  roleFilter: [],
-  roleSemantic: '',
-  after: nothingRead,
-}
+export const noQuery = ListQuery.fromPartial({})
 const attributeSymbols = new Map([['id', { column: 'id', type: 'string' as const }]])
 
 /** Selects nothing: a base for other selections. */
-export const noRows: Selection = { ids: [], roles: [], symbol: '', value: '' }
+export const noRows = Selection.fromPartial({})
 
 /** The members that the client API shows. */
 function forClients(entity: Entity, rows: readonly object[]): object[] {

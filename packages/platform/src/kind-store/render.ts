@@ -1,4 +1,4 @@
-import { type Entity, type Field, kinds, linksOf, referenceTo, timeText } from '@overlay/model'
+import { type Entity, kinds, linksOf, memoized, referenceTo, timeText } from '@overlay/model'
 import type { Context } from '@overlay/rpc'
 import { idsByKind } from '../change-log/deleted-entities.js'
 import { nameMember } from './joined-columns.js'
@@ -62,19 +62,11 @@ function wireOf(entity: Entity, row: AnyRow, names: NamesByKind): Members {
   return wire
 }
 
-type ShownField = Field & { readonly name: string }
-
-const shownFields = new WeakMap<Entity, readonly ShownField[]>()
-
-function shownFieldsOf(entity: Entity): readonly ShownField[] {
-  const cached = shownFields.get(entity)
-  if (cached) return cached
-  const shown = Object.entries(entity.fields)
+const shownFieldsOf = memoized((entity: Entity) =>
+  Object.entries(entity.fields)
     .filter(([, { secret, hidden }]) => !secret && !hidden)
-    .map(([name, field]) => ({ ...field, name }))
-  shownFields.set(entity, shown)
-  return shown
-}
+    .map(([name, field]) => ({ ...field, name })),
+)
 
 /** A name with dots is a member of a member. */
 function put(wire: Members, name: string, value: unknown): void {

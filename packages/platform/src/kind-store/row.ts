@@ -1,4 +1,12 @@
-import { type BaseRow, type Entity, type Field, type RowOf, snake, type ValuesOf } from '@overlay/model'
+import {
+  type BaseRow,
+  type Entity,
+  type Field,
+  memoized,
+  type RowOf,
+  snake,
+  type ValuesOf,
+} from '@overlay/model'
 import type { QueryResultRow } from 'pg'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { countOfTable } from '../postgres/row-counts.js'
@@ -29,17 +37,11 @@ export const columnOf = (name: string, { column }: Field): string => column ?? s
 /** The columns that all kinds have. */
 const base = ['id', 'tags', 'is_system', 'created_at', 'updated_at']
 
-const cache = new WeakMap<Entity, Sql>()
-
 /** The columns of a kind by name: a later migration may have added others. */
-export function columnsOf(entity: Entity): Sql {
-  const cached = cache.get(entity)
-  if (cached) return cached
+export const columnsOf = memoized((entity: Entity): Sql => {
   const own = Object.entries(entity.fields).map(([name, field]) => columnOf(name, field))
-  const columns = raw([...base, ...own].join(', '))
-  cache.set(entity, columns)
-  return columns
-}
+  return raw([...base, ...own].join(', '))
+})
 
 /** A database row with the names of the definition. */
 export function rowOf(entity: Entity, stored: QueryResultRow): AnyRow {
@@ -109,20 +111,11 @@ export function columnValues(
 const valueOrFallback = (field: Field, value: unknown): unknown =>
   value === undefined ? field.fallback : value
 
-const listColumns = new WeakMap<Entity, { readonly names: Sql; readonly values: Sql }>()
-
 /** The columns that an insert writes; the others get their defaults. */
-function listColumnsOf(entity: Entity): { readonly names: Sql; readonly values: Sql } {
-  const cached = listColumns.get(entity)
-  if (cached) return cached
+const listColumnsOf = memoized((entity: Entity) => {
   const names = ['id', 'tags', ...Object.entries(entity.fields).map(([name, field]) => columnOf(name, field))]
-  const columns = {
-    names: raw(names.join(', ')),
-    values: raw(names.map((name) => `entry.${name}`).join(', ')),
-  }
-  listColumns.set(entity, columns)
-  return columns
-}
+  return { names: raw(names.join(', ')), values: raw(names.map((name) => `entry.${name}`).join(', ')) }
+})
 
 /**
  * Inserts rows of a kind from a JSON list of their `columnValues`. `rest` follows the list, which is named `entry`: joins,

@@ -4,6 +4,7 @@ import sql from 'sql-template-tag'
 import { pushAll } from '../async/push-all.js'
 import type { ChangeLog, RowChange } from '../change-log/change-log.js'
 import type { Effects } from '../change-log/consumer.js'
+import { rolledBack } from '../change-log/isolate.js'
 import type { Source } from '../change-log/source.js'
 import type { Tx } from '../postgres/database.js'
 import { type Check, type CheckDeps, catchUpAll } from './check.js'
@@ -117,14 +118,9 @@ async function committed(
 /** Returns what the work would change, and rolls it back. */
 async function rehearsed({ db }: ChangeLog, _context: Context, work: Work): ReturnType<Work> {
   let changes: readonly RowChange[] | undefined
-  try {
-    await db.transaction(undefined, async (tx) => {
-      changes = await work(tx)
-      throw rollback
-    })
-  } catch (err) {
-    if (err !== rollback) throw err
-  }
+  await rolledBack(db, async (tx) => {
+    changes = await work(tx)
+  })
   return changes
 }
 

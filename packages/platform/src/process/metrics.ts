@@ -17,33 +17,37 @@ collectDefaultMetrics({ register: registry })
 const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const registers = [registry]
 
+const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> =>
+  new Counter({ name, help, labelNames, registers })
+const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []): Gauge<L> =>
+  new Gauge({ name, help, labelNames, registers })
+const histogram = <L extends string>(
+  name: string,
+  help: string,
+  labelNames: readonly L[] = [],
+): Histogram<L> => new Histogram({ name, help, labelNames, buckets: seconds, registers })
+
 /** Named and explained in docs/telemetry.md. Labels are bounded: never an id. */
 export const metrics = {
-  httpRequest: new Histogram({
-    name: 'overlay_http_request_seconds',
-    help: 'Requests to the APIs, by operation and HTTP status',
-    labelNames: ['api', 'operation', 'status'],
-    buckets: seconds,
-    registers,
-  }),
-  connections: new Gauge({
-    name: 'overlay_connections',
-    help: 'Open connections of clients, including those in their TLS handshake',
-    registers,
-  }),
-  connectionsRefused: new Counter({
-    name: 'overlay_connections_refused_total',
-    help: 'Connections refused before their TLS handshake, by limit (total, source) or for a bad PROXY header (header)',
-    labelNames: ['reason'],
-    registers,
-  }),
-  rpcCall: new Histogram({
-    name: 'overlay_rpc_call_seconds',
-    help: 'Calls answered by this process, by method and fault code (OK: none)',
-    labelNames: ['method', 'code'],
-    buckets: seconds,
-    registers,
-  }),
+  httpRequest: histogram(
+    'overlay_http_request_seconds',
+    'Requests to the APIs, by operation and HTTP status',
+    ['api', 'operation', 'status'],
+  ),
+  connections: gauge(
+    'overlay_connections',
+    'Open connections of clients, including those in their TLS handshake',
+  ),
+  connectionsRefused: counter(
+    'overlay_connections_refused_total',
+    'Connections refused before their TLS handshake, by limit (total, source) or for a bad PROXY header (header)',
+    ['reason'],
+  ),
+  rpcCall: histogram(
+    'overlay_rpc_call_seconds',
+    'Calls answered by this process, by method and fault code (OK: none)',
+    ['method', 'code'],
+  ),
   poolConnections: new Gauge({
     name: 'overlay_pool_connections',
     help: 'Database connections: busy, idle, and callers waiting for one',
@@ -66,100 +70,71 @@ export const metrics = {
       )
     },
   }),
-  databaseRepeated: new Counter({
-    name: 'overlay_database_repeated_total',
-    help: 'Transactions repeated after a deadlock or a serialization failure',
-    labelNames: ['schema'],
-    registers,
-  }),
-  queueTasks: new Gauge({
-    name: 'overlay_queue_tasks',
-    help: 'Tasks of a bounded queue: running and waiting',
-    labelNames: ['queue', 'state'],
-    registers,
-  }),
-  queueRefused: new Counter({
-    name: 'overlay_queue_refused_total',
-    help: 'Tasks refused because a bounded queue was full',
-    labelNames: ['queue'],
-    registers,
-  }),
-  streamPosition: new Gauge({
-    name: 'overlay_stream_position',
-    help: 'Number of the last change of its own schema that this process has read',
-    labelNames: ['schema'],
-    registers,
-  }),
-  followPosition: new Gauge({
-    name: 'overlay_follow_position',
-    help: 'Number of the last change of another schema that this process has applied',
-    labelNames: ['schema'],
-    registers,
-  }),
-  followHeard: new Gauge({
-    name: 'overlay_follow_heard_timestamp_seconds',
-    help: 'Time of the last message from the owner of another schema',
-    labelNames: ['schema'],
-    registers,
-  }),
-  followLag: new Histogram({
-    name: 'overlay_follow_lag_seconds',
-    help: 'Time from the commit of a change until this process has applied it',
-    labelNames: ['schema'],
-    buckets: seconds,
-    registers,
-  }),
-  revocationPending: new Gauge({
-    name: 'overlay_revocation_pending_seconds',
-    help: 'Age of the oldest revocation whose sessions are not all checked; 0: none is pending',
-    registers,
-  }),
-  followPoisonous: new Counter({
-    name: 'overlay_follow_poisonous_total',
-    help: 'Changes that could not be applied as received: the row was loaded separately (reloaded), or cannot be read (unknown)',
-    labelNames: ['schema', 'kind', 'outcome'],
-    registers,
-  }),
-  waitExpired: new Counter({
-    name: 'overlay_follow_wait_expired_total',
-    help: 'Requests whose wait for changes of another schema timed out',
-    labelNames: ['schema'],
-    registers,
-  }),
-  busConnected: new Gauge({
-    name: 'overlay_bus_connected',
-    help: '1 while the bus is connected',
-    registers,
-  }),
-  busDropped: new Counter({
-    name: 'overlay_bus_dropped_total',
-    help: 'Messages not published because the bus was not connected',
-    registers,
-  }),
-  loginRefused: new Counter({
-    name: 'overlay_login_refused_total',
-    help: 'Refused logins, by method and reason',
-    labelNames: ['method', 'reason'],
-    registers,
-  }),
-  certificateExpiry: new Gauge({
-    name: 'overlay_certificate_expiry_timestamp_seconds',
-    help: 'Expiry of the active certificate of a role (root, signing, server)',
-    labelNames: ['role'],
-    registers,
-  }),
-  cacheRequests: new Counter({
-    name: 'overlay_cache_requests_total',
-    help: 'Look-ups in a cache, by result (hit, miss)',
-    labelNames: ['cache', 'result'],
-    registers,
-  }),
-  cacheBytes: new Gauge({
-    name: 'overlay_cache_bytes',
-    help: 'Size of the entries of a cache',
-    labelNames: ['cache'],
-    registers,
-  }),
+  databaseRepeated: counter(
+    'overlay_database_repeated_total',
+    'Transactions repeated after a deadlock or a serialization failure',
+    ['schema'],
+  ),
+  queueTasks: gauge('overlay_queue_tasks', 'Tasks of a bounded queue: running and waiting', [
+    'queue',
+    'state',
+  ]),
+  queueRefused: counter('overlay_queue_refused_total', 'Tasks refused because a bounded queue was full', [
+    'queue',
+  ]),
+  streamPosition: gauge(
+    'overlay_stream_position',
+    'Number of the last change of its own schema that this process has read',
+    ['schema'],
+  ),
+  followPosition: gauge(
+    'overlay_follow_position',
+    'Number of the last change of another schema that this process has applied',
+    ['schema'],
+  ),
+  followHeard: gauge(
+    'overlay_follow_heard_timestamp_seconds',
+    'Time of the last message from the owner of another schema',
+    ['schema'],
+  ),
+  followLag: histogram(
+    'overlay_follow_lag_seconds',
+    'Time from the commit of a change until this process has applied it',
+    ['schema'],
+  ),
+  revocationPending: gauge(
+    'overlay_revocation_pending_seconds',
+    'Age of the oldest revocation whose sessions are not all checked; 0: none is pending',
+  ),
+  followPoisonous: counter(
+    'overlay_follow_poisonous_total',
+    'Changes that could not be applied as received: the row was loaded separately (reloaded), or cannot be read (unknown)',
+    ['schema', 'kind', 'outcome'],
+  ),
+  waitExpired: counter(
+    'overlay_follow_wait_expired_total',
+    'Requests whose wait for changes of another schema timed out',
+    ['schema'],
+  ),
+  busConnected: gauge('overlay_bus_connected', '1 while the bus is connected'),
+  busDropped: counter(
+    'overlay_bus_dropped_total',
+    'Messages not published because the bus was not connected',
+  ),
+  loginRefused: counter('overlay_login_refused_total', 'Refused logins, by method and reason', [
+    'method',
+    'reason',
+  ]),
+  certificateExpiry: gauge(
+    'overlay_certificate_expiry_timestamp_seconds',
+    'Expiry of the active certificate of a role (root, signing, server)',
+    ['role'],
+  ),
+  cacheRequests: counter('overlay_cache_requests_total', 'Look-ups in a cache, by result (hit, miss)', [
+    'cache',
+    'result',
+  ]),
+  cacheBytes: gauge('overlay_cache_bytes', 'Size of the entries of a cache', ['cache']),
 }
 
 /** For `serve` of @overlay/rpc. */

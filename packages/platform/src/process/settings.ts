@@ -104,25 +104,15 @@ export const setting = {
     }),
 
   /** `host:port`; an IPv6 host stands in brackets. */
-  address: (env: string, about: string, options: Options<string> = {}): Setting<string> =>
-    declare(env, about, plain, options, (text) => {
-      splitAddress(text)
-      return text
-    }),
+  address: checked(splitAddress),
 
   /** Of a service: `host:port`, or `unix:/path` on one machine. */
-  endpoint: (env: string, about: string, options: Options<string> = {}): Setting<string> =>
-    declare(env, about, plain, options, (text) => {
-      checkEndpoint(text)
-      return text
-    }),
+  endpoint: checked(checkEndpoint),
 
   /** One or more endpoints, separated by commas. */
-  endpoints: (env: string, about: string, options: Options<string> = {}): Setting<string> =>
-    declare(env, about, plain, options, (text) => {
-      for (const endpoint of text.split(',')) checkEndpoint(endpoint.trim())
-      return text
-    }),
+  endpoints: checked((text) => {
+    for (const endpoint of text.split(',')) checkEndpoint(endpoint.trim())
+  }),
 
   /** IP addresses and networks (`10.0.0.0/8`), separated by commas. */
   networks: (env: string, about: string): Setting<BlockList> =>
@@ -150,6 +140,14 @@ export const setting = {
     otherwise: '',
     parse: (text) => (text === undefined ? undefined : parse(text)),
   }),
+}
+
+function checked(check: (text: string) => unknown) {
+  return (env: string, about: string, options: Options<string> = {}): Setting<string> =>
+    declare(env, about, plain, options, (text) => {
+      check(text)
+      return text
+    })
 }
 
 function addNetwork(list: BlockList, text: string): void {

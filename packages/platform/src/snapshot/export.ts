@@ -36,41 +36,26 @@ export async function* exportSchema(
   await mkdir(folder, { recursive: true, mode: 0o700 })
   let isComplete = false
   try {
-    yield* exportTables(url, schema, { folder, snapshot, maxBytes }, signal)
+    await using connection = await openClient({ connectionString: url, application_name: `${schema} export` })
+    const { client } = connection
+    await client.query('begin isolation level repeatable read, read only')
+    await client.query(`set transaction snapshot ${pg.escapeLiteral(snapshot)}`)
+    const migrations = [...(await migrationsOf(client, schema))]
+    let left = maxBytes
+    for (const { name, columns } of await tablesOf(client, schema)) {
+      signal.throwIfAborted()
+      const source = client.query(to(`copy ${copyTarget(schema, { name, columns })} to stdout`))
+      const written = await write(source, join(folder, `${name}.copy`), left, signal)
+      if (written.rows !== source.rowCount)
+        throw new Error(`${schema}.${name}: ${written.rows} rows written of ${source.rowCount}`)
+      left -= written.bytes
+      yield { name, columns: [...columns], ...written, migrations }
+    }
+    await sync(folder)
     isComplete = true
   } finally {
     if (!isComplete) await rm(folder, { recursive: true, force: true })
   }
-}
-
-interface Target {
-  readonly folder: string
-  readonly snapshot: string
-  readonly maxBytes: number
-}
-
-async function* exportTables(
-  url: string,
-  schema: string,
-  { folder, snapshot, maxBytes }: Target,
-  signal: AbortSignal,
-): AsyncIterable<ExportedTable> {
-  await using connection = await openClient({ connectionString: url, application_name: `${schema} export` })
-  const { client } = connection
-  await client.query('begin isolation level repeatable read, read only')
-  await client.query(`set transaction snapshot ${pg.escapeLiteral(snapshot)}`)
-  const migrations = [...(await migrationsOf(client, schema))]
-  let left = maxBytes
-  for (const { name, columns } of await tablesOf(client, schema)) {
-    signal.throwIfAborted()
-    const source = client.query(to(`copy ${copyTarget(schema, { name, columns })} to stdout`))
-    const written = await write(source, join(folder, `${name}.copy`), left, signal)
-    if (written.rows !== source.rowCount)
-      throw new Error(`${schema}.${name}: ${written.rows} rows written of ${source.rowCount}`)
-    left -= written.bytes
-    yield { name, columns: [...columns], ...written, migrations }
-  }
-  await sync(folder)
 }
 
 async function write(

@@ -1,5 +1,11 @@
 import { configType, identity, service } from '@overlay/model'
-import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
+import {
+  type ConsumerDefinition,
+  deletedIds,
+  type Effects,
+  isDeleted,
+  type Source,
+} from '@overlay/platform/change-log'
 import { deletedSince, type Names, payloadDecoder, required } from '@overlay/platform/kind-store'
 import { type Check, type CheckDeps, copies, references } from '@overlay/platform/maintenance'
 import type { Change } from '@overlay/rpc'
@@ -26,13 +32,13 @@ export const policyConsumer = (source: Source, names: Names): ConsumerDefinition
 export const policyEffects = (names: Names): Effects => ({
   kinds: [service.kind, configType.kind],
 
-  concerns: (change) => change.kind === configType.kind || isDeletion(change),
+  concerns: (change) => change.kind === configType.kind || isDeleted(change),
 
   async apply(tx, changes) {
     const last = [...new Map(changes.map((change) => [`${change.kind} ${change.id}`, change])).values()]
     await storeConfigTypes(tx, configTypeNamesIn(last.filter(({ kind }) => kind === configType.kind)))
-    const sessions = await removeConfigTypes(tx, deletedIn(configType.kind, last))
-    return [...sessions, ...(await removeHosting(tx, deletedIn(service.kind, last)))]
+    const sessions = await removeConfigTypes(tx, deletedIds(last, configType.kind))
+    return [...sessions, ...(await removeHosting(tx, deletedIds(last, service.kind)))]
   },
 
   async reload(tx, rows) {
@@ -54,11 +60,6 @@ const configTypeNamesIn = (changes: readonly Change[]): Map<string, string> =>
       return row ? [[change.id, required(row.name)] as const] : []
     }),
   )
-
-const isDeletion = ({ json }: Change): boolean => json.length === 0
-
-const deletedIn = (kind: string, changes: readonly Change[]): string[] =>
-  changes.filter((change) => change.kind === kind && isDeletion(change)).map(({ id }) => id)
 
 export const policyChecks = (source: Source, deps: CheckDeps): readonly Check[] => [
   references(deps, {

@@ -1,4 +1,4 @@
-import type { ChangeLog } from '@overlay/platform/change-log'
+import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
 import { clientInfoDiffers, storeClientInfo } from '../store/client-info.js'
 
@@ -12,9 +12,9 @@ export async function updateClientInfo(
   const info = { env: textOf(envInfo), sdk: textOf(sdkInfo) }
   if (info.env === null && info.sdk === null) return
   if (!(await clientInfoDiffers(changeLog.db, identityId, info))) return
-  await changeLog.write(context, async (tx) => {
+  await writeChanges(changeLog, context, async (tx) => {
     const change = await storeClientInfo(tx, identityId, info)
-    return { result: undefined, changes: change ? [change] : [] }
+    return change ? [change] : []
   })
 }
 

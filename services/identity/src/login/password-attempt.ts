@@ -1,4 +1,4 @@
-import type { ChangeLog } from '@overlay/platform/change-log'
+import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import { type Context, Fault, sourceOf } from '@overlay/rpc'
 import { type Hashing, turnOf } from '../credentials/hashing.js'
@@ -67,10 +67,9 @@ async function countRefusal(
   const lockable = reason === 'wrong password' && subject && isLockable(subject) ? subject : undefined
   const failures = await countFailure(changeLog.db, attempt, lockable?.authenticatorId)
   if (!lockable || failures < lockable.maxAttempts) return
-  await changeLog.write(context, async (tx) => ({
-    result: undefined,
-    changes: await disableIdentity(tx, lockable.identityId, lockable.lockoutMinutes),
-  }))
+  await writeChanges(changeLog, context, (tx) =>
+    disableIdentity(tx, lockable.identityId, lockable.lockoutMinutes),
+  )
 }
 
 /** differs: the default admin is paused like any other identity, but no policy lets others lock it out. */

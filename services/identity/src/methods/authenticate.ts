@@ -40,12 +40,7 @@ export const authenticate =
     await updateClientInfo(deps.changeLog, context, subject.identityId, request)
     if (request.configTypes.length > 0) await deps.configTypes.ready(context)
     const session = await openSession(deps.changeLog.db, {
-      identityId: subject.identityId,
-      authenticatorId: subject.authenticatorId,
-      method: subject.method,
-      password: subject.password,
-      fingerprint: subject.fingerprint,
-      certifyingCaId: subject.certifyingCaId,
+      ...subject,
       ipAddress: request.ipAddress,
       configTypes: request.configTypes,
       isCertExtendable: method === 'cert' && subject.isIssuedByNetwork,

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { apiSessionCertificate } from '@overlay/model'
+import { writeChanges } from '@overlay/platform/change-log'
 import { newId } from '@overlay/platform/kind-store'
 import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { addSessionCertificate } from '../store/session-certificates.js'
@@ -13,10 +14,10 @@ export const createSessionCertificate =
     const id = newId(apiSessionCertificate.ids)
     const issued = await pki.issueSessionCertificate({ id, identityId, apiSessionId, csrPem }, context)
     const leaf = new X509Certificate(issued.certPem)
-    await changeLog.write(context, async (tx) => {
+    await writeChanges(changeLog, context, async (tx) => {
       const added = await addSessionCertificate(tx, { id, apiSessionId, leaf, pem: issued.chainPem })
       if (!added) throw new Fault('UNAUTHORIZED') // the session has ended meanwhile
-      return { result: undefined, changes: [added] }
+      return [added]
     })
     return { id, chainPem: issued.chainPem, caPem: issued.caPem }
   }

@@ -1,3 +1,4 @@
+import { writeChanges } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import * as store from '../store/disabled-identities.js'
 import type { Deps } from './deps.js'
@@ -6,9 +7,8 @@ import type { Deps } from './deps.js'
 export const enableIdentity =
   ({ changeLog }: Deps): Methods<IdentityServiceService>['enableIdentity'] =>
   async ({ id }, context) => {
-    const { position } = await changeLog.write(context, async (tx) => ({
-      result: undefined,
-      changes: [await store.enableIdentity(tx, id)],
-    }))
+    const position = await writeChanges(changeLog, context, async (tx) => [
+      await store.enableIdentity(tx, id),
+    ])
     return { id, position }
   }

@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto'
+import { writeChanges } from '@overlay/platform/change-log'
 import { Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
 import { certificatesOf } from '../credentials/certificates.js'
@@ -17,10 +18,10 @@ export const extendOwnAuthenticator =
     if (fingerprintOf(presented) !== fingerprint) throw new Fault('UNAUTHORIZED')
     const issued = await pki.extendCertificate({ certPem: certPem ?? '', csrPem }, context)
     const pending = { pem: issued.certPem, fingerprint: fingerprintOf(new X509Certificate(issued.certPem)) }
-    const { position } = await changeLog.write(context, async (tx) => {
+    const position = await writeChanges(changeLog, context, async (tx) => {
       const extended = await storePending(tx, { id, fingerprint }, pending)
       if (!extended) throw notFound('authenticator', id)
-      return { result: undefined, changes: [extended] }
+      return [extended]
     })
     return { certPem: issued.certPem, caPem: issued.caPem, position }
   }

@@ -1,3 +1,4 @@
+import { writeChanges } from '@overlay/platform/change-log'
 import type { EnrollmentWish, IdentityServiceService, Methods } from '@overlay/rpc'
 import { Fault, notFound } from '@overlay/rpc'
 import { enrollmentPayload, newEnrollment } from '../credentials/enrollments.js'
@@ -19,13 +20,12 @@ export const reEnrollAuthenticator =
     const { identityId } = subject
     const wish = newEnrollment({ identityId, expiresAtMs, ...enrollmentLike(subject) })
     await pki.checkEnrollment(wish, context)
-    const { position } = await changeLog.write(context, async (tx) => {
+    const position = await writeChanges(changeLog, context, async (tx) => {
       await refuseLockoutByRemoval(tx, identityId, id)
       const requested = await touchIdentity(tx, identityId, enrollmentPayload(wish))
       const removed = await removeAuthenticator(tx, id)
       if (!requested || removed.length === 0) throw notFound('authenticator', id)
-      const ended = await endSessionsOfAuthenticator(tx, id)
-      return { result: undefined, changes: [...ended, ...removed, requested] }
+      return [...(await endSessionsOfAuthenticator(tx, id)), ...removed, requested]
     })
     return waitForFollowers({ id: wish.id, position }, context, ['pki']) // for the enrollment
   }

@@ -1,3 +1,4 @@
+import { writeChanges } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { removeSecondFactor } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
@@ -6,9 +7,8 @@ import type { Deps } from './deps.js'
 export const removeMfaOf =
   ({ changeLog, waitForFollowers }: Deps): Methods<IdentityServiceService>['removeMfaOf'] =>
   async ({ id }, context) => {
-    const { position } = await changeLog.write(context, async (tx) => ({
-      result: undefined,
-      changes: await removeSecondFactor(tx, id, { isByOwner: false }),
-    }))
+    const position = await writeChanges(changeLog, context, (tx) =>
+      removeSecondFactor(tx, id, { isByOwner: false }),
+    )
     return waitForFollowers({ id, position }, context, ['policy']) // for posture checks
   }

@@ -1,3 +1,4 @@
+import { writeChanges } from '@overlay/platform/change-log'
 import { newId } from '@overlay/platform/kind-store'
 import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { newSecondFactor } from '../domain/second-factor.js'
@@ -10,11 +11,11 @@ export const startMfa =
   async (_request, context) => {
     const { identityId } = context.caller
     const id = newId('short')
-    const { position } = await changeLog.write(context, async (tx) => {
+    const position = await writeChanges(changeLog, context, async (tx) => {
       const sealed = secondFactors.seal(identityId, newSecondFactor())
       const inserted = await insertSecondFactor(tx, { id, identityId, sealed })
       if (!inserted) throw new Fault('MFA_EXISTS')
-      return { result: undefined, changes: [inserted] }
+      return [inserted]
     })
     return { id, position }
   }

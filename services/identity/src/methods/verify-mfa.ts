@@ -1,22 +1,19 @@
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { unverifiedFactor, writeWithCode } from '../mfa/codes.js'
 import { touchIdentity } from '../store/identities.js'
-import { completeSession, lockSecondFactor } from '../store/second-factors.js'
+import { completeSession } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
 
 /** Verifies a new second factor by a code of the app. It completes the session, too. */
 export const verifyMfa =
-  ({ changeLog, secondFactors, waitForFollowers }: Deps): Methods<IdentityServiceService>['verifyMfa'] =>
+  (deps: Deps): Methods<IdentityServiceService>['verifyMfa'] =>
   async ({ code }, context) => {
     const { identityId, apiSessionId } = context.caller
-    const { stored, position } = await writeWithCode(changeLog, context, async (tx) => {
-      const stored = unverifiedFactor(await lockSecondFactor(tx, identityId))
-      const factor = await secondFactors.useCode(tx, stored, code, 'app')
-      if (!factor) return undefined
+    const use = { code, accepted: 'app', requires: unverifiedFactor } as const
+    const { stored, position } = await writeWithCode(deps, context, use, async (tx, factor, save) => {
       const completed = await completeSession(tx, apiSessionId)
       const shown = await touchIdentity(tx, identityId)
-      const saved = await secondFactors.save(tx, stored, factor, true)
-      return { stored, changes: [...completed, ...(shown ? [shown] : []), saved] }
+      return [...completed, ...(shown ? [shown] : []), await save(factor, true)]
     })
-    return waitForFollowers({ id: stored.id, position }, context, ['policy']) // for posture checks
+    return deps.waitForFollowers({ id: stored.id, position }, context, ['policy']) // for posture checks
   }

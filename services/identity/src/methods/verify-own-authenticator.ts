@@ -1,4 +1,5 @@
 import { apiSessionCertificate } from '@overlay/model'
+import { writeChanges } from '@overlay/platform/change-log'
 import { newId } from '@overlay/platform/kind-store'
 import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
@@ -22,7 +23,7 @@ export const verifyOwnAuthenticator =
     const certificate = onlyCertificate(certPem, notPending)
     if (fingerprintOf(certificate) !== pending) throw notPending()
     const { identityId, apiSessionId } = context.caller
-    const { position } = await changeLog.write(context, async (tx) => {
+    const position = await writeChanges(changeLog, context, async (tx) => {
       await shareIdentity(tx, identityId)
       const swapped = await usePending(tx, id, pending)
       if (!swapped) throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
@@ -35,7 +36,7 @@ export const verifyOwnAuthenticator =
       const removed = await removeSessionCertificates(tx, fingerprint)
       // differs: sessions that the former certificate opened end with it
       const ended = await endSessionsOfAuthenticator(tx, id, apiSessionId)
-      return { result: undefined, changes: [...(added ? [added] : []), ...removed, ...ended, swapped] }
+      return [...(added ? [added] : []), ...removed, ...ended, swapped]
     })
     return { id, position }
   }

@@ -1,8 +1,13 @@
 import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import { seal, type Tx, unseal } from '@overlay/platform/postgres'
-import { type Context, Fault, type Position } from '@overlay/rpc'
+import { type Context, Fault } from '@overlay/rpc'
 import { type Passed, passedBy, type SecondFactor, stepsAround } from '../domain/second-factor.js'
-import { countWrongCode, type StoredFactor, updateSecondFactor } from '../store/second-factors.js'
+import {
+  countWrongCode,
+  lockSecondFactor,
+  type StoredFactor,
+  updateSecondFactor,
+} from '../store/second-factors.js'
 
 /** A factor after a code was accepted: without the recovery code, with the time step of the app's code. */
 export interface UsedFactor extends SecondFactor {
@@ -65,24 +70,36 @@ function stepsUsed(before: readonly number[], passed: Passed, nowMs: number): nu
   return [...before, ...('step' in passed ? [passed.step] : [])].filter((step) => step >= oldest)
 }
 
-/** What a transaction did after it accepted a code. */
-export interface CodeResult {
-  readonly stored: StoredFactor
-  readonly changes: readonly RowChange[]
+/** A code of the caller: which codes are accepted, and the check of the stored factor. */
+export interface UsedCode {
+  readonly code: string
+  readonly accepted: AcceptedCode
+  readonly requires: (stored: StoredFactor | undefined) => StoredFactor
 }
 
-/** Runs a transaction that uses a code. It commits also after a wrong code, for which `work` returns nothing. */
+/** The changes that follow from an accepted code: by default the saved factor alone. */
+type Work = (
+  tx: Tx,
+  factor: UsedFactor,
+  save: (factor: UsedFactor, isVerified?: boolean) => Promise<RowChange>,
+) => Promise<readonly RowChange[]>
+
+/** Uses a code of the caller's second factor. Commits also after a wrong code, to count it. */
 export async function writeWithCode(
-  changeLog: ChangeLog,
+  { changeLog, secondFactors }: { readonly changeLog: ChangeLog; readonly secondFactors: SecondFactors },
   context: Context,
-  work: (tx: Tx) => Promise<CodeResult | undefined>,
-): Promise<{ readonly stored: StoredFactor; readonly position: Position | undefined }> {
+  { code, accepted, requires }: UsedCode,
+  work: Work = async (_tx, factor, save) => [await save(factor)],
+) {
   const { result, position } = await changeLog.write(context, async (tx) => {
-    const outcome = await work(tx)
-    return { result: outcome?.stored, changes: outcome?.changes ?? [] }
+    const stored = requires(await lockSecondFactor(tx, context.caller.identityId))
+    const factor = await secondFactors.useCode(tx, stored, code, accepted)
+    if (!factor) return { result: undefined, changes: [] }
+    const save: Parameters<Work>[2] = (next, isVerified) => secondFactors.save(tx, stored, next, isVerified)
+    return { result: { stored, factor }, changes: await work(tx, factor, save) }
   })
   if (!result) throw new Fault('MFA_INVALID_TOKEN')
-  return { stored: result, position }
+  return { ...result, position }
 }
 
 export function factorOf(stored: StoredFactor | undefined): StoredFactor {

@@ -6,6 +6,7 @@ import type { Demands, Factors } from '../domain/auth-queries.js'
 import { sameText } from '../domain/same-text.js'
 import { allOrNone, typesNamed } from './known-config-types.js'
 import { insertCertificate } from './session-certificates.js'
+import type { Subject } from './subjects.js'
 
 /** A session and what its answers need of its identity. */
 export interface Session extends Factors {
@@ -30,15 +31,10 @@ export interface Session extends Factors {
   readonly number: number
 }
 
-export interface NewSession {
-  readonly identityId: string
-  readonly authenticatorId: string
-  readonly method: string
-  /** As the authenticator had them when the login was checked. */
-  readonly password: string | null
-  readonly fingerprint: string | null
-  /** The authority that takes the place of an authenticator. */
-  readonly certifyingCaId?: string | undefined
+/** `password` and `fingerprint`: as the authenticator had them when the login was checked. */
+export interface NewSession
+  extends Pick<Subject, 'identityId' | 'authenticatorId' | 'method' | 'password' | 'fingerprint'>,
+    Partial<Pick<Subject, 'certifyingCaId'>> {
   readonly ipAddress: string
   /** By id or name. */
   readonly configTypes: readonly string[]

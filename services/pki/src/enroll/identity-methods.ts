@@ -1,5 +1,5 @@
 import type { Db } from '@overlay/platform/postgres'
-import { type Context, Fault, invalid } from '@overlay/rpc'
+import { AddAuthenticatorRequest, type Context, Fault, invalid } from '@overlay/rpc'
 import type { Enrollment } from '../domain/enrollment.js'
 import { forYears } from '../domain/signer.js'
 import { issueClientCertificate } from '../keys/client-certificate.js'
@@ -7,26 +7,14 @@ import { findCa } from '../store/cas.js'
 import { parseCsr } from './csr.js'
 import { type EnrollMethod, hashOf, nothingIssued, type Owners, type Registration } from './method.js'
 
-type AddRequest = Parameters<Owners['identity']['addAuthenticator']>[0]
-
-const emptyRequest: AddRequest = {
-  identityId: '',
-  enrollmentId: '',
-  certPem: '',
-  isIssuedByNetwork: false,
-  username: '',
-  password: '',
-  caId: '',
-  peerCertificates: [],
-}
-
 async function addAuthenticator(
   { identity }: Owners,
   { id, identityId }: Enrollment,
-  credential: Partial<AddRequest>,
+  credential: Partial<AddAuthenticatorRequest>,
   context: Context,
 ): Promise<Registration> {
-  const request = { ...emptyRequest, identityId: identityId ?? '', enrollmentId: id, ...credential }
+  const ids = { identityId: identityId ?? '', enrollmentId: id }
+  const request = AddAuthenticatorRequest.fromPartial({ ...ids, ...credential })
   const { created, position } = await identity.addAuthenticator(request, context)
   return { isFirst: created, position }
 }

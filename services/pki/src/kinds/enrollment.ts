@@ -7,7 +7,7 @@ import {
   referenceTo,
   transitRouter,
 } from '@overlay/model'
-import { type ChangeLog, lockEntities, momentOf } from '@overlay/platform/change-log'
+import { type ChangeLog, lockEntities, momentOf, writeChanges } from '@overlay/platform/change-log'
 import { createdFields, type Kind, kind, type Names } from '@overlay/platform/kind-store'
 import type { Db } from '@overlay/platform/postgres'
 import { type Context, EnrollmentWish, Fault, invalid, type Written } from '@overlay/rpc'
@@ -119,12 +119,12 @@ async function create(
       : invalidReference(objection)
   const issued = await issuer.issue(wish)
   const owner = new Map([['identities', new Set([identityId])]])
-  const { position } = await changeLog.write(context, async (tx) => {
+  const position = await writeChanges(changeLog, context, async (tx) => {
     const deleted = await lockEntities(tx, owner, moment)
     if (deleted.size > 0) throw unknownIdentity(identityId)
     const changes = await insertEnrollments(tx, [{ ...createdFields(enrollment, body), ...issued }])
     if (changes.length === 0) throw enrollmentExists(method)
-    return { result: undefined, changes }
+    return changes
   })
   return { id: issued.id, position }
 }

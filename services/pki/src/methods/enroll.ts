@@ -1,5 +1,11 @@
 import { openLimit, untilAborted } from '@overlay/platform/async'
-import { type Actor, AFTER_COMMIT_MS, afterCommit, withDeadline } from '@overlay/platform/change-log'
+import {
+  type Actor,
+  AFTER_COMMIT_MS,
+  afterCommit,
+  withDeadline,
+  writeChanges,
+} from '@overlay/platform/change-log'
 import { batch } from '@overlay/platform/postgres'
 import { type Context, Fault, faults, ownContext } from '@overlay/rpc'
 import { ott, ottca, updb } from '../enroll/identity-methods.js'
@@ -68,10 +74,9 @@ function eagerEnd({ changeLog, consumers, eagerSteps }: Deps) {
   const system = ownContext(new AbortController().signal)
   const end = batch(async (entries: readonly (Actor & { readonly id: string })[]) => {
     const ids = entries.map(({ id }) => id)
-    await changeLog.write(withDeadline(system), async (tx) => {
+    await writeChanges(changeLog, withDeadline(system), async (tx) => {
       const ended = await endEnrollments(tx, ids)
-      const changes = ended.map((change) => ({ ...change, by: entries.find(({ id }) => id === change.id) }))
-      return { result: undefined, changes }
+      return ended.map((change) => ({ ...change, by: entries.find(({ id }) => id === change.id) }))
     })
     return ids.map(() => true)
   })

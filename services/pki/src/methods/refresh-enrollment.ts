@@ -1,3 +1,4 @@
+import { writeChanges } from '@overlay/platform/change-log'
 import { invalid, notFound } from '@overlay/rpc'
 import { renewEnrollment } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
@@ -8,14 +9,14 @@ export const refreshEnrollment =
   async ({ id, expiresAtMs }, context) => {
     const expiresAt = new Date(expiresAtMs)
     if (expiresAt <= now()) throw invalid('expiresAt', 'expiresAt must be in the future', expiresAt)
-    const { position } = await changeLog.write(context, async (tx) => {
+    const position = await writeChanges(changeLog, context, async (tx) => {
       const changes = await renewEnrollment(tx, id, (enrollment) => {
         // differs: not a crash
         if (!enrollment.identityId) throw invalid('id', 'a router is enrolled anew instead', id)
         return issuer.renew(enrollment, expiresAt)
       })
       if (changes.length === 0) throw notFound('enrollment', id)
-      return { result: id, changes }
+      return changes
     })
     return { id, position }
   }

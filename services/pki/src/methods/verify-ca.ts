@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto'
+import { writeChanges } from '@overlay/platform/change-log'
 import { Fault } from '@overlay/rpc'
 import {
   DerError,
@@ -20,7 +21,7 @@ import type { Deps, PkiMethods } from './deps.js'
 export const verifyCa =
   ({ changeLog, now }: Deps): PkiMethods['verifyCa'] =>
   async ({ id, certificatePem }, context) => {
-    const { position } = await changeLog.write(context, async (tx) => {
+    const position = await writeChanges(changeLog, context, async (tx) => {
       const ca = await lockCa(tx, id)
       if (!ca) throw new Fault('NOT_FOUND') // wire: without a cause
       if (ca.isVerified) throw new Fault('CA_ALREADY_VERIFIED')
@@ -28,7 +29,7 @@ export const verifyCa =
       if (commonName !== ca.verificationToken) throw new Fault('INVALID_COMMON_NAME')
       const objection = objectionTo(certificate, new X509Certificate(ca.certPem), now())
       if (objection) throw new Fault('CERTIFICATE_FAILED_VALIDATION', objection)
-      return { result: id, changes: await markVerified(tx, ca) }
+      return markVerified(tx, ca)
     })
     return { id, position }
   }

@@ -1,7 +1,6 @@
 import type { Source } from '@overlay/platform/change-log'
 import { tableOf } from '@overlay/platform/kind-store'
 import { type CheckDeps as AnyCheckDeps, type Check, references } from '@overlay/platform/maintenance'
-import type { Change } from '@overlay/rpc'
 import sql, { raw } from 'sql-template-tag'
 import { dropConfigs } from '../store/config.js'
 import { dropRoles, roleColumns } from '../store/roles.js'
@@ -39,6 +38,3 @@ export const roleReferences = (deps: CheckDeps, kind: string): readonly Check[] 
         repair: (tx, ids) => dropRoles(tx, kind, ids),
       }),
     )
-
-export const deletedIds = (changes: readonly Change[], kind: string): string[] =>
-  changes.filter((change) => change.kind === kind && change.json.length === 0).map(({ id }) => id)

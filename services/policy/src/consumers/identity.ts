@@ -1,6 +1,14 @@
 import { apiSession } from '@overlay/model'
 import { pushAll } from '@overlay/platform/async'
-import type { ConsumerDefinition, Effects, LoadedRows, RowChange, Source } from '@overlay/platform/change-log'
+import {
+  type ConsumerDefinition,
+  deletedIds,
+  type Effects,
+  isDeleted,
+  type LoadedRows,
+  type RowChange,
+  type Source,
+} from '@overlay/platform/change-log'
 import { deletedSince, type Names, payloadDecoder } from '@overlay/platform/kind-store'
 import { type Check, copies, references } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
@@ -11,7 +19,7 @@ import { changePosture, deletePosture, eachPostureData, postureDataOfAll } from 
 import { dropRoles, idsInRoles } from '../store/roles.js'
 import { deleteServiceConfigs } from '../store/service-config.js'
 import { deleteUpdates } from '../store/service-updates.js'
-import { type CheckDeps, deletedIds, roleReferences } from './checks.js'
+import { type CheckDeps, roleReferences } from './checks.js'
 
 /**
  * Deletes what belongs to a deleted identity: its roles in policies, its own configs, its posture. Notes in the posture
@@ -23,7 +31,7 @@ export const identityConsumer = (source: Source, names: Names): ConsumerDefiniti
   effects: {
     kinds: ['identities', apiSession.kind],
     concerns: (change) =>
-      change.kind === 'identities' ? change.json.length === 0 : mfaStateIn(change) !== undefined,
+      change.kind === 'identities' ? isDeleted(change) : mfaStateIn(change) !== undefined,
     async apply(tx, changes) {
       const posture = await putMfaStates(tx, changes)
       return [...posture, ...(await deleteOwned(tx, deletedIds(changes, 'identities')))]

@@ -1,6 +1,12 @@
 import { edgeRouter } from '@overlay/model'
 import { pushAll } from '@overlay/platform/async'
-import type { ConsumerDefinition, Effects, RowChange, Source } from '@overlay/platform/change-log'
+import {
+  type ConsumerDefinition,
+  deletedIds,
+  type Effects,
+  type RowChange,
+  type Source,
+} from '@overlay/platform/change-log'
 import { deletedSince, type Names, payloadDecoder } from '@overlay/platform/kind-store'
 import { type Check, copies, references } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
@@ -8,7 +14,7 @@ import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { dropRoles, idsInRoles } from '../store/roles.js'
 import { deleteSystemPolicies, lockRouterPolicies, putSystemPolicy } from '../store/system-policy.js'
-import { type CheckDeps, deletedIds, roleReferences } from './checks.js'
+import { type CheckDeps, roleReferences } from './checks.js'
 
 /** Keeps the system policies of tunneling routers, and removes deleted routers from all policies. */
 export const sessionsConsumer = (source: Source, names: Names): ConsumerDefinition => ({

@@ -1,4 +1,4 @@
-import { roleCaseEntities, roleCases } from '@overlay/model'
+import { roleCaseEntities, roleCases } from '@overlay/model/testing'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { contentKey } from './content.js'

@@ -27,13 +27,10 @@ import {
   type Service,
 } from './entities.js'
 import {
-  putEdgeRouterPolicy,
-  putServiceEdgeRouterPolicy,
   putServicePolicy,
   type RouterPolicy,
-  removeEdgeRouterPolicy,
-  removeServiceEdgeRouterPolicy,
   removeServicePolicy,
+  routerPolicies,
   type ServicePolicy,
 } from './policies.js'
 import type { Override, State } from './state.js'
@@ -71,11 +68,8 @@ export const mutators: { readonly [K in EngineKind]: RowMutator<Rows[K]> } = {
   'config-types': { put: putConfigType, remove: removeConfigType },
   'service-configs': { put: putOverride, remove: removeOverride },
   'service-policies': { put: putServicePolicy, remove: removeServicePolicy },
-  'edge-router-policies': { put: putEdgeRouterPolicy, remove: removeEdgeRouterPolicy },
-  'service-edge-router-policies': {
-    put: putServiceEdgeRouterPolicy,
-    remove: removeServiceEdgeRouterPolicy,
-  },
+  'edge-router-policies': routerPolicies(({ identityRouters }) => identityRouters),
+  'service-edge-router-policies': routerPolicies(({ serviceRouters }) => serviceRouters),
 }
 
 export const engineKinds = Object.keys(mutators) as EngineKind[]

@@ -70,24 +70,14 @@ function differentlyGuarded(before: Bitset, after: Bitset, services: Bitset, ser
   return isSame(before, after) ? distinction(guarded, guardedAfter) : union(guarded, guardedAfter)
 }
 
-export const putEdgeRouterPolicy = ({ identityRouters }: State, policy: RouterPolicy): Effect =>
-  putRouterPolicy(identityRouters, policy)
-
-export const putServiceEdgeRouterPolicy = ({ serviceRouters }: State, policy: RouterPolicy): Effect =>
-  putRouterPolicy(serviceRouters, policy)
-
-export const removeEdgeRouterPolicy = ({ identityRouters }: State, id: string): Effect =>
-  removeRouterPolicy(identityRouters, id)
-
-export const removeServiceEdgeRouterPolicy = ({ serviceRouters }: State, id: string): Effect =>
-  removeRouterPolicy(serviceRouters, id)
-
-function putRouterPolicy(relation: Relation, { id, roles, edgeRouterRoles, semantic }: RouterPolicy): Effect {
-  relation.put(id, roles, edgeRouterRoles, semantic)
-  return noEffect()
-}
-
-function removeRouterPolicy(relation: Relation, id: string): Effect {
-  relation.remove(id)
-  return noEffect()
-}
+/** Creates, replaces and deletes the router policies of one relation. */
+export const routerPolicies = (relationOf: (state: State) => Relation) => ({
+  put(state: State, { id, roles, edgeRouterRoles, semantic }: RouterPolicy): Effect {
+    relationOf(state).put(id, roles, edgeRouterRoles, semantic)
+    return noEffect()
+  },
+  remove(state: State, id: string): Effect {
+    relationOf(state).remove(id)
+    return noEffect()
+  },
+})

@@ -1,25 +1,11 @@
 import { type Bitset, emptySet } from './bitset.js'
+import type { Config } from './configs.js'
+import type { PostureCheck, Service } from './entities.js'
 import type { Multimap } from './multimap.js'
 import { type Population, population } from './population.js'
-import type { Check } from './posture/check.js'
 import type { PostureData } from './posture/data.js'
 import { type Relation, relation } from './relation.js'
 import { type RoleIndex, roleIndex } from './role-index.js'
-
-export interface ConfigContent {
-  readonly typeId: string
-  readonly revision: string
-}
-
-export interface ServiceContent {
-  readonly revision: string
-  readonly configIds: readonly string[]
-}
-
-export interface CheckContent {
-  readonly revision: string
-  readonly check: Check
-}
 
 /** One identity's own config for a service, in place of the service's config of that type or beside it. */
 export interface Override {
@@ -43,13 +29,13 @@ export interface State {
   readonly identityRouters: Relation
   readonly serviceRouters: Relation
   readonly admins: Bitset
-  readonly contents: Map<string, ServiceContent>
+  readonly contents: Map<string, Pick<Service, 'revision' | 'configIds'>>
   /** Caches what a list shows of a service, as text. */
   readonly serviceTexts: Map<string, string>
-  readonly checkContents: Map<string, CheckContent>
+  readonly checkContents: Map<string, Pick<PostureCheck, 'revision' | 'check'>>
   /** By identity. */
   readonly postureData: Map<string, PostureData>
-  readonly configs: Map<string, ConfigContent>
+  readonly configs: Map<string, Omit<Config, 'id'>>
   readonly typeNames: Map<string, string>
   readonly configServices: Multimap<string, string> // ids of the services that name a config
   readonly overrides: Map<string, Override>

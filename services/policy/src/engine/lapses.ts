@@ -1,5 +1,5 @@
 import { runPeriodically } from '@overlay/platform/async'
-import type { ChangeLog } from '@overlay/platform/change-log'
+import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
 import { ownContext } from '@overlay/rpc'
 import { lapsedBetween } from '../domain/posture/lapses.js'
 import { touchLapsed } from '../store/posture-data.js'
@@ -48,9 +48,7 @@ export async function reportLapses(
   const lapsed = [...lapsedBetween(state, from, to)].sort(([a], [b]) => (a < b ? -1 : 1))
   for (let i = 0; i < lapsed.length; i += ROWS_AT_ONCE) {
     const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + TICK_MS) }
-    await changeLog.write(context, async (tx) => ({
-      result: undefined,
-      changes: await touchLapsed(tx, new Map(lapsed.slice(i, i + ROWS_AT_ONCE))),
-    }))
+    const page = new Map(lapsed.slice(i, i + ROWS_AT_ONCE))
+    await writeChanges(changeLog, context, (tx) => touchLapsed(tx, page))
   }
 }

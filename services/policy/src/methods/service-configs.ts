@@ -1,4 +1,4 @@
-import type { RowChange } from '@overlay/platform/change-log'
+import { type RowChange, writeChanges } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
 import { type Context, type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
 import type { Engine } from '../engine/engine.js'
@@ -23,9 +23,6 @@ export const writeServiceConfigs =
   ): Write =>
   async ({ identityId, configs }, context) => {
     await ensureIdentity(engine, identityId, context)
-    const { position } = await changeLog.write(context, async (tx) => ({
-      result: undefined,
-      changes: await work(tx, identityId, configs),
-    }))
+    const position = await writeChanges(changeLog, context, (tx) => work(tx, identityId, configs))
     return { id: identityId, position }
   }

@@ -1,4 +1,5 @@
 import type { RowChange } from '@overlay/platform/change-log'
+import { allPages } from '@overlay/platform/kind-store'
 import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import { invalid } from '@overlay/rpc'
 import sql from 'sql-template-tag'
@@ -131,8 +132,6 @@ export async function deletePosture(tx: Tx, identityIds: readonly string[]): Pro
   )
 }
 
-const atOnce = 1000
-
 /** Loads all rows for followers, or those with these ids. */
 export async function* loadPostureData(
   db: Db,
@@ -142,17 +141,11 @@ export async function* loadPostureData(
 }
 
 /** In the order of identities. */
-export async function* eachPostureData(
-  db: Db,
-  ids?: readonly string[],
-): AsyncIterable<{ id: string; data: PostureData }> {
+export function eachPostureData(db: Db, ids?: readonly string[]) {
   const named = ids ? sql`identity_id = any(${ids})` : sql`true`
-  for (let last = ''; ; ) {
-    const { rows } = await db.query<{ id: string; data: PostureData }>(sql`
+  return allPages<{ id: string; data: PostureData }>((last, limit) =>
+    db.query(sql`
       select identity_id as id, data from posture_data
-       where identity_id > ${last} and ${named} order by id limit ${atOnce}`)
-    yield* rows
-    if (rows.length < atOnce) return
-    last = rows.at(-1)?.id ?? last
-  }
+       where identity_id > ${last?.id ?? ''} and ${named} order by id limit ${limit}`),
+  )
 }

@@ -1,5 +1,6 @@
 import { config as configEntity, referenceTo, service } from '@overlay/model'
 import type { RowChange } from '@overlay/platform/change-log'
+import { allPages } from '@overlay/platform/kind-store'
 import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
@@ -104,24 +105,19 @@ const changeOf = (
   after: ServiceConfig | null,
 ): RowChange => ({ kind: 'service-configs', id: idOf(row), before, after, payload: after })
 
-const atOnce = 1000
-
 /** Loads all rows for followers, or those with these ids, in the order of identities. */
 export async function* loadServiceConfigs(
   db: Db,
   ids?: readonly string[],
 ): AsyncIterable<{ id: string; json: object }> {
   const named = ids ? sql`identity_id = any(${ids.map((id) => id.split('/')[0])})` : sql`true`
-  let last: ServiceConfig | undefined
-  for (;;) {
-    const { rows } = await db.query<ServiceConfig>(sql`
+  const all = allPages<ServiceConfig>((last, limit) =>
+    db.query(sql`
       select ${columns} from service_config
        where (identity_id, service_id, config_type_id)
              > (${last?.identityId ?? ''}, ${last?.serviceId ?? ''}, ${last?.configTypeId ?? ''})
          and ${named}
-       order by identity_id, service_id, config_type_id limit ${atOnce}`)
-    for (const row of rows) if (!ids || ids.includes(idOf(row))) yield { id: idOf(row), json: row }
-    last = rows.at(-1)
-    if (rows.length < atOnce) return
-  }
+       order by identity_id, service_id, config_type_id limit ${limit}`),
+  )
+  for await (const row of all) if (!ids || ids.includes(idOf(row))) yield { id: idOf(row), json: row }
 }

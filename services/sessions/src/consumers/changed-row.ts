@@ -1,10 +1,9 @@
+import { isDeleted } from '@overlay/platform/change-log'
 import type { Change } from '@overlay/rpc'
 import type { ChangedRow } from '../domain/revocation.js'
 
 /** Sessions of deleted rows that end in the transaction of the change. The sweep ends the rest. */
 export const ENDED_AT_ONCE = 500
-
-export const isDeleted = ({ json }: Change): boolean => json.length === 0
 
 export const changedRow = (change: Change): ChangedRow => {
   const { kind, id, number } = change

@@ -1,5 +1,11 @@
 import { identity } from '@overlay/model'
-import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
+import {
+  type ConsumerDefinition,
+  deletedIds,
+  type Effects,
+  isDeleted,
+  type Source,
+} from '@overlay/platform/change-log'
 import { payloadDecoder } from '@overlay/platform/kind-store'
 import { type Check, type CheckDeps, references } from '@overlay/platform/maintenance'
 import type { Change } from '@overlay/rpc'
@@ -8,14 +14,9 @@ import { everything, identityRevocation } from '../domain/revocation.js'
 import { recordRevocations } from '../store/revocation.js'
 import { endSessions } from '../store/session.js'
 import type { Sweeper } from '../sweep/sweeper.js'
-import { changedRow, ENDED_AT_ONCE, isDeleted } from './changed-row.js'
+import { changedRow, ENDED_AT_ONCE } from './changed-row.js'
 
-export interface IdentityConsumerDeps {
-  readonly source: Source
-  readonly sweeper: Pick<Sweeper, 'wake'>
-}
-
-export const identityConsumer = ({ source, sweeper }: IdentityConsumerDeps): ConsumerDefinition => ({
+export const identityConsumer = (source: Source, sweeper: Pick<Sweeper, 'wake'>): ConsumerDefinition => ({
   source,
   effects: identityEffects(sweeper),
 })
@@ -26,17 +27,10 @@ export const identityEffects = (sweeper: Pick<Sweeper, 'wake'>): Effects => ({
   concerns: mayEndSessions,
 
   async apply(tx, changes, upto) {
-    const deleted = changes.filter(isDeleted)
-    const idsOf = (kind: string): string[] =>
-      deleted.filter((change) => change.kind === kind).map(({ id }) => id)
-    const ended =
-      deleted.length > 0
-        ? await endSessions(
-            tx,
-            sql`api_session_id = any(${idsOf('api-sessions')}) or identity_id = any(${idsOf('identities')})`,
-            ENDED_AT_ONCE,
-          )
-        : []
+    const [apiSessions, identities] = [deletedIds(changes, 'api-sessions'), deletedIds(changes, 'identities')]
+    const which = sql`api_session_id = any(${apiSessions}) or identity_id = any(${identities})`
+    const hasDeleted = apiSessions.length + identities.length > 0
+    const ended = hasDeleted ? await endSessions(tx, which, ENDED_AT_ONCE) : []
     const hasMore = ended.length === ENDED_AT_ONCE
     const revocations = changes
       .filter(mayEndSessions)

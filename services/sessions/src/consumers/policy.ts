@@ -1,7 +1,7 @@
 import { service } from '@overlay/model'
-import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
+import { type ConsumerDefinition, deletedIds, type Effects, type Source } from '@overlay/platform/change-log'
 import { payloadDecoder } from '@overlay/platform/kind-store'
-import { type Check, type CheckDeps, copies, references } from '@overlay/platform/maintenance'
+import { type Check, copies, references } from '@overlay/platform/maintenance'
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { everything, policyKinds, policyRevocations, unknownPolicyRevocations } from '../domain/revocation.js'
@@ -17,15 +17,10 @@ import { endSessions } from '../store/session.js'
 import { endTerminators } from '../store/terminator.js'
 import { type AccessCheckDeps, accessCheck } from '../sweep/access-check.js'
 import type { Sweeper } from '../sweep/sweeper.js'
-import { changedRow, ENDED_AT_ONCE, isDeleted } from './changed-row.js'
-
-export interface PolicyConsumerDeps {
-  readonly source: Source
-  readonly sweeper: Pick<Sweeper, 'wake'>
-}
+import { changedRow, ENDED_AT_ONCE } from './changed-row.js'
 
 /** Terminators name services. */
-export const policyConsumer = ({ source, sweeper }: PolicyConsumerDeps): ConsumerDefinition => ({
+export const policyConsumer = (source: Source, sweeper: Pick<Sweeper, 'wake'>): ConsumerDefinition => ({
   source,
   effects: policyEffects(sweeper),
   recordsDeletionsOf: ['services'],
@@ -40,7 +35,7 @@ export const policyEffects = (sweeper: Pick<Sweeper, 'wake'>): Effects => ({
 
   async apply(tx, changes, upto) {
     const services = changes.filter(({ kind }) => kind === service.kind)
-    const deleted = services.filter(isDeleted).map(({ id }) => id)
+    const deleted = deletedIds(changes, service.kind)
     const which = sql`service_id = any(${deleted})`
     const hasDeleted = deleted.length > 0
     const sessions = hasDeleted ? await endSessions(tx, which, ENDED_AT_ONCE) : []
@@ -73,12 +68,8 @@ const decodeService = payloadDecoder(service)
 
 const serviceName = (change: Change): ServiceName => ({ id: change.id, name: decodeService(change)?.name })
 
-export interface PolicyChecksDeps extends CheckDeps, AccessCheckDeps {
-  readonly source: Source
-}
-
 /** The sessions, terminators and copied names of services, and the access of sessions. */
-export const policyChecks = ({ source, ...deps }: PolicyChecksDeps): readonly Check[] => [
+export const policyChecks = (source: Source, deps: AccessCheckDeps): readonly Check[] => [
   references(deps, {
     what: 'session',
     from: sql`select id, service_id as ref from session`,

@@ -1,14 +1,12 @@
 import { apiSession, referenceTo, service, timeText } from '@overlay/model'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import { tagsOf } from '@overlay/platform/kind-store'
-import type { Database } from '@overlay/platform/postgres'
 import {
   Access,
   type Context,
   Fault,
-  type IdentityServiceService,
   invalid,
   type Methods,
-  type PolicyServiceService,
   type Position,
   type Positions,
   type SessionsServiceService,
@@ -17,14 +15,10 @@ import { edgeRoutersOf, wireMembers } from '../kinds/session.js'
 import { followedPositions } from '../store/followed.js'
 import { type SessionRow, sessionInserter } from '../store/insert-session.js'
 import { batchedClientRouters, type ClientRouters } from '../store/router.js'
+import type { Deps } from './deps.js'
 
-export interface CreateSessionDeps {
-  readonly db: Database
-  readonly policy: Pick<Methods<PolicyServiceService>, 'authorize'>
-  readonly identity: Pick<Methods<IdentityServiceService>, 'checkApiSession'>
-}
-
-type Authorization = Awaited<ReturnType<CreateSessionDeps['policy']['authorize']>>
+type CreateDeps = Pick<Deps, 'policy' | 'identity'> & { readonly changeLog: Pick<ChangeLog, 'db'> }
+type Authorization = Awaited<ReturnType<Deps['policy']['authorize']>>
 
 /** How often policy is asked when changes overtake its authorizations. */
 const ATTEMPTS = 3
@@ -35,8 +29,9 @@ const accesses = { Dial: Access.ACCESS_DIAL, Bind: Access.ACCESS_BIND } as const
  * Creates a session, the right to dial or bind a service. Every check is made on each create, also if the session exists.
  * differs: the original answers an existing session unchecked.
  */
-export function createSession(deps: CreateSessionDeps): Methods<SessionsServiceService>['createSession'] {
-  const { db, policy } = deps
+export function createSession(deps: CreateDeps): Methods<SessionsServiceService>['createSession'] {
+  const { policy } = deps
+  const { db } = deps.changeLog
   const clientRouters = batchedClientRouters(db)
   const insert = sessionInserter(db)
   return async (request, callContext) => {
@@ -66,7 +61,7 @@ export function createSession(deps: CreateSessionDeps): Methods<SessionsServiceS
  * proven to exist. The gateway proves it up to the position in the context. If that is not enough, its owner is asked.
  */
 async function authorizedPositions(
-  { identity }: CreateSessionDeps,
+  { identity }: Pick<Deps, 'identity'>,
   authorized: Positions,
   context: Context,
   attempt: number,

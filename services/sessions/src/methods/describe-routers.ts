@@ -1,10 +1,10 @@
 import { encodeViews } from '@overlay/platform/kind-store'
-import type { Db } from '@overlay/platform/postgres'
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
 import { clientRoutersOf } from '../store/router.js'
+import type { Deps } from './deps.js'
 
 export const describeRouters =
-  (db: Db): Methods<SessionsServiceService>['describeRouters'] =>
+  ({ changeLog: { db } }: Pick<Deps, 'changeLog'>): Methods<SessionsServiceService>['describeRouters'] =>
   async ({ ids }) => {
     const routers = await clientRoutersOf(db, ids)
     return encodeViews(ids.map((id) => routers.get(id)))

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { BaseRow, session, Tags, ValuesOf } from '@overlay/model'
+import type { BaseRow, session, ValuesOf } from '@overlay/model'
 import { newId } from '@overlay/platform/kind-store'
 import { batch, type Database } from '@overlay/platform/postgres'
 import type { Positions } from '@overlay/rpc'
@@ -7,13 +7,11 @@ import sql from 'sql-template-tag'
 
 export type SessionRow = ValuesOf<typeof session> & BaseRow
 
-export interface NewSession {
-  readonly type: 'Dial' | 'Bind'
-  readonly apiSessionId: string
-  readonly identityId: string
-  readonly serviceId: string
-  readonly servicePolicies: readonly string[]
-  readonly tags: Tags
+export interface NewSession
+  extends Pick<
+    SessionRow,
+    'type' | 'apiSessionId' | 'identityId' | 'serviceId' | 'servicePolicies' | 'tags'
+  > {
   /** Positions of the authorization in the streams that can take this access away again. */
   readonly authorized: Positions
 }

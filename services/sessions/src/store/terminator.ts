@@ -1,16 +1,11 @@
 import { terminator } from '@overlay/model'
 import type { RowChange } from '@overlay/platform/change-log'
-import { changeOf, columnsOf, rowOf } from '@overlay/platform/kind-store'
+import { deleteRows } from '@overlay/platform/kind-store'
 import type { Db, Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 /** Deletes terminators and returns their changes. */
-export async function endTerminators(tx: Tx, which: Sql): Promise<RowChange[]> {
-  const { rows } = await tx.query(
-    sql`delete from terminator where ${which} returning ${columnsOf(terminator)}`,
-  )
-  return rows.map((row) => changeOf(terminator, String(row.id), rowOf(terminator, row), null))
-}
+export const endTerminators = (tx: Tx, which: Sql): Promise<RowChange[]> => deleteRows(tx, terminator, which)
 
 /** Services of terminators that are missing from the copy of service names. */
 export async function uncopiedServices(db: Db): Promise<readonly string[]> {

@@ -1,15 +1,13 @@
-import type { ChangeLog } from '@overlay/platform/change-log'
-import { type Check, type ConsumersBySchema, checkSignal } from '@overlay/platform/maintenance'
+import { writeChanges } from '@overlay/platform/change-log'
+import { type Check, type CheckDeps, catchUpAll } from '@overlay/platform/maintenance'
 import type { Finding } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endSessions, nextSessions, sessionsById } from '../store/session.js'
 import { type AccessPolicy, findAccessChanges, type Heads } from './access.js'
 
-export interface AccessCheckDeps {
-  readonly changeLog: ChangeLog
+export interface AccessCheckDeps extends CheckDeps {
   readonly policy: Pick<AccessPolicy, 'findLost'>
   readonly heads: Heads
-  readonly consumers: ConsumersBySchema
 }
 
 const PAGE_SIZE = 1000
@@ -21,22 +19,17 @@ const PAGE_SIZE = 1000
 export const accessCheck = ({ changeLog, policy, heads, consumers }: AccessCheckDeps): Check =>
   async function* ({ fix, context }) {
     const { db } = changeLog
-    const catchUp = () =>
-      Promise.all(Object.values(consumers).map((consumer) => consumer?.catchUp(checkSignal(context))))
     for (let last = ''; ; ) {
       const sessions = await nextSessions(db, { kind: 'everything', id: '', sweptTo: last }, PAGE_SIZE)
       if (sessions.length === 0) return
       last = sessions.at(-1)?.id ?? last
       const suspected = await findAccessChanges(policy, sessions, { ...context, positions: {} })
       if (suspected.lost.length === 0) continue
-      await catchUp()
+      await catchUpAll(consumers, context)
       const left = await sessionsById(db, suspected.lost)
       const { lost } = await findAccessChanges(policy, left, { ...context, positions: await heads() })
       if (fix && lost.length > 0)
-        await changeLog.write(context, async (tx) => ({
-          result: undefined,
-          changes: await endSessions(tx, sql`id = any(${lost})`),
-        }))
+        await writeChanges(changeLog, context, (tx) => endSessions(tx, sql`id = any(${lost})`))
       yield lost.map((id): Finding => ({ description: describe(id), fixed: fix }))
     }
   }

@@ -1,4 +1,4 @@
-import type { ChangeLog } from '@overlay/platform/change-log'
+import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import type { Db, Tx } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
@@ -155,11 +155,8 @@ async function withoutApiSession(
 async function endTerminatorsOfMissing({ changeLog, names }: StepDeps): Promise<void> {
   const missing = await findMissing(names, 'services', await uncopiedServices(changeLog.db))
   if (missing.size === 0) return
-  const ids = [...missing]
-  await changeLog.write(ownContext(new AbortController().signal), async (tx) => ({
-    result: undefined,
-    changes: await endTerminators(tx, sql`service_id = any(${ids})`),
-  }))
+  const context = ownContext(new AbortController().signal)
+  await writeChanges(changeLog, context, (tx) => endTerminators(tx, sql`service_id = any(${[...missing]})`))
 }
 
 /**
