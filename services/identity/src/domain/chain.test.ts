@@ -109,6 +109,7 @@ test('a fingerprint is lower-case hex without colons', () => {
 const purpose = { client: '1.3.6.1.5.5.7.3.2', server: '1.3.6.1.5.5.7.3.1', mail: '1.3.6.1.5.5.7.3.4' }
 const forPurpose = (...ids: string[]) => new ExtendedKeyUsageExtension(ids, true)
 const unknown = (critical: boolean) => new Extension('1.2.3.4.5.6', critical, Buffer.from('0500', 'hex'))
+const policyConstraints = new Extension('2.5.29.36', true, Buffer.from('3003800100', 'hex'))
 const { digitalSignature, keyEncipherment, keyCertSign } = KeyUsageFlags
 
 /** Whether a leaf below an authority below the root is trusted. */
@@ -122,6 +123,7 @@ test.each<[string, boolean, Partial<Profile>, Partial<Profile>]>([
   ['an unknown extension that is not critical', true, { extensions: [unknown(false)] }, {}],
   ['an unknown critical extension of an authority', false, { extensions: [unknown(true)] }, {}],
   ['an unknown critical extension of a leaf', false, {}, { extensions: [unknown(true)] }],
+  ['a critical extension that no rule checks', false, { extensions: [policyConstraints] }, {}],
   ['an authority for clients', true, { extensions: [forPurpose(purpose.client, purpose.mail)] }, {}],
   ['an authority for any purpose', true, { extensions: [forPurpose('2.5.29.37.0')] }, {}],
   ['an authority for mail only', false, { extensions: [forPurpose(purpose.mail)] }, {}],

@@ -13,13 +13,19 @@ import {
   tag,
 } from '@overlay/x509'
 
-/** Extensions that may be critical. The literal ones have no effect on a login: key ids, policies, revocation points. */
-const understood = new Set([
-  ...Object.values(extensionIds),
-  '2.5.29.18',
-  '2.5.29.31',
-  '2.5.29.32',
-  '1.3.6.1.5.5.7.1.1',
+/** Extensions that may be critical: those that the rules check, and those that have no effect on a login. */
+const understood: ReadonlySet<string> = new Set([
+  extensionIds.keyUsage,
+  extensionIds.altNames,
+  extensionIds.basicConstraints,
+  extensionIds.nameConstraints,
+  extensionIds.extendedKeyUsage,
+  extensionIds.subjectKeyId,
+  extensionIds.authorityKeyId,
+  '2.5.29.18', // names of the issuer
+  '2.5.29.31', // where revocations are
+  '2.5.29.32', // policies
+  '1.3.6.1.5.5.7.1.1', // where the issuer is
 ])
 
 const usageBits = { digitalSignature: 0x80, certificateSign: 0x04 }

@@ -16,8 +16,8 @@ import {
 } from '@overlay/x509'
 import type { Link } from './link-rules.js'
 
-/** Kinds of names that can be constrained. */
-const kinds: readonly number[] = Object.values(nameTags)
+/** Kinds of names that `matches` compares. */
+const kinds: readonly number[] = [nameTags.email, nameTags.dns, nameTags.directory, nameTags.uri, nameTags.ip]
 
 const EMAIL_ATTRIBUTE = '1.2.840.113549.1.9.1'
 const COMMON_NAME = '2.5.4.3'
