@@ -75,19 +75,18 @@ export async function openService(options: ServiceOptions): Promise<Service> {
     log,
   }
   const deps = { changeLog, issuer, consumers, eagerSteps, queue, keyring, now, owners, routerNaming }
-  const { identity, sessions } = consumers
-  const checkDeps = { changeLog, names, consumers: { identity, sessions } }
+  const checkDeps = { changeLog, names, consumers }
 
   return {
     entities: entityService({ changeLog, kinds, names, foreign }),
     changes: changeService(
       changeLog,
       { ...loadersOf(changeLog.db, kinds), keys: () => keyPayloads(changeLog.db) },
-      { identity, sessions },
+      consumers,
     ),
     pki: pkiMethods(deps),
     checks: [
-      catchUpFirst(checkDeps.consumers),
+      catchUpFirst(consumers),
       ...identityChecks(definitions.identity, checkDeps),
       ...sessionsChecks(definitions.sessions, checkDeps),
       untypedOwnerCheck(checkDeps),
