@@ -101,15 +101,19 @@ const newSecrets = (): Secrets => ({
   postgresPassword: secret(24),
   peerSecret: secret(32),
   keySecrets: { identity: secret(32), pki: secret(32) },
-  rolePasswords: Object.fromEntries(services.map((service) => [service, secret(24)])) as Record<
-    Service,
-    string
-  >,
+  rolePasswords: newRolePasswords(),
 })
 
-/** A home of an earlier version has one key secret for both services. pki keeps it. */
+const newRolePasswords = () =>
+  Object.fromEntries(services.map((service) => [service, secret(24)])) as Record<Service, string>
+
+/**
+ * A home of an earlier version may lack passwords of services that are new, and has one key secret for both services.
+ * pki keeps it.
+ */
 function secretsIn(text: string): Secrets {
-  const { keySecret, ...secrets } = JSON.parse(text) as Secrets & { readonly keySecret?: string }
+  const { keySecret, ...stored } = JSON.parse(text) as Secrets & { readonly keySecret?: string }
+  const secrets = { ...stored, rolePasswords: { ...newRolePasswords(), ...stored.rolePasswords } }
   if (keySecret === undefined) return secrets
   return { ...secrets, keySecrets: { identity: secret(32), pki: keySecret } }
 }

@@ -33,6 +33,19 @@ test('identity and pki have a key secret each; in a home with a shared one, pki 
   expect(newer.secrets).toEqual(older.secrets)
 })
 
+test('a home from before a service existed gets a password for it, and keeps the others', async () => {
+  const directory = await newDirectory()
+  const home = await openHome(directory)
+  const { pki, ...older } = home.secrets.rolePasswords
+  await home.write('secrets.json', JSON.stringify({ ...home.secrets, rolePasswords: older }))
+  await home.release()
+
+  const newer = await openHome(directory)
+  onTestFinished(newer.release)
+  expect(newer.secrets.rolePasswords).toEqual({ ...older, pki: expect.stringMatching(/^[\w-]{32}$/) })
+  expect(newer.secrets.rolePasswords.pki).not.toBe(pki)
+})
+
 test('a second launcher is refused while the first one runs', async () => {
   const directory = await newDirectory()
   const other = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' })
