@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 entries=
-for folder in gateway launcher services/identity services/pki services/policy services/sessions; do
+for folder in gateway launcher services/*; do
   entries="$entries $folder/dist/main=$folder/src/main.ts"
 done
 entries="$entries launcher/dist/restore=launcher/src/restore.ts"

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { parts, type Scale } from './processes.js'
+import { type Part, parts, type Scale } from './processes.js'
 
 export const usage = `npm start [-- --scale gateway=2,policy=2]
 
@@ -15,7 +15,7 @@ export function readArguments(args: readonly string[]): { help: boolean; scale: 
     args: [...args],
     options: { scale: { type: 'string', default: '' }, help: { type: 'boolean', default: false } },
   })
-  const scale = { gateway: 1, identity: 1, pki: 1, policy: 1, sessions: 1 }
+  const scale = Object.fromEntries(parts.map((part) => [part, 1])) as Record<Part, number>
   for (const item of values.scale.split(',').filter(Boolean)) {
     const [name, count = ''] = item.split('=')
     const part = parts.find((part) => part === name)

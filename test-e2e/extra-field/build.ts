@@ -1,9 +1,10 @@
 import { join } from 'node:path'
 import { build } from 'esbuild'
+import { services } from '../../launcher/src/schemas.js'
 
 const root = join(import.meta.dirname, '../..')
 const replacement = join(import.meta.dirname, 'entity.ts')
-const parts = ['gateway', 'services/identity', 'services/pki', 'services/policy', 'services/sessions']
+const parts = ['gateway', ...services.map((service) => `services/${service}`)]
 const banner = `
   import { createRequire as requireFrom } from 'node:module'
   const require = requireFrom(import.meta.url), __dirname = import.meta.dirname, __filename = import.meta.filename`

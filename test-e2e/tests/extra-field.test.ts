@@ -5,6 +5,7 @@ import { type TestDatabase, testDatabase, withClient } from '@overlay/launcher/t
 import { type Entity, kinds, snake } from '@overlay/model'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { management } from '../../gateway/src/api/operations.js'
+import { services } from '../../launcher/src/schemas.js'
 import { readManifest, storedRows } from '../../packages/platform/src/snapshot/index.js'
 import type { Admin } from '../admin.js'
 import { buildWithExtraField } from '../extra-field/build.js'
@@ -41,7 +42,7 @@ const query = <Row extends object>(text: string, values: readonly unknown[] = []
 
 /** Rows that are there from the start hold the value 'stored'. */
 async function databaseWithExtraColumns(): Promise<TestDatabase> {
-  const database = await testDatabase('identity', 'pki', 'policy', 'sessions')
+  const database = await testDatabase(...services)
   await withClient(database.ownerUrl, async (client) => {
     for (const entity of kinds.values()) {
       const table = `${entity.owner}.${tableOf(entity)}`

@@ -1,3 +1,4 @@
+import type { Service as ServiceName } from '@overlay/model'
 import {
   type ChangeLog,
   changeService,
@@ -40,6 +41,7 @@ import { openSecondFactors } from './mfa/codes.js'
 import { countSecondFactors } from './store/second-factors.js'
 
 type Followed = 'pki' | 'policy' | 'sessions'
+type Other = Exclude<ServiceName, 'identity'>
 
 export interface ServiceOptions
   extends Pick<JobDeps, 'databaseUrl' | 'snapshots' | 'snapshotLimitMs' | 'snapshotMaxBytes'> {
@@ -56,8 +58,8 @@ export interface ServiceOptions
   readonly viewers: Readonly<Record<Followed, Viewer>>
   readonly pki: Deps['pki'] & Pick<Methods<PkiServiceService>, 'getTrustBundle'>
   readonly maintenance: ServiceDeps['maintenance']
-  /** The maintenance services of the other schemas. */
-  readonly maintenanceOf: Readonly<Record<Followed, Methods<MaintenanceServiceService>>>
+  /** The maintenance services of all other schemas. */
+  readonly maintenanceOf: Readonly<Record<Other, Methods<MaintenanceServiceService>>>
   readonly waitForFollowers: WaitForFollowers
 }
 

@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import type { Service } from '@overlay/model'
 
 /** One variable of the environment: its name, what it means, how its text becomes a value. */
 export interface Setting<T> {
@@ -253,7 +254,7 @@ export const ctrlAddressSetting = setting.address(
 )
 
 /** The addresses of the replicas of another service. */
-export const peersSetting = (service: 'identity' | 'pki' | 'policy' | 'sessions'): Setting<string> =>
+export const peersSetting = (service: Service): Setting<string> =>
   setting.endpoints(
     `OVERLAY_${service.toUpperCase()}_PEERS`,
     `Addresses of all replicas of ${service}, separated by commas`,
