@@ -1,1 +1,0 @@
-export { gatewaySettings } from './settings.js'
