@@ -3,6 +3,7 @@ import { bodySchemaOf, type Entity, kinds, postureCheckVariants, transitRouter }
 import { expect, test } from 'vitest'
 import { management } from '../../gateway/src/api/operations.js'
 import { columnsOf, type Letters, lettersOf } from '../fields.js'
+import { added } from '../published.js'
 
 const published = JSON.parse(
   readFileSync(new URL('../captures/fields.json', import.meta.url), 'utf8'),
@@ -58,6 +59,7 @@ test.each(compared)('%s have the members of the documents on create, replace and
 })
 
 test('every kind that the API creates is in the documents', () => {
-  const creatable = [...kinds.keys()].filter((kind) => `POST /${kind}` in management)
+  const isAdded = (kind: string) => added.some((o) => o.method === 'POST' && o.path === `/${kind}`)
+  const creatable = [...kinds.keys()].filter((kind) => `POST /${kind}` in management && !isAdded(kind))
   expect(Object.keys(published)).toEqual(expect.arrayContaining(creatable))
 })

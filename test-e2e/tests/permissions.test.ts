@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { pending } from '../../gateway/src/api/pending.js'
 import type { Access } from '../../gateway/src/http/endpoint.js'
@@ -6,20 +5,10 @@ import type { Admin } from '../admin.js'
 import { type Certificate, type Client, openClient, type Server } from '../client.js'
 import { ownCertificate } from '../member.js'
 import { type Network, startNetwork } from '../network.js'
+import { published } from '../published.js'
 import { samples } from './samples.js'
 
 const bases = { client: '/edge/client/v1', management: '/edge/management/v1' } as const
-
-interface Published {
-  readonly api: keyof typeof bases
-  readonly method: string
-  readonly path: string
-  readonly access: Access
-}
-
-const published = JSON.parse(
-  readFileSync(new URL('../captures/operations.json', import.meta.url), 'utf8'),
-) as readonly Published[]
 
 /** All published and implemented operations with their level. The logout comes last. */
 const levelsOf = (requestedApi: keyof typeof bases) =>

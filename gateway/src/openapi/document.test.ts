@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { published } from '../../../test-e2e/published.js'
 import { client, management } from '../api/operations.js'
 import { startGateway, type TestGateway } from '../testing/gateway.js'
 
@@ -21,7 +22,6 @@ type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>
 const capture = (name: string): unknown =>
   JSON.parse(readFileSync(new URL(`../../../test-e2e/captures/${name}.json`, import.meta.url), 'utf8'))
 const named = capture('names') as Readonly<Record<string, Readonly<Record<string, Names>>>>
-const published = capture('operations') as readonly Readonly<Record<string, string>>[]
 
 /** Where the published documents name something else than what is answered. */
 const misnamed: Readonly<Record<string, string>> = {

@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+import type { Access } from '../gateway/src/http/endpoint.js'
+
+export interface PublishedOperation {
+  readonly api: 'client' | 'management'
+  readonly method: string
+  readonly path: string
+  /** The name that generated clients have for it. */
+  readonly id: string
+  readonly access: Access
+}
+
+/** Operations that the published documents do not have. */
+export const added: readonly PublishedOperation[] = []
+
+/** All operations that the product may have: published and added ones. */
+export const published: readonly PublishedOperation[] = [
+  ...(JSON.parse(
+    readFileSync(new URL('captures/operations.json', import.meta.url), 'utf8'),
+  ) as readonly PublishedOperation[]),
+  ...added,
+]
