@@ -5,13 +5,14 @@ import { decodeView } from './view-codec.js'
 
 export type Viewer = Pick<Methods<EntityServiceService>, 'view'>
 
-/** Asks the owners of kinds for the names of entities. */
+/** Asks the owners of kinds for the names of entities. An owner that is missing is an error: no names mean no entities. */
 export const namesFrom =
   (owners: Readonly<Partial<Record<Service, Viewer>>>): Names =>
   async (kind, ids, context) => {
     const owner = kinds.get(kind)?.owner
     const viewer = owner && owners[owner]
-    if (!viewer || ids.length === 0) return new Map()
+    if (ids.length === 0) return new Map()
+    if (!viewer) throw new Error(`no viewer of the owner of ${kind}`)
     const { json } = await viewer.view({ kind, ids: [...ids] }, context)
     const named = ids.flatMap((id, i) => {
       const view = decodeView<{ readonly name: string }>(json[i])
