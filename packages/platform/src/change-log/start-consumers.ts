@@ -1,3 +1,4 @@
+import { kinds } from '@overlay/model'
 import type { Logger } from 'pino'
 import type { ChangeLog } from './change-log.js'
 import { type Consumer, type Effects, startConsumer } from './consumer.js'
@@ -17,12 +18,15 @@ export type Consumers<Name extends string> = Readonly<Record<Name, Consumer>> & 
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
-/** Starts all consumers of a service. They stop in reverse order. */
+/** Starts all consumers of a service. They stop in reverse order. Fails for a kind whose writes leave no change rows. */
 export function startConsumers<Name extends string>(
   changeLog: ChangeLog,
   definitions: Readonly<Record<Name, ConsumerDefinition>>,
   log: Logger,
 ): Consumers<Name> {
+  for (const { effects } of Object.values<ConsumerDefinition>(definitions))
+    for (const kind of effects.kinds)
+      if (kinds.get(kind)?.followed === false) throw new Error(`${kind} is not followed: see its definition`)
   const started = Object.entries<ConsumerDefinition>(definitions).map(
     ([name, { source, effects, recordsDeletionsOf = [] }]) => {
       const recording =
