@@ -10,14 +10,7 @@ import {
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
 import type { ServiceDeps } from '@overlay/platform/service'
-import type {
-  ChangeServiceService,
-  EntityServiceService,
-  IdentityServiceService,
-  MaintenanceServiceService,
-  Methods,
-  PkiServiceService,
-} from '@overlay/rpc'
+import type { MaintenanceServiceService, Methods, PkiServiceService } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { pkiChecks, pkiConsumer } from './consumers/pki.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
@@ -63,15 +56,8 @@ export interface ServiceOptions
   readonly waitForFollowers: WaitForFollowers
 }
 
-export interface Service extends AsyncDisposable {
-  readonly entities: Methods<EntityServiceService>
-  readonly changes: Methods<ChangeServiceService>
-  readonly identity: Methods<IdentityServiceService>
-  readonly maintenance: Methods<MaintenanceServiceService>
-}
-
 /** Wires all of the service but its connections. It serves before it has loaded from other services. */
-export function openService(options: ServiceOptions): Service {
+export function openService(options: ServiceOptions) {
   const { changeLog, log, pki, sources, viewers, waitForFollowers, trustAgeMs = 10_000 } = options
   const { db } = changeLog
   const names = namesFrom(viewers)

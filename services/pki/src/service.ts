@@ -7,8 +7,7 @@ import {
   type WaitForFollowers,
 } from '@overlay/platform/change-log'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import { type Check, catchUpFirst } from '@overlay/platform/maintenance'
-import type { ChangeServiceService, EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
+import { catchUpFirst } from '@overlay/platform/maintenance'
 import { openSteps } from './consumers/eager-steps.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { untypedOwnerCheck } from './consumers/owners.js'
@@ -38,15 +37,8 @@ export interface ServiceOptions extends RenewalOptions, Omit<IssuerOptions, 'now
   readonly now?: () => Date
 }
 
-export interface Service extends AsyncDisposable {
-  readonly entities: Methods<EntityServiceService>
-  readonly changes: Methods<ChangeServiceService>
-  readonly pki: Methods<PkiServiceService>
-  readonly checks: readonly Check[]
-}
-
 /** All of the service but its connections. It serves before its consumers have loaded. */
-export async function openService(options: ServiceOptions): Promise<Service> {
+export async function openService(options: ServiceOptions) {
   const { changeLog, bus, log, keySecret, owners, sources, now = () => new Date() } = options
   const keys = await openKeyringCache(changeLog, keySecret, bus, log)
   const { keyring } = keys

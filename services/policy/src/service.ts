@@ -1,18 +1,12 @@
 import { kinds as allKinds, postureCheckType, serviceEdgeRouterPolicy } from '@overlay/model'
 import { changeService, type Loaders, startConsumers } from '@overlay/platform/change-log'
 import { entityService, kind, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import { type Check, catchUpFirst } from '@overlay/platform/maintenance'
-import type {
-  ChangeServiceService,
-  EntityServiceService,
-  Methods,
-  PolicyServiceService,
-  SessionsServiceService,
-} from '@overlay/rpc'
+import { catchUpFirst } from '@overlay/platform/maintenance'
+import type { Methods, SessionsServiceService } from '@overlay/rpc'
 import { ownChecks } from './consumers/checks.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
-import { type Engine, type EngineDeps, startEngine } from './engine/engine.js'
+import { type EngineDeps, startEngine } from './engine/engine.js'
 import { startReportingLapses } from './engine/lapses.js'
 import { configs } from './kinds/config.js'
 import { configTypes } from './kinds/config-type.js'
@@ -30,16 +24,10 @@ export interface ServiceOptions extends Omit<EngineDeps, 'loaders'> {
   readonly routers: Pick<Methods<SessionsServiceService>, 'describeRouters'>
 }
 
-export interface Service extends AsyncDisposable {
-  readonly engine: Engine
-  readonly entities: Methods<EntityServiceService>
-  readonly changes: Methods<ChangeServiceService>
-  readonly policy: Methods<PolicyServiceService>
-  readonly checks: readonly Check[]
-}
+export type Service = Awaited<ReturnType<typeof openService>>
 
 /** All of the service but its connections. It serves before it has loaded from others. */
-export async function openService(deps: ServiceOptions): Promise<Service> {
+export async function openService(deps: ServiceOptions) {
   const { changeLog, log, sources, viewers } = deps
   const { db } = changeLog
   const owned = [...allKinds.values()].filter(({ owner }) => owner === 'policy')

@@ -6,14 +6,12 @@ import {
   type WaitForFollowers,
 } from '@overlay/platform/change-log'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import { type Check, catchUpFirst } from '@overlay/platform/maintenance'
+import { catchUpFirst } from '@overlay/platform/maintenance'
 import type {
   ChangeServiceService,
-  EntityServiceService,
   IdentityServiceService,
   Methods,
   PolicyServiceService,
-  SessionsServiceService,
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
@@ -44,15 +42,8 @@ export interface ServiceOptions {
   readonly waitForFollowers: WaitForFollowers
 }
 
-export interface Service extends AsyncDisposable {
-  readonly entities: Methods<EntityServiceService>
-  readonly changes: Methods<ChangeServiceService>
-  readonly sessions: Methods<SessionsServiceService>
-  readonly checks: readonly Check[]
-}
-
 /** All of the service but its connections. */
-export function openService(options: ServiceOptions): Service {
+export function openService(options: ServiceOptions) {
   const { changeLog, log, identity, policy, pki, waitForFollowers } = options
   const { db } = changeLog
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })

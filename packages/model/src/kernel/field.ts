@@ -38,10 +38,11 @@ function make<T>(schema: Schema, symbol: SymbolType | null, fallback: unknown, o
 }
 
 /** wire: lists of strings are sets: sorted by bytes, without duplicates; an empty one reads as null. */
-const asSet = {
-  store: (values: readonly string[] | null) => [...new Set(values ?? [])].sort(byBytes),
-  load: (stored: unknown) => ((stored as string[]).length > 0 ? (stored as string[]) : null),
-}
+const set = (o?: Options): Field<readonly string[] | null> => ({
+  ...make<readonly string[] | null>(strings, 'strings', [], o),
+  store: (values) => [...new Set(values ?? [])].sort(byBytes),
+  load: (stored) => ((stored as string[]).length > 0 ? (stored as string[]) : null),
+})
 
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
@@ -104,15 +105,10 @@ export const field = {
   /** A flat map like tags. */
   map: (o?: Options): Field<Tags> => ({ ...make<Tags>(map, null, {}, o), store: scalarsOf }),
   /** Free words that role lists select by. */
-  attributes: (o?: Options): Field<readonly string[] | null> => ({
-    ...make<readonly string[] | null>(strings, 'strings', [], o),
-    ...asSet,
-    attributes: true,
-  }),
+  attributes: (o?: Options): Field<readonly string[] | null> => ({ ...set(o), attributes: true }),
   /** A set of strings. With `refs`: ids of that kind. */
   strings: (o?: Options & { readonly refs?: string }): Field<readonly string[] | null> => ({
-    ...make<readonly string[] | null>(strings, 'strings', [], o),
-    ...asSet,
+    ...set(o),
     ...(o?.refs && { refs: o.refs }),
   }),
   /** The id of an entity of another kind. */
@@ -127,9 +123,5 @@ export const field = {
     ...(o?.fixed && { fixed: true }),
   }),
   /** A role list over another kind: '#attribute', '@id', '#all'. */
-  roles: (of: string, o?: Options): Field<readonly string[] | null> => ({
-    ...make<readonly string[] | null>(strings, 'strings', [], o),
-    ...asSet,
-    rolesOf: of,
-  }),
+  roles: (of: string, o?: Options): Field<readonly string[] | null> => ({ ...set(o), rolesOf: of }),
 }

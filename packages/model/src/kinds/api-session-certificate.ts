@@ -15,6 +15,5 @@ export const apiSessionCertificate = defineEntity({
     validFrom: field.datetime({ write: '---', filter: false }),
     validTo: field.datetime({ write: '---', filter: false }),
   },
-  links: {},
   published: { title: 'currentApiSessionCertificate' },
 })

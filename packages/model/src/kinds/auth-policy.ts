@@ -32,6 +32,5 @@ export const authPolicy = defineEntity({
     'secondary.requireExtJwtSigner': field.string({ nullable: true, hidden: true }),
     'secondary.requireTotp': rule(),
   },
-  links: {},
   shows: { always: { secondary: object({ requireTotp: flag }, { requireExtJwtSigner: text }) } },
 })

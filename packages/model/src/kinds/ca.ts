@@ -44,7 +44,6 @@ export const ca = defineEntity({
     'externalIdClaim.parserCriteria': field.string({ ...ofClaim, nullable: true }),
     'externalIdClaim.index': field.integer({ ...ofClaim, nullable: true, min: 0, max: 1000 }),
   },
-  links: {},
   shows: { always: texts('verificationToken'), sometimes: { externalIdClaim } },
 })
 

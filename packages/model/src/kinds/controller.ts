@@ -15,6 +15,5 @@ export const controller = defineEntity({
     lastJoinedAt: field.datetime({ write: '---' }),
     apiAddresses: field.object({ write: '---' }),
   },
-  links: {},
   published: { definitions: { controllerList: 'controllersList' } },
 })

@@ -15,10 +15,6 @@ export const edgeRouterPolicy = defineEntity({
     identityRoles: field.roles('identities'),
     edgeRouterRoles: field.roles('edge-routers'),
   },
-  links: {
-    'edge-routers': { to: 'edge-routers', by: 'edgeRouterRoles' },
-    identities: { to: 'identities', by: 'identityRoles' },
-  },
   shows: { always: { isSystem: flag } },
   published: { body: 'policy' },
 })

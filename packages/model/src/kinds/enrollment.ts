@@ -24,7 +24,6 @@ export const enrollment = defineEntity({
     caId: field.string({ ...hidden, write: 'O--' }),
     username: field.string({ ...hidden, write: 'O--', filter: false }),
   },
-  links: {},
   shows: {
     always: texts('jwt', 'method', 'token'),
     sometimes: {

@@ -29,7 +29,6 @@ export const externalJwtSigner = defineEntity({
     notBefore: field.datetime({ write: '---', hidden: true }),
     notAfter: field.datetime({ write: '---', hidden: true }),
   },
-  links: {},
   shows: {
     always: { notAfter: time, notBefore: time },
     clients: {

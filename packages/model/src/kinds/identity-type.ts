@@ -7,5 +7,4 @@ export const identityType = defineEntity({
   singular: 'identityType',
   owner: 'identity',
   fields: { name: field.string({ write: '---', unique: true }) },
-  links: {},
 })

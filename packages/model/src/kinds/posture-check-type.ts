@@ -13,6 +13,5 @@ export const postureCheckType = defineEntity({
     operatingSystems: field.object({ write: '---', schema: listOf(operatingSystemSchema) }),
     version: field.string({ write: '---', nullable: true, filter: false }),
   },
-  links: {},
   listType: 'application/json; charset=utf-8',
 })

@@ -75,7 +75,6 @@ export const postureCheck = defineEntity({
     promptOnUnlock: own(field.bool()),
     ignoreLegacyEndpoints: own(field.bool({ filter: false })),
   },
-  links: {},
   shows: { always: { roleAttributes: listOf(text), version: integer } },
   variants: {
     by: 'typeId',

@@ -14,10 +14,6 @@ export const serviceEdgeRouterPolicy = defineEntity({
     serviceRoles: field.roles('services'),
     edgeRouterRoles: field.roles('edge-routers'),
   },
-  links: {
-    'edge-routers': { to: 'edge-routers', by: 'edgeRouterRoles' },
-    services: { to: 'services', by: 'serviceRoles' },
-  },
   published: {
     body: 'policy',
     definitions: { detailServiceEdgeRouterPolicyEnvelope: 'detailServiceEdgePolicyEnvelope' },

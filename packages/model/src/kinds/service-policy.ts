@@ -22,11 +22,6 @@ export const servicePolicy = defineEntity({
     identities: { column: "'{}'::text[]", type: 'strings' },
     services: { column: "'{}'::text[]", type: 'strings' },
   },
-  links: {
-    identities: { to: 'identities', by: 'identityRoles' },
-    'posture-checks': { to: 'posture-checks', by: 'postureCheckRoles' },
-    services: { to: 'services', by: 'serviceRoles' },
-  },
   published: {
     body: 'policy',
     definitions: { detailServicePolicyEnvelope: 'detailServicePolicyEnvelop' },

@@ -32,7 +32,6 @@ export const terminator = defineEntity({
       type: 'string',
     },
   },
-  links: {},
   shows: {
     always: { routerId: text, serviceId: text },
     clients: { title: 'terminatorClientDetail', members: ['identity', 'routerId', 'service', 'serviceId'] },

@@ -34,7 +34,6 @@ export const transitRouter = defineEntity({
     unverifiedFingerprint: field.string({ write: '---', nullable: true, filter: false }),
     unverifiedCertPem: field.string({ write: '---', nullable: true, filter: false }),
   },
-  links: {},
   shows: { always: { isOnline: flag }, sometimes: routerEnrollmentMembers },
   published: { title: 'router' },
 })

@@ -1,6 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
 import { authenticator, type RowOf } from '@overlay/model'
-import type { ChangeLog } from '@overlay/platform/change-log'
 import {
   bodyIn,
   createdValues,
@@ -13,12 +12,11 @@ import {
 import { type Context, type Fault, invalid, notFound, type Written } from '@overlay/rpc'
 import { DerError, KeyError, partsOfCertificate, soundKey } from '@overlay/x509'
 import sql from 'sql-template-tag'
-import type { Authorities } from '../credentials/authorities.js'
 import { certificateProof, type Proof } from '../credentials/certificate-proof.js'
 import { onlyCertificate } from '../credentials/certificates.js'
-import { type Hashing, turnOf } from '../credentials/hashing.js'
+import type { CredentialDeps } from '../credentials/deps.js'
+import { turnOf } from '../credentials/hashing.js'
 import { checkPasswordRules } from '../credentials/passwords.js'
-import type { Trust } from '../credentials/trust.js'
 import { chainOf } from '../domain/chain.js'
 import { insertAuthenticator, lockAndRefuseSecond, refuseSecond } from '../store/authenticators.js'
 import { refuseLockoutByRemoval } from '../store/default-admin.js'
@@ -26,15 +24,8 @@ import { identityReferences } from '../store/identities.js'
 import { endSessionsOfAuthenticator } from '../store/session-ends.js'
 import { personOf, subjectById } from '../store/subjects.js'
 
-export interface AuthenticatorDeps {
-  readonly changeLog: ChangeLog
-  readonly hashing: Hashing
-  readonly trust: Trust
-  readonly authorities: Authorities
-}
-
 /** Costly work, hashing and asking for trust, is done before the transaction of the uniform write. */
-export const authenticators = (deps: AuthenticatorDeps): Kind =>
+export const authenticators = (deps: CredentialDeps): Kind =>
   kind(
     authenticator,
     {
@@ -77,7 +68,7 @@ type Body = Readonly<Record<string, unknown>>
 const bytesOf = (body: Body): Buffer => Buffer.from(JSON.stringify(body))
 
 const create =
-  (deps: AuthenticatorDeps, uniform: KindOperations): KindOperations['create'] =>
+  (deps: CredentialDeps, uniform: KindOperations): KindOperations['create'] =>
   async (request, context) => {
     const { db } = deps.changeLog
     const body = bodyIn(request.json)
@@ -94,7 +85,7 @@ const create =
     return uniform.create({ ...request, json }, context)
   }
 
-async function createCertificate(deps: AuthenticatorDeps, body: Body, context: Context): Promise<Written> {
+async function createCertificate(deps: CredentialDeps, body: Body, context: Context): Promise<Written> {
   const [id, identityId] = [newId(authenticator.ids), String(body.identityId)]
   const proof = await trustedProof(deps, String(body.certPem), context)
   const { values, tags } = createdValues(authenticator, body)
@@ -113,7 +104,7 @@ async function createCertificate(deps: AuthenticatorDeps, body: Body, context: C
 }
 
 async function trustedProof(
-  { trust, authorities }: AuthenticatorDeps,
+  { trust, authorities }: CredentialDeps,
   certPem: string,
   { signal }: Context,
 ): Promise<Proof> {
@@ -128,7 +119,7 @@ async function trustedProof(
 }
 
 const update =
-  ({ changeLog, hashing }: AuthenticatorDeps, uniform: KindOperations): KindOperations['update'] =>
+  ({ changeLog, hashing }: CredentialDeps, uniform: KindOperations): KindOperations['update'] =>
   async (request, context) => {
     const { mask } = request
     const subject = await subjectById(changeLog.db, request.ref?.id ?? '')

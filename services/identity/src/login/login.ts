@@ -1,18 +1,11 @@
 import type { X509Certificate } from 'node:crypto'
-import type { ChangeLog } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
-import type { Authorities } from '../credentials/authorities.js'
-import type { Hashing } from '../credentials/hashing.js'
-import type { Trust } from '../credentials/trust.js'
+import type { CredentialDeps } from '../credentials/deps.js'
 import type { KnownCa } from '../store/known-cas.js'
 import type { Subject } from '../store/subjects.js'
 
 /** What was presented, what the steps check it with, and what they have found so far. */
-export interface Login {
-  readonly changeLog: ChangeLog
-  readonly hashing: Hashing
-  readonly trust: Trust
-  readonly authorities: Authorities
+export interface Login extends CredentialDeps {
   readonly context: Context
   readonly username: string
   readonly password: string

@@ -1,20 +1,14 @@
-import type { ChangeLog, WaitForFollowers } from '@overlay/platform/change-log'
+import type { WaitForFollowers } from '@overlay/platform/change-log'
 import type { EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
-import type { Authorities } from '../credentials/authorities.js'
+import type { CredentialDeps } from '../credentials/deps.js'
 import type { Enrollments } from '../credentials/enrollments.js'
-import type { Hashing } from '../credentials/hashing.js'
-import type { Trust } from '../credentials/trust.js'
 import type { Lifetimes } from '../domain/lifetimes.js'
 import type { JobDeps, Jobs } from '../jobs/jobs.js'
 import type { ConfigTypes } from '../login/config-types.js'
 import type { SecondFactors } from '../mfa/codes.js'
 
 /** What the methods use. */
-export interface Deps {
-  readonly changeLog: ChangeLog
-  readonly hashing: Hashing
-  readonly trust: Trust
-  readonly authorities: Authorities
+export interface Deps extends CredentialDeps {
   readonly configTypes: ConfigTypes
   readonly secondFactors: SecondFactors
   /** The name of the network in authenticator apps. */

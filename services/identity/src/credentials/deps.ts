@@ -1,0 +1,12 @@
+import type { ChangeLog } from '@overlay/platform/change-log'
+import type { Authorities } from './authorities.js'
+import type { Hashing } from './hashing.js'
+import type { Trust } from './trust.js'
+
+/** What checks and writes credentials. */
+export interface CredentialDeps {
+  readonly changeLog: ChangeLog
+  readonly hashing: Hashing
+  readonly trust: Trust
+  readonly authorities: Authorities
+}
