@@ -16,7 +16,7 @@ give_up() {
   exit 1
 }
 
-# Kept from run to run, as long as what is wanted stays the same.
+# Kept from run to run while the pinned versions stay the same.
 cache=$here/../node_modules/.cache/schemathesis-$(cksum <"$here/requirements.txt" | tr ' ' -)
 if [ ! -e "$cache/complete" ]; then
   rm -rf "$cache"

@@ -49,7 +49,7 @@ export async function openEndpoint(
       const answer = await call(at, 'GET', '/services?limit=500')
       if (answer.status === 200) return answer.data as ListedService[]
       if (!isUnknown(answer))
-        run.report.violated(rules.seen, {
+        run.report.violated(rules.visible, {
           identityId,
           status: answer.status,
           gateway: at,

@@ -22,7 +22,7 @@ const options = readOptions(process.argv.slice(2))
 if (options.help) console.log(usage)
 else process.exitCode = (await soak(options)) ? 0 : 1
 
-/** Returns whether every rule held. */
+/** False: a rule was violated. */
 async function soak(options: Options): Promise<boolean> {
   const { seed, slack, minutes, roundSeconds } = options
   const logFile = options.log ?? join(tmpdir(), `soak-${seed}.log`)

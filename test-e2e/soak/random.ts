@@ -2,7 +2,7 @@
 export interface Random {
   /** An integer from 0 to `below` - 1. */
   int(below: number): number
-  /** True with the given probability. */
+  /** True with this probability. */
   coin(probability: number): boolean
   /** One element of the list, undefined when it is empty. */
   pick<T>(list: Iterable<T>): T | undefined

@@ -5,7 +5,7 @@ export const rules = {
   readBack: 'an acknowledged write is read back through every gateway',
   gone: 'what was deleted is not found again',
   listed: 'a list by id shows what exists and nothing else',
-  seen: 'a client sees what its policies grant, at once at the gateway of the write',
+  visible: 'a client sees what its policies grant, at once at the gateway of the write',
   private: 'a private config reaches its identity alone',
   dialed: 'what is granted can be dialed',
   ended: 'a session ends with its grant',

@@ -36,11 +36,11 @@ export function viewChecker(run: Run, state: WorkerState, random: Random): () =>
       const services = await endpoint.services(gateway)
       const actual = services && mismatch(identityId, services)
       if (services && !actual) {
-        report.passed(rules.seen)
+        report.passed(rules.visible)
         return report.observe(`view${calm.isCalm() ? '' : ', faults'}`, performance.now() - since)
       }
       if (actual && (atOnce || calm.isOverdue(since)))
-        return report.violated(rules.seen, { identityId, gateway, atOnce, ...actual })
+        return report.violated(rules.visible, { identityId, gateway, atOnce, ...actual })
       if (!services && calm.isOverdue(since)) return report.note('view without an answer')
       await pause(POLL_MS)
     }

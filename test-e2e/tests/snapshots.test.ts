@@ -46,7 +46,7 @@ function startLoad(admin: Admin, { databaseUrl }: Network) {
   }
 }
 
-/** Restores with the secrets of the installation that made the snapshot. */
+/** Restores with the secrets of the installation that took the snapshot. */
 const restore = (directory: string, home: string, databaseUrl: string) =>
   promisify(execFile)(process.execPath, ['launcher/dist/restore.js', directory], {
     cwd: root,

@@ -27,18 +27,18 @@ export const postureResponseSchema = named(
   object({ services: listOf(named('postureResponseService', service)) }),
 )
 
-const said = { lastUpdatedAt: orNull(time), postureCheckId: text, timedOut: flag }
-const process = { ...said, binaryHash: text, isRunning: flag, signerFingerprints: texts }
+const report = { lastUpdatedAt: orNull(time), postureCheckId: text, timedOut: flag }
+const process = { ...report, binaryHash: text, isRunning: flag, signerFingerprints: texts }
 
 export const postureDataSchema = named(
   'postureData',
   object({
     apiSessionPostureData: mapOf(anyObject),
-    domain: named('postureDataDomain', object({ ...said, domain: orNull(text) })),
-    mac: named('postureDataMac', object({ ...said, addresses: orNull(texts) })),
+    domain: named('postureDataDomain', object({ ...report, domain: orNull(text) })),
+    mac: named('postureDataMac', object({ ...report, addresses: orNull(texts) })),
     os: named(
       'postureDataOs',
-      object({ ...said, build: orNull(text), type: orNull(text), version: orNull(text) }),
+      object({ ...report, build: orNull(text), type: orNull(text), version: orNull(text) }),
     ),
     processes: listOf(named('postureDataProcess', object(process))),
   }),

@@ -153,7 +153,8 @@ test('of rows that are inserted together only the one that fits no message is re
   const create = batchInserter(
     changeLog,
     'identities',
-    (list) => sql`insert into thing (id) select id from jsonb_to_recordset(${list}::jsonb) as made (id text)`,
+    (list) =>
+      sql`insert into thing (id) select id from jsonb_to_recordset(${list}::jsonb) as entry (id text)`,
   )
   const insert = (id: string, row: object) =>
     create({ id, columns: { id }, plain: { id, ...row }, by: { caller: context().caller, requestId: id } })

@@ -32,19 +32,19 @@ test.each([
   const order = orderOf(sort, symbols)
   const whole = await things.query(sql`select id from thing order by ${order}`)
   for (const limit of [1, 2, 3]) {
-    const seen: unknown[] = []
+    const received: unknown[] = []
     let after = sql`true`
     for (;;) {
       const rows = await things.query(sql`
         select id, ${cursorColumnOf(sort, symbols)} from thing where ${after}
          order by ${order} ${pageOf({ limit, offset: 0 })}`)
-      seen.push(...rows.map(({ id }) => id))
+      received.push(...rows.map(({ id }) => id))
       const last = rows.at(-1)
       if (!last) break
       const cursor = cursorIn(cursorOf(last, null))
       if (cursor) after = afterOf(cursor, sort, symbols)
     }
-    expect(seen).toEqual(whole.map(({ id }) => id))
+    expect(received).toEqual(whole.map(({ id }) => id))
   }
 })
 

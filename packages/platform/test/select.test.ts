@@ -46,10 +46,10 @@ test.each(roleCases)('in a role list $rule', async ({ roles, semantic, selected 
 test.each([
   ['nothing selects nothing', nothing, []],
   ['ids', { ...nothing, ids: ['i1', 'i9'] }, ['i1']],
-  ['an id that no text can hold is nobody', { ...nothing, ids: ['i1\0'] }, []],
+  ['an id that no text can hold selects nothing', { ...nothing, ids: ['i1\0'] }, []],
   ['the value of a symbol', { ...nothing, symbol: 'owner', value: 'o1' }, ['i1', 'i2']],
   ['a member of a set', { ...nothing, symbol: 'parts', value: 'p2' }, ['i1', 'i2']],
-  ['a value that no text can hold is nobody', { ...nothing, symbol: 'owner', value: '\0' }, []],
+  ['a value that no text can hold selects nothing', { ...nothing, symbol: 'owner', value: '\0' }, []],
   [
     'each list has its own semantic, and all is a union',
     {

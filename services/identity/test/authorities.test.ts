@@ -189,7 +189,7 @@ test('an external id is bound to the authority that certified it first, and to n
   await enroll(await first.leaf(`dev-${enrolled}.x`))
   await expect(logIn(await other.leaf(`dev-${enrolled}.x`))).rejects.toMatchObject(refused)
 
-  const externalId = `made${++count}`
+  const externalId = `external${++count}`
   const id = await person()
   const patch = (value: string) =>
     one.entities.update(

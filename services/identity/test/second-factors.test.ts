@@ -45,12 +45,12 @@ const step = (): number => Math.floor(Date.now() / 30_000)
 
 /** Somebody with a second factor, and the secret of the app. The code of the step before has been used. */
 async function protectedPerson(name: string) {
-  const somebody = await person(name)
-  await one.identity.startMfa({}, somebody.context)
-  const { provisioningUrl, recoveryCodes } = await one.identity.getMfa({}, somebody.context)
+  const owner = await person(name)
+  await one.identity.startMfa({}, owner.context)
+  const { provisioningUrl, recoveryCodes } = await one.identity.getMfa({}, owner.context)
   const secret = new URL(provisioningUrl).searchParams.get('secret') ?? ''
-  await one.identity.verifyMfa({ code: codeAt(secret, step() - 1) }, somebody.context)
-  return { ...somebody, secret, recoveryCodes }
+  await one.identity.verifyMfa({ code: codeAt(secret, step() - 1) }, owner.context)
+  return { ...owner, secret, recoveryCodes }
 }
 
 const shown = async (token: string) => parsed((await two.identity.getApiSession({ token }, system())).json)

@@ -278,7 +278,7 @@ test('deleting an authority ends its enrollments, prevents later ones, and waits
   const [outstanding, other] = [await ottca(id), await pki.wish({})]
   await pki.entities.delete({ kind, id }, context)
   expect(waitedFor).toContainEqual([id, ['identity']])
-  const late = await ottca(id) // its wish was made before and arrives now
+  const late = await ottca(id) // its wish is older than the end and arrives now
   const ids = (await pki.outstanding()).map((row) => row.id)
   expect([outstanding, late, other].map((wish) => ids.includes(wish.id))).toEqual([false, false, true])
   expect(await enrollCode(outstanding.token, derOf(ours.cert))).toBe('INVALID_ENROLLMENT_TOKEN')

@@ -130,7 +130,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     change,
     follow,
     identityHead: () => owners.identity.head(),
-    /** Adds an identity that wants this enrollment. */
+    /** Adds an identity whose change requests this enrollment. */
     async wish(members: Partial<EnrollmentWish>) {
       const wish = { ...noWish, id: randomUUID(), token: randomUUID(), identityId: randomUUID(), ...members }
       await follow('identity', 'identities', wish.identityId, { name: 'alice', enrollmentWanted: wish })

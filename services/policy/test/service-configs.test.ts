@@ -33,21 +33,21 @@ async function alone() {
     (await policy.policy.listServiceConfigs({ identityId: alice }, admin)).json.map((json) =>
       JSON.parse(Buffer.from(json).toString()),
     )
-  const seen = async () => {
+  const shown = async () => {
     await policy.engine.catchUp(AbortSignal.timeout(5000))
     const context = as({ identityId: alice, configTypes: ['all'] })
     return (await policy.list('services', { context }))[0]?.config
   }
-  return { n, alice, type: `type${n}`, shared, own, other, service, put, remove, listed, seen }
+  return { n, alice, type: `type${n}`, shared, own, other, service, put, remove, listed, shown }
 }
 
 test("an identity's own config stands in place of the service's of the same type; the next one replaces it", async () => {
-  const { n, type, own, other, service, put, listed, seen } = await alone()
-  expect(await seen()).toEqual({ [type]: { of: 'shared' } })
+  const { n, type, own, other, service, put, listed, shown } = await alone()
+  expect(await shown()).toEqual({ [type]: { of: 'shared' } })
   await put(own)
-  expect(await seen()).toEqual({ [type]: { of: 'own' } })
+  expect(await shown()).toEqual({ [type]: { of: 'own' } })
   await put(other)
-  expect(await seen()).toEqual({ [type]: { of: 'other' } })
+  expect(await shown()).toEqual({ [type]: { of: 'other' } })
   expect(await listed()).toMatchObject([
     {
       serviceId: service,
@@ -59,11 +59,11 @@ test("an identity's own config stands in place of the service's of the same type
 })
 
 test('removing a config removes any config of the same type, and may be repeated', async () => {
-  const { type, own, other, service, put, remove, listed, seen } = await alone()
+  const { type, own, other, service, put, remove, listed, shown } = await alone()
   await put(own)
   await remove({ serviceId: service, configId: other })
   await remove({ serviceId: service, configId: other })
-  expect([await listed(), await seen()]).toEqual([[], { [type]: { of: 'shared' } }])
+  expect([await listed(), await shown()]).toEqual([[], { [type]: { of: 'shared' } }])
 })
 
 test('an empty list of configs removes none', async () => {

@@ -119,8 +119,8 @@ test('a caller sees the services that a policy grants it, and no others', async 
   await grant({ identityRoles: ['#staff'], serviceRoles: ['#web'] })
   await grant({ type: 'Bind', identityRoles: ['@alice'], serviceRoles: [`@${mail}`, '#web'] })
   const position = await policy.update('services', hidden, { tags: { x: 1 } })
-  const seen = { ...alice, positions: { policy: position ?? { timeline: '', number: 0 } } }
-  const listed = await policy.list('services', { context: seen })
+  const caughtUp = { ...alice, positions: { policy: position ?? { timeline: '', number: 0 } } }
+  const listed = await policy.list('services', { context: caughtUp })
   expect(new Map(listed.map(({ id, permissions }) => [id, permissions]))).toEqual(
     new Map([
       [mail, ['Bind']],
@@ -131,7 +131,7 @@ test('a caller sees the services that a policy grants it, and no others', async 
   await expect(policy.list('services', { asIdentity: 'nobody' })).rejects.toMatchObject({
     detail: 'identity with id or name nobody not found',
   })
-  await expect(policy.get('services', hidden, seen)).rejects.toMatchObject({
+  await expect(policy.get('services', hidden, caughtUp)).rejects.toMatchObject({
     code: 'NOT_FOUND',
     detail: `service with id ${hidden} not found`,
   })

@@ -58,8 +58,8 @@ test.each([
   ['true sort by name', { ...parameters, sort: ' ' }, 'INVALID_SORT_IDENTIFIER'],
   ['', { ...parameters, limit: 'abc' }, 'INVALID_PAGINATION'],
   ['', { ...parameters, offset: '1.5' }, 'INVALID_PAGINATION'],
-])('filter %j with %j is refused as %s', (filter, given, code) => {
-  expect(() => parseQuery(filter, given)).toThrow(expect.objectContaining({ code }))
+])('filter %j with %j is refused as %s', (filter, paging, code) => {
+  expect(() => parseQuery(filter, paging)).toThrow(expect.objectContaining({ code }))
 })
 
 test('the limit of all is a number that JavaScript cannot hold', () => {

@@ -36,9 +36,9 @@ export function readSchemaOf(entity: Entity): JsonSchema {
 export function clientSchemaOf(entity: Entity): JsonSchema {
   const { sometimes, clients } = entity.shows
   if (!clients) return readSchemaOf(entity)
-  const seen = new Set(clientMembers(entity))
+  const shown = new Set(clientMembers(entity))
   const pick = (members: Members): Members =>
-    Object.fromEntries(Object.entries(members).filter(([name]) => seen.has(name)))
+    Object.fromEntries(Object.entries(members).filter(([name]) => shown.has(name)))
   return named(clients.title, object(pick(alwaysOf(entity)), pick({ ...sometimes, ...clients.sometimes })))
 }
 

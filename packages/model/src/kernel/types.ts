@@ -157,9 +157,9 @@ type Plain<T> = T extends Date ? string : T
 /** A row as JSON in its changes. Members that are secret are missing there. */
 export type PlainOf<E extends Entity> = { readonly [K in keyof RowOf<E>]: Plain<RowOf<E>[K]> }
 
-type Given<M> = M extends Members ? M : NoMembers
-type ShownBy<V extends View> = Shown<Given<V['always']>, Given<V['sometimes']>> &
-  (V['clients'] extends { readonly sometimes: infer M } ? Shown<NoMembers, Given<M>> : unknown)
+type MembersOr<M> = M extends Members ? M : NoMembers
+type ShownBy<V extends View> = Shown<MembersOr<V['always']>, MembersOr<V['sometimes']>> &
+  (V['clients'] extends { readonly sometimes: infer M } ? Shown<NoMembers, MembersOr<M>> : unknown)
 type ShownByVariant<W> = W extends Variants ? OneOf<W['of'][keyof W['of']]> : unknown
 type OneOf<V> = V extends Variant ? ShownBy<V['shows']> : never // one of the variants
 

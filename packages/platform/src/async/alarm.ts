@@ -1,7 +1,7 @@
 /** Wakes all that sleep on it. */
 export interface Alarm {
   ring(): void
-  /** Ends at the next ring, when the signal is aborted, or after the time, if one is given. */
+  /** Ends at the next ring, when the signal is aborted, or after the time, where there is one. */
   sleep(signal: AbortSignal, ms?: number): Promise<void>
 }
 

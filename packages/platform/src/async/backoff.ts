@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 /** Pauses between attempts: each is twice as long as the one before, up to a limit. */
 export interface Backoff {
   readonly nextMs: number
-  /** True when no pause was made since the start or the last `reset`. */
+  /** True until the first pause after the start or the last `reset`. */
   readonly isReset: boolean
   /** Waits for the next pause, or until the signal is aborted. */
   pause(signal: AbortSignal): Promise<void>

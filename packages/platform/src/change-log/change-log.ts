@@ -106,7 +106,7 @@ export async function openChangeLog(
   }
 
   function announce({ position, changes }: Appended): void {
-    // commits of one replica may return in another order than they were made: the missing one is on its way
+    // commits of one replica may return out of order: the missing one is on its way
     if (!tail.offer(position, changes)) setImmediate(() => tail.has(position) || poll())
     if (pending?.upto.timeline !== position.timeline || pending.upto.number < position.number)
       pending = { upto: position, changes: pending?.changes ?? [] }

@@ -58,7 +58,7 @@ export function startConsumer(
   let savedAt = Number.NEGATIVE_INFINITY
   const context = ownContext(new AbortController().signal)
 
-  /** Locks the row before the effects read anything: they see commits that were made under its share lock. */
+  /** Locks the row before the effects read anything: they see the commits of transactions that locked it for share. */
   const withLock = async (
     tx: Tx,
     upto: Position,

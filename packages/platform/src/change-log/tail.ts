@@ -8,7 +8,7 @@ import { metrics } from '../process/metrics.js'
 export interface Tail {
   /** The end of the change log, as far as this process knows it. */
   end(): Position
-  /** False: beyond the known end, or of another timeline. */
+  /** False: beyond `end`, or of another timeline. */
   has(position: Position): boolean
   /** Reads the end, in a read that begins after the call. All callers share one. */
   sync(): Promise<Position>

@@ -84,7 +84,7 @@ const FIND = `
                      and (c.relname = 'audit' or has_table_privilege(r.oid, c.oid, 'update')
                                              and has_table_privilege(r.oid, c.oid, 'delete'))))
          as prepared
-    from unnest($1::text[], $2::text[]) with ordinality as wanted (schema, role, place)
+    from unnest($1::text[], $2::text[]) with ordinality as service (schema, role, place)
     left join pg_roles r on r.rolname = role
     left join pg_namespace n on n.nspname = schema
    order by place`

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 interface Run {
   readonly child: ChildProcess
   /** Waits for a line with this message. */
-  said(message: string): Promise<void>
+  logged(message: string): Promise<void>
   readonly exit: Promise<readonly [code: number | null, signal: string | null]>
 }
 
@@ -21,7 +21,7 @@ function run(task: string, env: NodeJS.ProcessEnv = {}): Run {
   })
   return {
     child,
-    async said(message) {
+    async logged(message) {
       while (!text.includes(`"msg":"${message}"`)) await once(child.stdout ?? child, 'data')
     },
     exit: once(child, 'close') as Promise<[number | null, string | null]>,
@@ -31,10 +31,10 @@ function run(task: string, env: NodeJS.ProcessEnv = {}): Run {
 test.each(['SIGTERM', 'SIGINT'] as const)(
   '%s stops it in order',
   async (signal) => {
-    const { child, said, exit } = run('wait')
-    await said('ready')
+    const { child, logged, exit } = run('wait')
+    await logged('ready')
     child.kill(signal)
-    await said('stopped')
+    await logged('stopped')
     expect(await exit).toEqual([0, null])
   },
   20_000,
@@ -43,35 +43,35 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
 test.each(['throw', 'reject'])(
   'what nobody catches is logged and ends it: %s',
   async (task) => {
-    const { said, exit } = run(task)
-    await said('crashed')
+    const { logged, exit } = run(task)
+    await logged('crashed')
     expect(await exit).toEqual([1, null])
   },
   20_000,
 )
 
 test('the end of the pipe of its parent stops it in order', async () => {
-  const { child, said, exit } = run('wait', { OVERLAY_PARENT_PIPE: '1' })
-  await said('ready')
+  const { child, logged, exit } = run('wait', { OVERLAY_PARENT_PIPE: '1' })
+  await logged('ready')
   child.stdio[3]?.destroy()
-  await said('stopped')
+  await logged('stopped')
   expect(await exit).toEqual([0, null])
 }, 20_000)
 
 test('the end of its parent ends it too when its log is not read', async () => {
-  const { child, said, exit } = run('wait', { OVERLAY_PARENT_PIPE: '1' })
-  await said('ready')
+  const { child, logged, exit } = run('wait', { OVERLAY_PARENT_PIPE: '1' })
+  await logged('ready')
   child.stdout?.destroy()
   child.stdio[3]?.destroy()
   expect(await exit).toEqual([0, null])
 }, 20_000)
 
 test('a second signal ends a stop that hangs', async () => {
-  const { child, said, exit } = run('hang')
-  await said('ready')
+  const { child, logged, exit } = run('hang')
+  await logged('ready')
   child.kill('SIGTERM')
   const again = setInterval(() => child.kill('SIGTERM'), 50)
-  await said('crashed')
+  await logged('crashed')
   clearInterval(again)
   expect(await exit).toEqual([1, null])
 }, 20_000)

@@ -1,7 +1,7 @@
 import { openLog } from './log.js'
 import { guardProcess, untilStopped } from './process.js'
 
-// A process as the services are: told on its command line what to do once it is ready.
+// A process as the services are. Its argument is what it does once it is ready.
 const log = openLog('test', { level: 'info', format: 'json' })
 guardProcess(log)
 log.info('ready')

@@ -3,7 +3,7 @@ import { authQueriesOf } from '../domain/auth-queries.js'
 import { sessionById } from '../store/api-sessions.js'
 import type { Deps } from './deps.js'
 
-/** Answers the position up to which a fully authenticated session is known to exist. */
+/** Answers a position of the change log at which the session exists and is fully authenticated. */
 export const checkApiSession =
   ({ changeLog, lifetimes }: Deps): Methods<IdentityServiceService>['checkApiSession'] =>
   async ({ id }) => {

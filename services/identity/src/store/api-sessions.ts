@@ -153,7 +153,7 @@ export async function markActivity(
   ids: readonly string[],
   atMs: readonly number[],
 ): Promise<string[]> {
-  // a mark that a crash loses is made again with the next request
+  // after a crash the next request marks the session again
   await tx.query(sql`select set_config('synchronous_commit', 'off', true)`)
   const { rows } = await tx.query<{ id: string }>(sql`
     with mark as (

@@ -15,7 +15,7 @@ const decodeAuthenticator = payloadDecoder(authenticator)
 
 /** What a change of identity means here. */
 interface Step {
-  readonly sort: 'wanted' | 'redeemed' | 'deleted'
+  readonly sort: 'requested' | 'redeemed' | 'deleted'
   readonly id: string // of the enrollment; 'deleted': of the identity
   readonly wish?: EnrollmentWish
 }
@@ -28,7 +28,7 @@ function stepOf(change: Change): Step | undefined {
   const payload = decodeIdentity(change)
   if (!payload) return { sort: 'deleted', id: change.id }
   const { enrollmentWanted: wish } = payload
-  return wish && { sort: 'wanted', id: wish.id, wish }
+  return wish && { sort: 'requested', id: wish.id, wish }
 }
 
 /** Consecutive steps of one sort, which share a statement. */
@@ -43,7 +43,7 @@ function runsOf(changes: readonly Change[]): readonly (readonly Step[])[] {
 }
 
 /**
- * Grants the enrollment that an identity wants, ends the redeemed one, and ends all of a deleted identity. A step that
+ * Grants the enrollment that a change of an identity requests, ends the redeemed one, and ends all of a deleted identity. A step that
  * was taken eagerly stays taken: the change that calls for it has no effect.
  */
 export function identityConsumer(
@@ -53,7 +53,7 @@ export function identityConsumer(
   const applyRun = async (tx: Tx, run: readonly Step[]): Promise<readonly RowChange[]> => {
     const ids = run.map(({ id }) => id)
     switch (run[0]?.sort) {
-      case 'wanted':
+      case 'requested':
         return insertEnrollments(
           tx,
           await Promise.all(run.flatMap(({ wish }) => (wish ? issuer.issue(wish) : []))),
@@ -76,7 +76,7 @@ export function identityConsumer(
       kinds: [identity.kind, authenticator.kind],
       async concerns(change) {
         const step = stepOf(change)
-        if (step?.sort === 'wanted') return !(await eagerSteps.granted.isDone(step.id))
+        if (step?.sort === 'requested') return !(await eagerSteps.granted.isDone(step.id))
         if (step?.sort === 'redeemed') return !(await eagerSteps.ended.isDone(step.id))
         return step !== undefined
       },

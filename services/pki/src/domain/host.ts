@@ -61,7 +61,7 @@ export function overlap(a: Host, b: Host): boolean {
 
 const isBelow = ({ text }: Host, above: Host): boolean => text.endsWith(`.${above.text}`)
 
-/** Names that the certificate of a gateway must have. `advertised`: the host that clients are given. */
+/** Names that the certificate of a gateway must have. `advertised`: the host that clients connect to. */
 export const gatewayHosts = (advertised: string, more: readonly string[] = []): readonly string[] => [
   ...new Set(['localhost', '127.0.0.1', '::1', advertised, ...more].map((host) => host.toLowerCase())),
 ]

@@ -19,7 +19,7 @@ export function checkEnrollment({ changeLog, consumers, now }: Deps): PkiMethods
   }
 }
 
-/** Wishes travel in changes of identity: none may be made before this replica follows them. */
+/** Changes of identity carry the wishes: identity writes none before this replica follows its changes. */
 function firstLook(consumer: Pick<Consumer, 'waitFor'>): (signal: AbortSignal) => Promise<void> {
   const anyPosition = { timeline: '', number: 0 } // of no timeline: reached by the first look at the owner
   let isFollowing = false

@@ -2,7 +2,7 @@ import { required } from '@overlay/platform/kind-store'
 import { eagerInserter } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
 
-/** Creates a wanted enrollment before the change that wants it is consumed, or waits until it is. */
+/** Creates a requested enrollment before the change that carries its wish is consumed, or waits until it is. */
 export function grantEnrollment(deps: Deps): PkiMethods['grantEnrollment'] {
   const { changeLog, issuer, consumers, eagerSteps } = deps
   const insert = eagerInserter(changeLog)

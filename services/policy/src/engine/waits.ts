@@ -7,7 +7,7 @@ import { type Context, Fault, type Positions } from '@overlay/rpc'
  *
  * | Wait | Memory has afterwards | For |
  * |---|---|---|
- * | `waitFor` | the given positions | requests that carry positions |
+ * | `waitFor` | the positions of the request | requests that carry positions |
  * | `catchUp` | all that the owners had at the time of the call | management |
  * | `catchUpOwn` | all that this schema had at the time of the call | the caller's own writes to this schema |
  * | `ensureFresh` | all that policy and identity had two seconds ago | authorizations |
@@ -51,8 +51,8 @@ export function waitsOn(
     const limit = limited(signal)
     await Promise.all([...schemas].map((schema) => bySchema.get(schema)?.catchUp(limit)))
   }
-  const isBehind = ({ schema }: Projection, wanted: Positions): boolean => {
-    const [current, position] = [positions[schema], wanted[schema]]
+  const isBehind = ({ schema }: Projection, required: Positions): boolean => {
+    const [current, position] = [positions[schema], required[schema]]
     const isAccess = accessSchemas.includes(schema)
     if (loading.has(schema) || (isAccess && !current)) return position !== undefined || isAccess
     return (
@@ -62,13 +62,13 @@ export function waitsOn(
   }
 
   const waits: Waits = {
-    async waitFor(wanted, signal) {
-      const behind = projections.filter((projection) => isBehind(projection, wanted))
+    async waitFor(required, signal) {
+      const behind = projections.filter((projection) => isBehind(projection, required))
       if (behind.length === 0) return
       const limit = limited(signal)
       await Promise.all(
         behind.map((projection) => {
-          const position = wanted[projection.schema]
+          const position = required[projection.schema]
           return position ? projection.waitFor(position, limit) : projection.catchUp(limit)
         }),
       )

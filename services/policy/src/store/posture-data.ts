@@ -76,8 +76,8 @@ export async function changePosture(
 }
 
 /**
- * Appends the posture of these identities to the change log again, with a new meaning since the given time. Several
- * replicas may call this for the same time: the first one appends.
+ * Appends the posture of these identities to the change log again, since a second factor has lapsed.
+ * Several replicas may call this for the same lapse: the first one appends.
  */
 export async function touchLapsed(tx: Tx, lapsed: ReadonlyMap<string, number>): Promise<RowChange[]> {
   const { rows } = await tx.query<{ id: string; data: PostureData; at: Date }>(sql`

@@ -26,7 +26,7 @@ const ATTEMPTS = 3
 const accesses = { Dial: Access.ACCESS_DIAL, Bind: Access.ACCESS_BIND } as const
 
 /**
- * Creates a session, the right to dial or bind a service. Every check is made on each create, also if the session exists.
+ * Creates a session, the right to dial or bind a service. Each create runs every check, also if the session exists.
  * differs: the original answers an existing session unchecked.
  */
 export function createSession(deps: CreateDeps): Methods<SessionsServiceService>['createSession'] {

@@ -71,11 +71,11 @@ export function routersBetween(world: World, identityId: string, serviceId: stri
     .sort()
 }
 
-/** All checks here are of one type: the domain that the identity has said is the one that is asked for. */
+/** All checks here are of one type: the reported domain is one of the required ones. */
 function askedOf(world: World, identityId: string, checkId: string): unknown {
   const asked = world['posture-checks'].get(checkId)
-  const said = world['posture-data'].get(identityId)?.data.domain?.domain
-  return [checkId, asked?.revision, said !== undefined && asked?.check.domains?.includes(said)]
+  const reported = world['posture-data'].get(identityId)?.data.domain?.domain
+  return [checkId, asked?.revision, reported !== undefined && asked?.check.domains?.includes(reported)]
 }
 
 /** Everything that the identity's list of services shows. */
