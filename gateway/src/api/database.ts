@@ -1,4 +1,5 @@
 import { timeText } from '@overlay/model'
+import { flag, listOf, named, object, orNull, text, time } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
 import { empty } from '../http/answer.js'
 import { callContext } from '../http/calls.js'
@@ -7,26 +8,21 @@ import type { RequestContext } from '../http/request-context.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
-const text = { type: 'string' }
-const flag = { type: 'boolean' }
-const time = { type: ['string', 'null'], format: 'date-time' }
-
-const details = {
-  title: 'dataIntegrityCheckDetails',
-  type: 'object',
-  properties: {
-    endTime: time,
-    error: { type: ['string', 'null'] },
-    fixingErrors: flag,
-    inProgress: flag,
-    results: {
-      type: ['array', 'null'],
-      items: { type: 'object', properties: { description: text, fixed: flag } },
+const details = named(
+  'dataIntegrityCheckDetails',
+  object(
+    {},
+    {
+      endTime: orNull(time),
+      error: orNull(text),
+      fixingErrors: flag,
+      inProgress: flag,
+      results: orNull(listOf(object({}, { description: text, fixed: flag }))),
+      startTime: orNull(time),
+      tooManyErrors: flag,
     },
-    startTime: time,
-    tooManyErrors: flag,
-  },
-}
+  ),
+)
 
 /** Jobs over the rows of all services. Identity runs them. */
 export function database({ identity }: Services): Handlers {

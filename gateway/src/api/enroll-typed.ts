@@ -1,3 +1,4 @@
+import { named, object, type Schema, text } from '@overlay/model/schema'
 import type { EnrollRequest } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { detail, empty } from '../http/answer.js'
@@ -10,14 +11,11 @@ import { noRequest } from './enroll.js'
 import type { Handlers } from './operations.js'
 import { enrolledSchema } from './wire-schemas.js'
 
-const text = { type: 'string' }
-
-const texts = <M extends string>(name: string, members: Readonly<Record<M, object>>, required = true) =>
-  json<Readonly<Partial<Record<M, string>>>>(
-    name,
-    { title: name, type: 'object', properties: members },
-    required,
-  )
+const texts = <M extends string>(
+  name: string,
+  members: Readonly<Record<M, Schema<string>>>,
+  required = true,
+) => json<Readonly<Partial<Record<M, string>>>>(name, named(name, object({}, members)), required)
 
 const bodies = {
   ott: texts('ottEnrollmentRequest', { token: text, clientCsr: text }),

@@ -1,4 +1,4 @@
-import { createLocation } from '@overlay/model/schema'
+import { createLocation, named, object, time } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
 import { created, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
@@ -8,12 +8,7 @@ import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
 const until = (name: string, title = name) =>
-  json<{ readonly expiresAt: string }>(name, {
-    title,
-    type: 'object',
-    properties: { expiresAt: { type: 'string', format: 'date-time' } },
-    required: ['expiresAt'],
-  })
+  json<{ readonly expiresAt: string }>(name, named(title, object({ expiresAt: time })))
 
 const msOf = ({ expiresAt }: { readonly expiresAt: string }): number => new Date(expiresAt).getTime()
 

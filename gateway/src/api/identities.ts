@@ -7,12 +7,10 @@ import { takes } from '../http/endpoint.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
-const disableBody = json<{ readonly durationMinutes: number }>('disable', {
-  title: 'disableParams',
-  type: 'object',
-  properties: { durationMinutes: { type: 'integer' } },
-  required: ['durationMinutes'],
-})
+const disableBody = json<{ readonly durationMinutes: number }>(
+  'disable',
+  named('disableParams', object({ durationMinutes: integer })),
+)
 
 interface ServiceConfig {
   readonly serviceId: string

@@ -1,4 +1,4 @@
-import { createLocation } from '@overlay/model/schema'
+import { createLocation, named, object } from '@overlay/model/schema'
 import { Fault, type Written } from '@overlay/rpc'
 import { toBuffer } from 'qrcode'
 import type { Sessions } from '../cache/sessions.js'
@@ -18,15 +18,15 @@ const self = { self: { href: BASE } }
 const recovery = { 'recovery-codes': { href: `${BASE}/recovery-codes` } }
 const whole = { 'current-identity': { href: './current-identity' } }
 
-const codeSchema = {
-  title: 'mfaCode',
-  type: 'object',
-  properties: { code: { type: 'string', maxLength: 64 } },
-}
-const required = { ...codeSchema, required: ['code'] }
+const word = { type: 'string', maxLength: 64 }
+const required = named('mfaCode', object({ code: word }))
 const code = json<{ readonly code: string }>('mfaValidation', required)
 const loginCode = json<{ readonly code: string }>('mfaAuth', required)
-const optionalCode = json<{ readonly code?: string } | undefined>('mfaValidation', codeSchema, false)
+const optionalCode = json<{ readonly code?: string } | undefined>(
+  'mfaValidation',
+  named('mfaCode', object({}, { code: word })),
+  false,
+)
 
 /** wire: the code is in a header where the body is optional or absent. */
 const codeIn = ({ env: { incoming } }: RequestContext, body?: { readonly code?: string }): string =>

@@ -1,4 +1,5 @@
 import { apiSessionCertificate, readSchemaOf } from '@overlay/model'
+import { named, object, text } from '@overlay/model/schema'
 import { Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { around, created, detail, empty } from '../http/answer.js'
@@ -14,12 +15,10 @@ const { kind } = apiSessionCertificate
 const longestPem = 16_384
 
 const pem = <N extends string>(name: string, title: string, member: N, maxLength?: number) =>
-  json<Readonly<Record<N, string>>>(name, {
-    title,
-    type: 'object',
-    properties: { [member]: { type: 'string', ...(maxLength && { maxLength }) } },
-    required: [member],
-  })
+  json<Readonly<Record<N, string>>>(
+    name,
+    named(title, object({ [member]: { ...text, ...(maxLength && { maxLength }) } })),
+  )
 
 const extension = pem('extend', 'identityExtendEnrollmentRequest', 'clientCertCsr')
 const verification = pem('extend', 'identityExtendValidateEnrollmentRequest', 'clientCert', longestPem)

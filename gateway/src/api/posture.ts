@@ -1,7 +1,7 @@
-import { variable } from '@overlay/model/schema'
+import { flag, type Members, named, object, oneOf, variable } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
 import { detail } from '../http/answer.js'
-import { type BodySpec, type JsonSchema, json, jsonBytes } from '../http/body.js'
+import { type BodySpec, json, jsonBytes } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
@@ -11,35 +11,26 @@ import { failedRequestSchema, postureDataSchema, postureResponseSchema } from '.
 
 const text = (max: number) => ({ type: 'string', maxLength: max })
 const texts = (most: number, max: number) => ({ type: 'array', maxItems: most, items: text(max) })
-const flag = { type: 'boolean' }
+const processMembers = {
+  path: text(4096),
+  isRunning: flag,
+  hash: text(255),
+  signerFingerprints: texts(64, 255),
+}
 
-const answer = (
-  title: string,
-  typeId: string,
-  properties: Readonly<Record<string, JsonSchema>>,
-  required: readonly string[] = [],
-): JsonSchema => ({
-  title: `postureResponse${title}Create`,
-  type: 'object',
-  properties: { id: text(255), typeId: { type: 'string', enum: [typeId] }, ...properties },
-  required: ['id', 'typeId', ...required],
-})
+const answer = (title: string, typeId: string, always: Members, sometimes: Members = {}) =>
+  named(
+    `postureResponse${title}Create`,
+    object({ id: text(255), typeId: oneOf(typeId), ...always }, sometimes),
+  )
 
 /** One report of an endpoint on itself. A check of several processes has one report for each. */
 const response = variable('postureResponseCreate', 'typeId', [
-  answer('OperatingSystem', 'OS', { type: text(255), version: text(255), build: text(255) }, [
-    'type',
-    'version',
-  ]),
-  answer('Domain', 'DOMAIN', { domain: text(255) }, ['domain']),
-  answer('MacAddress', 'MAC', { macAddresses: texts(256, 64) }, ['macAddresses']),
-  answer('Process', 'PROCESS', {
-    path: text(4096),
-    isRunning: flag,
-    hash: text(255),
-    signerFingerprints: texts(64, 255),
-  }),
-  answer('EndpointState', 'ENDPOINT_STATE', { woken: flag, unlocked: flag }),
+  answer('OperatingSystem', 'OS', { type: text(255), version: text(255) }, { build: text(255) }),
+  answer('Domain', 'DOMAIN', { domain: text(255) }),
+  answer('MacAddress', 'MAC', { macAddresses: texts(256, 64) }),
+  answer('Process', 'PROCESS', {}, processMembers),
+  answer('EndpointState', 'ENDPOINT_STATE', {}, { woken: flag, unlocked: flag }),
 ])
 
 const one: BodySpec<readonly object[]> = {

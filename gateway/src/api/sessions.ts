@@ -1,5 +1,5 @@
 import { readSchemaOf, session, tagsSchema } from '@overlay/model'
-import { listOf, named, object, text } from '@overlay/model/schema'
+import { listOf, named, object, oneOf, text } from '@overlay/model/schema'
 import type { Context } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { around, detail } from '../http/answer.js'
@@ -17,15 +17,13 @@ interface SessionCreate {
   readonly tags?: object | null
 }
 
-const createBody = json<SessionCreate>('session', {
-  title: 'sessionCreate',
-  type: 'object',
-  properties: {
-    serviceId: { type: 'string' },
-    tags: tagsSchema,
-    type: { type: 'string', enum: ['Dial', 'Bind', 'Invalid'] },
-  },
-})
+const createBody = json<SessionCreate>(
+  'session',
+  named(
+    'sessionCreate',
+    object({}, { serviceId: text, tags: tagsSchema, type: oneOf('Dial', 'Bind', 'Invalid') }),
+  ),
+)
 
 /** The context with the position at which the API session exists. It guards the create against a revocation. */
 function guardedContext(c: RequestContext): Context {

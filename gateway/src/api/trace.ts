@@ -1,5 +1,6 @@
+import { flag, named, object, text, time } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
-import { type JsonSchema, json } from '../http/body.js'
+import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import { send } from '../http/send.js'
@@ -12,28 +13,15 @@ interface TraceSpec {
   readonly channels?: readonly string[]
 }
 
-const text = { type: 'string', maxLength: 255 }
+const word = { type: 'string', maxLength: 255 }
+const words = { type: 'array', maxItems: 64, items: word }
 
-const traceBody = json<TraceSpec>('traceSpec', {
-  title: 'traceSpec',
-  type: 'object',
-  properties: {
-    channels: { type: 'array', maxItems: 64, items: text },
-    duration: text,
-    enabled: { type: 'boolean' },
-    traceId: text,
-  },
-})
+const traceBody = json<TraceSpec>(
+  'traceSpec',
+  named('traceSpec', object({}, { channels: words, duration: word, enabled: flag, traceId: word })),
+)
 
-const traceDetail: JsonSchema = {
-  title: 'traceDetail',
-  type: 'object',
-  properties: {
-    enabled: { type: 'boolean' },
-    traceId: { type: 'string' },
-    until: { type: 'string', format: 'date-time' },
-  },
-}
+const traceDetail = named('traceDetail', object({}, { enabled: flag, traceId: text, until: time }))
 
 /** wire: an absent time is the year 1. */
 const NEVER = '0001-01-01T00:00:00.000Z'
