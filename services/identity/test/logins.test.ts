@@ -177,6 +177,18 @@ test('a policy that does not allow passwords refuses the right one', async () =>
   await expect(enter(one, username, 'right-one')).rejects.toMatchObject(refused)
 })
 
+test.each([7_464_960_000, Number.MAX_SAFE_INTEGER])(
+  'an identity that is disabled for %d minutes shows a date-time',
+  async (durationMinutes) => {
+    const { id } = await person(`disabled for ${durationMinutes}`)
+    await one.identity.disableIdentity({ id, durationMinutes }, system())
+    expect(await shown(id)).toMatchObject({
+      disabled: true,
+      disabledUntil: expect.stringMatching(/^99\d\d-\d\d-\d\dT/),
+    })
+  },
+)
+
 test('a disabled identity cannot log in, and its sessions end, until it is enabled', async () => {
   const { id, username } = await person('disabled')
   const { token } = await enter(one, username, 'right-one')

@@ -6,9 +6,13 @@ import { changeIdentity } from './identities.js'
 import { forgetFailuresOf } from './login-attempts.js'
 import { endSessionsOfIdentities } from './session-ends.js'
 
+/** No date-time of the wire is later than the year 9999. */
+const LAST_MS = Date.UTC(9999, 11, 31)
+
 /** Disables an identity and ends its sessions; 0 minutes: until it is enabled. Its count of failed logins starts anew. */
 export async function disableIdentity(tx: Tx, id: string, minutes: number): Promise<RowChange[]> {
-  const until = minutes > 0 ? sql`now() + ${minutes}::float8 * interval '1 minute'` : sql`null`
+  const bounded = Math.min(minutes, (LAST_MS - Date.now()) / 60_000)
+  const until = minutes > 0 ? sql`now() + ${bounded}::float8 * interval '1 minute'` : sql`null`
   const change = await changeIdentity(tx, id, sql`disabled_at = now(), disabled_until = ${until}`)
   if (!change) return []
   await forgetFailuresOf(tx, id)
