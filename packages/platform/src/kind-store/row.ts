@@ -71,11 +71,7 @@ export function plainOfNew(
   values: object,
   tags: BaseRow['tags'],
 ): Record<string, unknown> {
-  const members = values as Record<string, unknown>
-  const loaded = Object.entries(entity.fields).map(([name, field]) => [
-    name,
-    field.load(field.store(valueOrFallback(field, members[name]))),
-  ])
+  const loaded = storedValues(entity, values).map(([name, field, stored]) => [name, field.load(stored)])
   return plainWithoutTimes(entity, { ...Object.fromEntries(loaded), id, tags, isSystem: false })
 }
 
@@ -93,23 +89,25 @@ function plainWithoutTimes(
   }
 }
 
-/** A row by its columns, for statements that insert many from a JSON list. Absent members get their fallback. */
+/** A row by its columns, for statements that insert many from a JSON list. */
 export function columnValues(
   entity: Entity,
   id: string,
   values: object,
   tags: BaseRow['tags'],
 ): Record<string, unknown> {
-  const members = values as Record<string, unknown>
-  const own = Object.entries(entity.fields).map(([name, field]) => [
-    columnOf(name, field),
-    field.store(valueOrFallback(field, members[name])),
-  ])
+  const own = storedValues(entity, values).map(([name, field, stored]) => [columnOf(name, field), stored])
   return { ...Object.fromEntries(own), id, tags }
 }
 
-const valueOrFallback = (field: Field, value: unknown): unknown =>
-  value === undefined ? field.fallback : value
+/** All members of a new row as they are stored. Absent ones get their fallback. */
+function storedValues({ fields }: Entity, values: object): (readonly [string, Field, unknown])[] {
+  const members = values as Record<string, unknown>
+  return Object.entries(fields).map(([name, field]) => {
+    const value = members[name]
+    return [name, field, field.store(value === undefined ? field.fallback : value)]
+  })
+}
 
 /** The columns that an insert writes; the others get their defaults. */
 const listColumnsOf = memoized((entity: Entity) => {
