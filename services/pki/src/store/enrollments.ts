@@ -6,6 +6,7 @@ import {
   columnsOf,
   columnValues,
   insertListSql,
+  insertRows,
   plainOfNew,
   rowOf,
 } from '@overlay/platform/kind-store'
@@ -75,8 +76,7 @@ export async function insertEnrollments(
   enrollments: readonly Enrollment[],
 ): Promise<readonly RowChange[]> {
   const list = JSON.stringify(enrollments.map(columnsOfNew))
-  const { rows } = await tx.query(sql`${insert(list)} returning ${columns}`, 'insert-enrollments')
-  return rows.map((row) => enrollmentChange(String(row.id), null, storedOf(row)))
+  return insertRows(tx, enrollment, insert(list), 'insert-enrollments')
 }
 
 /** The position is ahead of what is consumed of identity: its later changes, such as the owner's end, follow. */
