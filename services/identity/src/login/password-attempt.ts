@@ -36,7 +36,7 @@ export async function tryPassword(
   const before = await admit(changeLog, attempt)
   const subject = await find()
   const turn = turnOf(context, username)
-  // users who have logged in from an address take turns with everything else that comes from it
+  // names that have logged in from an address share one turn, all other attempts from it share another
   const source = before.isFamiliar ? `${turn.source} familiar` : turn.source
   return hashing.inTurn({ ...turn, source }, async (compare, hasWaited) => {
     const history = hasWaited ? await admit(changeLog, attempt) : before
