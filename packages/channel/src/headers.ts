@@ -1,0 +1,115 @@
+/** A value that is shorter or longer than it says, or has too many entries. */
+export class MalformedHeader extends Error {
+  override readonly name = 'MalformedHeader'
+}
+
+/** Limits of lists and maps. */
+const MAX_ENTRIES = 128
+const MAX_ENTRY_BYTES = 8192
+
+export const encodeText = (text: string): Buffer => Buffer.from(text)
+export const decodeText = (value: Buffer): string => value.toString()
+
+export const encodeBool = (value: boolean): Buffer => Buffer.from([value ? 1 : 0])
+export const decodeBool = (value: Buffer): boolean => value.length === 1 && value[0] === 1
+
+export function encodeInt32(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(4)
+  bytes.writeInt32LE(value)
+  return bytes
+}
+
+export function decodeInt32(value: Buffer): number {
+  if (value.length !== 4) throw new MalformedHeader(`${value.length} bytes for 32 bits`)
+  return value.readInt32LE()
+}
+
+export function encodeUint32(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(4)
+  bytes.writeUInt32LE(value)
+  return bytes
+}
+
+export function decodeUint32(value: Buffer): number {
+  if (value.length !== 4) throw new MalformedHeader(`${value.length} bytes for 32 bits`)
+  return value.readUInt32LE()
+}
+
+export function encodeUint64(value: bigint): Buffer {
+  const bytes = Buffer.allocUnsafe(8)
+  bytes.writeBigUInt64LE(value)
+  return bytes
+}
+
+export function decodeUint64(value: Buffer): bigint {
+  if (value.length !== 8) throw new MalformedHeader(`${value.length} bytes for 64 bits`)
+  return value.readBigUInt64LE()
+}
+
+export function encodeTextList(texts: readonly string[]): Buffer {
+  const parts = texts.flatMap((text) => sized(Buffer.from(text)))
+  return Buffer.concat([encodeUint32(texts.length), ...parts])
+}
+
+export function decodeTextList(value: Buffer): string[] {
+  const read = reader(value)
+  const texts = Array.from({ length: read.count() }, () => read.sized().toString())
+  read.end()
+  return texts
+}
+
+export function encodeBytesMap(map: ReadonlyMap<number, Uint8Array>): Buffer {
+  const parts = [...map].flatMap(([key, bytes]) => [encodeUint32(key), ...sized(bytes)])
+  return Buffer.concat([encodeUint32(map.size), ...parts])
+}
+
+export function decodeBytesMap(value: Buffer): Map<number, Buffer> {
+  const read = reader(value)
+  const map = new Map(Array.from({ length: read.count() }, () => [read.uint32(), read.sized()] as const))
+  read.end()
+  return map
+}
+
+export function encodeTextMap(map: Readonly<Record<string, string>>): Buffer {
+  const entries = Object.entries(map)
+  const parts = entries.flatMap(([key, text]) => [...sized(Buffer.from(key)), ...sized(Buffer.from(text))])
+  return Buffer.concat([encodeUint32(entries.length), ...parts])
+}
+
+export function decodeTextMap(value: Buffer): Record<string, string> {
+  const read = reader(value)
+  const entries = Array.from({ length: read.count() }, () => [
+    read.sized().toString(),
+    read.sized().toString(),
+  ])
+  read.end()
+  return Object.fromEntries(entries)
+}
+
+const sized = (bytes: Uint8Array): Uint8Array[] => [encodeUint32(bytes.length), bytes]
+
+function reader(value: Buffer) {
+  let at = 0
+  const take = (length: number): Buffer => {
+    if (value.length - at < length) throw new MalformedHeader('a list or map that ends early')
+    at += length
+    return value.subarray(at - length, at)
+  }
+  const uint32 = (): number => take(4).readUInt32LE()
+  return {
+    uint32,
+    count(): number {
+      const count = uint32()
+      if (count > MAX_ENTRIES) throw new MalformedHeader(`${count} entries, at most ${MAX_ENTRIES}`)
+      return count
+    },
+    sized(): Buffer {
+      const length = uint32()
+      if (length > MAX_ENTRY_BYTES) throw new MalformedHeader(`an entry of ${length} bytes`)
+      return take(length)
+    },
+    end(): void {
+      if (at !== value.length) throw new MalformedHeader('bytes after the last entry')
+    },
+  }
+}

@@ -1,0 +1,4 @@
+export * from './channel.js'
+export * from './frame.js'
+export * from './headers.js'
+export * from './message.js'

@@ -1,0 +1,48 @@
+/** Headers by key. Their values are encoded with the functions of `headers.ts`. */
+export type Headers = ReadonlyMap<number, Buffer>
+
+/** A message to send. The channel adds the sequence and heartbeats. */
+export interface Outgoing {
+  readonly type: number
+  readonly headers?: Headers
+  readonly body?: Uint8Array
+}
+
+/** A received message. */
+export interface Message {
+  readonly type: number
+  /** Counts from 1 on each side of a channel; -1 in the hello and its answer. */
+  readonly sequence: number
+  readonly headers: Headers
+  readonly body: Buffer
+}
+
+export const HELLO_SEQUENCE = -1
+
+/** Header keys that every channel uses. */
+export const headerKey = {
+  connectionId: 0,
+  replyFor: 1,
+  resultSuccess: 2,
+  version: 4,
+  heartbeat: 5,
+  heartbeatResponse: 6,
+  type: 7,
+  id: 8,
+  listeners: 10,
+  routerMetadata: 11,
+  capabilities: 12,
+} as const
+
+/** Headers of a request with keys in this range return in its reply. */
+export const isReflected = (key: number): boolean => key >= 128 && key <= 255
+
+/** Content types that every channel uses. */
+export const contentType = {
+  hello: 0,
+  ping: 1,
+  result: 2,
+  latency: 3,
+  latencyResponse: 4,
+  heartbeat: 5,
+} as const

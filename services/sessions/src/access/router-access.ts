@@ -1,0 +1,47 @@
+/** The access that a router claims for one of its clients. */
+export interface AccessClaim {
+  readonly routerId: string
+  readonly sessionToken: string
+  /** Empty: the API session of the session. */
+  readonly apiSessionToken: string
+  /** SHA-1 of the certificates that the client presented to the router, hex. */
+  readonly fingerprints: readonly string[]
+  readonly type: 'Dial' | 'Bind'
+}
+
+/** A session whose API session, certificate, service and router are verified. */
+export interface GrantedAccess {
+  readonly sessionId: string
+  readonly apiSessionId: string
+  readonly identityId: string
+  readonly serviceId: string
+}
+
+/** wire: the codes of error messages to routers. */
+export const accessErrors = {
+  internal: 1,
+  invalidApiSession: 2,
+  invalidSession: 3,
+  wrongSessionType: 4,
+  invalidEdgeRouter: 5,
+  invalidService: 6,
+  tunnelingNotEnabled: 7,
+  invalidTerminator: 8,
+  invalidPrecedence: 9,
+  invalidCost: 10,
+  encryptionDataMissing: 11,
+} as const
+
+/** A claim that is refused. Routers forward the text to their clients. */
+export class AccessRefused extends Error {
+  override readonly name = 'AccessRefused'
+  constructor(
+    readonly code: (typeof accessErrors)[keyof typeof accessErrors],
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** Verifies claims of routers. Throws AccessRefused. */
+export type CheckAccess = (claim: AccessClaim) => Promise<GrantedAccess>
