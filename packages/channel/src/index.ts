@@ -1,4 +1,7 @@
 export * from './channel.js'
 export * from './frame.js'
+export * from './gen/overlay/ctrl/v1/ctrl.js'
+export * from './gen/overlay/ctrl/v1/edge.js'
 export * from './headers.js'
 export * from './message.js'
+export * from './types.js'
