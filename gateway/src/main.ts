@@ -10,13 +10,13 @@ import {
   splitAddress,
   untilStopped,
 } from '@overlay/platform/process'
+import { renewServerKey, serverKey } from '@overlay/platform/tls'
 import { connectPeers } from '@overlay/rpc'
 import { buildOf, SERVER_NAME } from './about.js'
 import { apisOf } from './api/apis.js'
 import { openCaches } from './cache/caches.js'
 import { openWritePositions } from './cache/write-positions.js'
 import { noteWrites } from './clients/note-writes.js'
-import { renewServerKey, serverKey } from './clients/server-key.js'
 import { connectServices } from './clients/services.js'
 import { accessLog } from './http/access-log.js'
 import { instanceId } from './http/ids.js'

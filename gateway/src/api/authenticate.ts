@@ -1,9 +1,9 @@
+import { clientAddressOf } from '@overlay/platform/tls'
 import { sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
 import { detail } from '../http/answer.js'
 import { callContext } from '../http/calls.js'
-import { clientAddressOf } from '../http/connections.js'
 import { takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
 import { queryOf, type RequestContext } from '../http/request-context.js'
@@ -30,7 +30,7 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
           configTypes: [...configTypes],
           envInfo: bytesOf(envInfo),
           sdkInfo: bytesOf(sdkInfo),
-          ipAddress: clientAddressOf(c.env.incoming),
+          ipAddress: clientAddressOf(c.env.incoming.socket),
         },
         callContext(c),
       )

@@ -1,5 +1,5 @@
 import { metrics } from '@overlay/platform/process'
-import { clientAddressOf } from './connections.js'
+import { clientAddressOf } from '@overlay/platform/tls'
 import type { RequestContext } from './request-context.js'
 
 /** One answered request, for log and metrics. */
@@ -36,7 +36,7 @@ export const accessLog =
       status,
       durationMs: Math.round(seconds * 1e5) / 100,
       requestId: c.get('requestId'),
-      sourceAddress: clientAddressOf(incoming),
+      sourceAddress: clientAddressOf(incoming.socket),
       traceId: c.get('calls').traceparent?.slice(3, 35),
       apiSessionId: session?.id,
       identityId: session?.identityId,

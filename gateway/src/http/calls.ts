@@ -1,5 +1,5 @@
+import { clientAddressOf } from '@overlay/platform/tls'
 import { type Caller, type Context, type Positions, traceparentOf } from '@overlay/rpc'
-import { clientAddressOf } from './connections.js'
 import type { RequestContext } from './request-context.js'
 
 /** State of the calls to services that one request makes. Each part is created when the first call needs it. */
@@ -51,7 +51,7 @@ function newContext(c: RequestContext, calls: Calls, startedMs: number): Context
     requestId: c.get('requestId'),
     traceparent: calls.traceparent,
     caller: c.get('session')?.caller ?? anonymous,
-    sourceAddress: clientAddressOf(incoming),
+    sourceAddress: clientAddressOf(incoming.socket),
     deadline: new Date(startedMs + calls.limitMs),
     signal: calls.controller.signal,
     positions: calls.positions(),

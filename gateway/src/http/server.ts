@@ -1,20 +1,14 @@
-import { constants } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
+import { type ConnectionLimits, limitConnections, type ServerKey, secureOptions } from '@overlay/platform/tls'
 import { Fault } from '@overlay/rpc'
 import type { Hono } from 'hono'
 import { failureText } from './answer.js'
-import { type ConnectionLimits, limitConnections } from './connections.js'
 import { requestId } from './ids.js'
 import type { Env } from './request-context.js'
-
-export interface ServerKey {
-  readonly keyPem: string
-  readonly chainPem: string
-}
 
 export interface ServerLimits extends ConnectionLimits {
   /** Time to receive all headers. A whole request may take `requestMs` longer. */
@@ -33,26 +27,6 @@ export interface Listening extends AsyncDisposable {
   renew(key: ServerKey): void
 }
 
-/** differs: forward secrecy and authenticated encryption only. The first three are of TLS 1.3. */
-const ciphers = [
-  'TLS_AES_128_GCM_SHA256',
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-RSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305',
-  'ECDHE-RSA-CHACHA20-POLY1305',
-].join(':')
-
-const secure = {
-  minVersion: 'TLSv1.2',
-  ciphers,
-  // a resumed TLS session has only the leaf of the client, not its intermediates
-  secureOptions: constants.SSL_OP_NO_TICKET,
-} as const
-
 /** Terminates TLS. Clients may present a certificate; the services that use it verify it. */
 export async function listen(
   { host, port }: { readonly host: string; readonly port: number },
@@ -61,7 +35,7 @@ export async function listen(
   app: Pick<Hono<Env>, 'fetch'>,
 ): Promise<Listening> {
   const server = createServer({
-    ...secure,
+    ...secureOptions,
     key: keyPem,
     cert: chainPem,
     requestCert: true,
@@ -100,7 +74,7 @@ export async function listen(
 
   return {
     port: (server.address() as AddressInfo).port,
-    renew: (key) => server.setSecureContext({ ...secure, key: key.keyPem, cert: key.chainPem }),
+    renew: (key) => server.setSecureContext({ ...secureOptions, key: key.keyPem, cert: key.chainPem }),
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close')
       server.close()

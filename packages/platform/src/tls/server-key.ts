@@ -1,6 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Fault, type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
-import type { ServerKey } from '../http/server.js'
+
+/** The key and the certificate of a TLS server, leaf first. */
+export interface ServerKey {
+  readonly keyPem: string
+  readonly chainPem: string
+}
 
 type Pki = Pick<Methods<PkiServiceService>, 'getServerCertificate'>
 
@@ -13,7 +18,7 @@ const LIMIT_MS = 10_000
 const PAUSE_MS = 250
 const RENEW_MS = 60_000
 
-/** Waits for pki: the gateway cannot serve without its key. */
+/** Waits for pki: the process cannot serve without its key. */
 export async function serverKey(pki: Pki, log: Log): Promise<ServerKey> {
   for (let isLogged = false; ; isLogged = true) {
     try {

@@ -1,8 +1,7 @@
-import type { IncomingMessage } from 'node:http'
-import type { Server } from 'node:https'
 import type { BlockList, Socket } from 'node:net'
-import { metrics } from '@overlay/platform/process'
+import type { Server } from 'node:tls'
 import { plainAddress, sourceOf } from '@overlay/rpc'
+import { metrics } from '../process/metrics.js'
 import { takeProxyHeader } from './proxy-protocol.js'
 
 export interface ConnectionLimits {
@@ -16,8 +15,8 @@ export interface ConnectionLimits {
 /** Addresses of clients, by connection. */
 const addresses = new WeakMap<object, string>()
 
-/** Address of the client that sent a request, behind a balancer the one that the balancer names. */
-export const clientAddressOf = ({ socket }: IncomingMessage): string => addresses.get(socket) ?? ''
+/** Address of the client of a secured connection, behind a balancer the one that the balancer names. */
+export const clientAddressOf = (socket: object): string => addresses.get(socket) ?? ''
 
 /**
  * Refuses connections above the limits before their handshake, and takes the PROXY header from those that have one.
