@@ -1,0 +1,30 @@
+/** A router that is connected to a replica. */
+export interface Presence {
+  readonly routerId: string
+  /** Controller id of the replica. */
+  readonly replicaId: string
+  readonly connectedAt: Date
+  /** Protobuf `Listeners` of its hello, as received: where other routers reach it. */
+  readonly linkListeners: Buffer
+  readonly version: string
+}
+
+/** Connected routers of all replicas, in memory. Valid while the lease of the replica lives. */
+export interface RouterPresence {
+  isOnline(routerId: string): boolean
+  /** The connections of a router, one for each replica, the newest first. */
+  of(routerId: string): readonly Presence[]
+  /** Routers that are online, each with its newest connection. */
+  online(): Iterable<Presence>
+  /** Controller ids of the replicas whose lease lives. */
+  replicas(): ReadonlySet<string>
+  onChange(listener: PresenceListener): Disposable
+}
+
+/** Calls are synchronous, in the order of changes. */
+export interface PresenceListener {
+  /** A router has connected to its first replica, disconnected from its last one, or changed its link listeners. */
+  routerChanged?(routerId: string): void
+  /** The lease of a replica has ended, or it has stopped: its routers are elsewhere or offline. */
+  replicaGone?(replicaId: string): void
+}
