@@ -1,5 +1,31 @@
+/** A circuit for one of the clients of a router, whose access is verified. */
+export interface CircuitRequest {
+  /** The router of the client. */
+  readonly routerId: string
+  /** The session; the circuit ends with it. */
+  readonly sessionId: string
+  /** The client. */
+  readonly identityId: string
+  readonly serviceId: string
+  /** Empty: the service has terminators without an instance. */
+  readonly instanceId: string
+  /** By key; for the host. */
+  readonly peerData: ReadonlyMap<number, Buffer>
+}
+
+export interface OpenedCircuit {
+  readonly id: string
+  /** Where the router of the client sends its payload. */
+  readonly address: string
+  /** By key; for the client. */
+  readonly peerData: ReadonlyMap<number, Buffer>
+  readonly tags: Readonly<Record<string, string>>
+}
+
 /** What other concerns ask of circuits. Each ends or moves the circuits of all replicas. */
 export interface Circuits {
+  /** Selects a terminator and sets up a circuit to it. Throws AccessRefused. */
+  open(request: CircuitRequest): Promise<OpenedCircuit>
   /** Ends the circuits of these sessions, and tells their routers. */
   endOfSessions(sessionIds: readonly string[]): Promise<void>
   /** Ends the circuits to these terminators. */
