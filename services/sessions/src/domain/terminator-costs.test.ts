@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { openCosts } from './terminator-costs.js'
+
+test('a terminator costs two for each open circuit', () => {
+  const costs = openCosts()
+  costs.circuitOpened('t')
+  costs.circuitOpened('t')
+  expect(costs.costOf('t')).toBe(4)
+  for (let i = 0; i < 3; i++) costs.circuitClosed('t')
+  expect(costs.costOf('t')).toBe(0)
+})
+
+test('a failed dial costs twenty, a successful one and each minute give some back', () => {
+  const costs = openCosts()
+  costs.dialFailed('t')
+  expect(costs.costOf('t')).toBe(20)
+  costs.dialSucceeded('t')
+  expect(costs.costOf('t')).toBe(18)
+  costs.credit()
+  expect(costs.costOf('t')).toBe(13)
+  for (let i = 0; i < 3; i++) costs.credit()
+  expect(costs.costOf('t')).toBe(0)
+})
+
+test('a cost has an upper limit', () => {
+  const costs = openCosts()
+  for (let i = 0; i < 4000; i++) costs.dialFailed('t')
+  for (let i = 0; i < 10; i++) costs.circuitOpened('t')
+  expect(costs.costOf('t')).toBe(65_535)
+})
+
+test('a change is reported once, with the cost of then', () => {
+  const costs = openCosts()
+  costs.circuitOpened('t')
+  costs.circuitOpened('t')
+  costs.dialSucceeded('u') // nothing to give back
+  expect([...costs.changed()]).toEqual([['t', 4]])
+  expect([...costs.changed()]).toEqual([])
+  costs.circuitClosed('t')
+  costs.circuitClosed('t')
+  expect([...costs.changed()]).toEqual([['t', 0]])
+})

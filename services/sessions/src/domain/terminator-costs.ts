@@ -1,0 +1,73 @@
+import { MAX_COST } from './terminator-selection.js'
+
+const CIRCUIT_COST = 2
+const FAILURE_COST = 20
+const SUCCESS_CREDIT = 2
+/** Each minute, for terminators with failures. */
+const CREDIT = 5
+
+interface Load {
+  circuits: number
+  failureCost: number
+}
+
+/** The dynamic costs of terminators: their open circuits, and dials that have failed. */
+export interface TerminatorCosts {
+  /** 0 to 65535 */
+  costOf(terminatorId: string): number
+  dialSucceeded(terminatorId: string): void
+  dialFailed(terminatorId: string): void
+  circuitOpened(terminatorId: string): void
+  circuitClosed(terminatorId: string): void
+  /** To be called once a minute: failures are forgiven. */
+  credit(): void
+  /** The costs that have changed since the last call. */
+  changed(): ReadonlyMap<string, number>
+}
+
+/** The costs of one process. Terminators without costs take no memory. */
+export function openCosts(): TerminatorCosts {
+  const loads = new Map<string, Load>()
+  const touched = new Set<string>()
+
+  function change(id: string, apply: (load: Load) => void): void {
+    const load = loads.get(id) ?? { circuits: 0, failureCost: 0 }
+    const before = costOf(load)
+    apply(load)
+    if (load.circuits === 0 && load.failureCost === 0) loads.delete(id)
+    else loads.set(id, load)
+    if (costOf(load) !== before) touched.add(id)
+  }
+  const forgive = (id: string, cost: number): void =>
+    change(id, (load) => {
+      load.failureCost = Math.max(0, load.failureCost - cost)
+    })
+
+  return {
+    costOf: (id) => costOf(loads.get(id)),
+    dialSucceeded: (id) => forgive(id, SUCCESS_CREDIT),
+    dialFailed: (id) =>
+      change(id, (load) => {
+        load.failureCost = Math.min(MAX_COST, load.failureCost + FAILURE_COST)
+      }),
+    circuitOpened: (id) =>
+      change(id, (load) => {
+        load.circuits += 1
+      }),
+    circuitClosed: (id) =>
+      change(id, (load) => {
+        load.circuits = Math.max(0, load.circuits - 1)
+      }),
+    credit() {
+      for (const [id, { failureCost }] of loads) if (failureCost > 0) forgive(id, CREDIT)
+    },
+    changed() {
+      const changes = new Map([...touched].map((id) => [id, costOf(loads.get(id))]))
+      touched.clear()
+      return changes
+    },
+  }
+}
+
+const costOf = (load: Load | undefined): number =>
+  load ? Math.min(MAX_COST, load.circuits * CIRCUIT_COST + load.failureCost) : 0
