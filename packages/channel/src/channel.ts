@@ -1,222 +1,252 @@
 import type { Duplex } from 'node:stream'
-import { encodeFrame, type FrameDecoder, frameDecoder, MESSAGE_LIMITS } from './frame.js'
-import { decodeInt32, encodeInt32, encodeUint64 } from './headers.js'
-import { contentType, headerKey, isReflected, type Message, type Outgoing } from './message.js'
+import {
+  type EncodedMessage,
+  encodeFrame,
+  type FrameDecoder,
+  frameDecoder,
+  MESSAGE_LIMITS,
+  withSequence,
+} from './frame.js'
+import { decodeInt32, encodeBool, encodeInt32 } from './headers.js'
+import { startHeartbeats } from './heartbeats.js'
+import { openInbox } from './inbox.js'
+import { contentType, type Headers, headerKey, isReflected, type Message, type Outgoing } from './message.js'
+import { pendingRequests } from './pending-requests.js'
 
 /** A connection over which both sides send messages, and requests that the other side answers. */
 export interface Channel {
   /** Queues a message. Nothing happens if the channel is closed. */
-  send(message: Outgoing): void
+  send(message: Outgoing | EncodedMessage): void
   /** Sends a request and returns its reply. Throws ChannelClosed, or ReplyTimeout after `timeoutMs`. */
   request(message: Outgoing, timeoutMs: number): Promise<Message>
   /** Sends the answer to a request. */
   reply(to: Message, answer: Outgoing): void
+  /** Resolves when few bytes are queued. Senders of many messages wait for it. Throws ChannelClosed. */
+  drained(): Promise<void>
+  /** Bytes that the peer has not taken yet. */
+  queuedBytes(): number
+  /** Round trip of the last heartbeat. */
+  latencyMs(): number | undefined
   close(reason: string): void
   /** Aborted once the channel is closed; the reason is a ChannelClosed. */
   readonly closed: AbortSignal
-  /** Bytes that the peer has not taken yet. */
-  queuedBytes(): number
 }
 
+/** The cause is the failure that closed the channel: MalformedFrame, MalformedHeader, or that of the handler. */
 export class ChannelClosed extends Error {
   override readonly name = 'ChannelClosed'
 }
 
-export class ReplyTimeout extends Error {
-  override readonly name = 'ReplyTimeout'
-}
-
 export interface ChannelOptions {
   /**
-   * Handles a message that is no reply to a pending request. Messages start in order. While too many are under way the
-   * channel reads no more. A failure closes the channel.
+   * Handles a message that is no reply to a pending request. Handlers start in order. Too many messages that wait for
+   * theirs pause reading. A failure closes the channel.
    */
   readonly onMessage: (message: Message) => Promise<void> | void
   /** Bytes that were read before, beyond the hello. */
   readonly decoder?: FrameDecoder
-  /** A peer that takes nothing for so long that more is queued loses its channel. */
+  /** A peer with more bytes queued loses its channel. */
   readonly maxQueuedBytes?: number
-  /** Messages under way at a time. */
+  /** Handlers under way at a time. */
   readonly maxPending?: number
-  /** Defaults to 10 s. A peer that has not answered a heartbeat for three intervals loses its channel. */
+  /** Messages that wait for a handler, before reading pauses. */
+  readonly maxWaiting?: number
+  /** Defaults to 10 s. A peer that sends or takes nothing during three intervals loses its channel. */
   readonly heartbeatMs?: number
 }
 
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024
+const FEW_QUEUED_BYTES = 256 * 1024
 const MAX_PENDING = 64
+const MAX_WAITING = 1024
+const MAX_WAITING_BYTES = 8 * 1024 * 1024
+/** Messages that a channel handles before other channels have their turn. */
+const MESSAGES_PER_TURN = 64
 const HEARTBEAT_MS = 10_000
-const ANSWER_HEARTBEAT_MS = 2
-const MISSED_HEARTBEATS = 3
+const MAX_IDLE_INTERVALS = 3
 
-interface Waiter {
-  resolve(message: Message): void
-  reject(err: Error): void
-}
-
+const noHeaders: Headers = new Map()
 const noBody = Buffer.alloc(0)
-
-const pong = (type: number): Outgoing => ({
+const success = (type: number): Outgoing => ({
   type,
-  headers: new Map([[headerKey.resultSuccess, Buffer.from([1])]]),
+  headers: new Map([[headerKey.resultSuccess, encodeBool(true)]]),
 })
 
 /** Takes over a socket after the hello. */
 export function openChannel(socket: Duplex, options: ChannelOptions): Channel {
-  const { onMessage, maxQueuedBytes = MAX_QUEUED_BYTES, maxPending = MAX_PENDING } = options
-  const { decoder = frameDecoder(), heartbeatMs = HEARTBEAT_MS } = options
-  const waiters = new Map<number, Waiter>()
+  const { onMessage, decoder = frameDecoder(), heartbeatMs = HEARTBEAT_MS } = options
+  const { maxQueuedBytes = MAX_QUEUED_BYTES, maxPending = MAX_PENDING, maxWaiting = MAX_WAITING } = options
   const closing = new AbortController()
+  const requests = pendingRequests()
+  const inbox = openInbox({
+    onMessage,
+    maxPending,
+    maxWaiting,
+    maxWaitingBytes: MAX_WAITING_BYTES,
+    onRoom: read,
+    onFailure: fail,
+  })
+  const heartbeats = startHeartbeats(heartbeatMs, beat)
   let sequence = 0
-  let pending = 0
-  let isCorked = false
-  let heartbeatIsDue = false
-  let heartbeatAnswer: Buffer | undefined
-  let answerTimer: NodeJS.Timeout | undefined
-  let unansweredBeats = 0
+  let messagesInTurn = 0
+  let turn: NodeJS.Immediate | undefined
+  let isReading = true
+  let silentIntervals = 0
+  let stalledIntervals = 0
+  let drains: { readonly done: Promise<void>; resolve(): void; reject(err: Error): void } | undefined
 
-  function close(reason: string): void {
+  function close(reason: string, cause?: unknown): void {
     if (closing.signal.aborted) return
-    const closed = new ChannelClosed(reason)
-    closing.abort(closed)
-    clearInterval(beats)
-    clearTimeout(answerTimer)
+    const closed = new ChannelClosed(reason, { cause })
+    heartbeats.stop()
+    inbox.clear()
+    clearImmediate(turn)
     socket.destroy()
-    for (const { reject } of waiters.values()) reject(closed)
-    waiters.clear()
+    closing.abort(closed)
+    requests.rejectAll(closed)
+    drains?.reject(closed)
   }
 
-  function write(type: number, headers: Map<number, Uint8Array>, body: Uint8Array): number {
-    if (heartbeatAnswer) headers.set(headerKey.heartbeatResponse, heartbeatAnswer)
-    if (heartbeatIsDue) headers.set(headerKey.heartbeat, encodeUint64(BigInt(Date.now()) * 1_000_000n))
-    heartbeatAnswer = undefined
-    heartbeatIsDue = false
-    sequence = (sequence + 1) & 0x7fffffff
-    if (!isCorked) {
-      isCorked = true
-      socket.cork() // messages of one turn share a TLS record
-      setImmediate(() => {
-        isCorked = false
-        socket.uncork()
-      })
-    }
-    socket.write(encodeFrame(type, sequence, headers, body))
-    if (socket.writableLength > maxQueuedBytes) close('the peer does not read')
+  function fail(err: unknown): void {
+    close(err instanceof Error ? err.message : String(err), err)
+  }
+
+  /** What is sent and received within one turn of the event loop shares a TLS record and an answer to heartbeats. */
+  function joinTurn(): void {
+    if (turn) return
+    socket.cork()
+    turn = setImmediate(endTurn)
+  }
+
+  function endTurn(): void {
+    if (heartbeats.hasAnswer()) send({ type: contentType.heartbeat })
+    socket.uncork()
+    turn = undefined
+    messagesInTurn = 0
+    if (!isReading && !inbox.isFull()) read()
+  }
+
+  function nextSequence(): number {
+    sequence = sequence === 0x7fffffff ? 1 : sequence + 1
     return sequence
   }
 
-  function send({ type, headers, body = noBody }: Outgoing): number {
-    return closing.signal.aborted ? 0 : write(type, new Map(headers), body)
+  function write(...parts: readonly Buffer[]): void {
+    joinTurn()
+    for (const part of parts) socket.write(part, written)
+    if (socket.writableLength > maxQueuedBytes) close('the peer does not read')
   }
 
-  function reply(to: Message, { type, headers, body = noBody }: Outgoing): void {
+  function written(): void {
+    stalledIntervals = 0
+    if (!drains || socket.writableLength > FEW_QUEUED_BYTES) return
+    drains.resolve()
+    drains = undefined
+  }
+
+  function sendMessage(type: number, headers: Headers, body: Uint8Array): number {
+    const own = nextSequence()
+    const due = heartbeats.take()
+    write(encodeFrame(type, own, due.length > 0 ? [...headers, ...due] : headers, body))
+    return own
+  }
+
+  function send(message: Outgoing | EncodedMessage): void {
+    if (closing.signal.aborted) return
+    if ('frame' in message) write(...withSequence(message, nextSequence()))
+    else sendMessage(message.type, message.headers ?? noHeaders, message.body ?? noBody)
+  }
+
+  function reply(to: Message, { type, headers = noHeaders, body = noBody }: Outgoing): void {
     if (closing.signal.aborted) return
     const reflected = [...to.headers].filter(([key]) => isReflected(key))
     const replyFor = [headerKey.replyFor, encodeInt32(to.sequence)] as const
-    write(type, new Map<number, Uint8Array>([...reflected, ...(headers ?? []), replyFor]), body)
+    sendMessage(type, new Map([...reflected, ...headers, replyFor]), body)
   }
 
-  const request = (message: Outgoing, timeoutMs: number): Promise<Message> =>
-    new Promise((resolve, reject) => {
-      if (closing.signal.aborted) return reject(closing.signal.reason)
-      const own = send(message)
-      const settle = (): void => {
-        clearTimeout(timer)
-        waiters.delete(own)
-      }
-      const timer = setTimeout(() => {
-        settle()
-        reject(new ReplyTimeout(`no answer to a message of type ${message.type} within ${timeoutMs} ms`))
-      }, timeoutMs)
-      waiters.set(own, {
-        resolve(reply) {
-          settle()
-          resolve(reply)
-        },
-        reject(err) {
-          settle()
-          reject(err)
-        },
-      })
-      if (closing.signal.aborted) waiters.get(own)?.reject(closing.signal.reason)
-    })
+  async function request(message: Outgoing, timeoutMs: number): Promise<Message> {
+    closing.signal.throwIfAborted()
+    const { type, headers = noHeaders, body = noBody } = message
+    const own = sendMessage(type, headers, body)
+    closing.signal.throwIfAborted()
+    return requests.add(own, type, timeoutMs)
+  }
 
-  function noteHeartbeats({ headers }: Message): void {
-    if (headers.has(headerKey.heartbeatResponse)) unansweredBeats = 0
-    const beat = headers.get(headerKey.heartbeat)
-    if (!beat) return
-    heartbeatAnswer = Buffer.from(beat)
-    answerTimer ??= setTimeout(() => {
-      answerTimer = undefined
-      if (heartbeatAnswer) send({ type: contentType.heartbeat })
-    }, ANSWER_HEARTBEAT_MS)
+  async function drained(): Promise<void> {
+    closing.signal.throwIfAborted()
+    if (socket.writableLength <= FEW_QUEUED_BYTES) return
+    drains ??= deferred()
+    await drains.done
   }
 
   function receive(message: Message): void {
-    noteHeartbeats(message)
-    if (message.type === contentType.heartbeat) return
+    heartbeats.receive(message.headers)
     const replyFor = message.headers.get(headerKey.replyFor)
-    const waiter = replyFor && waiters.get(decodeInt32(replyFor))
-    if (waiter) waiter.resolve(message)
-    else if (message.type === contentType.ping) reply(message, pong(contentType.result))
-    else if (message.type === contentType.latency) reply(message, pong(contentType.latencyResponse))
-    else handle(message)
+    if (replyFor && requests.resolve(decodeInt32(replyFor), message)) return
+    const { type } = message
+    if (type === contentType.ping) reply(message, success(contentType.result))
+    else if (type === contentType.latency) reply(message, success(contentType.latencyResponse))
+    else if (type !== contentType.heartbeat && type !== contentType.reconnectPing) inbox.push(message)
   }
 
-  function handle(message: Message): void {
-    const handling = onMessage(message)
-    if (!handling) return
-    pending++
-    handling.then(handled, fail)
-  }
-
-  function handled(): void {
-    pending--
-    if (pending < maxPending) drain()
-  }
-
-  const fail = (err: unknown): void => close(err instanceof Error ? err.message : String(err))
-
-  function drain(): void {
+  function read(): void {
+    if (closing.signal.aborted) return
+    joinTurn()
     try {
-      while (pending < maxPending && !closing.signal.aborted) {
+      while (canRead() && !closing.signal.aborted) {
         const message = decoder.next(MESSAGE_LIMITS)
         if (!message) break
+        messagesInTurn++
         receive(message)
       }
     } catch (err) {
       fail(err)
     }
     if (closing.signal.aborted) return
-    if (pending < maxPending) socket.resume()
+    isReading = canRead()
+    if (isReading) socket.resume()
     else socket.pause()
   }
 
-  function beat(): void {
-    if (unansweredBeats >= MISSED_HEARTBEATS) {
-      close('no answer to heartbeats')
-      return
-    }
-    unansweredBeats++
-    heartbeatIsDue = true
-    send({ type: contentType.heartbeat })
+  const canRead = (): boolean => messagesInTurn < MESSAGES_PER_TURN && !inbox.isFull()
+
+  function beat(isDue: boolean): void {
+    silentIntervals = isReading ? silentIntervals + 1 : 0
+    stalledIntervals = socket.writableLength > 0 ? stalledIntervals + 1 : 0
+    if (silentIntervals > MAX_IDLE_INTERVALS) close('no answer to heartbeats')
+    else if (stalledIntervals > MAX_IDLE_INTERVALS) close('the peer does not read')
+    else if (isDue) send({ type: contentType.heartbeat })
   }
-  const beats = setInterval(beat, heartbeatMs)
 
   socket.on('data', (chunk: Buffer) => {
+    silentIntervals = 0
     decoder.push(chunk)
-    drain()
+    read()
   })
-  socket.on('error', (err) => close(err.message))
+  socket.on('error', fail)
   socket.on('end', () => close('closed by the peer'))
   socket.on('close', () => close('closed'))
-  drain()
+  if (socket.destroyed) close('closed')
+  else read()
 
   return {
-    send: (message) => void send(message),
+    send,
     request,
     reply,
-    close,
-    closed: closing.signal,
+    drained,
     queuedBytes: () => socket.writableLength,
+    latencyMs: heartbeats.latencyMs,
+    close: (reason) => close(reason),
+    closed: closing.signal,
   }
+}
+
+function deferred() {
+  let resolve = (): void => {}
+  let reject = (_: Error): void => {}
+  const done = new Promise<void>((yes, no) => {
+    resolve = yes
+    reject = no
+  })
+  return { done, resolve, reject }
 }

@@ -1,12 +1,9 @@
-import type { Headers, Message } from './message.js'
+import type { Headers, Message, Outgoing } from './message.js'
 
 /** Bytes that are not a frame, or a frame beyond the limits. */
 export class MalformedFrame extends Error {
   override readonly name = 'MalformedFrame'
 }
-
-export const MAGIC = Buffer.from([0x03, 0x06, 0x09, 0x0c])
-const FRAME_BYTES = 20
 
 export interface FrameLimits {
   readonly headersBytes: number
@@ -17,7 +14,14 @@ export interface FrameLimits {
 export const HELLO_LIMITS: FrameLimits = { headersBytes: 4192, bodyBytes: 4192 }
 export const MESSAGE_LIMITS: FrameLimits = { headersBytes: 1024 * 1024, bodyBytes: 4 * 1024 * 1024 }
 
-/** One frame: 20 bytes (magic, type, sequence, lengths; little-endian), the headers, the body. */
+export const MAGIC = Buffer.from([0x03, 0x06, 0x09, 0x0c])
+const MAX_HEADERS = 256
+/** Magic, type, sequence, bytes of the headers, bytes of the body; little-endian. */
+const START_BYTES = 20
+const SEQUENCE_AT = 8
+/** Bytes of a header before its value: key and length. */
+const HEADER_START_BYTES = 8
+
 export function encodeFrame(
   type: number,
   sequence: number,
@@ -25,79 +29,139 @@ export function encodeFrame(
   body: Uint8Array,
 ): Buffer {
   const entries = [...headers]
-  const headersBytes = entries.reduce((sum, [, value]) => sum + 8 + value.length, 0)
-  const frame = Buffer.allocUnsafe(FRAME_BYTES + headersBytes + body.length)
+  const headersBytes = entries.reduce((sum, [, value]) => sum + HEADER_START_BYTES + value.length, 0)
+  const frame = Buffer.allocUnsafe(START_BYTES + headersBytes + body.length)
   frame.set(MAGIC, 0)
   frame.writeInt32LE(type, 4)
-  frame.writeInt32LE(sequence, 8)
+  frame.writeInt32LE(sequence, SEQUENCE_AT)
   frame.writeUInt32LE(headersBytes, 12)
   frame.writeUInt32LE(body.length, 16)
-  let at = FRAME_BYTES
+  let at = START_BYTES
   for (const [key, value] of entries) {
     frame.writeInt32LE(key, at)
     frame.writeUInt32LE(value.length, at + 4)
-    frame.set(value, at + 8)
-    at += 8 + value.length
+    frame.set(value, at + HEADER_START_BYTES)
+    at += HEADER_START_BYTES + value.length
   }
   frame.set(body, at)
   return frame
 }
 
+/** A message that is encoded once and sent over many channels. */
+export interface EncodedMessage {
+  /** Each channel adds its sequence to a copy. */
+  readonly frame: Buffer
+}
+
+const NO_SEQUENCE = 0
+const noHeaders: Headers = new Map()
+const noBody = Buffer.alloc(0)
+
+export const encodeMessage = ({ type, headers = noHeaders, body = noBody }: Outgoing): EncodedMessage => ({
+  frame: encodeFrame(type, NO_SEQUENCE, headers, body),
+})
+
+/** Larger frames share their bytes. */
+const MAX_COPIED_BYTES = 16 * 1024
+
+/** The parts of the frame with its sequence, to write one after the other. */
+export function withSequence({ frame }: EncodedMessage, sequence: number): Buffer[] {
+  const copiedBytes = frame.length <= MAX_COPIED_BYTES ? frame.length : START_BYTES
+  const start = Buffer.from(frame.subarray(0, copiedBytes))
+  start.writeInt32LE(sequence, SEQUENCE_AT)
+  return copiedBytes === frame.length ? [start] : [start, frame.subarray(copiedBytes)]
+}
+
 /** Cuts a stream of bytes into messages. */
 export interface FrameDecoder {
   push(chunk: Buffer): void
-  /** The next whole message. Throws MalformedFrame as soon as its first 20 bytes are wrong or beyond the limits. */
+  /**
+   * The next whole message; it shares the memory of the chunks. Throws MalformedFrame, as soon as the first 20 bytes of
+   * a frame are wrong or beyond the limits.
+   */
   next(limits: FrameLimits): Message | undefined
 }
 
-export function frameDecoder(): FrameDecoder {
-  let chunks: Buffer[] = []
-  let length = 0
+const nothing = Buffer.alloc(0)
 
-  const peek = (bytes: number): Buffer => {
-    if ((chunks[0]?.length ?? 0) < bytes) chunks = [Buffer.concat(chunks)]
-    return chunks[0] ?? Buffer.alloc(0)
+export function frameDecoder(): FrameDecoder {
+  // unread bytes: those of the last chunk, or a buffer that grows up to the end of the frame
+  let buffer: Buffer = nothing
+  let start = 0
+  let end = 0
+  let spare = 0
+  let frameBytes = START_BYTES
+
+  function append(chunk: Buffer): void {
+    const needed = end - start + chunk.length
+    if (chunk.length > spare) {
+      const grown = Buffer.allocUnsafe(Math.max(needed, Math.min(2 * needed, frameBytes)))
+      grown.set(buffer.subarray(start, end))
+      buffer = grown
+      end -= start
+      start = 0
+    }
+    buffer.set(chunk, end)
+    end += chunk.length
+    spare = buffer.length - end
   }
-  const take = (bytes: number): Buffer => {
-    const first = peek(bytes)
-    length -= bytes
-    if (first.length === bytes) chunks.shift()
-    else chunks[0] = first.subarray(bytes)
-    return first.subarray(0, bytes)
+
+  function consume(bytes: number): void {
+    start += bytes
+    frameBytes = START_BYTES
+    if (start < end) return
+    buffer = nothing
+    start = end = spare = 0
   }
+
   return {
     push(chunk) {
-      chunks.push(chunk)
-      length += chunk.length
+      if (start < end) append(chunk)
+      else {
+        buffer = chunk
+        start = spare = 0
+        end = chunk.length
+      }
     },
     next(limits) {
-      if (length < FRAME_BYTES) return undefined
-      const start = peek(FRAME_BYTES)
-      if (!MAGIC.equals(start.subarray(0, 4))) throw new MalformedFrame('bad magic')
-      const headersBytes = start.readUInt32LE(12)
-      const bodyBytes = start.readUInt32LE(16)
-      if (headersBytes > limits.headersBytes) throw new MalformedFrame(`${headersBytes} bytes of headers`)
-      if (bodyBytes > limits.bodyBytes) throw new MalformedFrame(`${bodyBytes} bytes of body`)
-      if (length < FRAME_BYTES + headersBytes + bodyBytes) return undefined
-      const frame = take(FRAME_BYTES + headersBytes + bodyBytes)
-      return {
-        type: frame.readInt32LE(4),
-        sequence: frame.readInt32LE(8),
-        headers: decodeHeaders(frame.subarray(FRAME_BYTES, FRAME_BYTES + headersBytes)),
-        body: frame.subarray(FRAME_BYTES + headersBytes),
-      }
+      const unread = buffer.subarray(start, end)
+      if (unread.length < START_BYTES) return undefined
+      const lengths = readLengths(unread, limits)
+      frameBytes = START_BYTES + lengths.headersBytes + lengths.bodyBytes
+      if (unread.length < frameBytes) return undefined
+      const frame = unread.subarray(0, frameBytes)
+      consume(frameBytes)
+      return decodeFrame(frame, lengths)
     },
   }
 }
+
+function readLengths(start: Buffer, limits: FrameLimits): FrameLimits {
+  if (!MAGIC.equals(start.subarray(0, MAGIC.length))) throw new MalformedFrame('bad magic')
+  const headersBytes = start.readUInt32LE(12)
+  const bodyBytes = start.readUInt32LE(16)
+  if (headersBytes > limits.headersBytes) throw new MalformedFrame(`${headersBytes} bytes of headers`)
+  if (bodyBytes > limits.bodyBytes) throw new MalformedFrame(`${bodyBytes} bytes of body`)
+  return { headersBytes, bodyBytes }
+}
+
+const decodeFrame = (frame: Buffer, { headersBytes }: FrameLimits): Message => ({
+  type: frame.readInt32LE(4),
+  sequence: frame.readInt32LE(SEQUENCE_AT),
+  headers: decodeHeaders(frame.subarray(START_BYTES, START_BYTES + headersBytes)),
+  body: frame.subarray(START_BYTES + headersBytes),
+})
 
 function decodeHeaders(bytes: Buffer): Headers {
   const headers = new Map<number, Buffer>()
   let at = 0
   while (at < bytes.length) {
-    if (bytes.length - at < 8) throw new MalformedFrame('a header that ends early')
-    const end = at + 8 + bytes.readUInt32LE(at + 4)
-    if (end > bytes.length) throw new MalformedFrame('a header that ends early')
-    headers.set(bytes.readInt32LE(at), bytes.subarray(at + 8, end))
+    const valueAt = at + HEADER_START_BYTES
+    if (valueAt > bytes.length) throw new MalformedFrame('a header ends early')
+    const end = valueAt + bytes.readUInt32LE(at + 4)
+    if (end > bytes.length) throw new MalformedFrame('a header ends early')
+    headers.set(bytes.readInt32LE(at), bytes.subarray(valueAt, end))
+    if (headers.size > MAX_HEADERS) throw new MalformedFrame(`more than ${MAX_HEADERS} headers`)
     at = end
   }
   return headers

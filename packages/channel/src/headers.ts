@@ -1,4 +1,6 @@
-/** A value that is shorter or longer than it says, or has too many entries. */
+import { isUtf8 } from 'node:buffer'
+
+/** A value that is shorter or longer than it says, is no text, or has too many or too large entries. */
 export class MalformedHeader extends Error {
   override readonly name = 'MalformedHeader'
 }
@@ -8,7 +10,11 @@ const MAX_ENTRIES = 128
 const MAX_ENTRY_BYTES = 8192
 
 export const encodeText = (text: string): Buffer => Buffer.from(text)
-export const decodeText = (value: Buffer): string => value.toString()
+
+export function decodeText(value: Buffer): string {
+  if (!isUtf8(value)) throw new MalformedHeader('a text that is not UTF-8')
+  return value.toString()
+}
 
 export const encodeBool = (value: boolean): Buffer => Buffer.from([value ? 1 : 0])
 export const decodeBool = (value: Buffer): boolean => value.length === 1 && value[0] === 1
@@ -47,20 +53,24 @@ export function decodeUint64(value: Buffer): bigint {
 }
 
 export function encodeTextList(texts: readonly string[]): Buffer {
-  const parts = texts.flatMap((text) => sized(Buffer.from(text)))
-  return Buffer.concat([encodeUint32(texts.length), ...parts])
+  return entries(
+    texts.length,
+    texts.flatMap((text) => sized(encodeText(text))),
+  )
 }
 
 export function decodeTextList(value: Buffer): string[] {
   const read = reader(value)
-  const texts = Array.from({ length: read.count() }, () => read.sized().toString())
+  const texts = Array.from({ length: read.count() }, () => read.text())
   read.end()
   return texts
 }
 
 export function encodeBytesMap(map: ReadonlyMap<number, Uint8Array>): Buffer {
-  const parts = [...map].flatMap(([key, bytes]) => [encodeUint32(key), ...sized(bytes)])
-  return Buffer.concat([encodeUint32(map.size), ...parts])
+  return entries(
+    map.size,
+    [...map].flatMap(([key, bytes]) => [encodeUint32(key), ...sized(bytes)]),
+  )
 }
 
 export function decodeBytesMap(value: Buffer): Map<number, Buffer> {
@@ -70,23 +80,29 @@ export function decodeBytesMap(value: Buffer): Map<number, Buffer> {
   return map
 }
 
-export function encodeTextMap(map: Readonly<Record<string, string>>): Buffer {
-  const entries = Object.entries(map)
-  const parts = entries.flatMap(([key, text]) => [...sized(Buffer.from(key)), ...sized(Buffer.from(text))])
-  return Buffer.concat([encodeUint32(entries.length), ...parts])
+export function encodeTextMap(map: ReadonlyMap<string, string>): Buffer {
+  return entries(
+    map.size,
+    [...map].flat().flatMap((text) => sized(encodeText(text))),
+  )
 }
 
-export function decodeTextMap(value: Buffer): Record<string, string> {
+export function decodeTextMap(value: Buffer): Map<string, string> {
   const read = reader(value)
-  const entries = Array.from({ length: read.count() }, () => [
-    read.sized().toString(),
-    read.sized().toString(),
-  ])
+  const map = new Map(Array.from({ length: read.count() }, () => [read.text(), read.text()] as const))
   read.end()
-  return Object.fromEntries(entries)
+  return map
 }
 
-const sized = (bytes: Uint8Array): Uint8Array[] => [encodeUint32(bytes.length), bytes]
+function entries(count: number, parts: readonly Uint8Array[]): Buffer {
+  if (count > MAX_ENTRIES) throw new MalformedHeader(`${count} entries, at most ${MAX_ENTRIES}`)
+  return Buffer.concat([encodeUint32(count), ...parts])
+}
+
+function sized(bytes: Uint8Array): Uint8Array[] {
+  if (bytes.length > MAX_ENTRY_BYTES) throw new MalformedHeader(`an entry of ${bytes.length} bytes`)
+  return [encodeUint32(bytes.length), bytes]
+}
 
 function reader(value: Buffer) {
   let at = 0
@@ -96,6 +112,11 @@ function reader(value: Buffer) {
     return value.subarray(at - length, at)
   }
   const uint32 = (): number => take(4).readUInt32LE()
+  const sized = (): Buffer => {
+    const length = uint32()
+    if (length > MAX_ENTRY_BYTES) throw new MalformedHeader(`an entry of ${length} bytes`)
+    return take(length)
+  }
   return {
     uint32,
     count(): number {
@@ -103,11 +124,8 @@ function reader(value: Buffer) {
       if (count > MAX_ENTRIES) throw new MalformedHeader(`${count} entries, at most ${MAX_ENTRIES}`)
       return count
     },
-    sized(): Buffer {
-      const length = uint32()
-      if (length > MAX_ENTRY_BYTES) throw new MalformedHeader(`an entry of ${length} bytes`)
-      return take(length)
-    },
+    sized,
+    text: (): string => decodeText(sized()),
     end(): void {
       if (at !== value.length) throw new MalformedHeader('bytes after the last entry')
     },

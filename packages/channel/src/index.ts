@@ -1,7 +1,20 @@
 export * from './channel.js'
-export * from './frame.js'
+export {
+  type EncodedMessage,
+  encodeFrame,
+  encodeMessage,
+  type FrameDecoder,
+  type FrameLimits,
+  frameDecoder,
+  HELLO_LIMITS,
+  MalformedFrame,
+  MESSAGE_LIMITS,
+} from './frame.js'
 export * from './gen/overlay/ctrl/v1/ctrl.js'
 export * from './gen/overlay/ctrl/v1/edge.js'
 export * from './headers.js'
+export * from './hello.js'
 export * from './message.js'
+export { ReplyTimeout } from './pending-requests.js'
 export * from './types.js'
+export * from './version.js'

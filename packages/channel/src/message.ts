@@ -45,4 +45,6 @@ export const contentType = {
   latency: 3,
   latencyResponse: 4,
   heartbeat: 5,
+  /** Sent by routers before they reconnect. No answer. */
+  reconnectPing: -33,
 } as const
