@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Access } from '../gateway/src/http/endpoint.js'
 
 export interface PublishedOperation {
-  readonly api: 'client' | 'management'
+  readonly api: 'client' | 'management' | 'fabric'
   readonly method: string
   readonly path: string
   /** The name that generated clients have for it. */

@@ -1,6 +1,6 @@
-export type Api = 'client' | 'management'
+export type Api = 'client' | 'management' | 'fabric'
 
-const ROOT = { client: '/edge/client/v1', management: '/edge/management/v1' } as const
+const ROOT = { client: '/edge/client/v1', management: '/edge/management/v1', fabric: '/fabric/v1' } as const
 
 /** The path before all operations of an API. */
 export const rootOf = (api: Api): string => ROOT[api]
@@ -21,5 +21,6 @@ export function pathOf(target: string): string {
   return ROOT.client + path
 }
 
-/** The API that a path belongs to. Paths outside both count as the client API's. */
-export const apiOf = (path: string): Api => (path.startsWith(ROOT.management) ? 'management' : 'client')
+/** The API that a path belongs to. Paths outside all count as the client API's. */
+export const apiOf = (path: string): Api =>
+  path.startsWith(ROOT.management) ? 'management' : path.startsWith(ROOT.fabric) ? 'fabric' : 'client'

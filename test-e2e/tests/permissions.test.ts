@@ -8,10 +8,12 @@ import { type Network, startNetwork } from '../network.js'
 import { published } from '../published.js'
 import { samples } from './samples.js'
 
-const bases = { client: '/edge/client/v1', management: '/edge/management/v1' } as const
+const bases = { client: '/edge/client/v1', management: '/edge/management/v1', fabric: '/fabric/v1' } as const
+
+type Api = keyof typeof bases
 
 /** All published and implemented operations with their level. The logout comes last. */
-const levelsOf = (requestedApi: keyof typeof bases) =>
+const levelsOf = (requestedApi: Api) =>
   published
     .filter(({ api }) => api === requestedApi)
     .map(({ method, path, access }) => [`${method} ${path}`, access] as const)
@@ -60,6 +62,25 @@ const bodies: Readonly<Record<string, () => unknown>> = {
   'POST /identities/{id}/service-configs': () => [{ serviceId: 'nothing', configId: 'nothing' }],
 }
 
+const fabricRouter = () => ({ name: `router-${count++}`, fingerprint: '', cost: 1, noTraversal: false })
+const fabricTerminator = { service: 'nothing', router: 'nothing', binding: 'transport', address: 'tcp:a:1' }
+
+/** The same for operations that take other bodies in the fabric API. */
+const fabricBodies: typeof bodies = {
+  'POST /database': () => undefined,
+  'POST /database/snapshot': () => ({ path: '' }),
+  'PATCH /links/{id}': () => ({ down: true }),
+  'POST /raft/add-member': () => ({ address: 'tls:localhost:1', isVoter: true }),
+  'POST /raft/remove-member': () => ({ id: 'nothing' }),
+  'POST /raft/transfer-leadership': () => ({ newLeaderId: '' }),
+  'POST /routers': () => ({ id: `fabric-${count++}`, ...fabricRouter() }),
+  'PUT /routers/{id}': fabricRouter,
+  'POST /services': () => ({ name: `service-${count++}` }),
+  'PUT /services/{id}': () => ({ name: `service-${count++}` }),
+  'POST /terminators': () => fabricTerminator,
+  'PUT /terminators/{id}': () => fabricTerminator,
+}
+
 let network: Network
 let server: Server
 let admin: Admin
@@ -80,10 +101,10 @@ beforeAll(async () => {
 })
 afterAll(() => network[Symbol.asyncDispose]())
 
-async function bodyOf(operation: string): Promise<unknown> {
+async function bodyOf(api: Api, operation: string): Promise<unknown> {
   const [method = '', path = ''] = operation.split(' ')
   if (method === 'GET' || method === 'DELETE') return undefined
-  const special = bodies[operation]
+  const special = (api === 'fabric' ? fabricBodies[operation] : undefined) ?? bodies[operation]
   if (special) return special()
   if (method === 'PATCH') return { tags: { a: 'b' } }
   const sample = samples[path.replace(/^\/|\/\{id\}$/g, '')]
@@ -124,14 +145,14 @@ const callers: Callers = {
 }
 
 /** The outcome of an operation for a caller; of an unexpected failure its status. */
-async function outcomeOf(caller: Client, operation: string): Promise<string> {
+async function outcomeOf(caller: Client, api: Api, operation: string): Promise<string> {
   const [method = '', path = ''] = operation.split(' ')
-  const answer = await caller.call(method, path.replace(/\{\w+\}/g, 'nothing'), await bodyOf(operation))
+  const answer = await caller.call(method, path.replace(/\{\w+\}/g, 'nothing'), await bodyOf(api, operation))
   if (answer.status >= 500) return `${answer.status}`
   return answer.status === 401 && answer.body.error?.code === 'UNAUTHORIZED' ? 'refused' : 'admitted'
 }
 
-describe.each(['client', 'management'] as const)('%s API', (api) => {
+describe.each(['client', 'management', 'fabric'] as const)('%s API', (api) => {
   describe.each(Object.entries(callers))('%s', (_, { admits, logIn }) => {
     let caller: Client
     beforeAll(async () => {
@@ -141,7 +162,7 @@ describe.each(['client', 'management'] as const)('%s API', (api) => {
     afterAll(() => caller[Symbol.dispose]())
 
     test.each(levelsOf(api))('gets from %s the outcome of its level, %s', async (operation, level) => {
-      expect(await outcomeOf(caller, operation)).toBe(admits.includes(level) ? 'admitted' : 'refused')
+      expect(await outcomeOf(caller, api, operation)).toBe(admits.includes(level) ? 'admitted' : 'refused')
     })
   })
 })

@@ -14,7 +14,8 @@ import { database } from './database.js'
 import { enroll } from './enroll.js'
 import { typedEnroll } from './enroll-typed.js'
 import { enrollments } from './enrollments.js'
-import { fabricLists } from './fabric.js'
+import { fabricCollections } from './fabric.js'
+import { fabricDatabase } from './fabric-database.js'
 import { identities } from './identities.js'
 import { info } from './info.js'
 import { mfa } from './mfa.js'
@@ -72,15 +73,17 @@ export function apisOf({ services, caches, address, build }: ApisOptions): reado
       },
     },
     { api: 'management', root: rootOf('management'), operations: management, handlers: everywhere },
+    {
+      api: 'fabric',
+      root: rootOf('fabric'),
+      operations: fabric,
+      handlers: { ...database(services), ...fabricDatabase(services), ...fabricCollections(services) },
+    },
   ]
-  const documented = apis.map((mounted) => ({
+  return apis.map((mounted) => ({
     ...mounted,
     // wire: beside the published operations
     operations: { ...mounted.operations, 'GET /swagger.json': 'none' as const },
     handlers: { ...mounted.handlers, 'GET /swagger.json': (c: RequestContext) => docs.send(c, mounted.api) },
   }))
-  return [
-    ...documented,
-    { api: 'management', root: '/fabric/v1', operations: fabric, handlers: fabricLists(services) },
-  ]
 }

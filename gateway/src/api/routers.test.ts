@@ -78,39 +78,3 @@ test('the summary counts what every owner has, and nothing twice', async () => {
   })
   expect(Object.keys(json.data as object)).toHaveLength(26)
 })
-
-test('the fabric API lists routers of both sorts, for admins', async () => {
-  const row = {
-    id: 'r1',
-    name: 'edge',
-    cost: 3,
-    noTraversal: true,
-    isOnline: true,
-    enrollmentToken: 'secret',
-  }
-  gateway.fakes.instead.set('sessions.entities.list', async () => ({
-    rows: Buffer.from(JSON.stringify([row])),
-    limit: 500n,
-    offset: 0n,
-    total: 1n,
-    next: Buffer.alloc(0),
-  }))
-  const { json } = await gateway.request('/fabric/v1//routers?limit=1000', { token: ADMIN })
-  expect(json.data).toEqual([
-    {
-      _links: { self: { href: './routers/r1' }, terminators: { href: './routers/r1/terminators' } },
-      id: 'r1',
-      name: 'edge',
-      connected: true,
-      cost: 3,
-      listenerAddresses: null,
-      noTraversal: true,
-    },
-  ])
-  expect((await gateway.request('/fabric/v1/routers', { token: ALICE })).status).toBe(401)
-})
-
-test('without connected routers there are neither links nor circuits', async () => {
-  for (const kind of ['links', 'circuits'])
-    expect((await gateway.request(`/fabric/v1/${kind}`, { token: ADMIN })).json.data).toEqual([])
-})

@@ -10,6 +10,7 @@ import { alternatives, inheritance } from './variants.js'
 const titles: Readonly<Record<Api, string>> = {
   client: 'Client API of the overlay network controller',
   management: 'Management API of the overlay network controller',
+  fabric: 'Fabric API of the overlay network controller',
 }
 
 const info = (api: Api) => ({

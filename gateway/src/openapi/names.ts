@@ -13,6 +13,7 @@ const client = irregularNames('definitions')
 const definitionNames: Readonly<Record<Api, Readonly<Record<string, string>>>> = {
   client,
   management: { ...client, ...irregularNames('managementDefinitions') },
+  fabric: client,
 }
 
 const verbs: Readonly<Record<string, string>> = { PUT: 'update', PATCH: 'patch', DELETE: 'delete' }

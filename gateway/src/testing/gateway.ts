@@ -113,7 +113,10 @@ function requestAt(port: number, path: string, options: RequestOptions = {}): Pr
   const content = text ?? (body === undefined ? undefined : JSON.stringify(body))
   const all = {
     ...(token && { 'zt-session': token }),
-    ...(content !== undefined && { 'content-type': 'application/json' }),
+    ...(content !== undefined && {
+      'content-type': 'application/json',
+      ...(method === 'DELETE' && { 'content-length': String(Buffer.byteLength(content)) }), // node omits it there
+    }),
     ...headers,
   }
   return new Promise((resolve, reject) => {

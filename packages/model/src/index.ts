@@ -1,4 +1,5 @@
 export * from './entities.js'
+export * from './fabric.js'
 export * from './filter/filter.js'
 export * from './filter/filter-error.js'
 export { type FilterLimits, filterLimits, strangerLimits } from './filter/parser.js'

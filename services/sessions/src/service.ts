@@ -16,9 +16,11 @@ import type {
 import type { Logger } from 'pino'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
+import { circuits } from './kinds/circuit.js'
 import { controllers } from './kinds/controller.js'
 import { edgeRouters } from './kinds/edge-router.js'
 import { foreign } from './kinds/foreign.js'
+import { links } from './kinds/link.js'
 import { sessions } from './kinds/session.js'
 import { terminators } from './kinds/terminator.js'
 import { transitRouters } from './kinds/transit-router.js'
@@ -63,8 +65,10 @@ export function openService(options: ServiceOptions) {
   }
   const routerDeps = { db, pki: pki.entities, waitForFollowers }
   const kinds = [
+    circuits(),
     controllers,
     edgeRouters(routerDeps),
+    links(),
     sessions(policy.calls, names),
     terminators(consumers.policy),
     transitRouters(routerDeps),

@@ -3,6 +3,7 @@ import type { Field, SymbolType, Tags, Write } from './types.js'
 
 interface Options {
   readonly write?: Write
+  readonly fabricWrite?: Write
   readonly unique?: boolean
   readonly filter?: false
   readonly symbolName?: string
@@ -30,6 +31,7 @@ function make<T>(schema: Schema, symbol: SymbolType | null, fallback: unknown, o
     unique: o.unique ?? false,
     fallback: o.fallback === undefined ? fallback : o.fallback,
     ...(o.symbolName && { symbolName: o.symbolName }),
+    ...(o.fabricWrite && { fabricWrite: o.fabricWrite }),
     ...(o.secret && { secret: true }),
     ...(o.hidden && { hidden: true }),
     store: (value) => value,

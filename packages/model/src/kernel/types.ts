@@ -45,6 +45,8 @@ export interface View {
   readonly sometimes?: Members
   /** What the client API shows, where it shows less. */
   readonly clients?: ClientView
+  /** What the fabric API shows besides. The view returns it in the perspective of that API. */
+  readonly fabric?: Members
 }
 
 export interface ClientView {
@@ -94,6 +96,8 @@ export type IdForm = 'short' | 'base62' | 'cuid'
 /** One member, as plain data. */
 export interface Field<T = unknown> {
   readonly write: Write
+  /** What the fabric API writes, where the other APIs may not. */
+  readonly fabricWrite?: Write
   readonly schema: JsonSchema // validation and the served documents
   readonly symbol: SymbolType | null // how filters compare it; null: filters may not name it
   readonly symbolName?: string // of the symbol, where it is not the member's: configTypeId is filtered as 'type'
@@ -122,7 +126,7 @@ export interface Field<T = unknown> {
 export type Fields = Readonly<Record<string, Field>>
 
 /** Create, replace, patch, as in the documents' tables: R required, O optional, - ignored. */
-export type Write = 'RRO' | 'ROO' | 'OOO' | 'ORO' | 'R--' | 'O--' | 'RRR' | '---'
+export type Write = 'RRO' | 'ROO' | 'OOO' | 'ORO' | 'R--' | 'O--' | 'RRR' | '--O' | '---'
 export type SymbolType = 'string' | 'number' | 'bool' | 'datetime' | 'strings' | 'tags'
 
 /** `/{kind}/{id}/{name}`: rows of kind `to`. */
@@ -159,6 +163,7 @@ export type PlainOf<E extends Entity> = { readonly [K in keyof RowOf<E>]: Plain<
 
 type MembersOr<M> = M extends Members ? M : NoMembers
 type ShownBy<V extends View> = Shown<MembersOr<V['always']>, MembersOr<V['sometimes']>> &
+  Shown<NoMembers, MembersOr<V['fabric']>> &
   (V['clients'] extends { readonly sometimes: infer M } ? Shown<NoMembers, MembersOr<M>> : unknown)
 type ShownByVariant<W> = W extends Variants ? OneOf<W['of'][keyof W['of']]> : unknown
 type OneOf<V> = V extends Variant ? ShownBy<V['shows']> : never // one of the variants

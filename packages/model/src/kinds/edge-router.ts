@@ -1,7 +1,7 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
-import { flag, integer, mapOf, named, object, text, texts } from '../kernel/schema.js'
-import { routerEnrollmentMembers } from './transit-router.js'
+import { flag, integer, mapOf, text } from '../kernel/schema.js'
+import { routerEnrollmentMembers, versionInfo } from './transit-router.js'
 
 const connection = {
   hostname: text,
@@ -61,10 +61,7 @@ export const edgeRouter = defineEntity({
     services: { to: 'services', answeredBy: 'policy', unlisted: true },
   },
   shows: {
-    always: {
-      ...connection,
-      versionInfo: named('versionInfo', object(texts('arch', 'buildDate', 'os', 'revision', 'version'))),
-    },
+    always: { ...connection, versionInfo },
     sometimes: { ...routerEnrollmentMembers, fingerprint: text },
     clients: {
       title: 'currentIdentityEdgeRouterDetail',

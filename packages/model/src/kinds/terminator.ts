@@ -17,7 +17,7 @@ export const terminator = defineEntity({
     address: field.string({ write: 'RRO' }),
     identity: field.string({ write: 'O--', symbolName: 'instanceId', column: 'instance_id' }),
     identitySecret: field.string({ write: 'O--', format: 'byte', filter: false, secret: true }),
-    hostId: field.string({ write: '---', hidden: true }),
+    hostId: field.string({ write: '---', fabricWrite: 'OOO', hidden: true }),
     cost: field.integer({ min: 0, max: 65535, filter: false }),
     precedence: field.oneOf(['default', 'required', 'failed'], { filter: false }),
     dynamicCost: field.integer({ write: '---', filter: false }),
@@ -34,6 +34,7 @@ export const terminator = defineEntity({
   },
   shows: {
     always: { routerId: text, serviceId: text },
+    fabric: { hostId: text },
     clients: { title: 'terminatorClientDetail', members: ['identity', 'routerId', 'service', 'serviceId'] },
   },
 })

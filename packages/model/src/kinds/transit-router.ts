@@ -1,6 +1,17 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
-import { flag, type NoMembers, orNull, type Shown, text, time } from '../kernel/schema.js'
+import {
+  flag,
+  listOf,
+  type NoMembers,
+  named,
+  object,
+  orNull,
+  type Shown,
+  text,
+  texts,
+  time,
+} from '../kernel/schema.js'
 
 /** Members of a router that has not enrolled yet. */
 export const routerEnrollmentMembers = {
@@ -11,6 +22,14 @@ export const routerEnrollmentMembers = {
 }
 
 export type RouterEnrollment = Shown<NoMembers, typeof routerEnrollmentMembers>
+
+export const versionInfo = named(
+  'versionInfo',
+  object(texts('arch', 'buildDate', 'os', 'revision', 'version')),
+)
+
+/** Where other routers reach a router. */
+export const routerListener = named('routerListener', object(texts('address', 'protocol')))
 
 /** A router that carries traffic between others. wire: its list has edge routers too. */
 export const transitRouter = defineEntity({
@@ -30,10 +49,14 @@ export const transitRouter = defineEntity({
     isEdge: field.bool({ write: '---', filter: false, hidden: true }),
     enrollmentId: field.string({ write: '---', nullable: true, filter: false, hidden: true }),
     isVerified: field.bool({ write: '---', filter: false }),
-    fingerprint: field.string({ write: '---', nullable: true }),
+    fingerprint: field.string({ write: '---', fabricWrite: 'OOO', nullable: true }),
     unverifiedFingerprint: field.string({ write: '---', nullable: true, filter: false }),
     unverifiedCertPem: field.string({ write: '---', nullable: true, filter: false }),
   },
-  shows: { always: { isOnline: flag }, sometimes: routerEnrollmentMembers },
+  shows: {
+    always: { isOnline: flag },
+    sometimes: routerEnrollmentMembers,
+    fabric: { listenerAddresses: listOf(routerListener), versionInfo },
+  },
   published: { title: 'router' },
 })

@@ -11,7 +11,9 @@ export const bodyIn = (json: Uint8Array): Record<string, unknown> =>
 /** The value in the form in which it is read back, so that checks see sets as sets. */
 const normalized = (field: Field, value: unknown): unknown => field.load(field.store(value ?? field.fallback))
 
-const writes = (field: Field, operation: 0 | 1): boolean => field.write[operation] !== '-'
+/** The gateway passes on the members that the API of the request may write. */
+const writes = ({ write, fabricWrite = write }: Field, operation: 0 | 1): boolean =>
+  write[operation] !== '-' || fabricWrite[operation] !== '-'
 
 /** The fields that a create body sets. Absent members, and those that no create may set, get their fallback. */
 export function createdFields(entity: Entity, json: Json): AnyValues {

@@ -25,12 +25,12 @@ type Writes = Pick<Methods<EntityServiceService>, 'create' | 'update' | 'delete'
 export function writes(store: Store): Writes {
   const { kindOf } = store
   return {
-    async create({ kind, json }, context) {
+    async create({ kind, json, id: chosen }, context) {
       const { entity, seams } = kindOf(kind)
       const { values, tags } = createdValues(entity, bodyIn(json))
       const names = new Set(Object.keys(entity.fields))
       checkWords(entity, values, names)
-      const id = newId(entity.ids)
+      const id = chosen ?? newId(entity.ids)
       const references = membersOf(entity, values, names)
       return written(store, { entity, id, references }, context, async (tx, also, exists) => {
         checkRoles(entity, values, names, exists)

@@ -11,8 +11,12 @@ export const terminators = (policyConsumer: Pick<Consumer, 'catchUp'>): Kind =>
   kind(
     terminator,
     {
-      view: async (_db, rows) =>
-        rows.map(({ service, router }) => ({ serviceId: service, routerId: router })),
+      view: async (_db, rows, { perspective }) =>
+        rows.map(({ service, router, hostId }) => ({
+          serviceId: service,
+          routerId: router,
+          ...(perspective?.asFabric && { hostId }),
+        })),
 
       async writing(_tx, next, before, { exists, isWritten }) {
         const { address, router } = next

@@ -11,19 +11,25 @@ export const transitRouters = ({ db, pki, waitForFollowers }: RouterDeps & { rea
   kind(
     transitRouter,
     {
-      async writing(_tx, _next, before) {
+      async writing(_tx, { fingerprint }, before, { isWritten }) {
         if (before?.isEdge) throw new Fault('CAN_NOT_UPDATE_ROUTER')
+        // an administrator who names the certificate vouches for it: nothing is left to enroll
+        if (fingerprint !== null && isWritten('fingerprint')) return { isVerified: true, enrollmentId: null }
         return before ? {} : { enrollmentId: newId('short') }
       },
 
       deleting: deleteTerminators,
 
-      async view(db, rows, { context }) {
+      async view(db, rows, { context, perspective }) {
         const ids = rows.map(({ id }) => id)
         const connections = await connectionsOf(db, ids)
         const transit = rows.filter(({ isEdge }) => !isEdge)
         const enrollments = await enrollmentMembers(pki, transitRouter.kind, transit, context)
-        return ids.map((id) => ({ isOnline: connections.has(id), ...enrollments.get(id) }))
+        return ids.map((id) => {
+          const connection = connections.get(id)
+          const online = connection && perspective?.asFabric && { versionInfo: connection.versionInfo }
+          return { isOnline: connection !== undefined, ...enrollments.get(id), ...online }
+        })
       },
     },
     {

@@ -48,6 +48,8 @@ export interface Perspective {
   policyType: string;
   /** rows and members of the client API */
   asClient: boolean;
+  /** further members of the fabric API */
+  asFabric?: boolean | undefined;
 }
 
 export interface ListRequest {
@@ -90,6 +92,8 @@ export interface ListResponse {
 export interface CreateRequest {
   kind: string;
   json: Buffer;
+  /** absent: a new one */
+  id?: string | undefined;
 }
 
 export interface UpdateRequest {
@@ -388,7 +392,14 @@ export const GetRequest: MessageFns<GetRequest> = {
 };
 
 function createBasePerspective(): Perspective {
-  return { asIdentity: "", configTypes: [], hasConfigTypes: false, policyType: "", asClient: false };
+  return {
+    asIdentity: "",
+    configTypes: [],
+    hasConfigTypes: false,
+    policyType: "",
+    asClient: false,
+    asFabric: undefined,
+  };
 }
 
 export const Perspective: MessageFns<Perspective> = {
@@ -407,6 +418,9 @@ export const Perspective: MessageFns<Perspective> = {
     }
     if (message.asClient !== false) {
       writer.uint32(40).bool(message.asClient);
+    }
+    if (message.asFabric !== undefined) {
+      writer.uint32(48).bool(message.asFabric);
     }
     return writer;
   },
@@ -464,6 +478,14 @@ export const Perspective: MessageFns<Perspective> = {
             message.asClient = reader.bool();
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.asFabric = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -503,6 +525,11 @@ export const Perspective: MessageFns<Perspective> = {
         : isSet(object.as_client)
         ? globalThis.Boolean(object.as_client)
         : false,
+      asFabric: isSet(object.asFabric)
+        ? globalThis.Boolean(object.asFabric)
+        : isSet(object.as_fabric)
+        ? globalThis.Boolean(object.as_fabric)
+        : undefined,
     };
   },
 
@@ -523,6 +550,9 @@ export const Perspective: MessageFns<Perspective> = {
     if (message.asClient !== false) {
       obj.asClient = message.asClient;
     }
+    if (message.asFabric !== undefined) {
+      obj.asFabric = message.asFabric;
+    }
     return obj;
   },
 
@@ -536,6 +566,7 @@ export const Perspective: MessageFns<Perspective> = {
     message.hasConfigTypes = object.hasConfigTypes ?? false;
     message.policyType = object.policyType ?? "";
     message.asClient = object.asClient ?? false;
+    message.asFabric = object.asFabric ?? undefined;
     return message;
   },
 };
@@ -988,7 +1019,7 @@ export const ListResponse: MessageFns<ListResponse> = {
 };
 
 function createBaseCreateRequest(): CreateRequest {
-  return { kind: "", json: Buffer.alloc(0) };
+  return { kind: "", json: Buffer.alloc(0), id: undefined };
 }
 
 export const CreateRequest: MessageFns<CreateRequest> = {
@@ -998,6 +1029,9 @@ export const CreateRequest: MessageFns<CreateRequest> = {
     }
     if (message.json.length !== 0) {
       writer.uint32(18).bytes(message.json);
+    }
+    if (message.id !== undefined) {
+      writer.uint32(26).string(message.id);
     }
     return writer;
   },
@@ -1031,6 +1065,14 @@ export const CreateRequest: MessageFns<CreateRequest> = {
             message.json = Buffer.from(reader.bytes());
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1047,6 +1089,7 @@ export const CreateRequest: MessageFns<CreateRequest> = {
     return {
       kind: isSet(object.kind) ? globalThis.String(object.kind) : "",
       json: isSet(object.json) ? Buffer.from(bytesFromBase64(object.json)) : Buffer.alloc(0),
+      id: isSet(object.id) ? globalThis.String(object.id) : undefined,
     };
   },
 
@@ -1058,6 +1101,9 @@ export const CreateRequest: MessageFns<CreateRequest> = {
     if (message.json.length !== 0) {
       obj.json = base64FromBytes(message.json);
     }
+    if (message.id !== undefined) {
+      obj.id = message.id;
+    }
     return obj;
   },
 
@@ -1068,6 +1114,7 @@ export const CreateRequest: MessageFns<CreateRequest> = {
     const message = createBaseCreateRequest();
     message.kind = object.kind ?? "";
     message.json = object.json ?? Buffer.alloc(0);
+    message.id = object.id ?? undefined;
     return message;
   },
 };
