@@ -25,6 +25,10 @@ export interface Network extends AsyncDisposable {
   readonly address: string
   /** `host:port` of each gateway. */
   readonly gateways: readonly string[]
+  /** Of the control channel, as host:port. */
+  readonly ctrlAddress: string
+  /** `host:port` of each replica of sessions, for routers. */
+  readonly controllers: readonly string[]
   readonly caPem: string
   readonly bus: TestBus
   readonly databaseUrl: string
@@ -41,9 +45,11 @@ export async function startNetwork(options: NetworkOptions = {}): Promise<Networ
   const [bus, port] = [await testBus(), await freePort()]
   const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   const address = `localhost:${port}`
+  const ctrlAddress = `localhost:${await freePort()}`
   const settings = readLauncherSettings({
     OVERLAY_HOME: home,
     OVERLAY_ADDRESS: address,
+    OVERLAY_CTRL_ADDRESS: ctrlAddress,
     OVERLAY_ADMIN_USERNAME: admin.username,
     OVERLAY_ADMIN_PASSWORD: admin.password,
     DATABASE_URL: database.ownerUrl,
@@ -65,6 +71,8 @@ export async function startNetwork(options: NetworkOptions = {}): Promise<Networ
   return {
     address,
     gateways: product.gateways,
+    ctrlAddress,
+    controllers: product.controllers,
     caPem,
     bus,
     databaseUrl: database.ownerUrl,

@@ -10,7 +10,7 @@ import {
   splitAddress,
   untilStopped,
 } from '@overlay/platform/process'
-import { renewServerKey, serverKey } from '@overlay/platform/tls'
+import { type FetchKey, renewServerKey, type ServerKey, serverKey } from '@overlay/platform/tls'
 import { connectPeers } from '@overlay/rpc'
 import { buildOf, SERVER_NAME } from './about.js'
 import { apisOf } from './api/apis.js'
@@ -68,14 +68,15 @@ const app = mount(
     build,
   }),
 )
-const key = await serverKey(services.pki, log)
+const fetchKey: FetchKey<ServerKey> = (context) => services.pki.getServerCertificate({}, context)
+const key = await serverKey(fetchKey, log)
 const connections = {
   connections: Math.min(settings.maxConnections, mostSockets()),
   connectionsPerSource: settings.maxConnectionsPerSource,
   proxies: settings.proxyProtocolFrom ?? new BlockList(),
 }
 await using server = await listen(splitAddress(settings.listen), key, { ...limits, ...connections }, app)
-using _renewing = renewServerKey(services.pki, log, key, server.renew)
+using _renewing = renewServerKey(fetchKey, log, key, server.renew)
 isServing = true
 log.info(
   { listen: settings.listen, address: settings.address, connections: connections.connections },

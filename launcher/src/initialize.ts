@@ -26,7 +26,7 @@ export async function initialize(
   home: Home,
   urlOf: (service: Service) => string,
 ): Promise<InitialCredentials> {
-  const { address, adminPassword, adminUsername, logLevel, logFormat } = settings
+  const { address, ctrlAddress, adminPassword, adminUsername, logLevel, logFormat } = settings
   const { keySecrets } = home.secrets
   const file = openLogFile(home.path('launcher.log'), logLimits(settings))
   const destination = file.input()
@@ -36,6 +36,7 @@ export async function initialize(
       databaseUrl: urlOf('pki'),
       keySecret: keySecrets.pki,
       address,
+      ctrlAddress,
       // a loopback address is not reachable from outside, so the machine's name stays free for its routers
       hostNames: isLoopbackName(splitAddress(address).host) ? [] : [hostname()],
       log,

@@ -21,6 +21,7 @@ export interface Instance {
   readonly env: Readonly<Record<string, string>>
   readonly ops: string // address of its health checks
   readonly listen: string // address for clients
+  readonly ctrlListen?: string | undefined // address for routers
 }
 
 export interface PlanOptions {
@@ -32,6 +33,7 @@ export interface PlanOptions {
   readonly snapshots: string
   readonly account: Account
   readonly isBalanced: boolean // a balancer listens at the address of the gateways
+  readonly isCtrlBalanced: boolean // the same for the control channel
   readonly entry: string // of each process, below its folder
   urlOf(service: Service): string
 }
@@ -46,6 +48,7 @@ export async function planInstances({
   snapshots,
   account,
   isBalanced,
+  isCtrlBalanced,
   entry,
   urlOf,
 }: PlanOptions): Promise<Instance[]> {
@@ -57,7 +60,17 @@ export async function planInstances({
           if (part !== 'gateway') return `unix:${join(sockets, `${name}.sock`)}`
           return isBalanced ? loopback() : settings.listen
         }
-        return { part, name, ops: await loopback(), listen: await listenOf() }
+        const ctrlListenOf = async (): Promise<string | undefined> => {
+          if (part !== 'sessions') return undefined
+          return isCtrlBalanced ? loopback() : settings.ctrlListen
+        }
+        return {
+          part,
+          name,
+          ops: await loopback(),
+          listen: await listenOf(),
+          ctrlListen: await ctrlListenOf(),
+        }
       }),
     ),
   )
@@ -80,11 +93,12 @@ export async function planInstances({
       UV_USE_IO_URING: '0', // operations that were queued before would keep root's rights
     }),
   }
-  return addressed.map(({ part, name, ops, listen }) => ({
+  return addressed.map(({ part, name, ops, listen, ctrlListen }) => ({
     part,
     name,
     ops,
     listen,
+    ctrlListen,
     entry: join(projectRoot, part === 'gateway' ? 'gateway' : `services/${part}`, entry),
     env: {
       ...shared,
@@ -95,6 +109,11 @@ export async function planInstances({
             ...(isBalanced && { OVERLAY_PROXY_PROTOCOL_FROM: balancerAddress }),
           }
         : { OVERLAY_RPC_LISTEN: listen, DATABASE_URL: urlOf(part) }),
+      ...(ctrlListen !== undefined && {
+        OVERLAY_CTRL_LISTEN: ctrlListen,
+        OVERLAY_CTRL_ID: name,
+        ...(isCtrlBalanced && { OVERLAY_PROXY_PROTOCOL_FROM: balancerAddress }),
+      }),
       ...((part === 'pki' || part === 'identity') && { OVERLAY_KEY_SECRET: secrets.keySecrets[part] }),
     },
   }))

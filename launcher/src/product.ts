@@ -6,7 +6,7 @@ import { type Home, openHome } from './home.js'
 import { type InitialCredentials, initialize } from './initialize.js'
 import { openLogFile } from './log-file.js'
 import { startNode, untilReady } from './node-process.js'
-import { isPrivileged, listenError } from './ports.js'
+import { type Address, isPrivileged, listenError } from './ports.js'
 import { type Instance, planInstances, type Scale } from './processes.js'
 import { prepareAndMigrate, rolesIn, type Service } from './schemas.js'
 import { type LaunchedServer, launchBus, launchPostgres } from './servers.js'
@@ -23,6 +23,8 @@ export interface Product extends InitialCredentials {
   readonly instances: readonly Instance[]
   /** `host:port` of each gateway. Several gateways are behind a balancer. */
   readonly gateways: readonly string[]
+  /** `host:port` for routers, of each replica of sessions. Several replicas are behind a balancer. */
+  readonly controllers: readonly string[]
   stop(): Promise<void>
 }
 
@@ -59,9 +61,9 @@ async function start(
   stops: Stops,
 ): Promise<Omit<Product, 'stop'>> {
   const listen = splitAddress(settings.listen)
-  const listenFailure = await listenError(listen)
-  if (listenFailure)
-    throw new Error(`cannot listen at ${settings.listen} (${listenFailure}): set OVERLAY_ADDRESS`)
+  const ctrlListen = splitAddress(settings.ctrlListen)
+  await refuseTaken(listen, settings.listen, 'OVERLAY_ADDRESS')
+  await refuseTaken(ctrlListen, settings.ctrlListen, 'OVERLAY_CTRL_ADDRESS')
   const home = await openHome(settings.home, accountsOf(settings.uid))
   stops.home.push(home.release)
 
@@ -90,8 +92,11 @@ async function start(
   print('keys, certificates, administrator')
 
   const { processes: account } = home.accounts
-  // other accounts than root cannot listen at low ports: the launcher listens there, the gateway behind it
-  const isBalanced = scale.gateway > 1 || (account.uid !== undefined && (await isPrivileged(listen)))
+  // other accounts than root cannot listen at low ports: the launcher listens there, the processes behind it
+  const needsRoot = async (address: Address): Promise<boolean> =>
+    account.uid !== undefined && isPrivileged(address)
+  const isBalanced = scale.gateway > 1 || (await needsRoot(listen))
+  const isCtrlBalanced = scale.sessions > 1 || (await needsRoot(ctrlListen))
   const instances = await planInstances({
     settings,
     scale,
@@ -101,16 +106,26 @@ async function start(
     snapshots: await snapshotsDirectory(settings, home, print),
     account,
     isBalanced,
+    isCtrlBalanced,
     entry,
     urlOf,
   })
   const processes = await startProcesses(instances, settings, home, print, stops)
   const gateways = instances.filter(({ part }) => part === 'gateway').map(({ listen }) => listen)
-  if (isBalanced) {
-    const balancer = await startBalancer(listen, gateways.map(splitAddress))
+  const controllers = instances.flatMap(({ ctrlListen }) => ctrlListen ?? [])
+  const balance = async (address: Address, targets: readonly string[]): Promise<void> => {
+    const balancer = await startBalancer(address, targets.map(splitAddress))
     stops.balancer.push(async () => balancer[Symbol.asyncDispose]())
   }
-  return { ...credentials, processes, instances, gateways }
+  if (isBalanced) await balance(listen, gateways)
+  if (isCtrlBalanced) await balance(ctrlListen, controllers)
+  print(`control channel for routers at ${settings.ctrlAddress}`)
+  return { ...credentials, processes, instances, gateways, controllers }
+}
+
+async function refuseTaken(address: Address, text: string, setting: string): Promise<void> {
+  const failure = await listenError(address)
+  if (failure) throw new Error(`cannot listen at ${text} (${failure}): set ${setting}`)
 }
 
 /** Happens early: a generated password must not be lost when the start fails. */

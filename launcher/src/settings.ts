@@ -24,6 +24,12 @@ export const launcherSettings = {
     ),
   ),
   ctrlAddress: ctrlAddressSetting,
+  ctrlListen: setting.optional(
+    setting.address(
+      'OVERLAY_CTRL_LISTEN',
+      'Address at which this replica listens for routers; if not set, it takes no connections of routers. The launcher takes the port of `OVERLAY_CTRL_ADDRESS`, as with `OVERLAY_LISTEN`',
+    ),
+  ),
   adminUsername: setting.text(
     'OVERLAY_ADMIN_USERNAME',
     'User name of the first administrator; read at the first start only',
@@ -78,12 +84,19 @@ export const launcherSettings = {
   ),
 }
 
-export type LauncherSettings = Omit<Values<typeof launcherSettings>, 'listen'> & { readonly listen: string }
+type Listens = 'listen' | 'ctrlListen'
+export type LauncherSettings = Omit<Values<typeof launcherSettings>, Listens> &
+  Readonly<Record<Listens, string>>
 
 export function readLauncherSettings(env: NodeJS.ProcessEnv): LauncherSettings {
   const values = readSettings(launcherSettings, env)
   const home = env.OVERLAY_HOME ? resolve(values.home) : join(projectRoot, values.home)
-  return { ...values, home, listen: values.listen ?? listenFor(values.address) }
+  return {
+    ...values,
+    home,
+    listen: values.listen ?? listenFor(values.address),
+    ctrlListen: values.ctrlListen ?? listenFor(values.ctrlAddress),
+  }
 }
 
 export const logLimits = ({

@@ -17,6 +17,7 @@ beforeAll(async () => {
   const settings = readLauncherSettings({
     OVERLAY_HOME: home,
     OVERLAY_ADDRESS: `localhost:${await freePort()}`,
+    OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,
   })
   const scale = { gateway: 1, identity: 2, pki: 1, policy: 1, sessions: 1 }
   product = await startProduct(settings, scale, (line) => lines.push(line))

@@ -50,6 +50,7 @@ async function startAll(
   const settings = readLauncherSettings({
     OVERLAY_HOME: home,
     OVERLAY_ADDRESS: `localhost:${await freePort()}`,
+    OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,
     OVERLAY_ADMIN_USERNAME: administrator.username,
     OVERLAY_ADMIN_PASSWORD: administrator.password,
     DATABASE_URL: through(server.url, postgres),

@@ -37,7 +37,10 @@ beforeAll(async () => {
       `insert into identity.audit (request_id, identity_id, kind, entity_id) values ('r', '', 'identities', 'i1')`,
     )
     await client.query(`insert into identity.change values (1, 'identities', 'i1', '{}', now())`)
-    await client.query(`insert into sessions.presence values ('r1', '', '{}', '', '{}')`)
+    await client.query(`insert into sessions.replica values ('sessions', gen_random_uuid(), 0, now())`)
+    await client.query(
+      `insert into sessions.presence values ('r1', 'sessions', '', '{}', '', '{}', '', now())`,
+    )
   })
 })
 afterAll(() => database[Symbol.asyncDispose]())
@@ -125,7 +128,7 @@ test('numbers that the database gives go on behind those that are there', async 
 test('what concerns running processes only is in no snapshot', async () => {
   const { manifest } = await exported()
   const names = Object.values(manifest.schemas).flatMap(({ tables }) => tables.map(({ name }) => name))
-  for (const name of ['presence', 'identity_connection', 'job', 'finding', 'change', 'migration'])
+  for (const name of ['presence', 'replica', 'identity_connection', 'job', 'finding', 'change', 'migration'])
     expect(names).not.toContain(name)
   expect(names).toContain('audit')
 })

@@ -3,7 +3,7 @@ import { openDatabase } from '@overlay/platform/postgres'
 import { splitAddress } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { gatewayHosts } from './domain/host.js'
+import { serverHosts } from './domain/host.js'
 import { ensureKeys } from './keys/ensure-keys.js'
 import { readKeyring } from './keys/keyring.js'
 
@@ -13,18 +13,21 @@ export interface InitOptions {
   readonly keySecret: string
   /** Advertised `host:port` of the APIs. */
   readonly address: string
-  /** Further names under which gateways are reached. */
+  /** Where routers reach the control channel, as host:port. */
+  readonly ctrlAddress: string
+  /** Further names under which the servers are reached. */
   readonly hostNames?: readonly string[]
   readonly log: Logger
 }
 
 /** Creates missing keys and certificates. Processes may call it at the same time. */
 export async function initPki(options: InitOptions): Promise<{ readonly caPem: string }> {
-  const { databaseUrl, keySecret: secret, address, hostNames = [], log } = options
+  const { databaseUrl, keySecret: secret, address, ctrlAddress, hostNames = [], log } = options
   await using db = openDatabase(databaseUrl, 'pki', { max: 2 })
   await using changeLog = await openChangeLog(db, noBus, log)
   const now = new Date()
-  const hosts = gatewayHosts(splitAddress(address).host, hostNames)
+  const advertised = [address, ctrlAddress].map((text) => splitAddress(text).host)
+  const hosts = serverHosts([...advertised, ...hostNames])
   const context = ownContext(new AbortController().signal)
   const isCreated = await ensureKeys(changeLog, context, { secret, hosts, now })
   if (isCreated) log.info({ hosts }, 'keys and certificates made')

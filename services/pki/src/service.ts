@@ -24,8 +24,6 @@ import { keyPayloads } from './store/keys.js'
 
 export interface ServiceOptions extends RenewalOptions, Omit<IssuerOptions, 'now' | 'keyring'> {
   readonly bus: Bus
-  /** Where routers reach the control channel, as host:port. */
-  readonly ctrlAddress: string
   /** Patterns of names that the certificates of routers may have. Empty: any but the names of the product. */
   readonly routerNames: readonly string[]
   readonly enrollmentsRunning: number

@@ -17,6 +17,7 @@ export const initSettings = {
   address: setting.address('OVERLAY_ADDRESS', 'Address of the APIs for clients, as host:port', {
     default: 'localhost:1280',
   }),
+  ctrlAddress: ctrlAddressSetting,
   keySecret: keySecretSetting,
 }
 
@@ -26,7 +27,6 @@ export const pkiSettings = {
   ...initSettings,
   identityPeers: peersSetting('identity'),
   sessionsPeers: peersSetting('sessions'),
-  ctrlAddress: ctrlAddressSetting,
   routerNames: {
     ...setting.text(
       'OVERLAY_ROUTER_NAMES',

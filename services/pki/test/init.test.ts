@@ -22,7 +22,14 @@ async function network() {
   return {
     db,
     init: (more: Partial<InitOptions> = {}) =>
-      initPki({ databaseUrl, keySecret, address: 'localhost:1280', log, ...more }),
+      initPki({
+        databaseUrl,
+        keySecret,
+        address: 'localhost:1280',
+        ctrlAddress: 'localhost:6262',
+        log,
+        ...more,
+      }),
     keyring: () => readKeyring(db, keySecret, new Date()),
     async [Symbol.asyncDispose]() {
       await db[Symbol.asyncDispose]()

@@ -12,6 +12,7 @@ import { openService, type ServiceOptions } from '../src/service.js'
 const log = pino({ level: 'silent' })
 export const keySecret = 'a key secret of at least 32 characters'
 const address = 'api.example:1280'
+const ctrlAddress = 'ctrl.example:6262'
 export const context: Context = ownContext(new AbortController().signal)
 
 type Added = Parameters<Owners['identity']['addAuthenticator']>[0]
@@ -24,7 +25,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     openDatabase(database.urlOf(schema), schema, { max: 8 }),
   )
   if (!pki || !identity || !sessions) throw new Error('three databases were opened')
-  await initPki({ databaseUrl: database.urlOf('pki'), keySecret, address, log })
+  await initPki({ databaseUrl: database.urlOf('pki'), keySecret, address, ctrlAddress, log })
   const changeLog = await openChangeLog(pki, noBus, log)
   const owners = {
     identity: await openChangeLog(identity, noBus, log),
@@ -91,7 +92,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     log,
     keySecret,
     address,
-    ctrlAddress: 'ctrl.example:6262',
+    ctrlAddress,
     routerNames: [],
     identityMinutes: 180,
     routerMinutes: 60,

@@ -1,11 +1,14 @@
-import { readSettings } from '@overlay/platform/process'
+import { BlockList } from 'node:net'
+import { mostSockets, readSettings } from '@overlay/platform/process'
 import { healthOf, runService } from '@overlay/platform/service'
 import {
   ChangeServiceService,
+  type Context,
   EntityServiceService,
   host,
   IdentityServiceService,
   MaintenanceServiceService,
+  PkiServiceService,
   PolicyServiceService,
   remote,
   SessionsServiceService,
@@ -20,13 +23,30 @@ await runService({ schema: 'sessions', settings, migrations }, async (deps) => {
   await using identity = connect('identity', settings.identityPeers)
   await using pki = connect('pki', settings.pkiPeers)
   await using policy = connect('policy', settings.policyPeers)
-  await using service = openService({
+  const pkiCalls = remote(PkiServiceService, pki.peers)
+  const listen = settings.ctrlListen && {
+    address: settings.ctrlListen,
+    controllerId: settings.ctrlId,
+    limits: {
+      connections: Math.min(settings.maxConnections, mostSockets()),
+      connectionsPerSource: settings.maxConnectionsPerSource,
+      proxies: settings.proxyProtocolFrom ?? new BlockList(),
+    },
+    async fetchKey(context: Context) {
+      const { keyPem, chainPem } = await pkiCalls.getServerCertificate({}, context)
+      const { pems } = await pkiCalls.getTrustBundle({}, context)
+      return { keyPem, chainPem, trustPems: pems }
+    },
+  }
+  await using service = await openService({
     changeLog,
     log,
     identity: { ...identity, calls: remote(IdentityServiceService, identity.peers) },
     policy: { ...policy, calls: remote(PolicyServiceService, policy.peers) },
     pki,
     waitForFollowers,
+    bus,
+    listen: listen || undefined,
   })
   const hosted = [
     host(EntityServiceService, service.entities),
@@ -34,5 +54,13 @@ await runService({ schema: 'sessions', settings, migrations }, async (deps) => {
     host(MaintenanceServiceService, maintenance(service.checks)),
     host(SessionsServiceService, service.sessions),
   ]
-  await serve(hosted, healthOf(changeLog, bus))
+  const health = healthOf(changeLog, bus)
+  await serve(hosted, async () => {
+    const { ready, checks } = await health()
+    const isListening = !listen || service.control.isListening()
+    return {
+      ready: ready && isListening,
+      checks: { ...checks, control: isListening ? 'ok' : 'not listening' },
+    }
+  })
 })

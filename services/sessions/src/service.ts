@@ -1,4 +1,5 @@
 import {
+  type Bus,
   type ChangeLog,
   changeService,
   type Source,
@@ -7,6 +8,7 @@ import {
 } from '@overlay/platform/change-log'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
+import { bestEffort } from '@overlay/platform/postgres'
 import type {
   ChangeServiceService,
   IdentityServiceService,
@@ -16,6 +18,8 @@ import type {
 import type { Logger } from 'pino'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
+import { type ControlListen, openControl } from './control/control.js'
+import { openRouterDirectory, type RouterDirectory } from './control/router-directory.js'
 import { circuits } from './kinds/circuit.js'
 import { controllers } from './kinds/controller.js'
 import { edgeRouters } from './kinds/edge-router.js'
@@ -42,11 +46,14 @@ export interface ServiceOptions {
   readonly policy: Owner & { readonly calls: Methods<PolicyServiceService> }
   readonly pki: { readonly entities: Viewer }
   readonly waitForFollowers: WaitForFollowers
+  readonly bus: Bus
+  /** Undefined: this replica takes no connections of routers. */
+  readonly listen?: ControlListen | undefined
 }
 
-/** All of the service but its connections. */
-export function openService(options: ServiceOptions) {
-  const { changeLog, log, identity, policy, pki, waitForFollowers } = options
+/** All of the service but its connections. It serves before its consumers have loaded. */
+export async function openService(options: ServiceOptions) {
+  const { changeLog, log, identity, policy, pki, waitForFollowers, bus, listen } = options
   const { db } = changeLog
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
   const heads = headsOf({ identity: identity.changes, policy: policy.changes })
@@ -63,7 +70,9 @@ export function openService(options: ServiceOptions) {
     identity: withSweep('identity', consumers.identity, sweeper),
     policy: withSweep('policy', consumers.policy, sweeper),
   }
-  const routerDeps = { db, pki: pki.entities, waitForFollowers }
+  const directory = await openRouterDirectory(changeLog, { bus, log })
+  const control = await openControl({ changeLog, bus, directory, log, listen })
+  const routerDeps = { db, pki: pki.entities, waitForFollowers: closingChannels(directory, waitForFollowers) }
   const kinds = [
     circuits(),
     controllers,
@@ -77,15 +86,32 @@ export function openService(options: ServiceOptions) {
   return {
     entities: entityService({ changeLog, kinds, names, foreign }),
     changes: changeService(changeLog, loadersOf(db, kinds), followed),
-    sessions: sessionsMethods({ ...options, policy: policy.calls, identity: identity.calls }),
+    sessions: sessionsMethods({
+      ...options,
+      waitForFollowers: routerDeps.waitForFollowers,
+      policy: policy.calls,
+      identity: identity.calls,
+    }),
+    control,
     checks: [
       catchUpFirst(followed),
       ...identityChecks(checkDeps),
       ...policyChecks(policy.source, { ...checkDeps, policy: policy.calls, heads }),
     ],
     async [Symbol.asyncDispose]() {
+      await control[Symbol.asyncDispose]()
+      await directory[Symbol.asyncDispose]()
       await consumers[Symbol.asyncDispose]()
       await sweeper[Symbol.asyncDispose]()
     },
   }
 }
+
+/** The channel of a router that was disabled or deleted is closed before the answer. */
+const closingChannels =
+  (directory: Pick<RouterDirectory, 'waitFor'>, waitForFollowers: WaitForFollowers): WaitForFollowers =>
+  async (written, context) => {
+    const { position } = written
+    if (position) await bestEffort('sessions', directory.waitFor(position, context.signal))
+    return waitForFollowers(written, context)
+  }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Source } from '@overlay/platform/change-log'
+import { noBus, type Source } from '@overlay/platform/change-log'
 import { type Context, type Methods, ownContext, type PolicyServiceService } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
@@ -90,8 +90,9 @@ test('a policy that does not answer holds up no write, also while a load of it t
     },
     pki: { entities: { view: nothing } },
     waitForFollowers: async (written) => written,
+    bus: noBus,
   }
-  await using service = openService(options)
+  await using service = await openService(options)
   await asked.opened
   while ((await db.query(sql`select from followed where timeline is not null`)).rowCount !== 2);
   const { json } = await service.sessions.createSession(

@@ -10,6 +10,7 @@ import { terminators } from '../src/kinds/terminator.js'
 import { transitRouters } from '../src/kinds/transit-router.js'
 import { admitRouter } from '../src/methods/admit-router.js'
 import { getRoutePath } from '../src/methods/get-route-path.js'
+import type { PresenceRow } from '../src/store/presence.js'
 import { startStore } from './store.js'
 
 export const context: Context = ownContext(new AbortController().signal)
@@ -50,6 +51,17 @@ export const asClient: Perspective = {
   policyType: '',
   asClient: true,
 }
+
+/** The row of a router that is connected and synchronized. */
+export const presenceRow = (routerId: string): PresenceRow => ({
+  routerId,
+  hostname: '',
+  supportedProtocols: {},
+  syncStatus: 'SYNC_DONE',
+  versionInfo: { arch: '', buildDate: '', os: '', revision: '', version: '' },
+  linkListeners: '',
+  connectedAt: new Date().toISOString(),
+})
 
 /** The kinds of this service on a database of their own, with fake other services. */
 export async function startRouters(): Promise<Routers> {

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { asClient, context, startRouters } from './routers.js'
+import { takeReplicaId, writePresence } from '../src/store/presence.js'
+import { asClient, context, presenceRow, startRouters } from './routers.js'
 
 test('a transit router stores every written member, on create and on update', async () => {
   await using store = await startRouters()
@@ -92,11 +94,13 @@ test('clients see of edge routers what they need to connect, once these have enr
   const id = await store.create('edge-routers', { name: 'e', cost: 3, disabled: true })
   expect(await store.list('edge-routers', '', asClient)).toEqual([])
   await store.db.query(sql`update router set is_verified = true`)
-  await store.db.query(sql`
-    insert into presence (router_id, hostname, supported_protocols, sync_status, version_info)
-    values (${id}, 'edge.example', '{"tls":"tls://edge.example:3022"}', 'SYNC_DONE', '{}')`)
-  const [row] = await store.list('edge-routers', '', asClient)
-  expect(row).toEqual({
+  const replica = { id: 'sessions', incarnation: randomUUID() }
+  await takeReplicaId(store.db, replica, 60_000)
+  const protocols = { tls: 'tls://edge.example:3022' }
+  const row = { ...presenceRow(id), hostname: 'edge.example', supportedProtocols: protocols }
+  await writePresence(store.db, replica, [row], [])
+  const [shown] = await store.list('edge-routers', '', asClient)
+  expect(shown).toEqual({
     _links: expect.objectContaining({ self: { href: `./edge-routers/${id}` } }),
     id,
     createdAt: expect.any(String),

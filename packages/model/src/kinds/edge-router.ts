@@ -19,7 +19,7 @@ export const commonRouterMembers = {
   noTraversal: flag,
 }
 
-const online = 'exists (select from presence where presence.router_id = router.id)'
+const online = 'exists (select from live_presence where live_presence.router_id = router.id)'
 
 /** A router that identities connect to. */
 export const edgeRouter = defineEntity({

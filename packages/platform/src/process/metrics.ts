@@ -125,6 +125,22 @@ export const metrics = {
     'method',
     'reason',
   ]),
+  routersConnected: gauge('overlay_routers_connected', 'Routers that are connected to this process'),
+  routersRefused: counter(
+    'overlay_routers_refused_total',
+    'Connections of routers refused after their TLS handshake, by reason',
+    ['reason'],
+  ),
+  routersDisconnected: counter(
+    'overlay_routers_disconnected_total',
+    'Connections of routers that have ended, by reason (closed, replaced, revoked, silent, stalled, malformed, stopping)',
+    ['reason'],
+  ),
+  routerMessages: counter(
+    'overlay_router_messages_total',
+    'Messages of routers, by type and result (ok, failed, malformed; dropped: this type is not used)',
+    ['type', 'result'],
+  ),
   certificateExpiry: gauge(
     'overlay_certificate_expiry_timestamp_seconds',
     'Expiry of the active certificate of a role (root, signing, server)',

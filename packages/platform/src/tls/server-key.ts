@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Fault, type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
+import { isDeepStrictEqual } from 'node:util'
+import { type Context, Fault, ownContext } from '@overlay/rpc'
 
 /** The key and the certificate of a TLS server, leaf first. */
 export interface ServerKey {
@@ -7,7 +8,8 @@ export interface ServerKey {
   readonly chainPem: string
 }
 
-type Pki = Pick<Methods<PkiServiceService>, 'getServerCertificate'>
+/** Asks pki for a key. */
+export type FetchKey<Key extends ServerKey> = (context: Context) => Promise<Key>
 
 interface Log {
   info(facts: object, message: string): void
@@ -18,31 +20,35 @@ const LIMIT_MS = 10_000
 const PAUSE_MS = 250
 const RENEW_MS = 60_000
 
-/** Waits for pki: the process cannot serve without its key. */
-export async function serverKey(pki: Pki, log: Log): Promise<ServerKey> {
+/** Waits for pki: the process cannot serve without its key. Fails when the signal is aborted. */
+export async function serverKey<Key extends ServerKey>(
+  fetch: FetchKey<Key>,
+  log: Log,
+  signal?: AbortSignal,
+): Promise<Key> {
   for (let isLogged = false; ; isLogged = true) {
     try {
-      return await fetchKey(pki)
+      return await fetch(limited())
     } catch (err) {
       if (!(err instanceof Fault)) throw err
       if (!isLogged) log.warn({ err }, 'no server certificate yet, waiting for pki')
-      await delay(PAUSE_MS)
+      await delay(PAUSE_MS, undefined, signal && { signal })
     }
   }
 }
 
 /** Polls pki for a new certificate: certificates expire, and keys are replaced. */
-export function renewServerKey(
-  pki: Pki,
+export function renewServerKey<Key extends ServerKey>(
+  fetch: FetchKey<Key>,
   log: Log,
-  first: ServerKey,
-  renew: (key: ServerKey) => void,
+  first: Key,
+  renew: (key: Key) => void,
 ): Disposable {
   let current = first
   const poll = async (): Promise<void> => {
     try {
-      const key = await fetchKey(pki)
-      if (key.chainPem === current.chainPem) return
+      const key = await fetch(limited())
+      if (isDeepStrictEqual(key, current)) return
       renew(key)
       current = key
       log.info({}, 'server certificate renewed')
@@ -54,5 +60,4 @@ export function renewServerKey(
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
-const fetchKey = (pki: Pki): Promise<ServerKey> =>
-  pki.getServerCertificate({}, ownContext(AbortSignal.timeout(LIMIT_MS)))
+const limited = (): Context => ownContext(AbortSignal.timeout(LIMIT_MS))

@@ -61,7 +61,7 @@ export function overlap(a: Host, b: Host): boolean {
 
 const isBelow = ({ text }: Host, above: Host): boolean => text.endsWith(`.${above.text}`)
 
-/** Names that the certificate of a gateway must have. `advertised`: the host that clients connect to. */
-export const gatewayHosts = (advertised: string, more: readonly string[] = []): readonly string[] => [
-  ...new Set(['localhost', '127.0.0.1', '::1', advertised, ...more].map((host) => host.toLowerCase())),
+/** Names that the certificate of the servers must have. `advertised`: the hosts that clients and routers connect to. */
+export const serverHosts = (advertised: readonly string[]): readonly string[] => [
+  ...new Set(['localhost', '127.0.0.1', '::1', ...advertised].map((host) => host.toLowerCase())),
 ]

@@ -25,6 +25,6 @@ export interface RouterPresence {
 export interface PresenceListener {
   /** A router has connected to its first replica, disconnected from its last one, or changed its link listeners. */
   routerChanged?(routerId: string): void
-  /** The lease of a replica has ended, or it has stopped: its routers are elsewhere or offline. */
+  /** The process of a replica has stopped, or its lease has ended. Another process may have its id already. */
   replicaGone?(replicaId: string): void
 }

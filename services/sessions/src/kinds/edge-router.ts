@@ -1,7 +1,7 @@
 import { edgeRouter } from '@overlay/model'
 import { type Kind, kind, newId } from '@overlay/platform/kind-store'
 import sql from 'sql-template-tag'
-import { connectionsOf } from '../store/router.js'
+import { connectionsOf, edgeRows } from '../store/router.js'
 import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router.js'
 
 const offline = {
@@ -44,7 +44,7 @@ export const edgeRouters = ({ pki, waitForFollowers }: RouterDeps): Kind =>
       },
     },
     {
-      followedRows: sql`is_edge`,
+      followedRows: edgeRows,
       operations: (uniform) => routerWrites(uniform, waitForFollowers),
     },
   )

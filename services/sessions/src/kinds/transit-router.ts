@@ -2,8 +2,7 @@ import { edgeRouter, transitRouter } from '@overlay/model'
 import { type Kind, kind, newId } from '@overlay/platform/kind-store'
 import type { Db } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
-import sql from 'sql-template-tag'
-import { connectionsOf, isEdgeRouter } from '../store/router.js'
+import { connectionsOf, isEdgeRouter, transitRows } from '../store/router.js'
 import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router.js'
 
 /** The list shows all routers. Edge routers are changed as such only. */
@@ -33,7 +32,7 @@ export const transitRouters = ({ db, pki, waitForFollowers }: RouterDeps & { rea
       },
     },
     {
-      followedRows: sql`not is_edge`,
+      followedRows: transitRows,
       operations(uniform) {
         const writes = routerWrites(uniform, waitForFollowers)
         return {

@@ -1,10 +1,21 @@
 import { edgeRouter, transitRouter, type ViewOf } from '@overlay/model'
 import type { ChangeLog } from '@overlay/platform/change-log'
-import { changeOf, columnsOf, newId, rowOf } from '@overlay/platform/kind-store'
+import { changeOf, columnsOf, loadersOf, newId, rowOf } from '@overlay/platform/kind-store'
 import { batch, type Db, onlyRow } from '@overlay/platform/postgres'
 import type { Context, Written } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { type ClientRouter, clientRouter, type RouterRow } from '../domain/client-router.js'
+
+/** The rows of each of the two kinds of routers. */
+export const edgeRows = sql`is_edge`
+export const transitRows = sql`not is_edge`
+
+/** All routers, as their changes show them. */
+export const routerLoaders = (db: Db) =>
+  loadersOf(db, [
+    { entity: edgeRouter, followedRows: edgeRows },
+    { entity: transitRouter, followedRows: transitRows },
+  ])
 
 /** What a router reports while it is connected. */
 export interface RouterConnection {
@@ -24,11 +35,17 @@ export async function connectionsOf(
     sql`
     select router_id as id, hostname, supported_protocols as "supportedProtocols",
            sync_status as "syncStatus", version_info as "versionInfo"
-      from presence where router_id = any(${ids})`,
+      from (${bestPresence(ids)}) as presence`,
     'live-routers',
   )
   return new Map(rows.map(({ id, ...connection }) => [id, connection]))
 }
+
+/** One connection of each router: that of the replica that has told it most. */
+const bestPresence = (ids: readonly string[]): Sql => sql`
+  select distinct on (router_id) router_id, hostname, supported_protocols, sync_status, version_info
+    from live_presence where router_id = any(${ids})
+   order by router_id, sync_status = 'SYNC_DONE' desc, connected_at desc`
 
 /** By id. */
 export type ClientRouters = ReadonlyMap<string, ClientRouter>
@@ -40,7 +57,7 @@ export async function clientRoutersOf(db: Db, ids: readonly string[]): Promise<C
     sql`
     select id, name, cost, no_traversal as "noTraversal", disabled, router_id is not null as "isOnline", hostname,
            supported_protocols as "supportedProtocols", sync_status as "syncStatus"
-      from router left join presence on router_id = id
+      from router left join (${bestPresence(ids)}) as presence on router_id = id
      where id = any(${ids}) and is_edge`,
     'describe-routers',
   )

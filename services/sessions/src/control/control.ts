@@ -1,0 +1,114 @@
+import type { Bus, ChangeLog } from '@overlay/platform/change-log'
+import { type ConnectionLimits, type FetchKey, renewServerKey, serverKey } from '@overlay/platform/tls'
+import type { Logger } from 'pino'
+import { openAcceptor } from './accept-router.js'
+import { openDispatch } from './dispatch.js'
+import type { Concern } from './handlers.js'
+import { type ControlKey, type ControlListener, listenForRouters } from './listener.js'
+import { openPresence } from './presence.js'
+import type { RouterChannels } from './router-channel.js'
+import { openChannelRegistry } from './router-channels.js'
+import type { RouterDirectory } from './router-directory.js'
+import type { RouterPresence } from './router-presence.js'
+import { routerStatus, type SyncReport } from './router-status.js'
+
+/** Where and as what this replica takes connections of routers. */
+export interface ControlListen {
+  /** `host:port` */
+  readonly address: string
+  /** Stable, and distinct from the ids of the other replicas. */
+  readonly controllerId: string
+  readonly limits: ConnectionLimits
+  readonly fetchKey: FetchKey<ControlKey>
+}
+
+export interface ControlOptions {
+  readonly changeLog: ChangeLog
+  readonly bus: Bus
+  readonly directory: RouterDirectory
+  readonly log: Logger
+  /** Undefined: this replica has no routers. */
+  readonly listen?: ControlListen | undefined
+  readonly leaseMs?: number
+  readonly heartbeatMs?: number
+  readonly helloMs?: number
+}
+
+/** What the concerns share. */
+export interface ControlCore {
+  /** Empty: this replica takes no connections. */
+  readonly controllerId: string
+  readonly channels: RouterChannels
+  readonly directory: RouterDirectory
+  readonly presence: RouterPresence
+  readonly sync: SyncReport
+  readonly changeLog: ChangeLog
+  readonly bus: Bus
+  readonly log: Logger
+}
+
+export interface Control extends ControlCore, AsyncDisposable {
+  /** The port, once this replica takes connections. */
+  readonly listening: Promise<number | undefined>
+  isListening(): boolean
+}
+
+/** The control channel of one replica. It begins to listen when pki has given it a key. */
+export async function openControl(options: ControlOptions): Promise<Control> {
+  const { changeLog, bus, directory, log, listen } = options
+  const { leaseMs, heartbeatMs, helloMs } = options
+  const channels = openChannelRegistry()
+  const presence = await openPresence({
+    db: changeLog.db,
+    bus,
+    log,
+    replicaId: listen?.controllerId,
+    ...(leaseMs !== undefined && { leaseMs }),
+  })
+  const status = routerStatus(presence, directory, channels)
+  const controllerId = listen?.controllerId ?? ''
+  const core: ControlCore = { controllerId, channels, directory, presence, sync: status, changeLog, bus, log }
+  const concerns: readonly Concern[] = [status]
+  const acceptor = openAcceptor({
+    controllerId,
+    directory,
+    channels,
+    status,
+    concerns,
+    dispatch: openDispatch(concerns, log),
+    log,
+    ...(heartbeatMs !== undefined && { heartbeatMs }),
+    ...(helloMs !== undefined && { helloMs }),
+  })
+  presence.onLost(() => channels.closeAll('another process has the controller id'))
+
+  const stop = new AbortController()
+  let listener: ControlListener | undefined
+  let renewing: Disposable | undefined
+  async function start({ address, limits, fetchKey }: ControlListen): Promise<number> {
+    const key = await serverKey(fetchKey, log, stop.signal)
+    const opened = await listenForRouters(address, key, limits, acceptor.accept)
+    listener = opened
+    renewing = renewServerKey(fetchKey, log, key, opened.renew)
+    log.info({ address, controllerId }, 'listening for routers')
+    return opened.port
+  }
+  const listening = listen ? start(listen) : Promise.resolve(undefined)
+  listening.catch((err: unknown) => {
+    if (!stop.signal.aborted) log.error({ err }, 'cannot listen for routers')
+  })
+
+  return {
+    ...core,
+    listening,
+    isListening: () => listener !== undefined,
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await listening.catch(() => undefined) // logged
+      await acceptor[Symbol.asyncDispose]()
+      renewing?.[Symbol.dispose]()
+      await listener?.[Symbol.asyncDispose]()
+      await presence[Symbol.asyncDispose]()
+    },
+  }
+}

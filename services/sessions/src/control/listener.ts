@@ -1,0 +1,64 @@
+import { once } from 'node:events'
+import type { AddressInfo, Socket } from 'node:net'
+import { createServer, type TLSSocket } from 'node:tls'
+import { splitAddress } from '@overlay/platform/process'
+import { type ConnectionLimits, limitConnections, type ServerKey, secureOptions } from '@overlay/platform/tls'
+
+/** The key that routers verify, and the authorities that verify routers. */
+export interface ControlKey extends ServerKey {
+  readonly trustPems: readonly string[]
+}
+
+export interface ControlListener extends AsyncDisposable {
+  readonly port: number
+  /** For new connections. Open ones stay. */
+  renew(key: ControlKey): void
+}
+
+const ALPN = 'ziti-ctrl'
+const HANDSHAKE_MS = 10_000
+
+const contextOf = ({ keyPem, chainPem, trustPems }: ControlKey) => ({
+  ...secureOptions,
+  key: keyPem,
+  cert: chainPem,
+  ca: [...trustPems],
+})
+
+/** Terminates TLS. A connection without a valid certificate is passed on, too: its refusal is logged. */
+export async function listenForRouters(
+  address: string,
+  key: ControlKey,
+  limits: ConnectionLimits,
+  accept: (socket: TLSSocket) => Promise<void>,
+): Promise<ControlListener> {
+  const { host, port } = splitAddress(address)
+  const server = createServer({
+    ...contextOf(key),
+    requestCert: true,
+    rejectUnauthorized: false,
+    ALPNProtocols: [ALPN],
+    handshakeTimeout: HANDSHAKE_MS,
+  })
+  const open = new Set<Socket>()
+  server.on('secureConnection', (socket) => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
+    socket.setNoDelay(true)
+    void accept(socket)
+  })
+  server.on('tlsClientError', (_err, socket) => socket.destroy())
+  limitConnections(server, limits, HANDSHAKE_MS)
+  server.listen(port, host)
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    renew: (next) => server.setSecureContext(contextOf(next)),
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, 'close')
+      server.close()
+      for (const socket of open) socket.destroy()
+      await closed
+    },
+  }
+}

@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto'
+import { coalesced } from '@overlay/platform/async'
+import type { Bus } from '@overlay/platform/change-log'
+import type { Db } from '@overlay/platform/postgres'
+import type { Logger } from 'pino'
+import {
+  deleteDeadReplicas,
+  deleteReplica,
+  liveReplicas,
+  type PresenceRow,
+  presenceOf,
+  renewLease,
+  takeReplicaId,
+  writePresence,
+} from '../store/presence.js'
+import { openPresenceMemory } from './presence-memory.js'
+import type { RouterPresence } from './router-presence.js'
+
+export interface PresenceOptions {
+  readonly db: Db
+  readonly bus: Pick<Bus, 'publish' | 'subscribe' | 'onChange'>
+  readonly log: Logger
+  /** Controller id of this replica. Undefined: it takes no connections and has no lease. */
+  readonly replicaId: string | undefined
+  readonly leaseMs?: number
+}
+
+/** The presence of routers, and what this replica writes of its own. */
+export interface OwnPresence extends RouterPresence, AsyncDisposable {
+  /** Replaces the row of a router. Resolves once it is written; fails while the database is away. */
+  put(row: PresenceRow): Promise<void>
+  /** Its row is deleted soon. */
+  remove(routerId: string): void
+  /** Another process has the id of this replica: its routers must leave. */
+  onLost(listener: () => void): void
+}
+
+/** A lease of 6 s is renewed every 2 s: a replica that dies is gone within 6 s. */
+const LEASE_MS = 6000
+const ROWS_PER_WRITE = 200
+const HINT_BYTES = 512 * 1024
+const CLEANUP_LOOKS = 30
+const MARGIN_MS = 20
+
+const SUBJECT = 'overlay.sessions.presence'
+
+/** What replicas tell each other. Without rows: they are to be read. */
+interface Hint {
+  readonly id: string
+  readonly incarnation: string
+  readonly version: number
+  readonly saved?: readonly PresenceRow[]
+  readonly gone?: readonly string[]
+  readonly isStopped?: boolean
+}
+
+/** Renews the lease of this replica, writes its rows, and follows those of the others by hints and by looks. */
+export async function openPresence(options: PresenceOptions): Promise<OwnPresence> {
+  const { db, bus, log, replicaId, leaseMs = LEASE_MS } = options
+  const own = replicaId === undefined ? undefined : { id: replicaId, incarnation: randomUUID() }
+  const memory = openPresenceMemory(replicaId)
+  const rows = new Map<string, PresenceRow>() // of this replica
+  const dirty = new Set<string>()
+  let lost: (() => void) | undefined
+  let looks = 0
+  let isFailing = false
+  let isStopped = false
+
+  const flush = coalesced(async () => {
+    while (own && dirty.size > 0) {
+      const ids = [...dirty].slice(0, ROWS_PER_WRITE)
+      const saved = ids.flatMap((id) => rows.get(id) ?? [])
+      const gone = ids.filter((id) => !rows.has(id))
+      for (const id of ids) dirty.delete(id)
+      try {
+        const version = await writePresence(db, own, saved, gone)
+        if (version === undefined) throw new Error('the replica has no lease')
+        const hint: Hint = { ...own, version, saved, gone }
+        const isSmall = JSON.stringify(hint).length < HINT_BYTES
+        bus.publish(SUBJECT, isSmall ? hint : { ...own, version })
+      } catch (err) {
+        for (const id of ids) dirty.add(id)
+        throw err
+      }
+    }
+  })
+
+  async function renew(): Promise<void> {
+    if (!own || isStopped) return
+    const renewed = await renewLease(db, own, leaseMs)
+    if (renewed === 'lost') {
+      const live = await liveReplicas(db)
+      if (live.some(({ id }) => id === own.id)) {
+        log.error({ replicaId: own.id }, 'another process has the controller id of this replica')
+        lost?.()
+        return
+      }
+      await takeReplicaId(db, own, leaseMs)
+    }
+    if (renewed !== 'renewed') for (const id of rows.keys()) dirty.add(id)
+    if (dirty.size > 0) await flush()
+  }
+
+  async function readOthers(): Promise<void> {
+    const live = await liveReplicas(db)
+    const stale = memory.look(live)
+    if (stale.length > 0) for (const replica of await presenceOf(db, stale)) memory.load(replica)
+    // a look of its own when the next lease ends: not up to two seconds later
+    const others = live.filter(({ id }) => id !== own?.id)
+    const nextMs = Math.min(...others.map(({ leaseMs }) => leaseMs)) + MARGIN_MS
+    if (nextMs < everyMs) expiry = setTimeout(() => void look(), nextMs)
+  }
+
+  const look = coalesced(async () => {
+    clearTimeout(expiry)
+    try {
+      await renew()
+      await readOthers()
+      if (looks++ % CLEANUP_LOOKS === 0) await deleteDeadReplicas(db)
+      isFailing = false
+    } catch (err) {
+      if (!isFailing) log.warn({ err }, 'presence of routers not looked at; going on with what is in memory')
+      isFailing = true
+    }
+  })
+
+  const everyMs = leaseMs / 3
+  let expiry: NodeJS.Timeout | undefined
+  if (own) {
+    await takeReplicaId(db, own, leaseMs)
+    memory.load({ ...own, version: 0, rows: [] })
+    bus.publish(SUBJECT, { ...own, version: 0 })
+  }
+  const hints = bus.subscribe(SUBJECT, (message) => {
+    const hint = message as Hint
+    if (hint.id === own?.id) {
+      if (hint.incarnation !== own.incarnation) void look()
+    } else if (hint.isStopped) memory.drop(hint.id)
+    else if (!memory.apply(hint)) void look()
+  })
+  const reconnects = bus.onChange((connected) => connected && void look())
+  await look()
+  const looking = setInterval(() => void look(), everyMs)
+
+  return {
+    ...memory,
+    put(row) {
+      rows.set(row.routerId, row)
+      dirty.add(row.routerId)
+      if (own) memory.put(own.id, row)
+      return flush()
+    },
+    remove(routerId) {
+      if (!rows.delete(routerId)) return
+      dirty.add(routerId)
+      if (own) memory.remove(own.id, routerId)
+      flush().catch(() => undefined) // the next look tries again
+    },
+    onLost(listener) {
+      lost = listener
+    },
+    async [Symbol.asyncDispose]() {
+      isStopped = true
+      clearInterval(looking)
+      hints[Symbol.dispose]()
+      reconnects[Symbol.dispose]()
+      await look()
+      clearTimeout(expiry)
+      if (!own) return
+      try {
+        await deleteReplica(db, own)
+        bus.publish(SUBJECT, { ...own, version: 0, isStopped: true })
+      } catch (err) {
+        log.warn({ err }, 'lease not given back; it ends by itself')
+      }
+    },
+  }
+}

@@ -1,0 +1,65 @@
+/** Why a connection to the control channel is refused. */
+export type HelloRefusal =
+  | 'no-certificate' // none was presented
+  | 'untrusted' // not issued by the network, or expired
+  | 'malformed' // not a hello, or one beyond the limits
+  | 'timeout' // no hello in time
+  | 'not-a-router' // a peer of another type
+  | 'unknown-router'
+  | 'not-enrolled'
+  | 'wrong-certificate' // of another router, or a former one
+  | 'disabled'
+  | 'contested' // several processes use the identity of this router
+  | 'stopping'
+
+/** What a router's row says about its connections. */
+export interface Admissible {
+  readonly disabled: boolean
+  readonly fingerprint: string | undefined
+}
+
+/** Why this router may not connect with a certificate. Undefined: it may. */
+export function refusalOf(router: Admissible | undefined, fingerprint: string): HelloRefusal | undefined {
+  if (!router) return 'unknown-router'
+  if (router.fingerprint === undefined) return 'not-enrolled'
+  if (router.fingerprint !== fingerprint) return 'wrong-certificate'
+  return router.disabled ? 'disabled' : undefined
+}
+
+/** `version|revision|buildDate|os|arch`, as in the hello. */
+export function versionInfoIn(text: string) {
+  const [version = '', revision = '', buildDate = '', os = '', arch = ''] = text.split('|')
+  return { version, revision, buildDate, os, arch }
+}
+
+interface Address {
+  readonly value: string
+  readonly protocol: string
+  readonly hostname: string
+  readonly port: number
+}
+
+/** What a router says about its listeners. */
+export interface ClientHello {
+  readonly listeners: readonly { readonly advertise?: Address | undefined }[]
+  /** Of older routers, in parallel lists. */
+  readonly protocols: readonly string[]
+  readonly protocolPorts: readonly string[]
+  readonly hostname: string
+}
+
+/** URLs by protocol. wire: of two listeners with one protocol the last one counts. */
+export function supportedProtocolsOf(hello: ClientHello): Record<string, string> {
+  const advertised = hello.listeners.flatMap(({ advertise }) => advertise ?? [])
+  if (advertised.length > 0) {
+    return Object.fromEntries(
+      advertised.map(({ protocol, hostname, port }) => [protocol, `${protocol}://${hostname}:${port}`]),
+    )
+  }
+  return Object.fromEntries(
+    hello.protocols.flatMap((protocol, at) => {
+      const port = hello.protocolPorts[at]
+      return port === undefined ? [] : [[protocol, `${protocol}://${hello.hostname}:${port}`]]
+    }),
+  )
+}
