@@ -72,7 +72,7 @@ const success = (type: number): Outgoing => ({
   headers: new Map([[headerKey.resultSuccess, encodeBool(true)]]),
 })
 
-/** Takes over a socket after the hello. */
+/** Takes over a socket after the hello. The first handler starts after this returns. */
 export function openChannel(socket: Duplex, options: ChannelOptions): Channel {
   const { onMessage, decoder = frameDecoder(), heartbeatMs = HEARTBEAT_MS } = options
   const { maxQueuedBytes = MAX_QUEUED_BYTES, maxPending = MAX_PENDING, maxWaiting = MAX_WAITING } = options
@@ -227,7 +227,7 @@ export function openChannel(socket: Duplex, options: ChannelOptions): Channel {
   socket.on('end', () => close('closed by the peer'))
   socket.on('close', () => close('closed'))
   if (socket.destroyed) close('closed')
-  else read()
+  else queueMicrotask(read) // handlers may use the channel that is returned
 
   return {
     send,

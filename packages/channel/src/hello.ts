@@ -90,15 +90,17 @@ async function orDestroy<T>(socket: Duplex, work: () => Promise<T>): Promise<T> 
   }
 }
 
-interface First {
+/** The first message of a connection. */
+export interface FirstMessage {
   readonly message: Message
   /** Has the bytes after the message. */
   readonly decoder: FrameDecoder
 }
 
-function readFirst(socket: Duplex, timeoutMs: number): Promise<First> {
+/** Reads the first message, and pauses the socket. Throws HelloFailed, MalformedFrame or MalformedHeader. */
+export function readFirst(socket: Duplex, timeoutMs: number): Promise<FirstMessage> {
   const decoder = frameDecoder()
-  return new Promise<First>((resolve, reject) => {
+  return new Promise<FirstMessage>((resolve, reject) => {
     const timer = setTimeout(
       () => settle(reject, new HelloFailed(`no hello within ${timeoutMs} ms`)),
       timeoutMs,
