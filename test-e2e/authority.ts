@@ -15,7 +15,12 @@ export interface Authority extends Certificate {
   /** A key and its certificate, with an optional extended key usage and further names. */
   certify(
     commonName: string,
-    more?: { readonly purpose?: string; readonly uri?: string; readonly email?: string },
+    more?: {
+      readonly purpose?: string
+      readonly uri?: string
+      readonly email?: string
+      readonly dns?: string
+    },
   ): Promise<Certificate>
   /** An authority below this one. Its chains include its own certificate. */
   below(commonName: string): Promise<Authority>
@@ -68,12 +73,13 @@ async function openAuthority(holder: Holder, cert: string, above: string): Promi
   return {
     key,
     cert,
-    async certify(commonName, { purpose, uri, email } = {}) {
+    async certify(commonName, { purpose, uri, email, dns } = {}) {
       const subject = `CN=${commonName}`
       const keys = await newKeys()
       const names = [
         ...(uri ? [{ type: 'url' as const, value: uri }] : []),
         ...(email ? [{ type: 'email' as const, value: email }] : []),
+        ...(dns ? [{ type: 'dns' as const, value: dns }] : []),
       ]
       const leaf = await issue(holder, subject, keys, [
         ...(purpose ? [new ExtendedKeyUsageExtension([purpose])] : []),

@@ -1,0 +1,242 @@
+import { once } from 'node:events'
+import { createServer, type TLSSocket } from 'node:tls'
+import {
+  ApiSessionAdded,
+  acceptHello,
+  type Channel,
+  CreateTerminatorResult,
+  CreateTerminatorV2Request,
+  CreateTerminatorV2Response,
+  circuitRequestHeader,
+  circuitResponseHeader,
+  ctrlType,
+  DestinationType,
+  edgeType,
+  encodeBool,
+  encodeBytesMap,
+  encodeText,
+  encodeVersion,
+  Fault,
+  FaultSubject,
+  headerKey,
+  LinkListeners,
+  type Message,
+  PeerState,
+  PeerStateChanges,
+  Route,
+  type RouteForward,
+  type RouterApiSession,
+  RouterLinks,
+  routeResultHeader,
+  SYNC_STRATEGY,
+  syncHeader,
+  Unroute,
+} from '@overlay/channel'
+import type { Certificate } from '../client.js'
+import { VERSION } from './controllers.js'
+
+interface Circuit {
+  readonly id: string
+  readonly ingress: string
+  readonly egress: string
+  readonly from: string
+  readonly to: string
+  readonly terminatorId: string
+}
+
+/** The least that routers need of a controller. Sessions and terminators: one service, its last terminator. */
+export interface FakeController extends AsyncDisposable {
+  readonly address: string
+  readonly circuits: ReadonlyMap<string, Circuit>
+  /** Ends circuits as a revocation does. */
+  removeSession(token: string): void
+  send(type: number, body: Uint8Array): void
+}
+
+export async function startFakeController(
+  certificate: Certificate,
+  caPem: string,
+  apiSessions: RouterApiSession[],
+): Promise<FakeController> {
+  const routers = new Map<string, Channel>()
+  const listeners = new Map<string, LinkListeners>()
+  const links = new Map<string, { from: string; to: string }>()
+  const circuits = new Map<string, Circuit>()
+  let terminator = { id: '', routerId: '', peerData: new Map<number, Buffer>() }
+  let count = 0
+
+  function tellPeers(): void {
+    for (const [id, channel] of routers) {
+      const changes = [...listeners]
+        .filter(([peerId]) => peerId !== id)
+        .map(([peerId, { listeners }]) => ({
+          id: peerId,
+          version: 'v1.1.13',
+          state: PeerState.HEALTHY,
+          listeners,
+        }))
+      channel.send({ type: ctrlType.peerStateChanges, body: PeerStateChanges.encode({ changes }).finish() })
+    }
+  }
+
+  const linkBetween = (a: string, b: string): string | undefined =>
+    [...links].find(([, { from, to }]) => (from === a && to === b) || (from === b && to === a))?.[0]
+
+  /** Sets up or moves a circuit. Throws if a router refuses. */
+  async function route(circuit: Circuit, withEgress: boolean): Promise<void> {
+    const { id, ingress, egress, from, to, terminatorId } = circuit
+    const forward = (
+      sourceAddress: string,
+      destinationAddress: string,
+      destinationType: DestinationType,
+    ) => ({
+      sourceAddress,
+      destinationAddress,
+      destinationType,
+    })
+    const link = from === to ? undefined : linkBetween(from, to)
+    if (from !== to && !link) throw new Error('no path')
+    const { START, END, LINK } = DestinationType
+    const hops: [string, RouteForward[]][] = link
+      ? [
+          [from, [forward(ingress, link, LINK), forward(link, ingress, START)]],
+          [to, [forward(egress, link, LINK), forward(link, egress, END)]],
+        ]
+      : [[from, [forward(ingress, egress, END), forward(egress, ingress, START)]]]
+    await Promise.all(
+      hops.map(async ([routerId, forwards]) => {
+        const body = Route.encode({
+          circuitId: id,
+          attempt: 1,
+          egress:
+            withEgress && routerId === to
+              ? { binding: 'edge', address: egress, destination: terminatorId, peerData: new Map() }
+              : undefined,
+          forwards,
+          context: undefined,
+          timeout: 10_000_000_000n,
+          tags: new Map(),
+        }).finish()
+        const reply = await routers.get(routerId)?.request({ type: ctrlType.route, body }, 10_000)
+        if (!reply?.headers.has(routeResultHeader.success))
+          throw new Error(reply?.headers.get(routeResultHeader.error)?.toString() ?? 'offline')
+      }),
+    )
+  }
+
+  async function createCircuit(routerId: string, message: Message, channel: Channel): Promise<void> {
+    const id = `circuit-${++count}`
+    const circuit = {
+      id,
+      ingress: `${id}-in`,
+      egress: `${id}-out`,
+      from: routerId,
+      to: terminator.routerId,
+      terminatorId: terminator.id,
+    }
+    try {
+      if (!message.headers.get(circuitRequestHeader.sessionToken)?.length) throw new Error('no session')
+      await route(circuit, true)
+      circuits.set(id, circuit)
+      channel.reply(message, {
+        type: edgeType.createCircuitV2Response,
+        headers: new Map([
+          [circuitResponseHeader.circuitId, encodeText(id)],
+          [circuitResponseHeader.address, encodeText(circuit.ingress)],
+          [circuitResponseHeader.peerData, encodeBytesMap(terminator.peerData)],
+        ]),
+      })
+    } catch (err) {
+      channel.reply(message, { type: edgeType.error, body: encodeText((err as Error).message) })
+    }
+  }
+
+  function endCircuit(id: string): void {
+    const circuit = circuits.get(id)
+    if (!circuit) return
+    circuits.delete(id)
+    const body = Unroute.encode({ circuitId: id, now: false }).finish()
+    for (const routerId of new Set([circuit.from, circuit.to]))
+      routers.get(routerId)?.send({ type: ctrlType.unroute, body })
+  }
+
+  async function faulted({ subject, id }: Fault): Promise<void> {
+    if (subject === FaultSubject.INGRESS || subject === FaultSubject.EGRESS) endCircuit(id)
+    if (subject === FaultSubject.LINK) links.delete(id)
+  }
+
+  async function linked(routerId: string, reported: RouterLinks): Promise<void> {
+    for (const { id, destinationRouterId } of reported.links)
+      links.set(id, { from: routerId, to: destinationRouterId })
+    for (const circuit of circuits.values()) await route(circuit, false).catch(() => undefined) // no path yet
+  }
+
+  const handlers: Record<number, (message: Message, routerId: string, channel: Channel) => unknown> = {
+    [edgeType.createTerminatorV2](message, routerId, channel) {
+      const { address, peerData } = CreateTerminatorV2Request.decode(message.body)
+      terminator = { id: address, routerId, peerData }
+      const body = CreateTerminatorV2Response.encode({
+        terminatorId: address,
+        result: CreateTerminatorResult.SUCCESS,
+        message: '',
+      }).finish()
+      channel.reply(message, { type: edgeType.createTerminatorV2Response, body })
+    },
+    [edgeType.createCircuitV2]: (message, routerId, channel) => createCircuit(routerId, message, channel),
+    [ctrlType.fault]: ({ body }) => faulted(Fault.decode(body)),
+    [ctrlType.routerLinks]: ({ body }, routerId) => linked(routerId, RouterLinks.decode(body)),
+    [ctrlType.verifyRouter]: (message, _, channel) =>
+      channel.reply(message, { type: 2, headers: new Map([[headerKey.resultSuccess, encodeBool(true)]]) }),
+    [ctrlType.removeTerminators]: (message, _, channel) =>
+      channel.reply(message, { type: 2, headers: new Map([[headerKey.resultSuccess, encodeBool(true)]]) }),
+  }
+
+  async function accept(socket: TLSSocket): Promise<void> {
+    const hello = await acceptHello(socket, 10_000)
+    const { routerId } = hello
+    const channel = hello.accept(
+      new Map([
+        [headerKey.id, encodeText('controller')],
+        [headerKey.version, encodeVersion(VERSION)],
+        [headerKey.capabilities, Buffer.from([0x0e])],
+      ]),
+      { onMessage: (message) => void handlers[message.type]?.(message, routerId, channel) },
+    )
+    routers.set(routerId, channel)
+    const linkListeners = hello.headers.get(headerKey.listeners)
+    if (linkListeners) listeners.set(routerId, LinkListeners.decode(linkListeners))
+    channel.send({
+      type: edgeType.apiSessionAdded,
+      headers: new Map([
+        [syncHeader.strategy, encodeText(SYNC_STRATEGY)],
+        [syncHeader.state, encodeText(JSON.stringify({ id: 'a', isLast: true, sequence: 0 }))],
+      ]),
+      body: ApiSessionAdded.encode({ isFullState: true, apiSessions }).finish(),
+    })
+    tellPeers()
+  }
+
+  const server = createServer(
+    { ...certificate, ca: caPem, requestCert: true, ALPNProtocols: ['ziti-ctrl'] },
+    (socket) => void accept(socket).catch(() => socket.destroy()),
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const send = (type: number, body: Uint8Array): void => {
+    for (const channel of routers.values()) channel.send({ type, body })
+  }
+  return {
+    address: `localhost:${(server.address() as { port: number }).port}`,
+    circuits,
+    send,
+    removeSession(token) {
+      send(edgeType.sessionRemoved, Buffer.concat([Buffer.from([0x0a, token.length]), Buffer.from(token)]))
+    },
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, 'close')
+      server.close()
+      for (const channel of routers.values()) channel.close('the controller ends')
+      await closed
+    },
+  }
+}

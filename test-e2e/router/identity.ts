@@ -1,0 +1,49 @@
+import type { Admin } from '../admin.js'
+import { type Certificate, openClient, type Server } from '../client.js'
+import { keyAndRequest } from '../member.js'
+
+/** What a router has after its enrollment. */
+export interface RouterIdentity {
+  readonly id: string
+  readonly name: string
+  readonly client: Certificate
+  readonly server: Certificate
+  /** Authorities that it trusts. */
+  readonly caPem: string
+}
+
+/** Creates an edge router and enrolls it, as routers do. */
+export async function enrollRouter(
+  admin: Admin,
+  server: Server,
+  body: { readonly name: string; readonly [member: string]: unknown },
+): Promise<RouterIdentity> {
+  const id = await admin.create('edge-routers', body)
+  const { enrollmentToken } = await admin.request<{ enrollmentToken: string }>('GET', `/edge-routers/${id}`)
+  return redeem(server, { id, name: body.name, token: enrollmentToken })
+}
+
+/** Redeems the enrollment of an edge router that exists. */
+export async function redeem(
+  server: Server,
+  { id, name, token }: { readonly id: string; readonly name: string; readonly token: string },
+): Promise<RouterIdentity> {
+  const names = [
+    { type: 'dns' as const, value: 'localhost' },
+    { type: 'ip' as const, value: '127.0.0.1' },
+  ]
+  const [client, listener] = await Promise.all([keyAndRequest(id), keyAndRequest(id, { names })])
+  using anonymous = openClient(server, '/edge/client/v1')
+  const answer = await anonymous.request<{ cert: string; serverCert: string; ca: string }>(
+    'POST',
+    `/enroll?method=erott&token=${token}`,
+    { certCsr: client.csr, serverCertCsr: listener.csr },
+  )
+  return {
+    id,
+    name,
+    client: { key: client.key, cert: answer.cert },
+    server: { key: listener.key, cert: answer.serverCert },
+    caPem: answer.ca,
+  }
+}

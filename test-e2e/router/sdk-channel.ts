@@ -1,0 +1,142 @@
+import type { TLSSocket } from 'node:tls'
+import {
+  type Channel,
+  encodeText,
+  encodeUint32,
+  type FirstMessage,
+  type Message,
+  openChannel,
+} from '@overlay/channel'
+import { type CircuitEnd, openCircuitEnd, type Peer, type Piece } from './circuit-end.js'
+import type { Controllers } from './controllers.js'
+import type { Forwarder } from './forwarder.js'
+import { connect } from './sdk-connect.js'
+import { openHosting } from './sdk-hosting.js'
+import { carriedHeaders, connIdOf, onConnection, sdkHeader, sdkType } from './sdk-messages.js'
+import type { Sessions } from './sessions.js'
+import type { Terminators } from './terminators.js'
+import { untilClosed } from './until-closed.js'
+
+export interface RouterParts {
+  readonly controllers: Controllers
+  readonly forwarder: Forwarder
+  readonly sessions: Sessions
+  readonly terminators: Terminators
+  /** Ends have this long to deliver what is under way when the controller removes their circuit. */
+  readonly closeWaitMs: number
+  /** An end of a circuit has closed. */
+  onCircuitEnd(circuitId: string, controllerId: string, isIngress: boolean): void
+}
+
+/** The API session of an SDK, with the certificates that it presented. */
+export interface SdkAccess {
+  readonly apiSessionToken: string
+  readonly fingerprints: readonly string[]
+}
+
+/** The channel of an SDK. */
+export interface SdkChannel extends SdkAccess {
+  readonly channel: Channel
+  /** Opens a connection of the SDK on a circuit. Throws if the id is in use. */
+  open(connection: NewConnection): CircuitEnd
+  /** Refuses a bind or a connect. */
+  refuse(message: Message, reason: string): void
+}
+
+export interface NewConnection {
+  readonly connId: number
+  readonly circuitId: string
+  readonly controllerId: string
+  readonly address: string
+  readonly sessionToken: string
+  readonly isIngress: boolean
+}
+
+const NEVER_MS = 2 ** 31 - 1 // SDKs answer no heartbeats
+
+/** Serves an SDK whose API session is verified. */
+export function openSdkChannel(
+  socket: TLSSocket,
+  { decoder }: FirstMessage,
+  access: SdkAccess,
+  parts: RouterParts,
+): SdkChannel {
+  const { forwarder, sessions, closeWaitMs, onCircuitEnd } = parts
+  const ends = new Map<number, CircuitEnd>()
+  const channel = openChannel(socket, {
+    decoder,
+    onMessage: (message) => handlers[message.type]?.(message),
+    heartbeatMs: NEVER_MS,
+  })
+
+  const handlers: Readonly<Record<number, (message: Message) => Promise<void> | undefined | void>> = {
+    [sdkType.data]: (message) => ends.get(connIdOf(message))?.push(pieceOf(message)),
+    [sdkType.stateClosed]: (message) => void ends.get(connIdOf(message))?.finish(),
+    [sdkType.connect]: (message) => void connect(sdk, message, parts),
+    [sdkType.bind]: (message) => hosting.bind(message),
+    [sdkType.unbind]: (message) => hosting.unbind(message),
+    [sdkType.updateBind]: (message) => hosting.update(message),
+    [sdkType.healthEvent]: (message) => hosting.healthEvent(message),
+  }
+
+  function open(connection: NewConnection): CircuitEnd {
+    const { connId, circuitId, controllerId, address, isIngress, sessionToken } = connection
+    if (ends.has(connId)) throw new Error(`connection id ${connId} already in use`)
+    const end = openCircuitEnd({
+      circuitId,
+      address,
+      isIngress,
+      forwarder,
+      closeWaitMs,
+      peer: peerOf(connId),
+      onClosed() {
+        ends.delete(connId)
+        forget()
+        onCircuitEnd(circuitId, controllerId, isIngress)
+      },
+    })
+    const forget = sessions.onRemoved(sessionToken, () => end.close('session closed'))
+    ends.set(connId, end)
+    return end
+  }
+
+  function peerOf(connId: number): Peer {
+    let sequence = 0
+    const send = (type: number, { headers, data }: Piece): void =>
+      channel.send({
+        type,
+        headers: onConnection(connId, [sdkHeader.sequence, encodeUint32(++sequence)], ...headers),
+        body: data,
+      })
+    return {
+      deliver(piece) {
+        send(sdkType.data, piece)
+        return channel.drained().catch(() => undefined) // the connection ends with the channel
+      },
+      ended: (reason) => send(sdkType.stateClosed, { headers: [], data: encodeText(reason) }),
+    }
+  }
+
+  const sdk: SdkChannel = {
+    ...access,
+    channel,
+    open,
+    refuse: (message, reason) =>
+      channel.reply(message, {
+        type: sdkType.stateClosed,
+        headers: onConnection(connIdOf(message)),
+        body: encodeText(reason),
+      }),
+  }
+  const hosting = openHosting(sdk, parts)
+  untilClosed(channel).then(() => {
+    hosting.closed()
+    for (const end of [...ends.values()]) end.close('channel closed')
+  })
+  return sdk
+}
+
+const pieceOf = ({ headers, body }: Message): Piece => ({
+  data: body,
+  headers: [...headers].filter(([key]) => carriedHeaders.includes(key)),
+})
