@@ -141,6 +141,10 @@ export const metrics = {
     'Messages of routers, by type and result (ok, failed, malformed; dropped: this type is not used)',
     ['type', 'result'],
   ),
+  routerMessagesLost: counter(
+    'overlay_router_messages_lost_total',
+    'Messages without a reply that did not reach their router: it is offline, or its replica does not answer',
+  ),
   certificateExpiry: gauge(
     'overlay_certificate_expiry_timestamp_seconds',
     'Expiry of the active certificate of a role (root, signing, server)',

@@ -1,22 +1,24 @@
 import { randomUUID } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import {
-  contentType,
-  encodeFrame,
-  encodeInt32,
-  HELLO_SEQUENCE,
+  acceptHello,
+  ChannelClosed,
+  capability,
+  encodeText,
+  encodeVersion,
+  type Headers,
+  HelloFailed,
   headerKey,
-  openChannel,
+  type ReceivedHello,
 } from '@overlay/channel'
 import { boundedQueue, type Queue } from '@overlay/platform/async'
 import { metrics } from '@overlay/platform/process'
 import { clientAddressOf } from '@overlay/platform/tls'
 import { fingerprintOf } from '@overlay/x509'
 import type { Logger } from 'pino'
-import { refusalOf } from '../domain/hello.js'
+import { type HelloRefusal, refusalOf } from '../domain/hello.js'
 import type { Dispatch } from './dispatch.js'
 import type { Concern } from './handlers.js'
-import { type Hello, Refused, receiveHello } from './receive-hello.js'
 import type { RouterChannel } from './router-channel.js'
 import type { ChannelRegistry } from './router-channels.js'
 import type { RouterDirectory } from './router-directory.js'
@@ -42,8 +44,18 @@ export interface Acceptor extends AsyncDisposable {
 const HELLO_MS = 10_000
 /** Routers that are admitted at a time. The others wait: after a restart all come at once. */
 const ADMITTED_AT_ONCE = 32
-const CAPABILITIES = Buffer.from([0x0e]) // terminators V2, link source, circuits V2
-const VERSION = 'v1.1.13'
+const MAX_ID_LENGTH = 64
+
+/** A connection that gets no channel. */
+class Refused extends Error {
+  override readonly name = 'Refused'
+  constructor(
+    readonly reason: HelloRefusal,
+    detail: string = reason,
+  ) {
+    super(detail)
+  }
+}
 
 /** Checks connections, opens their channels and closes those of routers that lose their right to one. */
 export function openAcceptor(deps: AcceptorDeps): Acceptor {
@@ -70,6 +82,7 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
       await admit(socket, hello, fingerprint)
     } catch (err) {
       socket.destroy()
+      if (err instanceof ChannelClosed) return // before it was admitted
       if (!(err instanceof Refused)) {
         log.error({ err, ...facts }, 'router not admitted')
         return
@@ -88,8 +101,9 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
     if (channels.isContested(routerId)) throw new Refused('contested')
   }
 
-  async function admit(socket: TLSSocket, hello: Hello, fingerprint: string): Promise<void> {
-    const { routerId, versionInfo, linkListeners, decoder } = hello
+  async function admit(socket: TLSSocket, hello: ReceivedHello, fingerprint: string): Promise<void> {
+    const { routerId, version } = hello
+    const linkListeners = hello.headers.get(headerKey.listeners) ?? Buffer.alloc(0)
     const isCurrent = (): boolean => !socket.destroyed && admissions.get(routerId) === socket
     admissions.get(routerId)?.destroy()
     admissions.set(routerId, socket)
@@ -99,23 +113,20 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
         check(routerId, fingerprint)
         channels.replace(routerId)
         const connectedAt = new Date()
-        const first = { versionInfo, linkListeners: linkListeners.toString('base64') }
+        const first = { versionInfo: version, linkListeners: linkListeners.toString('base64') }
         await status.open({ routerId, connectedAt }, first)
         if (!isCurrent()) return
         check(routerId, fingerprint) // the router may have changed meanwhile
-        socket.write(helloAnswer(controllerId))
-        const channel = openChannel(socket, {
-          decoder,
+        const channel = hello.accept(answerOf(controllerId), {
           ...(heartbeatMs !== undefined && { heartbeatMs }),
           onMessage: (message) => dispatch(message, router),
         })
         const router: RouterChannel = { routerId, fingerprint, connectedAt, linkListeners, channel }
+        channel.closed.throwIfAborted()
         channels.add(router)
         channel.closed.addEventListener('abort', () => track(disconnect(router)), { once: true })
-        log.info(
-          { routerId, sourceAddress: clientAddressOf(socket), version: versionInfo.version },
-          'router connected',
-        )
+        const sourceAddress = clientAddressOf(socket)
+        log.info({ routerId, sourceAddress, version: version.version }, 'router connected')
         await connect(router)
       })
     } finally {
@@ -140,9 +151,13 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
     const { routerId, channel } = router
     channels.remove(router)
     if (!admissions.has(routerId)) status.forget(routerId)
-    const { message } = channel.closed.reason as Error
-    metrics.routersDisconnected.inc({ reason: disconnectReason(message) })
-    log.info({ routerId, reason: message }, 'router disconnected')
+    const closed: ChannelClosed = channel.closed.reason
+    const reason = disconnectReason(closed)
+    metrics.routersDisconnected.inc({ reason })
+    log.info(
+      { routerId, reason, detail: closed.message, ...(reason === 'malformed' && { err: closed.cause }) },
+      'router disconnected',
+    )
     for (const { disconnected } of concerns)
       try {
         await disconnected?.(router)
@@ -184,26 +199,30 @@ function verifiedFingerprint(socket: TLSSocket): string {
   return fingerprintOf(leaf)
 }
 
-const helloAnswer = (controllerId: string): Buffer =>
-  encodeFrame(
-    contentType.result,
-    HELLO_SEQUENCE,
-    [
-      [headerKey.connectionId, Buffer.from(randomUUID())],
-      [headerKey.replyFor, encodeInt32(HELLO_SEQUENCE)],
-      [headerKey.resultSuccess, Buffer.from([1])],
-      [headerKey.version, Buffer.from(`${VERSION}||||`)],
-      [headerKey.id, Buffer.from(controllerId)],
-      [headerKey.capabilities, CAPABILITIES],
-    ],
-    Buffer.alloc(0),
-  )
+async function receiveHello(socket: TLSSocket, withinMs: number): Promise<ReceivedHello> {
+  const hello = await acceptHello(socket, withinMs).catch((err: Error) => {
+    throw new Refused(err instanceof HelloFailed ? 'no-hello' : 'malformed', err.message)
+  })
+  if (hello.headers.has(headerKey.type)) throw new Refused('not-a-router')
+  if (hello.routerId.length > MAX_ID_LENGTH) throw new Refused('malformed', 'the id is too long')
+  return hello
+}
 
-const ownReasons: Readonly<Record<string, string>> = {
+const { createTerminatorV2, singleRouterLinkSource, createCircuitV2 } = capability
+const capabilities = (1 << createTerminatorV2) | (1 << singleRouterLinkSource) | (1 << createCircuitV2)
+const version = encodeVersion({ version: 'v1.1.13', revision: '', buildDate: '', os: '', arch: '' })
+
+const answerOf = (controllerId: string): Headers =>
+  new Map([
+    [headerKey.connectionId, encodeText(randomUUID())],
+    [headerKey.version, version],
+    [headerKey.id, encodeText(controllerId)],
+    [headerKey.capabilities, Buffer.of(capabilities)],
+  ])
+
+const reasons: Readonly<Record<string, string>> = {
   'the peer does not read': 'stalled',
   'no answer to heartbeats': 'silent',
-  'closed by the peer': 'closed',
-  closed: 'closed',
   replaced: 'replaced',
   stopping: 'stopping',
   disabled: 'revoked',
@@ -212,7 +231,7 @@ const ownReasons: Readonly<Record<string, string>> = {
 }
 
 /** Bounded, for a metric. */
-function disconnectReason(message: string): string {
-  if (/\bE[A-Z]{4,}\b/.test(message)) return 'closed' // an error of the system
-  return ownReasons[message] ?? 'malformed'
+function disconnectReason({ message, cause }: ChannelClosed): string {
+  const isMalformed = cause instanceof Error && !('code' in cause) // errors of the system have a code
+  return isMalformed ? 'malformed' : (reasons[message] ?? 'closed')
 }

@@ -6,9 +6,10 @@ import { openDispatch } from './dispatch.js'
 import type { Concern } from './handlers.js'
 import { type ControlKey, type ControlListener, listenForRouters } from './listener.js'
 import { openPresence } from './presence.js'
-import type { RouterChannels } from './router-channel.js'
+import type { RouterChannels, RouterMessages } from './router-channel.js'
 import { openChannelRegistry } from './router-channels.js'
 import type { RouterDirectory } from './router-directory.js'
+import { openRouterMessages } from './router-messages.js'
 import type { RouterPresence } from './router-presence.js'
 import { routerStatus, type SyncReport } from './router-status.js'
 
@@ -39,6 +40,7 @@ export interface ControlCore {
   /** Empty: this replica takes no connections. */
   readonly controllerId: string
   readonly channels: RouterChannels
+  readonly messages: RouterMessages
   readonly directory: RouterDirectory
   readonly presence: RouterPresence
   readonly sync: SyncReport
@@ -57,17 +59,36 @@ export interface Control extends ControlCore, AsyncDisposable {
 export async function openControl(options: ControlOptions): Promise<Control> {
   const { changeLog, bus, directory, log, listen } = options
   const { leaseMs, heartbeatMs, helloMs } = options
+  const replicaId = listen?.controllerId
   const channels = openChannelRegistry()
   const presence = await openPresence({
     db: changeLog.db,
     bus,
     log,
-    replicaId: listen?.controllerId,
+    replicaId,
     ...(leaseMs !== undefined && { leaseMs }),
   })
   const status = routerStatus(presence, directory, channels)
-  const controllerId = listen?.controllerId ?? ''
-  const core: ControlCore = { controllerId, channels, directory, presence, sync: status, changeLog, bus, log }
+  const controllerId = replicaId ?? ''
+  const messages = openRouterMessages({
+    db: changeLog.db,
+    bus,
+    log,
+    channels,
+    presence,
+    replicaId,
+  })
+  const core: ControlCore = {
+    controllerId,
+    channels,
+    messages,
+    directory,
+    presence,
+    sync: status,
+    changeLog,
+    bus,
+    log,
+  }
   const concerns: readonly Concern[] = [status]
   const acceptor = openAcceptor({
     controllerId,
@@ -108,6 +129,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
       await acceptor[Symbol.asyncDispose]()
       renewing?.[Symbol.dispose]()
       await listener?.[Symbol.asyncDispose]()
+      await messages[Symbol.asyncDispose]()
       await presence[Symbol.asyncDispose]()
     },
   }

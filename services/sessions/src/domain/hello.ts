@@ -2,8 +2,8 @@
 export type HelloRefusal =
   | 'no-certificate' // none was presented
   | 'untrusted' // not issued by the network, or expired
-  | 'malformed' // not a hello, or one beyond the limits
-  | 'timeout' // no hello in time
+  | 'no-hello' // none in time, or another message
+  | 'malformed' // not a message, or one beyond the limits
   | 'not-a-router' // a peer of another type
   | 'unknown-router'
   | 'not-enrolled'
@@ -24,12 +24,6 @@ export function refusalOf(router: Admissible | undefined, fingerprint: string): 
   if (router.fingerprint === undefined) return 'not-enrolled'
   if (router.fingerprint !== fingerprint) return 'wrong-certificate'
   return router.disabled ? 'disabled' : undefined
-}
-
-/** `version|revision|buildDate|os|arch`, as in the hello. */
-export function versionInfoIn(text: string) {
-  const [version = '', revision = '', buildDate = '', os = '', arch = ''] = text.split('|')
-  return { version, revision, buildDate, os, arch }
 }
 
 interface Address {

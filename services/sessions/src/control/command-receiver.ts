@@ -1,0 +1,116 @@
+import type { Message, Outgoing } from '@overlay/channel'
+import { deleteOldCommands, storeAnswer, takeCommands } from '../store/router-command.js'
+import type { CommandOptions } from './command-sender.js'
+import { RouterOffline } from './router-channel.js'
+import {
+  type CommandAnswer,
+  type CommandReport,
+  commandSubject,
+  decodeRouterMessage,
+  encodeRouterMessage,
+  type RouterCommand,
+  reportSubject,
+} from './router-command.js'
+
+export interface ReceiverOptions extends CommandOptions {
+  readonly replicaId: string
+  /**
+   * Sends a message to a router of this replica and returns the reply; undefined where `timeoutMs` is 0. Throws
+   * RouterOffline if the router is not here.
+   */
+  execute(routerId: string, message: Outgoing, timeoutMs: number): Promise<Message | undefined>
+}
+
+/** With the bus, only what it has lost is in the database. */
+const POLL_MS = 1000
+const POLL_WITHOUT_BUS_MS = 100
+const CLEANUP_MS = 60_000
+const MAX_EXECUTED = 20_000
+
+/** Executes the commands for this replica. A command is executed once, however often it arrives. */
+export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
+  const { db, bus, log, replicaId, execute } = options
+  const executed = new Map<string, Promise<CommandAnswer>>() // oldest first
+
+  function answerOf(command: RouterCommand): Promise<CommandAnswer> {
+    const before = executed.get(command.id)
+    if (before) return before
+    const answer = run(command)
+    executed.set(command.id, answer)
+    for (const id of executed.keys()) {
+      if (executed.size <= MAX_EXECUTED) break
+      executed.delete(id)
+    }
+    return answer
+  }
+
+  async function run({ routerId, message, timeoutMs }: RouterCommand): Promise<CommandAnswer> {
+    try {
+      const reply = await execute(routerId, decodeRouterMessage(message), timeoutMs)
+      return { reply: reply ? encodeRouterMessage(reply) : null }
+    } catch (err) {
+      return {
+        failure: err instanceof Error ? err.message : String(err),
+        isOffline: err instanceof RouterOffline,
+      }
+    }
+  }
+
+  const commands = bus.subscribe(commandSubject(replicaId), async (message) => {
+    const command = message as RouterCommand
+    const { id, from } = command
+    const report = (report: CommandReport): void => bus.publish(reportSubject(from), report)
+    const answering = answerOf(command)
+    report({ id })
+    report({ id, answer: await answering })
+  })
+
+  async function executeStored(command: RouterCommand): Promise<void> {
+    const answer = await answerOf(command)
+    try {
+      await storeAnswer(db, { id: command.id, answer })
+    } catch (err) {
+      log.warn({ err, routerId: command.routerId }, 'answer of a router not passed on')
+    }
+  }
+
+  let isFailing = false
+  let cleanedAt = performance.now()
+  async function poll(): Promise<void> {
+    try {
+      for (const { command } of await takeCommands(db, replicaId))
+        void executeStored(command as RouterCommand)
+      if (performance.now() - cleanedAt > CLEANUP_MS) {
+        cleanedAt = performance.now()
+        await deleteOldCommands(db)
+      }
+      isFailing = false
+    } catch (err) {
+      if (!isFailing) log.warn({ err }, 'commands of other replicas not read')
+      isFailing = true
+    }
+  }
+
+  let isStopped = false
+  let wake: NodeJS.Timeout | undefined
+  let polling: Promise<void> | undefined
+  function schedule(): void {
+    if (isStopped) return
+    wake = setTimeout(
+      () => {
+        polling = poll().then(schedule)
+      },
+      bus.connected() ? POLL_MS : POLL_WITHOUT_BUS_MS,
+    )
+  }
+  schedule()
+
+  return {
+    async [Symbol.asyncDispose]() {
+      isStopped = true
+      commands[Symbol.dispose]()
+      clearTimeout(wake)
+      await polling
+    },
+  }
+}

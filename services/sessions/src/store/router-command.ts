@@ -1,0 +1,55 @@
+import type { Db } from '@overlay/platform/postgres'
+import sql from 'sql-template-tag'
+
+/** A command and its answer are JSON; this table does not look into them. */
+export interface StoredCommand {
+  readonly id: string
+  readonly command: unknown
+}
+
+export interface StoredAnswer {
+  readonly id: string
+  readonly answer: unknown
+}
+
+/** Leaves a command for a replica. Nothing happens if it is there already. */
+export async function storeCommand(
+  db: Db,
+  replicaId: string,
+  { id, command }: StoredCommand,
+  limitMs: number,
+): Promise<void> {
+  await db.query(sql`
+    insert into router_command (id, replica_id, command, ends_at)
+    values (${id}, ${replicaId}, ${JSON.stringify(command)}, now() + make_interval(secs => ${limitMs / 1000}))
+        on conflict (id) do nothing`)
+}
+
+/** Takes the commands for a replica. Each is taken once. */
+export async function takeCommands(db: Db, replicaId: string): Promise<readonly StoredCommand[]> {
+  const { rows } = await db.query<StoredCommand>(sql`
+    update router_command set is_taken = true
+     where replica_id = ${replicaId} and not is_taken and ends_at > now()
+ returning id, command`)
+  return rows
+}
+
+export async function storeAnswer(db: Db, { id, answer }: StoredAnswer): Promise<void> {
+  await db.query(sql`update router_command set answer = ${JSON.stringify(answer)} where id = ${id}`)
+}
+
+/** Takes the answers to these commands. */
+export async function takeAnswers(db: Db, ids: readonly string[]): Promise<readonly StoredAnswer[]> {
+  const { rows } = await db.query<StoredAnswer>(sql`
+    delete from router_command where id = any(${ids}) and answer is not null returning id, answer`)
+  return rows
+}
+
+const KEPT_SECONDS = 60
+
+/** Deletes commands whose time is over. */
+export async function deleteOldCommands(db: Db): Promise<void> {
+  await db.query(
+    sql`delete from router_command where ends_at < now() - make_interval(secs => ${KEPT_SECONDS})`,
+  )
+}
