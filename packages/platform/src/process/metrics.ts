@@ -150,6 +150,26 @@ export const metrics = {
     'Expiry of the active certificate of a role (root, signing, server)',
     ['role'],
   ),
+  circuitOpen: histogram(
+    'overlay_circuit_open_seconds',
+    'Circuits set up for clients of routers, by outcome (ok, refused, failed)',
+    ['outcome'],
+  ),
+  circuitEnded: counter(
+    'overlay_circuit_ended_total',
+    'Ended circuits, by reason (closed, idle, session, terminator, router, path, unknown, admin)',
+    ['reason'],
+  ),
+  circuitMoved: counter(
+    'overlay_circuit_moved_total',
+    'Circuits that had to leave their path, by outcome (moved, ended)',
+    ['outcome'],
+  ),
+  routerForeign: counter(
+    'overlay_router_foreign_total',
+    'Messages of routers about the circuits, terminators or sessions of others: refused, by subject',
+    ['subject'],
+  ),
   cacheRequests: counter('overlay_cache_requests_total', 'Look-ups in a cache, by result (hit, miss)', [
     'cache',
     'result',

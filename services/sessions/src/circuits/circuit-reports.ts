@@ -1,0 +1,108 @@
+import { CircuitConfirmation, ctrlType, Fault, FaultSubject, routeResultHeader } from '@overlay/channel'
+import { batch } from '@overlay/platform/postgres'
+import { metrics } from '@overlay/platform/process'
+import { type Handler, onMessage } from '../control/handlers.js'
+import type { RouterChannel } from '../control/router-channel.js'
+import { type Circuit, circuitsById } from '../store/circuit.js'
+import { type EndReport, ended, endReported } from '../store/end-circuits.js'
+import type { CircuitDeps } from './deps.js'
+import type { Ending } from './end.js'
+import type { MoveCircuits } from './move-circuits.js'
+import { sendUnroute } from './routing.js'
+
+type ReportDeps = Pick<CircuitDeps, 'db' | 'messages' | 'services'> & {
+  readonly ending: Ending
+  readonly move: MoveCircuits
+}
+
+/** A circuit that is idle for longer has a row, unless it has ended: setting it up takes less time. */
+const SETTLED_NANOSECONDS = 45_000_000_000n
+const NANOSECONDS = 1_000_000n
+
+/** What routers report about circuits. */
+export function circuitReports({ db, messages, services, ending, move }: ReportDeps): readonly Handler[] {
+  const report = batch((reports: readonly EndReport[]) => endReported(db, reports))
+
+  /** Refuses circuits that do not run over the router. */
+  const isOver = ({ routerIds }: Circuit, { routerId }: RouterChannel): boolean => {
+    const isOwn = routerIds.includes(routerId)
+    if (!isOwn) metrics.routerForeign.inc({ subject: 'circuit' })
+    return isOwn
+  }
+
+  async function closed(circuitId: string, { routerId }: RouterChannel): Promise<void> {
+    const circuit = await report({ circuitId, routerId })
+    if (circuit === 'foreign') metrics.routerForeign.inc({ subject: 'circuit' })
+    else if (circuit !== 'unknown') ending.announce([circuit], 'closed', false)
+  }
+
+  async function notForwarded(
+    ids: readonly string[],
+    isOwned: boolean,
+    router: RouterChannel,
+  ): Promise<void> {
+    const circuits = await circuitsById(db, ids)
+    for (const id of ids) {
+      if (isOwned && !circuits.has(id)) sendUnroute(messages, id, [router.routerId], true)
+    }
+    const own = [...circuits.values()].filter((circuit) => isOver(circuit, router))
+    await move(own.map(({ id }) => id))
+  }
+
+  async function confirm(
+    { circuitIds, idleTimes }: CircuitConfirmation,
+    router: RouterChannel,
+  ): Promise<void> {
+    const circuits = await circuitsById(db, circuitIds)
+    const idle: string[] = []
+    for (const id of circuitIds) {
+      const circuit = circuits.get(id)
+      const nanoseconds = idleTimes.get(id) ?? SETTLED_NANOSECONDS
+      if (circuit && isOver(circuit, router)) {
+        if (await isTooIdle(circuit, router, nanoseconds)) idle.push(id)
+      } else if (nanoseconds >= SETTLED_NANOSECONDS) sendUnroute(messages, id, [router.routerId], true)
+    }
+    if (idle.length > 0) await ending.end(ended.byId(idle), 'idle')
+  }
+
+  async function isTooIdle(
+    { serviceId, routerIds }: Circuit,
+    { routerId }: RouterChannel,
+    nanoseconds: bigint,
+  ): Promise<boolean> {
+    if (routerIds[0] !== routerId && routerIds.at(-1) !== routerId) return false
+    const { maxIdleTimeMillis = 0 } = (await services.find(serviceId)) ?? {}
+    return maxIdleTimeMillis > 0 && nanoseconds >= BigInt(maxIdleTimeMillis) * NANOSECONDS
+  }
+
+  /** A router that answers too late carries a circuit that has failed. */
+  async function routedLate(circuitId: string, { routerId }: RouterChannel): Promise<void> {
+    const circuit = (await circuitsById(db, [circuitId])).get(circuitId)
+    if (!circuit?.routerIds.includes(routerId)) sendUnroute(messages, circuitId, [routerId], true)
+  }
+
+  return [
+    onMessage(ctrlType.fault, Fault, ({ subject, id }, _message, router) => {
+      switch (subject) {
+        case FaultSubject.INGRESS:
+        case FaultSubject.EGRESS:
+          return closed(id, router)
+        case FaultSubject.FORWARD:
+        case FaultSubject.FORWARD_UNKNOWN_OWNER: {
+          const ids = id.split(' ').filter(Boolean)
+          return notForwarded(ids, subject === FaultSubject.FORWARD, router)
+        }
+      }
+    }),
+    onMessage(ctrlType.circuitConfirmation, CircuitConfirmation, (body, _message, router) =>
+      confirm(body, router),
+    ),
+    {
+      type: ctrlType.routeResult,
+      prepare: ({ headers, body }, router) => {
+        const circuitId = body.toString()
+        return () => (headers.has(routeResultHeader.success) ? routedLate(circuitId, router) : undefined)
+      },
+    },
+  ]
+}

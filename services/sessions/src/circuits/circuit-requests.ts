@@ -1,0 +1,154 @@
+import {
+  CreateCircuitRequest,
+  CreateCircuitResponse,
+  circuitRequestHeader,
+  circuitResponseHeader,
+  ctrlType,
+  decodeBytesMap,
+  decodeTextList,
+  edgeType,
+  encodeBytesMap,
+  encodeText,
+  encodeTextMap,
+  encodeUint32,
+  errorHeader,
+  MalformedHeader,
+  type Message,
+  type Outgoing,
+} from '@overlay/channel'
+import { metrics } from '@overlay/platform/process'
+import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { type Handler, onMessage } from '../control/handlers.js'
+import type { RouterChannel } from '../control/router-channel.js'
+import type { Circuits, OpenedCircuit } from './circuits.js'
+import type { CircuitDeps } from './deps.js'
+
+type RequestDeps = Pick<CircuitDeps, 'checkAccess' | 'log'> & Pick<Circuits, 'open'>
+
+interface Asked {
+  readonly sessionToken: string
+  readonly apiSessionToken: string
+  readonly fingerprints: readonly string[]
+  readonly terminatorInstanceId: string
+  readonly peerData: ReadonlyMap<number, Buffer>
+}
+
+/** Requests of one router under way. More are refused: a slow host holds its requests for seconds. */
+const MAX_UNDER_WAY = 256
+
+/**
+ * Requests of routers for circuits. They run beside the handlers of messages, which are few at a time: a request waits
+ * for answers that arrive on the same channel.
+ */
+export function circuitRequests({ checkAccess, open, log }: RequestDeps): readonly Handler[] {
+  const underWay = new Map<string, number>()
+
+  async function create(asked: Asked, routerId: string): Promise<OpenedCircuit> {
+    const { sessionToken, apiSessionToken, fingerprints } = asked
+    const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Dial' as const }
+    const { sessionId, identityId, serviceId } = await checkAccess(claim)
+    const { terminatorInstanceId: instanceId, peerData } = asked
+    return open({ routerId, sessionId, identityId, serviceId, instanceId, peerData })
+  }
+
+  async function answer(
+    message: Message,
+    { routerId, channel }: RouterChannel,
+    asked: Asked,
+    encode: (circuit: OpenedCircuit) => Outgoing,
+  ): Promise<void> {
+    const others = underWay.get(routerId) ?? 0
+    if (others >= MAX_UNDER_WAY) {
+      metrics.queueRefused.inc({ queue: 'circuits' })
+      channel.reply(message, errorMessage(accessErrors.internal, 'too many circuits are being set up'))
+      return
+    }
+    underWay.set(routerId, others + 1)
+    try {
+      channel.reply(message, encode(await create(asked, routerId)))
+    } catch (err) {
+      if (!(err instanceof AccessRefused)) log.error({ err, routerId }, 'circuit not set up')
+      const { code, message: text } =
+        err instanceof AccessRefused ? err : { code: accessErrors.internal, message: 'internal error' }
+      channel.reply(message, errorMessage(code, text))
+    } finally {
+      const left = (underWay.get(routerId) ?? 1) - 1
+      if (left > 0) underWay.set(routerId, left)
+      else underWay.delete(routerId)
+    }
+  }
+
+  return [
+    {
+      type: edgeType.createCircuitV2,
+      prepare(message, router) {
+        const asked = askedIn(message)
+        return () => {
+          if (asked) void answer(message, router, asked, response)
+          else router.channel.reply(message, errorMessage(accessErrors.internal, 'malformed request'))
+        }
+      },
+    },
+    onMessage(edgeType.createCircuit, CreateCircuitRequest, (asked, message, router) => {
+      void answer(message, router, asked, responseV1)
+    }),
+    {
+      type: ctrlType.circuitRequest,
+      prepare: (message, { channel }) => {
+        // differs: in the original a router opens circuits to any service, without a session
+        const body = encodeText('circuits without a session are not supported')
+        return () => channel.reply(message, { type: ctrlType.circuitFailed, body })
+      },
+    },
+  ]
+}
+
+/**
+ * Undefined: a list or map in it is beyond the limits. The channel stays: most of these values come from clients of the
+ * router, and one client must not cut off the others.
+ */
+function askedIn({ headers }: Message): Asked | undefined {
+  const text = (key: number): string => headers.get(key)?.toString() ?? ''
+  const [fingerprints, peerData] = [
+    headers.get(circuitRequestHeader.fingerprints),
+    headers.get(circuitRequestHeader.peerData),
+  ]
+  try {
+    return {
+      sessionToken: text(circuitRequestHeader.sessionToken),
+      apiSessionToken: text(circuitRequestHeader.apiSessionToken),
+      terminatorInstanceId: text(circuitRequestHeader.terminatorInstanceId),
+      fingerprints: fingerprints ? decodeTextList(fingerprints) : [],
+      peerData: peerData ? decodeBytesMap(peerData) : new Map(),
+    }
+  } catch (err) {
+    if (err instanceof MalformedHeader) return undefined
+    throw err
+  }
+}
+
+const response = ({ id, address, peerData, tags }: OpenedCircuit): Outgoing => ({
+  type: edgeType.createCircuitV2Response,
+  headers: new Map([
+    [circuitResponseHeader.circuitId, encodeText(id)],
+    [circuitResponseHeader.address, encodeText(address)],
+    [circuitResponseHeader.peerData, encodeBytesMap(peerData)],
+    [circuitResponseHeader.tags, encodeTextMap(tags)],
+  ]),
+})
+
+const responseV1 = ({ id, address, peerData, tags }: OpenedCircuit): Outgoing => ({
+  type: edgeType.createCircuitResponse,
+  body: CreateCircuitResponse.encode({
+    circuitId: id,
+    address,
+    peerData: new Map(peerData),
+    tags: new Map(Object.entries(tags)),
+  }).finish(),
+})
+
+const errorMessage = (code: number, text: string): Outgoing => ({
+  type: edgeType.error,
+  headers: new Map([[errorHeader.code, encodeUint32(code)]]),
+  body: encodeText(text),
+})

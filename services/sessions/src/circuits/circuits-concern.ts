@@ -1,0 +1,56 @@
+import { batch } from '@overlay/platform/postgres'
+import type { Concern } from '../control/handlers.js'
+import { ended } from '../store/end-circuits.js'
+import { idsOverLink, idsOverRouter } from '../store/move-circuits.js'
+import { unroutesOf } from '../store/unroute.js'
+import { circuitEvents } from './circuit-events.js'
+import { circuitReports } from './circuit-reports.js'
+import { circuitRequests } from './circuit-requests.js'
+import type { Circuits } from './circuits.js'
+import type { CircuitDeps } from './deps.js'
+import { circuitEnding } from './end.js'
+import { circuitMover } from './move-circuits.js'
+import { circuitOpener } from './open-circuit.js'
+import { sendUnroute } from './routing.js'
+import { startUpkeep } from './upkeep.js'
+
+export type CircuitsConcern = Concern & Circuits & AsyncDisposable
+
+/** Sets up circuits, ends and moves them. All replicas share the rows: any of them acts on any circuit. */
+export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
+  const { db, messages } = deps
+  const withEvents = { ...deps, circuitEvents: circuitEvents(deps.events) }
+  const ending = circuitEnding(withEvents)
+  const move = circuitMover({ ...withEvents, ending })
+  const open = circuitOpener(withEvents)
+  const unroutes = batch(async (routerIds: readonly string[]) => {
+    const found = await unroutesOf(db, routerIds)
+    return routerIds.map((id) => found.get(id) ?? [])
+  })
+
+  async function leaveRouter(routerId: string): Promise<void> {
+    await ending.end(ended.atRouter(routerId), 'router')
+    await move(await idsOverRouter(db, routerId))
+  }
+
+  const upkeep = startUpkeep({ ...deps, ending, move, leaveRouter })
+  return {
+    handlers: [...circuitRequests({ ...deps, open }), ...circuitReports({ ...deps, ending, move })],
+    /** Circuits that ended while the router was offline. */
+    async connected({ routerId }) {
+      for (const id of await unroutes(routerId)) sendUnroute(messages, id, [routerId], true)
+    },
+    open,
+    async endOfSessions(ids) {
+      if (ids.length > 0) await ending.end(ended.ofSessions(ids), 'session')
+    },
+    async endOfTerminators(ids) {
+      if (ids.length > 0) await ending.end(ended.ofTerminators(ids), 'terminator')
+    },
+    async leaveLink(linkId) {
+      await move(await idsOverLink(db, linkId), { withoutLink: linkId })
+    },
+    leaveRouter,
+    [Symbol.asyncDispose]: () => upkeep[Symbol.asyncDispose](),
+  }
+}

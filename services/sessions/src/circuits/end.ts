@@ -1,0 +1,55 @@
+import { metrics } from '@overlay/platform/process'
+import type { Sql } from 'sql-template-tag'
+import type { Circuit } from '../store/circuit.js'
+import { endCircuits } from '../store/end-circuits.js'
+import type { CircuitEvents } from './circuit-events.js'
+import type { CircuitDeps } from './deps.js'
+import { sendUnroute } from './routing.js'
+
+/** Why a circuit ends: in metrics. */
+export type EndReason =
+  | 'closed' // by the client or the host
+  | 'idle'
+  | 'session'
+  | 'terminator'
+  | 'router' // the one where it begins or ends is gone
+  | 'path' // there is no other one
+  | 'unknown' // to the routers where it begins or ends
+  | 'admin'
+
+export interface Ending {
+  /** Ends circuits at once, in pages. Returns those that it has ended. */
+  end(which: Sql, reason: EndReason): Promise<readonly Circuit[]>
+  /** Tells all about circuits whose rows are deleted. `now`: what is under way is lost. */
+  announce(circuits: readonly Circuit[], reason: EndReason, now: boolean): void
+}
+
+const PAGE = 500
+
+export function circuitEnding({
+  db,
+  messages,
+  pool,
+  circuitEvents,
+}: Pick<CircuitDeps, 'db' | 'messages' | 'pool'> & { readonly circuitEvents: CircuitEvents }): Ending {
+  function announce(circuits: readonly Circuit[], reason: EndReason, now: boolean): void {
+    for (const circuit of circuits) {
+      sendUnroute(messages, circuit.id, circuit.routerIds, now)
+      pool.circuitClosed(circuit.terminatorId)
+      circuitEvents.deleted(circuit)
+      metrics.circuitEnded.inc({ reason })
+    }
+  }
+  return {
+    announce,
+    async end(which, reason) {
+      const all: Circuit[] = []
+      for (;;) {
+        const page = await endCircuits(db, which, PAGE)
+        announce(page, reason, true)
+        for (const circuit of page) all.push(circuit)
+        if (page.length < PAGE) return all
+      }
+    },
+  }
+}

@@ -1,0 +1,79 @@
+import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
+import { hasCircuitEnd } from '../domain/circuit-inspection.js'
+import type { Circuit } from '../store/circuit.js'
+import { ended } from '../store/end-circuits.js'
+import { claimUnverified } from '../store/verify-circuits.js'
+import type { CircuitDeps } from './deps.js'
+import type { Ending } from './end.js'
+
+export type VerifyDeps = Pick<CircuitDeps, 'db' | 'messages' | 'presence' | 'log'> & {
+  readonly ending: Ending
+}
+
+/** An end that no router has reported, because it or its controller stopped, is found after this time. */
+const LIVE_SECONDS = 15 * 60
+/** Routers report the ends of these circuits to a controller that is gone. */
+const DEAD_SECONDS = 60
+const LIMIT = 200
+const INSPECT_MS = 5000
+/** A router answers while it reads nothing else. */
+const PER_REQUEST = 20
+
+/** The address where a circuit begins or ends at a router. */
+interface CircuitEnd {
+  readonly circuitId: string
+  readonly address: string
+}
+
+/** Asks routers for circuits that were not verified for some time, and ends those that have no ends there. */
+export async function verifyCircuits({ db, messages, presence, log, ending }: VerifyDeps): Promise<void> {
+  const due = await claimUnverified(db, {
+    liveControllerIds: [...presence.replicas()],
+    liveSeconds: LIVE_SECONDS,
+    deadSeconds: DEAD_SECONDS,
+    limit: LIMIT,
+  })
+  const inspect = async ([routerId, ends]: readonly [string, readonly CircuitEnd[]]): Promise<string[]> => {
+    const missing: string[] = []
+    for (let from = 0; from < ends.length; from += PER_REQUEST) {
+      const page = ends.slice(from, from + PER_REQUEST)
+      const requestedValues = page.map(({ circuitId }) => `circuit:${circuitId}`)
+      const body = InspectRequest.encode({ requestedValues }).finish()
+      const answer = await messages.request(routerId, { type: ctrlType.inspectRequest, body }, INSPECT_MS)
+      const { success, values } = InspectResponse.decode(answer.body)
+      if (answer.type !== ctrlType.inspectResponse || !success) throw new Error('no inspection')
+      const found = new Map(values.map(({ name, value }) => [name, value]))
+      for (const { circuitId, address } of page) {
+        const value = found.get(`circuit:${circuitId}`)
+        if (value === undefined || !hasCircuitEnd(value, address)) missing.push(circuitId)
+      }
+    }
+    return missing
+  }
+  const missing = await Promise.all(
+    [...endsByRouter(due)]
+      .filter(([routerId]) => presence.isOnline(routerId))
+      .map((one) =>
+        inspect(one).catch((err: unknown) => {
+          log.debug({ err, routerId: one[0] }, 'circuits not verified')
+          return []
+        }),
+      ),
+  )
+  const ids = [...new Set(missing.flat())]
+  if (ids.length > 0) await ending.end(ended.byId(ids), 'unknown')
+}
+
+function endsByRouter(circuits: readonly Circuit[]): ReadonlyMap<string, readonly CircuitEnd[]> {
+  const routers = new Map<string, CircuitEnd[]>()
+  const add = (routerId: string, end: CircuitEnd): void => {
+    const ends = routers.get(routerId)
+    if (ends) ends.push(end)
+    else routers.set(routerId, [end])
+  }
+  for (const { id: circuitId, routerIds, ingressAddress, egressAddress } of circuits) {
+    add(routerIds[0] ?? '', { circuitId, address: ingressAddress })
+    add(routerIds.at(-1) ?? '', { circuitId, address: egressAddress })
+  }
+  return routers
+}

@@ -1,0 +1,209 @@
+import { ctrlType, edgeType, encodeText, encodeUint32, peerDataKey, routeErrorCode } from '@overlay/channel'
+import sql from 'sql-template-tag'
+import { expect, test } from 'vitest'
+import { routePath } from '../src/store/circuit.js'
+import { answerIn, circuitRequest, dial } from './circuit-messages.js'
+import { ask, receive, startNetwork, target } from './circuit-replicas.js'
+
+test('a circuit on one router is saved before it is answered', async () => {
+  await using network = await startNetwork()
+  const replica = network.replica('a')
+  const r1 = network.routers.get('r1')
+  r1.hostHeaders = new Map([
+    [5, Buffer.from('heartbeat')],
+    [1003, Buffer.from('key')],
+    [1110, Buffer.from('10.0.0.1:1')],
+  ])
+  const peerData = new Map([[1008, Buffer.from('alice')]])
+  const opened = await dial(replica, r1, { peerData })
+  expect(Object.fromEntries([...opened.peerData].map(([key, value]) => [key, value.toString()]))).toEqual({
+    1003: 'key',
+    1114: 'sticky',
+  })
+  expect(opened.tags).toEqual({ serviceId: 'wiki', clientId: 'alice', hostId: 'bob' })
+  const [route] = r1.routes
+  const { circuitId, egress, forwards = [] } = route ?? {}
+  expect(circuitId).toBe(opened.circuitId)
+  expect(egress).toMatchObject({ binding: 'edge', destination: 't1', peerData })
+  expect(
+    forwards.map(({ sourceAddress, destinationAddress }) => [sourceAddress, destinationAddress]),
+  ).toEqual([
+    [opened.address, egress?.address],
+    [egress?.address, opened.address],
+  ])
+  const { rows } = await network.db.query(sql`
+    select controller_id, client_id, service_id, terminator_id, identity_id, host_id, router_ids, ingress_address,
+           terminator_local_address from circuit where id = ${opened.circuitId}`)
+  expect(rows).toEqual([
+    {
+      controller_id: 'a',
+      client_id: 's1',
+      service_id: 'wiki',
+      terminator_id: 't1',
+      identity_id: 'alice',
+      host_id: 'bob',
+      router_ids: ['r1'],
+      ingress_address: opened.address,
+      terminator_local_address: '10.0.0.1:1',
+    },
+  ])
+  expect(network.dials).toEqual(['t1 succeeded', 't1 opened'])
+  expect(network.events).toMatchObject([
+    { namespace: 'fabric.circuits', event_type: 'created', circuit_id: opened.circuitId, link_count: 0 },
+  ])
+})
+
+test('a circuit over several routers is set up on all of them, and is the route path of its session', async () => {
+  await using network = await startNetwork()
+  await dial(network.replica('a'), network.routers.get('r3'))
+  const routes = ['r3', 'r2', 'r1'].map((id) => network.routers.get(id).routes)
+  expect(routes.map(({ length }) => length)).toEqual([1, 1, 1])
+  expect(routes.map(([route]) => route?.egress?.destination)).toEqual([undefined, undefined, 't1'])
+  const path = await routePath(network.db, 's1', { identityId: 'alice', isAdmin: false })
+  expect(path).toEqual(['r3', 'r2', 'r1'])
+})
+
+test('after a failure another terminator is selected, and the first circuit is undone', async () => {
+  await using network = await startNetwork()
+  network.targets.push(target('t2', 'r2'))
+  const [r1, r2] = [network.routers.get('r1'), network.routers.get('r2')]
+  r1.answer = ({ egress }) =>
+    egress ? { code: routeErrorCode.connectionRefused, error: 'refused' } : undefined
+  const opened = await dial(network.replica('a'), r2)
+  expect(r2.routes.map(({ egress }) => egress?.destination)).toEqual([undefined, 't2'])
+  const [failed] = r1.routes
+  expect(r2.unroutes).toEqual([{ circuitId: failed?.circuitId, now: true }])
+  expect([...r2.circuits.keys()]).toEqual([opened.circuitId])
+  expect(network.dials).toEqual(['t1 failed', 't2 succeeded', 't2 opened'])
+  expect(network.events.map(({ event_type, failure_cause }) => [event_type, failure_cause])).toEqual([
+    ['failed', 'ROUTER_ERR_CONN_REFUSED'],
+    ['created', undefined],
+  ])
+})
+
+test('a circuit that fails twice is refused with the text of the router, and leaves nothing behind', async () => {
+  await using network = await startNetwork()
+  const [r1, r2] = [network.routers.get('r1'), network.routers.get('r2')]
+  r1.answer = () => ({ code: routeErrorCode.generic, error: 'host says no' })
+  const answer = answerIn(await ask(network.replica('a'), r2, circuitRequest()))
+  expect(answer).toEqual({ code: 1, text: 'router r1: host says no' })
+  expect(r1.routes).toHaveLength(2)
+  expect(r2.circuits.size).toBe(0)
+  expect(await network.circuits()).toEqual([])
+})
+
+test.each([
+  ['edge', routeErrorCode.invalidTerminator, 0, []],
+  ['transport', routeErrorCode.invalidTerminator, 1, ['t1 marked']],
+  ['edge', routeErrorCode.misconfiguredTerminator, 1, ['t1 marked']],
+  ['edge', routeErrorCode.dialTimedOut, 1, []],
+])(
+  'a terminator of binding %s that fails with code %i is deleted, marked or kept',
+  async (binding, code, left, marked) => {
+    await using network = await startNetwork()
+    network.targets.splice(0, 1, target('t1', 'r1', { binding }))
+    const r1 = network.routers.get('r1')
+    r1.answer = ({ attempt }) => (attempt === 0 ? { code, error: 'no' } : undefined)
+    await ask(network.replica('a'), r1, circuitRequest())
+    expect(network.targets).toHaveLength(left)
+    expect(network.dials.filter((dial) => dial.endsWith('marked'))).toEqual(marked)
+  },
+)
+
+test('a route that is reported after the failure of another one is undone', async () => {
+  await using network = await startNetwork()
+  const replica = network.replica('a')
+  const r1 = network.routers.get('r1')
+  const headers = new Map([
+    [1101, encodeUint32(0)],
+    [1102, Buffer.from([1])],
+  ])
+  const { circuitId } = await dial(replica, r1)
+  await receive(replica, r1, { type: ctrlType.routeResult, headers, body: encodeText('gone') })
+  await receive(replica, r1, { type: ctrlType.routeResult, headers, body: encodeText(circuitId) })
+  expect(r1.unroutes).toEqual([{ circuitId: 'gone', now: true }])
+})
+
+test.each([
+  ['an unknown session', { sessionToken: 'forged' }, 3],
+  ['an unknown instance', { instanceId: 'x' }, 8],
+])('a request for %s is refused with its code', async (_, request, code) => {
+  await using network = await startNetwork()
+  const answer = answerIn(await ask(network.replica('a'), network.routers.get('r1'), circuitRequest(request)))
+  expect(answer).toMatchObject({ code })
+})
+
+test('a service that requires encryption needs the keys of both sides', async () => {
+  await using network = await startNetwork()
+  const replica = network.replica('a')
+  const r1 = network.routers.get('r1')
+  const wiki = network.services.get('wiki')
+  if (wiki) network.services.set('wiki', { ...wiki, encryptionRequired: true })
+  const withKey = circuitRequest({ peerData: new Map([[peerDataKey.publicKey, Buffer.from('key')]]) })
+  expect(answerIn(await ask(replica, r1, circuitRequest()))).toMatchObject({ code: 11 })
+  expect(r1.routes).toEqual([])
+  expect(answerIn(await ask(replica, r1, withKey))).toMatchObject({ code: 11 })
+  expect(r1.circuits.size).toBe(0)
+  network.targets.splice(0, 1, target('t1', 'r1', { peerData: new Map([[1003, Buffer.from('key')]]) }))
+  expect(answerIn(await ask(replica, r1, withKey))).toHaveProperty('circuitId')
+})
+
+test('a session that ends while its circuit is set up gets none', async () => {
+  await using network = await startNetwork()
+  const replica = network.replica('a')
+  const r1 = network.routers.get('r1')
+  r1.answer = () => {
+    ending ??= network.db.query(sql`delete from session where id = 's1'`)
+    return undefined
+  }
+  let ending: Promise<unknown> | undefined
+  const request = ask(replica, r1, circuitRequest())
+  await request
+  await ending
+  const again = answerIn(await ask(replica, r1, circuitRequest()))
+  expect(again).toMatchObject({ code: 3 })
+  expect(r1.circuits.size).toBe((await network.circuits()).length)
+})
+
+test('requests of a router that are too many at once are refused, and those of another router are not', async () => {
+  await using network = await startNetwork()
+  const replica = network.replica('a')
+  const [r1, r2] = [network.routers.get('r1'), network.routers.get('r2')]
+  r1.answer = () => 'silent'
+  for (let i = 0; i < 256; i++) await receive(replica, r1, circuitRequest())
+  expect(answerIn(await ask(replica, r1, circuitRequest()))).toMatchObject({ code: 1, text: /too many/ })
+  network.targets.unshift(target('t2', 'r2'))
+  await dial(replica, r2)
+})
+
+test('values of a client beyond the limits refuse its request and keep the channel', async () => {
+  await using network = await startNetwork()
+  const peerData = new Map([[1011, Buffer.alloc(9000)]])
+  const reply = await ask(network.replica('a'), network.routers.get('r1'), circuitRequest({ peerData }))
+  expect(answerIn(reply)).toEqual({ code: 1, text: 'malformed request' })
+})
+
+test('the older request is answered in its own form', async () => {
+  await using network = await startNetwork()
+  const replica = network.replica('a')
+  const r1 = network.routers.get('r1')
+  const { CreateCircuitRequest, CreateCircuitResponse } = await import('@overlay/channel')
+  const body = CreateCircuitRequest.encode({
+    sessionToken: 'token of s1',
+    fingerprints: ['f'],
+    terminatorInstanceId: '',
+    peerData: new Map(),
+    apiSessionToken: '',
+  }).finish()
+  const reply = await ask(replica, r1, { type: edgeType.createCircuit, body })
+  expect(reply.type).toBe(edgeType.createCircuitResponse)
+  const { circuitId, tags } = CreateCircuitResponse.decode(reply.body ?? Buffer.alloc(0))
+  expect(await network.circuits()).toEqual([circuitId])
+  expect(tags.get('clientId')).toBe('alice')
+})
+
+test('a request without a session is refused', async () => {
+  await using network = await startNetwork()
+  const reply = await ask(network.replica('a'), network.routers.get('r1'), { type: ctrlType.circuitRequest })
+  expect(reply.type).toBe(ctrlType.circuitFailed)
+})
