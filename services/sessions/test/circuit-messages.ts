@@ -63,7 +63,7 @@ export function answerIn({
     circuitId: value(circuitResponseHeader.circuitId).toString(),
     address: value(circuitResponseHeader.address).toString(),
     peerData: decodeBytesMap(value(circuitResponseHeader.peerData)),
-    tags: decodeTextMap(value(circuitResponseHeader.tags)),
+    tags: Object.fromEntries(decodeTextMap(value(circuitResponseHeader.tags))),
   }
 }
 

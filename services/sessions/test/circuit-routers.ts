@@ -85,6 +85,8 @@ function fakeRouter(id: string): FakeRouter {
       close: () => undefined,
       closed: new AbortController().signal,
       queuedBytes: () => 0,
+      drained: async () => undefined,
+      latencyMs: () => undefined,
     },
   }
   return {

@@ -133,7 +133,7 @@ const response = ({ id, address, peerData, tags }: OpenedCircuit): Outgoing => (
     [circuitResponseHeader.circuitId, encodeText(id)],
     [circuitResponseHeader.address, encodeText(address)],
     [circuitResponseHeader.peerData, encodeBytesMap(peerData)],
-    [circuitResponseHeader.tags, encodeTextMap(tags)],
+    [circuitResponseHeader.tags, encodeTextMap(new Map(Object.entries(tags)))],
   ]),
 })
 
