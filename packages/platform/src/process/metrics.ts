@@ -145,6 +145,11 @@ export const metrics = {
     'overlay_router_messages_lost_total',
     'Messages without a reply that did not reach their router: it is offline, or its replica does not answer',
   ),
+  healthChecks: counter(
+    'overlay_health_checks_total',
+    'Health checks of hosted services that routers report, by result (passed, failed)',
+    ['result'],
+  ),
   certificateExpiry: gauge(
     'overlay_certificate_expiry_timestamp_seconds',
     'Expiry of the active certificate of a role (root, signing, server)',

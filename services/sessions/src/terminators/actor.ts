@@ -1,0 +1,8 @@
+import type { Actor } from '@overlay/platform/change-log'
+import { system } from '@overlay/rpc'
+
+/** For the audit: the identity that hosts, or the router that acts on its own. */
+export const actorOf = (id: string): Actor => ({
+  caller: { ...system, isAdmin: false, identityId: id },
+  requestId: '',
+})

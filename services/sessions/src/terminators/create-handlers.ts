@@ -1,0 +1,166 @@
+import {
+  CreateFabricTerminatorRequest,
+  CreateTerminatorRequest,
+  CreateTerminatorResult,
+  CreateTerminatorV2Request,
+  CreateTerminatorV2Response,
+  ctrlType,
+  edgeType,
+  encodeText,
+  type Outgoing,
+} from '@overlay/channel'
+import { newId } from '@overlay/platform/kind-store'
+import { isAway } from '@overlay/platform/postgres'
+import { AccessRefused, accessErrors, type CheckAccess } from '../access/router-access.js'
+import { failed, isRefusal, refused, succeeded, textOf } from '../control/answers.js'
+import { type Handler, onMessage } from '../control/handlers.js'
+import { MAX_COST } from '../domain/terminator-selection.js'
+import type { NewTerminator } from '../store/router-terminator.js'
+import { TerminatorConflict } from './create-batch.js'
+import { precedenceOf } from './precedence.js'
+import type { ServiceDirectory } from './service-directory.js'
+import type { Validation } from './validation.js'
+
+export interface CreateDeps {
+  readonly checkAccess: CheckAccess
+  readonly services: Pick<ServiceDirectory, 'find'>
+  readonly create: (terminator: NewTerminator) => Promise<void>
+  readonly validation: Pick<Validation, 'settled' | 'validateSoon'>
+}
+
+const EDGE_BINDING = 'edge'
+const MAX_ID_LENGTH = 200
+const MAX_PEER_DATA_BYTES = 64 * 1024
+
+/** Routers create terminators for their clients, in two generations of messages, and for addresses of their own. */
+export function createHandlers(deps: CreateDeps): readonly Handler[] {
+  return [
+    onMessage(
+      edgeType.createTerminatorV2,
+      CreateTerminatorV2Request,
+      async (request, message, { routerId, channel }) => {
+        const answer = (result: CreateTerminatorResult, text = '') =>
+          channel.reply(message, createdV2(request.address, result, text))
+        try {
+          if (request.address === '') throw invalid('provided terminator id is blank')
+          await createForClient(deps, routerId, request.address, request.address, request)
+          answer(CreateTerminatorResult.SUCCESS)
+        } catch (err) {
+          answer(resultOf(err), err instanceof TerminatorConflict ? err.message : textOf(err))
+          if (!isRefusal(err) && !(err instanceof TerminatorConflict)) throw err
+        }
+      },
+    ),
+
+    onMessage(
+      edgeType.createTerminator,
+      CreateTerminatorRequest,
+      async (request, message, { routerId, channel }) => {
+        try {
+          const id = newId('base62')
+          await createForClient(deps, routerId, id, `hosted:${request.sessionToken}`, request)
+          channel.reply(message, { type: edgeType.createTerminatorResponse, body: encodeText(id) })
+        } catch (err) {
+          channel.reply(message, refused(err))
+          if (!isRefusal(err)) throw err
+        }
+      },
+    ),
+
+    onMessage(
+      ctrlType.createTerminator,
+      CreateFabricTerminatorRequest,
+      async (request, message, { routerId, channel }) => {
+        try {
+          const id = await createForRouter(deps, routerId, request)
+          channel.reply(message, succeeded(id))
+        } catch (err) {
+          channel.reply(message, failed(err))
+          if (!isRefusal(err)) throw err
+        }
+      },
+    ),
+  ]
+}
+
+/** The members that the requests of both generations have. */
+type ClientRequest = Pick<
+  CreateTerminatorV2Request,
+  | 'sessionToken'
+  | 'apiSessionToken'
+  | 'fingerprints'
+  | 'peerData'
+  | 'cost'
+  | 'precedence'
+  | 'instanceId'
+  | 'instanceSecret'
+>
+
+async function createForClient(
+  { checkAccess, services, create, validation }: CreateDeps,
+  routerId: string,
+  id: string,
+  address: string,
+  request: ClientRequest,
+): Promise<void> {
+  const { sessionToken, apiSessionToken, fingerprints } = request
+  await validation.settled(routerId) // the router may create again what it has just reported as unknown
+  const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Bind' } as const
+  const { sessionId, identityId, serviceId } = await checkAccess(claim)
+  if (!(await services.find(serviceId)))
+    throw new AccessRefused(accessErrors.invalidService, 'invalid service')
+  const own = { id, address, routerId, serviceId, sessionId, binding: EDGE_BINDING, hostId: identityId }
+  await create({ ...own, ...membersOf(id, request), isSystem: true })
+  validation.validateSoon(id)
+}
+
+async function createForRouter(
+  { services, create, validation }: CreateDeps,
+  routerId: string,
+  request: CreateFabricTerminatorRequest,
+): Promise<string> {
+  const { serviceId, address } = request
+  if (address === '') throw invalid('address is required')
+  if (!(await services.find(serviceId)))
+    throw new AccessRefused(accessErrors.invalidService, 'invalid service')
+  const id = newId('base62')
+  const binding = request.binding || (address.startsWith('udp:') ? 'udp' : 'transport')
+  const own = { id, address, routerId, serviceId, sessionId: null, binding, hostId: '' }
+  await create({ ...own, ...membersOf(id, request), isSystem: false })
+  validation.validateSoon(id)
+  return id
+}
+
+/** The members that every request describes alike. Throws AccessRefused. */
+export function membersOf(
+  id: string,
+  request: Pick<ClientRequest, 'peerData' | 'cost' | 'precedence' | 'instanceId' | 'instanceSecret'>,
+) {
+  const { cost, peerData, instanceId, instanceSecret } = request
+  if (cost > MAX_COST)
+    throw new AccessRefused(
+      accessErrors.invalidCost,
+      `invalid cost ${cost}. cost must be between 0 and ${MAX_COST} inclusive`,
+    )
+  if (id.length > MAX_ID_LENGTH || instanceId.length > MAX_ID_LENGTH)
+    throw invalid('provided terminator id or instance id is too long')
+  const bytes = [...peerData.values()].reduce((sum, { length }) => sum + length, instanceSecret.length)
+  if (bytes > MAX_PEER_DATA_BYTES) throw invalid(`more than ${MAX_PEER_DATA_BYTES} bytes of peer data`)
+  return { cost, precedence: precedenceOf(request.precedence), instanceId, instanceSecret, peerData }
+}
+
+const invalid = (text: string) => new AccessRefused(accessErrors.invalidTerminator, text)
+
+function resultOf(err: unknown): CreateTerminatorResult {
+  if (err instanceof TerminatorConflict) return CreateTerminatorResult.ID_CONFLICT
+  if (isAway(err)) return CreateTerminatorResult.BUSY
+  return err instanceof AccessRefused && err.code === accessErrors.invalidSession
+    ? CreateTerminatorResult.INVALID_SESSION
+    : CreateTerminatorResult.OTHER
+}
+
+/** wire: routers find the terminator of an answer by its id alone. */
+const createdV2 = (terminatorId: string, result: CreateTerminatorResult, message: string): Outgoing => ({
+  type: edgeType.createTerminatorV2Response,
+  body: CreateTerminatorV2Response.encode({ terminatorId, result, message }).finish(),
+})

@@ -1,0 +1,53 @@
+import { runPeriodically } from '@overlay/platform/async'
+import type { Database } from '@overlay/platform/postgres'
+import type { Logger } from 'pino'
+import type { TerminatorCosts } from '../domain/terminator-costs.js'
+import { deleteCostsOf, saveCosts } from '../store/terminator-cost.js'
+
+export interface FlushDeps {
+  readonly db: Database
+  readonly replicaId: string
+  /** Controller ids of the replicas that run. */
+  readonly replicas: () => ReadonlySet<string>
+  readonly costs: TerminatorCosts
+  readonly log: Logger
+}
+
+const FLUSH_MS = 5000
+const CREDIT_MS = 60_000
+
+/** Shares the dynamic costs of this replica with the others and with the APIs. No work while nothing changes. */
+export function flushCosts({ db, replicaId, replicas, costs, log }: FlushDeps): AsyncDisposable {
+  let isClean = false
+  const pending = new Map<string, number>()
+  const flush = async (): Promise<void> => {
+    try {
+      if (!isClean) await deleteCostsOf(db, 'one', [replicaId]) // of an earlier run
+      isClean = true
+      for (const [id, cost] of costs.changed()) pending.set(id, cost)
+      if (pending.size === 0) return
+      await saveCosts(db, replicaId, pending)
+      pending.clear()
+    } catch (err) {
+      log.warn({ err }, 'costs of terminators not saved; the next time saves them')
+    }
+  }
+  const credit = async (): Promise<void> => {
+    costs.credit()
+    try {
+      await deleteCostsOf(db, 'others', [...replicas(), replicaId])
+    } catch (err) {
+      log.warn({ err }, 'costs of stopped replicas not deleted')
+    }
+  }
+  const [flushing, crediting] = [runPeriodically(FLUSH_MS, flush), runPeriodically(CREDIT_MS, credit)]
+  return {
+    async [Symbol.asyncDispose]() {
+      await flushing[Symbol.asyncDispose]()
+      await crediting[Symbol.asyncDispose]()
+      await deleteCostsOf(db, 'one', [replicaId]).catch((err: unknown) =>
+        log.debug({ err }, 'costs not deleted'),
+      )
+    },
+  }
+}

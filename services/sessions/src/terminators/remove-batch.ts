@@ -1,0 +1,75 @@
+import { terminator } from '@overlay/model'
+import type { Actor } from '@overlay/platform/change-log'
+import { deleteRows } from '@overlay/platform/kind-store'
+import { batch } from '@overlay/platform/postgres'
+import { metrics } from '@overlay/platform/process'
+import { ownContext } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { type InvalidTerminator, storedTerminators, unchangedSince } from '../store/router-terminator.js'
+import { actorOf } from './actor.js'
+import type { WriteDeps } from './create-batch.js'
+
+export interface TerminatorRemoval {
+  readonly ids: readonly string[]
+  /** The router that asks. */
+  readonly routerId: string
+  readonly by: Actor
+}
+
+/**
+ * Deletes terminators of a router. Those that do not exist are deleted already. Returns the ids of terminators of other
+ * routers, which stay.
+ */
+export function terminatorRemover(
+  deps: WriteDeps,
+): (removal: TerminatorRemoval) => Promise<readonly string[]> {
+  const run = batch<TerminatorRemoval, readonly string[]>((removals) => removeAll(deps, removals))
+  return async (removal) => {
+    const foreign = await run(removal)
+    if (foreign.length > 0) metrics.routerRefused.inc({ what: 'terminator' })
+    return foreign
+  }
+}
+
+async function removeAll(
+  { changeLog, changed }: WriteDeps,
+  removals: readonly TerminatorRemoval[],
+): Promise<readonly (readonly string[])[]> {
+  const stored = await storedTerminators(
+    changeLog.db,
+    removals.flatMap(({ ids }) => ids),
+  )
+  const isForeign = (id: string, routerId: string): boolean =>
+    stored.has(id) && stored.get(id)?.routerId !== routerId
+  const own = removals.flatMap(({ ids, routerId, by }) =>
+    ids.filter((id) => stored.get(id)?.routerId === routerId).map((id) => ({ id, routerId, by })),
+  )
+  if (own.length > 0) {
+    const { result } = await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
+      const which = sql`
+        (id, router_id) in (select * from unnest(${own.map(({ id }) => id)}::text[],
+                                                 ${own.map(({ routerId }) => routerId)}::text[]))`
+      const actors = new Map(own.map(({ id, by }) => [id, by]))
+      const deleted = await deleteRows(tx, terminator, which)
+      const changes = deleted.map((change) => ({ ...change, by: actors.get(change.id) }))
+      return { result: changes, changes }
+    })
+    changed(result)
+  }
+  return removals.map(({ ids, routerId }) => ids.filter((id) => isForeign(id, routerId)))
+}
+
+/** Deletes terminators that their routers do not know, unless they have changed since their validation began. */
+export function invalidRemover({ changeLog, changed }: WriteDeps) {
+  return batch<readonly InvalidTerminator[], void>(async (lists) => {
+    const invalid = lists.flat()
+    const { result } = await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
+      const routers = new Map(invalid.map(({ id, routerId }) => [id, actorOf(routerId)]))
+      const deleted = await deleteRows(tx, terminator, unchangedSince(invalid))
+      const changes = deleted.map((change) => ({ ...change, by: routers.get(change.id) }))
+      return { result: changes, changes }
+    })
+    changed(result)
+    return lists.map(() => undefined)
+  })
+}
