@@ -1,6 +1,6 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
-import { text } from '../kernel/schema.js'
+import { integer, text } from '../kernel/schema.js'
 
 /** An address behind a router at which a service is reached. */
 export const terminator = defineEntity({
@@ -20,7 +20,6 @@ export const terminator = defineEntity({
     hostId: field.string({ write: '---', fabricWrite: 'OOO', hidden: true }),
     cost: field.integer({ min: 0, max: 65535, filter: false }),
     precedence: field.oneOf(['default', 'required', 'failed'], { filter: false }),
-    dynamicCost: field.integer({ write: '---', filter: false }),
   },
   computed: {
     'service.name': {
@@ -33,7 +32,7 @@ export const terminator = defineEntity({
     },
   },
   shows: {
-    always: { routerId: text, serviceId: text },
+    always: { dynamicCost: integer, routerId: text, serviceId: text },
     fabric: { hostId: text },
     clients: { title: 'terminatorClientDetail', members: ['identity', 'routerId', 'service', 'serviceId'] },
   },

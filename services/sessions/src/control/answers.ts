@@ -6,13 +6,34 @@ import {
   encodeUint32,
   errorHeader,
   headerKey,
+  type Message,
   type Outgoing,
   resultHeader,
 } from '@overlay/channel'
 import { isAway } from '@overlay/platform/postgres'
 import { AccessRefused, accessErrors } from '../access/router-access.js'
+import type { RouterChannel } from './router-channel.js'
 
-const BUSY = 1
+/**
+ * Answers a request with the result of `work`, or with `failure` of what it throws. Throws what is no refusal, after its
+ * answer.
+ */
+export async function answer(
+  { channel }: RouterChannel,
+  message: Message,
+  failure: (err: unknown) => Outgoing,
+  work: () => Promise<Outgoing>,
+): Promise<void> {
+  let outgoing: Outgoing
+  try {
+    outgoing = await work()
+  } catch (err) {
+    channel.reply(message, failure(err))
+    if (err instanceof AccessRefused) return
+    throw err
+  }
+  channel.reply(message, outgoing)
+}
 
 /** The answer of requests that have no response of their own. */
 export const succeeded = (text = ''): Outgoing => ({
@@ -21,14 +42,19 @@ export const succeeded = (text = ''): Outgoing => ({
   body: encodeText(text),
 })
 
-/** wire: routers repeat a request that is answered as busy, and slow down. */
-export function failed(err: unknown): Outgoing {
-  const headers = new Map([[headerKey.resultSuccess, encodeBool(false)]])
-  if (isAway(err)) headers.set(resultHeader.errorCode, encodeUint32(BUSY))
-  return { type: contentType.result, headers, body: encodeText(textOf(err)) }
-}
+const BUSY = encodeUint32(1)
 
-/** The error message for a request of a client of a router. */
+/** The failure of such a request. wire: routers that find the controller busy repeat it, and slow down. */
+export const failed = (err: unknown): Outgoing => ({
+  type: contentType.result,
+  headers: new Map<number, Buffer>([
+    [headerKey.resultSuccess, encodeBool(false)],
+    ...(isAway(err) ? [[resultHeader.errorCode, BUSY] as const] : []),
+  ]),
+  body: encodeText(textOf(err)),
+})
+
+/** The failure of a request for a client of a router. */
 export const refused = (err: unknown): Outgoing => ({
   type: edgeType.error,
   headers: new Map([
@@ -37,9 +63,6 @@ export const refused = (err: unknown): Outgoing => ({
   body: encodeText(textOf(err)),
 })
 
-/** Errors that are not for routers become a text without details. */
+/** Routers receive no details of errors that are no refusals. */
 export const textOf = (err: unknown): string =>
   err instanceof AccessRefused ? err.message : 'internal error'
-
-/** True if the router was refused: then it has its answer, and there is nothing to log. */
-export const isRefusal = (err: unknown): boolean => err instanceof AccessRefused

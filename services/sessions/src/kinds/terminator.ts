@@ -3,6 +3,7 @@ import type { Consumer } from '@overlay/platform/change-log'
 import { type Kind, kind } from '@overlay/platform/kind-store'
 import { bestEffort } from '@overlay/platform/postgres'
 import { invalid, type ListQuery, notFound } from '@overlay/rpc'
+import { costsOf } from '../store/terminator-cost.js'
 
 const WAIT_MS = 2000
 
@@ -11,12 +12,18 @@ export const terminators = (policyConsumer: Pick<Consumer, 'catchUp'>): Kind =>
   kind(
     terminator,
     {
-      view: async (_db, rows, { perspective }) =>
-        rows.map(({ service, router, hostId }) => ({
+      async view(db, rows, { perspective }) {
+        const costs = await costsOf(
+          db,
+          rows.map(({ id }) => id),
+        )
+        return rows.map(({ id, service, router, hostId }) => ({
+          dynamicCost: costs.get(id) ?? 0,
           serviceId: service,
           routerId: router,
           ...(perspective?.asFabric && { hostId }),
-        })),
+        }))
+      },
 
       async writing(_tx, next, before, { exists, isWritten }) {
         const { address, router } = next

@@ -233,3 +233,14 @@ export const unchangedSince = (invalid: readonly InvalidTerminator[]): Sql => sq
   (id, router_id, ${MARKER}) in (
          select * from unnest(${invalid.map(({ id }) => id)}::text[], ${invalid.map(({ routerId }) => routerId)}::text[],
                               ${invalid.map(({ marker }) => marker)}::bigint[]))`
+
+/** Terminators whose session has ended. */
+export async function orphanedTerminators(db: Db, limit: number): Promise<readonly string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    sql`
+    select id from terminator
+     where session_id is not null and not exists (select from session where session.id = session_id) limit ${limit}`,
+    'orphaned-terminators',
+  )
+  return rows.map(({ id }) => id)
+}

@@ -11,7 +11,7 @@ import {
 } from '@overlay/channel'
 import { metrics } from '@overlay/platform/process'
 import { AccessRefused, accessErrors, type CheckAccess } from '../access/router-access.js'
-import { failed, isRefusal, refused, succeeded } from '../control/answers.js'
+import { answer, failed, refused, succeeded } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import { MAX_COST } from '../domain/terminator-selection.js'
 import { actorOf } from './actor.js'
@@ -30,90 +30,58 @@ const EDGE_BINDING = 'edge'
 /** Routers change and delete terminators for their clients, and their own. */
 export function changeHandlers({ checkAccess, update, remove }: ChangeDeps): readonly Handler[] {
   return [
-    onMessage(
-      edgeType.updateTerminator,
-      UpdateTerminatorRequest,
-      async (request, message, { routerId, channel }) => {
-        try {
-          const { sessionToken, apiSessionToken, fingerprints, terminatorId: id } = request
-          const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Bind' } as const
-          const { identityId } = await checkAccess(claim)
-          const by = actorOf(identityId)
-          await update({ id, routerId, binding: EDGE_BINDING, ...changesIn(request), by })
-          channel.reply(message, { type: edgeType.updateTerminatorResponse })
-        } catch (err) {
-          channel.reply(message, refused(err))
-          if (!isRefusal(err)) throw err
-        }
-      },
+    onMessage(edgeType.updateTerminator, UpdateTerminatorRequest, (request, message, router) =>
+      answer(router, message, refused, async () => {
+        const { sessionToken, apiSessionToken, fingerprints, terminatorId: id } = request
+        const { routerId } = router
+        const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Bind' } as const
+        const by = actorOf((await checkAccess(claim)).identityId)
+        await update({ id, routerId, binding: EDGE_BINDING, ...changesIn(request), by })
+        return { type: edgeType.updateTerminatorResponse }
+      }),
     ),
 
     // The session is not checked: it may have ended, and the router is asked to clean up.
-    onMessage(
-      edgeType.removeTerminator,
-      RemoveTerminatorRequest,
-      async ({ terminatorId }, message, { routerId, channel }) => {
-        try {
-          await removeAll(remove, [terminatorId], routerId)
-          channel.reply(message, { type: edgeType.removeTerminatorResponse })
-        } catch (err) {
-          channel.reply(message, refused(err))
-          if (!isRefusal(err)) throw err
-        }
-      },
+    onMessage(edgeType.removeTerminator, RemoveTerminatorRequest, ({ terminatorId }, message, router) =>
+      answer(router, message, refused, async () => {
+        await removeAll(remove, [terminatorId], router.routerId)
+        return { type: edgeType.removeTerminatorResponse }
+      }),
     ),
 
-    onMessage(
-      ctrlType.updateTerminator,
-      UpdateFabricTerminatorRequest,
-      async (request, message, { routerId, channel }) => {
-        try {
-          const by = actorOf(routerId)
-          await update({ id: request.terminatorId, routerId, ...changesIn(request), by })
-          channel.reply(message, succeeded())
-        } catch (err) {
-          channel.reply(message, failed(err))
-          if (!isRefusal(err)) throw err
-        }
-      },
+    onMessage(edgeType.healthEvent, HealthEvent, ({ checkPassed }) => countHealth(checkPassed)),
+
+    onMessage(ctrlType.updateTerminator, UpdateFabricTerminatorRequest, (request, message, router) =>
+      answer(router, message, failed, async () => {
+        const { routerId } = router
+        await update({ id: request.terminatorId, routerId, ...changesIn(request), by: actorOf(routerId) })
+        return succeeded()
+      }),
     ),
 
-    onMessage(
-      ctrlType.removeTerminator,
-      RemoveFabricTerminatorRequest,
-      async ({ terminatorId }, message, { routerId, channel }) => {
-        try {
-          await removeAll(remove, [terminatorId], routerId)
-          channel.reply(message, succeeded())
-        } catch (err) {
-          channel.reply(message, failed(err))
-          if (!isRefusal(err)) throw err
-        }
-      },
+    onMessage(ctrlType.removeTerminator, RemoveFabricTerminatorRequest, ({ terminatorId }, message, router) =>
+      answer(router, message, failed, async () => {
+        await removeAll(remove, [terminatorId], router.routerId)
+        return succeeded()
+      }),
     ),
 
     onMessage(
       ctrlType.removeTerminators,
       RemoveFabricTerminatorsRequest,
-      async ({ terminatorIds }, message, { routerId, channel }) => {
-        try {
-          await removeAll(remove, terminatorIds, routerId)
-          channel.reply(message, succeeded())
-        } catch (err) {
-          channel.reply(message, failed(err))
-          if (!isRefusal(err)) throw err
-        }
-      },
+      ({ terminatorIds }, message, router) =>
+        answer(router, message, failed, async () => {
+          await removeAll(remove, terminatorIds, router.routerId)
+          return succeeded()
+        }),
     ),
-
-    onMessage(edgeType.healthEvent, HealthEvent, ({ checkPassed }) => countHealth(checkPassed)),
   ]
 }
 
 export const countHealth = (passed: boolean): void =>
   metrics.healthChecks.inc({ result: passed ? 'passed' : 'failed' })
 
-/** The router has its way with terminators that do not exist any more. Throws AccessRefused after the others are deleted. */
+/** Throws AccessRefused if terminators of other routers are among these, after its own are deleted. */
 export async function removeAll(
   remove: ChangeDeps['remove'],
   ids: readonly string[],

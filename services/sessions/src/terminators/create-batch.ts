@@ -24,14 +24,14 @@ import {
 import { actorOf } from './actor.js'
 
 /** The id belongs to another terminator. */
-export class TerminatorConflict extends Error {
-  override readonly name = 'TerminatorConflict'
+export class TerminatorConflict extends AccessRefused {
+  constructor(message: string) {
+    super(accessErrors.internal, message)
+  }
 }
 
 export interface WriteDeps {
   readonly changeLog: Pick<ChangeLog, 'db' | 'write'>
-  /** After the commit, the rows that were changed. */
-  readonly changed: (changes: readonly RowChange[]) => void
 }
 
 /** How often a terminator is looked up that another transaction inserts at the same time. */
@@ -57,7 +57,7 @@ export function terminatorCreator(deps: WriteDeps): (claim: NewTerminator) => Pr
 }
 
 async function createAll(deps: WriteDeps, claims: readonly NewTerminator[]): Promise<readonly Outcome[]> {
-  const { changeLog, changed } = deps
+  const { changeLog } = deps
   const stored = await storedTerminators(
     changeLog.db,
     claims.map(({ id }) => id),
@@ -71,10 +71,9 @@ async function createAll(deps: WriteDeps, claims: readonly NewTerminator[]): Pro
 
   const { result } = await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
     const { outcomes, changes } = await writeClaims(tx, open)
-    return { result: { outcomes, changes }, changes }
+    return { result: outcomes, changes }
   })
-  changed(result.changes)
-  return claims.map((claim) => result.outcomes.get(claim) ?? 'done')
+  return claims.map((claim) => result.get(claim) ?? 'done')
 }
 
 interface Written {

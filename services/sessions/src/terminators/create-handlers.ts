@@ -12,7 +12,7 @@ import {
 import { newId } from '@overlay/platform/kind-store'
 import { isAway } from '@overlay/platform/postgres'
 import { AccessRefused, accessErrors, type CheckAccess } from '../access/router-access.js'
-import { failed, isRefusal, refused, succeeded, textOf } from '../control/answers.js'
+import { answer, failed, refused, succeeded, textOf } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import { MAX_COST } from '../domain/terminator-selection.js'
 import type { NewTerminator } from '../store/router-terminator.js'
@@ -25,7 +25,7 @@ export interface CreateDeps {
   readonly checkAccess: CheckAccess
   readonly services: Pick<ServiceDirectory, 'find'>
   readonly create: (terminator: NewTerminator) => Promise<void>
-  readonly validation: Pick<Validation, 'settled' | 'validateSoon'>
+  readonly validation: Pick<Validation, 'settled'>
 }
 
 const EDGE_BINDING = 'edge'
@@ -35,50 +35,28 @@ const MAX_PEER_DATA_BYTES = 64 * 1024
 /** Routers create terminators for their clients, in two generations of messages, and for addresses of their own. */
 export function createHandlers(deps: CreateDeps): readonly Handler[] {
   return [
-    onMessage(
-      edgeType.createTerminatorV2,
-      CreateTerminatorV2Request,
-      async (request, message, { routerId, channel }) => {
-        const answer = (result: CreateTerminatorResult, text = '') =>
-          channel.reply(message, createdV2(request.address, result, text))
-        try {
-          if (request.address === '') throw invalid('provided terminator id is blank')
-          await createForClient(deps, routerId, request.address, request.address, request)
-          answer(CreateTerminatorResult.SUCCESS)
-        } catch (err) {
-          answer(resultOf(err), err instanceof TerminatorConflict ? err.message : textOf(err))
-          if (!isRefusal(err) && !(err instanceof TerminatorConflict)) throw err
-        }
-      },
+    onMessage(edgeType.createTerminatorV2, CreateTerminatorV2Request, (request, message, router) => {
+      const { address } = request
+      const failure = (err: unknown) => createdV2(address, resultOf(err), textOf(err))
+      return answer(router, message, failure, async () => {
+        if (address === '') throw invalid('provided terminator id is blank')
+        await createForClient(deps, router.routerId, address, address, request)
+        return createdV2(address, CreateTerminatorResult.SUCCESS)
+      })
+    }),
+
+    onMessage(edgeType.createTerminator, CreateTerminatorRequest, (request, message, router) =>
+      answer(router, message, refused, async () => {
+        const id = newId('base62')
+        await createForClient(deps, router.routerId, id, `hosted:${request.sessionToken}`, request)
+        return { type: edgeType.createTerminatorResponse, body: encodeText(id) }
+      }),
     ),
 
-    onMessage(
-      edgeType.createTerminator,
-      CreateTerminatorRequest,
-      async (request, message, { routerId, channel }) => {
-        try {
-          const id = newId('base62')
-          await createForClient(deps, routerId, id, `hosted:${request.sessionToken}`, request)
-          channel.reply(message, { type: edgeType.createTerminatorResponse, body: encodeText(id) })
-        } catch (err) {
-          channel.reply(message, refused(err))
-          if (!isRefusal(err)) throw err
-        }
-      },
-    ),
-
-    onMessage(
-      ctrlType.createTerminator,
-      CreateFabricTerminatorRequest,
-      async (request, message, { routerId, channel }) => {
-        try {
-          const id = await createForRouter(deps, routerId, request)
-          channel.reply(message, succeeded(id))
-        } catch (err) {
-          channel.reply(message, failed(err))
-          if (!isRefusal(err)) throw err
-        }
-      },
+    onMessage(ctrlType.createTerminator, CreateFabricTerminatorRequest, (request, message, router) =>
+      answer(router, message, failed, async () =>
+        succeeded(await createForRouter(deps, router.routerId, request)),
+      ),
     ),
   ]
 }
@@ -111,11 +89,10 @@ async function createForClient(
     throw new AccessRefused(accessErrors.invalidService, 'invalid service')
   const own = { id, address, routerId, serviceId, sessionId, binding: EDGE_BINDING, hostId: identityId }
   await create({ ...own, ...membersOf(id, request), isSystem: true })
-  validation.validateSoon(id)
 }
 
 async function createForRouter(
-  { services, create, validation }: CreateDeps,
+  { services, create }: CreateDeps,
   routerId: string,
   request: CreateFabricTerminatorRequest,
 ): Promise<string> {
@@ -127,7 +104,6 @@ async function createForRouter(
   const binding = request.binding || (address.startsWith('udp:') ? 'udp' : 'transport')
   const own = { id, address, routerId, serviceId, sessionId: null, binding, hostId: '' }
   await create({ ...own, ...membersOf(id, request), isSystem: false })
-  validation.validateSoon(id)
   return id
 }
 
@@ -160,7 +136,7 @@ function resultOf(err: unknown): CreateTerminatorResult {
 }
 
 /** wire: routers find the terminator of an answer by its id alone. */
-const createdV2 = (terminatorId: string, result: CreateTerminatorResult, message: string): Outgoing => ({
+const createdV2 = (terminatorId: string, result: CreateTerminatorResult, message = ''): Outgoing => ({
   type: edgeType.createTerminatorV2Response,
   body: CreateTerminatorV2Response.encode({ terminatorId, result, message }).finish(),
 })

@@ -11,13 +11,15 @@ export interface FlushDeps {
   readonly replicas: () => ReadonlySet<string>
   readonly costs: TerminatorCosts
   readonly log: Logger
+  readonly flushMs?: number
 }
 
 const FLUSH_MS = 5000
 const CREDIT_MS = 60_000
 
 /** Shares the dynamic costs of this replica with the others and with the APIs. No work while nothing changes. */
-export function flushCosts({ db, replicaId, replicas, costs, log }: FlushDeps): AsyncDisposable {
+export function flushCosts(deps: FlushDeps): AsyncDisposable {
+  const { db, replicaId, replicas, costs, log, flushMs = FLUSH_MS } = deps
   let isClean = false
   const pending = new Map<string, number>()
   const flush = async (): Promise<void> => {
@@ -40,7 +42,7 @@ export function flushCosts({ db, replicaId, replicas, costs, log }: FlushDeps): 
       log.warn({ err }, 'costs of stopped replicas not deleted')
     }
   }
-  const [flushing, crediting] = [runPeriodically(FLUSH_MS, flush), runPeriodically(CREDIT_MS, credit)]
+  const [flushing, crediting] = [runPeriodically(flushMs, flush), runPeriodically(CREDIT_MS, credit)]
   return {
     async [Symbol.asyncDispose]() {
       await flushing[Symbol.asyncDispose]()

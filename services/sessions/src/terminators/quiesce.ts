@@ -1,9 +1,8 @@
 import { ctrlType } from '@overlay/channel'
 import { ownContext } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
-import { failed, succeeded } from '../control/answers.js'
+import { answer, failed, succeeded } from '../control/answers.js'
 import type { Handler } from '../control/handlers.js'
-import type { RouterChannel } from '../control/router-channel.js'
 import type { ClaimedChange, StoredTerminator } from '../domain/terminator-claim.js'
 import { lockTerminators, updateTerminators } from '../store/router-terminator.js'
 import { actorOf } from './actor.js'
@@ -39,22 +38,16 @@ export function quiesceHandlers(deps: QuiesceDeps): readonly Handler[] {
 
 const handler = (type: number, work: (routerId: string) => Promise<void>): Handler => ({
   type,
-  prepare:
-    (message, { routerId, channel }: RouterChannel) =>
-    async () => {
-      try {
-        await work(routerId)
-        channel.reply(message, succeeded())
-      } catch (err) {
-        channel.reply(message, failed(err))
-        throw err
-      }
-    },
+  prepare: (message, router) => () =>
+    answer(router, message, failed, async () => {
+      await work(router.routerId)
+      return succeeded()
+    }),
 })
 
 /** Each page is a transaction: a router may have very many terminators. Repeating it changes nothing. */
 async function changeAll(
-  { changeLog, changed }: WriteDeps,
+  { changeLog }: WriteDeps,
   routerId: string,
   which: Sql,
   change: (stored: StoredTerminator) => ClaimedChange,
@@ -65,10 +58,9 @@ async function changeAll(
       const locked = await lockTerminators(tx, page, PAGE)
       const rows = await updateTerminators(tx, locked, [...locked.values()].map(change))
       const changes = rows.map((row) => ({ ...row, by: actorOf(routerId) }))
-      return { result: { changes, ids: [...locked.keys()] }, changes }
+      return { result: [...locked.keys()], changes }
     })
-    changed(result.changes)
-    after = result.ids.at(-1) ?? after
-    isLast = result.ids.length < PAGE
+    after = result.at(-1) ?? after
+    isLast = result.length < PAGE
   }
 }

@@ -32,7 +32,7 @@ export function terminatorRemover(
 }
 
 async function removeAll(
-  { changeLog, changed }: WriteDeps,
+  { changeLog }: WriteDeps,
   removals: readonly TerminatorRemoval[],
 ): Promise<readonly (readonly string[])[]> {
   const stored = await storedTerminators(
@@ -45,31 +45,33 @@ async function removeAll(
     ids.filter((id) => stored.get(id)?.routerId === routerId).map((id) => ({ id, routerId, by })),
   )
   if (own.length > 0) {
-    const { result } = await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
+    await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
       const which = sql`
         (id, router_id) in (select * from unnest(${own.map(({ id }) => id)}::text[],
                                                  ${own.map(({ routerId }) => routerId)}::text[]))`
       const actors = new Map(own.map(({ id, by }) => [id, by]))
       const deleted = await deleteRows(tx, terminator, which)
-      const changes = deleted.map((change) => ({ ...change, by: actors.get(change.id) }))
-      return { result: changes, changes }
+      return {
+        result: undefined,
+        changes: deleted.map((change) => ({ ...change, by: actors.get(change.id) })),
+      }
     })
-    changed(result)
   }
   return removals.map(({ ids, routerId }) => ids.filter((id) => isForeign(id, routerId)))
 }
 
 /** Deletes terminators that their routers do not know, unless they have changed since their validation began. */
-export function invalidRemover({ changeLog, changed }: WriteDeps) {
+export function invalidRemover({ changeLog }: WriteDeps) {
   return batch<readonly InvalidTerminator[], void>(async (lists) => {
     const invalid = lists.flat()
-    const { result } = await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
+    await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
       const routers = new Map(invalid.map(({ id, routerId }) => [id, actorOf(routerId)]))
       const deleted = await deleteRows(tx, terminator, unchangedSince(invalid))
-      const changes = deleted.map((change) => ({ ...change, by: routers.get(change.id) }))
-      return { result: changes, changes }
+      return {
+        result: undefined,
+        changes: deleted.map((change) => ({ ...change, by: routers.get(change.id) })),
+      }
     })
-    changed(result)
     return lists.map(() => undefined)
   })
 }

@@ -34,7 +34,7 @@ export function terminatorUpdater(deps: WriteDeps): (update: TerminatorUpdate) =
 }
 
 async function updateAll(
-  { changeLog, changed }: WriteDeps,
+  { changeLog }: WriteDeps,
   updates: readonly TerminatorUpdate[],
 ): Promise<readonly (AccessRefused | undefined)[]> {
   const ids = updates.map(({ id }) => id)
@@ -46,11 +46,9 @@ async function updateAll(
     const { refusals, changes } = planOf(updates, locked)
     const actors = new Map(updates.map(({ id, by }) => [id, by]))
     const rows = await updateTerminators(tx, locked, changes)
-    const written = rows.map((row) => ({ ...row, by: actors.get(row.id) }))
-    return { result: { refusals, written }, changes: written }
+    return { result: refusals, changes: rows.map((row) => ({ ...row, by: actors.get(row.id) })) }
   })
-  changed(result.written)
-  return result.refusals
+  return result
 }
 
 function planOf(updates: readonly TerminatorUpdate[], stored: ReadonlyMap<string, StoredTerminator>) {

@@ -21,6 +21,7 @@ export interface ValidationDeps {
   readonly messages: Pick<RouterMessages, 'send'>
   readonly removeInvalid: (invalid: readonly InvalidTerminator[]) => Promise<void>
   readonly log: Logger
+  readonly delayMs?: number
 }
 
 /** Asks routers which of their terminators they know, and deletes those that they do not know. */
@@ -39,7 +40,8 @@ const DELAY_MS = 5000
 /** New terminators that wait. Beyond them, terminators are validated when their router connects. */
 const MAX_WAITING = 100_000
 
-export function openValidation({ db, messages, removeInvalid, log }: ValidationDeps): Validation {
+export function openValidation(deps: ValidationDeps): Validation {
+  const { db, messages, removeInvalid, log, delayMs = DELAY_MS } = deps
   const pages = batch<{ routerId: string; after: string }, readonly ToValidate[]>(async (requests) => {
     const rows = await nextOfRouters(db, requests, PAGE)
     return requests.map((_, at) => rows.filter(({ place }) => place === at))
@@ -62,7 +64,7 @@ export function openValidation({ db, messages, removeInvalid, log }: ValidationD
       log.warn({ err }, 'new terminators not validated before their routers reconnect')
     }
   }
-  const validating = runPeriodically(DELAY_MS, validateNew)
+  const validating = runPeriodically(delayMs, validateNew)
 
   return {
     handler: onMessage(

@@ -1,0 +1,41 @@
+import { ctrlType, headerKey } from '@overlay/channel'
+import sql from 'sql-template-tag'
+import { expect, test } from 'vitest'
+import { type FakeRouter, startTerminators } from './router-terminators.js'
+
+const empty = { encode: () => ({ finish: () => Buffer.alloc(0) }) }
+
+const ask = async (router: FakeRouter, type: number) =>
+  (await router.ask(type, empty, undefined)).map(({ headers }) => headers?.get(headerKey.resultSuccess)?.[0])
+
+test('a router that is quiesced takes its terminators out of use, and later back as they were', async () => {
+  await using started = await startTerminators()
+  const { db, r1 } = started
+  await db.query(sql`
+    insert into terminator (id, service_id, router_id, binding, address, precedence)
+    select case i when 0 then 'failed' when 1 then 'required' else 't' || i end, 'wiki', 'r1', 'edge', 'a',
+           case i when 0 then 'failed' when 1 then 'required' else 'default' end
+      from generate_series(0, 1100) as i`)
+  await db.query(sql`
+    insert into terminator (id, service_id, router_id, binding, address) values ('other', 'wiki', 'r2', 'edge', 'a')`)
+  const counts = async () => {
+    const { rows } = await db.query<{ precedence: string; count: number }>(sql`
+      select precedence, count(*) from terminator where router_id = 'r1' group by precedence order by precedence`)
+    return Object.fromEntries(rows.map(({ precedence, count }) => [precedence, count]))
+  }
+  for (let i = 0; i < 2; i++) {
+    expect(await ask(r1, ctrlType.quiesceRouter)).toEqual([1])
+    expect(await counts()).toEqual({ failed: 1101 })
+  }
+  expect((await db.query(sql`select from terminator where precedence = 'default'`)).rowCount).toBe(1)
+  for (let i = 0; i < 2; i++) {
+    expect(await ask(r1, ctrlType.dequiesceRouter)).toEqual([1])
+    expect(await counts()).toEqual({ default: 1099, failed: 1, required: 1 })
+  }
+})
+
+test('a router that leaves the network is deleted', async () => {
+  await using started = await startTerminators()
+  expect(await ask(started.r1, ctrlType.decommissionRouter)).toEqual([1])
+  expect(started.deleted).toEqual(['r1'])
+})

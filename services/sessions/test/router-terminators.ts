@@ -1,0 +1,135 @@
+import type { Channel, Message, Outgoing } from '@overlay/channel'
+import sql from 'sql-template-tag'
+import { AccessRefused, accessErrors, type CheckAccess } from '../src/access/router-access.js'
+import type { FabricEvent } from '../src/control/fabric-events.js'
+import type { RouterChannel } from '../src/control/router-channel.js'
+import { type Terminators, terminatorsConcern } from '../src/terminators/terminators.js'
+import { log, startStore } from './store.js'
+
+interface Encoder<T> {
+  encode(message: T): { finish(): Uint8Array }
+}
+
+/** A router whose messages the concern handles without a connection. */
+export interface FakeRouter {
+  readonly channel: RouterChannel
+  /** Messages that were sent to it, besides answers. */
+  readonly sent: Outgoing[]
+  /** Sends a message, and returns the answers to it. */
+  ask<T>(type: number, codec: Encoder<T>, message: T): Promise<readonly Outgoing[]>
+  connect(): Promise<void>
+}
+
+function fakeRouter(concern: () => Terminators, routerId: string): FakeRouter {
+  const sent: Outgoing[] = []
+  const answers = new Map<number, Outgoing[]>()
+  let sequence = 0
+  const channel: Channel = {
+    send: (message) => void sent.push(message),
+    request: () => Promise.reject(new Error('not used here')),
+    reply: (to, answer) => void answers.get(to.sequence)?.push(answer),
+    close: () => undefined,
+    closed: new AbortController().signal,
+    queuedBytes: () => 0,
+  }
+  const router: RouterChannel = {
+    ...{ routerId, channel, fingerprint: '', connectedAt: new Date(), linkListeners: Buffer.alloc(0) },
+  }
+  return {
+    channel: router,
+    sent,
+    async ask(type, codec, body) {
+      const message: Message = {
+        ...{ type, sequence: ++sequence, headers: new Map() },
+        body: Buffer.from(codec.encode(body).finish()),
+      }
+      const own: Outgoing[] = []
+      answers.set(message.sequence, own)
+      await concern()
+        .handlers.find((handler) => handler.type === type)
+        ?.prepare(message, router)()
+      return own
+    },
+    connect: async () => concern().connected?.(router),
+  }
+}
+
+/** Sessions that exist, by token: who hosts which service. */
+const grants: Readonly<Record<string, { readonly identityId: string; readonly serviceId: string }>> = {
+  'of-alice': { identityId: 'alice', serviceId: 'wiki' },
+  'of-bob': { identityId: 'bob', serviceId: 'wiki' },
+}
+
+/** Terminators on a database of their own, with two routers and the sessions of two hosts. */
+export async function startTerminators({ strategy = '' }: { readonly strategy?: string } = {}) {
+  const store = await startStore()
+  const { changeLog } = store
+  const { db } = changeLog
+  await db.query(sql`insert into router (id, name, is_edge) values ('r1', 'r1', true), ('r2', 'r2', true)`)
+  for (const [token, { identityId, serviceId }] of Object.entries(grants))
+    await db.query(sql`
+      insert into session (id, token, type, api_session_id, service_id, identity_id)
+      values (${token}, ${token}, 'Bind', ${`as-${token}`}, ${serviceId}, ${identityId})`)
+  const checkAccess: CheckAccess = async ({ sessionToken, type }) => {
+    const grant = grants[sessionToken]
+    if (!grant || type !== 'Bind') throw new AccessRefused(accessErrors.invalidSession, 'invalid session')
+    return { ...grant, sessionId: sessionToken, apiSessionId: `as-${sessionToken}` }
+  }
+  const events: FabricEvent[] = []
+  const ended: string[] = []
+  const deleted: string[] = []
+  const sentElsewhere: { readonly routerId: string; readonly message: Outgoing }[] = []
+  const open = (replicaId: string) =>
+    terminatorsConcern({
+      changeLog,
+      replicaId,
+      presence: { isOnline: (id) => id === 'r1', replicas: () => new Set(['c1', 'c2']) },
+      messages: { send: (routerId, message) => void sentElsewhere.push({ routerId, message }) },
+      events: { emit: (event) => void events.push(event) },
+      services: {
+        find: async (id) =>
+          id === 'gone'
+            ? undefined
+            : {
+                ...{ id, name: id, terminatorStrategy: strategy },
+                ...{ encryptionRequired: false, maxIdleTimeMillis: 0 },
+              },
+      },
+      checkAccess,
+      circuits: { endOfTerminators: async (ids) => void ended.push(...ids) },
+      deleteRouter: async (id) => void deleted.push(id),
+      log,
+    })
+  const concern = open('c1')
+  return {
+    db,
+    changeLog,
+    concern,
+    /** Another replica on the same database. */
+    open,
+    events,
+    /** Terminators whose circuits were ended. */
+    ended,
+    deleted,
+    sentElsewhere,
+    r1: fakeRouter(() => concern, 'r1'),
+    r2: fakeRouter(() => concern, 'r2'),
+    async rows() {
+      const { rows } = await db.query(sql`
+        select id, service_id, router_id, binding, address, instance_id, identity_secret, host_id, cost, precedence,
+               saved_precedence, session_id, peer_data, is_system from terminator order by id`)
+      return rows
+    },
+    async audit() {
+      const { rows } = await db.query<{ change: string }>(sql`
+        select identity_id || ': ' || entity_id || case when before is null then ' created'
+                                                        when after is null then ' deleted' else ' updated' end as change
+          from audit where kind = 'terminators' order by at, id`)
+      return rows.map(({ change }) => change)
+    },
+    async [Symbol.asyncDispose]() {
+      await concern[Symbol.asyncDispose]()
+      await store[Symbol.asyncDispose]()
+    },
+  }
+}
