@@ -19,6 +19,7 @@ import {
 import { metrics } from '@overlay/platform/process'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
+import type { NewTerminator } from '../src/store/router-terminator.js'
 import { type FakeRouter, startTerminators } from './router-terminators.js'
 
 const create = (members: Partial<CreateTerminatorV2Request> = {}): CreateTerminatorV2Request => ({
@@ -61,7 +62,7 @@ const isSuccess = (answer: Outgoing | undefined) => answer?.headers?.get(headerK
 const text = (answer: Outgoing | undefined) => Buffer.from(answer?.body ?? '').toString()
 
 async function refusals(): Promise<number> {
-  const { values } = await metrics.routerRefused.get()
+  const { values } = await metrics.routerMessagesRefused.get()
   return values.reduce((sum, { value }) => sum + value, 0)
 }
 
@@ -122,7 +123,7 @@ test('a repeated create changes cost and precedence', async () => {
   expect(await started.audit()).toEqual(['alice: t1 created', 'alice: t1 updated'])
 })
 
-test.each([
+test.each<[Partial<CreateTerminatorV2Request>, CreateTerminatorResult, unknown]>([
   [{ address: '' }, CreateTerminatorResult.OTHER, 'provided terminator id is blank'],
   [{ sessionToken: 'unknown' }, CreateTerminatorResult.INVALID_SESSION, 'invalid session'],
   [
@@ -185,7 +186,7 @@ test('creates at the same time share their statements, and each has its own answ
 test('two replicas that create the same terminator at once both succeed', async () => {
   await using started = await startTerminators()
   await using other = started.open('c2')
-  const claim = {
+  const claim: Omit<NewTerminator, 'id' | 'address'> = {
     ...{
       serviceId: 'wiki',
       routerId: 'r1',
@@ -194,9 +195,10 @@ test('two replicas that create the same terminator at once both succeed', async 
       cost: 0,
       sessionId: 'of-alice',
     },
-    ...{ precedence: 'default', instanceId: '', instanceSecret: Buffer.alloc(0), peerData: new Map() },
+    ...{ instanceId: '', instanceSecret: Buffer.alloc(0), peerData: new Map() },
+    precedence: 'default',
     isSystem: true,
-  } as const
+  }
   const ids = Array.from({ length: 40 }, (_, i) => `t${i}`)
   await Promise.all(
     ids.flatMap((id) =>

@@ -25,12 +25,14 @@ function fakeRouter(concern: () => Terminators, routerId: string): FakeRouter {
   const answers = new Map<number, Outgoing[]>()
   let sequence = 0
   const channel: Channel = {
-    send: (message) => void sent.push(message),
+    send: (message) => void ('type' in message && sent.push(message)),
     request: () => Promise.reject(new Error('not used here')),
     reply: (to, answer) => void answers.get(to.sequence)?.push(answer),
     close: () => undefined,
     closed: new AbortController().signal,
     queuedBytes: () => 0,
+    drained: async () => undefined,
+    latencyMs: () => undefined,
   }
   const router: RouterChannel = {
     ...{ routerId, channel, fingerprint: '', connectedAt: new Date(), linkListeners: Buffer.alloc(0) },

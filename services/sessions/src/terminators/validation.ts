@@ -91,6 +91,7 @@ export function openValidation(deps: ValidationDeps): Validation {
         const rows = await pages({ routerId, after })
         if (rows.length > 0) channel.send(requestFor(rows))
         if (rows.length < PAGE) return
+        await channel.drained()
         after = rows.at(-1)?.id ?? after
       }
     },
