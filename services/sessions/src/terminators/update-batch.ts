@@ -81,7 +81,7 @@ export function refusalOf(
   const refused = (text: string) => new AccessRefused(accessErrors.invalidTerminator, text)
   if (!existing) return refused('invalid terminator: not found')
   if (existing.routerId !== routerId) {
-    metrics.routerMessagesRefused.inc({ what: 'terminator' })
+    metrics.routerForeign.inc({ subject: 'terminator' })
     return refused(`terminator ${id} belongs to another router`)
   }
   if (binding !== undefined && existing.binding !== binding)
