@@ -103,12 +103,14 @@ export function openCommandSender(options: CommandOptions): CommandSender {
     }
   }
 
-  let polling: NodeJS.Timeout | undefined
+  let isPolling = false
   function poll(): void {
-    polling ??= setTimeout(async () => {
+    if (isPolling) return
+    isPolling = true
+    setTimeout(async () => {
       const stored = [...pending.values()].filter(({ isStored }) => isStored)
       await readAnswers(stored)
-      polling = undefined
+      isPolling = false
       if (stored.length > 0) poll()
     }, POLL_MS)
   }

@@ -1,0 +1,175 @@
+import { webcrypto } from 'node:crypto'
+import { BlockList } from 'node:net'
+import { type TestBus, testBus, testDatabase } from '@overlay/launcher/testing'
+import { type Bus, noBus, openBus, openChangeLog } from '@overlay/platform/change-log'
+import { entityService } from '@overlay/platform/kind-store'
+import { type Database, openDatabase } from '@overlay/platform/postgres'
+import { fingerprintOf } from '@overlay/x509'
+import sql from 'sql-template-tag'
+import { authority, certify, type Holder, type Profile } from '../../identity/test/certificates.js'
+import { type Control, type ControlOptions, openControl } from '../src/control/control.js'
+import { openRouterDirectory, type RouterDirectory } from '../src/control/router-directory.js'
+import { edgeRouters } from '../src/kinds/edge-router.js'
+import { transitRouters } from '../src/kinds/transit-router.js'
+import { resetEnrollment } from '../src/store/router.js'
+import { context } from './routers.js'
+import { log } from './store.js'
+import type { RouterKey } from './test-router.js'
+
+export interface Replica extends AsyncDisposable {
+  readonly id: string
+  readonly port: number
+  readonly control: Control
+  readonly directory: RouterDirectory
+  readonly bus: Bus
+  readonly db: Database
+  /** Ends as a process does that is killed: its rows stay. */
+  kill(): Promise<void>
+}
+
+export interface TestNetwork extends AsyncDisposable {
+  readonly db: Database
+  readonly bus: TestBus | undefined
+  /** Starts a replica. Its id is 'sessions' by default. */
+  replica(id?: string, options?: Partial<ControlOptions>): Promise<Replica>
+  /** Creates a router that has enrolled. */
+  createRouter(name: string, profile?: Partial<Profile>): Promise<RouterKey>
+  /** A certificate for a router that another authority may have issued. */
+  certify(id: string, profile?: Partial<Profile>): Promise<RouterKey>
+  /** Through the replica `by`: returns when the replica has applied it. */
+  updateRouter(id: string, body: object, by: Replica): Promise<void>
+  deleteRouter(id: string, by: Replica): Promise<void>
+  /** As a new enrollment does. */
+  resetEnrollment(id: string, by: Replica): Promise<void>
+}
+
+/** Replicas of the control channel on one database, with an authority of their own. */
+export async function startControlNetwork({ hasBus = false } = {}): Promise<TestNetwork> {
+  const database = await testDatabase('sessions')
+  const bus = hasBus ? await testBus() : undefined
+  const root = await authority('root')
+  const serverKey = await keyOf('localhost', await certify({ name: 'localhost', issuer: root }))
+  const running = new Set<Replica>()
+  const own = openDatabase(database.urlOf('sessions'), 'sessions')
+  const ownLog = await openChangeLog(own, noBus, log)
+
+  const issue = async (id: string, profile: Partial<Profile> = {}): Promise<RouterKey> =>
+    keyOf(id, await certify({ name: id, issuer: root, ...profile }))
+
+  async function replica(id = 'sessions', options: Partial<ControlOptions> = {}): Promise<Replica> {
+    const db = openDatabase(database.urlOf('sessions'), 'sessions')
+    const ownBus = bus ? await openBus(bus.url, log) : noBus
+    const changeLog = await openChangeLog(db, ownBus, log)
+    const directory = await openRouterDirectory(changeLog, { bus: ownBus, log })
+    const control = await openControl({
+      changeLog,
+      bus: ownBus,
+      directory,
+      log,
+      listen: {
+        address: '127.0.0.1:0',
+        controllerId: id,
+        limits: { connections: 5000, connectionsPerSource: 5000, proxies: new BlockList() },
+        fetchKey: async () => ({
+          keyPem: serverKey.keyPem,
+          chainPem: serverKey.certPem,
+          trustPems: [root.certificate.toString()],
+        }),
+      },
+      ...options,
+    })
+    const close = async (): Promise<void> => {
+      if (!running.delete(started)) return
+      await control[Symbol.asyncDispose]()
+      await directory[Symbol.asyncDispose]()
+      await changeLog[Symbol.asyncDispose]()
+      await ownBus[Symbol.asyncDispose]()
+      await db[Symbol.asyncDispose]()
+    }
+    const started: Replica = {
+      id,
+      port: (await control.listening) ?? 0,
+      control,
+      directory,
+      bus: ownBus,
+      db,
+      async kill() {
+        await db[Symbol.asyncDispose]() // what it writes at its end is lost
+        await close().catch(() => undefined)
+      },
+      [Symbol.asyncDispose]: close,
+    }
+    running.add(started)
+    return started
+  }
+
+  const kinds = (changeLog: typeof ownLog) => {
+    const routerDeps = {
+      db: changeLog.db,
+      pki: { view: async () => ({ json: [] }) },
+      waitForFollowers: async <T>(written: T) => written,
+    }
+    return entityService({
+      changeLog,
+      kinds: [edgeRouters(routerDeps), transitRouters(routerDeps)],
+      names: async () => new Map(),
+    })
+  }
+  const entities = kinds(ownLog)
+  const kind = 'edge-routers'
+  const json = (body: object) => Buffer.from(JSON.stringify(body))
+
+  return {
+    db: own,
+    bus,
+    replica,
+    certify: issue,
+    async createRouter(name, profile) {
+      const { id } = await entities.create({ kind, json: json({ name }) }, context)
+      const key = await issue(id, profile)
+      await own.query(
+        sql`update router set is_verified = true, fingerprint = ${key.fingerprint} where id = ${id}`,
+      )
+      const { position } = await entities.update(
+        { ref: { kind, id }, json: json({ cost: 1 }), mask: ['cost'] },
+        context,
+      )
+      const signal = AbortSignal.timeout(10_000)
+      if (position)
+        await Promise.all([...running].map(({ directory }) => directory.waitFor(position, signal)))
+      return key
+    },
+    async updateRouter(id, body, { directory }) {
+      const { position } = await entities.update(
+        { ref: { kind, id }, json: json(body), mask: Object.keys(body) },
+        context,
+      )
+      if (position) await directory.waitFor(position, AbortSignal.timeout(10_000))
+    },
+    async deleteRouter(id, { directory }) {
+      const { position } = await entities.delete({ kind, id }, context)
+      if (position) await directory.waitFor(position, AbortSignal.timeout(10_000))
+    },
+    async resetEnrollment(id, { directory }) {
+      const written = await resetEnrollment(ownLog, context, id)
+      if (written?.position) await directory.waitFor(written.position, AbortSignal.timeout(10_000))
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...running].map((one) => one[Symbol.asyncDispose]()))
+      await ownLog[Symbol.asyncDispose]()
+      await own[Symbol.asyncDispose]()
+      await bus?.[Symbol.asyncDispose]()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function keyOf(id: string, { certificate, keys }: Holder): Promise<RouterKey> {
+  const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey))
+  return {
+    id,
+    keyPem: `-----BEGIN PRIVATE KEY-----\n${pkcs8.toString('base64')}\n-----END PRIVATE KEY-----\n`,
+    certPem: certificate.toString(),
+    fingerprint: fingerprintOf(certificate),
+  }
+}
