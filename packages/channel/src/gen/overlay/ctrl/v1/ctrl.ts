@@ -401,6 +401,23 @@ export interface Metrics_TimersEntry {
   value: Timer | undefined;
 }
 
+export interface HistogramMean {
+  /** nanoseconds */
+  mean: number;
+}
+
+/** The part of Metrics that concerns links; decoding it skips the rest. */
+export interface LinkMetrics {
+  sourceId: string;
+  /** link.<id>.latency, link.<id>.queue_time and others */
+  histograms: Map<string, HistogramMean>;
+}
+
+export interface LinkMetrics_HistogramsEntry {
+  key: string;
+  value: HistogramMean | undefined;
+}
+
 function createBaseRouterMetadata(): RouterMetadata {
   return { capabilities: [] };
 }
@@ -5204,6 +5221,208 @@ export const Metrics_TimersEntry: MessageFns<Metrics_TimersEntry> = {
     const message = createBaseMetrics_TimersEntry();
     message.key = object.key ?? "";
     message.value = (object.value !== undefined && object.value !== null) ? Timer.fromPartial(object.value) : undefined;
+    return message;
+  },
+};
+
+function createBaseHistogramMean(): HistogramMean {
+  return { mean: 0 };
+}
+
+export const HistogramMean: MessageFns<HistogramMean> = {
+  encode(message: HistogramMean, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.mean !== 0) {
+      writer.uint32(25).double(message.mean);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): HistogramMean {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseHistogramMean();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 3: {
+            if (tag !== 25) {
+              break;
+            }
+
+            message.mean = reader.double();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<HistogramMean>, I>>(base?: I): HistogramMean {
+    return HistogramMean.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<HistogramMean>, I>>(object: I): HistogramMean {
+    const message = createBaseHistogramMean();
+    message.mean = object.mean ?? 0;
+    return message;
+  },
+};
+
+function createBaseLinkMetrics(): LinkMetrics {
+  return { sourceId: "", histograms: new Map() };
+}
+
+export const LinkMetrics: MessageFns<LinkMetrics> = {
+  encode(message: LinkMetrics, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.sourceId !== "") {
+      writer.uint32(18).string(message.sourceId);
+    }
+    message.histograms.forEach((value, key) => {
+      LinkMetrics_HistogramsEntry.encode({ key: key as any, value }, writer.uint32(66).fork()).join();
+    });
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LinkMetrics {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLinkMetrics();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.sourceId = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            const entry8 = LinkMetrics_HistogramsEntry.decode(reader, reader.uint32());
+            if (entry8.value !== undefined) {
+              message.histograms.set(entry8.key, entry8.value);
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<LinkMetrics>, I>>(base?: I): LinkMetrics {
+    return LinkMetrics.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<LinkMetrics>, I>>(object: I): LinkMetrics {
+    const message = createBaseLinkMetrics();
+    message.sourceId = object.sourceId ?? "";
+    message.histograms = (() => {
+      const m = new Map();
+      (object.histograms as Map<string, HistogramMean> ?? new Map()).forEach((value, key) => {
+        if (value !== undefined) {
+          m.set(key, HistogramMean.fromPartial(value));
+        }
+      });
+      return m;
+    })();
+    return message;
+  },
+};
+
+function createBaseLinkMetrics_HistogramsEntry(): LinkMetrics_HistogramsEntry {
+  return { key: "", value: undefined };
+}
+
+export const LinkMetrics_HistogramsEntry: MessageFns<LinkMetrics_HistogramsEntry> = {
+  encode(message: LinkMetrics_HistogramsEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== undefined) {
+      HistogramMean.encode(message.value, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LinkMetrics_HistogramsEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLinkMetrics_HistogramsEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = HistogramMean.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<LinkMetrics_HistogramsEntry>, I>>(base?: I): LinkMetrics_HistogramsEntry {
+    return LinkMetrics_HistogramsEntry.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<LinkMetrics_HistogramsEntry>, I>>(object: I): LinkMetrics_HistogramsEntry {
+    const message = createBaseLinkMetrics_HistogramsEntry();
+    message.key = object.key ?? "";
+    message.value = (object.value !== undefined && object.value !== null)
+      ? HistogramMean.fromPartial(object.value)
+      : undefined;
     return message;
   },
 };
