@@ -172,7 +172,7 @@ export const metrics = {
   ),
   routerForeign: counter(
     'overlay_router_foreign_total',
-    'Messages of routers about the circuits, terminators or sessions of others: refused, by subject',
+    'Messages of routers about the circuits, links, terminators or sessions of others: refused, by subject',
     ['subject'],
   ),
   cacheRequests: counter('overlay_cache_requests_total', 'Look-ups in a cache, by result (hit, miss)', [

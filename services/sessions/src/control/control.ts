@@ -1,6 +1,9 @@
 import type { Bus, ChangeLog } from '@overlay/platform/change-log'
 import { type ConnectionLimits, type FetchKey, renewServerKey, serverKey } from '@overlay/platform/tls'
 import type { Logger } from 'pino'
+import { type LinkAdministration, linksConcern } from '../links/links.js'
+import { openTopology } from '../links/live-topology.js'
+import type { Topology } from '../links/topology.js'
 import { openAcceptor } from './accept-router.js'
 import { openDispatch } from './dispatch.js'
 import type { Concern } from './handlers.js'
@@ -44,12 +47,14 @@ export interface ControlCore {
   readonly directory: RouterDirectory
   readonly presence: RouterPresence
   readonly sync: SyncReport
+  readonly topology: Topology
   readonly changeLog: ChangeLog
   readonly bus: Bus
   readonly log: Logger
 }
 
 export interface Control extends ControlCore, AsyncDisposable {
+  readonly links: LinkAdministration
   /** The port, once this replica takes connections. */
   readonly listening: Promise<number | undefined>
   isListening(): boolean
@@ -70,26 +75,19 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   })
   const status = routerStatus(presence, directory, channels)
   const controllerId = replicaId ?? ''
-  const messages = openRouterMessages({
-    db: changeLog.db,
-    bus,
-    log,
-    channels,
-    presence,
-    replicaId,
+  const { db } = changeLog
+  const messages = openRouterMessages({ db, bus, log, channels, presence, replicaId })
+  const shared = { channels, messages, presence, bus, log }
+  const topology = await openTopology({ ...shared, db, replicaId: controllerId, routers: directory })
+  const core: ControlCore = { ...shared, controllerId, directory, sync: status, topology, changeLog }
+  const links = linksConcern({
+    ...shared,
+    topology,
+    routers: directory,
+    circuits: { leaveLink: async () => undefined },
+    events: { emit: () => undefined },
   })
-  const core: ControlCore = {
-    controllerId,
-    channels,
-    messages,
-    directory,
-    presence,
-    sync: status,
-    changeLog,
-    bus,
-    log,
-  }
-  const concerns: readonly Concern[] = [status]
+  const concerns: readonly Concern[] = [status, links]
   const acceptor = openAcceptor({
     controllerId,
     directory,
@@ -121,6 +119,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
 
   return {
     ...core,
+    links,
     listening,
     isListening: () => listener !== undefined,
     async [Symbol.asyncDispose]() {
@@ -129,6 +128,8 @@ export async function openControl(options: ControlOptions): Promise<Control> {
       await acceptor[Symbol.asyncDispose]()
       renewing?.[Symbol.dispose]()
       await listener?.[Symbol.asyncDispose]()
+      await links[Symbol.asyncDispose]()
+      await topology[Symbol.asyncDispose]()
       await messages[Symbol.asyncDispose]()
       await presence[Symbol.asyncDispose]()
     },

@@ -1,24 +1,8 @@
-/** A usable connection between two routers. */
-export interface Link {
-  readonly id: string
-  readonly sourceId: string
-  readonly destinationId: string
-  readonly protocol: string
-  readonly dialAddress: string
-  readonly iteration: number
-  readonly staticCost: number
-  readonly sourceLatencyMs: number
-  readonly destinationLatencyMs: number
-  /** Taken out of service by an administrator. */
-  readonly isDown: boolean
-}
+import type { Link } from '../domain/link.js'
+import type { Path } from '../domain/link-graph.js'
 
-/** Routers in order, with the link between each two of them. */
-export interface Path {
-  readonly routerIds: readonly string[]
-  readonly linkIds: readonly string[]
-  readonly cost: number
-}
+export type { Link } from '../domain/link.js'
+export type { Path } from '../domain/link-graph.js'
 
 /** Online routers and links of all replicas, in memory. */
 export interface Topology {

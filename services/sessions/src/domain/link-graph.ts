@@ -1,0 +1,199 @@
+import { openHeap } from './heap.js'
+import { type Link, linkCost } from './link.js'
+
+/** Routers in order, with the link between each two of them. */
+export interface Path {
+  readonly routerIds: readonly string[]
+  readonly linkIds: readonly string[]
+  readonly cost: number
+}
+
+export interface RouterCosts {
+  readonly cost: number
+  /** Circuits may begin and end at the router, but not pass it. */
+  readonly noTraversal: boolean
+}
+
+/** Routers and links, and the cheapest paths over them. */
+export interface LinkGraph {
+  setLink(link: Link): void
+  deleteLink(id: string): void
+  setOnline(routerId: string, isOnline: boolean): void
+  setCosts(routerId: string, costs: RouterCosts): void
+  /** Over links that are not down, between routers that are online. */
+  path(fromId: string, toId: string): Path | undefined
+}
+
+interface Router {
+  readonly id: string
+  readonly index: number
+  isOnline: boolean
+  cost: number
+  noTraversal: boolean
+  readonly edges: Edge[]
+}
+
+interface Edge {
+  link: Link
+  cost: number
+  readonly source: Router
+  readonly destination: Router
+}
+
+/** The cheapest paths from one router to all others: the last edge of each, and its cost, by index of the router. */
+interface Tree {
+  readonly lastEdges: readonly (Edge | undefined)[]
+  readonly costs: Float64Array
+}
+
+const LEAST_ROUTER_COST = 10
+const LATENCIES_MS = 1000
+const MOST_TREES = 1000
+
+/**
+ * Paths from one router are computed together and kept until the graph changes. Latencies change all the time and may
+ * take effect a second later. `now` is in milliseconds.
+ */
+export function openLinkGraph(now: () => number = () => performance.now()): LinkGraph {
+  const routers = new Map<string, Router>()
+  const byIndex: (Router | undefined)[] = []
+  const freeIndexes: number[] = []
+  const edges = new Map<string, Edge>()
+  const trees = new Map<Router, Tree>()
+  let oldestLatency: number | undefined
+
+  function routerOf(id: string): Router {
+    const known = routers.get(id)
+    if (known) return known
+    const index = freeIndexes.pop() ?? byIndex.length
+    const router: Router = { id, index, isOnline: false, cost: 0, noTraversal: false, edges: [] }
+    routers.set(id, router)
+    byIndex[index] = router
+    trees.clear()
+    return router
+  }
+
+  function forgetUnused(router: Router): void {
+    if (router.isOnline || router.edges.length > 0) return
+    routers.delete(router.id)
+    byIndex[router.index] = undefined
+    freeIndexes.push(router.index)
+    trees.clear()
+  }
+
+  function removeEdge(edge: Edge): void {
+    edges.delete(edge.link.id)
+    trees.clear()
+    for (const router of new Set([edge.source, edge.destination])) {
+      router.edges.splice(router.edges.indexOf(edge), 1)
+      forgetUnused(router)
+    }
+  }
+
+  function addEdge(link: Link): void {
+    const [source, destination] = [routerOf(link.sourceId), routerOf(link.destinationId)]
+    const edge = { link, cost: linkCost(link), source, destination }
+    edges.set(link.id, edge)
+    for (const router of new Set([source, destination])) router.edges.push(edge)
+    trees.clear()
+  }
+
+  function treeOf(from: Router): Tree {
+    const isLate = oldestLatency !== undefined && now() - oldestLatency >= LATENCIES_MS
+    if (isLate) trees.clear()
+    if (trees.size === 0) oldestLatency = undefined
+    const known = trees.get(from)
+    if (known) return known
+    if (trees.size >= MOST_TREES) trees.clear()
+    const tree = cheapestPaths(from, byIndex)
+    trees.set(from, tree)
+    return tree
+  }
+
+  return {
+    setLink(link) {
+      const edge = edges.get(link.id)
+      if (!edge) return addEdge(link)
+      const { link: before } = edge
+      if (before.sourceId !== link.sourceId || before.destinationId !== link.destinationId) {
+        removeEdge(edge)
+        addEdge(link)
+        return
+      }
+      edge.link = link
+      edge.cost = linkCost(link)
+      if (before.isDown !== link.isDown || before.staticCost !== link.staticCost) trees.clear()
+      else oldestLatency ??= now()
+    },
+
+    deleteLink(id) {
+      const edge = edges.get(id)
+      if (edge) removeEdge(edge)
+    },
+
+    setOnline(routerId, isOnline) {
+      if (!isOnline && !routers.has(routerId)) return
+      const router = routerOf(routerId)
+      if (router.isOnline === isOnline) return
+      router.isOnline = isOnline
+      trees.clear()
+      forgetUnused(router)
+    },
+
+    setCosts(routerId, { cost, noTraversal }) {
+      const router = routers.get(routerId)
+      if (!router || (router.cost === cost && router.noTraversal === noTraversal)) return
+      Object.assign(router, { cost, noTraversal })
+      trees.clear()
+    },
+
+    path(fromId, toId) {
+      const [from, to] = [routers.get(fromId), routers.get(toId)]
+      if (!from?.isOnline || !to?.isOnline) return undefined
+      if (from === to) return { routerIds: [fromId], linkIds: [], cost: 0 }
+      const { lastEdges, costs } = treeOf(from)
+      const cost = costs[to.index] ?? Infinity
+      if (cost === Infinity) return undefined
+      const routerIds = [toId]
+      const linkIds: string[] = []
+      for (let at = to; at !== from; ) {
+        const edge = lastEdges[at.index]
+        if (!edge) throw new Error('a path has a gap')
+        at = otherEnd(edge, at)
+        routerIds.push(at.id)
+        linkIds.push(edge.link.id)
+      }
+      return { routerIds: routerIds.reverse(), linkIds: linkIds.reverse(), cost }
+    },
+  }
+}
+
+const otherEnd = ({ source, destination }: Edge, router: Router): Router =>
+  source === router ? destination : source
+
+/** Dijkstra's algorithm. */
+function cheapestPaths(from: Router, byIndex: readonly (Router | undefined)[]): Tree {
+  const costs = new Float64Array(byIndex.length).fill(Infinity)
+  const lastEdges: (Edge | undefined)[] = new Array(byIndex.length)
+  const isDone = new Uint8Array(byIndex.length)
+  const heap = openHeap()
+  costs[from.index] = 0
+  heap.push(0, from.index)
+  for (let index = heap.pop(); index !== undefined; index = heap.pop()) {
+    const router = byIndex[index]
+    if (!router || isDone[index]) continue
+    isDone[index] = 1
+    if (router.noTraversal && router !== from) continue
+    const costSoFar = costs[index] ?? 0
+    for (const edge of router.edges) {
+      const next = otherEnd(edge, router)
+      if (edge.link.isDown || !next.isOnline || isDone[next.index]) continue
+      const cost = costSoFar + edge.cost + Math.max(next.cost, LEAST_ROUTER_COST)
+      if (cost >= (costs[next.index] ?? 0)) continue
+      costs[next.index] = cost
+      lastEdges[next.index] = edge
+      heap.push(cost, next.index)
+    }
+  }
+  return { lastEdges, costs }
+}

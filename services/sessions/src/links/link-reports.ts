@@ -1,0 +1,141 @@
+import { type Fault, FaultSubject, type RouterLinks } from '@overlay/channel'
+import { openSerial } from '@overlay/platform/async'
+import { metrics } from '@overlay/platform/process'
+import type { RouterChannel } from '../control/router-channel.js'
+import type { LinkRow, ReportedLink } from '../store/link.js'
+import { emitLinkEvent } from './link-events.js'
+import type { LinksDeps } from './links.js'
+
+/** What routers report about their links. */
+export interface LinkReports {
+  connected(router: RouterChannel): void
+  disconnected(router: RouterChannel): void
+  report(router: RouterChannel, message: RouterLinks): Promise<void>
+  fault(router: RouterChannel, fault: Fault): Promise<void>
+}
+
+interface Connection {
+  /** The messages of a router take effect in order, one at a time. */
+  readonly serially: ReturnType<typeof openSerial>
+  /** Links that it dialed before it connected, and has not reported since. */
+  readonly unconfirmed: Set<string>
+  timer: NodeJS.Timeout | undefined
+}
+
+const MOST_LINKS = 4096
+const CONFIRM_MS = 2000
+const printable = /^[\x21-\x7e]{1,500}$/
+
+export function openLinkReports(
+  deps: Pick<LinksDeps, 'topology' | 'messages' | 'events' | 'log' | 'confirmMs'> & {
+    leave(links: readonly LinkRow[]): Promise<void>
+    sendFault(routerId: string, link: LinkRow): void
+  },
+): LinkReports {
+  const { topology, events, log, leave, sendFault, confirmMs = CONFIRM_MS } = deps
+  const { table } = topology
+  const connections = new WeakMap<RouterChannel, Connection>()
+
+  const dialedBy = (routerId: string): readonly LinkRow[] =>
+    table.of(routerId).filter(({ sourceId }) => sourceId === routerId)
+
+  function connectionOf(router: RouterChannel): Connection {
+    const known = connections.get(router)
+    if (known) return known
+    const unconfirmed = new Set(dialedBy(router.routerId).map(({ id }) => id))
+    const connection = { serially: openSerial(), unconfirmed, timer: undefined }
+    connections.set(router, connection)
+    return connection
+  }
+
+  /** A router reports all its links when it connects. Links that it does not report ended with its last process. */
+  async function dropUnconfirmed(unconfirmed: Iterable<string>): Promise<void> {
+    const deleted = await table.delete([...unconfirmed])
+    for (const link of deleted) emitLinkEvent(events, 'fault', link)
+    await leave(deleted)
+  }
+
+  function note(connection: Connection, links: readonly ReportedLink[]): void {
+    const { unconfirmed } = connection
+    for (const { id } of links) unconfirmed.delete(id)
+    if (unconfirmed.size === 0 || connection.timer) return
+    connection.timer = setTimeout(() => {
+      dropUnconfirmed(unconfirmed).catch((err: unknown) => {
+        log.warn({ err }, 'links that ended with the process of a router not deleted')
+      })
+    }, confirmMs)
+  }
+
+  return {
+    connected: (router) => void connectionOf(router),
+
+    disconnected(router) {
+      clearTimeout(connections.get(router)?.timer)
+    },
+
+    report(router, message) {
+      const connection = connectionOf(router)
+      return connection.serially(async () => {
+        const { routerId } = router
+        if (router.channel.closed.aborted) return
+        const room = MOST_LINKS - dialedBy(routerId).length
+        const links = linksIn(message, routerId).slice(0, MOST_LINKS)
+        const accepted = links.filter(({ id }, i) => i < room || table.get(id))
+        note(connection, accepted)
+        const stored = new Set((await table.report(accepted)).map(({ id }) => id))
+        const known = accepted.flatMap(({ id }) => {
+          const link = table.get(id)
+          return link?.sourceId === routerId ? [link] : []
+        })
+        metrics.routerForeign.inc({ subject: 'link' }, message.links.length - known.length)
+        for (const link of known) {
+          if (!topology.isOnline(link.destinationId))
+            emitLinkEvent(events, 'routerLinkDisconnectedDest', { id: link.id })
+          emitLinkEvent(events, stored.has(link.id) ? 'routerLinkNew' : 'routerLinkKnown', link)
+        }
+      })
+    },
+
+    fault(router, { id, subject, iteration }) {
+      return connectionOf(router).serially(async () => {
+        const { routerId } = router
+        const link = table.get(id)
+        if (link && link.sourceId !== routerId && link.destinationId !== routerId) {
+          metrics.routerForeign.inc({ subject: 'link' })
+          return
+        }
+        const isDuplicate = subject === FaultSubject.LINK_DUPLICATE
+        const [deleted] = await table.fail({ id, routerId, iteration })
+        if (!deleted) {
+          if (!table.get(id)) emitLinkEvent(events, 'fault', { id })
+          return
+        }
+        emitLinkEvent(events, isDuplicate ? 'duplicate' : 'fault', deleted)
+        const otherId = deleted.sourceId === routerId ? deleted.destinationId : deleted.sourceId
+        // differs: a router that is told closes the link at once, and circuits leave a duplicate before, while it still carries them
+        if (!isDuplicate) sendFault(otherId, deleted)
+        await leave([deleted])
+        if (isDuplicate) sendFault(otherId, deleted)
+      })
+    },
+  }
+}
+
+/** The valid ones, each once. */
+function linksIn({ links }: RouterLinks, sourceId: string): readonly ReportedLink[] {
+  const valid = links
+    .filter(
+      ({ id, protocol, dialAddress, destinationRouterId }) =>
+        [id, protocol, dialAddress, destinationRouterId].every((text) => printable.test(text)) &&
+        destinationRouterId !== sourceId,
+    )
+    .map(({ id, protocol, dialAddress, destinationRouterId, iteration }) => ({
+      id,
+      sourceId,
+      destinationId: destinationRouterId,
+      protocol,
+      dialAddress,
+      iteration,
+    }))
+  return [...new Map(valid.map((link) => [link.id, link])).values()]
+}

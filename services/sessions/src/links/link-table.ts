@@ -1,0 +1,199 @@
+import { coalesced, runPeriodically } from '@overlay/platform/async'
+import type { Bus } from '@overlay/platform/change-log'
+import { batch, type Db } from '@overlay/platform/postgres'
+import type { Logger } from 'pino'
+import {
+  deleteFailedLinks,
+  deleteLinks,
+  deleteStaleLinks,
+  type LinkFault,
+  type LinkLatency,
+  type LinkRow,
+  type LinkSettings,
+  type ReportedLink,
+  readLinks,
+  reportLinks,
+  setLatencies,
+  setLinkSettings,
+  sumOfLinks,
+} from '../store/link.js'
+import { type DeletedLink, type LinkListener, openLinkMemory } from './link-memory.js'
+
+export interface LinkTableOptions {
+  readonly db: Db
+  readonly bus: Pick<Bus, 'publish' | 'subscribe' | 'connected' | 'onChange'>
+  readonly log: Logger
+  /** Controller id of this replica. */
+  readonly replicaId: string
+  readonly listener: LinkListener
+  readonly checkMs?: number
+}
+
+/** The links of all replicas. Reads are from memory. Writes return once they are in the database and in memory. */
+export interface LinkTable extends AsyncDisposable {
+  get(id: string): LinkRow | undefined
+  all(): Iterable<LinkRow>
+  /** Links that begin or end at the router. */
+  of(routerId: string): readonly LinkRow[]
+  /** Stores what a router reports about its links. Returns the links that are new or dialed again. */
+  report(links: readonly ReportedLink[]): Promise<readonly LinkRow[]>
+  /** Deletes a link that has failed. Empty: it is unknown here, has been dialed again, or is not the router's. */
+  fail(fault: LinkFault): Promise<readonly LinkRow[]>
+  setLatencies(latencies: readonly LinkLatency[]): Promise<void>
+  set(id: string, settings: LinkSettings): Promise<LinkRow | undefined>
+  delete(ids: readonly string[]): Promise<readonly LinkRow[]>
+  /** Of these links, deletes those whose source is offline or whose destination does not exist. */
+  deleteStale(ids: readonly string[]): Promise<readonly LinkRow[]>
+}
+
+const SUBJECT = 'overlay.sessions.links'
+const ROWS_PER_HINT = 1000
+const CHECK_MS = 2000
+const CHECKS_PER_CHECK = 5 // while hints arrive
+const FORGET_CHECKS = 30
+const MESSAGES_PER_STATEMENT = 50
+
+interface Hint {
+  readonly replicaId: string
+  readonly changed: readonly LinkRow[]
+  readonly deleted: readonly DeletedLink[]
+}
+
+/** What one message of a router says. */
+type Report = { readonly links: readonly ReportedLink[] } | { readonly fault: LinkFault }
+
+/**
+ * Replicas send each other the rows that they have changed. A replica that has lost a hint, or cannot receive any,
+ * notices by the sums of the rows within some seconds and reads all of them.
+ */
+export async function openLinkTable(options: LinkTableOptions): Promise<LinkTable> {
+  const { db, bus, log, replicaId, listener, checkMs = CHECK_MS } = options
+  const memory = openLinkMemory(listener)
+  let checks = 0
+  let differed = false
+  let isFailing = false
+
+  function share(changed: readonly LinkRow[], deleted: readonly LinkRow[] = []): void {
+    memory.apply(changed, deleted)
+    const gone = deleted.map(({ id, version }) => ({ id, version }))
+    for (const [changes, deletions] of chunks(changed, gone)) {
+      const hint: Hint = { replicaId, changed: changes, deleted: deletions }
+      bus.publish(SUBJECT, hint)
+    }
+  }
+
+  const load = coalesced(async () => {
+    const end = memory.startLoad()
+    let rows: readonly LinkRow[] | undefined
+    try {
+      rows = await readLinks(db)
+    } finally {
+      end(rows ?? [...memory.all()])
+    }
+  })
+
+  async function check(): Promise<void> {
+    const connected = bus.connected()
+    checks++
+    if (checks % FORGET_CHECKS === 0) memory.forgetDeletions()
+    if (connected && !differed && checks % CHECKS_PER_CHECK !== 0) return
+    const [stored, own] = [await sumOfLinks(db), memory.sums()]
+    const differs = stored.count !== own.count || stored.versions !== own.versions
+    // a hint may be under way
+    if (differs && (differed || !connected)) await load()
+    differed = differs && !differed && connected
+  }
+
+  const safely = async (work: () => Promise<void>): Promise<void> => {
+    try {
+      await work()
+      isFailing = false
+    } catch (err) {
+      if (!isFailing) log.warn({ err }, 'links not read; going on with those in memory')
+      isFailing = true
+    }
+  }
+
+  /** Reports before faults: routers report a link before its fault, and faults of earlier iterations have no effect. */
+  const write = batch(async (reports: readonly Report[]): Promise<(readonly LinkRow[])[]> => {
+    const links = newest(reports.flatMap((report) => ('links' in report ? report.links : [])))
+    const changed = links.length > 0 ? await reportLinks(db, replicaId, links) : []
+    share(changed)
+    const faults = reports.flatMap((report) => ('fault' in report ? [report.fault] : []))
+    const deleted = faults.length > 0 ? await deleteFailedLinks(db, faults) : []
+    share([], deleted)
+    const [stored, failed] = [byId(changed), byId(deleted)]
+    return reports.map((report) => {
+      if ('links' in report)
+        return report.links.flatMap(({ id, sourceId }) => {
+          const link = stored.get(id)
+          return link?.sourceId === sourceId ? [link] : []
+        })
+      const link = failed.get(report.fault.id)
+      failed.delete(report.fault.id) // of two reports, the first one
+      return link ? [link] : []
+    })
+  }, MESSAGES_PER_STATEMENT)
+
+  const measure = batch(async (measured: readonly (readonly LinkLatency[])[]) => {
+    share(await setLatencies(db, measured.flat()))
+    return measured.map(() => undefined)
+  }, MESSAGES_PER_STATEMENT)
+
+  const hints = bus.subscribe(SUBJECT, (message) => {
+    const hint = message as Hint
+    if (hint.replicaId !== replicaId) memory.apply(hint.changed, hint.deleted)
+  })
+  const reconnects = bus.onChange((connected) => connected && void safely(load))
+  await load()
+  const checking = runPeriodically(checkMs, () => safely(check))
+
+  return {
+    get: memory.get,
+    all: memory.all,
+    of: memory.of,
+    report: (links) => write({ links }),
+    fail: (fault) => write({ fault }),
+    async setLatencies(latencies) {
+      if (latencies.length > 0) await measure(latencies)
+    },
+    async set(id, settings) {
+      const row = await setLinkSettings(db, id, settings)
+      if (row) share([row])
+      return row
+    },
+    async delete(ids) {
+      const deleted = await deleteLinks(db, ids)
+      share([], deleted)
+      return deleted
+    },
+    async deleteStale(ids) {
+      const deleted = await deleteStaleLinks(db, ids)
+      share([], deleted)
+      return deleted
+    },
+    async [Symbol.asyncDispose]() {
+      hints[Symbol.dispose]()
+      reconnects[Symbol.dispose]()
+      await checking[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** One of each id, the one with the newest iteration. */
+function newest(links: readonly ReportedLink[]): readonly ReportedLink[] {
+  const byIds = new Map<string, ReportedLink>()
+  for (const link of links) {
+    const other = byIds.get(link.id)
+    const isNewer = !other || (other.sourceId === link.sourceId && other.iteration < link.iteration)
+    if (isNewer) byIds.set(link.id, link)
+  }
+  return [...byIds.values()]
+}
+
+const byId = (rows: readonly LinkRow[]): Map<string, LinkRow> => new Map(rows.map((row) => [row.id, row]))
+
+function* chunks<A, B>(some: readonly A[], others: readonly B[]): Iterable<[readonly A[], readonly B[]]> {
+  for (let at = 0; at < Math.max(some.length, others.length); at += ROWS_PER_HINT)
+    yield [some.slice(at, at + ROWS_PER_HINT), others.slice(at, at + ROWS_PER_HINT)]
+}

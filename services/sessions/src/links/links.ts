@@ -1,0 +1,122 @@
+import { ctrlType, Fault, FaultSubject, LinkMetrics, RouterLinks, VerifyRouter } from '@overlay/channel'
+import { runPeriodically } from '@overlay/platform/async'
+import { metrics } from '@overlay/platform/process'
+import type { Logger } from 'pino'
+import type { Circuits } from '../circuits/circuits.js'
+import type { FabricEvents } from '../control/fabric-events.js'
+import { type Concern, onMessage } from '../control/handlers.js'
+import type { RouterChannels, RouterMessages } from '../control/router-channel.js'
+import type { RouterPresence } from '../control/router-presence.js'
+import type { LinkRow, LinkSettings } from '../store/link.js'
+import type { KnownRouters } from './known-routers.js'
+import { latenciesOf } from './latency.js'
+import { emitLinkEvent } from './link-events.js'
+import { openLinkReports } from './link-reports.js'
+import type { LiveTopology } from './live-topology.js'
+import { openPeers } from './peers.js'
+import { staleLinks } from './stale-links.js'
+import { verifyRouter } from './verify-router.js'
+
+export interface LinksDeps {
+  readonly topology: LiveTopology
+  readonly presence: RouterPresence
+  readonly routers: KnownRouters
+  readonly channels: RouterChannels
+  readonly messages: Pick<RouterMessages, 'send'>
+  readonly circuits: Pick<Circuits, 'leaveLink'>
+  readonly events: FabricEvents
+  readonly log: Logger
+  readonly sweepMs?: number
+  /** After so long the links of a router that is offline are gone. */
+  readonly graceMs?: number
+  /** Within so long after it connects a router reports all its links. */
+  readonly confirmMs?: number
+}
+
+/** What administrators do with links. */
+export interface LinkAdministration {
+  /** Circuits leave a link that is down. Undefined: there is no such link. */
+  setLink(id: string, settings: LinkSettings): Promise<LinkRow | undefined>
+  /** Routers close the link, and usually dial again. If it is unknown, all routers are told. */
+  deleteLink(id: string): Promise<void>
+}
+
+const SWEEP_MS = 5000
+const GRACE_MS = 15_000
+const LEAVES_AT_A_TIME = 50
+
+/** Tells routers of each other and follows the links that they build. */
+export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & AsyncDisposable {
+  const { topology, presence, routers, messages, circuits, events, log } = deps
+  const { sweepMs = SWEEP_MS, graceMs = GRACE_MS } = deps
+  const { table } = topology
+
+  async function leave(links: readonly Pick<LinkRow, 'id'>[]): Promise<void> {
+    for (let at = 0; at < links.length; at += LEAVES_AT_A_TIME)
+      await Promise.all(links.slice(at, at + LEAVES_AT_A_TIME).map(({ id }) => circuits.leaveLink(id)))
+  }
+
+  function sendFault(routerId: string, { id, iteration }: Pick<LinkRow, 'id' | 'iteration'>): void {
+    const body = Fault.encode({ subject: FaultSubject.LINK, id, iteration }).finish()
+    if (presence.isOnline(routerId)) messages.send(routerId, { type: ctrlType.fault, body })
+  }
+
+  async function sweep(): Promise<void> {
+    const deleted = await deleteStale()
+    for (const link of deleted) emitLinkEvent(events, 'fault', link)
+    await leave(deleted)
+  }
+
+  const reports = openLinkReports({ ...deps, leave, sendFault })
+  const peers = openPeers(deps)
+  const deleteStale = staleLinks({ table, presence, routers, graceMs })
+  const sweeping = runPeriodically(sweepMs, () =>
+    sweep().catch((err: unknown) => log.warn({ err }, 'links of routers that are offline not deleted')),
+  )
+
+  return {
+    handlers: [
+      onMessage(ctrlType.routerLinks, RouterLinks, (links, _, router) => reports.report(router, links)),
+      onMessage(ctrlType.fault, Fault, (fault, _, router) => {
+        if (linkFaults.has(fault.subject)) return reports.fault(router, fault)
+      }),
+      onMessage(ctrlType.verifyRouter, VerifyRouter, (claim, message, { channel }) => {
+        channel.reply(message, verifyRouter(routers, claim))
+      }),
+      onMessage(ctrlType.metrics, LinkMetrics, async (measured, _, { routerId }) => {
+        if (measured.sourceId === routerId)
+          await table.setLatencies(latenciesOf(routerId, table.of(routerId), measured))
+        else metrics.routerForeign.inc({ subject: 'link' })
+      }),
+    ],
+
+    connected(router) {
+      reports.connected(router)
+      peers.connected(router)
+    },
+    disconnected: reports.disconnected,
+
+    async setLink(id, settings) {
+      const link = await table.set(id, settings)
+      if (link?.isDown) await leave([link])
+      return link
+    },
+
+    async deleteLink(id) {
+      const [deleted] = await table.delete([id])
+      if (!deleted) {
+        for (const { routerId } of presence.online()) sendFault(routerId, { id, iteration: 0 })
+        return
+      }
+      for (const routerId of [deleted.sourceId, deleted.destinationId]) sendFault(routerId, deleted)
+      await leave([deleted])
+    },
+
+    async [Symbol.asyncDispose]() {
+      peers[Symbol.dispose]()
+      await sweeping[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const linkFaults: ReadonlySet<FaultSubject> = new Set([FaultSubject.LINK, FaultSubject.LINK_DUPLICATE])

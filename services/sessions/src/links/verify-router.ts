@@ -1,0 +1,25 @@
+import { contentType, encodeBool, headerKey, type Outgoing, type VerifyRouter } from '@overlay/channel'
+import type { KnownRouters } from './known-routers.js'
+
+/** Answers a router that asks whether the peer of a new link is the router that it claims to be. */
+export function verifyRouter(
+  routers: Pick<KnownRouters, 'get'>,
+  { routerId, fingerprints }: VerifyRouter,
+): Outgoing {
+  const refusal = refusalOf(routers.get(routerId), fingerprints)
+  return {
+    type: contentType.result,
+    headers: new Map([[headerKey.resultSuccess, encodeBool(refusal === undefined)]]),
+    body: Buffer.from(refusal ?? 'the router is verified'),
+  }
+}
+
+function refusalOf(
+  router: ReturnType<KnownRouters['get']>,
+  fingerprints: readonly string[],
+): string | undefined {
+  if (!router) return 'the router does not exist'
+  if (router.fingerprint === undefined) return 'the router has not enrolled'
+  if (router.disabled) return 'the router is disabled' // differs: the original verifies it
+  return fingerprints.includes(router.fingerprint) ? undefined : 'the certificate is not that of the router'
+}
