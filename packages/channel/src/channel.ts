@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 import {
   type EncodedMessage,
   encodeFrame,
@@ -73,7 +73,7 @@ const success = (type: number): Outgoing => ({
 })
 
 /** Takes over a socket after the hello. The first handler starts after this returns. */
-export function openChannel(socket: Duplex, options: ChannelOptions): Channel {
+export function openChannel(socket: Socket, options: ChannelOptions): Channel {
   const { onMessage, decoder = frameDecoder(), heartbeatMs = HEARTBEAT_MS } = options
   const { maxQueuedBytes = MAX_QUEUED_BYTES, maxPending = MAX_PENDING, maxWaiting = MAX_WAITING } = options
   const closing = new AbortController()
@@ -218,6 +218,7 @@ export function openChannel(socket: Duplex, options: ChannelOptions): Channel {
     else if (isDue) send({ type: contentType.heartbeat })
   }
 
+  socket.setNoDelay(true)
   socket.on('data', (chunk: Buffer) => {
     silentIntervals = 0
     decoder.push(chunk)
@@ -227,7 +228,7 @@ export function openChannel(socket: Duplex, options: ChannelOptions): Channel {
   socket.on('end', () => close('closed by the peer'))
   socket.on('close', () => close('closed'))
   if (socket.destroyed) close('closed')
-  else queueMicrotask(read) // handlers may use the channel that is returned
+  else setImmediate(read) // handlers may use the channel that is returned
 
   return {
     send,

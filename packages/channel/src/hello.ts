@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 import { type Channel, type ChannelOptions, openChannel } from './channel.js'
 import { encodeFrame, type FrameDecoder, frameDecoder, HELLO_LIMITS } from './frame.js'
 import { decodeBool, decodeInt32, decodeText, encodeBool, encodeInt32, encodeText } from './headers.js'
@@ -33,7 +33,7 @@ export interface AnsweredHello {
  * Reads the first message of a router. Throws HelloFailed, MalformedFrame or MalformedHeader, and destroys the socket
  * then.
  */
-export const acceptHello = (socket: Duplex, timeoutMs: number): Promise<ReceivedHello> =>
+export const acceptHello = (socket: Socket, timeoutMs: number): Promise<ReceivedHello> =>
   orDestroy(socket, async () => {
     const { message, decoder } = await readFirst(socket, timeoutMs)
     if (message.type !== contentType.hello) throw new HelloFailed(`a message of type ${message.type}`)
@@ -58,7 +58,7 @@ export const acceptHello = (socket: Duplex, timeoutMs: number): Promise<Received
 
 /** Sends the hello of a router and reads the answer. Throws like `acceptHello`. */
 export const sendHello = (
-  socket: Duplex,
+  socket: Socket,
   hello: { readonly routerId: string; readonly headers: Headers },
   timeoutMs: number,
 ): Promise<AnsweredHello> =>
@@ -81,7 +81,7 @@ export const sendHello = (
     }
   })
 
-async function orDestroy<T>(socket: Duplex, work: () => Promise<T>): Promise<T> {
+async function orDestroy<T>(socket: Socket, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (err) {
@@ -98,7 +98,7 @@ export interface FirstMessage {
 }
 
 /** Reads the first message, and pauses the socket. Throws HelloFailed, MalformedFrame or MalformedHeader. */
-export function readFirst(socket: Duplex, timeoutMs: number): Promise<FirstMessage> {
+export function readFirst(socket: Socket, timeoutMs: number): Promise<FirstMessage> {
   const decoder = frameDecoder()
   return new Promise<FirstMessage>((resolve, reject) => {
     const timer = setTimeout(
