@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import {
   acceptHello,
@@ -16,6 +15,7 @@ import { metrics } from '@overlay/platform/process'
 import { clientAddressOf } from '@overlay/platform/tls'
 import { fingerprintOf } from '@overlay/x509'
 import type { Logger } from 'pino'
+import { newConnectionId, shownControllerId } from '../domain/connection-id.js'
 import { type HelloRefusal, refusalOf } from '../domain/hello.js'
 import type { Dispatch } from './dispatch.js'
 import type { Concern } from './handlers.js'
@@ -117,7 +117,8 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
         await status.open({ routerId, connectedAt }, first)
         if (!isCurrent()) return
         check(routerId, fingerprint) // the router may have changed meanwhile
-        const channel = hello.accept(answerOf(controllerId), {
+        const former = hello.headers.get(headerKey.connectionId)?.toString() ?? ''
+        const channel = hello.accept(answerOf(shownControllerId(former, controllerId)), {
           ...(heartbeatMs !== undefined && { heartbeatMs }),
           onMessage: (message) => dispatch(message, router),
         })
@@ -214,7 +215,7 @@ const version = encodeVersion({ version: 'v1.1.13', revision: '', buildDate: '',
 
 const answerOf = (controllerId: string): Headers =>
   new Map([
-    [headerKey.connectionId, encodeText(randomUUID())],
+    [headerKey.connectionId, encodeText(newConnectionId(controllerId))],
     [headerKey.version, version],
     [headerKey.id, encodeText(controllerId)],
     [headerKey.capabilities, Buffer.of(capabilities)],
