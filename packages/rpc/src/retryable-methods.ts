@@ -10,6 +10,7 @@ const { pull, reach, head } = ChangeServiceService
 const { list, get, select, view, count, listAttributes } = EntityServiceService
 const { getApiSession, checkApiSession, markActivity, listOwnAuthenticators, getOwnAuthenticator, getMfa } =
   IdentityServiceService
+const { openRouterSession } = IdentityServiceService
 const { getServerCertificate, getTrustBundle, checkEnrollment, getCaJwt } = PkiServiceService
 const policy = PolicyServiceService
 const sessions = SessionsServiceService
@@ -18,6 +19,7 @@ const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
   ...[pull, reach, head],
   ...[list, get, select, view, count, listAttributes],
   ...[getApiSession, checkApiSession, markActivity, listOwnAuthenticators, getOwnAuthenticator, getMfa],
+  openRouterSession, // finds the one that was opened before
   ...[getServerCertificate, getTrustBundle, checkEnrollment, getCaJwt],
   ...[policy.authorize, policy.getHeader, policy.getCommonRouters, policy.findLost, policy.findRequiring],
   ...[policy.getPolicyAdvice, policy.listServiceConfigs, policy.getPostureData, policy.listFailedRequests],

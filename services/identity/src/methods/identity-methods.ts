@@ -15,6 +15,7 @@ import { getOwnAuthenticator } from './get-own-authenticator.js'
 import { listOwnAuthenticators } from './list-own-authenticators.js'
 import { listRecoveryCodes } from './list-recovery-codes.js'
 import { markActivity } from './mark-activity.js'
+import { openRouterSession } from './open-router-session.js'
 import { passMfa } from './pass-mfa.js'
 import { reEnrollAuthenticator } from './re-enroll-authenticator.js'
 import { removeMfa } from './remove-mfa.js'
@@ -45,6 +46,7 @@ export const identityMethods = (deps: Deps): Methods<IdentityServiceService> => 
   listOwnAuthenticators: listOwnAuthenticators(deps),
   listRecoveryCodes: listRecoveryCodes(deps),
   markActivity: markActivity(deps),
+  openRouterSession: openRouterSession(deps),
   passMfa: passMfa(deps),
   reEnrollAuthenticator: reEnrollAuthenticator(deps),
   removeMfa: removeMfa(deps),

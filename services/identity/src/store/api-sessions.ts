@@ -43,7 +43,8 @@ export interface NewSession
   readonly certificate?: X509Certificate | undefined
 }
 
-const columns = sql`
+/** Of session `s`, identity `i`, policy `p` and the change log. */
+export const sessionColumns = sql`
   s.id, s.token, s.identity_id as "identityId", i.name as "identityName", i.is_admin as "isAdmin",
   i.is_default_admin as "isDefaultAdmin", i.auth_policy_id as "authPolicyId",
   json_build_object(
@@ -65,7 +66,7 @@ export const isMethodAllowed = sql`
 export const isOlderThan = (since: Sql, ms: number): Sql =>
   sql`(${ms}::float8 > 0 and ${since} < now() - ${ms}::float8 * interval '1 millisecond')`
 
-const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest()
+export const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 /**
  * Opens a session, unless identity, authenticator or authority have been deleted meanwhile, the identity is disabled
@@ -91,14 +92,14 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
                 ${session.isCertExtendable}, ${session.method}
            from person, proof
       returning *)${certificateRow(session.certificate)}
-  select ${columns} from s, person i, auth_policy p, stream where p.id = i.auth_policy_id`,
+  select ${sessionColumns} from s, person i, auth_policy p, stream where p.id = i.auth_policy_id`,
     `open-session${session.certificate ? '-by-certificate' : ''}${session.certifyingCaId ? '-of-authority' : ''}${types ? '-with-types' : ''}`,
   )
   return rows[0]
 }
 
 /** Locks the config types before the identity, in the order of the consumer that deletes them. */
-const lockedFirst = sql`and (select count(*) from type) >= 0`
+export const lockedFirst = sql`and (select count(*) from type) >= 0`
 
 const proofOf = ({ authenticatorId, password, fingerprint, certifyingCaId }: NewSession): Sql =>
   certifyingCaId
@@ -137,7 +138,7 @@ async function oneSession(
 ): Promise<Session | undefined> {
   const { rows } = await db.query<Session>(
     sql`
-    select ${columns}
+    select ${sessionColumns}
       from stream, api_session s
       join identity i on i.id = s.identity_id
       join auth_policy p on p.id = i.auth_policy_id

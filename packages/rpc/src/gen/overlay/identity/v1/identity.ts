@@ -38,6 +38,23 @@ export interface AuthenticateRequest {
   ipAddress: string;
 }
 
+export interface OpenRouterSessionRequest {
+  routerId: string;
+  /** ids or names; empty: unchanged, or all */
+  configTypes: string[];
+  /** JSON, empty when absent */
+  envInfo: Buffer;
+  sdkInfo: Buffer;
+}
+
+export interface RouterSession {
+  session:
+    | ApiSession
+    | undefined;
+  /** How the identity hosts services. JSON. */
+  hosting: Buffer;
+}
+
 export interface GetApiSessionRequest {
   token: string;
 }
@@ -457,6 +474,226 @@ export const AuthenticateRequest: MessageFns<AuthenticateRequest> = {
     message.envInfo = object.envInfo ?? Buffer.alloc(0);
     message.sdkInfo = object.sdkInfo ?? Buffer.alloc(0);
     message.ipAddress = object.ipAddress ?? "";
+    return message;
+  },
+};
+
+function createBaseOpenRouterSessionRequest(): OpenRouterSessionRequest {
+  return { routerId: "", configTypes: [], envInfo: Buffer.alloc(0), sdkInfo: Buffer.alloc(0) };
+}
+
+export const OpenRouterSessionRequest: MessageFns<OpenRouterSessionRequest> = {
+  encode(message: OpenRouterSessionRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.routerId !== "") {
+      writer.uint32(10).string(message.routerId);
+    }
+    for (const v of message.configTypes) {
+      writer.uint32(18).string(v!);
+    }
+    if (message.envInfo.length !== 0) {
+      writer.uint32(26).bytes(message.envInfo);
+    }
+    if (message.sdkInfo.length !== 0) {
+      writer.uint32(34).bytes(message.sdkInfo);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): OpenRouterSessionRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseOpenRouterSessionRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.routerId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.configTypes.push(reader.string());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.envInfo = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.sdkInfo = Buffer.from(reader.bytes());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): OpenRouterSessionRequest {
+    return {
+      routerId: isSet(object.routerId)
+        ? globalThis.String(object.routerId)
+        : isSet(object.router_id)
+        ? globalThis.String(object.router_id)
+        : "",
+      configTypes: globalThis.Array.isArray(object?.configTypes)
+        ? object.configTypes.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.config_types)
+        ? object.config_types.map((e: any) => globalThis.String(e))
+        : [],
+      envInfo: isSet(object.envInfo)
+        ? Buffer.from(bytesFromBase64(object.envInfo))
+        : isSet(object.env_info)
+        ? Buffer.from(bytesFromBase64(object.env_info))
+        : Buffer.alloc(0),
+      sdkInfo: isSet(object.sdkInfo)
+        ? Buffer.from(bytesFromBase64(object.sdkInfo))
+        : isSet(object.sdk_info)
+        ? Buffer.from(bytesFromBase64(object.sdk_info))
+        : Buffer.alloc(0),
+    };
+  },
+
+  toJSON(message: OpenRouterSessionRequest): unknown {
+    const obj: any = {};
+    if (message.routerId !== "") {
+      obj.routerId = message.routerId;
+    }
+    if (message.configTypes?.length) {
+      obj.configTypes = message.configTypes;
+    }
+    if (message.envInfo.length !== 0) {
+      obj.envInfo = base64FromBytes(message.envInfo);
+    }
+    if (message.sdkInfo.length !== 0) {
+      obj.sdkInfo = base64FromBytes(message.sdkInfo);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<OpenRouterSessionRequest>, I>>(base?: I): OpenRouterSessionRequest {
+    return OpenRouterSessionRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<OpenRouterSessionRequest>, I>>(object: I): OpenRouterSessionRequest {
+    const message = createBaseOpenRouterSessionRequest();
+    message.routerId = object.routerId ?? "";
+    message.configTypes = object.configTypes?.map((e) => e) || [];
+    message.envInfo = object.envInfo ?? Buffer.alloc(0);
+    message.sdkInfo = object.sdkInfo ?? Buffer.alloc(0);
+    return message;
+  },
+};
+
+function createBaseRouterSession(): RouterSession {
+  return { session: undefined, hosting: Buffer.alloc(0) };
+}
+
+export const RouterSession: MessageFns<RouterSession> = {
+  encode(message: RouterSession, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.session !== undefined) {
+      ApiSession.encode(message.session, writer.uint32(10).fork()).join();
+    }
+    if (message.hosting.length !== 0) {
+      writer.uint32(18).bytes(message.hosting);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RouterSession {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRouterSession();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.session = ApiSession.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.hosting = Buffer.from(reader.bytes());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RouterSession {
+    return {
+      session: isSet(object.session) ? ApiSession.fromJSON(object.session) : undefined,
+      hosting: isSet(object.hosting) ? Buffer.from(bytesFromBase64(object.hosting)) : Buffer.alloc(0),
+    };
+  },
+
+  toJSON(message: RouterSession): unknown {
+    const obj: any = {};
+    if (message.session !== undefined) {
+      obj.session = ApiSession.toJSON(message.session);
+    }
+    if (message.hosting.length !== 0) {
+      obj.hosting = base64FromBytes(message.hosting);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<RouterSession>, I>>(base?: I): RouterSession {
+    return RouterSession.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RouterSession>, I>>(object: I): RouterSession {
+    const message = createBaseRouterSession();
+    message.session = (object.session !== undefined && object.session !== null)
+      ? ApiSession.fromPartial(object.session)
+      : undefined;
+    message.hosting = object.hosting ?? Buffer.alloc(0);
     return message;
   },
 };
@@ -3427,6 +3664,20 @@ export const IdentityServiceService = {
     responseSerialize: (value: ApiSession): Buffer => Buffer.from(ApiSession.encode(value).finish()),
     responseDeserialize: (value: Buffer): ApiSession => ApiSession.decode(value),
   },
+  /**
+   * The API session of a router that is an identity itself, which its control channel has authenticated. Opens it if it
+   * does not exist. NOT_FOUND if the router has no identity.
+   */
+  openRouterSession: {
+    path: "/overlay.identity.v1.IdentityService/OpenRouterSession" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: OpenRouterSessionRequest): Buffer =>
+      Buffer.from(OpenRouterSessionRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): OpenRouterSessionRequest => OpenRouterSessionRequest.decode(value),
+    responseSerialize: (value: RouterSession): Buffer => Buffer.from(RouterSession.encode(value).finish()),
+    responseDeserialize: (value: Buffer): RouterSession => RouterSession.decode(value),
+  },
   /** UNAUTHORIZED if the session does not exist. */
   getApiSession: {
     path: "/overlay.identity.v1.IdentityService/GetApiSession" as const,
@@ -3703,6 +3954,11 @@ export const IdentityServiceService = {
 
 export interface IdentityServiceServer extends UntypedServiceImplementation {
   authenticate: handleUnaryCall<AuthenticateRequest, ApiSession>;
+  /**
+   * The API session of a router that is an identity itself, which its control channel has authenticated. Opens it if it
+   * does not exist. NOT_FOUND if the router has no identity.
+   */
+  openRouterSession: handleUnaryCall<OpenRouterSessionRequest, RouterSession>;
   /** UNAUTHORIZED if the session does not exist. */
   getApiSession: handleUnaryCall<GetApiSessionRequest, ApiSession>;
   /** Fails if the API session has ended or is not fully authenticated; returns the position of the check. */
@@ -3764,6 +4020,25 @@ export interface IdentityServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ApiSession) => void,
+  ): ClientUnaryCall;
+  /**
+   * The API session of a router that is an identity itself, which its control channel has authenticated. Opens it if it
+   * does not exist. NOT_FOUND if the router has no identity.
+   */
+  openRouterSession(
+    request: OpenRouterSessionRequest,
+    callback: (error: ServiceError | null, response: RouterSession) => void,
+  ): ClientUnaryCall;
+  openRouterSession(
+    request: OpenRouterSessionRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: RouterSession) => void,
+  ): ClientUnaryCall;
+  openRouterSession(
+    request: OpenRouterSessionRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: RouterSession) => void,
   ): ClientUnaryCall;
   /** UNAUTHORIZED if the session does not exist. */
   getApiSession(
