@@ -18,7 +18,7 @@ import type {
 import type { Logger } from 'pino'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
-import { type ControlListen, openControl } from './control/control.js'
+import { type Control, type ControlListen, openControl } from './control/control.js'
 import { openRouterDirectory, type RouterDirectory } from './control/router-directory.js'
 import { circuits } from './kinds/circuit.js'
 import { controllers } from './kinds/controller.js'
@@ -72,7 +72,11 @@ export async function openService(options: ServiceOptions) {
   }
   const directory = await openRouterDirectory(changeLog, { bus, log })
   const control = await openControl({ changeLog, bus, directory, log, listen })
-  const routerDeps = { db, pki: pki.entities, waitForFollowers: closingChannels(directory, waitForFollowers) }
+  const routerDeps = {
+    db,
+    pki: pki.entities,
+    waitForFollowers: closingChannels(directory, control, waitForFollowers),
+  }
   const kinds = [
     circuits(),
     controllers,
@@ -107,11 +111,18 @@ export async function openService(options: ServiceOptions) {
   }
 }
 
-/** The channel of a router that was disabled or deleted is closed before the answer. */
+/** The channel of a router that was disabled or deleted is closed before the answer, and it is shown offline. */
 const closingChannels =
-  (directory: Pick<RouterDirectory, 'waitFor'>, waitForFollowers: WaitForFollowers): WaitForFollowers =>
+  (
+    directory: Pick<RouterDirectory, 'waitFor'>,
+    control: Pick<Control, 'saved'>,
+    waitForFollowers: WaitForFollowers,
+  ): WaitForFollowers =>
   async (written, context) => {
     const { position } = written
-    if (position) await bestEffort('sessions', directory.waitFor(position, context.signal))
+    if (position) {
+      await bestEffort('sessions', directory.waitFor(position, context.signal))
+      await bestEffort('sessions', control.saved())
+    }
     return waitForFollowers(written, context)
   }

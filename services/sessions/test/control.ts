@@ -1,9 +1,10 @@
 import { webcrypto } from 'node:crypto'
 import { BlockList } from 'node:net'
 import { type TestBus, testBus, testDatabase } from '@overlay/launcher/testing'
-import { type Bus, noBus, openBus, openChangeLog } from '@overlay/platform/change-log'
+import { type Bus, type ChangeLog, noBus, openBus, openChangeLog } from '@overlay/platform/change-log'
 import { entityService } from '@overlay/platform/kind-store'
 import { type Database, openDatabase } from '@overlay/platform/postgres'
+import type { Written } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
 import sql from 'sql-template-tag'
 import { authority, certify, type Holder, type Profile } from '../../identity/test/certificates.js'
@@ -23,6 +24,7 @@ export interface Replica extends AsyncDisposable {
   readonly directory: RouterDirectory
   readonly bus: Bus
   readonly db: Database
+  readonly changeLog: ChangeLog
   /** Ends as a process does that is killed: its rows stay. */
   kill(): Promise<void>
 }
@@ -93,6 +95,7 @@ export async function startControlNetwork({ hasBus = false } = {}): Promise<Test
       directory,
       bus: ownBus,
       db,
+      changeLog,
       async kill() {
         await db[Symbol.asyncDispose]() // what it writes at its end is lost
         await close().catch(() => undefined)
@@ -103,21 +106,15 @@ export async function startControlNetwork({ hasBus = false } = {}): Promise<Test
     return started
   }
 
-  const kinds = (changeLog: typeof ownLog) => {
-    const routerDeps = {
-      db: changeLog.db,
-      pki: { view: async () => ({ json: [] }) },
-      waitForFollowers: async <T>(written: T) => written,
-    }
-    return entityService({
-      changeLog,
-      kinds: [edgeRouters(routerDeps), transitRouters(routerDeps)],
-      names: async () => new Map(),
-    })
-  }
-  const entities = kinds(ownLog)
   const kind = 'edge-routers'
   const json = (body: object) => Buffer.from(JSON.stringify(body))
+  const change = (id: string, body: object, changeLog: ChangeLog) =>
+    entitiesOf(changeLog).update({ ref: { kind, id }, json: json(body), mask: Object.keys(body) }, context)
+  const applied = async (written: Written | undefined, ...replicas: readonly Replica[]) => {
+    const position = written?.position
+    const signal = AbortSignal.timeout(10_000)
+    if (position) await Promise.all(replicas.map(({ directory }) => directory.waitFor(position, signal)))
+  }
 
   return {
     db: own,
@@ -125,35 +122,18 @@ export async function startControlNetwork({ hasBus = false } = {}): Promise<Test
     replica,
     certify: issue,
     async createRouter(name, profile) {
-      const { id } = await entities.create({ kind, json: json({ name }) }, context)
+      const { id } = await entitiesOf(ownLog).create({ kind, json: json({ name }) }, context)
       const key = await issue(id, profile)
+      const { fingerprint } = key
       await own.query(
-        sql`update router set is_verified = true, fingerprint = ${key.fingerprint} where id = ${id}`,
+        sql`update router set is_verified = true, fingerprint = ${fingerprint} where id = ${id}`,
       )
-      const { position } = await entities.update(
-        { ref: { kind, id }, json: json({ cost: 1 }), mask: ['cost'] },
-        context,
-      )
-      const signal = AbortSignal.timeout(10_000)
-      if (position)
-        await Promise.all([...running].map(({ directory }) => directory.waitFor(position, signal)))
+      await applied(await change(id, { cost: 1 }, ownLog), ...running) // a change row with the fingerprint
       return key
     },
-    async updateRouter(id, body, { directory }) {
-      const { position } = await entities.update(
-        { ref: { kind, id }, json: json(body), mask: Object.keys(body) },
-        context,
-      )
-      if (position) await directory.waitFor(position, AbortSignal.timeout(10_000))
-    },
-    async deleteRouter(id, { directory }) {
-      const { position } = await entities.delete({ kind, id }, context)
-      if (position) await directory.waitFor(position, AbortSignal.timeout(10_000))
-    },
-    async resetEnrollment(id, { directory }) {
-      const written = await resetEnrollment(ownLog, context, id)
-      if (written?.position) await directory.waitFor(written.position, AbortSignal.timeout(10_000))
-    },
+    updateRouter: async (id, body, by) => applied(await change(id, body, by.changeLog), by),
+    deleteRouter: async (id, by) => applied(await entitiesOf(by.changeLog).delete({ kind, id }, context), by),
+    resetEnrollment: async (id, by) => applied(await resetEnrollment(by.changeLog, context, id), by),
     async [Symbol.asyncDispose]() {
       await Promise.all([...running].map((one) => one[Symbol.asyncDispose]()))
       await ownLog[Symbol.asyncDispose]()
@@ -162,6 +142,19 @@ export async function startControlNetwork({ hasBus = false } = {}): Promise<Test
       await database[Symbol.asyncDispose]()
     },
   }
+}
+
+function entitiesOf(changeLog: ChangeLog) {
+  const routerDeps = {
+    db: changeLog.db,
+    pki: { view: async () => ({ json: [] }) },
+    waitForFollowers: async <T>(written: T) => written,
+  }
+  return entityService({
+    changeLog,
+    kinds: [edgeRouters(routerDeps), transitRouters(routerDeps)],
+    names: async () => new Map(),
+  })
 }
 
 async function keyOf(id: string, { certificate, keys }: Holder): Promise<RouterKey> {

@@ -58,6 +58,8 @@ export interface Control extends ControlCore, AsyncDisposable {
   /** The port, once this replica takes connections. */
   readonly listening: Promise<number | undefined>
   isListening(): boolean
+  /** Resolves when the database shows which routers are connected now. */
+  saved(): Promise<void>
 }
 
 /** The control channel of one replica. It begins to listen when pki has given it a key. */
@@ -122,6 +124,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
     links,
     listening,
     isListening: () => listener !== undefined,
+    saved: presence.saved,
     async [Symbol.asyncDispose]() {
       stop.abort()
       await listening.catch(() => undefined) // logged

@@ -40,6 +40,7 @@ export async function listenForRouters(
     ALPNProtocols: [ALPN],
     handshakeTimeout: HANDSHAKE_MS,
   })
+  limitConnections(server, limits, HANDSHAKE_MS) // first: it notes the addresses of clients
   const open = new Set<Socket>()
   server.on('secureConnection', (socket) => {
     open.add(socket)
@@ -48,7 +49,6 @@ export async function listenForRouters(
     void accept(socket)
   })
   server.on('tlsClientError', (_err, socket) => socket.destroy())
-  limitConnections(server, limits, HANDSHAKE_MS)
   server.listen(port, host)
   await once(server, 'listening')
   return {

@@ -31,6 +31,8 @@ export interface OwnPresence extends RouterPresence, AsyncDisposable {
   put(row: PresenceRow): Promise<void>
   /** Its row is deleted soon. */
   remove(routerId: string): void
+  /** Resolves when all changes before the call are written. Fails while the database is away. */
+  saved(): Promise<void>
   /** Another process has the id of this replica: its routers must leave. */
   onLost(listener: () => void): void
 }
@@ -156,6 +158,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
       if (own) memory.remove(own.id, routerId)
       flush().catch(() => undefined) // the next look tries again
     },
+    saved: flush,
     onLost(listener) {
       lost = listener
     },
