@@ -4,6 +4,7 @@ import sql from 'sql-template-tag'
 import { type AccessClaim, AccessRefused, accessErrors } from '../src/access/router-access.js'
 import { type CircuitsConcern, circuitsConcern } from '../src/circuits/circuits-concern.js'
 import type { FabricEvent } from '../src/control/fabric-events.js'
+import type { RouterChannel } from '../src/control/router-channel.js'
 import type { Path } from '../src/links/topology.js'
 import type { ServiceInfo } from '../src/terminators/service-directory.js'
 import type { DialTarget, TargetRequest } from '../src/terminators/terminator-pool.js'
@@ -21,7 +22,8 @@ export interface Network extends AsyncDisposable {
   readonly dials: string[]
   readonly events: FabricEvent[]
   readonly liveReplicas: Set<string>
-  replica(id: string): CircuitsConcern
+  /** A replica with the channels of these routers. */
+  replica(id: string, channels?: readonly RouterChannel[]): CircuitsConcern
   /** The ids of all circuits. */
   circuits(): Promise<readonly string[]>
 }
@@ -94,13 +96,13 @@ export async function startNetwork(): Promise<Network> {
     dials,
     events,
     liveReplicas,
-    replica(controllerId) {
+    replica(controllerId, channels = []) {
       liveReplicas.add(controllerId)
       const concern = circuitsConcern({
         db,
         log,
         controllerId,
-        channels: { get: () => undefined, all: () => [] },
+        channels: { get: () => undefined, all: () => channels },
         messages: routers.messages,
         presence: {
           isOnline: (id) => routers.get(id).isOnline,

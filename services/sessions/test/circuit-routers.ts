@@ -7,6 +7,7 @@ import {
   InspectResponse,
   type Message,
   type Outgoing,
+  ReplyTimeout,
   Route,
   routeResultHeader,
   Unroute,
@@ -32,6 +33,8 @@ export interface FakeRouter {
   /** Further headers of its answers to routes with an egress. */
   hostHeaders: Headers
   isOnline: boolean
+  /** Answers inspections. */
+  inspects: boolean
   readonly replies: Outgoing[]
   readonly channel: RouterChannel
 }
@@ -97,6 +100,7 @@ function fakeRouter(id: string): FakeRouter {
     answer: () => undefined,
     hostHeaders: new Map(),
     isOnline: true,
+    inspects: true,
     replies,
     channel,
   }
@@ -138,7 +142,8 @@ function answerRoute(router: FakeRouter, { body = Buffer.alloc(0) }: Outgoing): 
   return answerOf(ctrlType.routeResult, headers, Buffer.from(route.circuitId))
 }
 
-function inspect({ circuits }: FakeRouter, { body = Buffer.alloc(0) }: Outgoing): Message {
+function inspect({ circuits, inspects }: FakeRouter, { body = Buffer.alloc(0) }: Outgoing): Message {
+  if (!inspects) throw new ReplyTimeout('no answer')
   const values = InspectRequest.decode(body).requestedValues.flatMap((name) => {
     const ends = circuits.get(name.slice('circuit:'.length))
     if (!ends) return []

@@ -12,9 +12,12 @@ import { circuitEnding } from './end.js'
 import { circuitMover } from './move-circuits.js'
 import { circuitOpener } from './open-circuit.js'
 import { sendUnroute } from './routing.js'
-import { startUpkeep } from './upkeep.js'
+import { circuitUpkeep, runUpkeep, type Upkeep } from './upkeep.js'
 
-export type CircuitsConcern = Concern & Circuits & AsyncDisposable
+export interface CircuitsConcern extends Concern, Circuits, AsyncDisposable {
+  /** Runs periodically by itself. */
+  readonly upkeep: Upkeep
+}
 
 /** Sets up circuits, ends and moves them. All replicas share the rows: any of them acts on any circuit. */
 export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
@@ -33,7 +36,8 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
     await move(await idsOverRouter(db, routerId))
   }
 
-  const upkeep = startUpkeep({ ...deps, ending, move, leaveRouter })
+  const upkeep = circuitUpkeep({ ...deps, ending, move, leaveRouter })
+  const upkeeping = runUpkeep(upkeep, deps.log)
   return {
     handlers: [...circuitRequests({ ...deps, open }), ...circuitReports({ ...deps, ending, move })],
     /** Circuits that ended while the router was offline. */
@@ -51,6 +55,7 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
       await move(await idsOverLink(db, linkId), { withoutLink: linkId })
     },
     leaveRouter,
-    [Symbol.asyncDispose]: () => upkeep[Symbol.asyncDispose](),
+    upkeep,
+    [Symbol.asyncDispose]: () => upkeeping[Symbol.asyncDispose](),
   }
 }

@@ -1,5 +1,6 @@
 import { runPeriodically } from '@overlay/platform/async'
 import { isAway } from '@overlay/platform/postgres'
+import type { Logger } from 'pino'
 import { idsLeftMoving } from '../store/move-circuits.js'
 import { pruneUnroutes } from '../store/unroute.js'
 import { endRouters } from '../store/verify-circuits.js'
@@ -10,7 +11,7 @@ import { type VerifyDeps, verifyCircuits } from './verify-circuits.js'
 
 export type UpkeepDeps = VerifyDeps &
   Pick<CircuitDeps, 'channels'> &
-  Pick<Circuits, 'leaveRouter'> & { readonly move: MoveCircuits; readonly now?: () => number }
+  Pick<Circuits, 'leaveRouter'> & { readonly move: MoveCircuits }
 
 const EVERY_MS = 15_000
 /** Routers connect again within seconds, or within a minute when all connect at once. Their circuits live meanwhile. */
@@ -20,46 +21,46 @@ const RECEIVED_SECONDS = 60
 /** A router that was offline for longer is taken to have restarted. */
 const KEPT_SECONDS = 30 * 24 * 3600
 
-/** What replicas do for all circuits, whichever of them has set these up: verify them, and complete what was left. */
-export function circuitUpkeep(deps: UpkeepDeps) {
-  const { db, channels, presence, leaveRouter, move, now = Date.now } = deps
+/** Periodic work of each replica, for the circuits of all: `now` in milliseconds. */
+export type Upkeep = (now: number) => Promise<void>
+
+/** Verifies circuits, completes moves of replicas that have died, and ends circuits of routers that stay offline. */
+export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
+  const { db, channels, presence, leaveRouter, move } = deps
   const offlineSince = new Map<string, number>()
 
-  async function leaveOffline(): Promise<void> {
+  async function leaveOffline(now: number): Promise<void> {
     const offline = (await endRouters(db)).filter((id) => !presence.isOnline(id))
     const still = new Set(offline)
     for (const id of offlineSince.keys()) if (!still.has(id)) offlineSince.delete(id)
     for (const id of offline) {
       const since = offlineSince.get(id)
-      if (since === undefined) offlineSince.set(id, now())
-      else if (now() - since >= OFFLINE_MS) await leaveRouter(id)
+      if (since === undefined) offlineSince.set(id, now)
+      else if (now - since >= OFFLINE_MS) await leaveRouter(id)
     }
   }
 
-  async function prune(): Promise<void> {
-    const before = now() - RECEIVED_SECONDS * 1000
+  async function prune(now: number): Promise<void> {
+    const before = now - RECEIVED_SECONDS * 1000
     const settled = [...channels.all()].filter(({ connectedAt }) => connectedAt.getTime() < before)
     const ids = settled.map(({ routerId }) => routerId)
     await pruneUnroutes(db, ids, RECEIVED_SECONDS, KEPT_SECONDS)
   }
 
-  return async (): Promise<void> => {
+  return async (now) => {
     await move(await idsLeftMoving(db))
-    await leaveOffline()
+    await leaveOffline(now)
     await verifyCircuits(deps)
-    await prune()
+    await prune(now)
   }
 }
 
-/** Runs the upkeep periodically. */
-export function startUpkeep(deps: UpkeepDeps): AsyncDisposable {
-  const upkeep = circuitUpkeep(deps)
-  return runPeriodically(EVERY_MS, async () => {
+export const runUpkeep = (upkeep: Upkeep, log: Logger): AsyncDisposable =>
+  runPeriodically(EVERY_MS, async () => {
     try {
-      await upkeep()
+      await upkeep(Date.now())
     } catch (err) {
-      if (isAway(err)) deps.log.debug({ err }, 'circuits not verified')
-      else deps.log.error({ err }, 'circuits not verified')
+      if (isAway(err)) log.debug({ err }, 'circuits not verified')
+      else log.error({ err }, 'circuits not verified')
     }
   })
-}

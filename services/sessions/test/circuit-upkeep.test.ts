@@ -1,0 +1,114 @@
+import sql from 'sql-template-tag'
+import { expect, test } from 'vitest'
+import { OFFLINE_MS } from '../src/circuits/upkeep.js'
+import { claimMoves } from '../src/store/move-circuits.js'
+import { dial } from './circuit-messages.js'
+import { type Network, startNetwork } from './circuit-replicas.js'
+
+/** Moves the times of all circuits into the past. */
+const age = ({ db }: Network, seconds: number) =>
+  db.query(sql`
+    update circuit set verified_at = verified_at - make_interval(secs => ${seconds}),
+                       moving_until = moving_until - make_interval(secs => ${seconds})`)
+
+test('a circuit whose end no router has reported ends, and one that its routers know stays', async () => {
+  await using network = await startNetwork()
+  const a = network.replica('a')
+  const [r1, r2] = [network.routers.get('r1'), network.routers.get('r2')]
+  const stays = await dial(a, r2)
+  const lost = await dial(a, r2)
+  r2.circuits.delete(lost.circuitId)
+  await age(network, 14 * 60)
+  await network.replica('b').upkeep(0)
+  expect(await network.circuits()).toHaveLength(2)
+  await age(network, 60)
+  await network.replica('b').upkeep(0)
+  expect(await network.circuits()).toEqual([stays.circuitId])
+  expect(r1.unroutes).toEqual([{ circuitId: lost.circuitId, now: true }])
+})
+
+test('a circuit of a replica that is gone is verified each minute', async () => {
+  await using network = await startNetwork()
+  const r1 = network.routers.get('r1')
+  const { circuitId } = await dial(network.replica('a'), r1)
+  r1.circuits.delete(circuitId)
+  network.liveReplicas.delete('a')
+  await network.replica('b').upkeep(0)
+  expect(await network.circuits()).toEqual([circuitId])
+  await age(network, 61)
+  await network.replica('b').upkeep(0)
+  expect(await network.circuits()).toEqual([])
+})
+
+test('a circuit of a replica that is gone stays while its routers know it', async () => {
+  await using network = await startNetwork()
+  const { circuitId } = await dial(network.replica('a'), network.routers.get('r2'))
+  network.liveReplicas.delete('a')
+  await age(network, 3600)
+  await network.replica('b').upkeep(0)
+  expect(await network.circuits()).toEqual([circuitId])
+})
+
+test('a circuit is not taken for lost because a router does not answer', async () => {
+  await using network = await startNetwork()
+  const r1 = network.routers.get('r1')
+  const { circuitId } = await dial(network.replica('a'), r1)
+  r1.inspects = false
+  r1.circuits.delete(circuitId)
+  await age(network, 3600)
+  await network.replica('a').upkeep(0)
+  expect(await network.circuits()).toEqual([circuitId])
+})
+
+test('a replica completes the move of a circuit that another one has begun and left', async () => {
+  await using network = await startNetwork()
+  const { circuitId } = await dial(network.replica('a'), network.routers.get('r2'))
+  await claimMoves(network.db, [circuitId])
+  network.links.splice(0, 1, 'r1-r3')
+  await network.replica('b').upkeep(0)
+  const path = () => network.db.query(sql`select link_ids, moving_until from circuit`)
+  expect((await path()).rows).toMatchObject([{ link_ids: ['r1-r2'] }])
+  await age(network, 60)
+  await network.replica('b').upkeep(0)
+  expect((await path()).rows).toEqual([{ link_ids: ['r2-r3', 'r1-r3'], moving_until: null }])
+})
+
+test('circuits of a router that is offline for a minute end, unless it returns', async () => {
+  await using network = await startNetwork()
+  const a = network.replica('a')
+  const r2 = network.routers.get('r2')
+  const { circuitId } = await dial(a, r2)
+  const { upkeep } = network.replica('b')
+  r2.isOnline = false
+  await upkeep(0)
+  await upkeep(OFFLINE_MS - 1)
+  r2.isOnline = true
+  await upkeep(OFFLINE_MS)
+  r2.isOnline = false
+  await upkeep(OFFLINE_MS + 1)
+  await upkeep(2 * OFFLINE_MS)
+  expect(await network.circuits()).toEqual([circuitId])
+  await upkeep(2 * OFFLINE_MS + 1)
+  expect(await network.circuits()).toEqual([])
+})
+
+test('that a circuit has ended is forgotten when its routers have received it', async () => {
+  await using network = await startNetwork()
+  const a = network.replica('a')
+  await dial(a, network.routers.get('r2'))
+  await a.endOfSessions(['s1'])
+  const kept = async () => {
+    const { rows } = await network.db.query<{ router_id: string }>(
+      sql`select router_id from unroute order by 1`,
+    )
+    return rows.map(({ router_id }) => router_id)
+  }
+  const { channel } = network.routers.get('r1')
+  await network.replica('a', [channel]).upkeep(Date.now())
+  expect(await kept()).toEqual(['r1', 'r2'])
+  await network.db.query(sql`update unroute set ended_at = ended_at - interval '61 s'`)
+  await network.replica('a', [{ ...channel, connectedAt: new Date() }]).upkeep(Date.now())
+  expect(await kept()).toEqual(['r1', 'r2'])
+  await network.replica('a', [channel]).upkeep(Date.now())
+  expect(await kept()).toEqual(['r2'])
+})
