@@ -11,9 +11,10 @@ import {
   untilStopped,
 } from '@overlay/platform/process'
 import { type FetchKey, renewServerKey, type ServerKey, serverKey } from '@overlay/platform/tls'
-import { connectPeers } from '@overlay/rpc'
+import { connectPeers, ownContext } from '@overlay/rpc'
 import { buildOf, SERVER_NAME } from './about.js'
 import { apisOf } from './api/apis.js'
+import { countEntities } from './api/summary.js'
 import { openCaches } from './cache/caches.js'
 import { openWritePositions } from './cache/write-positions.js'
 import { noteWrites } from './clients/note-writes.js'
@@ -22,8 +23,10 @@ import { accessLog } from './http/access-log.js'
 import { instanceId } from './http/ids.js'
 import { mount } from './http/pipeline.js'
 import { listen } from './http/server.js'
-import { apiOf, pathOf } from './paths.js'
+import { apiOf, pathOf, rootOf } from './paths.js'
 import { gatewaySettings, limits } from './settings.js'
+import { openEventSource } from './streams/event-source.js'
+import { openStreams } from './streams/streams.js'
 
 const settings = readSettings(gatewaySettings, process.env)
 const log = openLog('gateway', { level: settings.logLevel, format: settings.logFormat })
@@ -75,7 +78,18 @@ const connections = {
   connectionsPerSource: settings.maxConnectionsPerSource,
   proxies: settings.proxyProtocolFrom ?? new BlockList(),
 }
+await using events = openEventSource(services.sessions, log)
 await using server = await listen(splitAddress(settings.listen), key, { ...limits, ...connections }, app)
+await using streams = openStreams({
+  events,
+  countEntities: (signal) => countEntities(services, ownContext(signal)),
+  path: `${rootOf('fabric')}/ws-api`,
+  pathOf,
+  sessions: caches.sessions,
+  log,
+})
+caches.onDrop(streams.recheck)
+server.onUpgrade(streams.upgrade)
 using _renewing = renewServerKey(fetchKey, log, key, server.renew)
 isServing = true
 log.info(

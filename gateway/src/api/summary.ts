@@ -1,5 +1,6 @@
 import { kinds } from '@overlay/model'
 import { integer, named, object } from '@overlay/model/schema'
+import type { Context } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { callContext } from '../http/calls.js'
 import { send } from '../http/send.js'
@@ -19,16 +20,21 @@ const schema = named(
   object(Object.fromEntries(counted.map(([name]) => [name, integer]))),
 )
 
-/** The number of rows of every kind. Each owner counts its own. */
-export const summary = ({ entitiesOf }: Services): Handlers => ({
+/** The number of rows of every kind, by the names of the original. Each owner counts its own. */
+export async function countEntities(
+  { entitiesOf }: Pick<Services, 'entitiesOf'>,
+  context: Context,
+): Promise<Readonly<Record<string, number>>> {
+  const counts = await Promise.all([...owners].map((owner) => entitiesOf(owner).count({}, context)))
+  const rows: Record<string, number> = Object.assign({}, ...counts.map((count) => count.rows))
+  return Object.fromEntries(counted.map(([name, kind]) => [name, rows[kind] ?? 0]))
+}
+
+export const summary = (services: Services): Handlers => ({
   'GET /summary': {
     about: { data: schema, meta: null, envelope: 'listSummaryCountsEnvelope' },
     handle: async (c) => {
-      const counts = await Promise.all(
-        [...owners].map((owner) => entitiesOf(owner).count({}, callContext(c))),
-      )
-      const rows: Record<string, number> = Object.assign({}, ...counts.map((count) => count.rows))
-      const data = Object.fromEntries(counted.map(([name, kind]) => [name, rows[kind] ?? 0]))
+      const data = await countEntities(services, callContext(c))
       return send(c, 200, JSON.stringify({ data, meta: null })) // wire: null here
     },
   },

@@ -18,6 +18,11 @@ export interface GatewayCaches extends AsyncDisposable {
   readonly lists: ServiceLists
   /** The state of the stream of each owner: 'ok' or 'silent'. */
   checks(): Readonly<Record<string, string>>
+  /**
+   * Runs when something in `tag` has changed (`api-sessions <id>`, `identities <id>`), or anything may have. At most one
+   * listener.
+   */
+  onDrop(listener: (tag?: string) => void): void
 }
 
 const FLUSH_MS = 15_000
@@ -49,13 +54,16 @@ export function openCaches(services: Services, writePositions: WritePositions, l
   })
   const headers = openHeaders({ policy: services.policy, writePositions, log, context })
 
+  let dropped: (tag?: string) => void = () => undefined
   const drop = (tag: string): void => {
     sessions.drop(tag)
     identities.drop(tag)
+    dropped(tag)
   }
   const dropAll = (): void => {
     sessions.dropAll()
     identities.dropAll()
+    dropped()
   }
   const identity: Followed = followChanges('identity', services.changesOf('identity'), log, writePositions, {
     restart: dropAll,
@@ -79,6 +87,9 @@ export function openCaches(services: Services, writePositions: WritePositions, l
     checks: () => {
       const stateOf = (source: Pick<Followed, 'trusted'>): string => (source.trusted() ? 'ok' : 'silent')
       return { identity: stateOf(identity), pki: stateOf(pki), policy: stateOf(headers) }
+    },
+    onDrop(listener) {
+      dropped = listener
     },
     async [Symbol.asyncDispose]() {
       clearInterval(flushing)

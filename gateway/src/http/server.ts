@@ -2,12 +2,14 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 import { type ConnectionLimits, limitConnections, type ServerKey, secureOptions } from '@overlay/platform/tls'
 import { Fault } from '@overlay/rpc'
 import type { Hono } from 'hono'
 import { failureText } from './answer.js'
 import { requestId } from './ids.js'
+import { endWith } from './raw-answer.js'
 import type { Env } from './request-context.js'
 
 export interface ServerLimits extends ConnectionLimits {
@@ -25,6 +27,8 @@ export interface Listening extends AsyncDisposable {
   readonly port: number
   /** Presents this certificate to new connections. Open ones stay. */
   renew(key: ServerKey): void
+  /** Passes on requests for another protocol. Without a handler they are requests like others. */
+  onUpgrade(handler: (incoming: IncomingMessage, socket: Duplex, head: Buffer) => void): void
 }
 
 /** Terminates TLS. Clients may present a certificate; the services that use it verify it. */
@@ -66,7 +70,7 @@ export async function listen(
     // before the end of the handshake nothing can be sent, and `end` waits for the handshake
     if (err.code === 'ECONNRESET' || !socket.writable || !securedSockets.has(socket)) return socket.destroy()
     endingSockets.add(socket)
-    endWith(socket, rawAnswer(err.code))
+    endWith(socket, ...(parserFaults[err.code ?? ''] ?? malformed))
   })
   limitConnections(server, limits, limits.headersMs)
   server.listen(port, host)
@@ -75,6 +79,7 @@ export async function listen(
   return {
     port: (server.address() as AddressInfo).port,
     renew: (key) => server.setSecureContext({ ...secureOptions, key: key.keyPem, cert: key.chainPem }),
+    onUpgrade: (handler) => void server.on('upgrade', handler),
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close')
       server.close()
@@ -86,41 +91,14 @@ export async function listen(
   }
 }
 
-/** Time for a client to read the last answer on its connection and to close it. */
-const LINGER_MS = 2000
-
-/**
- * Sends a last answer. Destroying the connection at once could discard it, and waiting for the client to close would
- * let the client keep it open.
- */
-function endWith(socket: Socket, answer: string): void {
-  const cut = setTimeout(() => socket.destroy(), LINGER_MS)
-  socket.once('close', () => clearTimeout(cut))
-  socket.end(answer)
-}
-
 const json = { 'content-type': 'application/json' }
 
 const badRequest = (status: number, fault: Fault): Response =>
   new Response(failureText(fault, requestId()), { status, headers: json })
 
-/** The whole answer as text: requests that the HTTP parser refuses have no answer object. */
-function rawAnswer(code: string | undefined): string {
-  const [line, fault] = parserFaults[code ?? ''] ?? malformed
-  const body = failureText(fault, requestId())
-  const head = `HTTP/1.1 ${line}\r\nconnection: close\r\ncontent-type: application/json\r\n`
-  return `${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-}
+const malformed = [400, new Fault('COULD_NOT_VALIDATE', 'the request is malformed')] as const
 
-const malformed = ['400 Bad Request', new Fault('COULD_NOT_VALIDATE', 'the request is malformed')] as const
-
-const parserFaults: Readonly<Record<string, readonly [string, Fault]>> = {
-  HPE_HEADER_OVERFLOW: [
-    '431 Request Header Fields Too Large',
-    new Fault('COULD_NOT_VALIDATE', 'the headers of the request are too large'),
-  ],
-  ERR_HTTP_REQUEST_TIMEOUT: [
-    '408 Request Timeout',
-    new Fault('TIMEOUT', 'the request did not arrive in time'),
-  ],
+const parserFaults: Readonly<Record<string, readonly [number, Fault]>> = {
+  HPE_HEADER_OVERFLOW: [431, new Fault('COULD_NOT_VALIDATE', 'the headers of the request are too large')],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, new Fault('TIMEOUT', 'the request did not arrive in time')],
 }

@@ -5,6 +5,7 @@ import {
   type Context,
   Fault,
   type ListRequest,
+  type NetworkEvent,
   type Position,
 } from '@overlay/rpc'
 import type { Changes, Entities, Services } from '../clients/services.js'
@@ -25,6 +26,8 @@ export interface Fakes {
   called(method: string): number
   change(schema: Service, changes: readonly Partial<Change>[]): Position
   headersChanged(identityIds: readonly string[]): void
+  /** Sends an event to the streams of events. */
+  emit(event: { readonly namespace: string; readonly event_type?: string }): void
   contentKey: string
 }
 
@@ -154,6 +157,7 @@ export function fakes(): Fakes {
   })
 
   const changedHeaders: string[] = []
+  const emitted: NetworkEvent[] = []
   const fake: Fakes = {
     sessions,
     calls,
@@ -171,6 +175,11 @@ export function fakes(): Fakes {
       }
       wake(schema)
       return at(heads.get(schema) ?? 0)
+    },
+    emit(event) {
+      const json = Buffer.from(JSON.stringify(event))
+      emitted.push({ namespace: event.namespace, type: event.event_type ?? '', json })
+      wake('events')
     },
     headersChanged(identityIds) {
       changedHeaders.push(...identityIds)
@@ -200,7 +209,14 @@ export function fakes(): Fakes {
           }
         },
       } as unknown as Services['policy']),
-      sessions: recorded('sessions', {} as Services['sessions']),
+      sessions: recorded('sessions', {
+        async *watchEvents(_: object, { signal }: Context) {
+          while (!signal.aborted) {
+            yield { events: emitted.splice(0) }
+            await nextMessage('events', signal)
+          }
+        },
+      } as unknown as Services['sessions']),
       entitiesOf: (owner) => recorded(`${owner}.entities`, entitiesOf(owner)),
       changesOf: (owner) => recorded(`${owner}.changes`, changesOf(owner)),
     },

@@ -10,6 +10,8 @@ import type { AccessRecord } from '../http/access-log.js'
 import { mount } from '../http/pipeline.js'
 import { type Listening, listen, type ServerLimits } from '../http/server.js'
 import { apiOf, pathOf } from '../paths.js'
+import { openEventSource } from '../streams/event-source.js'
+import { openStreams } from '../streams/streams.js'
 import { makeCertificate } from './certificates.js'
 import { type Fakes, fakes } from './fakes.js'
 
@@ -94,6 +96,19 @@ export async function startGateway(
     app,
   )
   const { port } = listening
+  const silent = { info: () => undefined, warn: () => undefined }
+  const events = openEventSource(services.sessions, silent)
+  const streams = openStreams({
+    events,
+    countEntities: async () => ({ services: 1 }),
+    path: '/fabric/v1/ws-api',
+    pathOf,
+    sessions: caches.sessions,
+    log: silent,
+    maxStreamsPerSource: 3,
+  })
+  caches.onDrop(streams.recheck)
+  listening.onUpgrade(streams.upgrade)
   return {
     fakes: fake,
     port,
@@ -102,7 +117,9 @@ export async function startGateway(
     request: (path, options) => requestAt(port, path, options),
     async [Symbol.asyncDispose]() {
       isClosing = true
+      await streams[Symbol.asyncDispose]()
       await listening[Symbol.asyncDispose]()
+      await events[Symbol.asyncDispose]()
       await caches[Symbol.asyncDispose]()
     },
   }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import {
   type EncodedMessage,
   encodeFrame,
@@ -51,7 +52,10 @@ export interface ChannelOptions {
   readonly maxPending?: number
   /** Messages that wait for a handler, before reading pauses. */
   readonly maxWaiting?: number
-  /** Defaults to 10 s. A peer that sends or takes nothing during three intervals loses its channel. */
+  /**
+   * Defaults to 10 s. A peer that sends or takes nothing during three intervals loses its channel. Infinity: this side
+   * sends none, and the peer may be silent.
+   */
   readonly heartbeatMs?: number
 }
 
@@ -72,8 +76,11 @@ const success = (type: number): Outgoing => ({
   headers: new Map([[headerKey.resultSuccess, encodeBool(true)]]),
 })
 
+/** A socket, or another stream of bytes. An `Outgoing` is one write. */
+export type ChannelSocket = Duplex & Partial<Pick<Socket, 'setNoDelay'>>
+
 /** Takes over a socket after the hello. The first handler starts after this returns. */
-export function openChannel(socket: Socket, options: ChannelOptions): Channel {
+export function openChannel(socket: ChannelSocket, options: ChannelOptions): Channel {
   const { onMessage, decoder = frameDecoder(), heartbeatMs = HEARTBEAT_MS } = options
   const { maxQueuedBytes = MAX_QUEUED_BYTES, maxPending = MAX_PENDING, maxWaiting = MAX_WAITING } = options
   const closing = new AbortController()
@@ -218,7 +225,7 @@ export function openChannel(socket: Socket, options: ChannelOptions): Channel {
     else if (isDue) send({ type: contentType.heartbeat })
   }
 
-  socket.setNoDelay(true)
+  socket.setNoDelay?.(true)
   socket.on('data', (chunk: Buffer) => {
     silentIntervals = 0
     decoder.push(chunk)

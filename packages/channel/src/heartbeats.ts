@@ -30,10 +30,12 @@ export function startHeartbeats(intervalMs: number, beat: (isDue: boolean) => vo
     isDue ||= performance.now() - sentAt >= LATE * intervalMs
     beat(isDue)
   }
-  let timer = setTimeout(() => {
+  const isOff = intervalMs === Number.POSITIVE_INFINITY
+  let timer = isOff ? undefined : setTimeout(start, Math.random() * intervalMs)
+  function start(): void {
     timer = setInterval(tick, intervalMs)
     tick()
-  }, Math.random() * intervalMs)
+  }
 
   return {
     receive(headers) {
@@ -45,7 +47,7 @@ export function startHeartbeats(intervalMs: number, beat: (isDue: boolean) => vo
       const stamp = headers.get(headerKey.heartbeat)
       if (!stamp) return
       answer = Buffer.from(stamp)
-      isDue ||= performance.now() - sentAt >= EARLY * intervalMs
+      isDue ||= !isOff && performance.now() - sentAt >= EARLY * intervalMs
     },
     hasAnswer: () => answer !== undefined,
     take() {

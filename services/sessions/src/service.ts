@@ -1,7 +1,9 @@
 import {
+  announcing,
   type Bus,
   type ChangeLog,
   changeService,
+  fabricEvents,
   type Source,
   startConsumers,
   type WaitForFollowers,
@@ -16,6 +18,7 @@ import type {
   PolicyServiceService,
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { emitEnded } from './access/session-event.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
 import { type Control, type ControlListen, openControl } from './control/control.js'
@@ -53,11 +56,13 @@ export interface ServiceOptions {
 
 /** All of the service but its connections. It serves before its consumers have loaded. */
 export async function openService(options: ServiceOptions) {
-  const { changeLog, log, identity, policy, pki, waitForFollowers, bus, listen } = options
+  const { log, identity, policy, pki, waitForFollowers, bus, listen } = options
+  const events = fabricEvents(bus)
+  const changeLog = announcing(options.changeLog, (changes) => emitEnded(events, changes))
   const { db } = changeLog
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
   const heads = headsOf({ identity: identity.changes, policy: policy.changes })
-  const sweeper = startSweeper({ changeLog, policy: policy.calls, names, heads, log })
+  const sweeper = startSweeper({ changeLog, events, policy: policy.calls, names, heads, log })
   const consumers = startConsumers(
     changeLog,
     {
@@ -92,6 +97,8 @@ export async function openService(options: ServiceOptions) {
     changes: changeService(changeLog, loadersOf(db, kinds), followed),
     sessions: sessionsMethods({
       ...options,
+      changeLog,
+      events,
       waitForFollowers: routerDeps.waitForFollowers,
       policy: policy.calls,
       identity: identity.calls,

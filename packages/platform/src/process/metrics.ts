@@ -43,6 +43,7 @@ export const metrics = {
     'Connections refused before their TLS handshake, by limit (total, source) or for a bad PROXY header (header)',
     ['reason'],
   ),
+  streams: gauge('overlay_streams', 'Open event streams of administrators'),
   rpcCall: histogram(
     'overlay_rpc_call_seconds',
     'Calls answered by this process, by method and fault code (OK: none)',

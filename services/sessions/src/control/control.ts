@@ -1,4 +1,4 @@
-import type { Bus, ChangeLog } from '@overlay/platform/change-log'
+import { type Bus, type ChangeLog, type FabricEvents, fabricEvents } from '@overlay/platform/change-log'
 import { type ConnectionLimits, type FetchKey, renewServerKey, serverKey } from '@overlay/platform/tls'
 import type { Logger } from 'pino'
 import { type LinkAdministration, linksConcern } from '../links/links.js'
@@ -12,6 +12,7 @@ import { openPresence } from './presence.js'
 import type { RouterChannels, RouterMessages } from './router-channel.js'
 import { openChannelRegistry } from './router-channels.js'
 import type { RouterDirectory } from './router-directory.js'
+import { routerEvents } from './router-events.js'
 import { openRouterMessages } from './router-messages.js'
 import type { RouterPresence } from './router-presence.js'
 import { routerStatus, type SyncReport } from './router-status.js'
@@ -50,6 +51,7 @@ export interface ControlCore {
   readonly topology: Topology
   readonly changeLog: ChangeLog
   readonly bus: Bus
+  readonly events: FabricEvents
   readonly log: Logger
 }
 
@@ -79,15 +81,16 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   const controllerId = replicaId ?? ''
   const { db } = changeLog
   const messages = openRouterMessages({ db, bus, log, channels, presence, replicaId })
-  const shared = { channels, messages, presence, bus, log }
+  const events = fabricEvents(bus)
+  const shared = { channels, messages, presence, bus, events, log }
   const topology = await openTopology({ ...shared, db, replicaId: controllerId, routers: directory })
   const core: ControlCore = { ...shared, controllerId, directory, sync: status, topology, changeLog }
+  const ofRouters = routerEvents(core)
   const links = linksConcern({
     ...shared,
     topology,
     routers: directory,
     circuits: { leaveLink: async () => undefined },
-    events: { emit: () => undefined },
   })
   const concerns: readonly Concern[] = [status, links]
   const acceptor = openAcceptor({
@@ -134,6 +137,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
       await links[Symbol.asyncDispose]()
       await topology[Symbol.asyncDispose]()
       await messages[Symbol.asyncDispose]()
+      ofRouters[Symbol.dispose]()
       await presence[Symbol.asyncDispose]()
     },
   }

@@ -12,6 +12,8 @@ export interface SessionAccess {
   readonly grantingPolicyId: string
 }
 
+export type EndedSession = Omit<SessionAccess, 'grantingPolicyId'>
+
 /** What policy answers about sessions, in their order. */
 export interface AccessAnswer {
   readonly lost: readonly boolean[]

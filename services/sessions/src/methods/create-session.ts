@@ -11,13 +11,15 @@ import {
   type Positions,
   type SessionsServiceService,
 } from '@overlay/rpc'
+import { sessionEvent } from '../access/session-event.js'
 import { edgeRoutersOf, wireMembers } from '../kinds/session.js'
 import { followedPositions } from '../store/followed.js'
 import { type SessionRow, sessionInserter } from '../store/insert-session.js'
 import { batchedClientRouters, type ClientRouters } from '../store/router.js'
 import type { Deps } from './deps.js'
 
-type CreateDeps = Pick<Deps, 'policy' | 'identity'> & { readonly changeLog: Pick<ChangeLog, 'db'> }
+type CreateDeps = Pick<Deps, 'policy' | 'identity'> &
+  Partial<Pick<Deps, 'events'>> & { readonly changeLog: Pick<ChangeLog, 'db'> }
 type Authorization = Awaited<ReturnType<Deps['policy']['authorize']>>
 
 /** How often policy is asked when changes overtake its authorizations. */
@@ -33,7 +35,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
   const { policy } = deps
   const { db } = deps.changeLog
   const clientRouters = batchedClientRouters(db)
-  const insert = sessionInserter(db)
+  const insert = sessionInserter(db, (session) => deps.events?.emit(sessionEvent('created', session)))
   return async (request, callContext) => {
     const { identityId, apiSessionId, isAdmin } = callContext.caller
     const type = request.type === '' ? 'Dial' : request.type // wire: nothing means Dial

@@ -1,4 +1,4 @@
-import type { ChangeLog, WaitForFollowers } from '@overlay/platform/change-log'
+import type { Bus, ChangeLog, FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods, PolicyServiceService } from '@overlay/rpc'
 
 /** What the methods of this service use. */
@@ -7,4 +7,6 @@ export interface Deps {
   readonly policy: Pick<Methods<PolicyServiceService>, 'authorize'>
   readonly identity: Pick<Methods<IdentityServiceService>, 'checkApiSession'>
   readonly waitForFollowers: WaitForFollowers
+  readonly bus: Bus
+  readonly events: FabricEvents
 }

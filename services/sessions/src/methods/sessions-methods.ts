@@ -5,6 +5,7 @@ import type { Deps } from './deps.js'
 import { describeRouters } from './describe-routers.js'
 import { getRoutePath } from './get-route-path.js'
 import { reEnrollEdgeRouter } from './re-enroll-edge-router.js'
+import { watchEvents } from './watch-events.js'
 
 /** All methods of the service. */
 export const sessionsMethods = (deps: Deps): Methods<SessionsServiceService> => ({
@@ -13,4 +14,5 @@ export const sessionsMethods = (deps: Deps): Methods<SessionsServiceService> => 
   admitRouter: admitRouter(deps),
   describeRouters: describeRouters(deps),
   getRoutePath: getRoutePath(deps),
+  watchEvents: watchEvents(deps),
 })

@@ -33,7 +33,10 @@ export type InsertSession = (request: NewSession) => Promise<SessionRow | undefi
  * of `followed` before it compares; a follower locks them before it records a revocation. So either the create sees
  * the revocation, or the sweep sees the session. Creates that arrive at the same time share one statement.
  */
-export function sessionInserter(db: Database): InsertSession {
+export function sessionInserter(
+  db: Database,
+  onInserted: (session: SessionRow) => void = () => undefined,
+): InsertSession {
   const insert = batch<Row, Inserted | undefined>((rows) => insertAll(db, rows))
   return async (request) => {
     const row = rowFor(request)
@@ -44,7 +47,9 @@ export function sessionInserter(db: Database): InsertSession {
     const { type, apiSessionId, identityId, serviceId, servicePolicies } = request
     const times = { createdAt: inserted.createdAt, updatedAt: inserted.createdAt }
     const values = { id, token, type, apiSessionId, identityId, serviceId, servicePolicies }
-    return { ...values, ...times, tags: row.tags, isSystem: false }
+    const session = { ...values, ...times, tags: row.tags, isSystem: false }
+    onInserted(session)
+    return session
   }
 }
 

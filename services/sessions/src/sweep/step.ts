@@ -1,8 +1,9 @@
-import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
+import { type ChangeLog, type FabricEvents, writeChanges } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import type { Db, Tx } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
+import { sessionEvent } from '../access/session-event.js'
 import type { AccessChanges, SessionAccess } from '../domain/session-access.js'
 import { followedPositions } from '../store/followed.js'
 import {
@@ -21,6 +22,7 @@ import { type AccessPolicy, callAt, findAccessChanges, findMissing, type Heads }
 
 export interface StepDeps {
   readonly changeLog: Pick<ChangeLog, 'db' | 'appended' | 'write'>
+  readonly events?: FabricEvents
   readonly policy: AccessPolicy
   readonly names: Names
   readonly heads: Heads
@@ -56,6 +58,7 @@ export function sweepStep(deps: StepDeps): Promise<boolean> {
       return { hasMore, ended: await endManySessions(tx, outcome.lost) }
     })
     if (ended) appended(ended.position, ended.changes)
+    for (const session of ended?.sessions ?? []) deps.events?.emit(sessionEvent('deleted', session))
     return hasMore
   })
 }

@@ -11,7 +11,9 @@ import {
   type ChannelCredentials,
   Client,
   type ClientOptions,
+  type ClientReadableStream,
   type ClientUnaryCall,
+  type handleServerStreamingCall,
   type handleUnaryCall,
   makeGenericClientConstructor,
   type Metadata,
@@ -47,6 +49,21 @@ export interface DescribeRoutersRequest {
 export interface DescribeRoutersResponse {
   /** in the order of the ids; empty where unknown */
   json: Buffer[];
+}
+
+export interface WatchEventsRequest {
+}
+
+export interface NetworkEvents {
+  events: NetworkEvent[];
+}
+
+export interface NetworkEvent {
+  /** such as "fabric.routers" */
+  namespace: string;
+  /** empty where events of the namespace have none */
+  type: string;
+  json: Buffer;
 }
 
 function createBaseCreateSessionRequest(): CreateSessionRequest {
@@ -492,6 +509,228 @@ export const DescribeRoutersResponse: MessageFns<DescribeRoutersResponse> = {
   },
 };
 
+function createBaseWatchEventsRequest(): WatchEventsRequest {
+  return {};
+}
+
+export const WatchEventsRequest: MessageFns<WatchEventsRequest> = {
+  encode(_: WatchEventsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchEventsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchEventsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): WatchEventsRequest {
+    return {};
+  },
+
+  toJSON(_: WatchEventsRequest): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<WatchEventsRequest>, I>>(base?: I): WatchEventsRequest {
+    return WatchEventsRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<WatchEventsRequest>, I>>(_: I): WatchEventsRequest {
+    const message = createBaseWatchEventsRequest();
+    return message;
+  },
+};
+
+function createBaseNetworkEvents(): NetworkEvents {
+  return { events: [] };
+}
+
+export const NetworkEvents: MessageFns<NetworkEvents> = {
+  encode(message: NetworkEvents, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.events) {
+      NetworkEvent.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NetworkEvents {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNetworkEvents();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.events.push(NetworkEvent.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): NetworkEvents {
+    return {
+      events: globalThis.Array.isArray(object?.events) ? object.events.map((e: any) => NetworkEvent.fromJSON(e)) : [],
+    };
+  },
+
+  toJSON(message: NetworkEvents): unknown {
+    const obj: any = {};
+    if (message.events?.length) {
+      obj.events = message.events.map((e) => NetworkEvent.toJSON(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<NetworkEvents>, I>>(base?: I): NetworkEvents {
+    return NetworkEvents.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<NetworkEvents>, I>>(object: I): NetworkEvents {
+    const message = createBaseNetworkEvents();
+    message.events = object.events?.map((e) => NetworkEvent.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseNetworkEvent(): NetworkEvent {
+  return { namespace: "", type: "", json: Buffer.alloc(0) };
+}
+
+export const NetworkEvent: MessageFns<NetworkEvent> = {
+  encode(message: NetworkEvent, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.type !== "") {
+      writer.uint32(18).string(message.type);
+    }
+    if (message.json.length !== 0) {
+      writer.uint32(26).bytes(message.json);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NetworkEvent {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNetworkEvent();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.type = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.json = Buffer.from(reader.bytes());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): NetworkEvent {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      type: isSet(object.type) ? globalThis.String(object.type) : "",
+      json: isSet(object.json) ? Buffer.from(bytesFromBase64(object.json)) : Buffer.alloc(0),
+    };
+  },
+
+  toJSON(message: NetworkEvent): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.type !== "") {
+      obj.type = message.type;
+    }
+    if (message.json.length !== 0) {
+      obj.json = base64FromBytes(message.json);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<NetworkEvent>, I>>(base?: I): NetworkEvent {
+    return NetworkEvent.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<NetworkEvent>, I>>(object: I): NetworkEvent {
+    const message = createBaseNetworkEvent();
+    message.namespace = object.namespace ?? "";
+    message.type = object.type ?? "";
+    message.json = object.json ?? Buffer.alloc(0);
+    return message;
+  },
+};
+
 export type SessionsServiceService = typeof SessionsServiceService;
 export const SessionsServiceService = {
   createSession: {
@@ -544,6 +783,16 @@ export const SessionsServiceService = {
     responseSerialize: (value: RoutePath): Buffer => Buffer.from(RoutePath.encode(value).finish()),
     responseDeserialize: (value: Buffer): RoutePath => RoutePath.decode(value),
   },
+  /** Events of the network. At least one message per second; the first when no later event is missed. */
+  watchEvents: {
+    path: "/overlay.sessions.v1.SessionsService/WatchEvents" as const,
+    requestStream: false as const,
+    responseStream: true as const,
+    requestSerialize: (value: WatchEventsRequest): Buffer => Buffer.from(WatchEventsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): WatchEventsRequest => WatchEventsRequest.decode(value),
+    responseSerialize: (value: NetworkEvents): Buffer => Buffer.from(NetworkEvents.encode(value).finish()),
+    responseDeserialize: (value: Buffer): NetworkEvents => NetworkEvents.decode(value),
+  },
 } as const;
 
 export interface SessionsServiceServer extends UntypedServiceImplementation {
@@ -555,6 +804,8 @@ export interface SessionsServiceServer extends UntypedServiceImplementation {
   describeRouters: handleUnaryCall<DescribeRoutersRequest, DescribeRoutersResponse>;
   /** The routers that carry a session, in order; empty without traffic. */
   getRoutePath: handleUnaryCall<EntityRef, RoutePath>;
+  /** Events of the network. At least one message per second; the first when no later event is missed. */
+  watchEvents: handleServerStreamingCall<WatchEventsRequest, NetworkEvents>;
 }
 
 export interface SessionsServiceClient extends Client {
@@ -636,6 +887,13 @@ export interface SessionsServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: RoutePath) => void,
   ): ClientUnaryCall;
+  /** Events of the network. At least one message per second; the first when no later event is missed. */
+  watchEvents(request: WatchEventsRequest, options?: Partial<CallOptions>): ClientReadableStream<NetworkEvents>;
+  watchEvents(
+    request: WatchEventsRequest,
+    metadata?: Metadata,
+    options?: Partial<CallOptions>,
+  ): ClientReadableStream<NetworkEvents>;
 }
 
 export const SessionsServiceClient = makeGenericClientConstructor(

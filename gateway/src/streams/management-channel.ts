@@ -1,0 +1,111 @@
+import type { Duplex } from 'node:stream'
+import {
+  type Channel,
+  contentType,
+  encodeBool,
+  encodeText,
+  headerKey,
+  type Message,
+  type Outgoing,
+  openChannel,
+} from '@overlay/channel'
+import { openLimit } from '@overlay/platform/async'
+import type { EventSource } from './event-source.js'
+import {
+  eventTypeOf,
+  isSubscribed,
+  RefusedRequest,
+  type Subscriptions,
+  subscriptionsOf,
+} from './subscriptions.js'
+
+/** wire: content types and a header of the management channel. */
+const STREAM_EVENTS_REQUEST = 10040
+const STREAM_EVENTS_EVENT = 10041
+const EVENT_TYPE = 10
+
+export interface ManagementDeps {
+  readonly events: EventSource
+  /** The numbers of entities, by their names in the summary. */
+  readonly countEntities: (signal: AbortSignal) => Promise<Readonly<Record<string, number>>>
+}
+
+/** A client that does not read loses its stream: its events would fill the memory of the gateway. */
+const MAX_QUEUED_BYTES = 4 * 1024 * 1024
+const MAX_REQUESTS = 4
+const READY_MS = 4000
+
+const result = (isSuccess: boolean, text: string): Outgoing => ({
+  type: contentType.result,
+  headers: new Map([[headerKey.resultSuccess, encodeBool(isSuccess)]]),
+  body: encodeText(text),
+})
+
+/** Answers the requests of one client until its channel is closed. */
+export function openManagementChannel(socket: Duplex, { events, countEntities }: ManagementDeps): Channel {
+  const channel = openChannel(socket, {
+    maxQueuedBytes: MAX_QUEUED_BYTES,
+    maxPending: MAX_REQUESTS,
+    maxWaiting: MAX_REQUESTS,
+    heartbeatMs: Number.POSITIVE_INFINITY, // wire: clients answer only those of WebSocket
+    onMessage: async (message) => {
+      channel.reply(message, await answer(message).catch(failed))
+    },
+  })
+  const { closed } = channel
+  let subscriptions: Subscriptions | undefined
+  let counting: NodeJS.Timeout | undefined
+
+  async function answer({ type, body }: Message): Promise<Outgoing> {
+    if (type !== STREAM_EVENTS_REQUEST) throw new RefusedRequest(`requests of type ${type} are not supported`)
+    const requested = subscriptionsOf(body)
+    if (!subscriptions) listen()
+    subscriptions = requested
+    count(requested.countsEveryMs)
+    using limit = openLimit(READY_MS, closed)
+    await events.ready(limit.signal).catch(() => {
+      throw new RefusedRequest('events are not available')
+    })
+    return result(true, 'success')
+  }
+
+  function listen(): void {
+    const listening = events.listen((event) => {
+      if (subscriptions && isSubscribed(subscriptions, event)) send(event.namespace, event.json)
+    })
+    closed.addEventListener('abort', () => listening[Symbol.dispose](), { once: true })
+    if (closed.aborted) listening[Symbol.dispose]()
+  }
+
+  const send = (namespace: string, json: Uint8Array): void =>
+    channel.send({
+      type: STREAM_EVENTS_EVENT,
+      headers: new Map([[EVENT_TYPE, encodeText(eventTypeOf(namespace))]]),
+      body: json,
+    })
+
+  function count(everyMs: number | undefined): void {
+    clearInterval(counting)
+    if (everyMs === undefined || closed.aborted) return
+    counting = setInterval(() => void sendCounts(), everyMs)
+    void sendCounts()
+  }
+
+  async function sendCounts(): Promise<void> {
+    const event = { namespace: 'edge.entityCounts', timestamp: new Date().toISOString() }
+    const counted = await countEntities(closed).then(
+      (counts) => ({ counts, error: '' }),
+      () => ({ counts: null, error: 'the entities cannot be counted' }),
+    )
+    send(event.namespace, Buffer.from(JSON.stringify({ ...event, ...counted })))
+  }
+
+  closed.addEventListener('abort', () => clearInterval(counting), { once: true })
+  return channel
+}
+
+/** Requests of clients are refused with a text. Other failures close the channel, and are logged with its end. */
+function failed(err: unknown): Outgoing {
+  if (err instanceof RefusedRequest) return result(false, err.message)
+  throw err
+}
