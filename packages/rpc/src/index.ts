@@ -10,6 +10,7 @@ export {
   traceIdOf,
   traceparentOf,
 } from './context.js'
+export * from './credentials-pushed.js'
 export {
   asFault,
   causeText,

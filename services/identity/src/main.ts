@@ -25,6 +25,7 @@ await runService(
     await using service = openService({
       ...settings,
       changeLog,
+      bus,
       log,
       hashing: hashSettingsOf(settings),
       lifetimes,

@@ -1,5 +1,6 @@
 import type { Service as ServiceName } from '@overlay/model'
 import {
+  type Bus,
   type ChangeLog,
   changeService,
   consumedPosition,
@@ -15,6 +16,7 @@ import type { Logger } from 'pino'
 import { pkiChecks, pkiConsumer } from './consumers/pki.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
+import { openCredentialFeed } from './credential-feed/credential-feed.js'
 import { openAuthorities } from './credentials/authorities.js'
 import { type HashSettings, openHashing } from './credentials/hashing.js'
 import { openTrust } from './credentials/trust.js'
@@ -31,6 +33,7 @@ import { openConfigTypes } from './login/config-types.js'
 import type { Deps } from './methods/deps.js'
 import { identityMethods } from './methods/identity-methods.js'
 import { openSecondFactors } from './mfa/codes.js'
+import { CREDENTIALS, credentialLoader } from './store/credential-changes.js'
 import { countSecondFactors } from './store/second-factors.js'
 
 type Followed = 'pki' | 'policy' | 'sessions'
@@ -39,6 +42,7 @@ type Other = Exclude<ServiceName, 'identity'>
 export interface ServiceOptions
   extends Pick<JobDeps, 'databaseUrl' | 'snapshots' | 'snapshotLimitMs' | 'snapshotMaxBytes'> {
   readonly changeLog: ChangeLog
+  readonly bus: Pick<Bus, 'subscribe'>
   readonly log: Logger
   readonly keySecret: string
   /** The name of the network in authenticator apps. */
@@ -71,6 +75,7 @@ export function openService(options: ServiceOptions) {
     log,
   )
 
+  const credentialFeed = openCredentialFeed(changeLog, options.bus)
   const hashing = openHashing(options.hashing)
   const trust = openTrust(pki, trustAgeMs)
   const authorities = openAuthorities(changeLog, consumers.pki)
@@ -97,11 +102,13 @@ export function openService(options: ServiceOptions) {
   const jobDeps = { ...options, db, maintenance: { identity: maintenance, ...options.maintenanceOf } }
   const jobs = openJobs(jobDeps)
 
+  const loaders = { ...loadersOf(db, kinds), [CREDENTIALS]: credentialLoader(db) }
   return {
     entities,
-    changes: changeService(changeLog, loadersOf(db, kinds), consumers),
+    changes: changeService(changeLog, loaders, consumers, { confidential: [CREDENTIALS] }),
     identity: identityMethods({
       ...credentials,
+      credentialFeed,
       configTypes: openConfigTypes(
         async () => (await consumedPosition(db, 'policy')) !== undefined,
         consumers.policy,
@@ -119,6 +126,7 @@ export function openService(options: ServiceOptions) {
 
     async [Symbol.asyncDispose]() {
       await jobs[Symbol.asyncDispose]()
+      await credentialFeed[Symbol.asyncDispose]()
       await consumers[Symbol.asyncDispose]()
     },
   }

@@ -1,10 +1,11 @@
 import { setInterval } from 'node:timers/promises'
 import { testDatabase } from '@overlay/launcher/testing'
-import { type ChangeLog, noBus, openChangeLog, type Source } from '@overlay/platform/change-log'
+import { type Bus, type ChangeLog, noBus, openChangeLog, type Source } from '@overlay/platform/change-log'
 import { encodeViews } from '@overlay/platform/kind-store'
 import { type Database, type Db, openDatabase } from '@overlay/platform/postgres'
 import {
   type Caller,
+  type ChangeServiceService,
   type Context,
   type EnrollmentWish,
   type EntityServiceService,
@@ -42,11 +43,13 @@ export interface Replica extends AsyncDisposable {
   readonly db: Database
   readonly changeLog: ChangeLog
   readonly entities: Methods<EntityServiceService>
+  readonly changes: Methods<ChangeServiceService>
   readonly identity: Methods<IdentityServiceService>
 }
 
 export interface ReplicaOptions {
   readonly lifetimeSeconds?: number
+  readonly bus?: Pick<Bus, 'subscribe'>
   /** Called with the text of each statement. */
   readonly onStatement?: (statement: string) => void
 }
@@ -124,13 +127,14 @@ const observed = (db: Database, onStatement: (statement: string) => void): Datab
 async function openReplica(
   url: string,
   world: World,
-  { lifetimeSeconds = 0, onStatement = () => undefined }: ReplicaOptions,
+  { lifetimeSeconds = 0, bus = noBus, onStatement = () => undefined }: ReplicaOptions,
 ): Promise<Replica> {
   const db = observed(openDatabase(url, 'identity'), onStatement)
   const changeLog = await openChangeLog(db, noBus, log)
   const maintenance = { check: nothing, export: nothing }
   const service = openService({
     changeLog,
+    bus,
     log,
     databaseUrl: url,
     keySecret,
@@ -176,6 +180,7 @@ async function openReplica(
     db,
     changeLog,
     entities: service.entities,
+    changes: service.changes,
     identity: service.identity,
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]()

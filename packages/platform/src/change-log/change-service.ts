@@ -1,7 +1,7 @@
 import { type ChangeServiceService, Fault, type Methods } from '@overlay/rpc'
 import type { ChangeLog } from './change-log.js'
 import type { Consumer } from './consumer.js'
-import { type Loaders, localSource } from './local-source.js'
+import { type Loaders, type LocalOptions, localSource } from './local-source.js'
 
 const MOST_GATHER_MS = 500 // messages without changes may not wait longer
 const PART_BYTES = 1024 * 1024
@@ -11,8 +11,9 @@ export function changeService(
   changeLog: ChangeLog,
   loaders: Loaders,
   consumers: Readonly<Record<string, Pick<Consumer, 'waitFor'>>> = {},
+  options: LocalOptions = {},
 ): Methods<ChangeServiceService> {
-  const source = localSource(changeLog, loaders)
+  const source = localSource(changeLog, loaders, options)
   return {
     async *watch({ after, gatherMs, kinds }, { signal }) {
       yield* source.watch(after ?? refuse(), signal, Math.min(gatherMs, MOST_GATHER_MS), kinds)

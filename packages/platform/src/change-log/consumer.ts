@@ -100,6 +100,7 @@ export function startConsumer(
     source,
     {
       kinds: effects.kinds,
+      loadedKinds: effects.kinds,
       gatherMs: GATHER_MS,
       mixesLoads: false,
 

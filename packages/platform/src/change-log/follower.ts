@@ -13,6 +13,8 @@ import { openWaiters } from './waiters.js'
 /** Receives followed changes. Each function returns the position that the sink is at; they are called one at a time. */
 export interface Sink {
   readonly kinds: readonly string[]
+  /** The kinds whose rows a load has. */
+  readonly loadedKinds: readonly string[]
   /** How long the owner may gather changes. Callers that wait are served at once. */
   readonly gatherMs: number
   /** True: during a load old and new rows are mixed, so the sink has no position. */
@@ -123,7 +125,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     let from: Position | undefined
     await serially(async () => {
       const before = applied ?? (await sink.start())
-      const open = (signal: AbortSignal) => source.load(sink.kinds, signal)
+      const open = (signal: AbortSignal) => source.load(sink.loadedKinds, signal)
       for await (const load of loadOf(withWatchdog(LOAD_SILENCE_MS, open, stop.signal), wholeRows)) {
         from = load.upto
         if (sink.mixesLoads) applied = undefined

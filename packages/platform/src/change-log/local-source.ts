@@ -9,8 +9,20 @@ export type LoadRows = (
 ) => AsyncIterable<{ readonly id: string; readonly json: object }>
 export type Loaders = Readonly<Record<string, LoadRows>>
 
+export interface LocalOptions {
+  /**
+   * Kinds with secrets. Their change rows have no content: rows are loaded when a message is sent, and only followers
+   * that name the kind receive them.
+   */
+  readonly confidential?: readonly string[]
+}
+
 /** The change log of this service: for its own memory, and for other services by way of the change service. */
-export const localSource = (changeLog: ChangeLog, loaders: Loaders): Source => ({
+export const localSource = (
+  changeLog: ChangeLog,
+  loaders: Loaders,
+  { confidential = [] }: LocalOptions = {},
+): Source => ({
   schema: changeLog.db.schema,
 
   async *load(kinds, signal) {
@@ -31,9 +43,14 @@ export const localSource = (changeLog: ChangeLog, loaders: Loaders): Source => (
     yield message([], false)
   },
 
-  watch: (after, signal, gatherMs, kinds) => changeLog.watch(after, signal, { gatherMs, kinds }),
+  async *watch(after, signal, gatherMs, kinds) {
+    for await (const message of changeLog.watch(after, signal, { gatherMs, kinds }))
+      yield await withSecrets(message, kinds, confidential, loaders)
+  },
 
-  pull: (after, _signal, kinds) => changeLog.pull(after, { kinds }),
+  async pull(after, _signal, kinds) {
+    return withSecrets(await changeLog.pull(after, { kinds }), kinds, confidential, loaders)
+  },
 
   async row(kind, id) {
     // a loader may read more rows than it is asked for
@@ -41,6 +58,39 @@ export const localSource = (changeLog: ChangeLog, loaders: Loaders): Source => (
     return Buffer.alloc(0)
   },
 })
+
+/**
+ * The message with the present rows of confidential kinds, or without their changes if the follower has not named the
+ * kind. A row that is gone is sent as deleted: the change that deleted it follows.
+ */
+async function withSecrets(
+  message: Changes,
+  kinds: readonly string[],
+  confidential: readonly string[],
+  loaders: Loaders,
+): Promise<Changes> {
+  const isSecret = ({ kind }: Change): boolean => confidential.includes(kind)
+  if (!message.changes.some(isSecret)) return message
+  const present = new Map<string, Buffer>()
+  for (const kind of confidential.filter((kind) => kinds.includes(kind))) {
+    const ofKind = message.changes.filter((change) => change.kind === kind && change.json.length > 0)
+    const ids = [...new Set(ofKind.map(({ id }) => id))]
+    if (ids.length === 0) continue
+    for await (const { id, json } of rowsOf(kind, loaders)(ids)) present.set(`${kind} ${id}`, bytesOf(json))
+  }
+  const oversized = new Set(message.oversized)
+  const sent = message.changes.flatMap((change, at) => {
+    if (!isSecret(change)) return [{ change, isOversized: oversized.has(at) }]
+    if (!kinds.includes(change.kind)) return []
+    const json = present.get(`${change.kind} ${change.id}`) ?? Buffer.alloc(0)
+    return [{ change: { ...change, json }, isOversized: false }]
+  })
+  return {
+    ...message,
+    changes: sent.map(({ change }) => change),
+    oversized: sent.flatMap(({ isOversized }, at) => (isOversized ? [at] : [])),
+  }
+}
 
 /** The rows of a kind, in portions that fit a message. */
 async function* messagesOf(kind: string, loaders: Loaders): AsyncIterable<Changes['changes']> {

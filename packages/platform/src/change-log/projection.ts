@@ -17,6 +17,8 @@ export interface Projection extends Pick<Follower, 'position' | 'waitFor' | 'cat
 /** The rows in memory. */
 export interface Memory {
   readonly kinds: readonly string[]
+  /** The kinds whose rows a load has. Absent: all. */
+  readonly loadedKinds?: readonly string[]
   /** In order, and at once: readers never see half of a message. A row may come again unchanged. */
   apply(changes: readonly Change[], upto: Position): void
   /** In place of `apply` where the row cannot be read, or `apply` throws: does what is safe. Absent: keeps the row. */
@@ -59,6 +61,7 @@ export async function openProjection(
     source,
     {
       kinds: memory.kinds,
+      loadedKinds: memory.loadedKinds ?? memory.kinds,
       gatherMs: 0,
       mixesLoads: true,
       start: async () => undefined,

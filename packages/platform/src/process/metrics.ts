@@ -117,6 +117,10 @@ export const metrics = {
     'Requests whose wait for changes of another schema timed out',
     ['schema'],
   ),
+  pushLate: counter(
+    'overlay_push_late_total',
+    'Logins and new certificates answered before all routers had been sent the credentials',
+  ),
   busConnected: gauge('overlay_bus_connected', '1 while the bus is connected'),
   busDropped: counter(
     'overlay_bus_dropped_total',

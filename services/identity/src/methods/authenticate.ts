@@ -47,6 +47,7 @@ export const authenticate =
       certificate: method === 'cert' ? login.certificates[0] : undefined,
     })
     if (!session) throw refused(method, 'gone meanwhile')
+    await deps.credentialFeed.handOver()
     return sessionMessage(session, deps.lifetimes)
   }
 

@@ -8,7 +8,7 @@ import type { Deps } from './deps.js'
 
 /** Issues a certificate for the API session of the caller. It is deleted with the session. */
 export const createSessionCertificate =
-  ({ changeLog, pki }: Deps): Methods<IdentityServiceService>['createSessionCertificate'] =>
+  ({ changeLog, credentialFeed, pki }: Deps): Methods<IdentityServiceService>['createSessionCertificate'] =>
   async ({ csrPem }, context) => {
     const { identityId, apiSessionId } = context.caller
     const id = newId(apiSessionCertificate.ids)
@@ -19,5 +19,6 @@ export const createSessionCertificate =
       if (!added) throw new Fault('UNAUTHORIZED') // the session has ended meanwhile
       return [added]
     })
+    await credentialFeed.handOver()
     return { id, chainPem: issued.chainPem, caPem: issued.caPem }
   }

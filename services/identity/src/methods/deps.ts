@@ -1,5 +1,6 @@
 import type { WaitForFollowers } from '@overlay/platform/change-log'
 import type { EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
+import type { CredentialFeed } from '../credential-feed/credential-feed.js'
 import type { CredentialDeps } from '../credentials/deps.js'
 import type { Enrollments } from '../credentials/enrollments.js'
 import type { Lifetimes } from '../domain/lifetimes.js'
@@ -9,6 +10,7 @@ import type { SecondFactors } from '../mfa/codes.js'
 
 /** What the methods use. */
 export interface Deps extends CredentialDeps {
+  readonly credentialFeed: Pick<CredentialFeed, 'handOver'>
   readonly configTypes: ConfigTypes
   readonly secondFactors: SecondFactors
   /** The name of the network in authenticator apps. */

@@ -9,7 +9,7 @@ import type { Deps } from './deps.js'
 
 /** Issues a certificate in place of the one that the caller presents. It is pending until the caller verifies it. */
 export const extendOwnAuthenticator =
-  ({ changeLog, pki }: Deps): Methods<IdentityServiceService>['extendOwnAuthenticator'] =>
+  ({ changeLog, credentialFeed, pki }: Deps): Methods<IdentityServiceService>['extendOwnAuthenticator'] =>
   async ({ id, csrPem, peerCertificates }, context) => {
     // differs: only the leaf counts, because the connection proves no other key
     const [presented] = certificatesOf(peerCertificates)
@@ -23,5 +23,6 @@ export const extendOwnAuthenticator =
       if (!extended) throw notFound('authenticator', id)
       return [extended]
     })
+    await credentialFeed.handOver()
     return { certPem: issued.certPem, caPem: issued.caPem, position }
   }

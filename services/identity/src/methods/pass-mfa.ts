@@ -12,5 +12,6 @@ export const passMfa =
       ...(await completeSession(tx, context.caller.apiSessionId)),
       await save(factor),
     ])
+    await deps.credentialFeed.handOver()
     return deps.waitForFollowers({ id: stored.id, position }, context, ['policy']) // for posture checks
   }

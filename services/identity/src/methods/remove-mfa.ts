@@ -8,7 +8,7 @@ import type { Deps } from './deps.js'
 export const removeMfa =
   (deps: Deps): Methods<IdentityServiceService>['removeMfa'] =>
   async ({ code }, context) => {
-    const { changeLog, waitForFollowers } = deps
+    const { changeLog, credentialFeed, waitForFollowers } = deps
     const { identityId } = context.caller
     const { isVerified } = factorOf(
       await changeLog.db.transaction(context.deadline, (tx) => lockSecondFactor(tx, identityId)),
@@ -17,5 +17,6 @@ export const removeMfa =
     const position = await writeChanges(changeLog, context, (tx) =>
       removeSecondFactor(tx, identityId, { isByOwner: true }),
     )
+    await credentialFeed.handOver()
     return waitForFollowers({ id: identityId, position }, context, ['policy']) // for posture checks
   }

@@ -15,5 +15,6 @@ export const verifyMfa =
       const shown = await touchIdentity(tx, identityId)
       return [...completed, ...(shown ? [shown] : []), await save(factor, true)]
     })
+    await deps.credentialFeed.handOver()
     return deps.waitForFollowers({ id: stored.id, position }, context, ['policy']) // for posture checks
   }

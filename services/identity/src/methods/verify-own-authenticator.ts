@@ -16,7 +16,7 @@ const notPending = (): Fault => new Fault('INVALID_CLIENT_CERT')
 
 /** Puts the pending certificate in place of the former one: a client that sends it back has it. */
 export const verifyOwnAuthenticator =
-  ({ changeLog }: Deps): Methods<IdentityServiceService>['verifyOwnAuthenticator'] =>
+  ({ changeLog, credentialFeed }: Deps): Methods<IdentityServiceService>['verifyOwnAuthenticator'] =>
   async ({ id, certPem }, context) => {
     const { fingerprint, unverifiedFingerprint: pending } = await issuedToCaller(changeLog.db, id, context)
     if (pending === null) throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
@@ -38,5 +38,6 @@ export const verifyOwnAuthenticator =
       const ended = await endSessionsOfAuthenticator(tx, id, apiSessionId)
       return [...(added ? [added] : []), ...removed, ...ended, swapped]
     })
+    await credentialFeed.handOver()
     return { id, position }
   }

@@ -1,0 +1,13 @@
+import type { Position } from './gen/overlay/change/v1/change.js'
+
+/** Subject of the bus on which replicas of sessions that have routers report, each second and after each push. */
+export const CREDENTIALS_PUSHED = 'overlay.sessions.credentials-pushed'
+
+export interface CredentialsPushed {
+  /** A name of the process. */
+  readonly replica: string
+  /** Its routers have been sent the changes of API sessions up to this position of schema identity. */
+  readonly position: Position
+  /** How many routers are connected to it. 0: nobody waits for it any more. */
+  readonly routers: number
+}

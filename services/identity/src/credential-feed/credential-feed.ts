@@ -1,0 +1,58 @@
+import { coalesced, runPeriodically } from '@overlay/platform/async'
+import type { Bus, ChangeLog } from '@overlay/platform/change-log'
+import { logCredentialChanges } from '../store/credential-changes.js'
+import { openReceivers } from './receivers.js'
+
+/** Passes the credentials of API sessions to the replicas of sessions, which push them to routers. */
+export interface CredentialFeed extends AsyncDisposable {
+  /**
+   * Returns when routers have been sent the credentials that are committed, after a second at the latest, and at once
+   * while no router is connected. Never throws: routers get them in any case.
+   */
+  handOver(): Promise<void>
+}
+
+/** Of changes that no request waits for, and of those that a crashed replica has left. */
+const EVERY_MS = 250
+
+export function openCredentialFeed(changeLog: ChangeLog, bus: Pick<Bus, 'subscribe'>): CredentialFeed {
+  const { db, log } = changeLog
+  const receivers = openReceivers(bus)
+
+  async function flush(): Promise<void> {
+    for (;;) {
+      const logged = await logCredentialChanges(db)
+      if (logged) changeLog.appended(logged.position, logged.changes)
+      if (!logged?.hasMore) return
+    }
+  }
+  const sharedFlush = coalesced(flush)
+
+  let isFailing = false
+  const sweeping = runPeriodically(EVERY_MS, () =>
+    sharedFlush().then(
+      () => {
+        isFailing = false
+      },
+      (err: unknown) => {
+        if (!isFailing) log.warn({ err }, 'credentials of API sessions not passed on')
+        isFailing = true
+      },
+    ),
+  )
+  return {
+    async handOver() {
+      if (!receivers.any()) return
+      try {
+        await sharedFlush()
+        await receivers.wait(await changeLog.head())
+      } catch (err) {
+        log.debug({ err }, 'routers may get credentials of an API session after its login has been answered')
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await sweeping[Symbol.asyncDispose]()
+      receivers[Symbol.dispose]()
+    },
+  }
+}

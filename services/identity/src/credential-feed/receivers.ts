@@ -1,0 +1,67 @@
+import type { Bus } from '@overlay/platform/change-log'
+import { metrics } from '@overlay/platform/process'
+import { CREDENTIALS_PUSHED, type CredentialsPushed, type Position } from '@overlay/rpc'
+
+/** The replicas of sessions that have routers, and how far they have pushed. */
+export interface Receivers extends Disposable {
+  any(): boolean
+  /** Until all of them have pushed the changes up to the position, a second at the most. */
+  wait(position: Position): Promise<void>
+}
+
+const WAIT_MS = 1000
+/** They report every second. */
+const SILENCE_MS = 3000
+
+interface Receiver {
+  readonly pushed: Position
+  readonly heardAt: number
+  /** It has kept callers waiting in vain: nobody waits for it before its next report. */
+  isLate: boolean
+}
+
+export function openReceivers(bus: Pick<Bus, 'subscribe'>): Receivers {
+  const receivers = new Map<string, Receiver>()
+  const waiters = new Set<() => void>()
+
+  const reports = bus.subscribe(CREDENTIALS_PUSHED, (message) => {
+    const { replica, position, routers } = message as CredentialsPushed
+    if (routers === 0) receivers.delete(replica)
+    else receivers.set(replica, { pushed: position, heardAt: performance.now(), isLate: false })
+    for (const check of waiters) check()
+  })
+
+  function live(): Receiver[] {
+    const since = performance.now() - SILENCE_MS
+    for (const [replica, { heardAt }] of receivers) if (heardAt < since) receivers.delete(replica)
+    return [...receivers.values()].filter(({ isLate }) => !isLate)
+  }
+  const behind = ({ timeline, number }: Position): Receiver[] =>
+    live().filter(({ pushed }) => pushed.timeline !== timeline || pushed.number < number)
+
+  return {
+    any: () => live().length > 0,
+    wait: (position) =>
+      new Promise((resolve) => {
+        const check = (): void => {
+          if (behind(position).length === 0) end()
+        }
+        const end = (): void => {
+          clearTimeout(timer)
+          waiters.delete(check)
+          resolve()
+        }
+        const timer = setTimeout(() => {
+          for (const receiver of behind(position)) receiver.isLate = true
+          metrics.pushLate.inc()
+          end()
+        }, WAIT_MS)
+        waiters.add(check)
+        check()
+      }),
+    [Symbol.dispose]() {
+      reports[Symbol.dispose]()
+      for (const check of waiters) check()
+    },
+  }
+}

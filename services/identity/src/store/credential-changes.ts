@@ -1,0 +1,96 @@
+import type { LoadRows } from '@overlay/platform/change-log'
+import { allPages } from '@overlay/platform/kind-store'
+import type { Db } from '@overlay/platform/postgres'
+import type { Change, Position } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+
+/** By which routers recognize the connections of API sessions. The content is secret, so no change row has it. */
+export const CREDENTIALS = 'api-session-credentials'
+
+const MOST_AT_ONCE = 500
+
+export interface LoggedChanges {
+  readonly position: Position
+  readonly changes: readonly Change[]
+  /** There may be more. */
+  readonly hasMore: boolean
+}
+
+/**
+ * Moves changes of credentials to the change log. Waits for other replicas that do the same. Undefined: all that were
+ * committed before the call are there.
+ */
+export async function logCredentialChanges(db: Db): Promise<LoggedChanges | undefined> {
+  const { rows } = await db.query<Position & { id: string; at: Date; taken: number }>(
+    sql`
+    with taken as (
+         delete from credential_change
+          where id in (select id from credential_change order by id limit ${MOST_AT_ONCE} for update)
+      returning api_session_id),
+         session as materialized (select distinct api_session_id as id from taken),
+         head as materialized (
+         select timeline, number - n as start, at
+           from (select count(*)::int as n from session) as counted, advance(n)
+          where n > 0),
+         row as materialized (
+         select session.id, timeline, at, start + row_number() over (order by session.id) as number
+           from session, head),
+         changed as (
+         insert into change (number, kind, entity_id, entity, at)
+         select number, ${CREDENTIALS}, id, '{}', at from row)
+  select id, timeline, number, at, (select count(*)::int from taken) as taken from row order by number`,
+    'log-credentials',
+  )
+  const last = rows.at(-1)
+  if (!last) return undefined
+  return {
+    position: { timeline: last.timeline, number: last.number },
+    changes: rows.map(({ id, number, at }) => ({
+      kind: CREDENTIALS,
+      id,
+      json: noContent,
+      atMs: at.getTime(),
+      number,
+    })),
+    hasMore: last.taken === MOST_AT_ONCE,
+  }
+}
+
+const noContent = Buffer.from('{}')
+
+/** The credentials of one API session that is fully authenticated. */
+export interface Credentials {
+  readonly id: string
+  readonly token: string
+  readonly identityId: string
+  /** SHA-1 of the certificates of its identity, hex; also of those that are pending after an extension. */
+  readonly fingerprints: readonly string[]
+  /** Certificates of the session itself, which are valid until then, in milliseconds. */
+  readonly expiring: readonly { readonly fingerprint: string; readonly validToMs: number }[]
+}
+
+export const credentialLoader = (db: Db): LoadRows =>
+  async function* (ids) {
+    const ofIds = ids ? sql`s.id = any(${ids})` : sql`true`
+    const all = allPages<Credentials>((last, limit) =>
+      db.query(
+        sql`
+        select s.id, s.token, s.identity_id as "identityId",
+               array(select print.value
+                       from authenticator a, unnest(array[a.fingerprint, a.unverified_fingerprint]) as print (value)
+                      where a.identity_id = s.identity_id and print.value is not null) as fingerprints,
+               (select coalesce(json_agg(json_build_object(
+                         'fingerprint', c.fingerprint, 'validToMs', extract(epoch from c.valid_to) * 1000)), '[]')
+                  from api_session_certificate c
+                 where c.api_session_id = s.id and c.valid_to > now()) as expiring
+          from api_session s
+          join identity i on i.id = s.identity_id
+          join auth_policy p on p.id = i.auth_policy_id
+         where s.id > ${last?.id ?? ''} and ${ofIds} and p.secondary_require_ext_jwt_signer is null
+           and (s.is_mfa_complete or not (s.is_mfa_required or p.secondary_require_totp))
+         order by s.id limit ${limit}`,
+        ids ? 'credentials-of' : 'all-credentials',
+      ),
+    )
+    for await (const row of all) yield { id: row.id, json: row }
+  }

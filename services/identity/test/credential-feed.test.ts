@@ -1,0 +1,219 @@
+import { once } from 'node:events'
+import { noBus, openProjection } from '@overlay/platform/change-log'
+import type { Change, CredentialsPushed, Position } from '@overlay/rpc'
+import pino from 'pino'
+import sql from 'sql-template-tag'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { codeAt } from '../src/domain/second-factor.js'
+import { CREDENTIALS, type Credentials } from '../src/store/credential-changes.js'
+import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
+
+const log = pino({ level: 'silent' })
+const reports = new EventTarget()
+/** A bus on which the tests report what routers have got. */
+const bus = {
+  subscribe(_subject: string, handler: (message: unknown, subject: string) => void) {
+    const listener = (event: Event) => handler((event as CustomEvent).detail, '')
+    reports.addEventListener('report', listener)
+    return { [Symbol.dispose]: () => reports.removeEventListener('report', listener) }
+  },
+}
+const report = (message: CredentialsPushed) =>
+  void reports.dispatchEvent(new CustomEvent('report', { detail: message }))
+
+let identity: TestIdentity
+let one: Replica
+let two: Replica
+beforeAll(async () => {
+  identity = await testIdentity()
+  one = await identity.replica({ bus })
+  two = await identity.replica()
+})
+afterAll(() => identity[Symbol.asyncDispose]())
+
+/** Follows as replicas of sessions do, at another replica than the one that writes. */
+async function follow(kinds = [CREDENTIALS, 'api-sessions']) {
+  const sessions = new Map<string, Credentials>()
+  const heard = new EventTarget()
+  const apply = (changes: readonly Change[]) => {
+    for (const { id, kind, json } of changes) {
+      if (json.length === 0) sessions.delete(id)
+      else if (kind === CREDENTIALS) sessions.set(id, JSON.parse(json.toString()))
+    }
+    heard.dispatchEvent(new Event('change'))
+  }
+  const source = {
+    schema: 'identity',
+    watch: (after: Position, signal: AbortSignal, gatherMs: number, kinds: readonly string[]) =>
+      two.changes.watch({ after, gatherMs, kinds: [...kinds] }, { ...system(), signal }),
+    load: (kinds: readonly string[], signal: AbortSignal) =>
+      two.changes.load({ kinds: [...kinds] }, { ...system(), signal }),
+    pull: (after: Position, signal: AbortSignal, kinds: readonly string[]) =>
+      two.changes.pull({ after, gatherMs: 0, kinds: [...kinds] }, { ...system(), signal }),
+    row: async () => Buffer.alloc(0),
+  }
+  const memory = {
+    kinds,
+    loadedKinds: [CREDENTIALS],
+    apply,
+    load: () => ({ add: apply, end: () => undefined }),
+  }
+  const projection = await openProjection(source, memory, { bus: noBus, log })
+  return {
+    sessions,
+    /** Waits for the credentials that the condition describes. */
+    async until(id: string, condition: (credentials: Credentials | undefined) => boolean) {
+      while (!condition(sessions.get(id))) await once(heard, 'change')
+      return sessions.get(id)
+    },
+    [Symbol.asyncDispose]: () => projection[Symbol.asyncDispose](),
+  }
+}
+
+async function person(name: string) {
+  const { id: identityId } = await one.entities.create(
+    { kind: 'identities', json: bytes({ name, type: 'Default', isAdmin: false }) },
+    system(),
+  )
+  const proof = { method: 'updb', identityId, username: name, password: 'right-one' }
+  await one.entities.create({ kind: 'authenticators', json: bytes(proof) }, system())
+  const enter = () => one.identity.authenticate(login({ username: name, password: 'right-one' }), system())
+  return { identityId, enter }
+}
+
+const exists = (credentials: Credentials | undefined): boolean => credentials !== undefined
+const has = (fingerprint: string) => (credentials: Credentials | undefined) =>
+  [
+    ...(credentials?.fingerprints ?? []),
+    ...(credentials?.expiring ?? []).map((one) => one.fingerprint),
+  ].includes(fingerprint)
+
+test('followers that name the kind get the token of a login, and no other row has it', async () => {
+  await using feed = await follow()
+  const { identityId, enter } = await person('alice')
+  const { id, token } = await enter()
+  expect(await feed.until(id, exists)).toEqual({ id, token, identityId, fingerprints: [], expiring: [] })
+  const { rows } = await one.db.query(sql`
+    select from change, audit where change::text || audit::text like ${`%${token}%`}`)
+  expect(rows).toEqual([])
+})
+
+test('a login is loaded by a follower that starts later', async () => {
+  const { enter } = await person('early')
+  const { id, token } = await enter()
+  await using feed = await follow()
+  expect(await feed.until(id, exists)).toMatchObject({ token })
+})
+
+test('followers of all kinds get no credentials', async () => {
+  const after = await two.changeLog.head()
+  await using feed = await follow()
+  const { enter } = await person('unseen')
+  const { id } = await enter()
+  await feed.until(id, exists)
+  const { changes, oversized } = await two.changes.pull({ after, gatherMs: 0, kinds: [] }, system())
+  expect(changes.map(({ kind }) => kind)).not.toContain(CREDENTIALS)
+  expect([changes.length > 0, oversized]).toEqual([true, []])
+})
+
+test('a session has credentials once it is fully authenticated, until it ends', async () => {
+  await using feed = await follow()
+  const { identityId, enter } = await person('protected')
+  const first = await enter()
+  const context = as({ identityId, apiSessionId: first.id })
+  await one.identity.startMfa({}, context)
+  const { provisioningUrl } = await one.identity.getMfa({}, context)
+  const secret = new URL(provisioningUrl).searchParams.get('secret') ?? ''
+  const step = Math.floor(Date.now() / 30_000)
+  await one.identity.verifyMfa({ code: codeAt(secret, step - 1) }, context)
+
+  const second = await enter()
+  const later = await (await person('later')).enter()
+  await feed.until(later.id, exists) // all before it has arrived
+  expect(feed.sessions.has(second.id)).toBe(false)
+  await one.identity.passMfa({ code: codeAt(secret, step) }, as({ identityId, apiSessionId: second.id }))
+  await feed.until(second.id, exists)
+
+  await one.entities.delete({ kind: 'api-sessions', id: second.id }, system())
+  await feed.until(second.id, (credentials) => !credentials)
+})
+
+test('the fingerprints of a session follow its identity, its own certificates and their extensions', async () => {
+  await using feed = await follow()
+  const { identityId, enter } = await person('certified')
+  const { id } = await enter()
+  await feed.until(id, exists)
+  const { db } = one
+  await db.query(sql`
+    insert into authenticator (id, method, identity_id, fingerprint)
+    values ('certificate', 'cert', ${identityId}, 'first')`)
+  await feed.until(id, has('first'))
+  await db.query(sql`update authenticator set unverified_fingerprint = 'extended' where id = 'certificate'`)
+  expect((await feed.until(id, has('extended')))?.fingerprints).toEqual(['first', 'extended'])
+  await db.query(sql`
+    update authenticator set fingerprint = unverified_fingerprint, unverified_fingerprint = null
+     where id = 'certificate'`)
+  await feed.until(id, (credentials) => !has('first')(credentials))
+  await db.query(sql`
+    insert into api_session_certificate (id, api_session_id, subject, fingerprint, certificate, valid_from, valid_to)
+    values ('over', ${id}, '', 'over', '', now(), now()), ('own', ${id}, '', 'own', '', now(), '2100-01-01')`)
+  const { fingerprints, expiring } = (await feed.until(id, has('own'))) ?? {}
+  expect(fingerprints).toEqual(['extended'])
+  expect(expiring).toEqual([{ fingerprint: 'own', validToMs: Date.UTC(2100, 0, 1) }])
+  await db.query(sql`delete from api_session_certificate where id = 'own'`)
+  await feed.until(id, (credentials) => !has('own')(credentials))
+  await db.query(sql`delete from authenticator where id = 'certificate'`)
+  await feed.until(id, (credentials) => !has('extended')(credentials))
+})
+
+test('a second factor that a policy demands takes the credentials of its sessions', async () => {
+  await using feed = await follow()
+  const { identityId, enter } = await person('demanded')
+  const { id } = await enter()
+  await feed.until(id, exists)
+  await one.db.query(sql`
+    insert into auth_policy
+    select 'strict', 'strict', p.primary_cert_allowed, p.primary_cert_allow_expired_certs, p.primary_ext_jwt_allowed,
+           '{}', true, 0, 0, 5, false, false, false, null, false
+      from auth_policy p where id = 'default'`)
+  await one.db.query(sql`update identity set auth_policy_id = 'strict' where id = ${identityId}`)
+  await one.db.query(sql`update auth_policy set secondary_require_totp = true where id = 'strict'`)
+  await feed.until(id, (credentials) => !credentials)
+})
+
+test('credentials that a replica has left behind are passed on by another', async () => {
+  await using feed = await follow()
+  const { identityId } = await person('orphan')
+  await one.db.query(sql`
+    insert into api_session (id, token, token_digest, identity_id, authenticator_id, ip_address)
+    values ('left', 'left', 'left', ${identityId}, '', '')`)
+  await feed.until('left', exists)
+})
+
+test('a login is answered when the routers have got its credentials, or a second later', async () => {
+  const { enter } = await person('routed')
+  await enter() // nobody to wait for
+  const position = await one.changeLog.head()
+  const far = { ...position, number: position.number + 1_000_000 }
+  let isAnswered = false
+  report({ replica: 'sessions 1', position, routers: 3 })
+  const entering = enter().then(() => {
+    isAnswered = true
+  })
+  await untilLogged(position)
+  report({ replica: 'sessions 2', position: far, routers: 3 })
+  expect(isAnswered).toBe(false)
+  report({ replica: 'sessions 1', position: far, routers: 3 })
+  await entering
+
+  report({ replica: 'sessions 1', position, routers: 3 })
+  await enter() // too late
+  await enter() // for one that is late nobody waits
+  report({ replica: 'sessions 1', position, routers: 0 })
+  report({ replica: 'sessions 2', position, routers: 0 })
+})
+
+/** Until the change log has a change after the position. */
+async function untilLogged({ number }: Position): Promise<void> {
+  for (;;) if ((await one.changeLog.head()).number > number) return
+}
