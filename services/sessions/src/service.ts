@@ -45,7 +45,9 @@ export interface Owner {
 export interface ServiceOptions {
   readonly changeLog: ChangeLog
   readonly log: Logger
-  readonly identity: Owner & { readonly calls: Pick<Methods<IdentityServiceService>, 'checkApiSession'> }
+  readonly identity: Owner & {
+    readonly calls: Pick<Methods<IdentityServiceService>, 'checkApiSession' | 'markActivity'>
+  }
   readonly policy: Owner & { readonly calls: Methods<PolicyServiceService> }
   readonly pki: { readonly entities: Viewer }
   readonly waitForFollowers: WaitForFollowers
@@ -76,7 +78,14 @@ export async function openService(options: ServiceOptions) {
     policy: withSweep('policy', consumers.policy, sweeper),
   }
   const directory = await openRouterDirectory(changeLog, { bus, log })
-  const control = await openControl({ changeLog, bus, directory, log, listen })
+  const control = await openControl({
+    changeLog,
+    bus,
+    directory,
+    log,
+    listen,
+    owners: { identity, policy: policy.calls, heads },
+  })
   const routerDeps = {
     db,
     pki: pki.entities,

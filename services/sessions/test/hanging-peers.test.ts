@@ -74,7 +74,7 @@ test('a policy that does not answer holds up no write, also while a load of it t
       source: quiet('identity'),
       entities: { view: nothing },
       changes: { head: unused },
-      calls: { checkApiSession: unused },
+      calls: { checkApiSession: unused, markActivity: unused },
     },
     policy: {
       source: quiet('policy'),

@@ -1,6 +1,7 @@
 import { type Bus, type ChangeLog, type FabricEvents, fabricEvents } from '@overlay/platform/change-log'
 import { type ConnectionLimits, type FetchKey, renewServerKey, serverKey } from '@overlay/platform/tls'
 import type { Logger } from 'pino'
+import { type AccessDeps, accessConcern } from '../access/access.js'
 import { type LinkAdministration, linksConcern } from '../links/links.js'
 import { openTopology } from '../links/live-topology.js'
 import type { Topology } from '../links/topology.js'
@@ -32,12 +33,16 @@ export interface ControlOptions {
   readonly bus: Bus
   readonly directory: RouterDirectory
   readonly log: Logger
+  /** The services that the concerns call and follow. Undefined: routers come online, and nothing else. */
+  readonly owners?: ControlOwners | undefined
   /** Undefined: this replica has no routers. */
   readonly listen?: ControlListen | undefined
   readonly leaseMs?: number
   readonly heartbeatMs?: number
   readonly helloMs?: number
 }
+
+export type ControlOwners = Pick<AccessDeps, 'identity' | 'policy' | 'heads'>
 
 /** What the concerns share. */
 export interface ControlCore {
@@ -66,7 +71,7 @@ export interface Control extends ControlCore, AsyncDisposable {
 
 /** The control channel of one replica. It begins to listen when pki has given it a key. */
 export async function openControl(options: ControlOptions): Promise<Control> {
-  const { changeLog, bus, directory, log, listen } = options
+  const { changeLog, bus, directory, log, listen, owners } = options
   const { leaseMs, heartbeatMs, helloMs } = options
   const replicaId = listen?.controllerId
   const channels = openChannelRegistry()
@@ -92,7 +97,8 @@ export async function openControl(options: ControlOptions): Promise<Control> {
     routers: directory,
     circuits: { leaveLink: async () => undefined },
   })
-  const concerns: readonly Concern[] = [status, links]
+  const access = owners && (await accessConcern({ ...core, ...owners }))
+  const concerns: readonly Concern[] = [status, links, ...(access ? [access] : [])]
   const acceptor = openAcceptor({
     controllerId,
     directory,
@@ -134,6 +140,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
       await acceptor[Symbol.asyncDispose]()
       renewing?.[Symbol.dispose]()
       await listener?.[Symbol.asyncDispose]()
+      await access?.[Symbol.asyncDispose]()
       await links[Symbol.asyncDispose]()
       await topology[Symbol.asyncDispose]()
       await messages[Symbol.asyncDispose]()

@@ -1,8 +1,8 @@
 import type { Db } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 
-/** A heartbeat counts for so long. */
-const CONNECTED_SECONDS = 60
+/** A heartbeat counts for so long. Routers send one each 60 s, and it is saved within seconds. */
+const CONNECTED_SECONDS = 75
 
 /** The identities among these that are connected to a router. */
 export async function connectedIdentities(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
@@ -14,3 +14,13 @@ export async function connectedIdentities(db: Db, ids: readonly string[]): Promi
   )
   return new Set(rows.map(({ id }) => id))
 }
+
+/** Records that routers report connections of these identities. */
+export const saveConnections = (db: Db, identityIds: readonly string[]) =>
+  db.query(
+    sql`
+    insert into identity_connection (identity_id, seen_at)
+    select id, now() from unnest(${identityIds}::text[]) as reported (id) order by id
+        on conflict (identity_id) do update set seen_at = excluded.seen_at`,
+    'save-connections',
+  )

@@ -1,0 +1,62 @@
+import { batch, type Database } from '@overlay/platform/postgres'
+import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
+import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
+import { sessionsByToken } from '../store/session-by-token.js'
+import type { ApiSessions } from './api-sessions.js'
+import { AccessRefused, accessErrors, type CheckAccess } from './router-access.js'
+
+export interface AccessCheckDeps {
+  readonly db: Database
+  readonly apiSessions: Pick<ApiSessions, 'byId' | 'catchUp'>
+  readonly policy: Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
+  /** The ends of the change logs that policy follows. */
+  readonly heads: () => Promise<Positions>
+}
+
+interface Pair {
+  readonly identityId: string
+  readonly serviceId: string
+}
+
+const WAIT_MS = 2000
+
+/** wire: the order of checks and the texts, which clients see. */
+export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckDeps): CheckAccess {
+  const findSession = sessionsByToken(db)
+
+  async function commonRouters(
+    pairs: readonly Pair[],
+    positions: Positions,
+  ): Promise<readonly (readonly string[])[]> {
+    const context = { ...ownContext(AbortSignal.timeout(WAIT_MS)), positions }
+    const { routers } = await policy.getCommonRouters({ pairs: [...pairs] }, context)
+    return routers.map(({ ids }) => ids)
+  }
+  const sharedRouters = batch<Pair, readonly string[]>((pairs) => commonRouters(pairs, {}))
+  const currentRouters = batch<Pair, readonly string[]>(async (pairs) => commonRouters(pairs, await heads()))
+
+  async function findApiSession(id: string): Promise<ApiSession | undefined> {
+    const found = apiSessions.byId(id)
+    if (found) return found
+    await apiSessions.catchUp(AbortSignal.timeout(WAIT_MS))
+    return apiSessions.byId(id)
+  }
+
+  return async ({ routerId, sessionToken, fingerprints, type }) => {
+    const session = await findSession(sessionToken)
+    if (!session) throw new AccessRefused(accessErrors.invalidSession, 'invalid session')
+    const { id, apiSessionId, identityId, serviceId } = session
+    const apiSession = await findApiSession(apiSessionId)
+    if (!apiSession) throw new AccessRefused(accessErrors.invalidApiSession, 'invalid api session')
+    if (session.type !== type)
+      throw new AccessRefused(accessErrors.wrongSessionType, 'incorrect session type')
+    const accepted = fingerprintsAt(apiSession, Date.now())
+    if (!fingerprints.some((fingerprint) => accepted.includes(fingerprint)))
+      throw new AccessRefused(accessErrors.invalidApiSession, 'invalid api session')
+    const pair = { identityId, serviceId }
+    const isAllowed =
+      (await sharedRouters(pair)).includes(routerId) || (await currentRouters(pair)).includes(routerId)
+    if (!isAllowed) throw new AccessRefused(accessErrors.invalidEdgeRouter, 'invalid edge router for session')
+    return { sessionId: id, apiSessionId, identityId, serviceId }
+  }
+}

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto'
+import {
+  ApiSessionHeartbeat,
+  ApiSessionRemoved,
+  edgeType,
+  RequestClientReSync,
+  SessionRemoved,
+  ValidateSessionsRequest,
+} from '@overlay/channel'
+import { runPeriodically } from '@overlay/platform/async'
+import type { Source } from '@overlay/platform/change-log'
+import type { IdentityServiceService, Methods, PolicyServiceService, Positions } from '@overlay/rpc'
+import type { ControlCore } from '../control/control.js'
+import { type Concern, onMessage } from '../control/handlers.js'
+import { unknownTokens } from '../store/ended-session.js'
+import { openAccessCheck } from './access-check.js'
+import { openActivity } from './activity.js'
+import { type ApiSessions, openApiSessions } from './api-sessions.js'
+import { followEndedSessions } from './ended-sessions.js'
+import { openPush } from './push.js'
+import { openPushReports } from './push-reports.js'
+import type { CheckAccess } from './router-access.js'
+
+export interface AccessDeps extends Pick<ControlCore, 'bus' | 'changeLog' | 'directory' | 'log' | 'sync'> {
+  readonly identity: {
+    readonly source: Source
+    readonly calls: Pick<Methods<IdentityServiceService>, 'markActivity'>
+  }
+  readonly policy: Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
+  /** The ends of the change logs of identity and policy. */
+  readonly heads: () => Promise<Positions>
+}
+
+/** Ends what depends on sessions. May be called again with the same ids. */
+export type SessionsEnded = (sessionIds: readonly string[]) => Promise<unknown>
+
+export interface AccessConcern extends Concern, AsyncDisposable {
+  readonly checkAccess: CheckAccess
+  readonly apiSessions: Pick<ApiSessions, 'byId' | 'byToken'>
+  /** Called in each replica when sessions have ended, by whichever replica. A failure repeats all calls. */
+  onSessionsEnded(listener: SessionsEnded): void
+}
+
+const EXPIRE_MS = 30_000
+
+/** API sessions and sessions: what routers know of them, and what routers claim about them. */
+export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
+  const { bus, changeLog, directory, log, sync, identity, policy, heads } = deps
+  const { db } = changeLog
+  const endListeners: SessionsEnded[] = []
+  const reports = openPushReports(bus, randomUUID(), () => push.routers().size)
+  const push = openPush({ sessions: () => apiSessions, sync, pushed: reports.pushed })
+  const apiSessions = await openApiSessions(identity.source, push, { bus, log })
+  const activity = openActivity({ db, identity: identity.calls, apiSessions, log })
+  const ended = await followEndedSessions(changeLog, async (sessions) => {
+    push.sessionsEnded(sessions)
+    const ids = sessions.map(({ id }) => id)
+    await Promise.all(endListeners.map((listener) => listener(ids)))
+  })
+  const expiring = runPeriodically(EXPIRE_MS, async () => apiSessions.expire())
+
+  return {
+    apiSessions,
+    checkAccess: openAccessCheck({ db, apiSessions, policy, heads }),
+    onSessionsEnded: (listener) => void endListeners.push(listener),
+    connected(router) {
+      if (directory.get(router.routerId)?.isEdge) push.connect(router)
+    },
+    disconnected: push.disconnect,
+    handlers: [
+      onMessage(edgeType.apiSessionHeartbeat, ApiSessionHeartbeat, async ({ tokens }, _message, router) => {
+        const unknown = await activity.note(tokens)
+        if (unknown.length === 0) return
+        const body = ApiSessionRemoved.encode({ tokens: [...unknown], ids: [] }).finish()
+        router.channel.send({ type: edgeType.apiSessionRemoved, body })
+      }),
+      onMessage(edgeType.requestClientReSync, RequestClientReSync, ({ reason }, _message, router) => {
+        log.info(
+          { routerId: router.routerId, reason: reason.slice(0, 200) },
+          'router asks for all API sessions',
+        )
+        push.resync(router)
+      }),
+      onMessage(edgeType.validateSessions, ValidateSessionsRequest, async (request, _message, router) => {
+        const { sessionTokens } = request
+        const unknown = sessionTokens.length > 0 ? await unknownTokens(db, sessionTokens) : []
+        if (unknown.length === 0) return
+        const body = SessionRemoved.encode({ tokens: unknown, ids: [] }).finish()
+        router.channel.send({ type: edgeType.sessionRemoved, body })
+      }),
+    ],
+    async [Symbol.asyncDispose]() {
+      reports[Symbol.dispose]()
+      await ended[Symbol.asyncDispose]()
+      await activity[Symbol.asyncDispose]()
+      await expiring[Symbol.asyncDispose]()
+      await apiSessions[Symbol.asyncDispose]()
+      push[Symbol.dispose]()
+    },
+  }
+}

@@ -1,0 +1,79 @@
+import { runPeriodically, yielder } from '@overlay/platform/async'
+import type { Database } from '@overlay/platform/postgres'
+import { type IdentityServiceService, type Methods, ownContext } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { saveConnections } from '../store/identity-connection.js'
+import type { ApiSessions } from './api-sessions.js'
+
+/** The API sessions that routers report as connected. */
+export interface Activity extends AsyncDisposable {
+  /** Returns the tokens that no API session has. None if that is not certain. */
+  note(tokens: readonly string[]): Promise<readonly string[]>
+}
+
+export interface ActivityDeps {
+  readonly db: Database
+  readonly identity: Pick<Methods<IdentityServiceService>, 'markActivity'>
+  readonly apiSessions: Pick<ApiSessions, 'byToken' | 'catchUp'>
+  readonly log: Logger
+  /** How long reports are gathered. */
+  readonly gatherMs?: number
+}
+
+const GATHER_MS = 5000
+const AT_ONCE = 1000
+const WAIT_MS = 2000
+
+export function openActivity({
+  db,
+  identity,
+  apiSessions,
+  log,
+  gatherMs = GATHER_MS,
+}: ActivityDeps): Activity {
+  let seen = new Map<string, number>() // by id of the API session
+  let identities = new Set<string>()
+
+  async function save(): Promise<void> {
+    const [marks, connected] = [[...seen], [...identities]]
+    seen = new Map()
+    identities = new Set()
+    for (let from = 0; from < connected.length; from += AT_ONCE)
+      await saveConnections(db, connected.slice(from, from + AT_ONCE))
+    for (let from = 0; from < marks.length; from += AT_ONCE) {
+      const part = marks.slice(from, from + AT_ONCE)
+      const request = { apiSessionIds: part.map(([id]) => id), atMs: part.map(([, at]) => at) }
+      await identity.markActivity(request, ownContext(AbortSignal.timeout(WAIT_MS)))
+    }
+  }
+  const saving = runPeriodically(gatherMs, () =>
+    // the next heartbeat, a minute later, marks them again
+    save().catch((err: unknown) => log.warn({ err }, 'activity of API sessions not saved')),
+  )
+
+  return {
+    async note(tokens) {
+      const yieldNow = yielder()
+      const look = async (some: readonly string[]): Promise<string[]> => {
+        const unknown: string[] = []
+        for (const token of some) {
+          const session = apiSessions.byToken(token)
+          if (session) {
+            seen.set(session.id, Date.now())
+            identities.add(session.identityId)
+          } else unknown.push(token)
+          await yieldNow()
+        }
+        return unknown
+      }
+      const unknown = await look(tokens)
+      if (unknown.length === 0) return unknown
+      const isCurrent = await apiSessions.catchUp(AbortSignal.timeout(WAIT_MS)).then(
+        () => true,
+        () => false,
+      )
+      return isCurrent ? look(unknown) : []
+    },
+    [Symbol.asyncDispose]: () => saving[Symbol.asyncDispose](),
+  }
+}

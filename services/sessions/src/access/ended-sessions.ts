@@ -1,0 +1,53 @@
+import { reconnect, runPeriodically } from '@overlay/platform/async'
+import { type ChangeLog, deletedIds } from '@overlay/platform/change-log'
+import { Fault, type Position } from '@overlay/rpc'
+import { type EndedSession, endedSessions, pruneEnded, recentlyEnded } from '../store/ended-session.js'
+
+const PRUNE_MS = 60_000
+const PAUSES = { firstMs: 50, longestMs: 2000 }
+
+/**
+ * Calls `onEnded` with sessions that any replica has ended. Calls are repeated after failures, so sessions may come
+ * again.
+ */
+export async function followEndedSessions(
+  changeLog: ChangeLog,
+  onEnded: (ended: readonly EndedSession[]) => Promise<unknown>,
+): Promise<AsyncDisposable> {
+  const { db, log } = changeLog
+  const stop = new AbortController()
+  let at: Position | undefined = await changeLog.head()
+
+  async function follow(works: () => void): Promise<void> {
+    if (!at) {
+      const head = await changeLog.head()
+      const recent = await recentlyEnded(db)
+      if (recent.length > 0) await onEnded(recent)
+      at = head
+    }
+    for await (const { upto, changes } of changeLog.watch(at, stop.signal, { kinds: ['sessions'] })) {
+      const ids = deletedIds(changes, 'sessions')
+      if (ids.length > 0) await onEnded(await endedSessions(db, ids))
+      if (upto) at = upto
+      works()
+    }
+  }
+  const following = reconnect({
+    ...PAUSES,
+    signal: stop.signal,
+    connect: ({ works }) => follow(works),
+    onFailure(err, isFirst) {
+      if (err instanceof Fault && err.code === 'OUT_OF_RANGE') at = undefined
+      if (isFirst) log.warn({ err }, 'ends of sessions not followed')
+    },
+  })
+  const pruning = runPeriodically(PRUNE_MS, () =>
+    pruneEnded(db).catch((err: unknown) => log.warn({ err }, 'ended sessions not removed')),
+  )
+  return {
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await Promise.all([following, pruning[Symbol.asyncDispose]()])
+    },
+  }
+}

@@ -1,0 +1,53 @@
+import type { Bus } from '@overlay/platform/change-log'
+import { CREDENTIALS_PUSHED, type CredentialsPushed, type Position } from '@overlay/rpc'
+
+/** Tells identity how far routers have got its credentials: logins wait for it. */
+export interface PushReports extends Disposable {
+  pushed(upto: Position): void
+}
+
+const EVERY_MS = 1000
+/** Positions that follow within this time share a report. */
+const GATHER_MS = 3
+
+export function openPushReports(
+  bus: Pick<Bus, 'publish'>,
+  replica: string,
+  routers: () => number,
+): PushReports {
+  let position: Position | undefined
+  let hasReported = false
+  let gathering: NodeJS.Timeout | undefined
+  let isDue = false
+
+  function report(): void {
+    isDue = false
+    const count = routers()
+    if (!position || (count === 0 && !hasReported)) return
+    hasReported = count > 0
+    const message: CredentialsPushed = { replica, position, routers: count }
+    bus.publish(CREDENTIALS_PUSHED, message)
+  }
+  const reporting = setInterval(report, EVERY_MS)
+
+  return {
+    pushed(upto) {
+      position = upto
+      if (routers() === 0) return
+      if (gathering) {
+        isDue = true
+        return
+      }
+      report()
+      gathering = setTimeout(() => {
+        gathering = undefined
+        if (isDue) report()
+      }, GATHER_MS)
+    },
+    [Symbol.dispose]() {
+      clearInterval(reporting)
+      clearTimeout(gathering)
+      if (position && hasReported) bus.publish(CREDENTIALS_PUSHED, { replica, position, routers: 0 })
+    },
+  }
+}

@@ -1,0 +1,45 @@
+import type { Db } from '@overlay/platform/postgres'
+import sql from 'sql-template-tag'
+
+/** A session that has ended. Routers know it by its token. */
+export interface EndedSession {
+  readonly id: string
+  readonly token: string
+}
+
+/** Longer than followers of this schema are behind. */
+const KEPT_MINUTES = 10
+
+export async function endedSessions(db: Db, ids: readonly string[]): Promise<readonly EndedSession[]> {
+  const { rows } = await db.query<EndedSession>(
+    sql`select id, token from ended_session where id = any(${ids})`,
+    'ended-sessions',
+  )
+  return rows
+}
+
+/** All that are still remembered. */
+export async function recentlyEnded(db: Db): Promise<readonly EndedSession[]> {
+  const { rows } = await db.query<EndedSession>(
+    sql`select id, token from ended_session order by ended_at, id`,
+  )
+  return rows
+}
+
+export async function pruneEnded(db: Db, limit = 20_000): Promise<void> {
+  await db.query(sql`
+    delete from ended_session where id in (
+           select id from ended_session where ended_at < now() - make_interval(mins => ${KEPT_MINUTES})
+            order by ended_at limit ${limit} for update skip locked)`)
+}
+
+/** The tokens among these that no session has. */
+export async function unknownTokens(db: Db, tokens: readonly string[]): Promise<string[]> {
+  const { rows } = await db.query<{ token: string }>(
+    sql`
+    select token from unnest(${tokens}::text[]) as given (token)
+     where not exists (select from session where session.token = given.token)`,
+    'unknown-tokens',
+  )
+  return rows.map(({ token }) => token)
+}

@@ -1,0 +1,25 @@
+import { batch, type Database } from '@overlay/platform/postgres'
+import sql from 'sql-template-tag'
+
+export interface TokenSession {
+  readonly id: string
+  readonly token: string
+  readonly type: 'Dial' | 'Bind'
+  readonly apiSessionId: string
+  readonly identityId: string
+  readonly serviceId: string
+}
+
+/** Looks sessions up by token; requests at the same time share a statement. */
+export function sessionsByToken(db: Database): (token: string) => Promise<TokenSession | undefined> {
+  return batch<string, TokenSession | undefined>(async (tokens) => {
+    const { rows } = await db.query<TokenSession>(
+      sql`
+      select id, token, type, api_session_id as "apiSessionId", identity_id as "identityId", service_id as "serviceId"
+        from session where token = any(${tokens})`,
+      'sessions-by-token',
+    )
+    const byToken = new Map(rows.map((row) => [row.token, row]))
+    return tokens.map((token) => byToken.get(token))
+  })
+}

@@ -1,0 +1,215 @@
+import { randomUUID } from 'node:crypto'
+import {
+  ApiSessionHeartbeat,
+  ApiSessionRemoved,
+  edgeType,
+  SessionRemoved,
+  ValidateSessionsRequest,
+} from '@overlay/channel'
+import { noBus } from '@overlay/platform/change-log'
+import { newId } from '@overlay/platform/kind-store'
+import { type CredentialsPushed, ownContext } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { AccessClaim } from '../src/access/router-access.js'
+import { connectedIdentities } from '../src/store/identity-connection.js'
+import { endManySessions, endSessions } from '../src/store/session.js'
+import { fakeIdentity, startAccess, type TestRouter, testRouter } from './access.js'
+import { startStore } from './store.js'
+
+let store: Awaited<ReturnType<typeof startStore>>
+beforeAll(async () => {
+  store = await startStore()
+})
+afterAll(() => store[Symbol.asyncDispose]())
+
+async function startReplica(common: Readonly<Record<string, readonly string[]>> = {}) {
+  const identity = fakeIdentity()
+  const commonRouters = (identityId: string, serviceId: string) => common[`${identityId} ${serviceId}`] ?? []
+  const access = await startAccess(store.changeLog, { bus: noBus, identity, commonRouters })
+  return { identity, access, [Symbol.asyncDispose]: () => access[Symbol.asyncDispose]() }
+}
+
+async function makeSession(apiSessionId: string, identityId: string, type = 'Dial') {
+  const [id, token] = [newId('cuid'), randomUUID()]
+  await store.changeLog.db.query(sql`
+    insert into session (id, token, type, api_session_id, service_id, identity_id)
+    values (${id}, ${token}, ${type}, ${apiSessionId}, 'wiki', ${identityId})`)
+  return { id, token }
+}
+
+const claim = (sessionToken: string, more: Partial<AccessClaim> = {}): AccessClaim => ({
+  routerId: 'r1',
+  sessionToken,
+  apiSessionToken: '',
+  fingerprints: ['other', 'one'],
+  type: 'Dial',
+  ...more,
+})
+
+test('a claim of a session, a certificate and a router that go together is granted', async () => {
+  await using replica = await startReplica({ 'alice wiki': ['r1', 'r2'] })
+  const apiSession = replica.identity.login('alice', 'one', 'two')
+  const { id, token } = await makeSession(apiSession.id, 'alice')
+  expect(await replica.access.concern.checkAccess(claim(token))).toEqual({
+    sessionId: id,
+    apiSessionId: apiSession.id,
+    identityId: 'alice',
+    serviceId: 'wiki',
+  })
+})
+
+test.each([
+  ['an unknown session', { sessionToken: 'unknown' }, 3, 'invalid session'],
+  ['a session of the other type', { type: 'Bind' }, 4, 'incorrect session type'],
+  ['another certificate', { fingerprints: ['other'] }, 2, 'invalid api session'],
+  ['no certificate', { fingerprints: [] }, 2, 'invalid api session'],
+  ['a certificate that is out of date', { fingerprints: ['over'] }, 2, 'invalid api session'],
+  [
+    'a router that identity and service do not share',
+    { routerId: 'r9' },
+    5,
+    'invalid edge router for session',
+  ],
+] as const)('a claim with %s is refused', async (_what, more, code, message) => {
+  await using replica = await startReplica({ 'alice wiki': ['r1'] })
+  const apiSession = replica.identity.login('alice', 'one')
+  replica.identity.put({ ...apiSession, expiring: [{ fingerprint: 'over', validToMs: Date.now() - 1 }] })
+  const { token } = await makeSession(apiSession.id, 'alice')
+  const refused = replica.access.concern.checkAccess(claim(token, more))
+  await expect(refused).rejects.toMatchObject({ code, message })
+})
+
+test('a claim is refused once its API session or its session has ended', async () => {
+  await using replica = await startReplica({ 'alice wiki': ['r1'] })
+  const { identity, access } = replica
+  const [first, second] = [identity.login('alice', 'one'), identity.login('alice', 'one')]
+  const { token } = await makeSession(first.id, 'alice')
+  const other = await makeSession(second.id, 'alice')
+  await access.concern.checkAccess(claim(token))
+  await access.concern.checkAccess(claim(other.token))
+  identity.end(first.id)
+  identity.login('bob')
+  const router = testRouter()
+  await access.connect(router)
+  await router.until(() => access.synced.has(router.routerId))
+  await expect(access.concern.checkAccess(claim(token))).rejects.toMatchObject({ code: 2 })
+  await store.changeLog.db.query(sql`delete from session where id = ${other.id}`)
+  await expect(access.concern.checkAccess(claim(other.token))).rejects.toMatchObject({ code: 3 })
+})
+
+test('the end of a session reaches the routers of all replicas, and what depends on it', async () => {
+  const identity = fakeIdentity()
+  await using one = await startAccess(store.changeLog, { bus: noBus, identity })
+  await using two = await startAccess(store.changeLog, { bus: noBus, identity })
+  const routers = [testRouter(), testRouter()] as const
+  const ended: string[][] = [[], []]
+  for (const [n, access] of [one, two].entries()) {
+    await access.connect(routers[n] ?? routers[0])
+    access.concern.onSessionsEnded(async (ids) => void ended[n]?.push(...ids))
+  }
+  const made = [
+    await makeSession('a', 'alice'),
+    await makeSession('b', 'alice'),
+    await makeSession('c', 'alice'),
+  ]
+  const [first, second, third] = made.map(({ id }) => id)
+  const context = ownContext(AbortSignal.timeout(5000))
+  await store.changeLog.write(context, async (tx) => ({
+    result: undefined,
+    changes: await endSessions(tx, sql`id = ${first}`),
+  }))
+  const swept = await store.changeLog.db.transaction(undefined, (tx) =>
+    endManySessions(tx, [second ?? '', third ?? '']),
+  )
+  if (swept) store.changeLog.appended(swept.position, swept.changes)
+  for (const router of routers) {
+    await router.until(() => endedOf(router).length >= 3)
+    expect(endedOf(router).sort()).toEqual(made.map(({ token }) => token).sort())
+  }
+  for (const ids of ended) expect(ids.sort()).toEqual(made.map(({ id }) => id).sort())
+})
+
+const endedOf = (router: TestRouter): string[] =>
+  router.ofType(edgeType.sessionRemoved).flatMap(({ body }) => SessionRemoved.decode(body).tokens)
+
+test('what depends on ended sessions is told again after a failure', async () => {
+  await using replica = await startReplica()
+  const { id } = await makeSession('d', 'alice')
+  const told: string[] = []
+  const done = new Promise<void>((resolve) => {
+    replica.access.concern.onSessionsEnded(async (ids) => {
+      told.push(...ids)
+      if (told.length === 1) throw new Error('the first time fails')
+      resolve()
+    })
+  })
+  await store.changeLog.write(ownContext(AbortSignal.timeout(5000)), async (tx) => ({
+    result: undefined,
+    changes: await endSessions(tx, sql`id = ${id}`),
+  }))
+  await done
+  expect(told).toEqual([id, id])
+})
+
+test('tokens that no session has are removed from the router that asks', async () => {
+  await using replica = await startReplica()
+  const { token } = await makeSession('e', 'alice')
+  const router = testRouter()
+  const body = ValidateSessionsRequest.encode({ sessionTokens: [token, 'gone', 'never'] }).finish()
+  await replica.access.receive(router, { type: edgeType.validateSessions, body })
+  expect(endedOf(router).sort()).toEqual(['gone', 'never'])
+})
+
+const heartbeat = (...tokens: string[]) => ({
+  type: edgeType.apiSessionHeartbeat,
+  body: ApiSessionHeartbeat.encode({ tokens }).finish(),
+})
+const removedOf = (router: TestRouter): string[] =>
+  router.ofType(edgeType.apiSessionRemoved).flatMap(({ body }) => ApiSessionRemoved.decode(body).tokens)
+
+test('a heartbeat keeps API sessions, connects their identities, and ends unknown tokens', async () => {
+  const router = testRouter()
+  const name = randomUUID()
+  const marked: string[] = []
+  {
+    await using replica = await startReplica()
+    const { id, token } = replica.identity.login(name)
+    await replica.access.receive(router, heartbeat(token, 'unknown'))
+    while (replica.access.marked.length === 0) await new Promise(setImmediate)
+    marked.push(...replica.access.marked)
+    expect(marked).toEqual([id])
+  }
+  expect(removedOf(router)).toEqual(['unknown'])
+  expect(await connectedIdentities(store.changeLog.db, [name])).toEqual(new Set([name]))
+})
+
+test('no token is unknown while identity does not answer', async () => {
+  await using replica = await startReplica()
+  const router = testRouter()
+  await replica.access.receive(router, heartbeat('first'))
+  expect(removedOf(router)).toEqual(['first'])
+  replica.identity.setAway(true)
+  await replica.access.receive(router, heartbeat('second'))
+  expect(removedOf(router)).toEqual(['first'])
+})
+
+test('a replica with routers reports how far it has pushed', async () => {
+  const identity = fakeIdentity()
+  const reports: CredentialsPushed[] = []
+  const bus = {
+    ...noBus,
+    publish: (_subject: string, message: object) => void reports.push(message as never),
+  }
+  {
+    await using access = await startAccess(store.changeLog, { bus, identity })
+    const router = testRouter()
+    await access.connect(router)
+    identity.login('alice')
+    identity.login('bob')
+    await router.until(() => router.ofType(edgeType.apiSessionAdded).length > 1)
+    while (!reports.some(({ position }) => position.number === 2)) await new Promise(setImmediate)
+    expect(reports.at(-1)).toMatchObject({ routers: 1 })
+  }
+  expect(reports.at(-1)).toMatchObject({ routers: 0 })
+})

@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto'
+import {
+  type Channel,
+  ChannelClosed,
+  type EncodedMessage,
+  encodeMessage,
+  frameDecoder,
+  MESSAGE_LIMITS,
+  type Message,
+  type Outgoing,
+} from '@overlay/channel'
+import { openAlarm } from '@overlay/platform/async'
+import type { Bus, ChangeLog, Source } from '@overlay/platform/change-log'
+import { newId } from '@overlay/platform/kind-store'
+import { type Change, Fault, type Position } from '@overlay/rpc'
+import { type AccessConcern, type AccessDeps, accessConcern } from '../src/access/access.js'
+import type { RouterChannel } from '../src/control/router-channel.js'
+import { log } from './store.js'
+
+export interface TestApiSession {
+  readonly id: string
+  readonly token: string
+  readonly identityId: string
+  readonly fingerprints: readonly string[]
+  readonly expiring: readonly { readonly fingerprint: string; readonly validToMs: number }[]
+}
+
+/** Identity: the credentials of its API sessions, and their changes. */
+export function fakeIdentity() {
+  const rows = new Map<string, TestApiSession>()
+  const moved = openAlarm()
+  let timeline = randomUUID()
+  let changes: Change[] = []
+  let isAway = false
+  const head = (): Position => ({ timeline, number: changes.length })
+  const append = (kind: string, id: string, row?: TestApiSession): void => {
+    const json = Buffer.from(row ? JSON.stringify(row) : '')
+    changes.push({ kind, id, json, atMs: Date.now(), number: changes.length + 1 })
+    moved.ring()
+  }
+  const after = (position: Position) => {
+    if (isAway) throw new Fault('UNAVAILABLE')
+    if (position.timeline !== timeline) throw new Fault('OUT_OF_RANGE')
+    const missing = changes.slice(position.number)
+    return { upto: head(), after: position, changes: missing, more: false, ageMs: 0, oversized: [] }
+  }
+  const source: Source = {
+    schema: 'identity',
+    async *load() {
+      if (isAway) throw new Fault('UNAVAILABLE')
+      const upto = head()
+      const loaded = [...rows.values()].map((row) => ({
+        kind: 'api-session-credentials',
+        id: row.id,
+        json: Buffer.from(JSON.stringify(row)),
+        atMs: 0,
+        number: 0,
+      }))
+      yield { upto, after: undefined, changes: loaded, more: false, ageMs: 0, oversized: [] }
+    },
+    async *watch(from, signal) {
+      for (let at = from; !signal.aborted; ) {
+        const message = after(at)
+        at = message.upto
+        yield message
+        if (at.number === changes.length && at.timeline === timeline) await moved.sleep(signal, 500)
+      }
+    },
+    pull: async (from) => after(from),
+    row: async () => Buffer.alloc(0),
+  }
+  const put = (row: TestApiSession): TestApiSession => {
+    rows.set(row.id, row)
+    append('api-session-credentials', row.id, row)
+    return row
+  }
+  return {
+    source,
+    login: (identityId: string, ...fingerprints: string[]): TestApiSession =>
+      put({ id: newId('cuid'), token: randomUUID(), identityId, fingerprints, expiring: [] }),
+    put,
+    end(id: string): void {
+      rows.delete(id)
+      append('api-sessions', id)
+    },
+    /** A restored backup: these sessions, without changes that lead to them. */
+    restore(...sessions: readonly TestApiSession[]): void {
+      timeline = randomUUID()
+      changes = []
+      rows.clear()
+      for (const row of sessions) rows.set(row.id, row)
+      moved.ring()
+    },
+    setAway(now: boolean): void {
+      isAway = now
+      moved.ring()
+    },
+  }
+}
+
+export interface TestRouter extends RouterChannel {
+  readonly received: readonly Message[]
+  /** The messages of a type, in order. */
+  ofType(type: number): readonly Message[]
+  /** Resolves when the condition holds, which is tested after each message. */
+  until(condition: () => boolean): Promise<void>
+  /** The router takes nothing until it is called. */
+  stall(): () => void
+}
+
+export function testRouter(routerId = randomUUID()): TestRouter {
+  const received: Message[] = []
+  const closing = new AbortController()
+  const arrived = openAlarm()
+  const never = new AbortController().signal
+  let taking: Promise<void> = Promise.resolve()
+  const channel: Partial<Channel> = {
+    send(message: Outgoing | EncodedMessage) {
+      const decoder = frameDecoder()
+      decoder.push('frame' in message ? message.frame : encodeMessage(message).frame)
+      const decoded = decoder.next(MESSAGE_LIMITS)
+      if (decoded) received.push(decoded)
+      arrived.ring()
+    },
+    drained: () => taking,
+    queuedBytes: () => 0,
+    close: (reason) => closing.abort(new ChannelClosed(reason)),
+    closed: closing.signal,
+  }
+  return {
+    routerId,
+    received,
+    channel: channel as Channel,
+    fingerprint: '',
+    connectedAt: new Date(),
+    linkListeners: Buffer.alloc(0),
+    ofType: (type) => received.filter((message) => message.type === type),
+    async until(condition) {
+      while (!condition()) await arrived.sleep(never)
+    },
+    stall() {
+      let release = (): void => undefined
+      taking = new Promise((resolve) => {
+        release = resolve
+      })
+      return release
+    },
+  }
+}
+
+export interface TestAccess extends AsyncDisposable {
+  readonly concern: AccessConcern
+  readonly synced: Set<string>
+  /** API session ids that identity has been told of. */
+  readonly marked: string[]
+  connect(router: TestRouter): Promise<void>
+  receive(router: TestRouter, message: Outgoing): Promise<void>
+}
+
+export interface TestAccessOptions {
+  readonly bus: Bus
+  readonly identity: Pick<ReturnType<typeof fakeIdentity>, 'source'>
+  /** The routers that identity and service have in common. */
+  readonly commonRouters?: (identityId: string, serviceId: string) => readonly string[]
+}
+
+/** The concern of one replica, with fakes of the other services. */
+export async function startAccess(changeLog: ChangeLog, options: TestAccessOptions): Promise<TestAccess> {
+  const synced = new Set<string>()
+  const marked: string[] = []
+  const { bus, identity, commonRouters = () => [] } = options
+  const concern = await accessConcern({
+    bus,
+    changeLog,
+    log,
+    directory: { get: () => ({ isEdge: true }) } as unknown as AccessDeps['directory'],
+    sync: {
+      started: ({ routerId }) => void synced.delete(routerId),
+      done: ({ routerId }) => void synced.add(routerId),
+    },
+    identity: {
+      source: identity.source,
+      calls: {
+        async markActivity({ apiSessionIds }) {
+          marked.push(...apiSessionIds)
+          return { unknownIds: [] }
+        },
+      },
+    },
+    policy: {
+      getCommonRouters: async ({ pairs }) => ({
+        routers: pairs.map(({ identityId, serviceId }) => ({
+          ids: [...commonRouters(identityId, serviceId)],
+        })),
+      }),
+    },
+    heads: async () => ({}),
+  })
+  const message = (outgoing: Outgoing): Message => {
+    const decoder = frameDecoder()
+    decoder.push(encodeMessage(outgoing).frame)
+    const decoded = decoder.next(MESSAGE_LIMITS)
+    if (!decoded) throw new Error('no message')
+    return decoded
+  }
+  return {
+    concern,
+    synced,
+    marked,
+    async connect(router) {
+      await concern.connected?.(router)
+    },
+    async receive(router, outgoing) {
+      const handler = concern.handlers.find(({ type }) => type === outgoing.type)
+      await handler?.prepare(message(outgoing), router)()
+    },
+    [Symbol.asyncDispose]: () => concern[Symbol.asyncDispose](),
+  }
+}
