@@ -13,6 +13,7 @@ import { type Certificate, type Client, openClient, type Server } from './client
 export interface Member extends Client {
   readonly id: string
   readonly certificate: Certificate
+  readonly apiSessionToken: string
   /** Names of the services that it sees. */
   services(): Promise<string[]>
 }
@@ -35,6 +36,7 @@ export async function logIn(server: Server, id: string, certificate: Certificate
     ...client,
     id,
     certificate,
+    apiSessionToken: token,
     async services() {
       const services = await client.request<{ name: string }[]>('GET', '/services?limit=500&sort=name')
       return services.map(({ name }) => name)

@@ -1,12 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
 import type { Admin } from '../admin.js'
 import { startNetwork } from '../network.js'
+import { type Application, startApplication } from './application.js'
 import { pythonWith } from './python.js'
 
 const requirement = 'openziti==0.6.0' // it includes the C SDK 0.29.3
@@ -27,7 +25,7 @@ test('the C SDK enrolls, logs in, receives its service and dials it', {
   await using sdk = await application(python, jwt, ['wiki', 'wiki.example', '80'])
   onTestFailed(() => console.error(sdk.log()))
 
-  expect(await sdk.report()).toMatchObject({
+  expect(await sdk.next()).toMatchObject({
     sdk: '0.29.3',
     service: {
       id: serviceId,
@@ -78,44 +76,19 @@ async function permitDial(admin: Admin): Promise<{ identityId: string; serviceId
   return { identityId, serviceId, jwt: enrollment.ott.jwt }
 }
 
-interface Application extends AsyncDisposable {
-  /** The line that it writes. */
-  report(): Promise<unknown>
-  /** The log of the SDK so far. */
-  log(): string
-}
-
 /** Runs the program next to this file until disposed. */
 async function application(python: string, jwt: string, args: readonly string[]): Promise<Application> {
   const folder = await mkdtemp(join(tmpdir(), 'overlay-sdk-'))
   const [token, identity] = [join(folder, 'token.jwt'), join(folder, 'identity.json')]
   await writeFile(token, jwt)
-  const child = spawn(python, [join(import.meta.dirname, 'c-sdk.py'), token, identity, ...args], {
-    env: { ...process.env, ZITI_LOG: '4' },
-    stdio: ['pipe', 'pipe', 'pipe'],
-    timeout: 60_000,
-    killSignal: 'SIGKILL',
-  })
-  const ended = endOf(child)
-  const log: string[] = []
-  child.stderr.setEncoding('utf8').on('data', (text: string) => log.push(text))
-  const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+  const program = join(import.meta.dirname, 'c-sdk.py')
+  const env = { ZITI_LOG: '4' }
+  const running = startApplication(python, [program, token, identity, ...args], { env, timeoutMs: 60_000 })
   return {
-    async report() {
-      const { value } = await lines.next()
-      if (value === undefined) throw new Error(`the program ended: ${await ended}`)
-      return JSON.parse(value)
-    },
-    log: () => log.join(''),
+    ...running,
     async [Symbol.asyncDispose]() {
-      child.stdin.end()
-      await ended
+      await running[Symbol.asyncDispose]()
       await rm(folder, { recursive: true })
     },
   }
-}
-
-const endOf = async (child: ChildProcess): Promise<string> => {
-  const [code, signal] = await once(child, 'exit')
-  return code === null ? `${signal}` : `code ${code}`
 }

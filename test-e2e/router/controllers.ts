@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { isIP } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect, type TLSSocket } from 'node:tls'
 import {
@@ -144,7 +145,7 @@ export async function connectTls(
   const socket = connect({
     host: hostname,
     port: Number(port),
-    servername: hostname,
+    ...(isIP(hostname) === 0 && { servername: hostname }), // addresses are not sent
     ...client,
     ca: caPem,
     ALPNProtocols: ['ziti-ctrl'],

@@ -11,6 +11,7 @@ import {
   circuitResponseHeader,
   ctrlType,
   DestinationType,
+  decodeBytesMap,
   edgeType,
   encodeBool,
   encodeBytesMap,
@@ -42,6 +43,8 @@ interface Circuit {
   readonly from: string
   readonly to: string
   readonly terminatorId: string
+  /** Of the client. */
+  readonly peerData: Map<number, Buffer>
 }
 
 /** The least that routers need of a controller. Sessions and terminators: one service, its last terminator. */
@@ -84,7 +87,7 @@ export async function startFakeController(
 
   /** Sets up or moves a circuit. Throws if a router refuses. */
   async function route(circuit: Circuit, withEgress: boolean): Promise<void> {
-    const { id, ingress, egress, from, to, terminatorId } = circuit
+    const { id, ingress, egress, from, to, terminatorId, peerData } = circuit
     const forward = (
       sourceAddress: string,
       destinationAddress: string,
@@ -110,7 +113,7 @@ export async function startFakeController(
           attempt: 1,
           egress:
             withEgress && routerId === to
-              ? { binding: 'edge', address: egress, destination: terminatorId, peerData: new Map() }
+              ? { binding: 'edge', address: egress, destination: terminatorId, peerData }
               : undefined,
           forwards,
           context: undefined,
@@ -126,6 +129,7 @@ export async function startFakeController(
 
   async function createCircuit(routerId: string, message: Message, channel: Channel): Promise<void> {
     const id = `circuit-${++count}`
+    const peerData = message.headers.get(circuitRequestHeader.peerData)
     const circuit = {
       id,
       ingress: `${id}-in`,
@@ -133,6 +137,7 @@ export async function startFakeController(
       from: routerId,
       to: terminator.routerId,
       terminatorId: terminator.id,
+      peerData: peerData ? decodeBytesMap(peerData) : new Map(),
     }
     try {
       if (!message.headers.get(circuitRequestHeader.sessionToken)?.length) throw new Error('no session')

@@ -67,6 +67,7 @@ export function openSdkChannel(
     decoder,
     onMessage: (message) => handlers[message.type]?.(message),
     heartbeatMs: NEVER_MS,
+    maxWaiting: 1, // the window of a circuit must stop the application
   })
 
   const handlers: Readonly<Record<number, (message: Message) => Promise<void> | undefined | void>> = {

@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startTraffic, type Traffic, until } from '../traffic.js'
+
+let traffic: Traffic
+beforeAll(async () => {
+  traffic = await startTraffic()
+})
+afterAll(() => traffic[Symbol.asyncDispose]())
+
+test('an enrolled router comes online on both APIs', async () => {
+  const router = await traffic.router('online')
+  expect(await traffic.admin.request('GET', `/edge-routers/${router.id}`)).toMatchObject({
+    isOnline: true,
+    hostname: 'localhost',
+    supportedProtocols: { tls: router.url },
+    versionInfo: { version: 'v1.1.13', os: 'linux', arch: 'amd64' },
+  })
+  const alice = await traffic.member('alice')
+  expect(await alice.request('GET', '/current-identity/edge-routers')).toMatchObject([
+    { id: router.id, isOnline: true, supportedProtocols: { tls: router.url } },
+  ])
+})
+
+test('a disabled router goes offline immediately, and comes back when it is enabled', async () => {
+  const router = await traffic.router('disabled')
+  const state = () => traffic.admin.request<{ isOnline: boolean }>('GET', `/edge-routers/${router.id}`)
+  await traffic.admin.request('PATCH', `/edge-routers/${router.id}`, { disabled: true })
+  expect(await state()).toMatchObject({ isOnline: false })
+  await until(() => router.controllers.all().length === 0)
+  await traffic.admin.request('PATCH', `/edge-routers/${router.id}`, { disabled: false })
+  await until(async () => (await state()).isOnline)
+})

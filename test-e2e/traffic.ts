@@ -1,0 +1,154 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Admin } from './admin.js'
+import type { Server } from './client.js'
+import type { Member } from './member.js'
+import { type Network, type NetworkOptions, startNetwork } from './network.js'
+import { enrollRouter } from './router/identity.js'
+import { type RouterOptions, startRouter, type TestRouter } from './router/router.js'
+import { connectSdk, type TestSdk } from './router/sdk.js'
+
+/** A network whose routers every identity and every service may use. */
+export interface Traffic extends AsyncDisposable {
+  readonly network: Network
+  readonly server: Server
+  readonly admin: Admin
+  /** Enrolls a router, connects it to all replicas unless told otherwise, and waits until it is online. */
+  router(name: string, options?: Partial<RouterOptions>): Promise<TestRouter>
+  /** Creates a service that identities with `#host` may bind and those with `#client` may dial. */
+  service(name: string, body?: object): Promise<string>
+  /** Enrolls an identity. */
+  member(name: string, ...roleAttributes: string[]): Promise<Member>
+  /** Connects an application of the member. */
+  connect(member: Member, router: TestRouter): Promise<TestSdk>
+  /** Hosts a service, and waits until its terminator exists. */
+  hosted(service: string, router: TestRouter): Promise<Hosted>
+}
+
+export interface Hosted {
+  readonly serviceId: string
+  readonly member: Member
+  readonly sdk: TestSdk
+  readonly session: Session
+}
+
+export interface Session {
+  readonly id: string
+  readonly token: string
+}
+
+export const openSession = (member: Member, serviceId: string, type: 'Dial' | 'Bind'): Promise<Session> =>
+  member.request<Session>('POST', '/sessions', { serviceId, type })
+
+/** Polls until the check succeeds. Throws its last failure after `ms`. */
+export async function until<T>(
+  check: () => Promise<T | undefined | false> | T | undefined | false,
+  ms = 20_000,
+): Promise<T> {
+  const deadline = performance.now() + ms
+  for (;;) {
+    const result = await check()
+    if (result) return result
+    if (performance.now() > deadline) throw new Error(`not within ${ms} ms: ${check}`)
+    await pause(20)
+  }
+}
+
+export async function startTraffic(options: NetworkOptions = {}): Promise<Traffic> {
+  const network = await startNetwork(options)
+  const started: AsyncDisposable[] = [network]
+  const use = <T extends AsyncDisposable>(one: T): T => {
+    started.push(one)
+    return one
+  }
+  const dispose = async (): Promise<void> => {
+    for (const one of started.splice(0).reverse()) await one[Symbol.asyncDispose]()
+  }
+  try {
+    const admin = await network.admin()
+    await permitAll(admin)
+    return { ...trafficOf(network, admin, use), [Symbol.asyncDispose]: dispose }
+  } catch (err) {
+    await dispose()
+    throw err
+  }
+}
+
+async function permitAll(admin: Admin): Promise<void> {
+  const semantic = 'AnyOf'
+  const [all, edgeRouterRoles] = [['#all'], ['#all']]
+  await Promise.all([
+    admin.create('edge-router-policies', { name: 'all', semantic, identityRoles: all, edgeRouterRoles }),
+    admin.create('service-edge-router-policies', {
+      name: 'all',
+      semantic,
+      serviceRoles: all,
+      edgeRouterRoles,
+    }),
+  ])
+}
+
+function trafficOf(
+  network: Network,
+  admin: Admin,
+  use: <T extends AsyncDisposable>(one: T) => T,
+): Omit<Traffic, keyof AsyncDisposable> {
+  const server: Server = { addresses: [network.address], caPem: network.caPem }
+  const traffic = {
+    network,
+    server,
+    admin,
+    async router(name: string, more: Partial<RouterOptions> = {}) {
+      const identity = await enrollRouter(admin, server, { name })
+      const router = use(await startRouter({ identity, controllers: network.controllers, ...more }))
+      await until(() => isOnline(admin, router))
+      return router
+    },
+    async service(name: string, body: object = {}) {
+      const id = await admin.create('services', { name, encryptionRequired: false, ...body })
+      const policy = { semantic: 'AnyOf', serviceRoles: [`@${id}`] }
+      await Promise.all([
+        admin.create('service-policies', {
+          ...policy,
+          name: `${name}-bind`,
+          type: 'Bind',
+          identityRoles: ['#host'],
+        }),
+        admin.create('service-policies', {
+          ...policy,
+          name: `${name}-dial`,
+          type: 'Dial',
+          identityRoles: ['#client'],
+        }),
+      ])
+      return id
+    },
+    member: (name: string, ...roleAttributes: string[]) => admin.enroll({ name, roleAttributes }),
+    connect: async ({ apiSessionToken, certificate }: Member, router: TestRouter) =>
+      use(
+        await connectSdk({
+          url: router.url ?? '',
+          certificate,
+          caPem: router.identity.caPem,
+          apiSessionToken,
+        }),
+      ),
+    async hosted(service: string, router: TestRouter) {
+      const serviceId = await traffic.service(service)
+      const member = await traffic.member(`${service}-host`, 'host')
+      const sdk = await traffic.connect(member, router)
+      const session = await openSession(member, serviceId, 'Bind')
+      await sdk.host(session.token)
+      return { serviceId, member, sdk, session }
+    },
+  }
+  return traffic
+}
+
+/** Online, with the URL for SDKs. */
+async function isOnline(admin: Admin, { id, url }: TestRouter): Promise<boolean> {
+  const { isOnline, supportedProtocols } = await admin.request<{
+    isOnline: boolean
+    supportedProtocols: { tls?: string }
+  }>('GET', `/edge-routers/${id}`)
+  return isOnline && supportedProtocols.tls === url
+}
