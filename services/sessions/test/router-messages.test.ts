@@ -1,4 +1,4 @@
-import type { Message, Outgoing } from '@overlay/channel'
+import { ctrlType, type Message, type Outgoing } from '@overlay/channel'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { RouterOffline } from '../src/control/router-channel.js'
@@ -6,7 +6,7 @@ import { commandSubject } from '../src/control/router-command.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
 import { connectRouter, type TestRouter } from './test-router.js'
 
-const TYPE = 1013
+const TYPE = ctrlType.inspectRequest
 const request = (text: string): Outgoing => ({
   type: TYPE,
   headers: new Map([[128, Buffer.from('reflected')]]),
@@ -56,7 +56,9 @@ test('a message reaches a router of another replica', async () => {
 test('a router of this replica is not asked through another one', async () => {
   const { id, router } = await connectToTwo('c')
   const key = await network.createRouter('c2')
-  expect(await two.control.messages.request(id, request('direct'), 5000)).toMatchObject({ type: TYPE })
+  expect(await two.control.messages.request(id, request('direct'), 5000)).toMatchObject({
+    type: ctrlType.inspectResponse,
+  })
   expect(textsOf(router)).toEqual(['direct'])
   await expect(two.control.messages.request(key.id, request('x'), 5000)).rejects.toThrow(RouterOffline)
 })

@@ -4,6 +4,7 @@ import {
   type AnsweredHello,
   type Channel,
   ClientHello,
+  ctrlType,
   edgeType,
   encodeVersion,
   headerKey,
@@ -28,7 +29,7 @@ export interface ConnectOptions {
   readonly id?: string
   /** Further headers of the hello. */
   readonly headers?: Iterable<readonly [number, Buffer]>
-  /** Answers a request; default: with its own body. */
+  /** Answers a message; default: inspect requests, with their own body. */
   readonly onMessage?: (message: Message) => Outgoing | undefined
 }
 
@@ -101,7 +102,8 @@ export const untilClosed = ({ channel: { closed } }: Pick<TestRouter, 'channel'>
     else closed.addEventListener('abort', settle, { once: true })
   })
 
-const echo = ({ type, body }: Message): Outgoing => ({ type, body })
+const echo = ({ type, body }: Message): Outgoing | undefined =>
+  type === ctrlType.inspectRequest ? { type: ctrlType.inspectResponse, body } : undefined
 
 const clientHello: Outgoing = {
   type: edgeType.clientHello,

@@ -12,6 +12,8 @@ export interface ConnectionLimits {
   readonly proxies: BlockList
 }
 
+const HANDSHAKES_PER_TURN = 8
+
 /** Addresses of clients, by connection. */
 const addresses = new WeakMap<object, string>()
 
@@ -50,7 +52,23 @@ export function limitConnections(
       if (left > 0) bySource.set(source, left)
       else bySource.delete(source)
     })
-    for (const startHandshake of handshakes) startHandshake.call(server, socket)
+    start(socket)
+  }
+
+  /** Handshakes take long to compute: of many that come at once, some start in each turn of the event loop. */
+  let startedInTurn = 0
+  const waiting: Socket[] = []
+  function start(socket: Socket): void {
+    if (startedInTurn === HANDSHAKES_PER_TURN) {
+      waiting.push(socket)
+      return
+    }
+    if (startedInTurn++ === 0) setImmediate(endTurn)
+    if (!socket.destroyed) for (const startHandshake of handshakes) startHandshake.call(server, socket)
+  }
+  function endTurn(): void {
+    startedInTurn = 0
+    for (const socket of waiting.splice(0, HANDSHAKES_PER_TURN)) start(socket)
   }
 
   async function admitProxied(socket: Socket, balancer: string): Promise<void> {

@@ -1,0 +1,92 @@
+import { contentType, edgeType } from '@overlay/channel'
+import { metrics } from '@overlay/platform/process'
+import sql from 'sql-template-tag'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
+import { connectRouter, type RouterKey, untilClosed } from './test-router.js'
+
+let network: TestNetwork
+let replica: Replica
+beforeAll(async () => {
+  network = await startControlNetwork()
+  replica = await network.replica()
+})
+afterAll(() => network[Symbol.asyncDispose]())
+
+const connect = async (key: RouterKey) => connectRouter({ port: replica.port, key })
+const endsOf = async (reason: string): Promise<number> =>
+  (await metrics.routersDisconnected.get()).values.find(({ labels }) => labels.reason === reason)?.value ?? 0
+const ping = { type: contentType.ping }
+
+/** Two routers; what one does must not concern the other. */
+async function connectTwo(name: string) {
+  return [
+    await connect(await network.createRouter(`${name} 1`)),
+    await connect(await network.createRouter(`${name} 2`)),
+  ] as const
+}
+
+test('routers that come all at once are all admitted', async () => {
+  const key = await network.createRouter('many')
+  const ids = Array.from({ length: 150 }, (_, at) => `many-${at}`)
+  await network.db.query(sql`
+    insert into router (id, name, is_edge, is_verified, fingerprint)
+    select id, id, true, true, ${key.fingerprint} from unnest(${ids}::text[]) as id`)
+  const late = await network.replica('late')
+  const routers = await Promise.all(
+    ids.map(async (id) => connectRouter({ port: late.port, key: { ...key, id } })),
+  )
+  await Promise.all(routers.map((router) => router.message(edgeType.serverHello)))
+  expect([...late.control.channels.all()]).toHaveLength(ids.length)
+  await late[Symbol.asyncDispose]()
+})
+
+test.each([
+  ['bytes that are no message', Buffer.alloc(64, 1)],
+  ['a message beyond the limits', Buffer.from('0306090c00000000010000000000000000ffffff', 'hex')],
+])('%s: that channel is closed, others are not', async (what, bytes) => {
+  const [bad, good] = await connectTwo(what)
+  const before = await endsOf('malformed')
+  bad.socket.write(bytes)
+  await untilClosed(bad)
+  await good.channel.request(ping, 5000)
+  expect(await endsOf('malformed')).toBe(before + 1)
+})
+
+test('a malformed body closes the channel, and is counted by its type', async () => {
+  const [bad, good] = await connectTwo('body')
+  bad.channel.send({ type: edgeType.clientHello, body: Buffer.of(0x0a, 0x7f) })
+  await untilClosed(bad)
+  await good.channel.request(ping, 5000)
+  const { values } = await metrics.routerMessages.get()
+  const counted = values.find(({ labels }) => labels.result === 'malformed')
+  expect(counted).toMatchObject({ labels: { type: String(edgeType.clientHello) }, value: 1 })
+})
+
+test('messages of unknown types are dropped', async () => {
+  const [router] = await connectTwo('unknown')
+  router.channel.send({ type: 12_345, body: Buffer.from('?') })
+  await router.channel.request(ping, 5000)
+  const { values } = await metrics.routerMessages.get()
+  expect(values.find(({ labels }) => labels.result === 'dropped')?.value).toBe(1)
+})
+
+test('a router that floods its channel does not keep others from being answered', async () => {
+  const [loud, good] = await connectTwo('flood')
+  const body = Buffer.alloc(1000)
+  for (let sent = 0; sent < 10_000; sent++) loud.channel.send({ type: 12_345, body })
+  await good.channel.request(ping, 30_000)
+  await loud.channel.request(ping, 30_000)
+})
+
+test('a router that does not read loses its channel when too much is queued for it', async () => {
+  const key = await network.createRouter('stalled')
+  const [stalled, good] = [await connect(key), await connect(await network.createRouter('reading'))]
+  const before = await endsOf('stalled')
+  stalled.socket.pause()
+  const own = replica.control.channels.get(key.id)
+  while (own && !own.channel.closed.aborted) own.channel.send({ type: 12_345, body: Buffer.alloc(1 << 20) })
+  expect(own).toBeDefined()
+  expect(await endsOf('stalled')).toBe(before + 1)
+  await good.channel.request(ping, 5000)
+})
