@@ -1,5 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { coalesced, runPeriodically } from '@overlay/platform/async'
 import type { Bus, ChangeLog } from '@overlay/platform/change-log'
+import type { Position } from '@overlay/rpc'
 import { logCredentialChanges } from '../store/credential-changes.js'
 import { openReceivers } from './receivers.js'
 
@@ -14,16 +16,23 @@ export interface CredentialFeed extends AsyncDisposable {
 
 /** Of changes that no request waits for, and of those that a crashed replica has left. */
 const EVERY_MS = 250
+/** Logins of this time share a statement. */
+const GATHER_MS = 3
 
 export function openCredentialFeed(changeLog: ChangeLog, bus: Pick<Bus, 'subscribe'>): CredentialFeed {
   const { db, log } = changeLog
   const receivers = openReceivers(bus)
 
-  async function flush(): Promise<void> {
+  /** Returns a position with all that were committed before the call. */
+  async function flush(): Promise<Position | undefined> {
+    await delay(GATHER_MS)
+    let position: Position | undefined
     for (;;) {
       const logged = await logCredentialChanges(db)
-      if (logged) changeLog.appended(logged.position, logged.changes)
-      if (!logged?.hasMore) return
+      if (!logged) return position
+      changeLog.appended(logged.position, logged.changes)
+      position = logged.position
+      if (!logged.hasMore) return position
     }
   }
   const sharedFlush = coalesced(flush)
@@ -44,8 +53,8 @@ export function openCredentialFeed(changeLog: ChangeLog, bus: Pick<Bus, 'subscri
     async handOver() {
       if (!receivers.any()) return
       try {
-        await sharedFlush()
-        await receivers.wait(await changeLog.head())
+        // without a position another replica has moved them
+        await receivers.wait((await sharedFlush()) ?? (await changeLog.head()))
       } catch (err) {
         log.debug({ err }, 'routers may get credentials of an API session after its login has been answered')
       }
