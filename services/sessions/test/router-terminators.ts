@@ -2,8 +2,9 @@ import type { Channel, Message, Outgoing } from '@overlay/channel'
 import sql from 'sql-template-tag'
 import { AccessRefused, accessErrors, type CheckAccess } from '../src/access/router-access.js'
 import type { FabricEvent } from '../src/control/fabric-events.js'
+import type { Concern } from '../src/control/handlers.js'
 import type { RouterChannel } from '../src/control/router-channel.js'
-import { type Terminators, terminatorsConcern } from '../src/terminators/terminators.js'
+import { terminatorsConcern } from '../src/terminators/terminators.js'
 import { log, startStore } from './store.js'
 
 interface Encoder<T> {
@@ -17,10 +18,12 @@ export interface FakeRouter {
   readonly sent: Outgoing[]
   /** Sends a message, and returns the answers to it. */
   ask<T>(type: number, codec: Encoder<T>, message: T): Promise<readonly Outgoing[]>
+  /** The same with a body that is no protobuf, or headers. */
+  askRaw(type: number, body: Buffer, headers?: Message['headers']): Promise<readonly Outgoing[]>
   connect(): Promise<void>
 }
 
-function fakeRouter(concern: () => Terminators, routerId: string): FakeRouter {
+export function fakeRouter(concern: () => Concern, routerId: string): FakeRouter {
   const sent: Outgoing[] = []
   const answers = new Map<number, Outgoing[]>()
   let sequence = 0
@@ -37,21 +40,19 @@ function fakeRouter(concern: () => Terminators, routerId: string): FakeRouter {
   const router: RouterChannel = {
     ...{ routerId, channel, fingerprint: '', connectedAt: new Date(), linkListeners: Buffer.alloc(0) },
   }
+  async function askRaw(type: number, body: Buffer, headers: Message['headers'] = new Map()) {
+    const message: Message = { type, sequence: ++sequence, headers, body }
+    const own: Outgoing[] = []
+    answers.set(message.sequence, own)
+    const handler = concern().handlers.find((one) => one.type === type)
+    await handler?.prepare(message, router)()
+    return own
+  }
   return {
     channel: router,
     sent,
-    async ask(type, codec, body) {
-      const message: Message = {
-        ...{ type, sequence: ++sequence, headers: new Map() },
-        body: Buffer.from(codec.encode(body).finish()),
-      }
-      const own: Outgoing[] = []
-      answers.set(message.sequence, own)
-      await concern()
-        .handlers.find((handler) => handler.type === type)
-        ?.prepare(message, router)()
-      return own
-    },
+    ask: (type, codec, message) => askRaw(type, Buffer.from(codec.encode(message).finish())),
+    askRaw,
     connect: async () => concern().connected?.(router),
   }
 }

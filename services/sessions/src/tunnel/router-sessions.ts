@@ -1,0 +1,116 @@
+import type { CreateApiSessionRequest } from '@overlay/channel'
+import { Fault, type IdentityServiceService, type Methods, ownContext } from '@overlay/rpc'
+import { AccessRefused, accessErrors } from '../access/router-access.js'
+import type { RouterChannel } from '../control/router-channel.js'
+
+/** How the identity of a router hosts services. */
+export interface Hosting {
+  readonly defaultHostingCost: number
+  readonly defaultHostingPrecedence: string
+  readonly serviceHostingCosts: Readonly<Record<string, number>>
+  readonly serviceHostingPrecedences: Readonly<Record<string, string>>
+  readonly appData: object
+}
+
+/** The API session of a router that is an identity itself. */
+export interface RouterSession {
+  readonly id: string
+  readonly token: string
+  readonly identityId: string
+  readonly identityName: string
+  readonly configTypes: readonly string[]
+  readonly timeoutSeconds: number
+  readonly hosting: Hosting
+}
+
+export interface RouterSessions {
+  /** Opens the API session, or finds it. Throws AccessRefused. */
+  open(router: RouterChannel, request: Partial<CreateApiSessionRequest>): Promise<RouterSession>
+  /** The same, without a call if it is known to exist. */
+  of(router: RouterChannel): Promise<RouterSession>
+  /** True once for each API session: the router must learn of it. */
+  isNews(router: RouterChannel, session: RouterSession): boolean
+  forget(router: RouterChannel): void
+}
+
+export interface RouterSessionDeps {
+  readonly identity: Pick<Methods<IdentityServiceService>, 'openRouterSession'>
+  readonly apiSessions: { byId(id: string): unknown }
+  /** In milliseconds. */
+  readonly now?: () => number
+}
+
+const CALL_MS = 10_000
+/** Until then it may not have arrived with the changes of identity. */
+const NEW_MS = 10_000
+
+interface Entry {
+  readonly opening: Promise<RouterSession>
+  openedAt: number
+  told: string
+}
+
+export function openRouterSessions({
+  identity,
+  apiSessions,
+  now = () => performance.now(),
+}: RouterSessionDeps): RouterSessions {
+  const entries = new Map<RouterChannel, Entry>()
+
+  function open(router: RouterChannel, request: Partial<CreateApiSessionRequest>): Promise<RouterSession> {
+    const opening = call(identity, router.routerId, request)
+    const entry: Entry = {
+      opening,
+      openedAt: Number.POSITIVE_INFINITY,
+      told: entries.get(router)?.told ?? '',
+    }
+    if (!router.channel.closed.aborted) entries.set(router, entry)
+    opening.then(
+      () => {
+        entry.openedAt = now()
+      },
+      () => {
+        if (entries.get(router) === entry) entries.delete(router)
+      },
+    )
+    return opening
+  }
+
+  return {
+    open,
+    async of(router) {
+      const entry = entries.get(router)
+      if (!entry) return open(router, {})
+      const session = await entry.opening
+      const isAlive = apiSessions.byId(session.id) !== undefined || now() - entry.openedAt < NEW_MS
+      return isAlive ? session : open(router, {})
+    },
+    isNews(router, { token }) {
+      const entry = entries.get(router)
+      if (!entry || entry.told === token) return false
+      entry.told = token
+      return true
+    },
+    forget: (router) => void entries.delete(router),
+  }
+}
+
+async function call(
+  identity: RouterSessionDeps['identity'],
+  routerId: string,
+  { configTypes = [], envInfo, sdkInfo }: Partial<CreateApiSessionRequest>,
+): Promise<RouterSession> {
+  const json = (info: object | undefined) => Buffer.from(info ? JSON.stringify(info) : '')
+  try {
+    const { session, hosting } = await identity.openRouterSession(
+      { routerId, configTypes, envInfo: json(envInfo), sdkInfo: json(sdkInfo) },
+      ownContext(AbortSignal.timeout(CALL_MS)),
+    )
+    if (!session) throw new Error('answer without a session')
+    return { ...session, hosting: JSON.parse(hosting.toString()) }
+  } catch (err) {
+    if (err instanceof Fault && err.code === 'NOT_FOUND')
+      throw new AccessRefused(accessErrors.tunnelingNotEnabled, 'tunneling not enabled')
+    throw err
+  }
+}

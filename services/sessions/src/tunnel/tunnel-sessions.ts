@@ -1,0 +1,68 @@
+import type { Database } from '@overlay/platform/postgres'
+import { type Context, Fault, type Methods, ownContext, type SessionsServiceService } from '@overlay/rpc'
+import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { type HeldSession, heldSessions } from '../store/held-session.js'
+import type { RouterSession } from './router-sessions.js'
+
+export interface TunnelSessionDeps {
+  readonly db: Database
+  readonly createSession: Methods<SessionsServiceService>['createSession']
+  /** Throws AccessRefused unless identity and service share the router. */
+  readonly checkRouter: (routerId: string, identityId: string, serviceId: string) => Promise<void>
+}
+
+/** A session of a router. */
+export interface TunnelSession extends HeldSession {
+  readonly serviceId: string
+}
+
+const CALL_MS = 10_000
+
+/** The router as the caller of other services. */
+export const routerContext = ({ id, identityId, configTypes }: RouterSession): Context => ({
+  ...ownContext(AbortSignal.timeout(CALL_MS)),
+  caller: { identityId, apiSessionId: id, isAdmin: false, configTypes },
+})
+
+/** Finds or creates sessions of routers for themselves, by the rules of every client. Throws AccessRefused. */
+export function tunnelSessions({ db, createSession, checkRouter }: TunnelSessionDeps) {
+  const find = heldSessions(db)
+  return async (router: RouterSession, serviceId: string, type: 'Dial' | 'Bind'): Promise<TunnelSession> => {
+    const held =
+      (await find({ apiSessionId: router.id, serviceId, type })) ??
+      (await create(createSession, router, serviceId, type))
+    await checkRouter(router.identityId, router.identityId, serviceId)
+    return { ...held, serviceId }
+  }
+}
+
+async function create(
+  createSession: TunnelSessionDeps['createSession'],
+  router: RouterSession,
+  serviceId: string,
+  type: 'Dial' | 'Bind',
+): Promise<HeldSession> {
+  try {
+    const request = { serviceId, type, tags: Buffer.alloc(0) }
+    const { json } = await createSession(request, routerContext(router))
+    const { id, token } = JSON.parse(json.toString()) as HeldSession
+    return { id, token }
+  } catch (err) {
+    throw refusalOf(err) ?? err
+  }
+}
+
+function refusalOf(err: unknown): AccessRefused | undefined {
+  if (!(err instanceof Fault)) return undefined
+  switch (err.code) {
+    case 'NOT_FOUND':
+    case 'COULD_NOT_VALIDATE':
+      return new AccessRefused(accessErrors.invalidService, 'invalid service')
+    case 'INVALID_POSTURE':
+      return new AccessRefused(accessErrors.invalidService, 'posture checks of the service do not pass')
+    case 'NO_EDGE_ROUTERS_AVAILABLE':
+      return new AccessRefused(accessErrors.invalidEdgeRouter, 'invalid edge router for session')
+    default:
+      return undefined
+  }
+}

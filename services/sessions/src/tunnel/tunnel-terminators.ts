@@ -1,0 +1,112 @@
+import {
+  CreateTunnelTerminatorRequest,
+  CreateTunnelTerminatorResponse,
+  CreateTunnelTerminatorV2Request,
+  CreateTunnelTerminatorV2Response,
+  decodeBool,
+  edgeType,
+  tunnelHealthHeader,
+  UpdateTunnelTerminatorRequest,
+} from '@overlay/channel'
+import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { answer, refused } from '../control/answers.js'
+import { type Handler, onMessage } from '../control/handlers.js'
+import type { RouterChannel } from '../control/router-channel.js'
+import { actorOf } from '../terminators/actor.js'
+import { changesIn, countHealth, removeAll } from '../terminators/change-handlers.js'
+import { membersOf } from '../terminators/create-handlers.js'
+import type { Terminators } from '../terminators/terminators.js'
+import { apiSessionAnswer, sessionAnswer } from './answers.js'
+import type { TunnelDeps } from './deps.js'
+
+export interface TunnelTerminatorDeps extends TunnelDeps {
+  readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>
+}
+
+const TUNNEL_BINDING = 'tunnel'
+
+type Request = Pick<
+  CreateTunnelTerminatorRequest,
+  'address' | 'cost' | 'precedence' | 'peerData' | 'instanceId' | 'instanceSecret'
+>
+
+/** Routers host services themselves. differs: every request is answered, so that routers need not wait for a timeout. */
+export function tunnelTerminators(deps: TunnelTerminatorDeps): readonly Handler[] {
+  const { routerSessions, session, services, terminators } = deps
+  const { update, remove } = terminators
+
+  async function create(router: RouterChannel, serviceId: string, request: Request) {
+    const { address } = request
+    if (address === '')
+      throw new AccessRefused(accessErrors.invalidTerminator, 'provided terminator id is blank')
+    const apiSession = await routerSessions.of(router)
+    const held = await session(apiSession, serviceId, 'Bind')
+    const { routerId } = router
+    const own = { id: address, address, routerId, serviceId, sessionId: held.id, binding: TUNNEL_BINDING }
+    const members = membersOf(address, request)
+    await terminators.create({ ...own, ...members, hostId: apiSession.identityId, isSystem: true })
+    return { apiSession, held }
+  }
+
+  return [
+    onMessage(edgeType.createTunnelTerminator, CreateTunnelTerminatorRequest, (request, message, router) =>
+      answer(router, message, refused, async () => {
+        const service = await services.named(request.serviceName)
+        const { apiSession, held } = await create(router, service.id, request)
+        const isNews = routerSessions.isNews(router, apiSession)
+        return {
+          type: edgeType.createTunnelTerminatorResponse,
+          body: CreateTunnelTerminatorResponse.encode({
+            apiSession: isNews ? apiSessionAnswer(apiSession) : undefined,
+            session: sessionAnswer(held),
+            terminatorId: request.address,
+            startTime: request.startTime,
+          }).finish(),
+        }
+      }),
+    ),
+
+    onMessage(
+      edgeType.createTunnelTerminatorV2,
+      CreateTunnelTerminatorV2Request,
+      (request, message, router) =>
+        answer(router, message, refused, async () => {
+          const { id } = await services.withId(request.serviceId)
+          await create(router, id, request)
+          const { address: terminatorId, startTime } = request
+          return {
+            type: edgeType.createTunnelTerminatorV2Response,
+            body: CreateTunnelTerminatorV2Response.encode({ terminatorId, startTime }).finish(),
+          }
+        }),
+    ),
+
+    onMessage(edgeType.updateTunnelTerminator, UpdateTunnelTerminatorRequest, (request, message, router) =>
+      answer(router, message, refused, async () => {
+        const { routerId } = router
+        const changes = changesIn(request)
+        const by = actorOf(routerId)
+        await update({ id: request.terminatorId, routerId, binding: TUNNEL_BINDING, ...changes, by })
+        return { type: edgeType.updateTunnelTerminatorResponse }
+      }),
+    ),
+
+    {
+      type: edgeType.removeTunnelTerminator,
+      prepare: (message, router) => () =>
+        answer(router, message, refused, async () => {
+          await removeAll(remove, [message.body.toString()], router.routerId)
+          return { type: edgeType.removeTunnelTerminatorResponse }
+        }),
+    },
+
+    {
+      type: edgeType.tunnelHealthEvent,
+      prepare({ headers }) {
+        const passed = headers.get(tunnelHealthHeader.checkPassed)
+        if (!passed) throw new Error('health event without a result')
+        return () => countHealth(decodeBool(passed))
+      },
+    },
+  ]
+}

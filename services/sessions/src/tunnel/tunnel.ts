@@ -1,0 +1,73 @@
+import { CreateApiSessionRequest, CreateApiSessionResponse, edgeType } from '@overlay/channel'
+import type {
+  EntityServiceService,
+  IdentityServiceService,
+  Methods,
+  PolicyServiceService,
+} from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { AccessRefused, accessErrors } from '../access/router-access.js'
+import type { Circuits } from '../circuits/circuits.js'
+import { answer, refused } from '../control/answers.js'
+import { type Concern, onMessage } from '../control/handlers.js'
+import type { ServiceDirectory, ServiceInfo } from '../terminators/service-directory.js'
+import type { Terminators } from '../terminators/terminators.js'
+import { apiSessionAnswer } from './answers.js'
+import { openContentKeys } from './content-keys.js'
+import { openRouterSessions, type RouterSessionDeps } from './router-sessions.js'
+import { serviceListHandler } from './service-list.js'
+import { tunnelCircuits } from './tunnel-circuits.js'
+import { type TunnelSessionDeps, tunnelSessions } from './tunnel-sessions.js'
+import { tunnelTerminators } from './tunnel-terminators.js'
+
+export interface TunnelOptions extends TunnelSessionDeps, Pick<RouterSessionDeps, 'apiSessions' | 'now'> {
+  readonly identity: Pick<Methods<IdentityServiceService>, 'openRouterSession'>
+  readonly policy: {
+    readonly calls: Pick<Methods<PolicyServiceService>, 'getHeader' | 'watchHeaders'>
+    readonly entities: Pick<Methods<EntityServiceService>, 'list'>
+  }
+  readonly services: Pick<ServiceDirectory, 'find' | 'findByName'>
+  readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>
+  readonly circuits: Pick<Circuits, 'open'>
+  readonly log: Logger
+}
+
+/** Routers that are identities themselves: they dial and host services for applications that know nothing of it. */
+export function tunnelConcern(options: TunnelOptions): Concern & AsyncDisposable {
+  const { policy, log } = options
+  const routerSessions = openRouterSessions(options)
+  const contentKeys = openContentKeys(policy.calls, log)
+  const services = {
+    named: async (name: string) => existing(await options.services.findByName(name)),
+    withId: async (id: string) => existing(await options.services.find(id)),
+  }
+  const deps = { ...options, routerSessions, services, session: tunnelSessions(options) }
+  return {
+    handlers: [
+      // wire: a router with a tunnel listener ends if this fails
+      onMessage(edgeType.createApiSession, CreateApiSessionRequest, (request, message, router) =>
+        answer(router, message, refused, async () => {
+          const session = await routerSessions.open(router, request)
+          routerSessions.isNews(router, session)
+          return {
+            type: edgeType.createApiSessionResponse,
+            body: CreateApiSessionResponse.encode(apiSessionAnswer(session)).finish(),
+          }
+        }),
+      ),
+      serviceListHandler({ routerSessions, contentKeys, services: policy.entities }),
+      ...tunnelTerminators(deps),
+      ...tunnelCircuits(deps),
+    ],
+    disconnected(router) {
+      routerSessions.forget(router)
+      contentKeys.forget(router.routerId)
+    },
+    [Symbol.asyncDispose]: () => contentKeys[Symbol.asyncDispose](),
+  }
+}
+
+function existing(service: ServiceInfo | undefined): ServiceInfo {
+  if (!service) throw new AccessRefused(accessErrors.invalidService, 'invalid service')
+  return service
+}

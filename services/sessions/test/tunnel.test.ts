@@ -1,0 +1,396 @@
+import {
+  CreateApiSessionRequest,
+  CreateApiSessionResponse,
+  CreateCircuitForServiceRequest,
+  CreateCircuitForServiceResponse,
+  CreateTunnelCircuitV2Request,
+  CreateTunnelCircuitV2Response,
+  CreateTunnelTerminatorRequest,
+  CreateTunnelTerminatorResponse,
+  CreateTunnelTerminatorV2Request,
+  decodeUint32,
+  edgeType,
+  encodeBool,
+  encodeText,
+  errorHeader,
+  type Outgoing,
+  ServiceList,
+  TerminatorPrecedence,
+  tunnelHealthHeader,
+  UpdateTunnelTerminatorRequest,
+} from '@overlay/channel'
+import { metrics } from '@overlay/platform/process'
+import { type Context, Fault } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { expect, test } from 'vitest'
+import { AccessRefused, accessErrors } from '../src/access/router-access.js'
+import type { CircuitRequest } from '../src/circuits/circuits.js'
+import { tunnelConcern } from '../src/tunnel/tunnel.js'
+import { fakeRouter, startTerminators } from './router-terminators.js'
+import { log } from './store.js'
+
+const services = new Map(
+  ['wiki', 'blog', 'secret'].map((id) => [
+    id,
+    {
+      ...{ id, name: `the ${id}`, terminatorStrategy: '' },
+      ...{ encryptionRequired: id === 'blog', maxIdleTimeMillis: 0 },
+    },
+  ]),
+)
+
+const hosting = {
+  ...{ defaultHostingCost: 7, defaultHostingPrecedence: 'required', appData: { site: 'north' } },
+  ...{ serviceHostingCosts: { wiki: 5 }, serviceHostingPrecedences: { wiki: 'failed' } },
+}
+
+async function startTunnel() {
+  const terminators = await startTerminators()
+  const { db } = terminators
+  const world = {
+    apiSession: 'as1' as string | undefined,
+    contentKey: 'key 1',
+    opened: [] as { routerId: string; configTypes: string[]; env: string }[],
+    created: [] as string[],
+    listed: [] as Context[],
+    keysAsked: 0,
+    now: 0,
+    circuits: [] as CircuitRequest[],
+    notify: (_ids: string[]) => undefined as undefined,
+  }
+  const position = { timeline: 'a', number: 1 }
+  const concern = tunnelConcern({
+    db,
+    log,
+    identity: {
+      async openRouterSession({ routerId, configTypes, envInfo }) {
+        world.opened.push({ routerId, configTypes: [...configTypes], env: Buffer.from(envInfo).toString() })
+        if (!world.apiSession) throw new Fault('NOT_FOUND')
+        return {
+          session: {
+            ...{ id: world.apiSession, token: `token of ${world.apiSession}`, identityId: routerId },
+            ...{ identityName: 'router one', isAdmin: false, isPartial: false, configTypes: ['t1'] },
+            ...{ json: Buffer.alloc(0), createdAtMs: 0, lastActivityAtMs: 0, timeoutSeconds: 1800 },
+            ...{ position, endsInMs: 0 },
+          },
+          hosting: Buffer.from(JSON.stringify(hosting)),
+        }
+      },
+    },
+    now: () => world.now,
+    apiSessions: { byId: (id) => (id === world.apiSession ? {} : undefined) },
+    policy: {
+      calls: {
+        async getHeader() {
+          world.keysAsked++
+          return { lastChangeAtMs: 0, positions: { policy: position }, contentKey: world.contentKey }
+        },
+        async *watchHeaders(_request, { signal }) {
+          let ids: string[] | undefined = []
+          let wake = () => undefined as undefined
+          world.notify = (some) => {
+            ids = some
+            wake()
+          }
+          signal.addEventListener('abort', () => wake())
+          while (!signal.aborted) {
+            if (ids) yield { positions: { policy: position }, identityIds: ids, all: false }
+            ids = undefined
+            await new Promise<void>((resolve) => {
+              wake = () => void resolve()
+            })
+          }
+        },
+      },
+      entities: {
+        async list({ query }, context) {
+          world.listed.push(context)
+          const isFirst = query?.after.length === 0
+          const row = (id: string) => ({
+            ...{ id, name: `the ${id}`, permissions: ['Dial', 'Invalid'], encryptionRequired: id === 'blog' },
+            ...{ config: { 'host.v1': { port: 80 } }, tags: { a: 1 } },
+          })
+          return {
+            rows: Buffer.from(JSON.stringify([row(isFirst ? 'wiki' : 'blog')])),
+            ...{ total: 2, limit: '', offset: 0, contentKey: '' },
+            next: Buffer.from(isFirst ? 'more' : ''),
+          }
+        },
+      },
+    },
+    services: {
+      find: async (id) => services.get(id),
+      findByName: async (name) => [...services.values()].find((service) => service.name === name),
+    },
+    async createSession({ serviceId, type }, { caller }) {
+      if (serviceId === 'secret') throw new Fault('NOT_FOUND')
+      world.created.push(`${caller.identityId} ${caller.apiSessionId} ${type} ${serviceId}`)
+      const id = `${caller.apiSessionId} ${type} ${serviceId}`
+      await db.query(sql`
+        insert into session (id, token, type, api_session_id, service_id, identity_id)
+        values (${id}, ${`token of ${id}`}, ${type}, ${caller.apiSessionId}, ${serviceId}, ${caller.identityId})`)
+      return { json: Buffer.from(JSON.stringify({ id, token: `token of ${id}`, more: 1 })) }
+    },
+    async checkRouter(routerId, identityId) {
+      if (routerId !== 'r1' || identityId !== 'r1')
+        throw new AccessRefused(accessErrors.invalidEdgeRouter, 'invalid edge router for session')
+    },
+    terminators: terminators.concern,
+    circuits: {
+      async open(request) {
+        world.circuits.push(request)
+        return { id: 'c1', address: 'in', peerData: new Map([[1003, Buffer.from('k')]]), tags: { a: 'b' } }
+      },
+    },
+  })
+  return {
+    ...terminators,
+    world,
+    router: fakeRouter(() => concern, 'r1'),
+    stranger: fakeRouter(() => concern, 'r2'),
+    async [Symbol.asyncDispose]() {
+      await concern[Symbol.asyncDispose]()
+      await terminators[Symbol.asyncDispose]()
+    },
+  }
+}
+
+type Started = Awaited<ReturnType<typeof startTunnel>>
+
+const body = (answer: Outgoing | undefined) => Buffer.from(answer?.body ?? '')
+const refusal = ([answer]: readonly Outgoing[]) => ({
+  type: answer?.type,
+  code: decodeUint32(answer?.headers?.get(errorHeader.code) ?? Buffer.alloc(4)),
+  text: body(answer).toString(),
+})
+
+const login = ({ router }: Started) =>
+  router.ask(edgeType.createApiSession, CreateApiSessionRequest, {
+    envInfo: { arch: 'amd64', os: 'linux', osRelease: '', osVersion: '', hostname: '', domain: '' },
+    sdkInfo: undefined,
+    configTypes: ['host.v1'],
+  })
+
+const terminator = (members: Partial<CreateTunnelTerminatorRequest> = {}): CreateTunnelTerminatorRequest => ({
+  serviceName: 'the wiki',
+  sessionId: '',
+  address: 't1',
+  peerData: new Map(),
+  cost: 3,
+  precedence: TerminatorPrecedence.REQUIRED,
+  instanceId: '',
+  instanceSecret: Buffer.alloc(0),
+  startTime: 1_700_000_000_000n,
+  ...members,
+})
+
+const host = ({ router }: Started, members: Partial<CreateTunnelTerminatorRequest> = {}) =>
+  router.ask(edgeType.createTunnelTerminator, CreateTunnelTerminatorRequest, terminator(members))
+
+test('a router logs in and learns how it hosts services', async () => {
+  await using started = await startTunnel()
+  const [answer] = await login(started)
+  expect(answer?.type).toBe(edgeType.createApiSessionResponse)
+  expect(CreateApiSessionResponse.decode(body(answer))).toEqual({
+    sessionId: 'as1',
+    token: 'token of as1',
+    refreshIntervalSeconds: 1790,
+    identityId: 'r1',
+    identityName: 'router one',
+    defaultHostingPrecedence: TerminatorPrecedence.REQUIRED,
+    defaultHostingCost: 7,
+    appDataJson: '{"site":"north"}',
+    servicePrecedences: new Map([['wiki', TerminatorPrecedence.FAILED]]),
+    serviceCosts: new Map([['wiki', 5]]),
+  })
+  expect(started.world.opened).toMatchObject([{ routerId: 'r1', configTypes: ['host.v1'] }])
+  expect(JSON.parse(started.world.opened[0]?.env ?? '')).toMatchObject({ arch: 'amd64', os: 'linux' })
+})
+
+test('a router without an identity is refused', async () => {
+  await using started = await startTunnel()
+  started.world.apiSession = undefined
+  const expected = { type: edgeType.error, code: 7, text: 'tunneling not enabled' }
+  expect(refusal(await login(started))).toEqual(expected)
+  expect(refusal(await host(started))).toEqual(expected)
+  expect(await started.router.askRaw(edgeType.listServices, Buffer.alloc(0))).toEqual([])
+  expect(started.router.sent).toEqual([])
+})
+
+test('a router receives the list of its services, and again only after a change', async () => {
+  await using started = await startTunnel()
+  const { router, world } = started
+  await login(started)
+  const poll = async (lastUpdate: Uint8Array) => {
+    router.sent.length = 0
+    await router.askRaw(edgeType.listServices, Buffer.from(lastUpdate))
+    return router.sent.map((message) => ServiceList.decode(body(message)))
+  }
+  const [first] = await poll(Buffer.alloc(0))
+  if (!first) throw new Error('no list')
+  expect(first.lastUpdate.length).toBeLessThanOrEqual(50)
+  expect(first.services).toEqual(
+    ['wiki', 'blog'].map((id) => ({
+      ...{ id, name: `the ${id}`, permissions: ['Dial'], encryption: id === 'blog' },
+      ...{ config: Buffer.from('{"host.v1":{"port":80}}'), tags: Buffer.from('{"a":1}') },
+    })),
+  )
+  expect(world.listed[0]?.caller).toEqual({
+    ...{ identityId: 'r1', apiSessionId: 'as1', isAdmin: false, configTypes: ['t1'] },
+  })
+  for (let i = 0; i < 3; i++) expect(await poll(first.lastUpdate)).toEqual([])
+  expect([world.listed.length, world.keysAsked]).toEqual([2, 1])
+
+  world.contentKey = 'key 2'
+  world.notify(['r1'])
+  await new Promise(setImmediate)
+  const [second] = await poll(first.lastUpdate)
+  expect(second?.services).toHaveLength(2)
+  expect(await poll(second?.lastUpdate ?? Buffer.alloc(0))).toEqual([])
+})
+
+test('a token that is no token closes the channel', async () => {
+  await using started = await startTunnel()
+  await expect(started.router.askRaw(edgeType.listServices, Buffer.alloc(51))).rejects.toThrow('51 bytes')
+})
+
+test('a router hosts a service by a session of its own', async () => {
+  await using started = await startTunnel()
+  await login(started)
+  const peerData = new Map([[1003, Buffer.from([1])]])
+  for (let i = 0; i < 2; i++) {
+    const [answer] = await host(started, { peerData })
+    expect(answer?.type).toBe(edgeType.createTunnelTerminatorResponse)
+    expect(CreateTunnelTerminatorResponse.decode(body(answer))).toEqual({
+      apiSession: undefined,
+      session: { sessionId: 'as1 Bind wiki', token: 'token of as1 Bind wiki' },
+      terminatorId: 't1',
+      startTime: 1_700_000_000_000n,
+    })
+  }
+  expect(started.world.created).toEqual(['r1 as1 Bind wiki'])
+  expect(await started.rows()).toMatchObject([
+    {
+      ...{ id: 't1', address: 't1', binding: 'tunnel', host_id: 'r1', router_id: 'r1', is_system: true },
+      ...{ cost: 3, precedence: 'required', session_id: 'as1 Bind wiki', peer_data: { 1003: 'AQ==' } },
+    },
+  ])
+})
+
+test('a router learns of an API session that has replaced its own', async () => {
+  await using started = await startTunnel()
+  await login(started)
+  started.world.apiSession = 'as2'
+  started.world.now += 60_000
+  const responses = [await host(started), await host(started, { address: 't2' })].map(([answer]) =>
+    CreateTunnelTerminatorResponse.decode(body(answer)),
+  )
+  expect(responses.map(({ apiSession }) => apiSession?.token)).toEqual(['token of as2', undefined])
+})
+
+test('a create that fails is answered', async () => {
+  await using started = await startTunnel()
+  const { invalidService, invalidEdgeRouter, invalidCost, invalidTerminator } = accessErrors
+  const codes = [
+    await host(started, { serviceName: 'nothing' }),
+    await host(started, { serviceName: 'the secret' }),
+    await host(started, { cost: 70_000 }),
+    await host(started, { address: '' }),
+    await started.stranger.ask(
+      edgeType.createTunnelTerminator,
+      CreateTunnelTerminatorRequest,
+      terminator({ address: 't9' }),
+    ),
+  ].map((answers) => refusal(answers).code)
+  expect(codes).toEqual([invalidService, invalidService, invalidCost, invalidTerminator, invalidEdgeRouter])
+  await host(started)
+  await started.db.query(sql`update terminator set binding = 'edge'`)
+  expect(refusal(await host(started)).text).toBe(
+    'selected id conflicts with terminator for different binding',
+  )
+})
+
+test('a router of another generation hosts by the id of a service', async () => {
+  await using started = await startTunnel()
+  const [answer] = await started.router.ask(
+    edgeType.createTunnelTerminatorV2,
+    CreateTunnelTerminatorV2Request,
+    { ...terminator(), serviceId: 'blog' },
+  )
+  expect(answer?.type).toBe(edgeType.createTunnelTerminatorV2Response)
+  expect(await started.rows()).toMatchObject([{ id: 't1', service_id: 'blog' }])
+})
+
+test('a router changes and deletes its tunnel terminators', async () => {
+  await using started = await startTunnel()
+  await host(started)
+  const change = {
+    cost: 9,
+    precedence: TerminatorPrecedence.DEFAULT,
+    updatePrecedence: true,
+    updateCost: true,
+  }
+  const [updated] = await started.router.ask(edgeType.updateTunnelTerminator, UpdateTunnelTerminatorRequest, {
+    terminatorId: 't1',
+    ...change,
+  })
+  expect(updated).toEqual({ type: edgeType.updateTunnelTerminatorResponse })
+  expect(await started.rows()).toMatchObject([{ cost: 9, precedence: 'default' }])
+  const [removed] = await started.router.askRaw(edgeType.removeTunnelTerminator, Buffer.from('t1'))
+  expect(removed).toEqual({ type: edgeType.removeTunnelTerminatorResponse })
+  expect(await started.rows()).toEqual([])
+})
+
+test('a router dials a service by a session of its own', async () => {
+  await using started = await startTunnel()
+  await login(started)
+  const request: CreateCircuitForServiceRequest = {
+    ...{ sessionId: '', serviceName: 'the wiki', terminatorInstanceId: 'a' },
+    peerData: new Map([[1112, Buffer.from('x')]]),
+  }
+  const [answer] = await started.router.ask(
+    edgeType.createCircuitForService,
+    CreateCircuitForServiceRequest,
+    request,
+  )
+  expect(answer?.type).toBe(edgeType.createCircuitForServiceResponse)
+  const circuit = {
+    ...{ circuitId: 'c1', address: 'in', tags: new Map([['a', 'b']]) },
+    peerData: new Map([[1003, Buffer.from('k')]]),
+  }
+  expect(CreateCircuitForServiceResponse.decode(body(answer))).toEqual({
+    ...circuit,
+    apiSession: undefined,
+    session: { sessionId: 'as1 Dial wiki', token: 'token of as1 Dial wiki' },
+  })
+  const opened = {
+    ...{ routerId: 'r1', identityId: 'r1', sessionId: 'as1 Dial wiki', serviceId: 'wiki', instanceId: 'a' },
+    peerData: request.peerData,
+  }
+  const [second] = await started.router.ask(
+    edgeType.createTunnelCircuitV2,
+    CreateTunnelCircuitV2Request,
+    request,
+  )
+  expect(CreateTunnelCircuitV2Response.decode(body(second))).toEqual(circuit)
+  expect(started.world.circuits).toEqual([opened, opened])
+  expect(started.world.created).toEqual(['r1 as1 Dial wiki'])
+})
+
+test('health checks are counted', async () => {
+  await using started = await startTunnel()
+  const count = async () => {
+    const { values } = await metrics.healthChecks.get()
+    return values.find(({ labels }) => labels.result === 'failed')?.value ?? 0
+  }
+  const before = await count()
+  await started.router.askRaw(
+    edgeType.tunnelHealthEvent,
+    Buffer.alloc(0),
+    new Map([
+      [tunnelHealthHeader.terminatorId, encodeText('t1')],
+      [tunnelHealthHeader.checkPassed, encodeBool(false)],
+    ]),
+  )
+  expect((await count()) - before).toBe(1)
+})
