@@ -6,6 +6,7 @@ import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
 import { CREDENTIALS, type Credentials } from '../src/store/credential-changes.js'
+import { storeRouterIdentity } from '../src/store/router-identities.js'
 import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
 const log = pino({ level: 'silent' })
@@ -217,3 +218,21 @@ test('a login is answered when the routers have got its credentials, or a second
 async function untilLogged({ number }: Position): Promise<void> {
   for (;;) if ((await one.changeLog.head()).number > number) return
 }
+
+test('followers get the token of a router, whatever its auth policy requires', async () => {
+  await using feed = await follow()
+  await one.db.transaction(undefined, (tx) => storeRouterIdentity(tx, 'router', 'router'))
+  const request = { routerId: 'router', configTypes: [], envInfo: Buffer.alloc(0), sdkInfo: Buffer.alloc(0) }
+  const { session } = await one.identity.openRouterSession(request, system())
+  await feed.until(session?.id ?? '', exists)
+  await one.db.query(sql`update auth_policy set secondary_require_totp = true`)
+  try {
+    const { enter } = await person('after the router')
+    await enter() // its change is logged with or after those of the auth policy
+    await using later = await follow()
+    expect(await later.until(session?.id ?? '', exists)).toMatchObject({ identityId: 'router' })
+    expect(feed.sessions.has(session?.id ?? '')).toBe(true)
+  } finally {
+    await one.db.query(sql`update auth_policy set secondary_require_totp = false`)
+  }
+})

@@ -13,6 +13,7 @@ export const openRouterSession =
     const session = await openSession(deps.changeLog.db, routerId, configTypes)
     if (!session) throw notFound('identity', routerId)
     await updateClientInfo(deps.changeLog, context, routerId, request)
+    await deps.credentialFeed.handOver()
     return {
       session: sessionMessage(session, deps.lifetimes),
       hosting: Buffer.from(JSON.stringify(session.hosting)),

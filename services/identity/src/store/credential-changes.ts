@@ -86,8 +86,10 @@ export const credentialLoader = (db: Db): LoadRows =>
           from api_session s
           join identity i on i.id = s.identity_id
           join auth_policy p on p.id = i.auth_policy_id
-         where s.id > ${last?.id ?? ''} and ${ofIds} and p.secondary_require_ext_jwt_signer is null
-           and (s.is_mfa_complete or not (s.is_mfa_required or p.secondary_require_totp))
+         where s.id > ${last?.id ?? ''} and ${ofIds}
+           and (s.method = 'router' -- authenticated by its control channel
+                or p.secondary_require_ext_jwt_signer is null
+                   and (s.is_mfa_complete or not (s.is_mfa_required or p.secondary_require_totp)))
          order by s.id limit ${limit}`,
         ids ? 'credentials-of' : 'all-credentials',
       ),

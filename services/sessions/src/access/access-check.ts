@@ -3,7 +3,7 @@ import { type Methods, ownContext, type PolicyServiceService, type Positions } f
 import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
 import { sessionsByToken } from '../store/session-by-token.js'
 import type { ApiSessions } from './api-sessions.js'
-import { AccessRefused, accessErrors, type CheckAccess } from './router-access.js'
+import { AccessRefused, accessErrors, type CheckAccess, type CheckRouter } from './router-access.js'
 
 export interface AccessCheckDeps {
   readonly db: Database
@@ -20,8 +20,13 @@ interface Pair {
 
 const WAIT_MS = 2000
 
+export interface AccessCheck {
+  readonly checkAccess: CheckAccess
+  readonly checkRouter: CheckRouter
+}
+
 /** wire: the order of checks and the texts, which clients see. */
-export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckDeps): CheckAccess {
+export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckDeps): AccessCheck {
   const findSession = sessionsByToken(db)
 
   async function commonRouters(
@@ -42,21 +47,28 @@ export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckD
     return apiSessions.byId(id)
   }
 
-  return async ({ routerId, sessionToken, fingerprints, type }) => {
-    const session = await findSession(sessionToken)
-    if (!session) throw new AccessRefused(accessErrors.invalidSession, 'invalid session')
-    const { id, apiSessionId, identityId, serviceId } = session
-    const apiSession = await findApiSession(apiSessionId)
-    if (!apiSession) throw new AccessRefused(accessErrors.invalidApiSession, 'invalid api session')
-    if (session.type !== type)
-      throw new AccessRefused(accessErrors.wrongSessionType, 'incorrect session type')
-    const accepted = fingerprintsAt(apiSession, Date.now())
-    if (!fingerprints.some((fingerprint) => accepted.includes(fingerprint)))
-      throw new AccessRefused(accessErrors.invalidApiSession, 'invalid api session')
+  const checkRouter: CheckRouter = async (routerId, identityId, serviceId) => {
     const pair = { identityId, serviceId }
     const isAllowed =
       (await sharedRouters(pair)).includes(routerId) || (await currentRouters(pair)).includes(routerId)
     if (!isAllowed) throw new AccessRefused(accessErrors.invalidEdgeRouter, 'invalid edge router for session')
-    return { sessionId: id, apiSessionId, identityId, serviceId }
+  }
+
+  return {
+    checkRouter,
+    async checkAccess({ routerId, sessionToken, fingerprints, type }) {
+      const session = await findSession(sessionToken)
+      if (!session) throw new AccessRefused(accessErrors.invalidSession, 'invalid session')
+      const { id, apiSessionId, identityId, serviceId } = session
+      const apiSession = await findApiSession(apiSessionId)
+      if (!apiSession) throw new AccessRefused(accessErrors.invalidApiSession, 'invalid api session')
+      if (session.type !== type)
+        throw new AccessRefused(accessErrors.wrongSessionType, 'incorrect session type')
+      const accepted = fingerprintsAt(apiSession, Date.now())
+      if (!fingerprints.some((fingerprint) => accepted.includes(fingerprint)))
+        throw new AccessRefused(accessErrors.invalidApiSession, 'invalid api session')
+      await checkRouter(routerId, identityId, serviceId)
+      return { sessionId: id, apiSessionId, identityId, serviceId }
+    },
   }
 }

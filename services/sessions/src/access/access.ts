@@ -19,7 +19,7 @@ import { type ApiSessions, openApiSessions } from './api-sessions.js'
 import { followEndedSessions } from './ended-sessions.js'
 import { openPush } from './push.js'
 import { openPushReports } from './push-reports.js'
-import type { CheckAccess } from './router-access.js'
+import type { CheckAccess, CheckRouter } from './router-access.js'
 
 export interface AccessDeps extends Pick<ControlCore, 'bus' | 'changeLog' | 'directory' | 'log' | 'sync'> {
   readonly identity: {
@@ -36,6 +36,7 @@ export type SessionsEnded = (sessionIds: readonly string[]) => Promise<unknown>
 
 export interface AccessConcern extends Concern, AsyncDisposable {
   readonly checkAccess: CheckAccess
+  readonly checkRouter: CheckRouter
   readonly apiSessions: Pick<ApiSessions, 'byId' | 'byToken'>
   /** Called in each replica when sessions have ended, by whichever replica. A failure repeats all calls. */
   onSessionsEnded(listener: SessionsEnded): void
@@ -61,7 +62,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
 
   return {
     apiSessions,
-    checkAccess: openAccessCheck({ db, apiSessions, policy, heads }),
+    ...openAccessCheck({ db, apiSessions, policy, heads }),
     onSessionsEnded: (listener) => void endListeners.push(listener),
     connected(router) {
       if (directory.get(router.routerId)?.isEdge) push.connect(router)

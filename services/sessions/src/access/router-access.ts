@@ -45,3 +45,6 @@ export class AccessRefused extends Error {
 
 /** Verifies claims of routers. Throws AccessRefused. */
 export type CheckAccess = (claim: AccessClaim) => Promise<GrantedAccess>
+
+/** Throws AccessRefused unless policies let the identity use the service through the router. */
+export type CheckRouter = (routerId: string, identityId: string, serviceId: string) => Promise<void>

@@ -1,14 +1,13 @@
 import type { Database } from '@overlay/platform/postgres'
 import { type Context, Fault, type Methods, ownContext, type SessionsServiceService } from '@overlay/rpc'
-import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { AccessRefused, accessErrors, type CheckRouter } from '../access/router-access.js'
 import { type HeldSession, heldSessions } from '../store/held-session.js'
 import type { RouterSession } from './router-sessions.js'
 
 export interface TunnelSessionDeps {
   readonly db: Database
   readonly createSession: Methods<SessionsServiceService>['createSession']
-  /** Throws AccessRefused unless identity and service share the router. */
-  readonly checkRouter: (routerId: string, identityId: string, serviceId: string) => Promise<void>
+  readonly checkRouter: CheckRouter
 }
 
 /** A session of a router. */
