@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import {
   acceptHello,
@@ -11,6 +12,7 @@ import {
   type ReceivedHello,
 } from '@overlay/channel'
 import { boundedQueue, type Queue } from '@overlay/platform/async'
+import { isAway } from '@overlay/platform/postgres'
 import { metrics } from '@overlay/platform/process'
 import { clientAddressOf } from '@overlay/platform/tls'
 import { fingerprintOf } from '@overlay/x509'
@@ -44,6 +46,7 @@ export interface Acceptor extends AsyncDisposable {
 const HELLO_MS = 10_000
 /** Routers that are admitted at a time. The others wait: after a restart all come at once. */
 const ADMITTED_AT_ONCE = 32
+const SET_UP_MS = 2000
 const MAX_ID_LENGTH = 64
 
 /** A connection that gets no channel. */
@@ -111,10 +114,10 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
       await queue(async () => {
         if (!isCurrent()) return
         check(routerId, fingerprint)
-        channels.replace(routerId)
+        channels.replace(routerId) // differs: the newest connection wins at once
         const connectedAt = new Date()
         const first = { versionInfo: version, linkListeners: linkListeners.toString('base64') }
-        await status.open({ routerId, connectedAt }, first)
+        await status.open({ routerId, connectedAt }, first).catch(refuseIfAway)
         if (!isCurrent()) return
         check(routerId, fingerprint) // the router may have changed meanwhile
         const former = hello.headers.get(headerKey.connectionId)?.toString() ?? ''
@@ -128,7 +131,8 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
         channel.closed.addEventListener('abort', () => track(disconnect(router)), { once: true })
         const sourceAddress = clientAddressOf(socket)
         log.info({ routerId, sourceAddress, version: version.version }, 'router connected')
-        await connect(router)
+        const setUp = connect(router)
+        await Promise.race([setUp, delay(SET_UP_MS, undefined, { ref: false })]) // a slow one leaves its place
       })
     } finally {
       if (admissions.get(routerId) === socket) {
@@ -176,7 +180,7 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
     const connected = channels.get(id)
     if (!connected) return
     const refusal = refusalOf(router, connected.fingerprint)
-    // a router that extends its certificate stays connected
+    // differs: a new enrollment ends the connection, too; a router that extends its certificate stays connected
     if (refusal && refusal !== 'wrong-certificate') connected.channel.close(refusal)
   })
 
@@ -198,6 +202,10 @@ function verifiedFingerprint(socket: TLSSocket): string {
   if (!leaf) throw new Refused('no-certificate')
   if (!socket.authorized) throw new Refused('untrusted', String(socket.authorizationError))
   return fingerprintOf(leaf)
+}
+
+function refuseIfAway(err: unknown): never {
+  throw isAway(err) ? new Refused('unavailable', String(err)) : err
 }
 
 async function receiveHello(socket: TLSSocket, withinMs: number): Promise<ReceivedHello> {

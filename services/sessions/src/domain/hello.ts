@@ -10,6 +10,7 @@ export type HelloRefusal =
   | 'wrong-certificate' // of another router, or a former one
   | 'disabled'
   | 'contested' // several processes use the identity of this router
+  | 'unavailable' // the database does not answer
   | 'stopping'
 
 /** What a router's row says about its connections. */
