@@ -40,8 +40,13 @@ test('handlers of messages that came with the hello may use the channel', async 
 
 test('a request gets its own reply, with the reflected headers', async () => {
   const requests: Message[] = []
+  const others: Message[] = []
   await using pair = await channelPair(
-    {},
+    {
+      onMessage(message) {
+        others.push(message)
+      },
+    },
     {
       onMessage(message) {
         requests.push(message)
@@ -63,6 +68,7 @@ test('a request gets its own reply, with the reflected headers', async () => {
   )
   expect(replies.map(({ body }) => decodeText(body))).toEqual(['a', 'b', 'c'])
   expect([...(replies[0]?.headers.keys() ?? [])].filter((key) => key > 6)).toEqual([128, 255])
+  expect(others).toEqual([])
 })
 
 test('a request without an answer times out, and its late reply is a message', async () => {
@@ -217,6 +223,7 @@ test('a channel with too many waiting messages reads no more until there is room
   expect(pair.peer.queuedBytes()).toBeGreaterThan(0)
   for (let released = 0; released < count; released++) {
     await handlers.reaches(released + 1)
+    await turns(10)
     handlers.release[released]?.()
   }
   await pair.peer.drained()
