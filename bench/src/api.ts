@@ -22,8 +22,19 @@ export class RefusedError extends Error {
   }
 }
 
-export function openApi(url: string, root: string, connections: number): Api {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections, rejectUnauthorized: false })
+/** @param certificate of the caller */
+export function openApi(
+  url: string,
+  root: string,
+  connections: number,
+  certificate?: { readonly key: string; readonly cert: string },
+): Api {
+  const agent = new Agent({
+    keepAlive: true,
+    maxSockets: connections,
+    rejectUnauthorized: false,
+    ...certificate,
+  })
   let token: string | undefined
 
   const once = (method: string, path: string, body?: object | string): Promise<unknown> =>

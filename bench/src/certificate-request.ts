@@ -8,11 +8,11 @@ export interface KeyAndRequest {
 }
 
 /** A new P-256 key and its certificate request for an enrollment, both as PEM. */
-export async function keyAndRequest(): Promise<KeyAndRequest> {
+export async function keyAndRequest(commonName = 'bench'): Promise<KeyAndRequest> {
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
   const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   const csr = await Pkcs10CertificateRequestGenerator.create(
-    { name: 'CN=bench', keys, signingAlgorithm: algorithm },
+    { name: `CN=${commonName}`, keys, signingAlgorithm: algorithm },
     webcrypto,
   )
   const key = await webcrypto.subtle.exportKey('pkcs8', keys.privateKey)

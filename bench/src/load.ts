@@ -19,6 +19,8 @@ export type Load =
   | { readonly next: () => Request; readonly amount?: number }
   /** Each request over a new connection, with the next of these certificates. */
   | { readonly request: Request; readonly certificates: readonly Certificate[] }
+  /** Work of its own, measured as its answers. */
+  | { readonly run: (limits: Limits) => Promise<Answers> }
 
 export interface Answers {
   readonly latency: RecordableHistogram // microseconds
@@ -34,10 +36,11 @@ export interface Limits {
 
 /** Sends each request as soon as the previous one on its connection is answered. */
 export function drive(load: Load, limits: Limits): Promise<Answers> {
+  if ('run' in load) return load.run(limits)
   return 'certificates' in load ? driveReconnecting(load, limits) : driveKeptAlive(load, limits)
 }
 
-type KeptAlive = Exclude<Load, { certificates: unknown }>
+type KeptAlive = Extract<Load, { requests: unknown } | { next: unknown }>
 
 async function driveKeptAlive(load: KeptAlive, { url, concurrency, seconds }: Limits): Promise<Answers> {
   const amount = 'next' in load ? load.amount : undefined
@@ -108,7 +111,8 @@ async function driveReconnecting({ request, certificates }: Reconnecting, limits
   return { latency, failures }
 }
 
-function counting() {
+/** Answers that are counted one by one. */
+export function counting() {
   const latency = createHistogram()
   const failures = new Map<number, number>()
   const answered = (status: number, ms: number): void => {

@@ -1,16 +1,21 @@
 import { appendFile } from 'node:fs/promises'
-import { logIn, managementRoot, openApi } from './api.js'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Api, logIn, managementRoot, openApi } from './api.js'
+import { connectFleet, enrollFleet, type Fleet } from './fleet.js'
 import { bareServer } from './floor.js'
 import type { Load } from './load.js'
 import { type MeasureOptions, measure, type Round } from './measure.js'
-import { type Options, readOptions, usage } from './options.js'
+import { type Options, type RunningController, readOptions, usage } from './options.js'
+import { between, memoryKib, timesOf } from './processor-time.js'
 import { startProduct } from './product.js'
-import { heading, lineFor } from './report.js'
-import { openBench, type Scenario, scenarios } from './scenarios.js'
+import { heading, lineFor, medianOf } from './report.js'
+import { routerScenarios } from './router-scenarios.js'
+import { type Bench, openBench, type Scenario, scenarios } from './scenarios.js'
 import { seed } from './seed.js'
 
 /** The cost of a server that does nothing, which depends on the machine and its other load. */
 const floor: Pick<Scenario, 'name'> = { name: 'floor' }
+const SETTLE_MS = 10_000
 
 try {
   const options = readOptions(process.argv.slice(2))
@@ -22,32 +27,70 @@ try {
 }
 
 async function run(options: Options): Promise<void> {
-  const { topology, keep, only, controller, concurrency, repeat, seconds } = options
-  const scenarioNames = [floor, ...scenarios].map(({ name }) => name)
-  const unknown = only.find((name) => !scenarioNames.includes(name))
-  if (unknown) throw new Error(`--only: '${unknown}' is none of ${scenarioNames.join()}`)
-  const isSelected = ({ name }: { name: string }): boolean => only.length === 0 || only.includes(name)
-
+  const { topology, keep, only, controller, concurrency, repeat, seconds, withRouters } = options
+  const all = withRouters ? routerScenarios : scenarios
+  const names = [floor, ...all].map(({ name }) => name)
+  const unknown = only.find((name) => !names.includes(name))
+  if (unknown) throw new Error(`--only: '${unknown}' is none of ${names.join()}`)
   await using own = controller ? undefined : await startProduct()
-  const { url, username, password, pids } = controller ?? own ?? noController()
+  const running = controller ?? own ?? noController()
+  const { url, username, password } = running
   using admin = openApi(url, managementRoot, 4)
   const token = await logIn(admin, username, password)
   admin.use(token)
   const seeded = await seed(url, admin, topology, keep, console.log)
-  const bench = openBench(url, admin, token, seeded)
+  await using fleet = withRouters ? await startFleet(admin, running, options.routers) : undefined
+  const bench = openBench(url, admin, token, seeded, fleet)
 
   console.log(`\nconcurrency ${concurrency}, ${repeat} rounds of ${seconds} s\n`)
   console.log(heading())
+  await measureAll(all, bench, running, options)
+}
+
+async function measureAll(
+  all: readonly Scenario[],
+  bench: Bench,
+  { url, pids }: RunningController,
+  options: Options,
+): Promise<void> {
+  const { only } = options
+  const isSelected = ({ name }: { name: string }): boolean => only.length === 0 || only.includes(name)
+  let floorMs: number | undefined
   if (isSelected(floor)) {
     await using bare = await bareServer()
-    console.log(lineFor(floor, await roundsOf(floor.name, () => bare.load, bare, options)))
+    const rounds = await roundsOf(floor.name, () => bare.load, bare, options)
+    floorMs = medianOf(rounds)?.cpuMs
+    console.log(lineFor(floor, rounds, floorMs))
   }
-  for (const scenario of scenarios.filter(isSelected)) {
+  for (const scenario of all.filter(isSelected)) {
     const prepare = () => scenario.prepare(bench)
-    const own = { ...options, concurrency: scenario.concurrency ?? concurrency }
+    const own = { ...options, concurrency: scenario.concurrency ?? options.concurrency }
     const rounds = await roundsOf(scenario.name, prepare, { url, pids }, own)
-    console.log(lineFor(scenario, rounds))
+    console.log(lineFor(scenario, rounds, floorMs))
   }
+}
+
+/** Connects routers, and reports what they cost in time and memory. */
+async function startFleet(
+  admin: Api,
+  { url, ctrlAddress, pids }: RunningController,
+  count: number,
+): Promise<Fleet> {
+  if (!ctrlAddress) throw new Error('--ctrl is missing')
+  const started = performance.now()
+  const identities = await enrollFleet(url, admin, count)
+  const enrolled = performance.now()
+  console.log(`${count} routers enrolled in ${((enrolled - started) / 1000).toFixed(1)} s`)
+  await pause(SETTLE_MS)
+  const [kib, times, connecting] = [memoryKib(pids, 'sessions'), timesOf(pids), performance.now()]
+  const fleet = await connectFleet(identities, ctrlAddress)
+  const seconds = (performance.now() - connecting) / 1000
+  const cpu = [...between(times, timesOf(pids))].map(([part, ms]) => `${part} ${(ms / count).toFixed(2)}`)
+  console.log(`${count} routers connected in ${seconds.toFixed(1)} s, CPU ms of each: ${cpu.join(', ')}`)
+  await pause(SETTLE_MS)
+  const kibOfEach = (memoryKib(pids, 'sessions') - kib) / count
+  console.log(`memory of sessions: ${kibOfEach.toFixed(0)} KiB for each router, beyond ${kib} KiB`)
+  return fleet
 }
 
 function noController(): never {

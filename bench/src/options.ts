@@ -1,9 +1,10 @@
 import { parseArgs } from 'node:util'
 import { type Topology, topologyOf } from './topology.js'
 
-export const usage = `npm run bench [-- OPTIONS]
+export const usage = `npm run bench [-- [routers] OPTIONS]
 
 Without --url it starts the product in a directory of its own and stops it at the end.
+With 'routers' it connects test routers and measures what they cost.
 
   --scale N          size: N times 1,000 identities, 100 services, 50 policies, 5 routers (default 1)
   --only A,B,…       scenarios, by their names (default: all)
@@ -15,6 +16,8 @@ Without --url it starts the product in a directory of its own and stops it at th
   --url URL          a controller that runs already, ours or another of the same API
   --user, --password its administrator
   --pid N,…          its processes, of which all descendants count too
+  --ctrl HOST:PORT   where it takes connections of routers
+  --routers N        test routers (default 1000)
   --help             this text`
 
 export interface Options {
@@ -26,6 +29,9 @@ export interface Options {
   readonly repeat: number
   readonly keep: string | undefined
   readonly json: string | undefined
+  /** Measures the scenarios with routers in place of the others. */
+  readonly withRouters: boolean
+  readonly routers: number
   readonly controller: RunningController | undefined
 }
 
@@ -35,12 +41,15 @@ export interface RunningController {
   readonly username: string
   readonly password: string
   readonly pids: readonly number[]
+  /** `host:port` for routers. */
+  readonly ctrlAddress?: string | undefined
 }
 
 export function readOptions(args: readonly string[]): Options {
   const text = (fallback?: string) => ({ type: 'string' as const, ...(fallback && { default: fallback }) })
-  const { values } = parseArgs({
+  const { values, positionals } = parseArgs({
     args: [...args],
+    allowPositionals: true,
     options: {
       scale: text('1'),
       only: text(),
@@ -53,10 +62,14 @@ export function readOptions(args: readonly string[]): Options {
       user: text('admin'),
       password: text('admin'),
       pid: text(),
+      ctrl: text(),
+      routers: text('1000'),
       help: { type: 'boolean', default: false },
     },
   })
-  const { url, user, password } = values
+  const unknown = positionals.find((word) => word !== 'routers')
+  if (unknown) throw new Error(`'${unknown}' is not 'routers'`)
+  const { url, user, password, ctrl } = values
   const pids = listOf(values.pid).map((pid) => number('pid', pid))
   return {
     help: values.help,
@@ -67,8 +80,16 @@ export function readOptions(args: readonly string[]): Options {
     repeat: number('repeat', values.repeat),
     keep: values.keep,
     json: values.json,
+    withRouters: positionals.length > 0,
+    routers: number('routers', values.routers),
     controller: url
-      ? { url: url.replace(/\/+$/, ''), username: user ?? '', password: password ?? '', pids }
+      ? {
+          url: url.replace(/\/+$/, ''),
+          username: user ?? '',
+          password: password ?? '',
+          pids,
+          ctrlAddress: ctrl,
+        }
       : undefined,
   }
 }

@@ -12,6 +12,15 @@ interface Stat {
 
 /** The times of these processes and all their descendants. Postgres has a process for each connection. */
 export function timesOf(pids: readonly number[]): Times {
+  const times = new Map<string, number>()
+  for (const [pid, { ms }] of statsOf(pids)) {
+    const part = partOf(pid)
+    times.set(part, (times.get(part) ?? 0) + ms)
+  }
+  return times
+}
+
+function statsOf(pids: readonly number[]): Map<number, Stat> {
   const stats = new Map<number, Stat>()
   for (const name of readdirSync('/proc')) {
     const stat = /^\d+$/.test(name) ? statOf(name) : undefined
@@ -21,13 +30,18 @@ export function timesOf(pids: readonly number[]): Times {
     for (let at = pid; at > 1; at = stats.get(at)?.parent ?? 0) if (pids.includes(at)) return true
     return false
   }
-  const times = new Map<string, number>()
-  for (const [pid, { ms }] of stats) {
-    if (!isIncluded(pid)) continue
-    const part = partOf(pid)
-    times.set(part, (times.get(part) ?? 0) + ms)
+  return new Map([...stats].filter(([pid]) => isIncluded(pid)))
+}
+
+/** Resident memory of all processes of a part, in KiB. */
+export function memoryKib(pids: readonly number[], part: string): number {
+  let sum = 0
+  for (const pid of statsOf(pids).keys()) {
+    if (partOf(pid) !== part) continue
+    const [, kib] = /^VmRSS:\s+(\d+) kB/m.exec(readProc(`${pid}/status`) ?? '') ?? []
+    sum += Number(kib ?? 0)
   }
-  return times
+  return sum
 }
 
 export const sumOf = (times: Times): number => [...times.values()].reduce((sum, ms) => sum + ms, 0)

@@ -19,12 +19,13 @@ const hashing = { OVERLAY_PASSWORD_MEMORY_KIB: '3072', OVERLAY_PASSWORD_PASSES: 
 export async function startProduct(): Promise<Product> {
   const home = await mkdtemp(join(tmpdir(), 'overlay-bench-'))
   const address = `localhost:${await freePort()}`
+  const ctrlAddress = `localhost:${await freePort()}`
   const env = {
     ...process.env,
     ...hashing,
     OVERLAY_HOME: home,
     OVERLAY_ADDRESS: address,
-    OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,
+    OVERLAY_CTRL_ADDRESS: ctrlAddress,
   }
   const child = spawn(process.execPath, ['launcher/dist/main.js'], {
     cwd: root,
@@ -47,6 +48,7 @@ export async function startProduct(): Promise<Product> {
       username: 'admin',
       password,
       pids: [child.pid],
+      ctrlAddress,
       [Symbol.asyncDispose]: dispose,
     }
   } catch (err) {

@@ -1,18 +1,36 @@
 import type { Round } from './measure.js'
 import type { Scenario } from './scenarios.js'
 
-const columns = ['scenario', 'req/s', 'p50 ms', 'p95 ms', 'p99 ms', 'CPU ms', 'goal', '', 'others', 'by part']
-const widths = [20, 8, 8, 8, 8, 8, 6, 7, 7, 0]
+const columns = [
+  'scenario',
+  'req/s',
+  'p50 ms',
+  'p95 ms',
+  'p99 ms',
+  'CPU ms',
+  '× floor',
+  'goal',
+  '',
+  'others',
+  'by part',
+]
+const widths = [20, 8, 8, 8, 8, 8, 8, 6, 7, 7, 0]
 
 export const heading = (): string => lineOf(columns)
 
-/** The round with the median of CPU; all CPU figures, from least to most, in brackets. */
+/** The round with the median of CPU. */
+export function medianOf(rounds: readonly Round[]): Round | undefined {
+  const sorted = [...rounds].sort((a, b) => (a.cpuMs ?? 0) - (b.cpuMs ?? 0))
+  return sorted[Math.floor((sorted.length - 1) / 2)]
+}
+
+/** The median round; all CPU figures, from least to most, in brackets. `floorMs` is the CPU of the bare server. */
 export function lineFor(
   { name, goalMs }: Pick<Scenario, 'name' | 'goalMs'>,
   rounds: readonly Round[],
+  floorMs: number | undefined,
 ): string {
-  const sorted = [...rounds].sort((a, b) => (a.cpuMs ?? 0) - (b.cpuMs ?? 0))
-  const median = sorted[Math.floor((sorted.length - 1) / 2)]
+  const median = medianOf(rounds)
   if (!median) return lineOf([name, 'not measured'])
   const { perSecond, p50Ms, p95Ms, p99Ms, cpuMs, cpuMsByPart, otherCores } = median
   const verdict = goalMs === undefined || cpuMs === undefined ? '' : cpuMs <= goalMs ? 'met' : 'missed'
@@ -20,7 +38,11 @@ export function lineFor(
     .filter(([, ms]) => ms > 0.0005)
     .sort(([, a], [, b]) => b - a)
     .map(([part, ms]) => `${part} ${digits(ms)}`)
-  const spread = sorted.map((round) => digits(round.cpuMs ?? 0)).join(' ')
+  const spread = rounds
+    .map((round) => round.cpuMs ?? 0)
+    .sort((a, b) => a - b)
+    .map(digits)
+    .join(' ')
   const failures = rounds.flatMap((round) => Object.entries(round.failures))
   return lineOf([
     name,
@@ -29,6 +51,7 @@ export function lineFor(
     digits(p95Ms),
     digits(p99Ms),
     cpuMs === undefined ? '' : digits(cpuMs),
+    cpuMs === undefined || !floorMs ? '' : (cpuMs / floorMs).toFixed(1),
     goalMs === undefined ? '' : String(goalMs),
     verdict,
     otherCores.toFixed(1),

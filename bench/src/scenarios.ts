@@ -1,5 +1,6 @@
 import { type Api, clientRoot, forEach, logIn, managementRoot, openApi } from './api.js'
 import { keyAndRequest } from './certificate-request.js'
+import type { Fleet } from './fleet.js'
 import type { Load, Request } from './load.js'
 import { newIdentity, type Seeded, tokenOf } from './seed.js'
 import { names, password } from './topology.js'
@@ -24,13 +25,15 @@ export interface Bench {
   readonly run: string
   /** Tokens of identities, logged in once for all rounds. */
   tokens(): Promise<readonly string[]>
+  /** Connected routers. Throws unless the run has them. */
+  fleet(): Fleet
 }
 
 const loggedInIdentities = 200
 const pairsOfRound = 2400
 const enrollmentsOfRound = 240
 
-export function openBench(url: string, admin: Api, adminToken: string, seeded: Seeded): Bench {
+export function openBench(url: string, admin: Api, adminToken: string, seeded: Seeded, fleet?: Fleet): Bench {
   let tokens: Promise<string[]> | undefined
   return {
     url,
@@ -42,6 +45,10 @@ export function openBench(url: string, admin: Api, adminToken: string, seeded: S
       tokens ??= logInMany(url, seeded)
       return tokens
     },
+    fleet() {
+      if (!fleet) throw new Error('no routers are connected')
+      return fleet
+    },
   }
 }
 
@@ -51,12 +58,14 @@ const asIdentity =
     requests: (await bench.tokens()).map((token) => get(`${clientRoot}${path}`, token)),
   })
 
+export const sessionCreate: Scenario = { name: 'session-create', goalMs: 1, prepare: newSessions() }
+
 export const scenarios: readonly Scenario[] = [
   { name: 'version', goalMs: 0.05, prepare: () => ({ requests: [get(`${clientRoot}/version`)] }) },
   { name: 'service-updates', goalMs: 0.06, prepare: asIdentity('/current-api-session/service-updates') },
   { name: 'whoami', goalMs: 0.07, prepare: asIdentity('/current-identity') },
   { name: 'list-services', goalMs: 0.15, prepare: asIdentity('/services?limit=100') },
-  { name: 'session-create', goalMs: 1, prepare: newSessions() },
+  sessionCreate,
   { name: 'create-identity', goalMs: 1.5, prepare: newIdentities('plain', {}) },
   { name: 'create-identity-ott', goalMs: 2.5, prepare: newIdentities('ott', { enrollment: { ott: true } }) },
   { name: 'login-password', goalMs: 6, prepare: passwordLogins },
