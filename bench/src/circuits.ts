@@ -20,6 +20,7 @@ import { type Api, clientRoot, openApi } from './api.js'
 import type { Fleet } from './fleet.js'
 import { counting, type Load } from './load.js'
 import type { Bench } from './scenarios.js'
+import { allAttribute } from './topology.js'
 
 const REQUEST_MS = 10_000
 const peerData = encodeBytesMap(new Map([[1003, Buffer.alloc(32, 1)]])) // a public key
@@ -105,7 +106,8 @@ async function host(bench: Bench, channel: Channel): Promise<Headers> {
 
 /** A service that this identity may host and dial. */
 async function createService(admin: Api, identityId: string, name: string): Promise<string> {
-  const service = { name, encryptionRequired: false, terminatorStrategy: 'smartrouting' }
+  const roleAttributes = [allAttribute]
+  const service = { name, roleAttributes, encryptionRequired: false, terminatorStrategy: 'smartrouting' }
   const { id } = await admin.request<{ id: string }>('POST', '/services', service)
   for (const type of ['Dial', 'Bind'])
     await admin.request('POST', '/service-policies', {

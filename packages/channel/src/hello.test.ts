@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import {
   acceptHello,
   contentType,
@@ -56,6 +56,34 @@ test('the hello of a real router is accepted, and the bytes after it are message
   const messages = received()
   hello.accept(answer, { onMessage: messages.onMessage })
   expect([(await messages.next()).type, (await messages.next()).type]).toEqual([1035, 20001])
+})
+
+test('messages that arrive during the checks of the hello are not lost', async () => {
+  await using pair = await tlsPair()
+  pair.client.write(Buffer.from(goldenFrames.hello, 'hex'))
+  const hello = await acceptHello(pair.server, TIMEOUT_MS)
+  pair.client.write(Buffer.from(goldenFrames.clientHello, 'hex'))
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+  const messages = received()
+  hello.accept(answer, { onMessage: messages.onMessage })
+  expect((await messages.next()).type).toBe(20001)
+})
+
+test('the time limit of the hello does not concern the channel', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  try {
+    await using pair = await tlsPair()
+    pair.client.write(Buffer.from(goldenFrames.hello, 'hex'))
+    const messages = received()
+    const hello = await acceptHello(pair.server, 1000)
+    hello.accept(answer, { onMessage: messages.onMessage })
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
+    vi.advanceTimersByTime(1000)
+    pair.client.write(Buffer.from(goldenFrames.clientHello, 'hex'))
+    expect((await messages.next()).type).toBe(20001)
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 const helloFrame = (
