@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { OFFLINE_MS } from '../src/circuits/upkeep.js'
 import { claimMoves } from '../src/store/move-circuits.js'
 import { dial } from './circuit-messages.js'
-import { type Network, startNetwork } from './circuit-replicas.js'
+import { addSession, type Network, startNetwork } from './circuit-replicas.js'
 
 /** Moves the times of all circuits into the past. */
 const age = ({ db }: Network, seconds: number) =>
@@ -111,4 +111,17 @@ test('that a circuit has ended is forgotten when its routers have received it', 
   expect(await kept()).toEqual(['r1', 'r2'])
   await network.replica('a', [channel]).upkeep(Date.now())
   expect(await kept()).toEqual(['r2'])
+})
+
+test('a circuit whose session has ended without it ends', async () => {
+  await using network = await startNetwork()
+  const a = network.replica('a')
+  const r1 = network.routers.get('r1')
+  await addSession(network.db, 's2')
+  const { circuitId } = await dial(a, r1)
+  const stays = await dial(a, r1, { sessionToken: 'token of s2' })
+  await network.db.query(sql`delete from session where id = 's1'`)
+  await a.upkeep(0)
+  expect(await network.circuits()).toEqual([stays.circuitId])
+  expect(r1.unroutes).toEqual([{ circuitId, now: true }])
 })

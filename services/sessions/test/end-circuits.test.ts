@@ -106,3 +106,13 @@ test('a router is told to forget circuits that it cannot forward and that do not
   await receive(a, r1, fault(FaultSubject.FORWARD_UNKNOWN_OWNER, 'z'))
   expect(r1.unroutes.map(({ circuitId }) => circuitId)).toEqual(['x', 'y'])
 })
+
+test('an administrator ends a circuit', async () => {
+  await using network = await startNetwork()
+  const a = network.replica('a')
+  const r1 = network.routers.get('r1')
+  const { circuitId } = await dial(a, r1)
+  expect(await a.end('other')).toBe(false)
+  expect(await a.end(circuitId)).toBe(true)
+  expect(r1.unroutes).toEqual([{ circuitId, now: true }])
+})

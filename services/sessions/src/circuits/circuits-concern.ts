@@ -45,6 +45,7 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
       for (const id of await unroutes(routerId)) sendUnroute(messages, id, [routerId], true)
     },
     open,
+    end: async (id) => (await ending.end(ended.byId([id]), 'admin')).length > 0,
     async endOfSessions(ids) {
       if (ids.length > 0) await ending.end(ended.ofSessions(ids), 'session')
     },

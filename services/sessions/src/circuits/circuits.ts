@@ -26,6 +26,8 @@ export interface OpenedCircuit {
 export interface Circuits {
   /** Selects a terminator and sets up a circuit to it. Throws AccessRefused. */
   open(request: CircuitRequest): Promise<OpenedCircuit>
+  /** Ends a circuit for an administrator. False: there is no such circuit. */
+  end(id: string): Promise<boolean>
   /** Ends the circuits of these sessions, and tells their routers. */
   endOfSessions(sessionIds: readonly string[]): Promise<void>
   /** Ends the circuits to these terminators. */

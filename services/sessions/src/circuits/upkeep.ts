@@ -1,6 +1,7 @@
 import { runPeriodically } from '@overlay/platform/async'
 import { isAway } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
+import { ended } from '../store/end-circuits.js'
 import { idsLeftMoving } from '../store/move-circuits.js'
 import { pruneUnroutes } from '../store/unroute.js'
 import { endRouters } from '../store/verify-circuits.js'
@@ -14,6 +15,7 @@ export type UpkeepDeps = VerifyDeps &
   Pick<Circuits, 'leaveRouter'> & { readonly move: MoveCircuits }
 
 const EVERY_MS = 15_000
+const TIDY_MS = 60_000
 /** Routers connect again within seconds, or within a minute when all connect at once. Their circuits live meanwhile. */
 export const OFFLINE_MS = 60_000
 /** A connection of this age has carried what was sent to it. */
@@ -26,8 +28,9 @@ export type Upkeep = (now: number) => Promise<void>
 
 /** Verifies circuits, completes moves of replicas that have died, and ends circuits of routers that stay offline. */
 export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
-  const { db, channels, presence, leaveRouter, move } = deps
+  const { db, channels, presence, ending, leaveRouter, move } = deps
   const offlineSince = new Map<string, number>()
+  let tidiedAt = Number.NEGATIVE_INFINITY
 
   async function leaveOffline(now: number): Promise<void> {
     const offline = (await endRouters(db)).filter((id) => !presence.isOnline(id))
@@ -51,6 +54,9 @@ export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
     await move(await idsLeftMoving(db))
     await leaveOffline(now)
     await verifyCircuits(deps)
+    if (now - tidiedAt < TIDY_MS) return
+    tidiedAt = now
+    await ending.end(ended.ofNoSession, 'session')
     await prune(now)
   }
 }

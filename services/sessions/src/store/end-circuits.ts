@@ -46,6 +46,8 @@ export async function endReported(
 /** Which circuits to end. */
 export const ended = {
   ofSessions: (ids: readonly string[]): Sql => sql`client_id = any(${ids})`,
+  /** A process that ends a session may stop before it ends the circuits. */
+  ofNoSession: sql`not exists (select from session where session.id = client_id)`,
   ofTerminators: (ids: readonly string[]): Sql => sql`terminator_id = any(${ids})`,
   byId: (ids: readonly string[]): Sql => sql`id = any(${ids})`,
   atRouter: (id: string): Sql => beginsOrEndsAt(sql`${id}`),
