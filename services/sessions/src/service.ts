@@ -1,3 +1,4 @@
+import { edgeRouter, transitRouter } from '@overlay/model'
 import {
   announcing,
   type Bus,
@@ -11,11 +12,12 @@ import {
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
 import { bestEffort } from '@overlay/platform/postgres'
-import type {
-  ChangeServiceService,
-  IdentityServiceService,
-  Methods,
-  PolicyServiceService,
+import {
+  type ChangeServiceService,
+  type IdentityServiceService,
+  type Methods,
+  ownContext,
+  type PolicyServiceService,
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { emitEnded } from './access/session-event.js'
@@ -32,8 +34,10 @@ import { sessions } from './kinds/session.js'
 import { terminators } from './kinds/terminator.js'
 import { transitRouters } from './kinds/transit-router.js'
 import { sessionsMethods } from './methods/sessions-methods.js'
+import { isEdgeRouter } from './store/router.js'
 import { headsOf } from './sweep/access.js'
 import { startSweeper, withSweep } from './sweep/sweeper.js'
+import { openServiceDirectory } from './terminators/service-directory.js'
 
 /** A followed service. */
 export interface Owner {
@@ -55,6 +59,8 @@ export interface ServiceOptions {
   /** Undefined: this replica takes no connections of routers. */
   readonly listen?: ControlListen | undefined
 }
+
+const DELETE_MS = 30_000
 
 /** All of the service but its connections. It serves before its consumers have loaded. */
 export async function openService(options: ServiceOptions) {
@@ -78,21 +84,26 @@ export async function openService(options: ServiceOptions) {
     policy: withSweep('policy', consumers.policy, sweeper),
   }
   const directory = await openRouterDirectory(changeLog, { bus, log })
+  const services = await openServiceDirectory(policy.source, bus, log)
   const control = await openControl({
     changeLog,
     bus,
     directory,
     log,
     listen,
-    owners: { identity, policy: policy.calls, heads },
+    owners: { identity, policy: policy.calls, heads, services, deleteRouter },
   })
+  async function deleteRouter(id: string): Promise<void> {
+    const kind = (await isEdgeRouter(db, id)) ? edgeRouter.kind : transitRouter.kind
+    await entities.delete({ kind, id }, ownContext(AbortSignal.timeout(DELETE_MS)))
+  }
   const routerDeps = {
     db,
     pki: pki.entities,
     waitForFollowers: closingChannels(directory, control, waitForFollowers),
   }
   const kinds = [
-    circuits(),
+    circuits(control.traffic?.circuits),
     controllers,
     edgeRouters(routerDeps),
     links(),
@@ -100,9 +111,11 @@ export async function openService(options: ServiceOptions) {
     terminators(consumers.policy),
     transitRouters(routerDeps),
   ]
+  const writes = control.traffic?.terminators.changeLog ?? changeLog
+  const entities = entityService({ changeLog: writes, kinds, names, foreign })
   const checkDeps = { changeLog, names, consumers: followed }
   return {
-    entities: entityService({ changeLog, kinds, names, foreign }),
+    entities,
     changes: changeService(changeLog, loadersOf(db, kinds), followed),
     sessions: sessionsMethods({
       ...options,
@@ -120,6 +133,7 @@ export async function openService(options: ServiceOptions) {
     ],
     async [Symbol.asyncDispose]() {
       await control[Symbol.asyncDispose]()
+      await services[Symbol.asyncDispose]()
       await directory[Symbol.asyncDispose]()
       await consumers[Symbol.asyncDispose]()
       await sweeper[Symbol.asyncDispose]()

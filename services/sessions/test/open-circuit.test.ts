@@ -1,4 +1,12 @@
-import { ctrlType, edgeType, encodeText, encodeUint32, peerDataKey, routeErrorCode } from '@overlay/channel'
+import {
+  circuitRequestHeader,
+  ctrlType,
+  edgeType,
+  encodeText,
+  encodeUint32,
+  peerDataKey,
+  routeErrorCode,
+} from '@overlay/channel'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { routePath } from '../src/store/circuit.js'
@@ -171,15 +179,20 @@ test('requests of a router that are too many at once are refused, and those of a
   const [r1, r2] = [network.routers.get('r1'), network.routers.get('r2')]
   r1.answer = () => 'silent'
   for (let i = 0; i < 256; i++) await receive(replica, r1, circuitRequest())
-  expect(answerIn(await ask(replica, r1, circuitRequest()))).toMatchObject({ code: 1, text: /too many/ })
+  expect(answerIn(await ask(replica, r1, circuitRequest()))).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('too many'),
+  })
   network.targets.unshift(target('t2', 'r2'))
   await dial(replica, r2)
 })
 
 test('values of a client beyond the limits refuse its request and keep the channel', async () => {
   await using network = await startNetwork()
-  const peerData = new Map([[1011, Buffer.alloc(9000)]])
-  const reply = await ask(network.replica('a'), network.routers.get('r1'), circuitRequest({ peerData }))
+  const request = circuitRequest()
+  const tooLarge = Buffer.concat([...[1, 1011, 9000].map(encodeUint32), Buffer.alloc(9000)])
+  const headers = new Map([...(request.headers ?? []), [circuitRequestHeader.peerData, tooLarge] as const])
+  const reply = await ask(network.replica('a'), network.routers.get('r1'), { ...request, headers })
   expect(answerIn(reply)).toEqual({ code: 1, text: 'malformed request' })
 })
 
@@ -206,4 +219,14 @@ test('a request without a session is refused', async () => {
   await using network = await startNetwork()
   const reply = await ask(network.replica('a'), network.routers.get('r1'), { type: ctrlType.circuitRequest })
   expect(reply.type).toBe(ctrlType.circuitFailed)
+})
+
+test('a circuit ends if its answer cannot reach the router', async () => {
+  await using network = await startNetwork()
+  const r1 = network.routers.get('r1')
+  network.targets.splice(0, 1, target('t1', 'r1', { peerData: new Map([[1003, Buffer.alloc(9000)]]) }))
+  const reply = await ask(network.replica('a'), r1, circuitRequest())
+  expect(answerIn(reply)).toEqual({ code: 1, text: 'internal error' })
+  expect(await network.circuits()).toEqual([])
+  expect(r1.circuits.size).toBe(0)
 })

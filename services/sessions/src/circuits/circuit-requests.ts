@@ -10,20 +10,19 @@ import {
   encodeBytesMap,
   encodeText,
   encodeTextMap,
-  encodeUint32,
-  errorHeader,
   MalformedHeader,
   type Message,
   type Outgoing,
 } from '@overlay/channel'
 import { metrics } from '@overlay/platform/process'
 import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { answer, refused } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import type { RouterChannel } from '../control/router-channel.js'
 import type { Circuits, OpenedCircuit } from './circuits.js'
 import type { CircuitDeps } from './deps.js'
 
-type RequestDeps = Pick<CircuitDeps, 'checkAccess' | 'log'> & Pick<Circuits, 'open'>
+type RequestDeps = Pick<CircuitDeps, 'checkAccess' | 'log'> & Pick<Circuits, 'open' | 'end'>
 
 interface Asked {
   readonly sessionToken: string
@@ -40,37 +39,46 @@ const MAX_UNDER_WAY = 256
  * Requests of routers for circuits. They run beside the handlers of messages, which are few at a time: a request waits
  * for answers that arrive on the same channel.
  */
-export function circuitRequests({ checkAccess, open, log }: RequestDeps): readonly Handler[] {
+export function circuitRequests({ checkAccess, open, end, log }: RequestDeps): readonly Handler[] {
   const underWay = new Map<string, number>()
 
-  async function create(asked: Asked, routerId: string): Promise<OpenedCircuit> {
+  async function create(
+    asked: Asked,
+    { routerId, channel }: RouterChannel,
+    encode: (circuit: OpenedCircuit) => Outgoing,
+  ): Promise<Outgoing> {
     const { sessionToken, apiSessionToken, fingerprints } = asked
     const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Dial' as const }
     const { sessionId, identityId, serviceId } = await checkAccess(claim)
     const { terminatorInstanceId: instanceId, peerData } = asked
-    return open({ routerId, sessionId, identityId, serviceId, instanceId, peerData })
+    const circuit = await open({ routerId, sessionId, identityId, serviceId, instanceId, peerData })
+    try {
+      channel.closed.throwIfAborted()
+      return encode(circuit)
+    } catch (err) {
+      await end(circuit.id) // its router does not learn of it
+      throw err
+    }
   }
 
-  async function answer(
+  async function respond(
     message: Message,
-    { routerId, channel }: RouterChannel,
+    router: RouterChannel,
     asked: Asked,
     encode: (circuit: OpenedCircuit) => Outgoing,
   ): Promise<void> {
+    const { routerId, channel } = router
     const others = underWay.get(routerId) ?? 0
     if (others >= MAX_UNDER_WAY) {
       metrics.queueRefused.inc({ queue: 'circuits' })
-      channel.reply(message, errorMessage(accessErrors.internal, 'too many circuits are being set up'))
+      channel.reply(message, refused(new AccessRefused(accessErrors.internal, 'too many circuits at a time')))
       return
     }
     underWay.set(routerId, others + 1)
     try {
-      channel.reply(message, encode(await create(asked, routerId)))
+      await answer(router, message, refused, () => create(asked, router, encode))
     } catch (err) {
-      if (!(err instanceof AccessRefused)) log.error({ err, routerId }, 'circuit not set up')
-      const { code, message: text } =
-        err instanceof AccessRefused ? err : { code: accessErrors.internal, message: 'internal error' }
-      channel.reply(message, errorMessage(code, text))
+      if (!channel.closed.aborted) log.error({ err, routerId }, 'circuit not set up')
     } finally {
       const left = (underWay.get(routerId) ?? 1) - 1
       if (left > 0) underWay.set(routerId, left)
@@ -84,13 +92,13 @@ export function circuitRequests({ checkAccess, open, log }: RequestDeps): readon
       prepare(message, router) {
         const asked = askedIn(message)
         return () => {
-          if (asked) void answer(message, router, asked, response)
-          else router.channel.reply(message, errorMessage(accessErrors.internal, 'malformed request'))
+          if (asked) void respond(message, router, asked, response)
+          else router.channel.reply(message, malformed)
         }
       },
     },
     onMessage(edgeType.createCircuit, CreateCircuitRequest, (asked, message, router) => {
-      void answer(message, router, asked, responseV1)
+      void respond(message, router, asked, responseV1)
     }),
     {
       type: ctrlType.circuitRequest,
@@ -147,8 +155,4 @@ const responseV1 = ({ id, address, peerData, tags }: OpenedCircuit): Outgoing =>
   }).finish(),
 })
 
-const errorMessage = (code: number, text: string): Outgoing => ({
-  type: edgeType.error,
-  headers: new Map([[errorHeader.code, encodeUint32(code)]]),
-  body: encodeText(text),
-})
+const malformed = refused(new AccessRefused(accessErrors.internal, 'malformed request'))

@@ -31,6 +31,8 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
     return routerIds.map((id) => found.get(id) ?? [])
   })
 
+  const end = async (id: string): Promise<boolean> => (await ending.end(ended.byId([id]), 'admin')).length > 0
+
   async function leaveRouter(routerId: string): Promise<void> {
     await ending.end(ended.atRouter(routerId), 'router')
     await move(await idsOverRouter(db, routerId))
@@ -39,13 +41,13 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
   const upkeep = circuitUpkeep({ ...deps, ending, move, leaveRouter })
   const upkeeping = runUpkeep(upkeep, deps.log)
   return {
-    handlers: [...circuitRequests({ ...deps, open }), ...circuitReports({ ...deps, ending, move })],
+    handlers: [...circuitRequests({ ...deps, open, end }), ...circuitReports({ ...deps, ending, move })],
     /** Circuits that ended while the router was offline. */
     async connected({ routerId }) {
       for (const id of await unroutes(routerId)) sendUnroute(messages, id, [routerId], true)
     },
     open,
-    end: async (id) => (await ending.end(ended.byId([id]), 'admin')).length > 0,
+    end,
     async endOfSessions(ids) {
       if (ids.length > 0) await ending.end(ended.ofSessions(ids), 'session')
     },

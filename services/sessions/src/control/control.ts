@@ -1,7 +1,6 @@
 import { type Bus, type ChangeLog, type FabricEvents, fabricEvents } from '@overlay/platform/change-log'
 import { type ConnectionLimits, type FetchKey, renewServerKey, serverKey } from '@overlay/platform/tls'
 import type { Logger } from 'pino'
-import { type AccessDeps, accessConcern } from '../access/access.js'
 import { type LinkAdministration, linksConcern } from '../links/links.js'
 import { openTopology } from '../links/live-topology.js'
 import type { Topology } from '../links/topology.js'
@@ -17,6 +16,7 @@ import { routerEvents } from './router-events.js'
 import { openRouterMessages } from './router-messages.js'
 import type { RouterPresence } from './router-presence.js'
 import { routerStatus, type SyncReport } from './router-status.js'
+import { type ControlOwners, openTraffic, type Traffic } from './traffic.js'
 
 /** Where and as what this replica takes connections of routers. */
 export interface ControlListen {
@@ -42,8 +42,6 @@ export interface ControlOptions {
   readonly helloMs?: number
 }
 
-export type ControlOwners = Pick<AccessDeps, 'identity' | 'policy' | 'heads'>
-
 /** What the concerns share. */
 export interface ControlCore {
   /** Empty: this replica takes no connections. */
@@ -62,6 +60,8 @@ export interface ControlCore {
 
 export interface Control extends ControlCore, AsyncDisposable {
   readonly links: LinkAdministration
+  /** Undefined without owners. */
+  readonly traffic: Pick<Traffic, 'circuits' | 'terminators'> | undefined
   /** The port, once this replica takes connections. */
   readonly listening: Promise<number | undefined>
   isListening(): boolean
@@ -91,14 +91,10 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   const topology = await openTopology({ ...shared, db, replicaId: controllerId, routers: directory })
   const core: ControlCore = { ...shared, controllerId, directory, sync: status, topology, changeLog }
   const ofRouters = routerEvents(core)
-  const links = linksConcern({
-    ...shared,
-    topology,
-    routers: directory,
-    circuits: { leaveLink: async () => undefined },
-  })
-  const access = owners && (await accessConcern({ ...core, ...owners }))
-  const concerns: readonly Concern[] = [status, links, ...(access ? [access] : [])]
+  const traffic = owners && (await openTraffic(core, owners))
+  const circuits = traffic?.circuits ?? { leaveLink: async () => undefined }
+  const links = linksConcern({ ...shared, topology, routers: directory, circuits })
+  const concerns: readonly Concern[] = [status, links, ...(traffic?.concerns ?? [])]
   const acceptor = openAcceptor({
     controllerId,
     directory,
@@ -131,6 +127,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   return {
     ...core,
     links,
+    traffic,
     listening,
     isListening: () => listener !== undefined,
     saved: presence.saved,
@@ -140,8 +137,8 @@ export async function openControl(options: ControlOptions): Promise<Control> {
       await acceptor[Symbol.asyncDispose]()
       renewing?.[Symbol.dispose]()
       await listener?.[Symbol.asyncDispose]()
-      await access?.[Symbol.asyncDispose]()
       await links[Symbol.asyncDispose]()
+      await traffic?.[Symbol.asyncDispose]()
       await topology[Symbol.asyncDispose]()
       await messages[Symbol.asyncDispose]()
       ofRouters[Symbol.dispose]()
