@@ -40,3 +40,11 @@ test('a change is reported once, with the cost of then', () => {
   costs.circuitClosed('t')
   expect([...costs.changed()]).toEqual([['t', 0]])
 })
+
+test('all costs are reported once a minute', () => {
+  const costs = openCosts()
+  costs.circuitOpened('t')
+  costs.changed()
+  costs.credit()
+  expect([...costs.changed()]).toEqual([['t', 2]])
+})

@@ -19,9 +19,9 @@ export interface TerminatorCosts {
   dialFailed(terminatorId: string): void
   circuitOpened(terminatorId: string): void
   circuitClosed(terminatorId: string): void
-  /** To be called once a minute: failures are forgiven. */
+  /** To be called once a minute: failures are forgiven, and all costs are reported again. */
   credit(): void
-  /** The costs that have changed since the last call. */
+  /** The costs that have changed since the last call, or may have. */
   changed(): ReadonlyMap<string, number>
 }
 
@@ -59,7 +59,10 @@ export function openCosts(): TerminatorCosts {
         load.circuits = Math.max(0, load.circuits - 1)
       }),
     credit() {
-      for (const [id, { failureCost }] of loads) if (failureCost > 0) forgive(id, CREDIT)
+      for (const [id, { failureCost }] of loads) {
+        touched.add(id)
+        if (failureCost > 0) forgive(id, CREDIT)
+      }
     },
     changed() {
       const changes = new Map([...touched].map((id) => [id, costOf(loads.get(id))]))

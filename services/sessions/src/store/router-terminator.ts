@@ -234,6 +234,15 @@ export const unchangedSince = (invalid: readonly InvalidTerminator[]): Sql => sq
          select * from unnest(${invalid.map(({ id }) => id)}::text[], ${invalid.map(({ routerId }) => routerId)}::text[],
                               ${invalid.map(({ marker }) => marker)}::bigint[]))`
 
+/** Whether any of these sessions has terminators. */
+export async function haveTerminators(db: Db, sessionIds: readonly string[]): Promise<boolean> {
+  const { rowCount } = await db.query(
+    sql`select from terminator where session_id = any(${sessionIds}) limit 1`,
+    'have-terminators',
+  )
+  return rowCount === 1
+}
+
 /** Terminators whose session has ended. */
 export async function orphanedTerminators(db: Db, limit: number): Promise<readonly string[]> {
   const { rows } = await db.query<{ id: string }>(

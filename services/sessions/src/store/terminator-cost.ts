@@ -17,7 +17,8 @@ export async function saveCosts(
         from unnest(${some.map(([id]) => id)}::text[], ${some.map(([, cost]) => cost)}::integer[]) as entry (id, new_cost)
        where exists (select from terminator where terminator.id = entry.id)
        order by id
-          on conflict (terminator_id, replica_id) do update set cost = excluded.cost`,
+          on conflict (terminator_id, replica_id) do update set cost = excluded.cost
+       where terminator_cost.cost <> excluded.cost`,
       'save-costs',
     )
   if (none.length > 0)

@@ -6,7 +6,7 @@ import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Circuits } from '../circuits/circuits.js'
-import { orphanedTerminators } from '../store/router-terminator.js'
+import { haveTerminators, orphanedTerminators } from '../store/router-terminator.js'
 import type { WriteDeps } from './create-batch.js'
 
 export interface SessionEndDeps extends WriteDeps {
@@ -29,7 +29,9 @@ export function endWithSessions({ changeLog, circuits, log }: SessionEndDeps) {
   }
 
   const endOf = batch<readonly string[], void>(async (lists) => {
-    await end(sql`session_id = any(${lists.flat()})`)
+    const ids = lists.flat()
+    // every replica is told of every session, and most sessions have no terminators
+    if (await haveTerminators(changeLog.db, ids)) await end(sql`session_id = any(${ids})`)
     return lists.map(() => undefined)
   })
 

@@ -1,5 +1,5 @@
 import { terminator } from '@overlay/model'
-import type { ChangeLog } from '@overlay/platform/change-log'
+import { announcing, type ChangeLog } from '@overlay/platform/change-log'
 import type { Logger } from 'pino'
 import type { CheckAccess } from '../access/router-access.js'
 import type { Circuits } from '../circuits/circuits.js'
@@ -15,7 +15,6 @@ import { createHandlers } from './create-handlers.js'
 import { endWithSessions } from './ended-sessions.js'
 import { terminatorEvents } from './events.js'
 import { flushCosts } from './flush-costs.js'
-import { observeWrites } from './observe-writes.js'
 import { terminatorPool } from './pool.js'
 import { quiesceHandlers } from './quiesce.js'
 import { invalidRemover, type TerminatorRemoval, terminatorRemover } from './remove-batch.js'
@@ -58,7 +57,8 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
   const { db } = deps.changeLog
   const costs = openCosts()
   const publish = terminatorEvents({ ...deps, db, costOf: costs.costOf })
-  const changeLog = observeWrites(deps.changeLog, terminator.kind, (changes) => {
+  const changeLog = announcing(deps.changeLog, (all) => {
+    const changes = all.filter(({ kind }) => kind === terminator.kind)
     for (const { id, before } of changes) if (before === null) validation.validateSoon(id)
     publish(changes)
   })
