@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Admin } from './admin.js'
 import type { Server } from './client.js'
@@ -5,7 +6,7 @@ import type { Member } from './member.js'
 import { type Network, type NetworkOptions, startNetwork } from './network.js'
 import { enrollRouter } from './router/identity.js'
 import { type RouterOptions, startRouter, type TestRouter } from './router/router.js'
-import { connectSdk, type TestSdk } from './router/sdk.js'
+import { type Connection, connectSdk, type TestSdk } from './router/sdk.js'
 
 /** A network whose routers every identity and every service may use. */
 export interface Traffic extends AsyncDisposable {
@@ -22,6 +23,18 @@ export interface Traffic extends AsyncDisposable {
   connect(member: Member, router: TestRouter): Promise<TestSdk>
   /** Hosts a service, and waits until its terminator exists. */
   hosted(service: string, router: TestRouter): Promise<Hosted>
+  /** Dials a service with a new identity. */
+  dialed(serviceId: string, router: TestRouter): Promise<Dialed>
+  /** Routers on the path of the circuit of a session. */
+  routePath(session: Session): Promise<string[]>
+}
+
+/** An application that has dialed a service. */
+export interface Dialed {
+  readonly member: Member
+  readonly sdk: TestSdk
+  readonly session: Session
+  readonly connection: Connection
 }
 
 export interface Hosted {
@@ -38,6 +51,20 @@ export interface Session {
 
 export const openSession = (member: Member, serviceId: string, type: 'Dial' | 'Bind'): Promise<Session> =>
   member.request<Session>('POST', '/sessions', { serviceId, type })
+
+/** Sends bytes and receives as many. Throws if the connection ends. */
+export async function exchange(connection: Connection, sent: Buffer): Promise<Buffer> {
+  connection.write(sent)
+  const received: Buffer[] = []
+  for (let left = sent.length; left > 0; ) {
+    const chunk = connection.read() as Buffer | null
+    if (chunk) received.push(chunk)
+    else if (connection.readableEnded || connection.destroyed) throw new Error('the connection has ended')
+    else await Promise.race(['readable', 'end', 'close'].map((event) => once(connection, event)))
+    left -= chunk?.length ?? 0
+  }
+  return Buffer.concat(received)
+}
 
 /** Polls until the check succeeds. Throws its last failure after `ms`. */
 export async function until<T>(
@@ -93,6 +120,7 @@ function trafficOf(
   use: <T extends AsyncDisposable>(one: T) => T,
 ): Omit<Traffic, keyof AsyncDisposable> {
   const server: Server = { addresses: [network.address], caPem: network.caPem }
+  let count = 0
   const traffic = {
     network,
     server,
@@ -139,6 +167,16 @@ function trafficOf(
       const session = await openSession(member, serviceId, 'Bind')
       await sdk.host(session.token)
       return { serviceId, member, sdk, session }
+    },
+    async dialed(serviceId: string, router: TestRouter) {
+      const member = await traffic.member(`client-${count++}`, 'client')
+      const sdk = await traffic.connect(member, router)
+      const session = await openSession(member, serviceId, 'Dial')
+      return { member, sdk, session, connection: await sdk.dial(session.token) }
+    },
+    async routePath({ id }: Session) {
+      const { routePath } = await admin.request<{ routePath: string[] }>('GET', `/sessions/${id}/route-path`)
+      return routePath
     },
   }
   return traffic
