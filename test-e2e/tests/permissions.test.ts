@@ -69,6 +69,7 @@ const fabricTerminator = { service: 'nothing', router: 'nothing', binding: 'tran
 const fabricBodies: typeof bodies = {
   'POST /database': () => undefined,
   'POST /database/snapshot': () => ({ path: '' }),
+  'POST /inspections': () => ({ appRegex: '.*', requestedValues: ['connected-routers'] }),
   'PATCH /links/{id}': () => ({ down: true }),
   'POST /raft/add-member': () => ({ address: 'tls:localhost:1', isVoter: true }),
   'POST /raft/remove-member': () => ({ id: 'nothing' }),

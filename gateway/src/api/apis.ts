@@ -18,6 +18,7 @@ import { fabricCollections } from './fabric.js'
 import { fabricDatabase } from './fabric-database.js'
 import { identities } from './identities.js'
 import { info } from './info.js'
+import { inspections } from './inspections.js'
 import { mfa } from './mfa.js'
 import { client, fabric, type Handlers, management } from './operations.js'
 import { ownAuthenticators } from './own-authenticators.js'
@@ -77,7 +78,12 @@ export function apisOf({ services, caches, address, build }: ApisOptions): reado
       api: 'fabric',
       root: rootOf('fabric'),
       operations: fabric,
-      handlers: { ...database(services), ...fabricDatabase(services), ...fabricCollections(services) },
+      handlers: {
+        ...database(services),
+        ...fabricDatabase(services),
+        ...fabricCollections(services),
+        ...inspections(services),
+      },
     },
   ]
   return apis.map((mounted) => ({

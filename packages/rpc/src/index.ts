@@ -46,7 +46,7 @@ export { MaintenanceServiceService } from './gen/overlay/maintenance/v1/maintena
 export type { EnrollResponse, IssuedCertificate } from './gen/overlay/pki/v1/pki.js'
 export { EnrollmentWish, EnrollRequest, PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 export { Access, type HeldAccess, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
-export type { NetworkEvent } from './gen/overlay/sessions/v1/sessions.js'
+export type { InspectedValue, NetworkEvent } from './gen/overlay/sessions/v1/sessions.js'
 export { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
 export { type HostedService, host, type Observe } from './host.js'
 export { MESSAGE_LIMIT_BYTES } from './limits.js'

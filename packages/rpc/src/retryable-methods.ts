@@ -24,7 +24,7 @@ const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
   ...[policy.authorize, policy.getHeader, policy.getCommonRouters, policy.findLost, policy.findRequiring],
   ...[policy.getPolicyAdvice, policy.listServiceConfigs, policy.getPostureData, policy.listFailedRequests],
   // a repeated create of a session finds the first one
-  ...[sessions.createSession, sessions.describeRouters, sessions.getRoutePath],
+  ...[sessions.createSession, sessions.describeRouters, sessions.getRoutePath, sessions.inspect],
 ]
 
 /** Methods that may be executed twice: reads, and writes whose repetition changes nothing. */

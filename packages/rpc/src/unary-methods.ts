@@ -2,6 +2,7 @@ import { ChangeServiceService } from './gen/overlay/change/v1/change.js'
 import { EntityServiceService } from './gen/overlay/entity/v1/entity.js'
 import { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 import { PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
+import { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
 
 /**
  * Methods that are separate gRPC calls. All others share one stream per replica at a quarter of the cost. These have
@@ -17,4 +18,5 @@ export const unaryMethods: ReadonlySet<string> = new Set([
   PolicyServiceService.findLost.path,
   PolicyServiceService.getPolicyAdvice.path,
   PolicyServiceService.listServiceConfigs.path,
+  SessionsServiceService.inspect.path,
 ])

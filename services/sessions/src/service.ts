@@ -119,8 +119,8 @@ export async function openService(options: ServiceOptions) {
     changes: changeService(changeLog, loadersOf(db, kinds), followed),
     sessions: sessionsMethods({
       ...options,
+      ...control,
       changeLog,
-      events,
       waitForFollowers: routerDeps.waitForFollowers,
       policy: policy.calls,
       identity: identity.calls,

@@ -1,15 +1,37 @@
 import { fabricReference, link } from '@overlay/model'
-import { type Kind, kind } from '@overlay/platform/kind-store'
+import { type Kind, kind, required, type Seams } from '@overlay/platform/kind-store'
+import { notFound } from '@overlay/rpc'
 import sql from 'sql-template-tag'
+import type { LinkAdministration } from '../links/links.js'
 
 interface Joined {
   readonly sourceName: string | null
   readonly destName: string | null
 }
 
-/** The links of all replicas. */
-export const links = (): Kind =>
-  kind<typeof link, Joined>(link, {
+/** The links of all replicas. Their concern changes and deletes them. */
+export const links = (administration: LinkAdministration): Kind =>
+  kind<typeof link, Joined>(link, seams, {
+    operations: () => ({
+      async update({ ref, json, mask }) {
+        const { id } = required(ref)
+        const { staticCost, down } = JSON.parse(json.toString()) as { staticCost?: number; down?: boolean }
+        const settings = {
+          ...(mask.includes('staticCost') && staticCost !== undefined && { staticCost }),
+          ...(mask.includes('down') && down !== undefined && { isDown: down }),
+        }
+        if (!(await administration.setLink(id, settings))) throw notFound(link.called, id)
+        return { id, position: undefined }
+      },
+      // wire: succeeds also if there is no such link; routers may still have it
+      async delete({ id }) {
+        await administration.deleteLink(id)
+        return { id, position: undefined }
+      },
+    }),
+  })
+
+const seams: Seams<typeof link, Joined> = {
     joined: {
       sourceName: sql`(select name from router where router.id = source_router)`,
       destName: sql`(select name from router where router.id = dest_router)`,
@@ -19,4 +41,4 @@ export const links = (): Kind =>
         sourceRouter: fabricReference('routers', sourceRouter, sourceName ?? undefined),
         destRouter: fabricReference('routers', destRouter, destName ?? undefined),
       })),
-  })
+}

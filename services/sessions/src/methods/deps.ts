@@ -1,5 +1,8 @@
 import type { Bus, ChangeLog, FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods, PolicyServiceService } from '@overlay/rpc'
+import type { RouterMessages } from '../control/router-channel.js'
+import type { RouterDirectory } from '../control/router-directory.js'
+import type { RouterPresence } from '../control/router-presence.js'
 
 /** What the methods of this service use. */
 export interface Deps {
@@ -8,5 +11,8 @@ export interface Deps {
   readonly identity: Pick<Methods<IdentityServiceService>, 'checkApiSession'>
   readonly waitForFollowers: WaitForFollowers
   readonly bus: Bus
+  readonly directory: RouterDirectory
+  readonly presence: RouterPresence
+  readonly messages: RouterMessages
   readonly events: FabricEvents
 }

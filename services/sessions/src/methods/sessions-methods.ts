@@ -4,6 +4,7 @@ import { createSession } from './create-session.js'
 import type { Deps } from './deps.js'
 import { describeRouters } from './describe-routers.js'
 import { getRoutePath } from './get-route-path.js'
+import { inspect } from './inspect.js'
 import { reEnrollEdgeRouter } from './re-enroll-edge-router.js'
 import { watchEvents } from './watch-events.js'
 
@@ -14,5 +15,6 @@ export const sessionsMethods = (deps: Deps): Methods<SessionsServiceService> => 
   admitRouter: admitRouter(deps),
   describeRouters: describeRouters(deps),
   getRoutePath: getRoutePath(deps),
+  inspect: inspect(deps),
   watchEvents: watchEvents(deps),
 })

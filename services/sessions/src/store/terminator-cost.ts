@@ -49,3 +49,14 @@ export async function costsOf(db: Db, ids: readonly string[]): Promise<ReadonlyM
   )
   return new Map(rows.map(({ id, cost }) => [id, cost]))
 }
+
+/** The costs that one replica has saved, at most 10,000. */
+export async function costsOfReplica(
+  db: Db,
+  replicaId: string,
+): Promise<readonly { readonly terminatorId: string; readonly currentCost: number }[]> {
+  const { rows } = await db.query<{ terminatorId: string; currentCost: number }>(sql`
+    select terminator_id as "terminatorId", cost as "currentCost"
+      from terminator_cost where replica_id = ${replicaId} order by terminator_id limit 10000`)
+  return rows
+}

@@ -66,6 +66,24 @@ export interface NetworkEvent {
   json: Buffer;
 }
 
+export interface InspectRequest {
+  /** regular expression for ids and names, in Go's syntax */
+  pattern: string;
+  values: string[];
+}
+
+export interface InspectResponse {
+  errors: string[];
+  values: InspectedValue[];
+}
+
+export interface InspectedValue {
+  /** of the router or the replica */
+  appId: string;
+  name: string;
+  value: string;
+}
+
 function createBaseCreateSessionRequest(): CreateSessionRequest {
   return { serviceId: "", type: "", tags: Buffer.alloc(0) };
 }
@@ -731,6 +749,281 @@ export const NetworkEvent: MessageFns<NetworkEvent> = {
   },
 };
 
+function createBaseInspectRequest(): InspectRequest {
+  return { pattern: "", values: [] };
+}
+
+export const InspectRequest: MessageFns<InspectRequest> = {
+  encode(message: InspectRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.pattern !== "") {
+      writer.uint32(10).string(message.pattern);
+    }
+    for (const v of message.values) {
+      writer.uint32(18).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): InspectRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseInspectRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.pattern = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.values.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): InspectRequest {
+    return {
+      pattern: isSet(object.pattern) ? globalThis.String(object.pattern) : "",
+      values: globalThis.Array.isArray(object?.values) ? object.values.map((e: any) => globalThis.String(e)) : [],
+    };
+  },
+
+  toJSON(message: InspectRequest): unknown {
+    const obj: any = {};
+    if (message.pattern !== "") {
+      obj.pattern = message.pattern;
+    }
+    if (message.values?.length) {
+      obj.values = message.values;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<InspectRequest>, I>>(base?: I): InspectRequest {
+    return InspectRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<InspectRequest>, I>>(object: I): InspectRequest {
+    const message = createBaseInspectRequest();
+    message.pattern = object.pattern ?? "";
+    message.values = object.values?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseInspectResponse(): InspectResponse {
+  return { errors: [], values: [] };
+}
+
+export const InspectResponse: MessageFns<InspectResponse> = {
+  encode(message: InspectResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.errors) {
+      writer.uint32(10).string(v!);
+    }
+    for (const v of message.values) {
+      InspectedValue.encode(v!, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): InspectResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseInspectResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.errors.push(reader.string());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.values.push(InspectedValue.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): InspectResponse {
+    return {
+      errors: globalThis.Array.isArray(object?.errors) ? object.errors.map((e: any) => globalThis.String(e)) : [],
+      values: globalThis.Array.isArray(object?.values) ? object.values.map((e: any) => InspectedValue.fromJSON(e)) : [],
+    };
+  },
+
+  toJSON(message: InspectResponse): unknown {
+    const obj: any = {};
+    if (message.errors?.length) {
+      obj.errors = message.errors;
+    }
+    if (message.values?.length) {
+      obj.values = message.values.map((e) => InspectedValue.toJSON(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<InspectResponse>, I>>(base?: I): InspectResponse {
+    return InspectResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<InspectResponse>, I>>(object: I): InspectResponse {
+    const message = createBaseInspectResponse();
+    message.errors = object.errors?.map((e) => e) || [];
+    message.values = object.values?.map((e) => InspectedValue.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseInspectedValue(): InspectedValue {
+  return { appId: "", name: "", value: "" };
+}
+
+export const InspectedValue: MessageFns<InspectedValue> = {
+  encode(message: InspectedValue, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.appId !== "") {
+      writer.uint32(10).string(message.appId);
+    }
+    if (message.name !== "") {
+      writer.uint32(18).string(message.name);
+    }
+    if (message.value !== "") {
+      writer.uint32(26).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): InspectedValue {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseInspectedValue();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.appId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): InspectedValue {
+    return {
+      appId: isSet(object.appId)
+        ? globalThis.String(object.appId)
+        : isSet(object.app_id)
+        ? globalThis.String(object.app_id)
+        : "",
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+      value: isSet(object.value) ? globalThis.String(object.value) : "",
+    };
+  },
+
+  toJSON(message: InspectedValue): unknown {
+    const obj: any = {};
+    if (message.appId !== "") {
+      obj.appId = message.appId;
+    }
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    if (message.value !== "") {
+      obj.value = message.value;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<InspectedValue>, I>>(base?: I): InspectedValue {
+    return InspectedValue.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<InspectedValue>, I>>(object: I): InspectedValue {
+    const message = createBaseInspectedValue();
+    message.appId = object.appId ?? "";
+    message.name = object.name ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
+
 export type SessionsServiceService = typeof SessionsServiceService;
 export const SessionsServiceService = {
   createSession: {
@@ -783,6 +1076,16 @@ export const SessionsServiceService = {
     responseSerialize: (value: RoutePath): Buffer => Buffer.from(RoutePath.encode(value).finish()),
     responseDeserialize: (value: Buffer): RoutePath => RoutePath.decode(value),
   },
+  /** Values of routers and of the replicas of this service, for diagnosis. */
+  inspect: {
+    path: "/overlay.sessions.v1.SessionsService/Inspect" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: InspectRequest): Buffer => Buffer.from(InspectRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): InspectRequest => InspectRequest.decode(value),
+    responseSerialize: (value: InspectResponse): Buffer => Buffer.from(InspectResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): InspectResponse => InspectResponse.decode(value),
+  },
   /** Events of the network. At least one message per second; the first when no later event is missed. */
   watchEvents: {
     path: "/overlay.sessions.v1.SessionsService/WatchEvents" as const,
@@ -804,6 +1107,8 @@ export interface SessionsServiceServer extends UntypedServiceImplementation {
   describeRouters: handleUnaryCall<DescribeRoutersRequest, DescribeRoutersResponse>;
   /** The routers that carry a session, in order; empty without traffic. */
   getRoutePath: handleUnaryCall<EntityRef, RoutePath>;
+  /** Values of routers and of the replicas of this service, for diagnosis. */
+  inspect: handleUnaryCall<InspectRequest, InspectResponse>;
   /** Events of the network. At least one message per second; the first when no later event is missed. */
   watchEvents: handleServerStreamingCall<WatchEventsRequest, NetworkEvents>;
 }
@@ -886,6 +1191,22 @@ export interface SessionsServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: RoutePath) => void,
+  ): ClientUnaryCall;
+  /** Values of routers and of the replicas of this service, for diagnosis. */
+  inspect(
+    request: InspectRequest,
+    callback: (error: ServiceError | null, response: InspectResponse) => void,
+  ): ClientUnaryCall;
+  inspect(
+    request: InspectRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: InspectResponse) => void,
+  ): ClientUnaryCall;
+  inspect(
+    request: InspectRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: InspectResponse) => void,
   ): ClientUnaryCall;
   /** Events of the network. At least one message per second; the first when no later event is missed. */
   watchEvents(request: WatchEventsRequest, options?: Partial<CallOptions>): ClientReadableStream<NetworkEvents>;

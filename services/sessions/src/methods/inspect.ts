@@ -1,0 +1,111 @@
+import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
+import { boundedQueue } from '@overlay/platform/async'
+import { type InspectedValue, invalid, type Methods, type SessionsServiceService } from '@overlay/rpc'
+import { RE2JS } from 're2js'
+import { costsOfReplica } from '../store/terminator-cost.js'
+import type { Deps } from './deps.js'
+
+type InspectDeps = Pick<Deps, 'changeLog' | 'directory' | 'presence' | 'messages'>
+
+const ROUTER_MS = 7000 // of the 10 s of the request
+const ROUTERS_AT_ONCE = 50
+const MAX_ROUTERS = 10_000
+const MAX_VALUES = 100
+const MAX_PATTERN_LENGTH = 1000
+/** The message of the answer has a limit. */
+const MAX_BYTES = 12 * 1024 * 1024
+
+/** Asks the online routers whose id or name the pattern matches, of all replicas, and answers for the replicas. */
+export const inspect =
+  (deps: InspectDeps): Methods<SessionsServiceService>['inspect'] =>
+  async ({ pattern, values: requestedValues }) => {
+    const matches = matcherOf(pattern)
+    if (requestedValues.length > MAX_VALUES) throw invalid('requestedValues', `at most ${MAX_VALUES} values`)
+    const { directory, presence } = deps
+    const replicas = [...presence.replicas()].filter(matches).sort()
+    const routerIds = [...presence.online()]
+      .map(({ routerId }) => routerId)
+      .filter((id) => matches(id) || matches(directory.get(id)?.name ?? ''))
+    const queue = boundedQueue({ name: 'inspect', running: ROUTERS_AT_ONCE, waiting: MAX_ROUTERS })
+    const answers = await Promise.all([
+      ...replicas.map((id) => ofReplica(deps, id, requestedValues)),
+      ...routerIds.map((id) => queue(() => ofRouter(deps, id, requestedValues))),
+    ])
+    return bounded(answers)
+  }
+
+interface Answer {
+  readonly errors: readonly string[]
+  readonly values: readonly InspectedValue[]
+}
+
+/** wire: the syntax is that of Go; it is matched in linear time. */
+function matcherOf(pattern: string): (text: string) => boolean {
+  if (pattern.length > MAX_PATTERN_LENGTH)
+    throw invalid('appRegex', `at most ${MAX_PATTERN_LENGTH} characters`, pattern)
+  try {
+    const compiled = RE2JS.compile(pattern)
+    return (text) => compiled.test(text)
+  } catch (err) {
+    throw invalid('appRegex', err instanceof Error ? err.message : 'is not a regular expression', pattern)
+  }
+}
+
+async function ofRouter(
+  { messages }: InspectDeps,
+  routerId: string,
+  requestedValues: string[],
+): Promise<Answer> {
+  const body = InspectRequest.encode({ requestedValues }).finish()
+  try {
+    const answer = await messages.request(routerId, { type: ctrlType.inspectRequest, body }, ROUTER_MS)
+    const { errors, values } = InspectResponse.decode(answer.body)
+    return {
+      errors: errors.map((text) => `${routerId}: ${text}`),
+      values: values.map(({ name, value }) => ({ appId: routerId, name, value })),
+    }
+  } catch (err) {
+    return { errors: [`${routerId}: ${err instanceof Error ? err.message : String(err)}`], values: [] }
+  }
+}
+
+type OwnValue = (deps: InspectDeps, replicaId: string) => unknown
+
+const ownValues: Readonly<Record<string, OwnValue>> = {
+  'connected-routers': ({ presence, directory }, replicaId) =>
+    [...presence.online()]
+      .flatMap(({ routerId }) => presence.of(routerId))
+      .filter((connection) => connection.replicaId === replicaId)
+      .map(({ routerId, version, connectedAt }) => ({
+        Id: routerId,
+        Name: directory.get(routerId)?.name ?? '',
+        Version: version,
+        ConnectTime: connectedAt.toISOString(),
+      })),
+  'connected-peers': ({ presence }, replicaId) =>
+    [...presence.replicas()].filter((id) => id !== replicaId).map((Id) => ({ Id, Connected: true })),
+  'terminator-costs': async ({ changeLog }, replicaId) => ({
+    terminators: await costsOfReplica(changeLog.db, replicaId),
+  }),
+}
+
+async function ofReplica(deps: InspectDeps, appId: string, names: readonly string[]): Promise<Answer> {
+  const values: InspectedValue[] = []
+  for (const name of names) {
+    const valueOf = Object.hasOwn(ownValues, name) ? ownValues[name] : undefined
+    if (valueOf) values.push({ appId, name, value: JSON.stringify(await valueOf(deps, appId)) })
+  }
+  return { errors: [], values }
+}
+
+function bounded(answers: readonly Answer[]): { errors: string[]; values: InspectedValue[] } {
+  const errors = answers.flatMap((answer) => answer.errors)
+  const values: InspectedValue[] = []
+  let bytes = 0
+  for (const value of answers.flatMap((answer) => answer.values)) {
+    bytes += Buffer.byteLength(value.value) + 200
+    if (bytes > MAX_BYTES) return { errors: [...errors, 'the values are too large: name fewer routers'], values }
+    values.push(value)
+  }
+  return { errors, values }
+}
