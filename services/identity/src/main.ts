@@ -1,3 +1,4 @@
+import { announcing, fabricEvents } from '@overlay/platform/change-log'
 import { readSettings } from '@overlay/platform/process'
 import { healthOf, runService } from '@overlay/platform/service'
 import {
@@ -10,6 +11,7 @@ import {
   remote,
 } from '@overlay/rpc'
 import { startHousekeeping } from './jobs/housekeeping.js'
+import { emitEnded } from './login/session-event.js'
 import { openService } from './service.js'
 import { hashSettingsOf, identitySettings, lifetimesOf } from './settings.js'
 
@@ -18,7 +20,9 @@ const lifetimes = lifetimesOf(settings)
 const migrations = `${import.meta.dirname}/../migrations`
 await runService(
   { schema: 'identity', settings, migrations },
-  async ({ bus, changeLog, connect, log, maintenance, serve, waitForFollowers }) => {
+  async ({ bus, changeLog: ownChangeLog, connect, log, maintenance, serve, waitForFollowers }) => {
+    const events = fabricEvents(bus)
+    const changeLog = announcing(ownChangeLog, (changes) => emitEnded(events, changes))
     await using pki = connect('pki', settings.pkiPeers)
     await using policy = connect('policy', settings.policyPeers)
     await using sessions = connect('sessions', settings.sessionsPeers)
@@ -26,6 +30,7 @@ await runService(
       ...settings,
       changeLog,
       bus,
+      events,
       log,
       hashing: hashSettingsOf(settings),
       lifetimes,

@@ -4,6 +4,7 @@ import {
   type ChangeLog,
   changeService,
   consumedPosition,
+  type FabricEvents,
   type Source,
   startConsumers,
   type WaitForFollowers,
@@ -43,6 +44,7 @@ export interface ServiceOptions
   extends Pick<JobDeps, 'databaseUrl' | 'snapshots' | 'snapshotLimitMs' | 'snapshotMaxBytes'> {
   readonly changeLog: ChangeLog
   readonly bus: Pick<Bus, 'subscribe'>
+  readonly events?: FabricEvents
   readonly log: Logger
   readonly keySecret: string
   /** The name of the network in authenticator apps. */
@@ -107,6 +109,7 @@ export function openService(options: ServiceOptions) {
     entities,
     changes: changeService(changeLog, loaders, consumers, { confidential: [CREDENTIALS] }),
     identity: identityMethods({
+      events: options.events,
       ...credentials,
       credentialFeed,
       configTypes: openConfigTypes(

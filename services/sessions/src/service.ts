@@ -106,7 +106,7 @@ export async function openService(options: ServiceOptions) {
     circuits(control.traffic?.circuits),
     controllers,
     edgeRouters(routerDeps),
-    links(),
+    links(control.links),
     sessions(policy.calls, names),
     terminators(consumers.policy),
     transitRouters(routerDeps),

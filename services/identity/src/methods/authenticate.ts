@@ -5,6 +5,7 @@ import { certificate } from '../login/certificate.js'
 import { updateClientInfo } from '../login/client-info.js'
 import { type Login, type Reason, refusalOf, type Step } from '../login/login.js'
 import { password } from '../login/password.js'
+import { apiSessionEvent } from '../login/session-event.js'
 import { sessionMessage } from '../login/session-message.js'
 import { openSession } from '../store/api-sessions.js'
 import type { Deps } from './deps.js'
@@ -47,6 +48,7 @@ export const authenticate =
       certificate: method === 'cert' ? login.certificates[0] : undefined,
     })
     if (!session) throw refused(method, 'gone meanwhile')
+    deps.events?.emit(apiSessionEvent('created', session))
     await deps.credentialFeed.handOver()
     return sessionMessage(session, deps.lifetimes)
   }

@@ -1,4 +1,4 @@
-import type { WaitForFollowers } from '@overlay/platform/change-log'
+import type { FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
 import type { EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
 import type { CredentialFeed } from '../credential-feed/credential-feed.js'
 import type { CredentialDeps } from '../credentials/deps.js'
@@ -11,6 +11,7 @@ import type { SecondFactors } from '../mfa/codes.js'
 /** What the methods use. */
 export interface Deps extends CredentialDeps {
   readonly credentialFeed: Pick<CredentialFeed, 'handOver'>
+  readonly events?: FabricEvents | undefined
   readonly configTypes: ConfigTypes
   readonly secondFactors: SecondFactors
   /** The name of the network in authenticator apps. */

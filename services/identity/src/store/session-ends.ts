@@ -3,11 +3,18 @@ import type { Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { isMethodAllowed, isOlderThan } from './api-sessions.js'
 
+interface EndedSession {
+  readonly id: string
+  readonly identityId: string
+  readonly authenticatorId: string
+  readonly ipAddress: string
+}
+
 /** Ends sessions. Gateways drop them from their caches, and routers close their connections. */
 export async function endSessions(tx: Tx, which: Sql): Promise<RowChange[]> {
-  const { rows } = await tx.query<{ id: string; identityId: string; authenticatorId: string }>(sql`
+  const { rows } = await tx.query<EndedSession>(sql`
     delete from api_session where ${which}
- returning id, identity_id as "identityId", authenticator_id as "authenticatorId"`)
+ returning id, identity_id as "identityId", authenticator_id as "authenticatorId", ip_address as "ipAddress"`)
   return rows.map(
     (before): RowChange => ({ kind: 'api-sessions', id: before.id, before, after: null, payload: null }),
   )

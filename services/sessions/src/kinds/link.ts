@@ -32,13 +32,13 @@ export const links = (administration: LinkAdministration): Kind =>
   })
 
 const seams: Seams<typeof link, Joined> = {
-    joined: {
-      sourceName: sql`(select name from router where router.id = source_router)`,
-      destName: sql`(select name from router where router.id = dest_router)`,
-    },
-    view: async (_db, rows) =>
-      rows.map(({ sourceRouter, sourceName, destRouter, destName }) => ({
-        sourceRouter: fabricReference('routers', sourceRouter, sourceName ?? undefined),
-        destRouter: fabricReference('routers', destRouter, destName ?? undefined),
-      })),
+  joined: {
+    sourceName: sql`(select name from router where router.id = source_router)`,
+    destName: sql`(select name from router where router.id = dest_router)`,
+  },
+  view: async (_db, rows) =>
+    rows.map(({ sourceRouter, sourceName, destRouter, destName }) => ({
+      sourceRouter: fabricReference('routers', sourceRouter, sourceName ?? undefined),
+      destRouter: fabricReference('routers', destRouter, destName ?? undefined),
+    })),
 }

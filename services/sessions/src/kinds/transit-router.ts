@@ -1,8 +1,15 @@
+import { LinkListeners } from '@overlay/channel'
 import { edgeRouter, transitRouter } from '@overlay/model'
 import { type Kind, kind, newId } from '@overlay/platform/kind-store'
 import type { Db } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
-import { connectionsOf, isEdgeRouter, transitRows } from '../store/router.js'
+import {
+  connectionsOf,
+  isEdgeRouter,
+  linkListenersOf,
+  type RouterConnection,
+  transitRows,
+} from '../store/router.js'
 import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router.js'
 
 /** The list shows all routers. Edge routers are changed as such only. */
@@ -24,10 +31,16 @@ export const transitRouters = ({ db, pki, waitForFollowers }: RouterDeps & { rea
         const connections = await connectionsOf(db, ids)
         const transit = rows.filter(({ isEdge }) => !isEdge)
         const enrollments = await enrollmentMembers(pki, transitRouter.kind, transit, context)
+        const listeners = perspective?.asFabric
+          ? await linkListenersOf(db, [...connections.keys()])
+          : undefined
         return ids.map((id) => {
           const connection = connections.get(id)
-          const online = connection && perspective?.asFabric && { versionInfo: connection.versionInfo }
-          return { isOnline: connection !== undefined, ...enrollments.get(id), ...online }
+          return {
+            isOnline: connection !== undefined,
+            ...enrollments.get(id),
+            ...(connection && listeners && fabricMembers(connection, listeners.get(id))),
+          }
         })
       },
     },
@@ -45,3 +58,11 @@ export const transitRouters = ({ db, pki, waitForFollowers }: RouterDeps & { rea
       },
     },
   )
+
+/** Members of connected routers that only the fabric API shows. */
+const fabricMembers = ({ versionInfo }: RouterConnection, listeners: Buffer | undefined) => ({
+  versionInfo,
+  listenerAddresses: LinkListeners.decode(listeners ?? Buffer.alloc(0)).listeners.map(
+    ({ address, protocol }) => ({ address, protocol }),
+  ),
+})

@@ -69,9 +69,9 @@ async function ofRouter(
   }
 }
 
-type OwnValue = (deps: InspectDeps, replicaId: string) => unknown
+type ValueOfReplica = (deps: InspectDeps, replicaId: string) => unknown
 
-const ownValues: Readonly<Record<string, OwnValue>> = {
+const replicaValues: Readonly<Record<string, ValueOfReplica>> = {
   'connected-routers': ({ presence, directory }, replicaId) =>
     [...presence.online()]
       .flatMap(({ routerId }) => presence.of(routerId))
@@ -92,8 +92,8 @@ const ownValues: Readonly<Record<string, OwnValue>> = {
 async function ofReplica(deps: InspectDeps, appId: string, names: readonly string[]): Promise<Answer> {
   const values: InspectedValue[] = []
   for (const name of names) {
-    const valueOf = Object.hasOwn(ownValues, name) ? ownValues[name] : undefined
-    if (valueOf) values.push({ appId, name, value: JSON.stringify(await valueOf(deps, appId)) })
+    const read = Object.hasOwn(replicaValues, name) ? replicaValues[name] : undefined
+    if (read) values.push({ appId, name, value: JSON.stringify(await read(deps, appId)) })
   }
   return { errors: [], values }
 }
@@ -104,7 +104,8 @@ function bounded(answers: readonly Answer[]): { errors: string[]; values: Inspec
   let bytes = 0
   for (const value of answers.flatMap((answer) => answer.values)) {
     bytes += Buffer.byteLength(value.value) + 200
-    if (bytes > MAX_BYTES) return { errors: [...errors, 'the values are too large: name fewer routers'], values }
+    if (bytes > MAX_BYTES)
+      return { errors: [...errors, 'the values are too large: name fewer routers'], values }
     values.push(value)
   }
   return { errors, values }

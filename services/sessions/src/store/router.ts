@@ -25,6 +25,15 @@ export interface RouterConnection {
   readonly versionInfo: ViewOf<typeof edgeRouter>['versionInfo']
 }
 
+/** Where other routers reach connected routers: the `LinkListeners` of their hello. */
+export async function linkListenersOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, Buffer>> {
+  if (ids.length === 0) return new Map()
+  const { rows } = await db.query<{ id: string; listeners: Buffer }>(sql`
+    select distinct on (router_id) router_id as id, link_listeners as listeners
+      from live_presence where router_id = any(${ids}) order by router_id, connected_at desc`)
+  return new Map(rows.map(({ id, listeners }) => [id, listeners]))
+}
+
 /** The connections of these routers. Routers without a connection are missing. */
 export async function connectionsOf(
   db: Db,
