@@ -20,6 +20,7 @@ export const inspect =
   (deps: InspectDeps): Methods<SessionsServiceService>['inspect'] =>
   async ({ pattern, values: requestedValues }) => {
     const matches = matcherOf(pattern)
+    if (typeof matches === 'string') return { errors: [matches], values: [] } // wire: no refusal
     if (requestedValues.length > MAX_VALUES) throw invalid('requestedValues', `at most ${MAX_VALUES} values`)
     const { directory, presence } = deps
     const replicas = [...presence.replicas()].filter(matches).sort()
@@ -40,14 +41,13 @@ interface Answer {
 }
 
 /** wire: the syntax is that of Go; it is matched in linear time. */
-function matcherOf(pattern: string): (text: string) => boolean {
-  if (pattern.length > MAX_PATTERN_LENGTH)
-    throw invalid('appRegex', `at most ${MAX_PATTERN_LENGTH} characters`, pattern)
+function matcherOf(pattern: string): ((text: string) => boolean) | string {
+  if (pattern.length > MAX_PATTERN_LENGTH) return `a pattern of more than ${MAX_PATTERN_LENGTH} characters`
   try {
     const compiled = RE2JS.compile(pattern)
     return (text) => compiled.test(text)
   } catch (err) {
-    throw invalid('appRegex', err instanceof Error ? err.message : 'is not a regular expression', pattern)
+    return err instanceof Error ? err.message : String(err)
   }
 }
 
