@@ -102,7 +102,7 @@ test('a stream ends with the session of its administrator', async () => {
   expect(await events.closed).toBe(1008)
 })
 
-test('a link is listed, gets another cost, is taken out of service, and is built again after a delete', async () => {
+test('a link is listed, gets another cost, is taken out of service, and is deleted', async () => {
   const [link] = await until(async () => {
     const links = await list('/links')
     return links.length > 0 && links
