@@ -5,6 +5,7 @@ import {
   type ChangeLog,
   changeService,
   fabricEvents,
+  type RowChange,
   type Source,
   startConsumers,
   type WaitForFollowers,
@@ -14,6 +15,7 @@ import { catchUpFirst } from '@overlay/platform/maintenance'
 import { bestEffort } from '@overlay/platform/postgres'
 import {
   type ChangeServiceService,
+  type EntityServiceService,
   type IdentityServiceService,
   type Methods,
   ownContext,
@@ -50,9 +52,15 @@ export interface ServiceOptions {
   readonly changeLog: ChangeLog
   readonly log: Logger
   readonly identity: Owner & {
-    readonly calls: Pick<Methods<IdentityServiceService>, 'checkApiSession' | 'markActivity'>
+    readonly calls: Pick<
+      Methods<IdentityServiceService>,
+      'checkApiSession' | 'markActivity' | 'openRouterSession'
+    >
   }
-  readonly policy: Owner & { readonly calls: Methods<PolicyServiceService> }
+  readonly policy: Owner & {
+    readonly entities: Pick<Methods<EntityServiceService>, 'list'>
+    readonly calls: Methods<PolicyServiceService>
+  }
   readonly pki: { readonly entities: Viewer }
   readonly waitForFollowers: WaitForFollowers
   readonly bus: Bus
@@ -66,7 +74,10 @@ const DELETE_MS = 30_000
 export async function openService(options: ServiceOptions) {
   const { log, identity, policy, pki, waitForFollowers, bus, listen } = options
   const events = fabricEvents(bus)
-  const changeLog = announcing(options.changeLog, (changes) => emitEnded(events, changes))
+  const listeners: ((changes: readonly RowChange[]) => void)[] = [(changes) => emitEnded(events, changes)]
+  const changeLog = announcing(options.changeLog, (changes) => {
+    for (const listener of listeners) listener(changes)
+  })
   const { db } = changeLog
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
   const heads = headsOf({ identity: identity.changes, policy: policy.changes })
@@ -91,11 +102,15 @@ export async function openService(options: ServiceOptions) {
     directory,
     log,
     listen,
-    owners: { identity, policy: policy.calls, heads, services, deleteRouter },
+    owners: { identity, policy, heads, services, deleteRouter, createSession },
   })
+  if (control.traffic) listeners.push(control.traffic.terminators.written)
   async function deleteRouter(id: string): Promise<void> {
     const kind = (await isEdgeRouter(db, id)) ? edgeRouter.kind : transitRouter.kind
     await entities.delete({ kind, id }, ownContext(AbortSignal.timeout(DELETE_MS)))
+  }
+  function createSession(...args: Parameters<typeof methods.createSession>) {
+    return methods.createSession(...args)
   }
   const routerDeps = {
     db,
@@ -111,20 +126,20 @@ export async function openService(options: ServiceOptions) {
     terminators(consumers.policy),
     transitRouters(routerDeps),
   ]
-  const writes = control.traffic?.terminators.changeLog ?? changeLog
-  const entities = entityService({ changeLog: writes, kinds, names, foreign })
+  const entities = entityService({ changeLog, kinds, names, foreign })
+  const methods = sessionsMethods({
+    ...options,
+    ...control,
+    changeLog,
+    waitForFollowers: routerDeps.waitForFollowers,
+    policy: policy.calls,
+    identity: identity.calls,
+  })
   const checkDeps = { changeLog, names, consumers: followed }
   return {
     entities,
     changes: changeService(changeLog, loadersOf(db, kinds), followed),
-    sessions: sessionsMethods({
-      ...options,
-      ...control,
-      changeLog,
-      waitForFollowers: routerDeps.waitForFollowers,
-      policy: policy.calls,
-      identity: identity.calls,
-    }),
+    sessions: methods,
     control,
     checks: [
       catchUpFirst(followed),

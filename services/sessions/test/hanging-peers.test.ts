@@ -74,7 +74,7 @@ test('a policy that does not answer holds up no write, also while a load of it t
       source: quiet('identity'),
       entities: { view: nothing },
       changes: { head: unused },
-      calls: { checkApiSession: unused, markActivity: unused },
+      calls: { checkApiSession: unused, markActivity: unused, openRouterSession: unused },
     },
     policy: {
       source: quiet('policy'),
@@ -84,6 +84,7 @@ test('a policy that does not answer holds up no write, also while a load of it t
           await Promise.race([answers.opened, aborted(signal)])
           return { json: ids.map(() => Buffer.alloc(0)) }
         },
+        list: unused,
       },
       changes: { head: unused },
       calls: policy as Methods<PolicyServiceService>,

@@ -1,4 +1,5 @@
 import type { Channel, Message, Outgoing } from '@overlay/channel'
+import { announcing } from '@overlay/platform/change-log'
 import sql from 'sql-template-tag'
 import { AccessRefused, accessErrors, type CheckAccess } from '../src/access/router-access.js'
 import type { FabricEvent } from '../src/control/fabric-events.js'
@@ -66,7 +67,7 @@ const grants: Readonly<Record<string, { readonly identityId: string; readonly se
 /** Terminators on a database of their own, with two routers and the sessions of two hosts. */
 export async function startTerminators({ strategy = '' }: { readonly strategy?: string } = {}) {
   const store = await startStore()
-  const { changeLog } = store
+  const changeLog = announcing(store.changeLog, (changes) => concern.written(changes))
   const { db } = changeLog
   await db.query(sql`insert into router (id, name, is_edge) values ('r1', 'r1', true), ('r2', 'r2', true)`)
   for (const [token, { identityId, serviceId }] of Object.entries(grants))

@@ -3,27 +3,31 @@ import type { Circuits } from '../circuits/circuits.js'
 import { circuitsConcern } from '../circuits/circuits-concern.js'
 import type { ServiceDirectory } from '../terminators/service-directory.js'
 import { type TerminatorDeps, type Terminators, terminatorsConcern } from '../terminators/terminators.js'
+import { type TunnelOptions, tunnelConcern } from '../tunnel/tunnel.js'
 import type { ControlCore } from './control.js'
 import type { Concern } from './handlers.js'
 
 /** The services that the concerns call and follow, and what they use of this one. */
 export interface ControlOwners
-  extends Pick<AccessDeps, 'identity' | 'policy' | 'heads'>,
-    Pick<TerminatorDeps, 'deleteRouter'> {
-  readonly services: Pick<ServiceDirectory, 'find'>
+  extends Pick<AccessDeps, 'heads'>,
+    Pick<TerminatorDeps, 'deleteRouter'>,
+    Pick<TunnelOptions, 'createSession'> {
+  readonly identity: AccessDeps['identity'] & { readonly calls: TunnelOptions['identity'] }
+  readonly policy: TunnelOptions['policy'] & { readonly calls: AccessDeps['policy'] }
+  readonly services: ServiceDirectory
 }
 
 export interface Traffic extends AsyncDisposable {
   readonly concerns: readonly Concern[]
   readonly circuits: Circuits
-  /** For administrators who write terminators. */
-  readonly terminators: Pick<Terminators, 'changeLog'>
+  readonly terminators: Pick<Terminators, 'written'>
 }
 
-/** API sessions, terminators and circuits of routers. */
+/** API sessions, terminators, circuits and tunnels of routers. */
 export async function openTraffic(core: ControlCore, owners: ControlOwners): Promise<Traffic> {
   const { controllerId, changeLog } = core
-  const access = await accessConcern({ ...core, ...owners })
+  const { identity, policy } = owners
+  const access = await accessConcern({ ...core, ...owners, policy: policy.calls })
   const { checkAccess } = access
   const terminators = terminatorsConcern({
     ...core,
@@ -34,13 +38,23 @@ export async function openTraffic(core: ControlCore, owners: ControlOwners): Pro
   })
   const { pool } = terminators
   const circuits = circuitsConcern({ ...core, ...owners, db: changeLog.db, pool, checkAccess })
+  const tunnel = tunnelConcern({
+    ...core,
+    ...owners,
+    ...access,
+    db: changeLog.db,
+    identity: identity.calls,
+    terminators,
+    circuits,
+  })
   access.onSessionsEnded(terminators.endOfSessions)
   access.onSessionsEnded(circuits.endOfSessions)
   return {
-    concerns: [access, terminators, circuits],
+    concerns: [access, terminators, circuits, tunnel],
     circuits,
     terminators,
     async [Symbol.asyncDispose]() {
+      await tunnel[Symbol.asyncDispose]()
       await access[Symbol.asyncDispose]()
       await circuits[Symbol.asyncDispose]()
       await terminators[Symbol.asyncDispose]()

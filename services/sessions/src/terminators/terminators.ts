@@ -1,5 +1,5 @@
 import { terminator } from '@overlay/model'
-import { announcing, type ChangeLog } from '@overlay/platform/change-log'
+import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import type { Logger } from 'pino'
 import type { CheckAccess } from '../access/router-access.js'
 import type { Circuits } from '../circuits/circuits.js'
@@ -24,7 +24,7 @@ import { type TerminatorUpdate, terminatorUpdater } from './update-batch.js'
 import { openValidation } from './validation.js'
 
 export interface TerminatorDeps {
-  readonly changeLog: ChangeLog
+  readonly changeLog: Pick<ChangeLog, 'db' | 'write'>
   /** Controller id of this replica. */
   readonly replicaId: string
   readonly presence: Pick<RouterPresence, 'isOnline' | 'replicas'>
@@ -40,8 +40,8 @@ export interface TerminatorDeps {
 
 export interface Terminators extends Concern, AsyncDisposable {
   readonly pool: TerminatorPool
-  /** The change log for all who write terminators: new ones are validated, and all changes published. */
-  readonly changeLog: ChangeLog
+  /** To be called with the changes of each write, also of others: validates new terminators, and publishes events. */
+  written(changes: readonly RowChange[]): void
   /** Throws AccessRefused. */
   create(terminator: NewTerminator): Promise<void>
   update(update: TerminatorUpdate): Promise<void>
@@ -57,12 +57,7 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
   const { db } = deps.changeLog
   const costs = openCosts()
   const publish = terminatorEvents({ ...deps, db, costOf: costs.costOf })
-  const changeLog = announcing(deps.changeLog, (all) => {
-    const changes = all.filter(({ kind }) => kind === terminator.kind)
-    for (const { id, before } of changes) if (before === null) validation.validateSoon(id)
-    publish(changes)
-  })
-  const writes = { changeLog }
+  const writes = { changeLog: deps.changeLog }
   const [create, update, remove] = [
     terminatorCreator(writes),
     terminatorUpdater(writes),
@@ -80,7 +75,11 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
     ],
     connected: validation.validateRouter,
     pool: terminatorPool({ db, replicaId, services, costs, update, remove }),
-    changeLog,
+    written(all) {
+      const changes = all.filter(({ kind }) => kind === terminator.kind)
+      for (const { id, before } of changes) if (before === null) validation.validateSoon(id)
+      publish(changes)
+    },
     create,
     update,
     remove,
