@@ -133,6 +133,7 @@ export function testRouter(routerId = randomUUID()): TestRouter {
     channel: channel as Channel,
     fingerprint: '',
     connectedAt: new Date(),
+    isReconnection: true,
     linkListeners: Buffer.alloc(0),
     ofType: (type) => received.filter((message) => message.type === type),
     async until(condition) {

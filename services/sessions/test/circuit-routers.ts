@@ -80,6 +80,7 @@ function fakeRouter(id: string): FakeRouter {
     routerId: id,
     fingerprint: '',
     connectedAt: new Date(0),
+    isReconnection: true,
     linkListeners: Buffer.alloc(0),
     channel: {
       send: () => undefined,

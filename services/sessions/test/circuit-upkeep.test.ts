@@ -8,7 +8,8 @@ import { addSession, type Network, startNetwork } from './circuit-replicas.js'
 /** Moves the times of all circuits into the past. */
 const age = ({ db }: Network, seconds: number) =>
   db.query(sql`
-    update circuit set verified_at = verified_at - make_interval(secs => ${seconds}),
+    update circuit set created_at = created_at - make_interval(secs => ${seconds}),
+                       verified_at = verified_at - make_interval(secs => ${seconds}),
                        moving_until = moving_until - make_interval(secs => ${seconds})`)
 
 test('a circuit whose end no router has reported ends, and one that its routers know stays', async () => {
@@ -124,4 +125,35 @@ test('a circuit whose session has ended without it ends', async () => {
   await a.upkeep(0)
   expect(await network.circuits()).toEqual([stays.circuitId])
   expect(r1.unroutes).toEqual([{ circuitId, now: true }])
+})
+
+test('circuits of a router whose process is new are verified next', async () => {
+  await using network = await startNetwork()
+  const a = network.replica('a')
+  const r2 = network.routers.get('r2')
+  await dial(a, r2)
+  await age(network, 60)
+  r2.circuits.clear()
+  await a.connected?.(r2.channel)
+  await a.upkeep(0)
+  expect(await network.circuits()).toHaveLength(1)
+  await a.connected?.({ ...r2.channel, isReconnection: false })
+  await a.upkeep(0)
+  expect(await network.circuits()).toEqual([])
+})
+
+test('a circuit that was moved is verified next, but not before its router has been answered', async () => {
+  await using network = await startNetwork()
+  const a = network.replica('a')
+  const r2 = network.routers.get('r2')
+  await dial(a, r2)
+  r2.circuits.clear()
+  network.links.splice(0, 1, 'r1-r2#2')
+  await a.leaveLink('r1-r2')
+  for (const ends of r2.circuits.values()) ends.clear()
+  await a.upkeep(0)
+  expect(await network.circuits()).toHaveLength(1)
+  await age(network, 60)
+  await a.upkeep(0)
+  expect(await network.circuits()).toEqual([])
 })

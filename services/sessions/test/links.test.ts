@@ -44,6 +44,7 @@ function startPresence() {
         routerId,
         replicaId: 'c1',
         connectedAt: new Date(),
+        isReconnection: true,
         linkListeners: Buffer.alloc(0),
         version: '',
       })),

@@ -39,7 +39,8 @@ export function fakeRouter(concern: () => Concern, routerId: string): FakeRouter
     latencyMs: () => undefined,
   }
   const router: RouterChannel = {
-    ...{ routerId, channel, fingerprint: '', connectedAt: new Date(), linkListeners: Buffer.alloc(0) },
+    ...{ routerId, channel, fingerprint: '', connectedAt: new Date() },
+    ...{ isReconnection: true, linkListeners: Buffer.alloc(0) },
   }
   async function askRaw(type: number, body: Buffer, headers: Message['headers'] = new Map()) {
     const message: Message = { type, sequence: ++sequence, headers, body }

@@ -3,6 +3,7 @@ import type { Concern } from '../control/handlers.js'
 import { ended } from '../store/end-circuits.js'
 import { idsOverLink, idsOverRouter } from '../store/move-circuits.js'
 import { unroutesOf } from '../store/unroute.js'
+import { verifyNext } from '../store/verify-circuits.js'
 import { circuitEvents } from './circuit-events.js'
 import { circuitReports } from './circuit-reports.js'
 import { circuitRequests } from './circuit-requests.js'
@@ -42,9 +43,10 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
   const upkeeping = runUpkeep(upkeep, deps.log)
   return {
     handlers: [...circuitRequests({ ...deps, open, end }), ...circuitReports({ ...deps, ending, move })],
-    /** Circuits that ended while the router was offline. */
-    async connected({ routerId }) {
+    /** The router may forward circuits that have ended meanwhile. A new process of it has lost its circuits. */
+    async connected({ routerId, isReconnection }) {
       for (const id of await unroutes(routerId)) sendUnroute(messages, id, [routerId], true)
+      if (!isReconnection) await verifyNext(db, routerId)
     },
     open,
     end,

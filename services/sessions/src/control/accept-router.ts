@@ -121,11 +121,19 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
         if (!isCurrent()) return
         check(routerId, fingerprint) // the router may have changed meanwhile
         const former = hello.headers.get(headerKey.connectionId)?.toString() ?? ''
+        const isReconnection = former !== ''
         const channel = hello.accept(answerOf(shownControllerId(former, controllerId)), {
           ...(heartbeatMs !== undefined && { heartbeatMs }),
           onMessage: (message) => dispatch(message, router),
         })
-        const router: RouterChannel = { routerId, fingerprint, connectedAt, linkListeners, channel }
+        const router: RouterChannel = {
+          routerId,
+          fingerprint,
+          connectedAt,
+          isReconnection,
+          linkListeners,
+          channel,
+        }
         channel.closed.throwIfAborted()
         channels.add(router)
         channel.closed.addEventListener('abort', () => track(disconnect(router)), { once: true })

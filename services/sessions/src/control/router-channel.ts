@@ -7,6 +7,8 @@ export interface RouterChannel {
   /** SHA-1 of the client certificate, hex. */
   readonly fingerprint: string
   readonly connectedAt: Date
+  /** The same process of the router was connected before, to this or another replica. */
+  readonly isReconnection: boolean
   /** Protobuf `Listeners` of its hello, as received: where other routers reach it. */
   readonly linkListeners: Buffer
 }

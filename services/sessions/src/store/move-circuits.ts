@@ -79,11 +79,14 @@ export async function savePaths(db: Db, paths: readonly NewPath[]): Promise<read
   return rows
 }
 
-/** Completes moves of circuits that still have this version, and returns their ids. */
+/**
+ * Completes moves of circuits that still have this version, and returns their ids. They are verified next: a router that
+ * has restarted accepts the route of a circuit whose end it no longer has.
+ */
 export async function completeMoves(db: Db, circuits: readonly Version[]): Promise<ReadonlySet<string>> {
   const { rows } = await db.query<{ id: string }>(
     sql`
-    update circuit set moving_until = null from ${versionsOf(circuits)} as moved
+    update circuit set moving_until = null, verified_at = '-infinity' from ${versionsOf(circuits)} as moved
      where circuit.id = moved.id and circuit.version = moved.version
     returning circuit.id`,
     'complete-moves',

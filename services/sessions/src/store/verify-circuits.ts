@@ -1,6 +1,6 @@
 import type { Db } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import { CIRCUIT, type Circuit } from './circuit.js'
+import { beginsOrEndsAt, CIRCUIT, type Circuit } from './circuit.js'
 
 /** The distinct values of an indexed expression of circuits, with one look-up for each. */
 const distinct = (value: Sql): Sql => sql`
@@ -31,6 +31,9 @@ export interface Verification {
   readonly limit: number
 }
 
+/** The router of the client has its end of a circuit only after the answer to its request. */
+const SETTLED_SECONDS = 30
+
 /** Takes circuits that were verified longest ago, if their time has come. Another replica does not take them as well. */
 export async function claimUnverified(
   db: Db,
@@ -47,6 +50,7 @@ export async function claimUnverified(
                    and verified_at < now() - make_interval(secs =>
                        case when controller.value = any(${liveControllerIds}) then ${liveSeconds}::float8
                             else ${deadSeconds}::float8 end)
+                   and created_at < now() - make_interval(secs => ${SETTLED_SECONDS})
                  order by verified_at limit ${limit}) as oldest
           limit ${limit}),
          taken as materialized (
@@ -55,4 +59,12 @@ export async function claimUnverified(
     'claim-unverified',
   )
   return rows
+}
+
+/** The circuits that begin or end at a router are verified next. */
+export async function verifyNext(db: Db, routerId: string): Promise<void> {
+  await db.query(
+    sql`update circuit set verified_at = '-infinity' where ${beginsOrEndsAt(sql`${routerId}`)}`,
+    'verify-next',
+  )
 }
