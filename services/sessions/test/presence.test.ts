@@ -113,6 +113,7 @@ test('a replica writes its rows again when the database has lost them', async ()
   const key = await network.createRouter('g')
   const replica = await network.replica('crashed', { leaseMs: 600 })
   const router = await connectRouter({ port: replica.port, key })
+  await expect.poll(async () => (await shown(key.id))?.syncStatus).toBe('SYNC_HELLO_WAIT') // the last write
   await network.db.query(sql`delete from replica where id = 'crashed'`) // as the crash of the server does
   expect(await shown(key.id)).toBeUndefined()
   await expect.poll(() => shown(key.id), { timeout: 10_000 }).toBeDefined()

@@ -13,6 +13,8 @@ export interface ControlListener extends AsyncDisposable {
   readonly port: number
   /** For new connections. Open ones stay. */
   renew(key: ControlKey): void
+  /** Refuses connections from now on: a balancer gives them to other replicas. Open ones stay. */
+  stopAccepting(): void
 }
 
 const ALPN = 'ziti-ctrl'
@@ -42,20 +44,25 @@ export async function listenForRouters(
   })
   limitConnections(server, limits, HANDSHAKE_MS) // first: it notes the addresses of clients
   const open = new Set<Socket>()
-  server.on('secureConnection', (socket) => {
+  const keep = (socket: Socket): void => {
     open.add(socket)
     socket.once('close', () => open.delete(socket))
+  }
+  server.on('connection', keep)
+  server.on('secureConnection', (socket) => {
+    keep(socket)
     socket.setNoDelay(true)
     void accept(socket)
   })
   server.on('tlsClientError', (_err, socket) => socket.destroy())
   server.listen(port, host)
   await once(server, 'listening')
+  const closed = once(server, 'close')
   return {
     port: (server.address() as AddressInfo).port,
     renew: (next) => server.setSecureContext(contextOf(next)),
+    stopAccepting: () => void server.close(),
     async [Symbol.asyncDispose]() {
-      const closed = once(server, 'close')
       server.close()
       for (const socket of open) socket.destroy()
       await closed
