@@ -1,26 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
-import {
-  acceptHello,
-  ChannelClosed,
-  capability,
-  encodeText,
-  encodeVersion,
-  type Headers,
-  HelloFailed,
-  headerKey,
-  type ReceivedHello,
-} from '@overlay/channel'
+import { ChannelClosed, headerKey, type ReceivedHello } from '@overlay/channel'
 import { boundedQueue, type Queue } from '@overlay/platform/async'
-import { isAway } from '@overlay/platform/postgres'
 import { metrics } from '@overlay/platform/process'
 import { clientAddressOf } from '@overlay/platform/tls'
-import { fingerprintOf } from '@overlay/x509'
 import type { Logger } from 'pino'
-import { newConnectionId, shownControllerId } from '../domain/connection-id.js'
-import { type HelloRefusal, refusalOf } from '../domain/hello.js'
+import { shownControllerId } from '../domain/connection-id.js'
+import { refusalOf } from '../domain/hello.js'
+import { disconnectReason } from './disconnect-reason.js'
 import type { Dispatch } from './dispatch.js'
 import type { Concern } from './handlers.js'
+import { answerOf, Refused, receiveHello, refuseIfAway, verifiedFingerprint } from './hello-checks.js'
+import { openRepetitions } from './repetitions.js'
 import type { RouterChannel } from './router-channel.js'
 import type { ChannelRegistry } from './router-channels.js'
 import type { RouterDirectory } from './router-directory.js'
@@ -47,18 +38,6 @@ const HELLO_MS = 10_000
 /** Routers that are admitted at a time. The others wait: after a restart all come at once. */
 const ADMITTED_AT_ONCE = 32
 const SET_UP_MS = 2000
-const MAX_ID_LENGTH = 64
-
-/** A connection that gets no channel. */
-class Refused extends Error {
-  override readonly name = 'Refused'
-  constructor(
-    readonly reason: HelloRefusal,
-    detail: string = reason,
-  ) {
-    super(detail)
-  }
-}
 
 /** Checks connections, opens their channels and closes those of routers that lose their right to one. */
 export function openAcceptor(deps: AcceptorDeps): Acceptor {
@@ -72,27 +51,31 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
   /** The newest connection of each router that waits for its admission. */
   const admissions = new Map<string, TLSSocket>()
   const ending = new Set<Promise<void>>()
+  const isRepeated = openRepetitions()
   let isStopped = false
 
   async function accept(socket: TLSSocket): Promise<void> {
-    const facts = { sourceAddress: clientAddressOf(socket) }
+    const sourceAddress = clientAddressOf(socket)
+    let hello: ReceivedHello | undefined
     socket.on('error', () => socket.destroy())
     try {
       const fingerprint = verifiedFingerprint(socket)
-      const hello = await receiveHello(socket, helloMs)
-      Object.assign(facts, { routerId: hello.routerId })
+      hello = await receiveHello(socket, helloMs)
       check(hello.routerId, fingerprint)
       await admit(socket, hello, fingerprint)
     } catch (err) {
       socket.destroy()
       if (err instanceof ChannelClosed) return // before it was admitted
+      const facts = { sourceAddress, routerId: hello?.routerId }
       if (!(err instanceof Refused)) {
         log.error({ err, ...facts }, 'router not admitted')
         return
       }
       const { reason, message } = err
       metrics.routersRefused.inc({ reason })
-      log.warn({ ...facts, reason, detail: message }, 'connection of a router refused')
+      // a router that is refused tries again every few seconds
+      const level = isRepeated(`${reason} ${hello?.routerId ?? sourceAddress}`) ? 'debug' : 'warn'
+      log[level]({ ...facts, reason, detail: message }, 'connection of a router refused')
     }
   }
 
@@ -202,53 +185,4 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
       await Promise.all(ending)
     },
   }
-}
-
-/** Throws Refused unless the network has issued the certificate of the peer, and it is valid. */
-function verifiedFingerprint(socket: TLSSocket): string {
-  const leaf = socket.getPeerX509Certificate()
-  if (!leaf) throw new Refused('no-certificate')
-  if (!socket.authorized) throw new Refused('untrusted', String(socket.authorizationError))
-  return fingerprintOf(leaf)
-}
-
-function refuseIfAway(err: unknown): never {
-  throw isAway(err) ? new Refused('unavailable', String(err)) : err
-}
-
-async function receiveHello(socket: TLSSocket, withinMs: number): Promise<ReceivedHello> {
-  const hello = await acceptHello(socket, withinMs).catch((err: Error) => {
-    throw new Refused(err instanceof HelloFailed ? 'no-hello' : 'malformed', err.message)
-  })
-  if (hello.headers.has(headerKey.type)) throw new Refused('not-a-router')
-  if (hello.routerId.length > MAX_ID_LENGTH) throw new Refused('malformed', 'the id is too long')
-  return hello
-}
-
-const { createTerminatorV2, singleRouterLinkSource, createCircuitV2 } = capability
-const capabilities = (1 << createTerminatorV2) | (1 << singleRouterLinkSource) | (1 << createCircuitV2)
-const version = encodeVersion({ version: 'v1.1.13', revision: '', buildDate: '', os: '', arch: '' })
-
-const answerOf = (controllerId: string): Headers =>
-  new Map([
-    [headerKey.connectionId, encodeText(newConnectionId(controllerId))],
-    [headerKey.version, version],
-    [headerKey.id, encodeText(controllerId)],
-    [headerKey.capabilities, Buffer.of(capabilities)],
-  ])
-
-const reasons: Readonly<Record<string, string>> = {
-  'the peer does not read': 'stalled',
-  'no answer to heartbeats': 'silent',
-  replaced: 'replaced',
-  stopping: 'stopping',
-  disabled: 'revoked',
-  'unknown-router': 'revoked',
-  'not-enrolled': 'revoked',
-}
-
-/** Bounded, for a metric. */
-function disconnectReason({ message, cause }: ChannelClosed): string {
-  const isMalformed = cause instanceof Error && !('code' in cause) // errors of the system have a code
-  return isMalformed ? 'malformed' : (reasons[message] ?? 'closed')
 }

@@ -134,6 +134,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
     async [Symbol.asyncDispose]() {
       stop.abort()
       await listening.catch(() => undefined) // logged
+      listener?.stopAccepting()
       await acceptor[Symbol.asyncDispose]()
       renewing?.[Symbol.dispose]()
       await listener?.[Symbol.asyncDispose]()

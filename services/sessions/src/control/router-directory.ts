@@ -80,7 +80,11 @@ export async function openRouterDirectory(
         add(rows) {
           for (const row of rows) {
             loaded.add(row.id)
-            write(row.id, decode(row))
+            const router = decode(row)
+            // changes were missed: the former certificate may have been revoked
+            if (router && routers.has(row.id) && routers.get(row.id)?.fingerprint !== router.fingerprint)
+              write(row.id, { ...router, fingerprint: undefined })
+            write(row.id, router)
           }
         },
         end() {

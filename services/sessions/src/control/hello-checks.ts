@@ -1,0 +1,64 @@
+import type { TLSSocket } from 'node:tls'
+import {
+  acceptHello,
+  capability,
+  encodeText,
+  encodeVersion,
+  type Headers,
+  HelloFailed,
+  headerKey,
+  type ReceivedHello,
+} from '@overlay/channel'
+import { isAway } from '@overlay/platform/postgres'
+import { fingerprintOf } from '@overlay/x509'
+import { newConnectionId } from '../domain/connection-id.js'
+import type { HelloRefusal } from '../domain/hello.js'
+
+const MAX_ID_LENGTH = 64
+
+/** A connection that gets no channel. */
+export class Refused extends Error {
+  override readonly name = 'Refused'
+  constructor(
+    readonly reason: HelloRefusal,
+    detail: string = reason,
+  ) {
+    super(detail)
+  }
+}
+
+/** Throws Refused unless the network has issued the certificate of the peer, and it is valid. */
+export function verifiedFingerprint(socket: TLSSocket): string {
+  const leaf = socket.getPeerX509Certificate()
+  if (!leaf) throw new Refused('no-certificate')
+  if (!socket.authorized) throw new Refused('untrusted', String(socket.authorizationError))
+  return fingerprintOf(leaf)
+}
+
+/** For failures of the admission. */
+export function refuseIfAway(err: unknown): never {
+  throw isAway(err) ? new Refused('unavailable', String(err)) : err
+}
+
+/** The hello of a router. Throws Refused. */
+export async function receiveHello(socket: TLSSocket, withinMs: number): Promise<ReceivedHello> {
+  const hello = await acceptHello(socket, withinMs).catch((err: Error) => {
+    throw new Refused(err instanceof HelloFailed ? 'no-hello' : 'malformed', err.message)
+  })
+  if (hello.headers.has(headerKey.type)) throw new Refused('not-a-router')
+  if (hello.routerId.length > MAX_ID_LENGTH) throw new Refused('malformed', 'the id is too long')
+  return hello
+}
+
+const { createTerminatorV2, singleRouterLinkSource, createCircuitV2 } = capability
+const capabilities = (1 << createTerminatorV2) | (1 << singleRouterLinkSource) | (1 << createCircuitV2)
+const version = encodeVersion({ version: 'v1.1.13', revision: '', buildDate: '', os: '', arch: '' })
+
+/** Headers of the answer to the hello. */
+export const answerOf = (controllerId: string): Headers =>
+  new Map([
+    [headerKey.connectionId, encodeText(newConnectionId(controllerId))],
+    [headerKey.version, version],
+    [headerKey.id, encodeText(controllerId)],
+    [headerKey.capabilities, Buffer.of(capabilities)],
+  ])
