@@ -175,6 +175,11 @@ export const metrics = {
     'Circuits that had to leave their path, by outcome (moved, ended)',
     ['outcome'],
   ),
+  routerClaimRefused: counter(
+    'overlay_router_claims_refused_total',
+    'Claims of routers about the access of their clients that were refused, by reason (session, api-session, type, certificate, router)',
+    ['reason'],
+  ),
   routerForeign: counter(
     'overlay_router_foreign_total',
     'Messages of routers about the circuits, links, terminators or sessions of others: refused, by subject',

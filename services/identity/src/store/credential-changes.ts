@@ -8,6 +8,8 @@ import sql from 'sql-template-tag'
 export const CREDENTIALS = 'api-session-credentials'
 
 const MOST_AT_ONCE = 500
+/** The newest count: clients may request any number of certificates, and messages are limited. */
+const MOST_FINGERPRINTS = 50
 
 export interface LoggedChanges {
   readonly position: Position
@@ -78,11 +80,13 @@ export const credentialLoader = (db: Db): LoadRows =>
         select s.id, s.token, s.identity_id as "identityId",
                array(select print.value
                        from authenticator a, unnest(array[a.fingerprint, a.unverified_fingerprint]) as print (value)
-                      where a.identity_id = s.identity_id and print.value is not null) as fingerprints,
+                      where a.identity_id = s.identity_id and print.value is not null
+                      order by a.created_at desc limit ${MOST_FINGERPRINTS}) as fingerprints,
                (select coalesce(json_agg(json_build_object(
                          'fingerprint', c.fingerprint, 'validToMs', extract(epoch from c.valid_to) * 1000)), '[]')
-                  from api_session_certificate c
-                 where c.api_session_id = s.id and c.valid_to > now()) as expiring
+                  from (select fingerprint, valid_to from api_session_certificate
+                         where api_session_id = s.id and valid_to > now()
+                         order by created_at desc limit ${MOST_FINGERPRINTS}) as c) as expiring
           from api_session s
           join identity i on i.id = s.identity_id
           join auth_policy p on p.id = i.auth_policy_id

@@ -1,4 +1,5 @@
 import { batch, type Database } from '@overlay/platform/postgres'
+import { metrics } from '@overlay/platform/process'
 import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
 import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
 import { sessionsByToken } from '../store/session-by-token.js'
@@ -25,7 +26,22 @@ export interface AccessCheck {
   readonly checkRouter: CheckRouter
 }
 
-/** wire: the order of checks and the texts, which clients see. */
+/** wire: clients see the texts. */
+const refusals = {
+  session: [accessErrors.invalidSession, 'invalid session'],
+  'api-session': [accessErrors.invalidApiSession, 'invalid api session'],
+  type: [accessErrors.wrongSessionType, 'incorrect session type'],
+  certificate: [accessErrors.invalidApiSession, 'invalid api session'],
+  router: [accessErrors.invalidEdgeRouter, 'invalid edge router for session'],
+} as const
+
+function refused(reason: keyof typeof refusals): AccessRefused {
+  metrics.routerClaimRefused.inc({ reason })
+  const [code, message] = refusals[reason]
+  return new AccessRefused(code, message)
+}
+
+/** wire: the order of checks. */
 export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckDeps): AccessCheck {
   const findSession = sessionsByToken(db)
 
@@ -58,10 +74,10 @@ export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckD
     checkRouter,
     async checkAccess({ routerId, sessionToken, fingerprints, type }) {
       const session = await findSession(sessionToken)
-      if (!session) throw new AccessRefused(accessErrors.invalidSession, 'invalid session')
+      if (!session) throw refused('session')
       const { id, apiSessionId, identityId, serviceId } = session
       const apiSession = await findApiSession(apiSessionId)
-      if (!apiSession) throw new AccessRefused(accessErrors.invalidApiSession, 'invalid api session')
+      if (!apiSession) throw refused('api-session')
       if (session.type !== type)
         throw new AccessRefused(accessErrors.wrongSessionType, 'incorrect session type')
       const accepted = fingerprintsAt(apiSession, Date.now())

@@ -7,7 +7,7 @@ import {
   SessionRemoved,
   ValidateSessionsRequest,
 } from '@overlay/channel'
-import { runPeriodically } from '@overlay/platform/async'
+import { fairQueue, runPeriodically } from '@overlay/platform/async'
 import type { Source } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { ControlCore } from '../control/control.js'
@@ -43,6 +43,9 @@ export interface AccessConcern extends Concern, AsyncDisposable {
 }
 
 const EXPIRE_MS = 30_000
+const TOKENS_AT_ONCE = 2000
+/** Routers take turns: no one may keep all connections to the database busy. */
+const checkLimits = { name: 'session-checks', running: 2, waiting: 10_000 }
 
 /** API sessions and sessions: what routers know of them, and what routers claim about them. */
 export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
@@ -58,6 +61,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
     const ids = sessions.map(({ id }) => id)
     await Promise.all(endListeners.map((listener) => listener(ids)))
   })
+  const checks = fairQueue(checkLimits)
   const expiring = runPeriodically(EXPIRE_MS, async () => apiSessions.expire())
 
   return {
@@ -84,10 +88,13 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
       }),
       onMessage(edgeType.validateSessions, ValidateSessionsRequest, async (request, _message, router) => {
         const { sessionTokens } = request
-        const unknown = sessionTokens.length > 0 ? await unknownTokens(db, sessionTokens) : []
-        if (unknown.length === 0) return
-        const body = SessionRemoved.encode({ tokens: unknown, ids: [] }).finish()
-        router.channel.send({ type: edgeType.sessionRemoved, body })
+        for (let from = 0; from < sessionTokens.length; from += TOKENS_AT_ONCE) {
+          const part = sessionTokens.slice(from, from + TOKENS_AT_ONCE)
+          const unknown = await checks({ source: router.routerId, name: '' }, () => unknownTokens(db, part))
+          if (unknown.length === 0) continue
+          const body = SessionRemoved.encode({ tokens: unknown, ids: [] }).finish()
+          router.channel.send({ type: edgeType.sessionRemoved, body })
+        }
       }),
     ],
     async [Symbol.asyncDispose]() {
