@@ -152,6 +152,26 @@ test('what depends on ended sessions is told again after a failure', async () =>
   expect(told).toEqual([id, id])
 })
 
+test('routers do not wait for what depends on sessions', async () => {
+  await using replica = await startReplica()
+  const router = testRouter()
+  await replica.access.connect(router)
+  let release = (): void => undefined
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  replica.access.concern.onSessionsEnded(() => released)
+  for (const name of ['f', 'g']) {
+    const { id, token } = await makeSession(name, 'alice')
+    await store.changeLog.write(ownContext(AbortSignal.timeout(5000)), async (tx) => ({
+      result: undefined,
+      changes: await endSessions(tx, sql`id = ${id}`),
+    }))
+    await router.until(() => endedOf(router).includes(token))
+  }
+  release()
+})
+
 test('tokens that no session has are removed from the router that asks', async () => {
   await using replica = await startReplica()
   const { token } = await makeSession('e', 'alice')

@@ -12,11 +12,11 @@ import type { Source } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { ControlCore } from '../control/control.js'
 import { type Concern, onMessage } from '../control/handlers.js'
-import { unknownTokens } from '../store/ended-session.js'
+import { endedSessions, unknownTokens } from '../store/ended-session.js'
 import { openAccessCheck } from './access-check.js'
 import { openActivity } from './activity.js'
 import { type ApiSessions, openApiSessions } from './api-sessions.js'
-import { followEndedSessions } from './ended-sessions.js'
+import { followEndedSessions, startPruningEnded } from './ended-sessions.js'
 import { openPush } from './push.js'
 import { openPushReports } from './push-reports.js'
 import type { CheckAccess, CheckRouter } from './router-access.js'
@@ -56,11 +56,14 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   const push = openPush({ sessions: () => apiSessions, sync, pushed: reports.pushed })
   const apiSessions = await openApiSessions(identity.source, push, { bus, log })
   const activity = openActivity({ db, identity: identity.calls, apiSessions, log })
-  const ended = await followEndedSessions(changeLog, async (sessions) => {
-    push.sessionsEnded(sessions)
-    const ids = sessions.map(({ id }) => id)
-    await Promise.all(endListeners.map((listener) => listener(ids)))
+  const telling = await followEndedSessions(changeLog, async (ids) => {
+    if (push.routers().size > 0) push.sessionsEnded(await endedSessions(db, ids))
   })
+  // apart, so that no router waits for what depends on sessions
+  const ending = await followEndedSessions(changeLog, (ids) =>
+    Promise.all(endListeners.map((listener) => listener(ids))),
+  )
+  const pruning = startPruningEnded(changeLog)
   const checks = fairQueue(checkLimits)
   const expiring = runPeriodically(EXPIRE_MS, async () => apiSessions.expire())
 
@@ -99,7 +102,9 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
     ],
     async [Symbol.asyncDispose]() {
       reports[Symbol.dispose]()
-      await ended[Symbol.asyncDispose]()
+      await telling[Symbol.asyncDispose]()
+      await ending[Symbol.asyncDispose]()
+      await pruning[Symbol.asyncDispose]()
       await activity[Symbol.asyncDispose]()
       await expiring[Symbol.asyncDispose]()
       await apiSessions[Symbol.asyncDispose]()

@@ -1,18 +1,18 @@
 import { reconnect, runPeriodically } from '@overlay/platform/async'
 import { type ChangeLog, deletedIds } from '@overlay/platform/change-log'
 import { Fault, type Position } from '@overlay/rpc'
-import { type EndedSession, endedSessions, pruneEnded, recentlyEnded } from '../store/ended-session.js'
+import { pruneEnded, recentlyEnded } from '../store/ended-session.js'
 
 const PRUNE_MS = 60_000
 const PAUSES = { firstMs: 50, longestMs: 2000 }
 
 /**
- * Calls `onEnded` with sessions that any replica has ended. Calls are repeated after failures, so sessions may come
- * again.
+ * Calls `onEnded` with the ids of sessions that any replica has ended, one call at a time. Calls are repeated after
+ * failures, so sessions may come again.
  */
 export async function followEndedSessions(
   changeLog: ChangeLog,
-  onEnded: (ended: readonly EndedSession[]) => Promise<unknown>,
+  onEnded: (ids: readonly string[]) => Promise<unknown>,
 ): Promise<AsyncDisposable> {
   const { db, log } = changeLog
   const stop = new AbortController()
@@ -27,7 +27,7 @@ export async function followEndedSessions(
     }
     for await (const { upto, changes } of changeLog.watch(at, stop.signal, { kinds: ['sessions'] })) {
       const ids = deletedIds(changes, 'sessions')
-      if (ids.length > 0) await onEnded(await endedSessions(db, ids))
+      if (ids.length > 0) await onEnded(ids)
       if (upto) at = upto
       works()
     }
@@ -41,13 +41,16 @@ export async function followEndedSessions(
       if (isFirst) log.warn({ err }, 'ends of sessions not followed')
     },
   })
-  const pruning = runPeriodically(PRUNE_MS, () =>
-    pruneEnded(db).catch((err: unknown) => log.warn({ err }, 'ended sessions not removed')),
-  )
   return {
     async [Symbol.asyncDispose]() {
       stop.abort()
-      await Promise.all([following, pruning[Symbol.asyncDispose]()])
+      await following
     },
   }
 }
+
+/** Deletes the tokens of sessions that have ended long ago. */
+export const startPruningEnded = ({ db, log }: Pick<ChangeLog, 'db' | 'log'>): AsyncDisposable =>
+  runPeriodically(PRUNE_MS, () =>
+    pruneEnded(db).catch((err: unknown) => log.warn({ err }, 'ended sessions not removed')),
+  )

@@ -18,12 +18,10 @@ export async function endedSessions(db: Db, ids: readonly string[]): Promise<rea
   return rows
 }
 
-/** All that are still remembered. */
-export async function recentlyEnded(db: Db): Promise<readonly EndedSession[]> {
-  const { rows } = await db.query<EndedSession>(
-    sql`select id, token from ended_session order by ended_at, id`,
-  )
-  return rows
+/** The ids of all that are still remembered. */
+export async function recentlyEnded(db: Db): Promise<readonly string[]> {
+  const { rows } = await db.query<{ id: string }>(sql`select id from ended_session order by ended_at, id`)
+  return rows.map(({ id }) => id)
 }
 
 export async function pruneEnded(db: Db, limit = 20_000): Promise<void> {
