@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { TestRouter } from '../router/router.js'
+import {
+  type Dialed,
+  exchange,
+  type Hosted,
+  openSession,
+  startTraffic,
+  type Traffic,
+  until,
+} from '../traffic.js'
+
+/** How long a revocation may take to reach applications. */
+const WITHIN_MS = 5000
+
+let traffic: Traffic
+let near: TestRouter
+let far: TestRouter
+beforeAll(async () => {
+  traffic = await startTraffic({ sessions: 2 })
+  const [first, second] = traffic.network.controllers
+  // each is known to one replica only
+  near = await traffic.router('near', { hasLinks: true, closeWaitMs: 500, controllers: [first ?? ''] })
+  far = await traffic.router('far', { hasLinks: true, closeWaitMs: 500, controllers: [second ?? ''] })
+  await until(() => near.links?.all().length === 1 && far.links?.all().length === 1)
+})
+afterAll(() => traffic[Symbol.asyncDispose]())
+
+interface Revocation {
+  readonly name: string
+  /** Ends the access of the client or of the host. */
+  revoke(client: Dialed, host: Hosted, service: string): Promise<unknown>
+}
+
+const remove = (path: string) => traffic.admin.request('DELETE', path)
+const removePolicy = async (name: string) => {
+  const [policy] = await traffic.admin.request<{ id: string }[]>(
+    'GET',
+    `/service-policies?filter=name="${name}"`,
+  )
+  await remove(`/service-policies/${policy?.id}`)
+}
+
+const revocations: Revocation[] = [
+  {
+    name: 'the identity of the client is deleted',
+    revoke: ({ member }) => remove(`/identities/${member.id}`),
+  },
+  {
+    name: 'the identity of the client is disabled',
+    revoke: ({ member }) =>
+      traffic.admin.request('POST', `/identities/${member.id}/disable`, { durationMinutes: 60 }),
+  },
+  {
+    name: 'the dial policy is deleted',
+    revoke: (_client, _host, service) => removePolicy(`${service}-dial`),
+  },
+  {
+    name: 'the session of the client is deleted',
+    revoke: ({ session }) => remove(`/sessions/${session.id}`),
+  },
+  {
+    name: 'the client logs out',
+    revoke: ({ member }) => member.request('DELETE', '/current-api-session'),
+  },
+  {
+    name: 'the API session of the client is deleted',
+    async revoke({ member }) {
+      const { id } = await member.request<{ id: string }>('GET', '/current-api-session')
+      await remove(`/api-sessions/${id}`)
+    },
+  },
+  {
+    name: 'the identity of the host is deleted',
+    revoke: (_, { member }) => remove(`/identities/${member.id}`),
+  },
+  {
+    name: 'the bind policy is deleted',
+    revoke: (_client, _host, service) => removePolicy(`${service}-bind`),
+  },
+  {
+    name: 'the session of the host is deleted',
+    revoke: (_, { session }) => remove(`/sessions/${session.id}`),
+  },
+]
+
+test.for(revocations)('a circuit ends when $name', async ({ revoke }, { task }) => {
+  const service = `service-${task.id}`
+  const host = await traffic.hosted(service, far)
+  const client = await traffic.dialed(host.serviceId, near)
+  expect((await exchange(client.connection, Buffer.from('hello'))).toString()).toBe('hello')
+
+  await revoke(client, host, service)
+  const ended = await Promise.race([client.connection.ended, pause(WITHIN_MS)])
+  expect(ended).toEqual(expect.any(String))
+  await until(() => near.circuits().length === 0 && far.circuits().length === 0, WITHIN_MS)
+  expect(await traffic.routePath(client.session)).toEqual([])
+})
+
+test('a session that was deleted opens no circuit', async () => {
+  const host = await traffic.hosted('deleted-session', far)
+  const client = await traffic.dialed(host.serviceId, near)
+  await remove(`/sessions/${client.session.id}`)
+  await expect(client.sdk.dial(client.session.token)).rejects.toThrow()
+  const again = await openSession(client.member, host.serviceId, 'Dial')
+  const connection = await client.sdk.dial(again.token)
+  expect((await exchange(connection, Buffer.from('again'))).toString()).toBe('again')
+})
+
+test('a router that belongs to no policy of the identity is refused', async () => {
+  const host = await traffic.hosted('other-router', far)
+  const other = await traffic.router('other')
+  const client = await traffic.dialed(host.serviceId, near)
+  const [policy] = await traffic.admin.request<{ id: string }[]>(
+    'GET',
+    '/edge-router-policies?filter=name="all"',
+  )
+  await traffic.admin.request('PATCH', `/edge-router-policies/${policy?.id}`, {
+    edgeRouterRoles: [`@${near.id}`, `@${far.id}`],
+  })
+  const sdk = await traffic.connect(client.member, other)
+  await expect(sdk.dial(client.session.token)).rejects.toThrow('invalid edge router for session')
+  await traffic.admin.request('PATCH', `/edge-router-policies/${policy?.id}`, { edgeRouterRoles: ['#all'] })
+})
+
+const pause = (ms: number): Promise<undefined> =>
+  new Promise((resolve) => setTimeout(() => resolve(undefined), ms).unref())
