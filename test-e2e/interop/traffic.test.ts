@@ -1,0 +1,148 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { TestRouter } from '../router/router.js'
+import { startTraffic, type Traffic, until } from '../traffic.js'
+import { type Application, startApplication } from './application.js'
+import { goProgram, goVersions } from './go.js'
+import { pythonWith } from './python.js'
+
+const MEGABYTE = 1024 * 1024
+const requirement = 'openziti==0.6.0' // it includes the C SDK 0.29.3
+const sdks = ['go-0.23.42', 'go-1.2.3', 'c'] as const
+type Sdk = (typeof sdks)[number]
+
+interface Event {
+  readonly event: 'ready' | 'accepted' | 'middle' | 'done' | 'ended' | 'refused'
+  readonly bytes?: number
+  readonly sent?: string
+  readonly received?: string
+  readonly error?: string
+}
+
+let traffic: Traffic
+let router: TestRouter
+let folder: string
+const commands = new Map<Sdk, readonly [string, ...string[]]>()
+const running: Application[] = []
+let count = 0
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'overlay-traffic-'))
+  const prepared = sdks.map(async (sdk) => {
+    commands.set(sdk, await commandOf(sdk))
+  })
+  for (const outcome of await Promise.allSettled(prepared)) {
+    if (outcome.status === 'fulfilled') continue
+    if (process.env.CI === 'true') throw outcome.reason
+    console.warn(`skipping tests, because an SDK cannot be prepared: ${outcome.reason}`)
+  }
+  traffic = await startTraffic({ sessions: 2 })
+  router = await traffic.router('router')
+}, 600_000)
+afterAll(async () => {
+  await Promise.all(running.map((one) => one[Symbol.asyncDispose]()))
+  await traffic?.[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true })
+})
+
+async function commandOf(sdk: Sdk): Promise<[string, ...string[]]> {
+  if (sdk === 'c') return [await pythonWith(requirement), join(import.meta.dirname, 'c-sdk-traffic.py')]
+  const version = goVersions.find((version) => sdk === `go-${version}`)
+  if (!version) throw new Error(`unknown SDK ${sdk}`)
+  return [await goProgram(version)]
+}
+
+/** Starts an application that hosts or dials a service, and waits until it is ready. */
+async function start(sdk: Sdk, role: 'host' | 'dial', service: string): Promise<Application> {
+  const [command = '', ...program] = commands.get(sdk) ?? []
+  const name = `${role}-${count++}`
+  const id = await traffic.admin.create('identities', {
+    name,
+    type: 'Device',
+    isAdmin: false,
+    enrollment: { ott: true },
+    roleAttributes: [role === 'host' ? 'host' : 'client'],
+  })
+  const { enrollment } = await traffic.admin.request<{ enrollment: { ott: { jwt: string } } }>(
+    'GET',
+    `/identities/${id}`,
+  )
+  const token = join(folder, `${name}.jwt`)
+  await writeFile(token, enrollment.ott.jwt)
+  const identity = sdk === 'c' ? [join(folder, `${name}.json`)] : []
+  const application = startApplication(command, [...program, token, ...identity, role, service], {
+    timeoutMs: 120_000,
+  })
+  running.push(application)
+  expect(await application.next<Event>()).toMatchObject({ event: 'ready' })
+  return application
+}
+
+/** Starts both applications, when the service has a terminator. */
+async function pair(host: Sdk, client: Sdk) {
+  const name = `service-${count++}`
+  const serviceId = await traffic.service(name, { encryptionRequired: true })
+  const hosting = await start(host, 'host', name)
+  await until(async () => {
+    const terminators = await traffic.admin.request<object[]>('GET', `/services/${serviceId}/terminators`)
+    return terminators.length > 0
+  })
+  return { name, serviceId, host: hosting, client: await start(client, 'dial', name) }
+}
+
+const pairs: [Sdk, Sdk][] = [
+  ['go-0.23.42', 'go-0.23.42'],
+  ['go-1.2.3', 'go-1.2.3'],
+  ['c', 'go-1.2.3'],
+  ['go-0.23.42', 'c'],
+]
+test.for(pairs)(
+  '10 MB travel between a host on %s and a client on %s, and back',
+  async ([host, client], { skip }) => {
+    if (!commands.has(host) || !commands.has(client)) skip()
+    const two = await pair(host, client)
+    two.client.write(`transfer ${10 * MEGABYTE} ${10 * MEGABYTE}`)
+    const done = await two.client.next<Event>()
+    expect(done).toMatchObject({ event: 'done', bytes: 10 * MEGABYTE })
+    expect(done.received).toBe(done.sent)
+  },
+)
+
+test('a removed policy ends a transfer at both ends', async ({ skip }) => {
+  if (!commands.has('go-1.2.3')) skip()
+  const { name, host, client } = await pair('go-1.2.3', 'go-1.2.3')
+  client.write(`transfer ${10 * MEGABYTE} ${MEGABYTE}`)
+  expect(await client.next<Event>()).toMatchObject({ event: 'middle' })
+  expect(await host.next<Event>()).toMatchObject({ event: 'accepted' })
+  const [policy] = await traffic.admin.request<{ id: string }[]>(
+    'GET',
+    `/service-policies?filter=name="${name}-dial"`,
+  )
+  await traffic.admin.request('DELETE', `/service-policies/${policy?.id}`)
+  const removed = performance.now()
+  expect(await client.next<Event>()).toMatchObject({ event: 'ended', bytes: MEGABYTE })
+  expect(await host.next<Event>()).toMatchObject({ event: 'ended' })
+  expect(performance.now() - removed).toBeLessThan(10_000)
+})
+
+test('a transfer continues while the replica that set it up is killed', async ({ skip }) => {
+  if (!commands.has('go-1.2.3')) skip()
+  const { name, host, client } = await pair('go-1.2.3', 'go-1.2.3')
+  client.write(`transfer ${10 * MEGABYTE} ${MEGABYTE}`)
+  expect(await client.next<Event>()).toMatchObject({ event: 'middle' })
+  const owner = router.circuits().at(-1)?.controllerId ?? ''
+  const pid = traffic.network.processes.get(owner)?.pid()
+  if (pid === undefined) throw new Error(`there is no process ${owner}`)
+  process.kill(pid, 'SIGKILL')
+  await until(() => router.controllers.get(owner) === undefined)
+  const other = await start('go-0.23.42', 'dial', name)
+  other.write(`transfer ${MEGABYTE} ${MEGABYTE}`)
+  expect(await other.next<Event>()).toMatchObject({ event: 'done' })
+  client.write('continue')
+  const done = await client.next<Event>()
+  expect(done).toMatchObject({ event: 'done', bytes: 10 * MEGABYTE })
+  expect(done.received).toBe(done.sent)
+  expect(host.log()).not.toContain('panic')
+})
