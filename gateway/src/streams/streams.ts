@@ -52,7 +52,7 @@ export function openStreams(options: StreamsOptions): Streams {
     perMessageDeflate: false,
   })
   const streams = new Set<Stream>()
-  const places = new Map<string, number>() // by source, those that are being opened included
+  const places = new Map<string, number>() // by source
   let total = 0
   let isClosing = false
 
@@ -80,9 +80,9 @@ export function openStreams(options: StreamsOptions): Streams {
 
   async function open(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const address = clientAddressOf(incoming.socket)
-    if (socket.destroyed) return
-    takePlace(sourceOf(address), socket)
     const session = await admit(incoming)
+    if (socket.destroyed) return
+    takePlace(sourceOf(address), socket) // only administrators take one
     server.handleUpgrade(incoming, socket, head, (ws) => run(ws, session, tokenOf(incoming), address))
   }
 
