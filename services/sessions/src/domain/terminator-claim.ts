@@ -37,7 +37,10 @@ export function conflictOf(stored: StoredTerminator, claim: TerminatorClaim): st
   return undefined
 }
 
-/** What the claim changes. Undefined: nothing. A quiesced terminator keeps its precedence until it is restored. */
+/**
+ * What the claim changes. Undefined: nothing.
+ * differs: a quiesced terminator keeps its precedence until it is restored.
+ */
 export function changeBy(stored: StoredTerminator, claim: TerminatorClaim): ClaimedChange | undefined {
   const isQuiesced = stored.savedPrecedence !== null
   const next = {

@@ -40,7 +40,7 @@ export function openCosts(): TerminatorCosts {
   }
   const forgive = (id: string, cost: number): void =>
     change(id, (load) => {
-      load.failureCost = Math.max(0, load.failureCost - cost)
+      load.failureCost = Math.max(0, load.failureCost - cost) // differs: no rest stays for ever
     })
 
   return {

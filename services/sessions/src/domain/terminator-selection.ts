@@ -33,7 +33,7 @@ export const biasedCost = ({ precedence, cost }: Omit<Candidate, 'id'>): number 
 
 export const isStrategy = (name: string): name is Strategy => (strategies as readonly string[]).includes(name)
 
-/** The terminator for a dial. Undefined: there are no candidates. Equal costs are chosen at random. */
+/** The terminator for a dial. Undefined: there are no candidates. differs: of equal costs one is chosen at random. */
 export function selectTerminator<C extends Candidate>(
   candidates: readonly C[],
   selection: Selection,

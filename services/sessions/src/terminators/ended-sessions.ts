@@ -17,7 +17,7 @@ export interface SessionEndDeps extends WriteDeps {
 const PAGE = 500
 const SWEEP_MS = 60_000
 
-/** Terminators end with the bind session that they were made with, and circuits with their terminator. */
+/** differs: terminators end with the bind session that they were created with, and circuits with their terminator. */
 export function endWithSessions({ changeLog, circuits, log }: SessionEndDeps) {
   async function end(which: Sql): Promise<number> {
     const { result: ids } = await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {

@@ -17,8 +17,8 @@ export interface TerminatorRemoval {
 }
 
 /**
- * Deletes terminators of a router. Those that do not exist are deleted already. Returns the ids of terminators of other
- * routers, which stay.
+ * Deletes terminators of a router. Those that do not exist are deleted already.
+ * differs: returns the ids of terminators of other routers, which stay.
  */
 export function terminatorRemover(
   deps: WriteDeps,
@@ -60,7 +60,10 @@ async function removeAll(
   return removals.map(({ ids, routerId }) => ids.filter((id) => isForeign(id, routerId)))
 }
 
-/** Deletes terminators that their routers do not know, unless they have changed since their validation began. */
+/**
+ * Deletes terminators that their routers do not know.
+ * differs: those that have changed since their validation began stay.
+ */
 export function invalidRemover({ changeLog }: WriteDeps) {
   return batch<readonly InvalidTerminator[], void>(async (lists) => {
     const invalid = lists.flat()
