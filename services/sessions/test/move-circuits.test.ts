@@ -1,7 +1,7 @@
 import { FaultSubject } from '@overlay/channel'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { claimMoves } from '../src/store/move-circuits.js'
+import { claimMoves, completeMoves, savePaths } from '../src/store/move-circuits.js'
 import { dial, fault } from './circuit-messages.js'
 import { type Network, receive, startNetwork } from './circuit-replicas.js'
 
@@ -112,7 +112,11 @@ test('a request to move a circuit that another replica moves makes that one move
   const [claimed] = await claimMoves(db, [circuitId])
   expect(await claimMoves(db, [circuitId])).toEqual([])
   const { rows } = await db.query<{ version: number }>(sql`select version from circuit`)
-  expect(rows[0]?.version).toBe((claimed?.version ?? 0) + 1)
+  const { version = 0 } = claimed ?? {}
+  expect(rows[0]?.version).toBe(version + 1)
+  const former = { id: circuitId, version, routerIds: ['r2', 'r1'], linkIds: ['other'] }
+  expect(await savePaths(db, [former])).toEqual([])
+  expect(await completeMoves(db, [former])).toEqual(new Set())
 })
 
 test('circuits of a router that is gone end where they begin or end, and move elsewhere', async () => {

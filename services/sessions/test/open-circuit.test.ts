@@ -7,11 +7,13 @@ import {
   peerDataKey,
   routeErrorCode,
 } from '@overlay/channel'
+import { deferred } from '@overlay/platform/async'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { routePath } from '../src/store/circuit.js'
 import { answerIn, circuitRequest, dial } from './circuit-messages.js'
 import { ask, receive, startNetwork, target } from './circuit-replicas.js'
+import { waitingFor } from './store.js'
 
 test('a circuit on one router is saved before it is answered', async () => {
   await using network = await startNetwork()
@@ -158,19 +160,23 @@ test('a service that requires encryption needs the keys of both sides', async ()
 
 test('a session that ends while its circuit is set up gets none', async () => {
   await using network = await startNetwork()
+  const { db } = network
   const replica = network.replica('a')
   const r1 = network.routers.get('r1')
-  r1.answer = () => {
-    ending ??= network.db.query(sql`delete from session where id = 's1'`)
-    return undefined
-  }
-  let ending: Promise<unknown> | undefined
-  const request = ask(replica, r1, circuitRequest())
-  await request
+  const [deleted, commit] = [deferred(), deferred()]
+  const ending = db.transaction(undefined, async (tx) => {
+    await tx.query(sql`delete from session where id = 's1'`)
+    deleted.resolve()
+    await commit.promise
+  })
+  await deleted.promise
+  const reply = ask(replica, r1, circuitRequest())
+  await waitingFor(db)
+  commit.resolve()
   await ending
-  const again = answerIn(await ask(replica, r1, circuitRequest()))
-  expect(again).toMatchObject({ code: 3 })
-  expect(r1.circuits.size).toBe((await network.circuits()).length)
+  expect(answerIn(await reply)).toMatchObject({ code: 3 })
+  expect(await network.circuits()).toEqual([])
+  expect(r1.circuits.size).toBe(0)
 })
 
 test('requests of a router that are too many at once are refused, and those of another router are not', async () => {
