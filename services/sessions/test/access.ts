@@ -196,6 +196,7 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
       }),
     },
     heads: async () => ({}),
+    gatherMs: 20,
   })
   const message = (outgoing: Outgoing): Message => {
     const decoder = frameDecoder()

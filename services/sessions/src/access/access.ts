@@ -29,6 +29,8 @@ export interface AccessDeps extends Pick<ControlCore, 'bus' | 'changeLog' | 'dir
   readonly policy: Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
   /** The ends of the change logs of identity and policy. */
   readonly heads: () => Promise<Positions>
+  /** How long reports of activity are gathered. */
+  readonly gatherMs?: number
 }
 
 /** Ends what depends on sessions. May be called again with the same ids. */
@@ -55,7 +57,13 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   const reports = openPushReports(bus, randomUUID(), () => push.routers().size)
   const push = openPush({ sessions: () => apiSessions, sync, pushed: reports.pushed })
   const apiSessions = await openApiSessions(identity.source, push, { bus, log })
-  const activity = openActivity({ db, identity: identity.calls, apiSessions, log })
+  const activity = openActivity({
+    db,
+    identity: identity.calls,
+    apiSessions,
+    log,
+    ...(deps.gatherMs !== undefined && { gatherMs: deps.gatherMs }),
+  })
   const telling = await followEndedSessions(changeLog, async (ids) => {
     if (push.routers().size > 0) push.sessionsEnded(await endedSessions(db, ids))
   })
