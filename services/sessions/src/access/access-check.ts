@@ -67,7 +67,7 @@ export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckD
     const pair = { identityId, serviceId }
     const isAllowed =
       (await sharedRouters(pair)).includes(routerId) || (await currentRouters(pair)).includes(routerId)
-    if (!isAllowed) throw new AccessRefused(accessErrors.invalidEdgeRouter, 'invalid edge router for session')
+    if (!isAllowed) throw refused('router')
   }
 
   return {
@@ -78,11 +78,9 @@ export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckD
       const { id, apiSessionId, identityId, serviceId } = session
       const apiSession = await findApiSession(apiSessionId)
       if (!apiSession) throw refused('api-session')
-      if (session.type !== type)
-        throw new AccessRefused(accessErrors.wrongSessionType, 'incorrect session type')
+      if (session.type !== type) throw refused('type')
       const accepted = fingerprintsAt(apiSession, Date.now())
-      if (!fingerprints.some((fingerprint) => accepted.includes(fingerprint)))
-        throw new AccessRefused(accessErrors.invalidApiSession, 'invalid api session')
+      if (!fingerprints.some((fingerprint) => accepted.includes(fingerprint))) throw refused('certificate')
       await checkRouter(routerId, identityId, serviceId)
       return { sessionId: id, apiSessionId, identityId, serviceId }
     },
