@@ -14,8 +14,9 @@ test('a first start creates all state, a second one uses it, and no process outl
   const home = await mkdtemp(join(tmpdir(), 'overlay test '))
   onTestFinished(() => rm(home, { recursive: true }))
   const address = `localhost:${await freePort()}`
+  const addresses = { OVERLAY_ADDRESS: address, OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}` }
 
-  const first = launch(home, address)
+  const first = launch(home, addresses)
   const output = await untilOutput(first, /ziti edge login/)
   const password = /^ {2}password +(\S+)$/m.exec(output)?.[1] ?? ''
   expect(output).toContain(
@@ -29,7 +30,10 @@ test('a first start creates all state, a second one uses it, and no process outl
   const admin = await logInAsAdmin(server, credentials)
   const id = await admin.create('services', { name: 'kept', encryptionRequired: true })
 
-  const second = launch(home, `localhost:${await freePort()}`)
+  const second = launch(home, {
+    OVERLAY_ADDRESS: `localhost:${await freePort()}`,
+    OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,
+  })
   expect(await untilOutput(second, /cannot start/)).toContain(`${home} is in use by another launcher`)
 
   const children = await childrenOf(first)
@@ -37,7 +41,7 @@ test('a first start creates all state, a second one uses it, and no process outl
   first.kill('SIGKILL')
   await expect.poll(() => children.filter(isAlive), { timeout: 20_000 }).toEqual([])
 
-  const third = launch(home, address)
+  const third = launch(home, addresses)
   expect(await untilOutput(third, /ziti edge login/)).toContain(`in ${join(home, 'admin-password')}`)
   const again = await logInAsAdmin(server, credentials)
   expect(await again.request('GET', `/services/${id}`)).toMatchObject({ name: 'kept' })
@@ -50,14 +54,14 @@ test('a first start creates all state, a second one uses it, and no process outl
 
 test('all wrong settings are reported together', async () => {
   const env = { OVERLAY_ADDRESS: 'nowhere', OVERLAY_LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://host' }
-  const output = await untilOutput(launch('/nonexistent', 'nowhere', env), /cannot start/)
+  const output = await untilOutput(launch('/nonexistent', env), /cannot start/)
   for (const name of Object.keys(env)) expect(output).toContain(name)
 })
 
-function launch(home: string, address: string, env: NodeJS.ProcessEnv = {}): ChildProcess {
+function launch(home: string, env: NodeJS.ProcessEnv): ChildProcess {
   const launcher = spawn(process.execPath, ['launcher/dist/main.js'], {
     cwd: root,
-    env: { ...process.env, OVERLAY_HOME: home, OVERLAY_ADDRESS: address, ...env },
+    env: { ...process.env, OVERLAY_HOME: home, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   onTestFinished(() => void launcher.kill('SIGKILL'))
