@@ -78,18 +78,19 @@ async function startFleet(
 ): Promise<Fleet> {
   if (!ctrlAddress) throw new Error('--ctrl is missing')
   const started = performance.now()
+  const kib = memoryKib(pids, 'sessions')
   const identities = await enrollFleet(url, admin, count)
   const enrolled = performance.now()
   console.log(`${count} routers enrolled in ${((enrolled - started) / 1000).toFixed(1)} s`)
   await pause(SETTLE_MS)
-  const [kib, times, connecting] = [memoryKib(pids, 'sessions'), timesOf(pids), performance.now()]
+  const [times, connecting] = [timesOf(pids), performance.now()]
   const fleet = await connectFleet(identities, ctrlAddress)
   const seconds = (performance.now() - connecting) / 1000
   const cpu = [...between(times, timesOf(pids))].map(([part, ms]) => `${part} ${(ms / count).toFixed(2)}`)
   console.log(`${count} routers connected in ${seconds.toFixed(1)} s, CPU ms of each: ${cpu.join(', ')}`)
   await pause(SETTLE_MS)
   const kibOfEach = (memoryKib(pids, 'sessions') - kib) / count
-  console.log(`memory of sessions: ${kibOfEach.toFixed(0)} KiB for each router, beyond ${kib} KiB`)
+  console.log(`memory of sessions: ${kibOfEach.toFixed(0)} KiB for each router, with its enrollment`)
   return fleet
 }
 
