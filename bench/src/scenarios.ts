@@ -122,6 +122,7 @@ function newSessions(): Scenario['prepare'] {
 /** Each request once, in no order. */
 function eachOnce(requests: Request[]): Load {
   const amount = requests.length
+  if (amount === 0) throw new Error('all requests are used up: fewer rounds or a greater scale are necessary')
   return {
     amount,
     next() {
