@@ -186,12 +186,48 @@ test('each method has its own operation, which accepts only its own tokens', asy
 })
 
 test('a router enrolls by the operation for routers', async () => {
-  const { get, createSample, anonymous } = fixture
-  const id = await createSample('edge-routers')
-  const { enrollmentToken: token } = await get(`/edge-routers/${id}`)
-  const { csr } = await keyAndRequest(id)
-  const enrolled = await anonymous.request('POST', '/enroll/erott', { token, clientCsr: csr, serverCsr: csr })
+  const { get } = fixture
+  const { id, enrolled } = await enrolledRouter()
   const chain = expect.stringMatching(/BEGIN CERTIFICATE/)
   expect(enrolled).toEqual({ ca: chain, cert: chain, serverCert: chain })
   expect(await get(`/edge-routers/${id}`)).toMatchObject({ isVerified: true })
 })
+
+test('a router replaces its certificates with its own, once', async () => {
+  const { get } = fixture
+  const { id, enrolled, key } = await enrolledRouter()
+  const next = await keyAndRequest(id)
+  const request = { certCsr: next.csr, serverCertCsr: next.csr }
+  const path = '/enroll/extend/router'
+  using router = withCertificate({ cert: enrolled.cert, key })
+  const other = await keyAndRequest('other')
+  expect(await router.call('POST', path, { certCsr: other.csr, serverCertCsr: other.csr })).toMatchObject({
+    status: 400,
+    body: {
+      error: { code: 'COULD_NOT_PROCESS_CSR', cause: { code: 'EDGE_ROUTER_ENROLL_COMMON_NAME_INVALID' } },
+    },
+  })
+  const end = '-----END CERTIFICATE-----\n'
+  const extended = await router.request<{ cert: string }>('POST', path, request)
+  expect(await get(`/edge-routers/${id}`)).toMatchObject({
+    certPem: `${extended.cert.split(end)[0]}${end}`,
+    unverifiedCertPem: null,
+  })
+  for (const client of [router, fixture.anonymous])
+    expect(await client.call('POST', path, request)).toMatchObject({ status: 401 })
+  using extendedRouter = withCertificate({ cert: extended.cert, key: next.key })
+  await extendedRouter.request('POST', path, request)
+})
+
+async function enrolledRouter() {
+  const { get, createSample, anonymous } = fixture
+  const id = await createSample('edge-routers')
+  const { enrollmentToken: token } = await get(`/edge-routers/${id}`)
+  const { csr, key } = await keyAndRequest(id)
+  const enrolled = await anonymous.request<{ cert: string }>('POST', '/enroll/erott', {
+    token,
+    clientCsr: csr,
+    serverCsr: csr,
+  })
+  return { id, enrolled, key }
+}

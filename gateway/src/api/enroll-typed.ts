@@ -25,10 +25,14 @@ const bodies = {
     password: { type: 'string', minLength: 5, maxLength: 100 },
   }),
   ca: texts('caEnrollmentRequest', { name: text }, false),
+  extension: json<Readonly<Record<'certCsr' | 'serverCertCsr', string>>>(
+    'routerExtendEnrollmentRequest',
+    named('routerExtendEnrollmentRequest', object({ certCsr: text, serverCertCsr: text })),
+  ),
 }
 
 /** differs: one operation for each method, as documented. The token must be of that method. */
-export function typedEnroll({ identity, pki }: Services): Handlers {
+export function typedEnroll({ identity, pki, sessions }: Services): Handlers {
   const redeem = (c: RequestContext, request: Partial<EnrollRequest>) =>
     pki.enroll(
       { ...noRequest, ...request, peerCertificates: peerCertificates(c.env.incoming) },
@@ -78,5 +82,21 @@ export function typedEnroll({ identity, pki }: Services): Handlers {
       await identity.enrollByCertificate(request, callContext(c))
       return empty(c)
     }),
+
+    'POST /enroll/extend/router': takes(
+      bodies.extension,
+      async (c, _, { certCsr, serverCertCsr }) => {
+        const { chainPem, serverCertPem } = await sessions.extendRouter(
+          {
+            csrPem: certCsr,
+            serverCsrPem: serverCertCsr,
+            peerCertificates: peerCertificates(c.env.incoming),
+          },
+          callContext(c),
+        )
+        return detail(c, JSON.stringify({ cert: chainPem, serverCert: serverCertPem }))
+      },
+      { about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope', fails: [401] } },
+    ),
   }
 }

@@ -2,8 +2,8 @@ import { Metadata, type ServiceError, status } from '@grpc/grpc-js'
 import { describe, expect, test } from 'vitest'
 import {
   Fault,
-  type FaultCause,
   type FaultCode,
+  type FieldCause,
   faults,
   goText,
   invalid,
@@ -71,9 +71,17 @@ test.each<[unknown, string]>([
   expect(goText(value)).toBe(text)
 })
 
+test('a fault may be the cause of another', () => {
+  const detail = { fault: 'NOT_FOUND' } as const
+  expect(received(new Fault('COULD_NOT_PROCESS_CSR', detail))).toMatchObject({
+    code: 'COULD_NOT_PROCESS_CSR',
+    detail,
+  })
+})
+
 test('a field error returns what was sent, shortened', () => {
   const long = 'x'.repeat(100_000)
-  const { detail } = received(invalid(long, long, [long])) as { detail: FaultCause }
+  const { detail } = received(invalid(long, long, [long])) as { detail: FieldCause }
   for (const text of Object.values(detail) as string[]) expect(text.length).toBeLessThan(5000)
   expect(String(received(new Fault('NOT_FOUND', long)).detail).length).toBeLessThan(5000)
 })

@@ -17,7 +17,9 @@ export {
   Fault,
   type FaultCause,
   type FaultCode,
+  type FieldCause,
   faults,
+  fieldOf,
   goTime,
   invalid,
   notFound,
@@ -43,7 +45,7 @@ export type { ApiSession } from './gen/overlay/identity/v1/identity.js'
 export { AddAuthenticatorRequest, IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
 export type { ExportedTable, Finding, Findings } from './gen/overlay/maintenance/v1/maintenance.js'
 export { MaintenanceServiceService } from './gen/overlay/maintenance/v1/maintenance.js'
-export type { EnrollResponse, IssuedCertificate } from './gen/overlay/pki/v1/pki.js'
+export type { EnrollResponse, IssuedCertificate, RouterCertificates } from './gen/overlay/pki/v1/pki.js'
 export { EnrollmentWish, EnrollRequest, PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 export { Access, type HeldAccess, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 export type { InspectedValue, NetworkEvent } from './gen/overlay/sessions/v1/sessions.js'

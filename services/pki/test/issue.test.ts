@@ -59,6 +59,46 @@ test('only certificates of the current signing key are extended, and that is che
   ])
 })
 
+test('a router gets other certificates with the names that it may have', async () => {
+  const more = ['-addext', 'subjectAltName=DNS:r.example,DNS:ctrl.example,URI:spiffe://x/y,email:a@b.example']
+  const request = {
+    routerId: 'r1',
+    routerName: 'berlin',
+    csrPem: newCsr('/O=o/CN=r1'),
+    serverCsrPem: newCsr('/CN=s', { more }),
+  }
+  const { certPem, serverCertPem, intermediatesPem, caPem } = await pki.pki.issueRouterCertificates(
+    request,
+    context,
+  )
+  expect(verifies(certPem + intermediatesPem, caPem, 'sslclient')).toBe('chain: OK')
+  expect(verifies(serverCertPem + intermediatesPem, caPem, 'sslserver')).toBe('chain: OK')
+  const { trustDomain } = await pki.pki.getTrustBundle({}, context)
+  expect(new X509Certificate(certPem).subject).toBe('O=o\nCN=r1')
+  expect(new X509Certificate(serverCertPem)).toMatchObject({
+    subject: 'CN=r1',
+    subjectAltName: `DNS:r.example, URI:spiffe://${trustDomain}/router/r1`,
+  })
+})
+
+test.each([
+  ['another common name', { csrPem: newCsr('/CN=r2') }, 'EDGE_ROUTER_ENROLL_COMMON_NAME_INVALID'],
+  ['no request', { csrPem: 'none' }, 'COULD_NOT_PROCESS_CSR'],
+  ['no request for the server', { serverCsrPem: '' }, 'COULD_NOT_PROCESS_CSR'],
+])('a router that sends %s gets no other certificates', async (_what, sent, fault) => {
+  const request = {
+    routerId: 'r1',
+    routerName: 'berlin',
+    csrPem: newCsr('/CN=r1'),
+    serverCsrPem: newCsr(),
+    ...sent,
+  }
+  expect(await faultOf(pki.pki.issueRouterCertificates(request, context))).toEqual([
+    'COULD_NOT_PROCESS_CSR',
+    { fault },
+  ])
+})
+
 test('an extension needs a request', async () => {
   const certPem = await expired()
   expect(await faultOf(pki.pki.extendCertificate({ certPem, csrPem: 'none' }, context))).toEqual([

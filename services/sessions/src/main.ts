@@ -43,7 +43,7 @@ await runService({ schema: 'sessions', settings, migrations }, async (deps) => {
     log,
     identity: { ...identity, calls: remote(IdentityServiceService, identity.peers) },
     policy: { ...policy, calls: remote(PolicyServiceService, policy.peers) },
-    pki,
+    pki: { ...pki, calls: pkiCalls },
     waitForFollowers,
     bus,
     listen: listen || undefined,

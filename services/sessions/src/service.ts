@@ -19,6 +19,7 @@ import {
   type IdentityServiceService,
   type Methods,
   ownContext,
+  type PkiServiceService,
   type PolicyServiceService,
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
@@ -26,6 +27,7 @@ import { emitEnded } from './access/session-event.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
 import { type Control, type ControlListen, openControl } from './control/control.js'
+import { routerCertificates } from './control/router-certificates.js'
 import { openRouterDirectory, type RouterDirectory } from './control/router-directory.js'
 import { circuits } from './kinds/circuit.js'
 import { controllers } from './kinds/controller.js'
@@ -61,7 +63,10 @@ export interface ServiceOptions {
     readonly entities: Pick<Methods<EntityServiceService>, 'list'>
     readonly calls: Methods<PolicyServiceService>
   }
-  readonly pki: { readonly entities: Viewer }
+  readonly pki: {
+    readonly entities: Viewer
+    readonly calls: Pick<Methods<PkiServiceService>, 'issueRouterCertificates'>
+  }
   readonly waitForFollowers: WaitForFollowers
   readonly bus: Bus
   /** Undefined: this replica takes no connections of routers. */
@@ -96,6 +101,7 @@ export async function openService(options: ServiceOptions) {
   }
   const directory = await openRouterDirectory(changeLog, { bus, log })
   const services = await openServiceDirectory(policy.source, bus, log)
+  const certificates = routerCertificates({ changeLog, pki: pki.calls, directory })
   const control = await openControl({
     changeLog,
     bus,
@@ -103,6 +109,7 @@ export async function openService(options: ServiceOptions) {
     log,
     listen,
     owners: { identity, policy, heads, services, deleteRouter, createSession },
+    certificates,
   })
   if (control.traffic) listeners.push(control.traffic.terminators.written)
   async function deleteRouter(id: string): Promise<void> {
@@ -131,6 +138,7 @@ export async function openService(options: ServiceOptions) {
     ...options,
     ...control,
     changeLog,
+    certificates,
     waitForFollowers: routerDeps.waitForFollowers,
     policy: policy.calls,
     identity: identity.calls,

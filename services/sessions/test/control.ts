@@ -9,6 +9,7 @@ import { fingerprintOf } from '@overlay/x509'
 import sql from 'sql-template-tag'
 import { authority, certify, type Holder, type Profile } from '../../identity/test/certificates.js'
 import { type Control, type ControlOptions, openControl } from '../src/control/control.js'
+import { type RouterCertificatesDeps, routerCertificates } from '../src/control/router-certificates.js'
 import { openRouterDirectory, type RouterDirectory } from '../src/control/router-directory.js'
 import { edgeRouters } from '../src/kinds/edge-router.js'
 import { transitRouters } from '../src/kinds/transit-router.js'
@@ -29,11 +30,16 @@ export interface Replica extends AsyncDisposable {
   kill(): Promise<void>
 }
 
+export interface ReplicaOptions extends Partial<Omit<ControlOptions, 'certificates'>> {
+  /** Issues certificates for routers. */
+  readonly pki?: RouterCertificatesDeps['pki']
+}
+
 export interface TestNetwork extends AsyncDisposable {
   readonly db: Database
   readonly bus: TestBus | undefined
   /** Starts a replica. Its id is 'sessions' by default. */
-  replica(id?: string, options?: Partial<ControlOptions>): Promise<Replica>
+  replica(id?: string, options?: ReplicaOptions): Promise<Replica>
   /** Creates a router that has enrolled. */
   createRouter(name: string, profile?: Partial<Profile>): Promise<RouterKey>
   /** A certificate for a router that another authority may have issued. */
@@ -58,7 +64,7 @@ export async function startControlNetwork({ hasBus = false } = {}): Promise<Test
   const issue = async (id: string, profile: Partial<Profile> = {}): Promise<RouterKey> =>
     keyOf(id, await certify({ name: id, issuer: root, ...profile }))
 
-  async function replica(id = 'sessions', options: Partial<ControlOptions> = {}): Promise<Replica> {
+  async function replica(id = 'sessions', { pki, ...options }: ReplicaOptions = {}): Promise<Replica> {
     const db = openDatabase(database.urlOf('sessions'), 'sessions')
     const ownBus = bus ? await openBus(bus.url, log) : noBus
     const changeLog = await openChangeLog(db, ownBus, log)
@@ -79,6 +85,7 @@ export async function startControlNetwork({ hasBus = false } = {}): Promise<Test
         }),
       },
       ...options,
+      certificates: pki && routerCertificates({ changeLog, directory, pki }),
     })
     const close = async (): Promise<void> => {
       if (!running.delete(started)) return

@@ -89,7 +89,7 @@ test('a policy that does not answer holds up no write, also while a load of it t
       changes: { head: unused },
       calls: policy as Methods<PolicyServiceService>,
     },
-    pki: { entities: { view: nothing } },
+    pki: { entities: { view: nothing }, calls: { issueRouterCertificates: unused } },
     waitForFollowers: async (written) => written,
     bus: noBus,
   }

@@ -1,6 +1,13 @@
 import { authenticator } from '@overlay/model'
 import { newId, uniqueFault } from '@overlay/platform/kind-store'
-import { type Context, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
+import {
+  type Context,
+  Fault,
+  fieldOf,
+  type IdentityServiceService,
+  type Methods,
+  notFound,
+} from '@overlay/rpc'
 import { fingerprintOfPem } from '@overlay/x509'
 import {
   certificateProof,
@@ -73,6 +80,7 @@ async function proofOf(
 /** The certificate, or the user name, that another identity has. */
 function conflictOf(err: unknown, { fingerprint }: Proof): Fault | undefined {
   const fault = uniqueFault(authenticator, err)
-  const field = typeof fault?.detail === 'object' ? fault.detail.field : undefined
-  return field === 'fingerprint' ? new Fault('CERT_IN_USE', undefined, err, { fingerprint }) : fault
+  return fault && fieldOf(fault) === 'fingerprint'
+    ? new Fault('CERT_IN_USE', undefined, err, { fingerprint })
+    : fault
 }

@@ -6,6 +6,7 @@ import type { Tx } from '@overlay/platform/postgres'
 import {
   type Context,
   Fault,
+  fieldOf,
   type IdentityServiceService,
   invalid,
   type Methods,
@@ -74,8 +75,7 @@ async function create(changeLog: ChangeLog, row: NewIdentity, context: Context):
     } catch (err) {
       const conflict = uniqueFault(identity, err) ?? uniqueFault(authenticator, err)
       if (!conflict) throw err
-      const isName = typeof conflict.detail === 'object' && conflict.detail.field === 'name'
-      if (!isName || left === 1) throw new Fault('CERT_IN_USE', undefined, err)
+      if (fieldOf(conflict) !== 'name' || left === 1) throw new Fault('CERT_IN_USE', undefined, err)
     }
   }
 }

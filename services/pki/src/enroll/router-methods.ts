@@ -1,27 +1,17 @@
 import type { Names } from '@overlay/platform/kind-store'
-import { splitAddress } from '@overlay/platform/process'
 import { Fault } from '@overlay/rpc'
 import { fingerprintOfPem } from '@overlay/x509'
-import type { Logger } from 'pino'
-import { issueLeaf } from '../domain/certificate.js'
-import type { Csr } from '../domain/csr.js'
 import { ownerIdOf } from '../domain/enrollment.js'
-import { routerNames } from '../domain/router-names.js'
-import { forYears } from '../domain/signer.js'
-import { withCommonName } from '../domain/subject.js'
 import { parseCsr } from './csr.js'
 import { type EnrollMethod, hashOf, type Owners } from './method.js'
+import { issueRouterCertificates, type RouterNameRules } from './router-certificates.js'
 
 const invalidServer = 'invalid server CSR'
 const invalidClient = 'invalid client CSR'
 
 /** Decides which names the certificates of routers have. */
-export interface RouterNaming {
-  /** `host:port` each, under which the product is reached. */
-  readonly addresses: readonly string[]
-  readonly patterns: readonly string[]
+export interface RouterNaming extends RouterNameRules {
   readonly names: Names
-  readonly log: Logger
 }
 
 interface RouterKind {
@@ -30,13 +20,9 @@ interface RouterKind {
   readonly isNamed: boolean
 }
 
-/**
- * Two certificates, usually for one key. Both have the router's id as their common name, whatever the requests say:
- * some TLS libraries take a common name for a host name.
- */
 const routerMethod =
   ({ kind, isNamed }: RouterKind) =>
-  ({ sessions }: Owners, { addresses, patterns, names, log }: RouterNaming): EnrollMethod =>
+  ({ sessions }: Owners, naming: RouterNaming): EnrollMethod =>
   async ({ csrPem, serverCsrPem }, enrollment, context) => {
     const routerId = ownerIdOf(enrollment)
     if (serverCsrPem === undefined) throw new Fault('MISSING_OR_INVALID_CSR', invalidServer)
@@ -44,34 +30,20 @@ const routerMethod =
     const serverCsr = await parseCsr(serverCsrPem, invalidServer)
     const clientCsr = await parseCsr(csrPem, invalidClient)
     if (isNamed && clientCsr.commonName !== routerId) throw new Fault('COULD_NOT_PROCESS_CSR', invalidClient)
-    const name = patterns.some((pattern) => pattern.includes('[name]'))
-      ? (await names(kind, [routerId], context)).get(routerId)
+    const name = naming.patterns.some((pattern) => pattern.includes('[name]'))
+      ? (await naming.names(kind, [routerId], context)).get(routerId)
       : undefined
     return {
       hash: hashOf(Buffer.concat([clientCsr.publicKey, serverCsr.publicKey])),
 
-      async issue({ signer, intermediates, caPem, trustDomain, server }) {
-        const own = [...server.hosts, ...addresses.map((address) => splitAddress(address).host)]
-        const validity = forYears(1, new Date())
-        const issueFor = (role: 'client' | 'server', csr: Csr): Promise<string> => {
-          // differs: the original issues whatever names are asked for
-          const rules = { trustDomain, own, patterns }
-          const { granted, leftOut } = routerNames(csr.altNames, rules, { id: routerId, name })
-          if (leftOut.length > 0)
-            log.warn(
-              { routerId, role, names: leftOut.slice(0, 20) },
-              'names left out of a router certificate',
-            )
-          const subject = withCommonName(csr.subject, routerId)
-          return issueLeaf(signer, { ...csr, subject, altNames: granted, role, validity })
-        }
-        const certPem = await issueFor('client', clientCsr)
-        const serverCertPem = await issueFor('server', serverCsr)
+      async issue(keys) {
+        const requests = { routerId, name, client: clientCsr, server: serverCsr }
+        const { certPem, serverCertPem } = await issueRouterCertificates(keys, naming, requests)
         return {
           certPem,
-          chainPem: certPem + intermediates,
-          serverChainPem: serverCertPem + intermediates,
-          caPem,
+          chainPem: certPem + keys.intermediates,
+          serverChainPem: serverCertPem + keys.intermediates,
+          caPem: keys.caPem,
         }
       },
 

@@ -7,6 +7,7 @@ import { getCaJwt } from './get-ca-jwt.js'
 import { getServerCertificate } from './get-server-certificate.js'
 import { getTrustBundle } from './get-trust-bundle.js'
 import { grantEnrollment } from './grant-enrollment.js'
+import { issueRouterCertificates } from './issue-router-certificates.js'
 import { issueSessionCertificate } from './issue-session-certificate.js'
 import { refreshEnrollment } from './refresh-enrollment.js'
 import { verifyCa } from './verify-ca.js'
@@ -20,6 +21,7 @@ export const pkiMethods = (deps: Deps): Methods<PkiServiceService> => ({
   getServerCertificate: getServerCertificate(deps),
   getTrustBundle: getTrustBundle(deps),
   grantEnrollment: grantEnrollment(deps),
+  issueRouterCertificates: issueRouterCertificates(deps),
   issueSessionCertificate: issueSessionCertificate(deps),
   refreshEnrollment: refreshEnrollment(deps),
   verifyCa: verifyCa(deps),

@@ -6,9 +6,11 @@ import { openTopology } from '../links/live-topology.js'
 import type { Topology } from '../links/topology.js'
 import { openAcceptor } from './accept-router.js'
 import { openDispatch } from './dispatch.js'
+import { extendEnrollment } from './extend-enrollment.js'
 import type { Concern } from './handlers.js'
 import { type ControlKey, type ControlListener, listenForRouters } from './listener.js'
 import { openPresence } from './presence.js'
+import type { RouterCertificates } from './router-certificates.js'
 import type { RouterChannels, RouterMessages } from './router-channel.js'
 import { openChannelRegistry } from './router-channels.js'
 import type { RouterDirectory } from './router-directory.js'
@@ -35,6 +37,8 @@ export interface ControlOptions {
   readonly log: Logger
   /** The services that the concerns call and follow. Undefined: routers come online, and nothing else. */
   readonly owners?: ControlOwners | undefined
+  /** Undefined: routers cannot extend their certificates. */
+  readonly certificates?: RouterCertificates | undefined
   /** Undefined: this replica has no routers. */
   readonly listen?: ControlListen | undefined
   readonly leaseMs?: number
@@ -71,7 +75,7 @@ export interface Control extends ControlCore, AsyncDisposable {
 
 /** The control channel of one replica. It begins to listen when pki has given it a key. */
 export async function openControl(options: ControlOptions): Promise<Control> {
-  const { changeLog, bus, directory, log, listen, owners } = options
+  const { changeLog, bus, directory, log, listen, owners, certificates } = options
   const { leaseMs, heartbeatMs, helloMs } = options
   const replicaId = listen?.controllerId
   const channels = openChannelRegistry()
@@ -94,7 +98,8 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   const traffic = owners && (await openTraffic(core, owners))
   const circuits = traffic?.circuits ?? { leaveLink: async () => undefined }
   const links = linksConcern({ ...shared, topology, routers: directory, circuits })
-  const concerns: readonly Concern[] = [status, links, ...(traffic?.concerns ?? [])]
+  const extension = certificates ? [extendEnrollment({ certificates, log })] : []
+  const concerns: readonly Concern[] = [status, links, ...extension, ...(traffic?.concerns ?? [])]
   const acceptor = openAcceptor({
     controllerId,
     directory,

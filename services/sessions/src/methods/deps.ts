@@ -1,5 +1,6 @@
 import type { Bus, ChangeLog, FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods, PolicyServiceService } from '@overlay/rpc'
+import type { RouterCertificates } from '../control/router-certificates.js'
 import type { RouterMessages } from '../control/router-channel.js'
 import type { RouterDirectory } from '../control/router-directory.js'
 import type { RouterPresence } from '../control/router-presence.js'
@@ -9,6 +10,7 @@ export interface Deps {
   readonly changeLog: ChangeLog
   readonly policy: Pick<Methods<PolicyServiceService>, 'authorize'>
   readonly identity: Pick<Methods<IdentityServiceService>, 'checkApiSession'>
+  readonly certificates: Pick<RouterCertificates, 'ownerOf' | 'replace'>
   readonly waitForFollowers: WaitForFollowers
   readonly bus: Bus
   readonly directory: RouterDirectory

@@ -3,6 +3,7 @@ import { admitRouter } from './admit-router.js'
 import { createSession } from './create-session.js'
 import type { Deps } from './deps.js'
 import { describeRouters } from './describe-routers.js'
+import { extendRouter } from './extend-router.js'
 import { getRoutePath } from './get-route-path.js'
 import { inspect } from './inspect.js'
 import { reEnrollEdgeRouter } from './re-enroll-edge-router.js'
@@ -13,6 +14,7 @@ export const sessionsMethods = (deps: Deps): Methods<SessionsServiceService> => 
   createSession: createSession(deps),
   reEnrollEdgeRouter: reEnrollEdgeRouter(deps),
   admitRouter: admitRouter(deps),
+  extendRouter: extendRouter(deps),
   describeRouters: describeRouters(deps),
   getRoutePath: getRoutePath(deps),
   inspect: inspect(deps),

@@ -92,7 +92,8 @@ export const resetEnrollment = (changeLog: ChangeLog, context: Context, id: stri
     context,
     sql`id = ${id} and is_edge`,
     sql`
-      is_verified = false, fingerprint = null, cert_pem = null, enrollment_id = ${newId('short')}`,
+      is_verified = false, fingerprint = null, cert_pem = null, unverified_fingerprint = null,
+      unverified_cert_pem = null, enrollment_id = ${newId('short')}`,
   )
 
 export interface Admission {
@@ -115,7 +116,8 @@ export const admitRouter = (
     sql`is_verified = true, fingerprint = ${fingerprint}, cert_pem = ${certPem}`,
   )
 
-async function updateRouter(
+/** Changes one router. Undefined: there is none like this. */
+export async function updateRouter(
   changeLog: ChangeLog,
   context: Context,
   which: Sql,

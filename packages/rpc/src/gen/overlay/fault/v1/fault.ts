@@ -15,10 +15,12 @@ export interface Fault {
   value: string;
   /** JSON, for the few causes with further members */
   data: Buffer;
+  /** the cause is another fault */
+  causeCode: string;
 }
 
 function createBaseFault(): Fault {
-  return { code: "", message: "", field: "", reason: "", value: "", data: Buffer.alloc(0) };
+  return { code: "", message: "", field: "", reason: "", value: "", data: Buffer.alloc(0), causeCode: "" };
 }
 
 export const Fault: MessageFns<Fault> = {
@@ -40,6 +42,9 @@ export const Fault: MessageFns<Fault> = {
     }
     if (message.data.length !== 0) {
       writer.uint32(50).bytes(message.data);
+    }
+    if (message.causeCode !== "") {
+      writer.uint32(58).string(message.causeCode);
     }
     return writer;
   },
@@ -105,6 +110,14 @@ export const Fault: MessageFns<Fault> = {
             message.data = Buffer.from(reader.bytes());
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.causeCode = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -125,6 +138,11 @@ export const Fault: MessageFns<Fault> = {
       reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
       value: isSet(object.value) ? globalThis.String(object.value) : "",
       data: isSet(object.data) ? Buffer.from(bytesFromBase64(object.data)) : Buffer.alloc(0),
+      causeCode: isSet(object.causeCode)
+        ? globalThis.String(object.causeCode)
+        : isSet(object.cause_code)
+        ? globalThis.String(object.cause_code)
+        : "",
     };
   },
 
@@ -148,6 +166,9 @@ export const Fault: MessageFns<Fault> = {
     if (message.data.length !== 0) {
       obj.data = base64FromBytes(message.data);
     }
+    if (message.causeCode !== "") {
+      obj.causeCode = message.causeCode;
+    }
     return obj;
   },
 
@@ -162,6 +183,7 @@ export const Fault: MessageFns<Fault> = {
     message.reason = object.reason ?? "";
     message.value = object.value ?? "";
     message.data = object.data ?? Buffer.alloc(0);
+    message.causeCode = object.causeCode ?? "";
     return message;
   },
 };

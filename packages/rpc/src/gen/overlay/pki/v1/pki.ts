@@ -122,6 +122,25 @@ export interface ExtendCertificateRequest {
   csrPem: string;
 }
 
+export interface IssueRouterCertificatesRequest {
+  /** also the common name of the client's request */
+  routerId: string;
+  routerName: string;
+  /** the client's */
+  csrPem: string;
+  serverCsrPem: string;
+}
+
+export interface RouterCertificates {
+  /** the leaf */
+  certPem: string;
+  /** the leaf */
+  serverCertPem: string;
+  intermediatesPem: string;
+  /** trust bundle */
+  caPem: string;
+}
+
 export interface IssueSessionCertificateRequest {
   /** of the certificate, part of its common name */
   id: string;
@@ -1553,6 +1572,274 @@ export const ExtendCertificateRequest: MessageFns<ExtendCertificateRequest> = {
   },
 };
 
+function createBaseIssueRouterCertificatesRequest(): IssueRouterCertificatesRequest {
+  return { routerId: "", routerName: "", csrPem: "", serverCsrPem: "" };
+}
+
+export const IssueRouterCertificatesRequest: MessageFns<IssueRouterCertificatesRequest> = {
+  encode(message: IssueRouterCertificatesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.routerId !== "") {
+      writer.uint32(10).string(message.routerId);
+    }
+    if (message.routerName !== "") {
+      writer.uint32(18).string(message.routerName);
+    }
+    if (message.csrPem !== "") {
+      writer.uint32(26).string(message.csrPem);
+    }
+    if (message.serverCsrPem !== "") {
+      writer.uint32(34).string(message.serverCsrPem);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): IssueRouterCertificatesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseIssueRouterCertificatesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.routerId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.routerName = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.csrPem = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.serverCsrPem = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): IssueRouterCertificatesRequest {
+    return {
+      routerId: isSet(object.routerId)
+        ? globalThis.String(object.routerId)
+        : isSet(object.router_id)
+        ? globalThis.String(object.router_id)
+        : "",
+      routerName: isSet(object.routerName)
+        ? globalThis.String(object.routerName)
+        : isSet(object.router_name)
+        ? globalThis.String(object.router_name)
+        : "",
+      csrPem: isSet(object.csrPem)
+        ? globalThis.String(object.csrPem)
+        : isSet(object.csr_pem)
+        ? globalThis.String(object.csr_pem)
+        : "",
+      serverCsrPem: isSet(object.serverCsrPem)
+        ? globalThis.String(object.serverCsrPem)
+        : isSet(object.server_csr_pem)
+        ? globalThis.String(object.server_csr_pem)
+        : "",
+    };
+  },
+
+  toJSON(message: IssueRouterCertificatesRequest): unknown {
+    const obj: any = {};
+    if (message.routerId !== "") {
+      obj.routerId = message.routerId;
+    }
+    if (message.routerName !== "") {
+      obj.routerName = message.routerName;
+    }
+    if (message.csrPem !== "") {
+      obj.csrPem = message.csrPem;
+    }
+    if (message.serverCsrPem !== "") {
+      obj.serverCsrPem = message.serverCsrPem;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<IssueRouterCertificatesRequest>, I>>(base?: I): IssueRouterCertificatesRequest {
+    return IssueRouterCertificatesRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<IssueRouterCertificatesRequest>, I>>(
+    object: I,
+  ): IssueRouterCertificatesRequest {
+    const message = createBaseIssueRouterCertificatesRequest();
+    message.routerId = object.routerId ?? "";
+    message.routerName = object.routerName ?? "";
+    message.csrPem = object.csrPem ?? "";
+    message.serverCsrPem = object.serverCsrPem ?? "";
+    return message;
+  },
+};
+
+function createBaseRouterCertificates(): RouterCertificates {
+  return { certPem: "", serverCertPem: "", intermediatesPem: "", caPem: "" };
+}
+
+export const RouterCertificates: MessageFns<RouterCertificates> = {
+  encode(message: RouterCertificates, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.certPem !== "") {
+      writer.uint32(10).string(message.certPem);
+    }
+    if (message.serverCertPem !== "") {
+      writer.uint32(18).string(message.serverCertPem);
+    }
+    if (message.intermediatesPem !== "") {
+      writer.uint32(26).string(message.intermediatesPem);
+    }
+    if (message.caPem !== "") {
+      writer.uint32(34).string(message.caPem);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RouterCertificates {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRouterCertificates();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.certPem = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverCertPem = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.intermediatesPem = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.caPem = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RouterCertificates {
+    return {
+      certPem: isSet(object.certPem)
+        ? globalThis.String(object.certPem)
+        : isSet(object.cert_pem)
+        ? globalThis.String(object.cert_pem)
+        : "",
+      serverCertPem: isSet(object.serverCertPem)
+        ? globalThis.String(object.serverCertPem)
+        : isSet(object.server_cert_pem)
+        ? globalThis.String(object.server_cert_pem)
+        : "",
+      intermediatesPem: isSet(object.intermediatesPem)
+        ? globalThis.String(object.intermediatesPem)
+        : isSet(object.intermediates_pem)
+        ? globalThis.String(object.intermediates_pem)
+        : "",
+      caPem: isSet(object.caPem)
+        ? globalThis.String(object.caPem)
+        : isSet(object.ca_pem)
+        ? globalThis.String(object.ca_pem)
+        : "",
+    };
+  },
+
+  toJSON(message: RouterCertificates): unknown {
+    const obj: any = {};
+    if (message.certPem !== "") {
+      obj.certPem = message.certPem;
+    }
+    if (message.serverCertPem !== "") {
+      obj.serverCertPem = message.serverCertPem;
+    }
+    if (message.intermediatesPem !== "") {
+      obj.intermediatesPem = message.intermediatesPem;
+    }
+    if (message.caPem !== "") {
+      obj.caPem = message.caPem;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<RouterCertificates>, I>>(base?: I): RouterCertificates {
+    return RouterCertificates.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RouterCertificates>, I>>(object: I): RouterCertificates {
+    const message = createBaseRouterCertificates();
+    message.certPem = object.certPem ?? "";
+    message.serverCertPem = object.serverCertPem ?? "";
+    message.intermediatesPem = object.intermediatesPem ?? "";
+    message.caPem = object.caPem ?? "";
+    return message;
+  },
+};
+
 function createBaseIssueSessionCertificateRequest(): IssueSessionCertificateRequest {
   return { id: "", identityId: "", apiSessionId: "", csrPem: "" };
 }
@@ -1904,6 +2191,17 @@ export const PkiServiceService = {
     responseSerialize: (value: IssuedCertificate): Buffer => Buffer.from(IssuedCertificate.encode(value).finish()),
     responseDeserialize: (value: Buffer): IssuedCertificate => IssuedCertificate.decode(value),
   },
+  /** Issues certificates in place of those that a router has. The names follow the same rules as at its enrollment. */
+  issueRouterCertificates: {
+    path: "/overlay.pki.v1.PkiService/IssueRouterCertificates" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: IssueRouterCertificatesRequest): Buffer =>
+      Buffer.from(IssueRouterCertificatesRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): IssueRouterCertificatesRequest => IssueRouterCertificatesRequest.decode(value),
+    responseSerialize: (value: RouterCertificates): Buffer => Buffer.from(RouterCertificates.encode(value).finish()),
+    responseDeserialize: (value: Buffer): RouterCertificates => RouterCertificates.decode(value),
+  },
   /** Issues a certificate that identifies connections of an API session to routers. Valid for twelve hours. */
   issueSessionCertificate: {
     path: "/overlay.pki.v1.PkiService/IssueSessionCertificate" as const,
@@ -1944,6 +2242,8 @@ export interface PkiServiceServer extends UntypedServiceImplementation {
    * has issued the latter; its validity period is ignored.
    */
   extendCertificate: handleUnaryCall<ExtendCertificateRequest, IssuedCertificate>;
+  /** Issues certificates in place of those that a router has. The names follow the same rules as at its enrollment. */
+  issueRouterCertificates: handleUnaryCall<IssueRouterCertificatesRequest, RouterCertificates>;
   /** Issues a certificate that identifies connections of an API session to routers. Valid for twelve hours. */
   issueSessionCertificate: handleUnaryCall<IssueSessionCertificateRequest, IssuedCertificate>;
 }
@@ -2097,6 +2397,22 @@ export interface PkiServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: IssuedCertificate) => void,
+  ): ClientUnaryCall;
+  /** Issues certificates in place of those that a router has. The names follow the same rules as at its enrollment. */
+  issueRouterCertificates(
+    request: IssueRouterCertificatesRequest,
+    callback: (error: ServiceError | null, response: RouterCertificates) => void,
+  ): ClientUnaryCall;
+  issueRouterCertificates(
+    request: IssueRouterCertificatesRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: RouterCertificates) => void,
+  ): ClientUnaryCall;
+  issueRouterCertificates(
+    request: IssueRouterCertificatesRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: RouterCertificates) => void,
   ): ClientUnaryCall;
   /** Issues a certificate that identifies connections of an API session to routers. Valid for twelve hours. */
   issueSessionCertificate(

@@ -20,6 +20,7 @@ import {
   type ServiceError,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
+import { Position } from "../../change/v1/change.js";
 import { Entity, EntityRef, Written } from "../../entity/v1/entity.js";
 
 export interface CreateSessionRequest {
@@ -36,6 +37,22 @@ export interface AdmitRouterRequest {
   certPem: string;
   /** SHA-1 of the client certificate, hex */
   fingerprint: string;
+}
+
+export interface ExtendRouterRequest {
+  /** the client's */
+  csrPem: string;
+  serverCsrPem: string;
+  /** DER, leaf first */
+  peerCertificates: Buffer[];
+}
+
+export interface ExtendRouterResponse {
+  /** leaf and intermediates */
+  chainPem: string;
+  /** the leaf */
+  serverCertPem: string;
+  position: Position | undefined;
 }
 
 export interface RoutePath {
@@ -314,6 +331,230 @@ export const AdmitRouterRequest: MessageFns<AdmitRouterRequest> = {
     message.enrollmentId = object.enrollmentId ?? "";
     message.certPem = object.certPem ?? "";
     message.fingerprint = object.fingerprint ?? "";
+    return message;
+  },
+};
+
+function createBaseExtendRouterRequest(): ExtendRouterRequest {
+  return { csrPem: "", serverCsrPem: "", peerCertificates: [] };
+}
+
+export const ExtendRouterRequest: MessageFns<ExtendRouterRequest> = {
+  encode(message: ExtendRouterRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.csrPem !== "") {
+      writer.uint32(10).string(message.csrPem);
+    }
+    if (message.serverCsrPem !== "") {
+      writer.uint32(18).string(message.serverCsrPem);
+    }
+    for (const v of message.peerCertificates) {
+      writer.uint32(26).bytes(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExtendRouterRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExtendRouterRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.csrPem = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverCsrPem = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.peerCertificates.push(Buffer.from(reader.bytes()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ExtendRouterRequest {
+    return {
+      csrPem: isSet(object.csrPem)
+        ? globalThis.String(object.csrPem)
+        : isSet(object.csr_pem)
+        ? globalThis.String(object.csr_pem)
+        : "",
+      serverCsrPem: isSet(object.serverCsrPem)
+        ? globalThis.String(object.serverCsrPem)
+        : isSet(object.server_csr_pem)
+        ? globalThis.String(object.server_csr_pem)
+        : "",
+      peerCertificates: globalThis.Array.isArray(object?.peerCertificates)
+        ? object.peerCertificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
+        : globalThis.Array.isArray(object?.peer_certificates)
+        ? object.peer_certificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
+        : [],
+    };
+  },
+
+  toJSON(message: ExtendRouterRequest): unknown {
+    const obj: any = {};
+    if (message.csrPem !== "") {
+      obj.csrPem = message.csrPem;
+    }
+    if (message.serverCsrPem !== "") {
+      obj.serverCsrPem = message.serverCsrPem;
+    }
+    if (message.peerCertificates?.length) {
+      obj.peerCertificates = message.peerCertificates.map((e) => base64FromBytes(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ExtendRouterRequest>, I>>(base?: I): ExtendRouterRequest {
+    return ExtendRouterRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExtendRouterRequest>, I>>(object: I): ExtendRouterRequest {
+    const message = createBaseExtendRouterRequest();
+    message.csrPem = object.csrPem ?? "";
+    message.serverCsrPem = object.serverCsrPem ?? "";
+    message.peerCertificates = object.peerCertificates?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseExtendRouterResponse(): ExtendRouterResponse {
+  return { chainPem: "", serverCertPem: "", position: undefined };
+}
+
+export const ExtendRouterResponse: MessageFns<ExtendRouterResponse> = {
+  encode(message: ExtendRouterResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.chainPem !== "") {
+      writer.uint32(10).string(message.chainPem);
+    }
+    if (message.serverCertPem !== "") {
+      writer.uint32(18).string(message.serverCertPem);
+    }
+    if (message.position !== undefined) {
+      Position.encode(message.position, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExtendRouterResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExtendRouterResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.chainPem = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverCertPem = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.position = Position.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ExtendRouterResponse {
+    return {
+      chainPem: isSet(object.chainPem)
+        ? globalThis.String(object.chainPem)
+        : isSet(object.chain_pem)
+        ? globalThis.String(object.chain_pem)
+        : "",
+      serverCertPem: isSet(object.serverCertPem)
+        ? globalThis.String(object.serverCertPem)
+        : isSet(object.server_cert_pem)
+        ? globalThis.String(object.server_cert_pem)
+        : "",
+      position: isSet(object.position) ? Position.fromJSON(object.position) : undefined,
+    };
+  },
+
+  toJSON(message: ExtendRouterResponse): unknown {
+    const obj: any = {};
+    if (message.chainPem !== "") {
+      obj.chainPem = message.chainPem;
+    }
+    if (message.serverCertPem !== "") {
+      obj.serverCertPem = message.serverCertPem;
+    }
+    if (message.position !== undefined) {
+      obj.position = Position.toJSON(message.position);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ExtendRouterResponse>, I>>(base?: I): ExtendRouterResponse {
+    return ExtendRouterResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExtendRouterResponse>, I>>(object: I): ExtendRouterResponse {
+    const message = createBaseExtendRouterResponse();
+    message.chainPem = object.chainPem ?? "";
+    message.serverCertPem = object.serverCertPem ?? "";
+    message.position = (object.position !== undefined && object.position !== null)
+      ? Position.fromPartial(object.position)
+      : undefined;
     return message;
   },
 };
@@ -1054,6 +1295,17 @@ export const SessionsServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
+  /** Replaces the certificates of the router that has presented its own. The old ones are no longer valid. */
+  extendRouter: {
+    path: "/overlay.sessions.v1.SessionsService/ExtendRouter" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ExtendRouterRequest): Buffer => Buffer.from(ExtendRouterRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ExtendRouterRequest => ExtendRouterRequest.decode(value),
+    responseSerialize: (value: ExtendRouterResponse): Buffer =>
+      Buffer.from(ExtendRouterResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ExtendRouterResponse => ExtendRouterResponse.decode(value),
+  },
   /** Live members of edge routers: online, host name, protocols. */
   describeRouters: {
     path: "/overlay.sessions.v1.SessionsService/DescribeRouters" as const,
@@ -1103,6 +1355,8 @@ export interface SessionsServiceServer extends UntypedServiceImplementation {
   reEnrollEdgeRouter: handleUnaryCall<EntityRef, Written>;
   /** Stores the certificate of a router that has redeemed its enrollment. */
   admitRouter: handleUnaryCall<AdmitRouterRequest, Written>;
+  /** Replaces the certificates of the router that has presented its own. The old ones are no longer valid. */
+  extendRouter: handleUnaryCall<ExtendRouterRequest, ExtendRouterResponse>;
   /** Live members of edge routers: online, host name, protocols. */
   describeRouters: handleUnaryCall<DescribeRoutersRequest, DescribeRoutersResponse>;
   /** The routers that carry a session, in order; empty without traffic. */
@@ -1159,6 +1413,22 @@ export interface SessionsServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** Replaces the certificates of the router that has presented its own. The old ones are no longer valid. */
+  extendRouter(
+    request: ExtendRouterRequest,
+    callback: (error: ServiceError | null, response: ExtendRouterResponse) => void,
+  ): ClientUnaryCall;
+  extendRouter(
+    request: ExtendRouterRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ExtendRouterResponse) => void,
+  ): ClientUnaryCall;
+  extendRouter(
+    request: ExtendRouterRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ExtendRouterResponse) => void,
   ): ClientUnaryCall;
   /** Live members of edge routers: online, host name, protocols. */
   describeRouters(

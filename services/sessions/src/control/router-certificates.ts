@@ -1,0 +1,103 @@
+import type { ChangeLog } from '@overlay/platform/change-log'
+import { bestEffort } from '@overlay/platform/postgres'
+import type {
+  Context,
+  RouterCertificates as Issued,
+  Methods,
+  PkiServiceService,
+  Position,
+} from '@overlay/rpc'
+import { fingerprintOfPem } from '@overlay/x509'
+import {
+  type CertifiedRouter,
+  replaceCertificate,
+  routerOfCertificate,
+  saveUnverified,
+  unverifiedFingerprint,
+  verifyCertificate,
+} from '../store/router-certificate.js'
+import type { RouterDirectory } from './router-directory.js'
+
+export interface RouterCertificatesDeps {
+  readonly changeLog: ChangeLog
+  readonly pki: Pick<Methods<PkiServiceService>, 'issueRouterCertificates'>
+  readonly directory: Pick<RouterDirectory, 'waitFor'>
+}
+
+/** The requests of a router for both its certificates. */
+export interface CertificateRequests {
+  readonly csrPem: string
+  readonly serverCsrPem: string
+}
+
+/** Gives routers certificates in place of those that they have. */
+export interface RouterCertificates {
+  /** The router, not disabled, that has this client certificate. */
+  ownerOf(fingerprint: string): Promise<CertifiedRouter | undefined>
+  /** The old certificate is no longer valid. Undefined: it is no longer valid already. */
+  replace(
+    router: CertifiedRouter,
+    requests: CertificateRequests,
+    context: Context,
+  ): Promise<(Issued & { readonly position: Position | undefined }) | undefined>
+  /** The old certificate is valid until the router has verified that it has received the new one. */
+  prepare(
+    router: CertifiedRouter,
+    requests: CertificateRequests,
+    context: Context,
+  ): Promise<Issued | undefined>
+  verify(
+    routerId: string,
+    certPem: string,
+    context: Context,
+  ): Promise<'verified' | 'nothing to verify' | 'another certificate'>
+}
+
+export function routerCertificates({
+  changeLog,
+  pki,
+  directory,
+}: RouterCertificatesDeps): RouterCertificates {
+  const issue = ({ id, name }: CertifiedRouter, requests: CertificateRequests, context: Context) =>
+    pki.issueRouterCertificates({ routerId: id, routerName: name, ...requests }, context)
+  const certificateOf = ({ certPem }: Issued) => ({ certPem, fingerprint: fingerprintOfPem(certPem) })
+  /** The router may connect with its new certificate right away. */
+  const follow = async (position: Position | undefined, { signal }: Context): Promise<void> => {
+    if (position) await bestEffort('sessions', directory.waitFor(position, signal))
+  }
+  return {
+    ownerOf: (fingerprint) => routerOfCertificate(changeLog.db, fingerprint),
+
+    async replace(router, requests, context) {
+      const issued = await issue(router, requests, context)
+      const written = await replaceCertificate(changeLog, context, router, certificateOf(issued))
+      if (!written) return undefined
+      await follow(written.position, context)
+      return { ...issued, position: written.position }
+    },
+
+    async prepare(router, requests, context) {
+      const issued = await issue(router, requests, context)
+      const written = await saveUnverified(changeLog, context, router, certificateOf(issued))
+      return written && issued
+    },
+
+    async verify(routerId, certPem, context) {
+      const expected = await unverifiedFingerprint(changeLog.db, routerId)
+      if (expected === undefined) return 'nothing to verify'
+      if (fingerprintIn(certPem) !== expected) return 'another certificate'
+      const written = await verifyCertificate(changeLog, context, routerId, expected)
+      if (!written) return 'nothing to verify'
+      await follow(written.position, context)
+      return 'verified'
+    },
+  }
+}
+
+function fingerprintIn(pem: string): string | undefined {
+  try {
+    return fingerprintOfPem(pem)
+  } catch {
+    return undefined // no certificate
+  }
+}

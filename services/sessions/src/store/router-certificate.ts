@@ -1,0 +1,79 @@
+import type { ChangeLog } from '@overlay/platform/change-log'
+import type { Db } from '@overlay/platform/postgres'
+import type { Context } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { updateRouter } from './router.js'
+
+/** The client certificate of a router. */
+export interface RouterCertificate {
+  readonly certPem: string
+  /** SHA-1, hex. */
+  readonly fingerprint: string
+}
+
+export interface CertifiedRouter {
+  readonly id: string
+  readonly name: string
+  readonly fingerprint: string
+}
+
+/** The router that has this client certificate, unless it is disabled. */
+export async function routerOfCertificate(db: Db, fingerprint: string): Promise<CertifiedRouter | undefined> {
+  const { rows } = await db.query<CertifiedRouter>(sql`
+    select id, name, fingerprint from router where fingerprint = ${fingerprint} and is_verified and not disabled`)
+  return rows[0]
+}
+
+/** SHA-1 of the client certificate that the router has not verified yet. */
+export async function unverifiedFingerprint(db: Db, routerId: string): Promise<string | undefined> {
+  const { rows } = await db.query<{ fingerprint: string | null }>(
+    sql`select unverified_fingerprint as fingerprint from router where id = ${routerId}`,
+  )
+  return rows[0]?.fingerprint ?? undefined
+}
+
+/** Replaces the certificate of a router. Undefined: it has another one by now. */
+export const replaceCertificate = (
+  changeLog: ChangeLog,
+  context: Context,
+  { id, fingerprint }: CertifiedRouter,
+  next: RouterCertificate,
+) =>
+  updateRouter(
+    changeLog,
+    context,
+    sql`id = ${id} and fingerprint = ${fingerprint} and is_verified`,
+    sql`
+      fingerprint = ${next.fingerprint}, cert_pem = ${next.certPem}, unverified_fingerprint = null,
+      unverified_cert_pem = null`,
+  )
+
+/** Saves a certificate that replaces that of the router once it is verified. */
+export const saveUnverified = (
+  changeLog: ChangeLog,
+  context: Context,
+  { id, fingerprint }: CertifiedRouter,
+  next: RouterCertificate,
+) =>
+  updateRouter(
+    changeLog,
+    context,
+    sql`id = ${id} and fingerprint = ${fingerprint} and is_verified`,
+    sql`unverified_fingerprint = ${next.fingerprint}, unverified_cert_pem = ${next.certPem}`,
+  )
+
+/** The unverified certificate replaces that of the router. Undefined: the router has no such certificate. */
+export const verifyCertificate = (
+  changeLog: ChangeLog,
+  context: Context,
+  routerId: string,
+  fingerprint: string,
+) =>
+  updateRouter(
+    changeLog,
+    context,
+    sql`id = ${routerId} and unverified_fingerprint = ${fingerprint} and is_verified`,
+    sql`
+      fingerprint = unverified_fingerprint, cert_pem = unverified_cert_pem, unverified_fingerprint = null,
+      unverified_cert_pem = null`,
+  )

@@ -1,0 +1,136 @@
+import { X509Certificate } from 'node:crypto'
+import {
+  EdgeError,
+  EnrollmentCertsResponse,
+  ExtendRouterRequest,
+  ExtendRouterVerifyRequest,
+  edgeType,
+} from '@overlay/channel'
+import { Fault } from '@overlay/rpc'
+import sql from 'sql-template-tag'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { routerCertificates } from '../src/control/router-certificates.js'
+import { extendRouter } from '../src/methods/extend-router.js'
+import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
+import { context } from './routers.js'
+import { connectRouter, type RouterKey, type TestRouter } from './test-router.js'
+
+let network: TestNetwork
+let replica: Replica
+const issued: RouterKey[] = []
+const pki = {
+  async issueRouterCertificates({ routerId, csrPem }: { routerId: string; csrPem: string }) {
+    if (csrPem === 'bad') throw new Fault('COULD_NOT_PROCESS_CSR')
+    const key = await network.certify(routerId)
+    issued.push(key)
+    const intermediatesPem = 'intermediates\n'
+    return { certPem: key.certPem, serverCertPem: 'server\n', intermediatesPem, caPem: 'bundle\n' }
+  },
+}
+beforeAll(async () => {
+  network = await startControlNetwork()
+  replica = await network.replica('sessions', { pki })
+})
+afterAll(() => network[Symbol.asyncDispose]())
+
+const rowOf = async (id: string) => {
+  const { rows } = await network.db.query(sql`
+    select fingerprint, cert_pem as "certPem", unverified_fingerprint as unverified from router where id = ${id}`)
+  return rows[0]
+}
+
+/** Asks over the channel for new certificates. Resolves with the last key that pki has issued. */
+async function extend(router: TestRouter, { requireVerification = true } = {}) {
+  const request = { clientCertCsr: 'csr', serverCertCsr: 'csr', requireVerification }
+  const answer = router.message(edgeType.enrollmentCerts)
+  router.channel.send({ type: edgeType.extendRouter, body: ExtendRouterRequest.encode(request).finish() })
+  const certificates = EnrollmentCertsResponse.decode((await answer).body)
+  const key = issued.at(-1)
+  if (!key) throw new Error('nothing issued')
+  return { certificates, key }
+}
+
+async function verify(router: TestRouter, clientCertPem: string): Promise<string> {
+  const body = ExtendRouterVerifyRequest.encode({ clientCertPem }).finish()
+  const answer = await router.channel.request({ type: edgeType.extendRouterVerify, body }, 10_000)
+  expect(answer.type).toBe(edgeType.error)
+  return EdgeError.decode(answer.body).code
+}
+
+const connect = (key: RouterKey) => connectRouter({ port: replica.port, key })
+
+test('a new certificate replaces the old one when the router has verified it, and the channel stays', async () => {
+  const old = await network.createRouter('a')
+  const router = await connect(old)
+  const { certificates, key } = await extend(router)
+  expect(certificates).toEqual({
+    clientCertPem: `${key.certPem}intermediates\n`,
+    serverCertPem: 'server\nintermediates\n',
+    caCertsPem: 'bundle\n',
+  })
+  expect(await rowOf(old.id)).toMatchObject({ fingerprint: old.fingerprint, unverified: key.fingerprint })
+
+  expect(await verify(router, certificates.clientCertPem)).toBe('')
+  const row = { fingerprint: key.fingerprint, certPem: key.certPem, unverified: null }
+  expect(await rowOf(old.id)).toEqual(row)
+  expect(router.channel.closed.aborted).toBe(false)
+  router.channel.close('done')
+  await expect(connect(old)).rejects.toThrow('closed before the hello')
+  await connect(key)
+})
+
+test('without verification the new certificate replaces the old one at once', async () => {
+  const old = await network.createRouter('b')
+  const { key } = await extend(await connect(old), { requireVerification: false })
+  expect(await rowOf(old.id)).toMatchObject({ fingerprint: key.fingerprint, unverified: null })
+})
+
+test('a router verifies only the certificate that it has been given', async () => {
+  const [old, other] = [await network.createRouter('c'), await network.createRouter('d')]
+  const router = await connect(old)
+  expect(await verify(router, old.certPem)).toBe('INVALID_ROUTER_STATE')
+  const { key } = await extend(router)
+  expect(await verify(router, '')).toBe('MISSING_CLIENT_PEM')
+  expect(await verify(router, old.certPem)).toBe('INVALID_CLIENT_PEM')
+  expect(await verify(router, 'none')).toBe('INVALID_CLIENT_PEM')
+  expect(await verify(await connect(other), key.certPem)).toBe('INVALID_ROUTER_STATE')
+  expect(await rowOf(old.id)).toMatchObject({ fingerprint: old.fingerprint })
+  expect(await verify(router, key.certPem)).toBe('')
+  expect(await verify(router, key.certPem)).toBe('INVALID_ROUTER_STATE')
+})
+
+test('a new enrollment ends the certificate that is not verified', async () => {
+  const old = await network.createRouter('e')
+  await extend(await connect(old))
+  await network.resetEnrollment(old.id, replica)
+  expect(await rowOf(old.id)).toEqual({ fingerprint: null, certPem: null, unverified: null })
+})
+
+/** The method behind the API. */
+const overApi = (peer: RouterKey | undefined, csrPem = 'csr') => {
+  const { changeLog, directory } = replica
+  const certificates = routerCertificates({ changeLog, directory, pki })
+  const peerCertificates = peer ? [new X509Certificate(peer.certPem).raw] : []
+  return extendRouter({ certificates })({ csrPem, serverCsrPem: 'csr', peerCertificates }, context)
+}
+
+test('over the API, the certificate of the connection is replaced at once', async () => {
+  const old = await network.createRouter('f', { to: new Date(Date.now() - 1000) })
+  const { chainPem, serverCertPem, position } = await overApi(old)
+  const key = issued.at(-1)
+  expect([chainPem, serverCertPem]).toEqual([`${key?.certPem}intermediates\n`, 'server\n'])
+  expect(position).toBeDefined()
+  expect(await rowOf(old.id)).toMatchObject({ fingerprint: key?.fingerprint, certPem: key?.certPem })
+  await expect(overApi(old)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+  await overApi(key)
+})
+
+test('over the API, only the current certificate of a router that is not disabled counts', async () => {
+  const key = await network.createRouter('g')
+  await expect(overApi(undefined)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+  await expect(overApi(await network.certify(key.id))).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+  await expect(overApi(key, 'bad')).rejects.toMatchObject({ code: 'COULD_NOT_PROCESS_CSR' })
+  await network.updateRouter(key.id, { disabled: true }, replica)
+  await expect(overApi(key)).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+  expect(await rowOf(key.id)).toMatchObject({ fingerprint: key.fingerprint })
+})
