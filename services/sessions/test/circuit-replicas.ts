@@ -5,6 +5,7 @@ import { type AccessClaim, AccessRefused, accessErrors } from '../src/access/rou
 import { type CircuitsConcern, circuitsConcern } from '../src/circuits/circuits-concern.js'
 import type { FabricEvent } from '../src/control/fabric-events.js'
 import type { RouterChannel } from '../src/control/router-channel.js'
+import type { RouterListener } from '../src/control/router-directory.js'
 import type { Path } from '../src/links/topology.js'
 import type { ServiceInfo } from '../src/terminators/service-directory.js'
 import type { DialTarget, TargetRequest } from '../src/terminators/terminator-pool.js'
@@ -24,6 +25,8 @@ export interface Network extends AsyncDisposable {
   readonly liveReplicas: Set<string>
   /** A replica with the channels of these routers. */
   replica(id: string, channels?: readonly RouterChannel[]): CircuitsConcern
+  /** An administrator deletes a router. */
+  deleteRouter(id: string): void
   /** The ids of all circuits. */
   circuits(): Promise<readonly string[]>
 }
@@ -54,6 +57,7 @@ export async function startNetwork(): Promise<Network> {
   const events: FabricEvent[] = []
   const liveReplicas = new Set<string>()
   const opened: CircuitsConcern[] = []
+  const directory = new Set<RouterListener>()
   const pathOf = (from: string, to: string): Path | undefined => shortestPath(routers, links, from, to)
 
   const pool = {
@@ -109,6 +113,12 @@ export async function startNetwork(): Promise<Network> {
           replicas: () => liveReplicas,
         },
         topology: { path: pathOf },
+        directory: {
+          onChange(listener) {
+            directory.add(listener)
+            return { [Symbol.dispose]: () => void directory.delete(listener) }
+          },
+        },
         services: { find: async (id) => services.get(id) },
         pool,
         checkAccess,
@@ -116,6 +126,10 @@ export async function startNetwork(): Promise<Network> {
       })
       opened.push(concern)
       return concern
+    },
+    deleteRouter(id) {
+      routers.get(id).isOnline = false
+      for (const listener of directory) listener(id, undefined)
     },
     async circuits() {
       const { rows } = await db.query<{ id: string }>(sql`select id from circuit order by id`)

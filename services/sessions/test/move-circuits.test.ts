@@ -131,3 +131,10 @@ test('circuits of a router that is gone end where they begin or end, and move el
   expect(await pathOf(network, moves.circuitId)).toMatchObject({ link_ids: ['r1-r3'] })
   expect(network.routers.get('r1').unroutes).toEqual([{ circuitId: ends.circuitId, now: true }])
 })
+
+test('circuits of a deleted router end at once', async () => {
+  await using network = await startNetwork()
+  await dial(network.replica('a'), network.routers.get('r2'))
+  network.deleteRouter('r2')
+  while ((await network.circuits()).length > 0);
+})

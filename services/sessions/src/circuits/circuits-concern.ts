@@ -22,7 +22,7 @@ export interface CircuitsConcern extends Concern, Circuits, AsyncDisposable {
 
 /** Sets up circuits, ends and moves them. All replicas share the rows: any of them acts on any circuit. */
 export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
-  const { db, messages } = deps
+  const { db, messages, directory, log } = deps
   const withEvents = { ...deps, circuitEvents: circuitEvents(deps.events) }
   const ending = circuitEnding(withEvents)
   const move = circuitMover({ ...withEvents, ending })
@@ -39,8 +39,18 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
     await move(await idsOverRouter(db, routerId))
   }
 
+  const changes = directory.onChange((routerId, router) => {
+    if (router && !router.disabled) return
+    leaveRouter(routerId).catch((err: unknown) => {
+      log.warn(
+        { err, routerId },
+        'circuits of a removed router not ended; they end when it is offline for long',
+      )
+    })
+  })
+
   const upkeep = circuitUpkeep({ ...deps, ending, move, leaveRouter })
-  const upkeeping = runUpkeep(upkeep, deps.log)
+  const upkeeping = runUpkeep(upkeep, log)
   return {
     handlers: [...circuitRequests({ ...deps, open, end }), ...circuitReports({ ...deps, ending, move })],
     /** The router may forward circuits that have ended meanwhile. A new process of it has lost its circuits. */
@@ -61,6 +71,9 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
     },
     leaveRouter,
     upkeep,
-    [Symbol.asyncDispose]: () => upkeeping[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      changes[Symbol.dispose]()
+      await upkeeping[Symbol.asyncDispose]()
+    },
   }
 }

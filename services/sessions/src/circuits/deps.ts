@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { CheckAccess } from '../access/router-access.js'
 import type { FabricEvents } from '../control/fabric-events.js'
 import type { RouterChannels, RouterMessages } from '../control/router-channel.js'
+import type { RouterDirectory } from '../control/router-directory.js'
 import type { RouterPresence } from '../control/router-presence.js'
 import type { Topology } from '../links/topology.js'
 import type { ServiceDirectory } from '../terminators/service-directory.js'
@@ -20,6 +21,7 @@ export interface CircuitDeps {
   readonly messages: RouterMessages
   readonly presence: Pick<RouterPresence, 'isOnline' | 'replicas'>
   readonly topology: Pick<Topology, 'path'>
+  readonly directory: Pick<RouterDirectory, 'onChange'>
   readonly services: Pick<ServiceDirectory, 'find'>
   readonly pool: TerminatorPool
   readonly checkAccess: CheckAccess
