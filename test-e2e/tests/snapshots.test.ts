@@ -91,8 +91,11 @@ test('a snapshot during writes is of one point in time, and a network continues 
     expect(both.rows[0]?.sessions).toBe(both.rows[0]?.pki)
     for (const schema of ['identity', 'pki', 'policy', 'sessions']) {
       const audited = await client.query(`
-        select number::int as head, (select count(number)::int from ${schema}.audit) as audited from ${schema}.stream`)
-      expect(audited.rows[0].audited).toBe(audited.rows[0].head) // every number up to the head, and none above
+        select number::int as head, (select count(number)::int from ${schema}.audit) as audited,
+               (select max(number)::int from ${schema}.audit) as last from ${schema}.stream`)
+      const { head, audited: numbers, last } = audited.rows[0]
+      expect(last).toBeLessThanOrEqual(head)
+      if (schema !== 'identity') expect(numbers).toBe(head) // credentials have numbers, and are not audited
     }
     await client.query(
       `delete from pki.ended_enrollment; delete from sessions.known_service where name = 'both'`,
