@@ -39,7 +39,7 @@ beforeAll(async () => {
     console.warn(`skipping tests, because an SDK cannot be prepared: ${outcome.reason}`)
   }
   traffic = await startTraffic({ sessions: 2 })
-  router = await traffic.router('router')
+  router = await traffic.router('router', { hasLinks: true })
 }, 600_000)
 afterAll(async () => {
   await Promise.all(running.map((one) => one[Symbol.asyncDispose]()))
@@ -109,6 +109,31 @@ test.for(pairs)(
     expect(done.received).toBe(done.sent)
   },
 )
+
+test('10 MB travel over a link between two routers, and back', async ({ skip }) => {
+  if (!commands.has('go-1.2.3')) skip()
+  const far = await traffic.router('far', { hasLinks: true })
+  await until(() => far.links?.all().length === 1)
+  await assignRouters(far)
+  const { client } = await pair('go-1.2.3', 'go-1.2.3')
+  client.write(`transfer ${10 * MEGABYTE} ${MEGABYTE}`)
+  expect(await client.next<Event>()).toMatchObject({ event: 'middle' })
+  expect(far.circuits()).toHaveLength(1)
+  client.write('continue')
+  const done = await client.next<Event>()
+  expect(done).toMatchObject({ event: 'done', bytes: 10 * MEGABYTE })
+  expect(done.received).toBe(done.sent)
+})
+
+/** Lets hosts use this router only, and clients the other one. */
+async function assignRouters(far: TestRouter): Promise<void> {
+  const { admin } = traffic
+  const [all] = await admin.request<{ id: string }[]>('GET', '/edge-router-policies?filter=name="all"')
+  const near = { identityRoles: ['#client'], edgeRouterRoles: [`@${router.id}`] }
+  await admin.request('PATCH', `/edge-router-policies/${all?.id}`, near)
+  const hosts = { name: 'far', semantic: 'AnyOf', identityRoles: ['#host'], edgeRouterRoles: [`@${far.id}`] }
+  await admin.create('edge-router-policies', hosts)
+}
 
 test('a removed policy ends a transfer at both ends', async ({ skip }) => {
   if (!commands.has('go-1.2.3')) skip()
