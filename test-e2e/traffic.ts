@@ -6,7 +6,7 @@ import type { Member } from './member.js'
 import { type Network, type NetworkOptions, startNetwork } from './network.js'
 import { enrollRouter } from './router/identity.js'
 import { type RouterOptions, startRouter, type TestRouter } from './router/router.js'
-import { type Connection, connectSdk, type TestSdk } from './router/sdk.js'
+import { type Connection, connectSdk, echo, type TestSdk } from './router/sdk.js'
 
 /** A network whose routers every identity and every service may use. */
 export interface Traffic extends AsyncDisposable {
@@ -42,6 +42,8 @@ export interface Hosted {
   readonly member: Member
   readonly sdk: TestSdk
   readonly session: Session
+  /** Those that it has accepted. It echoes what they send. */
+  readonly accepted: readonly Connection[]
 }
 
 export interface Session {
@@ -165,8 +167,13 @@ function trafficOf(
       const member = await traffic.member(`${service}-host`, 'host')
       const sdk = await traffic.connect(member, router)
       const session = await openSession(member, serviceId, 'Bind')
-      await sdk.host(session.token)
-      return { serviceId, member, sdk, session }
+      const accepted: Connection[] = []
+      const onConnection = (connection: Connection): void => {
+        accepted.push(connection)
+        echo(connection)
+      }
+      await sdk.host(session.token, { onConnection })
+      return { serviceId, member, sdk, session, accepted }
     },
     async dialed(serviceId: string, router: TestRouter) {
       const member = await traffic.member(`client-${count++}`, 'client')

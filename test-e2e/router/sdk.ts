@@ -233,7 +233,8 @@ export async function connectSdk({ url, certificate, caPem, apiSessionToken }: S
   }
 }
 
-const echo = (connection: Connection): void => {
+/** Returns what the other application sends. */
+export const echo = (connection: Connection): void => {
   connection.on('error', () => undefined)
   connection.pipe(connection)
 }

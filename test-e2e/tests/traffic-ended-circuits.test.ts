@@ -20,8 +20,8 @@ beforeAll(async () => {
   traffic = await startTraffic({ sessions: 2 })
   const [first, second] = traffic.network.controllers
   // each is known to one replica only
-  near = await traffic.router('near', { hasLinks: true, closeWaitMs: 500, controllers: [first ?? ''] })
-  far = await traffic.router('far', { hasLinks: true, closeWaitMs: 500, controllers: [second ?? ''] })
+  near = await traffic.router('near', { hasLinks: true, controllers: [first ?? ''] })
+  far = await traffic.router('far', { hasLinks: true, controllers: [second ?? ''] })
   await until(() => near.links?.all().length === 1 && far.links?.all().length === 1)
 })
 afterAll(() => traffic[Symbol.asyncDispose]())
@@ -91,8 +91,8 @@ test.for(revocations)('a circuit ends when $name', async ({ revoke }, { task }) 
   expect((await exchange(client.connection, Buffer.from('hello'))).toString()).toBe('hello')
 
   await revoke(client, host, service)
-  const ended = await Promise.race([client.connection.ended, pause(WITHIN_MS)])
-  expect(ended).toEqual(expect.any(String))
+  const both = Promise.all([client.connection.ended, host.accepted[0]?.ended])
+  expect(await Promise.race([both, pause(WITHIN_MS)])).toEqual([expect.any(String), expect.any(String)])
   await until(() => near.circuits().length === 0 && far.circuits().length === 0, WITHIN_MS)
   expect(await traffic.routePath(client.session)).toEqual([])
 })
