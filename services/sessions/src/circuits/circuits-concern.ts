@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { batch } from '@overlay/platform/postgres'
 import type { Concern } from '../control/handlers.js'
 import { ended } from '../store/end-circuits.js'
@@ -19,6 +20,12 @@ export interface CircuitsConcern extends Concern, Circuits, AsyncDisposable {
   /** Runs periodically by itself. */
   readonly upkeep: Upkeep
 }
+
+/**
+ * The routers of clients learn of ended sessions at once, and close both ends of their circuits. An unroute that overtakes
+ * this leaves the other end open for the 30 s that routers give to data under way.
+ */
+const CLOSING_MS = 400
 
 /** Sets up circuits, ends and moves them. All replicas share the rows: any of them acts on any circuit. */
 export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
@@ -61,7 +68,9 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
     open,
     end,
     async endOfSessions(ids) {
-      if (ids.length > 0) await ending.end(ended.ofSessions(ids), 'session')
+      if (ids.length === 0) return
+      await pause(CLOSING_MS)
+      await ending.end(ended.ofSessions(ids), 'session')
     },
     async endOfTerminators(ids) {
       if (ids.length > 0) await ending.end(ended.ofTerminators(ids), 'terminator')
