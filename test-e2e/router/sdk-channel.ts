@@ -92,11 +92,12 @@ export function openSdkChannel(
       peer: peerOf(connId),
       onClosed() {
         ends.delete(connId)
-        forget()
+        forget?.()
         onCircuitEnd(circuitId, controllerId, isIngress)
       },
     })
-    const forget = sessions.onRemoved(sessionToken, () => end.close('session closed'))
+    // wire: routers close connections of clients with their session, and leave those of hosts
+    const forget = isIngress ? sessions.onRemoved(sessionToken, () => end.close('session closed')) : undefined
     ends.set(connId, end)
     return end
   }

@@ -28,6 +28,8 @@ afterAll(() => traffic[Symbol.asyncDispose]())
 
 interface Revocation {
   readonly name: string
+  /** wire: routers leave connections to a host without access open for a while, although they carry nothing. */
+  readonly staysOpen?: true
   /** Ends the access of the client or of the host. */
   revoke(client: Dialed, host: Hosted, service: string): Promise<unknown>
 }
@@ -75,16 +77,18 @@ const revocations: Revocation[] = [
     revoke: (_, { member }) => remove(`/identities/${member.id}`),
   },
   {
+    staysOpen: true,
     name: 'the bind policy is deleted',
     revoke: (_client, _host, service) => removePolicy(`${service}-bind`),
   },
   {
+    staysOpen: true,
     name: 'the session of the host is deleted',
     revoke: (_, { session }) => remove(`/sessions/${session.id}`),
   },
 ]
 
-test.for(revocations)('a circuit ends when $name', async ({ revoke }, { task }) => {
+test.for(revocations)('a circuit ends when $name', async ({ revoke, staysOpen }, { task }) => {
   const service = `service-${task.id}`
   const host = await traffic.hosted(service, far)
   const client = await traffic.dialed(host.serviceId, near)
@@ -92,7 +96,8 @@ test.for(revocations)('a circuit ends when $name', async ({ revoke }, { task }) 
 
   await revoke(client, host, service)
   const both = Promise.all([client.connection.ended, host.accepted[0]?.ended])
-  expect(await Promise.race([both, pause(WITHIN_MS)])).toEqual([expect.any(String), expect.any(String)])
+  if (!staysOpen)
+    expect(await Promise.race([both, pause(WITHIN_MS)])).toEqual([expect.any(String), expect.any(String)])
   await until(() => near.circuits().length === 0 && far.circuits().length === 0, WITHIN_MS)
   expect(await traffic.routePath(client.session)).toEqual([])
 })
