@@ -8,7 +8,7 @@ import {
 } from '@overlay/channel'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { routerCertificates } from '../src/control/router-certificates.js'
 import { extendRouter } from '../src/methods/extend-router.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
@@ -42,9 +42,11 @@ const rowOf = async (id: string) => {
 /** Asks over the channel for new certificates. Resolves with the last key that pki has issued. */
 async function extend(router: TestRouter, { requireVerification = true } = {}) {
   const request = { clientCertCsr: 'csr', serverCertCsr: 'csr', requireVerification }
-  const answer = router.message(edgeType.enrollmentCerts)
+  const before = router.received.length
   router.channel.send({ type: edgeType.extendRouter, body: ExtendRouterRequest.encode(request).finish() })
-  const certificates = EnrollmentCertsResponse.decode((await answer).body)
+  const answer = () => router.received.slice(before).find(({ type }) => type === edgeType.enrollmentCerts)
+  const { body } = await vi.waitUntil(answer, { timeout: 10_000, interval: 5 })
+  const certificates = EnrollmentCertsResponse.decode(body)
   const key = issued.at(-1)
   if (!key) throw new Error('nothing issued')
   return { certificates, key }
@@ -77,6 +79,13 @@ test('a new certificate replaces the old one when the router has verified it, an
   router.channel.close('done')
   await expect(connect(old)).rejects.toThrow('closed before the hello')
   await connect(key)
+})
+
+test('a chain is verified by its first certificate, also if its base64 has no padding', async () => {
+  const router = await connect(await network.createRouter('r'))
+  let extended = await extend(router)
+  while (new X509Certificate(extended.key.certPem).raw.length % 3 !== 0) extended = await extend(router)
+  expect(await verify(router, extended.certificates.clientCertPem)).toBe('')
 })
 
 test('without verification the new certificate replaces the old one at once', async () => {

@@ -7,7 +7,7 @@ import type {
   PkiServiceService,
   Position,
 } from '@overlay/rpc'
-import { fingerprintOfPem } from '@overlay/x509'
+import { fingerprintOfPem, pemBlocksIn } from '@overlay/x509'
 import {
   type CertifiedRouter,
   replaceCertificate,
@@ -94,10 +94,8 @@ export function routerCertificates({
   }
 }
 
+/** Of the first certificate: the others are its chain. */
 function fingerprintIn(pem: string): string | undefined {
-  try {
-    return fingerprintOfPem(pem)
-  } catch {
-    return undefined // no certificate
-  }
+  const [leaf] = pemBlocksIn(pem)
+  return leaf && fingerprintOfPem(leaf.text)
 }
