@@ -314,6 +314,16 @@ test('a terminator ends with the session that it was last created with, and so d
   expect(started.ended).toEqual(['t2'])
 })
 
+test('circuits end with their session also if the router removes the terminator first', async () => {
+  await using started = await startTerminators()
+  await createV2(started.r1)
+  await createV2(started.r1, { address: 't2', sessionToken: 'of-bob' })
+  await started.db.query(sql`delete from session where id = 'of-alice'`)
+  const terminatorIds = ['t1', 't2']
+  await started.r1.ask(ctrlType.removeTerminators, RemoveFabricTerminatorsRequest, { terminatorIds })
+  expect(started.ended).toEqual(['t1']) // a host that stops accepts no more, and keeps what it has accepted
+})
+
 test('changes are published with the numbers of their service', async () => {
   await using started = await startTerminators()
   await createV2(started.r1, { cost: 4 })

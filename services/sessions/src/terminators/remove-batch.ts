@@ -5,7 +5,13 @@ import { batch } from '@overlay/platform/postgres'
 import { metrics } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { type InvalidTerminator, storedTerminators, unchangedSince } from '../store/router-terminator.js'
+import type { Circuits } from '../circuits/circuits.js'
+import {
+  type InvalidTerminator,
+  lockSessions,
+  storedTerminators,
+  unchangedSince,
+} from '../store/router-terminator.js'
 import { actorOf } from './actor.js'
 import type { WriteDeps } from './create-batch.js'
 
@@ -16,12 +22,16 @@ export interface TerminatorRemoval {
   readonly by: Actor
 }
 
+export interface RemoverDeps extends WriteDeps {
+  readonly circuits: Pick<Circuits, 'endOfTerminators'>
+}
+
 /**
  * Deletes terminators of a router. Those that do not exist are deleted already.
  * differs: returns the ids of terminators of other routers, which stay.
  */
 export function terminatorRemover(
-  deps: WriteDeps,
+  deps: RemoverDeps,
 ): (removal: TerminatorRemoval) => Promise<readonly string[]> {
   const run = batch<TerminatorRemoval, readonly string[]>((removals) => removeAll(deps, removals))
   return async (removal) => {
@@ -32,7 +42,7 @@ export function terminatorRemover(
 }
 
 async function removeAll(
-  { changeLog }: WriteDeps,
+  { changeLog, circuits }: RemoverDeps,
   removals: readonly TerminatorRemoval[],
 ): Promise<readonly (readonly string[])[]> {
   const stored = await storedTerminators(
@@ -45,17 +55,25 @@ async function removeAll(
     ids.filter((id) => stored.get(id)?.routerId === routerId).map((id) => ({ id, routerId, by })),
   )
   if (own.length > 0) {
-    await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
+    const { result: ended } = await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
       const which = sql`
         (id, router_id) in (select * from unnest(${own.map(({ id }) => id)}::text[],
                                                  ${own.map(({ routerId }) => routerId)}::text[]))`
       const actors = new Map(own.map(({ id, by }) => [id, by]))
       const deleted = await deleteRows(tx, terminator, which)
+      const sessionOf = (id: string): string | null => stored.get(id)?.sessionId ?? null
+      const ids = deleted.map(({ id }) => id)
+      const sessions = await lockSessions(
+        tx,
+        ids.flatMap((id) => sessionOf(id) ?? []),
+      )
       return {
-        result: undefined,
+        result: ids.filter((id) => sessionOf(id) !== null && !sessions.has(sessionOf(id) ?? '')),
         changes: deleted.map((change) => ({ ...change, by: actors.get(change.id) })),
       }
     })
+    // routers remove the terminators of ended sessions, too: the circuits to them end either way
+    if (ended.length > 0) await circuits.endOfTerminators(ended)
   }
   return removals.map(({ ids, routerId }) => ids.filter((id) => isForeign(id, routerId)))
 }

@@ -61,7 +61,7 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
   const [create, update, remove] = [
     terminatorCreator(writes),
     terminatorUpdater(writes),
-    terminatorRemover(writes),
+    terminatorRemover({ ...writes, circuits }),
   ]
   const validation = openValidation({ db, messages, removeInvalid: invalidRemover(writes), log })
   const sessions = endWithSessions({ ...writes, circuits, log })
