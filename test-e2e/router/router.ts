@@ -7,9 +7,6 @@ import {
   ctrlType,
   decodeBool,
   edgeType,
-  encodeBool,
-  encodeText,
-  encodeUint32,
   Fault,
   FaultSubject,
   headerKey,
@@ -18,11 +15,7 @@ import {
   type Message,
   type Outgoing,
   PeerStateChanges,
-  Route,
-  type RouteEgress,
   RouterLinks,
-  routeErrorCode,
-  routeResultHeader,
   SessionRemoved,
   Unroute,
   ValidateSessionsRequest,
@@ -33,6 +26,7 @@ import { type Controller, type Controllers, openControllers } from './controller
 import { type Forwarder, openForwarder } from './forwarder.js'
 import type { RouterIdentity } from './identity.js'
 import { type Links, openLinks } from './links.js'
+import { takeRoute } from './routes.js'
 import type { RouterParts } from './sdk-channel.js'
 import { fingerprintOf, openSdkListener } from './sdk-listener.js'
 import { openSessions, type Sessions } from './sessions.js'
@@ -79,11 +73,6 @@ const CONFIRM_MS = 10_000
 const FORWARD_FAULT_MS = 100
 const HEARTBEAT_MS = 60_000
 const VERIFY_MS = 10_000
-
-/** A circuit that leads to a terminator that the router does not have. */
-class UnknownTerminator extends Error {
-  override readonly name = 'UnknownTerminator'
-}
 
 /** Starts a router that is enrolled. */
 export async function startRouter(options: RouterOptions): Promise<TestRouter> {
@@ -196,45 +185,12 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
     [edgeType.apiSessionUpdated]: (message) => apiSessions.updated(message),
     [edgeType.apiSessionRemoved]: (message) => apiSessions.removed(message),
     [edgeType.sessionRemoved]: ({ body }) => sessions.removed(SessionRemoved.decode(body).tokens),
-    [ctrlType.route]: (message, controller) => route(message, controller),
+    [ctrlType.route]: (message, controller) => takeRoute(message, controller, parts),
     [ctrlType.unroute]: ({ body }) => unroute(Unroute.decode(body)),
     [ctrlType.validateTerminatorsV2]: (message, controller) => terminators.validate(message, controller),
     [ctrlType.peerStateChanges]: ({ body }) => links?.peersChanged(PeerStateChanges.decode(body).changes),
     [ctrlType.fault]: ({ body }) => closeLink(Fault.decode(body)),
     [ctrlType.inspectRequest]: (message, controller) => inspect(message, controller),
-  }
-
-  async function route(message: Message, controller: Controller): Promise<void> {
-    const body = Route.decode(message.body)
-    const { circuitId, attempt, egress } = body
-    const answer = (...headers: (readonly [number, Buffer])[]): void =>
-      controller.channel.reply(message, {
-        type: ctrlType.routeResult,
-        headers: new Map([[routeResultHeader.attempt, encodeUint32(attempt)], ...headers]),
-        body: encodeText(circuitId),
-      })
-    try {
-      if (egress && !forwarder.has(egress.address)) await dial(circuitId, egress, controller.id)
-      forwarder.route(controller.id, body)
-      answer([routeResultHeader.success, encodeBool(true)])
-    } catch (err) {
-      const code =
-        err instanceof UnknownTerminator ? routeErrorCode.invalidTerminator : routeErrorCode.generic
-      answer(
-        [routeResultHeader.error, encodeText((err as Error).message)],
-        [routeResultHeader.errorCode, Buffer.from([code])],
-      )
-    }
-  }
-
-  async function dial(
-    circuitId: string,
-    { address, destination, peerData }: RouteEgress,
-    controllerId: string,
-  ) {
-    const terminator = terminators.get(destination.replace(/^hosted:/, ''))
-    if (!terminator) throw new UnknownTerminator(`host for terminator address '${destination}' not found`)
-    await terminator.host.dial({ circuitId, controllerId, address, peerData })
   }
 
   function unroute({ circuitId, now }: Unroute): void {

@@ -34,16 +34,30 @@ interface Revocation {
   revoke(client: Dialed, host: Hosted, service: string): Promise<unknown>
 }
 
-const remove = (path: string) => traffic.admin.request('DELETE', path)
-const removePolicy = async (name: string) => {
-  const [policy] = await traffic.admin.request<{ id: string }[]>(
-    'GET',
-    `/service-policies?filter=name="${name}"`,
-  )
-  await remove(`/service-policies/${policy?.id}`)
+/** Adds a posture check to a policy, which nobody passes. */
+async function addPostureCheck(policy: string): Promise<void> {
+  const roleAttributes = [`checked-${policy}`]
+  const check = { name: policy, typeId: 'DOMAIN', domains: ['corp.example'], roleAttributes }
+  await traffic.admin.create('posture-checks', check)
+  const id = await policyId(policy)
+  await traffic.admin.request('PATCH', `/service-policies/${id}`, {
+    postureCheckRoles: [`#checked-${policy}`],
+  })
 }
 
+const remove = (path: string) => traffic.admin.request('DELETE', path)
+async function policyId(name: string): Promise<string | undefined> {
+  const path = `/service-policies?filter=name="${name}"`
+  const [policy] = await traffic.admin.request<{ id: string }[]>('GET', path)
+  return policy?.id
+}
+const removePolicy = async (name: string) => remove(`/service-policies/${await policyId(name)}`)
+
 const revocations: Revocation[] = [
+  {
+    name: 'the client fails a posture check',
+    revoke: (_client, _host, service) => addPostureCheck(`${service}-dial`),
+  },
   {
     name: 'the identity of the client is deleted',
     revoke: ({ member }) => remove(`/identities/${member.id}`),

@@ -9,7 +9,9 @@ afterAll(() => traffic[Symbol.asyncDispose]())
 
 test('an enrolled router comes online on both APIs', async () => {
   const router = await traffic.router('online')
-  expect(await traffic.admin.request('GET', `/edge-routers/${router.id}`)).toMatchObject({
+  const state = () => traffic.admin.request<{ syncStatus: string }>('GET', `/edge-routers/${router.id}`)
+  await until(async () => (await state()).syncStatus === 'SYNC_DONE')
+  expect(await state()).toMatchObject({
     isOnline: true,
     hostname: 'localhost',
     supportedProtocols: { tls: router.url },
