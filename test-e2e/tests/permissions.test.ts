@@ -32,7 +32,7 @@ const bodies: Readonly<Record<string, () => unknown>> = {
   'POST /cas/{id}/verify': () => 'no certificate',
   'POST /enroll/ca': () => ({}),
   'POST /enroll/erott': () => ({}),
-  'POST /enroll/extend/router': () => ({ certCsr: '', serverCertCsr: '' }),
+  'POST /enroll/extend/router': () => ({}), // a valid one needs the certificate of a router
   'POST /enroll/ott': () => ({}),
   'POST /enroll/ottca': () => ({}),
   'POST /enroll/updb': () => ({}),
