@@ -67,7 +67,8 @@ test.for(malformed)('%s close the channel of their router only', async ([, bytes
 
 test('malformed bodies of any type leave other routers alone', async () => {
   const before = channelOf(bystander)
-  for (const type of Object.values({ ...ctrlType, ...edgeType })) {
+  const { decommissionRouter, ...types } = { ...ctrlType, ...edgeType } // it has no body, and deletes its router
+  for (const type of Object.values(types)) {
     const channel = (await greet(await connect())).open({ onMessage: () => undefined })
     channel.send({ type, body: Buffer.from([0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f, 1]) })
     await channel.request({ type: contentType.ping }, HELLO_MS).catch(() => undefined) // answered, or closed
