@@ -8,6 +8,7 @@ import { identityInserter } from '../src/store/identity-inserts.js'
 import {
   as,
   bytes,
+  changesAfter,
   login,
   parsed,
   type Replica,
@@ -179,7 +180,7 @@ test('one id that is created twice at once is created once, and the change log h
   }
   const positions = await Promise.all([insert(row), insert(row)])
   await create({ name: 'after the doubled' })
-  const { changes } = await one.changeLog.pull(before)
+  const changes = await changesAfter(one.changeLog, before)
   expect(positions[0]).toEqual(positions[1])
   expect(changes.map(({ number }) => number - before.number)).toEqual([1, 2])
 })
@@ -188,7 +189,7 @@ test('the change of a create has the members of an update, and marks it as new',
   const before = await one.changeLog.head()
   const { id } = await create({ name: 'changed', roleAttributes: ['x'], tags: { a: 1 } })
   await update(id, { tags: { a: 2 } })
-  const { changes } = await one.changeLog.pull(before)
+  const changes = await changesAfter(one.changeLog, before)
   const [created, second] = changes.map(({ json }) => parsed(json))
   const { isNew, ...first } = created ?? {}
   expect(isNew).toBe(true)
@@ -208,7 +209,7 @@ test('an identity that is there is answered, whatever becomes of its enrollment 
 test('a requested enrollment is in the change with its token, which no audit row contains', async () => {
   const before = await one.changeLog.head()
   const { id } = await create({ name: 'wanting', enrollment: { ott: true, updb: 'ignored' } })
-  const { changes } = await one.changeLog.pull(before)
+  const changes = await changesAfter(one.changeLog, before)
   const payload = parsed<{ enrollmentWanted: { token: string } }>(changes[0]?.json ?? Buffer.alloc(0))
   expect(payload.enrollmentWanted).toMatchObject({ method: 'ott', identityId: id })
   expect(identity.world.wishes.at(-1)).toEqual({ ...payload.enrollmentWanted, identityId: '' })
@@ -297,7 +298,7 @@ test('authenticators and sessions of a deleted identity are deleted, each with a
   })
   const before = await one.changeLog.head()
   await one.entities.delete({ kind, id }, system())
-  const { changes } = await one.changeLog.pull(before)
+  const changes = await changesAfter(one.changeLog, before)
   expect(changes.map((change) => [change.kind, change.id, change.json.length]).sort()).toEqual(
     [
       ['identities', id, 0],

@@ -5,6 +5,7 @@ import { encodeViews } from '@overlay/platform/kind-store'
 import { type Database, type Db, openDatabase } from '@overlay/platform/postgres'
 import {
   type Caller,
+  type Change,
   type ChangeServiceService,
   type Context,
   type EnrollmentWish,
@@ -13,10 +14,12 @@ import {
   type IssuedCertificate,
   type Methods,
   ownContext,
+  type Position,
 } from '@overlay/rpc'
 import pino from 'pino'
 import { initIdentity } from '../src/init.js'
 import { openService } from '../src/service.js'
+import { CREDENTIALS } from '../src/store/credential-changes.js'
 
 /** Cheap on purpose: what is tested is not how long a hash takes. */
 export const keySecret = 'a secret that has enough characters'
@@ -232,3 +235,12 @@ export const bytes = (json: object): Buffer => Buffer.from(JSON.stringify(json))
 
 export const parsed = <T = Record<string, unknown>>(json: Uint8Array): T =>
   JSON.parse(Buffer.from(json).toString()) as T
+
+/** Without those of credentials, which follow logins by a timer. */
+export async function changesAfter(
+  changeLog: Pick<ChangeLog, 'pull'>,
+  before: Position,
+): Promise<readonly Change[]> {
+  const { changes } = await changeLog.pull(before)
+  return changes.filter(({ kind }) => kind !== CREDENTIALS)
+}
