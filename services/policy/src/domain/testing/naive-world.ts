@@ -98,7 +98,11 @@ export function listOf(world: World, { id, isAdmin }: Identity): string {
         .sort(),
       world['posture-checks'].size > 0 &&
         policies
-          .map((policy) => [policy.id, checksAsked(world, policy).map((check) => askedOf(world, id, check))])
+          .map((policy) => [
+            policy.id,
+            policy.type,
+            checksAsked(world, policy).map((check) => askedOf(world, id, check)),
+          ])
           .sort(),
     ]
   })
