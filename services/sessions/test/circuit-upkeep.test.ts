@@ -1,6 +1,6 @@
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { OFFLINE_MS } from '../src/circuits/upkeep.js'
+import { FAILED_MS, OFFLINE_MS } from '../src/circuits/upkeep.js'
 import { claimMoves } from '../src/store/move-circuits.js'
 import { dial } from './circuit-messages.js'
 import { addSession, type Network, startNetwork } from './circuit-replicas.js'
@@ -91,6 +91,28 @@ test('circuits of a router that is offline for a minute end, unless it returns',
   expect(await network.circuits()).toEqual([circuitId])
   await upkeep(2 * OFFLINE_MS + 1)
   expect(await network.circuits()).toEqual([])
+})
+
+test.each([
+  ['a failed link of a router that is offline end', true, false, 0],
+  ['a link that is only unknown stay, while a router is offline', false, false, 1],
+  ['a failed link of a router that is back get another path', true, true, 1],
+])('after seconds, circuits over %s', async (_what, hasFailed, isBack, left) => {
+  await using network = await startNetwork()
+  const a = network.replica('a')
+  const r1 = network.routers.get('r1')
+  const { circuitId } = await dial(a, network.routers.get('r2'))
+  network.links.splice(0, 1, 'r1-r3')
+  r1.isOnline = false
+  await a.leaveLink('r1-r2', hasFailed)
+  await a.upkeep(0)
+  await a.upkeep(FAILED_MS - 1)
+  expect(await network.circuits()).toEqual([circuitId])
+  r1.isOnline = isBack
+  await a.upkeep(FAILED_MS)
+  expect(await network.circuits()).toHaveLength(left)
+  const { rows } = await network.db.query(sql`select from circuit where link_ids @> array['r1-r3']`)
+  expect(rows).toHaveLength(isBack ? 1 : 0)
 })
 
 test('that a circuit has ended is forgotten when its routers have received it', async () => {

@@ -14,7 +14,7 @@ import { circuitEnding } from './end.js'
 import { circuitMover } from './move-circuits.js'
 import { circuitOpener } from './open-circuit.js'
 import { sendUnroute } from './routing.js'
-import { circuitUpkeep, runUpkeep, type Upkeep } from './upkeep.js'
+import { circuitUpkeep, type FailedLinks, runUpkeep, type Upkeep } from './upkeep.js'
 
 export interface CircuitsConcern extends Concern, Circuits, AsyncDisposable {
   /** Runs periodically by itself. */
@@ -56,7 +56,8 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
     })
   })
 
-  const upkeep = circuitUpkeep({ ...deps, ending, move, leaveRouter })
+  const failedLinks: FailedLinks = new Map()
+  const upkeep = circuitUpkeep({ ...deps, ending, move, leaveRouter, failedLinks })
   const upkeeping = runUpkeep(upkeep, log)
   return {
     handlers: [...circuitRequests({ ...deps, open, end }), ...circuitReports({ ...deps, ending, move })],
@@ -75,7 +76,8 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
     async endOfTerminators(ids) {
       if (ids.length > 0) await ending.end(ended.ofTerminators(ids), 'terminator')
     },
-    async leaveLink(linkId) {
+    async leaveLink(linkId, hasFailed = false) {
+      if (hasFailed) failedLinks.set(linkId, undefined)
       await move(await idsOverLink(db, linkId), { withoutLink: linkId })
     },
     leaveRouter,

@@ -32,8 +32,11 @@ export interface Circuits {
   endOfSessions(sessionIds: readonly string[]): Promise<void>
   /** Ends the circuits to these terminators. */
   endOfTerminators(terminatorIds: readonly string[]): Promise<void>
-  /** Moves the circuits over a link that is gone or out of service to other paths, or ends them. */
-  leaveLink(linkId: string): Promise<void>
+  /**
+   * Moves the circuits over a link that is gone or out of service to other paths, or ends them. Those that begin or end
+   * at a router that is offline stay; `hasFailed`: for a short time only, because the link carries nothing.
+   */
+  leaveLink(linkId: string, hasFailed?: boolean): Promise<void>
   /** The router has been offline for long enough: ends circuits that begin or end there, moves the others. */
   leaveRouter(routerId: string): Promise<void>
 }

@@ -2,7 +2,7 @@ import { runPeriodically } from '@overlay/platform/async'
 import { isAway } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
 import { ended } from '../store/end-circuits.js'
-import { idsLeftMoving } from '../store/move-circuits.js'
+import { idsLeftMoving, idsOverLink } from '../store/move-circuits.js'
 import { pruneUnroutes } from '../store/unroute.js'
 import { endRouters } from '../store/verify-circuits.js'
 import type { Circuits } from './circuits.js'
@@ -12,12 +12,17 @@ import { type VerifyDeps, verifyCircuits } from './verify-circuits.js'
 
 export type UpkeepDeps = VerifyDeps &
   Pick<CircuitDeps, 'channels'> &
-  Pick<Circuits, 'leaveRouter'> & { readonly move: MoveCircuits }
+  Pick<Circuits, 'leaveRouter'> & { readonly move: MoveCircuits; readonly failedLinks: FailedLinks }
+
+/** Links that have failed, and when upkeep has first seen each. */
+export type FailedLinks = Map<string, number | undefined>
 
 const EVERY_MS = 15_000
 const TIDY_MS = 60_000
 /** Routers connect again within seconds, or within a minute when all connect at once. Their circuits live meanwhile. */
 export const OFFLINE_MS = 60_000
+/** A router that has lost a link and its control channel has probably died. One that lives connects again before. */
+export const FAILED_MS = 10_000
 /** A connection of this age has carried what was sent to it. */
 const RECEIVED_SECONDS = 60
 /** A router that was offline for longer is taken to have restarted. */
@@ -28,7 +33,7 @@ export type Upkeep = (now: number) => Promise<void>
 
 /** Verifies circuits, completes moves of replicas that have died, and ends circuits of routers that stay offline. */
 export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
-  const { db, channels, presence, ending, leaveRouter, move } = deps
+  const { db, channels, presence, ending, leaveRouter, move, failedLinks } = deps
   const offlineSince = new Map<string, number>()
   let tidiedAt = Number.NEGATIVE_INFINITY
 
@@ -43,6 +48,16 @@ export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
     }
   }
 
+  async function leaveFailed(now: number): Promise<void> {
+    for (const [linkId, since] of failedLinks) {
+      if (since === undefined) failedLinks.set(linkId, now)
+      if (since === undefined || now - since < FAILED_MS) continue
+      failedLinks.delete(linkId)
+      await move(await idsOverLink(db, linkId))
+      await ending.end(ended.byId(await idsOverLink(db, linkId)), 'router')
+    }
+  }
+
   async function prune(now: number): Promise<void> {
     const before = now - RECEIVED_SECONDS * 1000
     const settled = [...channels.all()].filter(({ connectedAt }) => connectedAt.getTime() < before)
@@ -53,6 +68,7 @@ export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
   return async (now) => {
     await move(await idsLeftMoving(db))
     await leaveOffline(now)
+    await leaveFailed(now)
     await verifyCircuits(deps)
     if (now - tidiedAt < TIDY_MS) return
     tidiedAt = now

@@ -28,7 +28,7 @@ const printable = /^[\x21-\x7e]{1,500}$/
 
 export function openLinkReports(
   deps: Pick<LinksDeps, 'topology' | 'messages' | 'events' | 'log' | 'confirmMs'> & {
-    leave(links: readonly LinkRow[]): Promise<void>
+    leave(links: readonly LinkRow[], hasFailed?: boolean): Promise<void>
     sendFault(routerId: string, link: LinkRow): void
   },
 ): LinkReports {
@@ -114,7 +114,7 @@ export function openLinkReports(
         const otherId = deleted.sourceId === routerId ? deleted.destinationId : deleted.sourceId
         // differs: a router that is told closes the link at once, and circuits leave a duplicate before, while it still carries them
         if (!isDuplicate) sendFault(otherId, deleted)
-        await leave([deleted])
+        await leave([deleted], !isDuplicate)
         if (isDuplicate) sendFault(otherId, deleted)
       })
     },

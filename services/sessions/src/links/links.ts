@@ -51,9 +51,11 @@ export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & As
   const { sweepMs = SWEEP_MS, graceMs = GRACE_MS } = deps
   const { table } = topology
 
-  async function leave(links: readonly Pick<LinkRow, 'id'>[]): Promise<void> {
+  async function leave(links: readonly Pick<LinkRow, 'id'>[], hasFailed = false): Promise<void> {
     for (let at = 0; at < links.length; at += LEAVES_AT_A_TIME)
-      await Promise.all(links.slice(at, at + LEAVES_AT_A_TIME).map(({ id }) => circuits.leaveLink(id)))
+      await Promise.all(
+        links.slice(at, at + LEAVES_AT_A_TIME).map(({ id }) => circuits.leaveLink(id, hasFailed)),
+      )
   }
 
   function sendFault(routerId: string, { id, iteration }: Pick<LinkRow, 'id' | 'iteration'>): void {
