@@ -166,12 +166,13 @@ export interface SyncState {
 /** Header of edgeType.error: uint32, an edgeErrorCode. */
 export const errorHeader = { code: 1014 } as const
 
+/** Routers forward the text of the message to their clients. */
 export const edgeErrorCode = {
   internal: 1,
   invalidApiSession: 2,
   invalidSession: 3,
   wrongSessionType: 4,
-  invalidEdgeRouterForSession: 5,
+  invalidEdgeRouter: 5,
   invalidService: 6,
   tunnelingNotEnabled: 7,
   invalidTerminator: 8,

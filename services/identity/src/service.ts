@@ -12,7 +12,12 @@ import {
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
 import type { ServiceDeps } from '@overlay/platform/service'
-import type { MaintenanceServiceService, Methods, PkiServiceService } from '@overlay/rpc'
+import {
+  CREDENTIALS,
+  type MaintenanceServiceService,
+  type Methods,
+  type PkiServiceService,
+} from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { pkiChecks, pkiConsumer } from './consumers/pki.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
@@ -34,7 +39,7 @@ import { openConfigTypes } from './login/config-types.js'
 import type { Deps } from './methods/deps.js'
 import { identityMethods } from './methods/identity-methods.js'
 import { openSecondFactors } from './mfa/codes.js'
-import { CREDENTIALS, credentialLoader } from './store/credential-changes.js'
+import { credentialLoader } from './store/credential-changes.js'
 import { countSecondFactors } from './store/second-factors.js'
 
 type Followed = 'pki' | 'policy' | 'sessions'

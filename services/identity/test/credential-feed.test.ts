@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { noBus, openProjection } from '@overlay/platform/change-log'
-import type { Change, CredentialsPushed, Position } from '@overlay/rpc'
+import { type Change, CREDENTIALS, type CredentialsPushed, type Position } from '@overlay/rpc'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
-import { CREDENTIALS, type Credentials } from '../src/store/credential-changes.js'
+import type { Credentials } from '../src/store/credential-changes.js'
 import { storeRouterIdentity } from '../src/store/router-identities.js'
 import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 

@@ -8,6 +8,7 @@ import {
   type Change,
   type ChangeServiceService,
   type Context,
+  CREDENTIALS,
   type EnrollmentWish,
   type EntityServiceService,
   type IdentityServiceService,
@@ -19,7 +20,6 @@ import {
 import pino from 'pino'
 import { initIdentity } from '../src/init.js'
 import { openService } from '../src/service.js'
-import { CREDENTIALS } from '../src/store/credential-changes.js'
 
 /** Cheap on purpose: what is tested is not how long a hash takes. */
 export const keySecret = 'a secret that has enough characters'

@@ -1,7 +1,8 @@
 import type { Message, Outgoing } from '@overlay/channel'
+import { edgeErrorCode } from '@overlay/channel'
 import type { Database } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
-import { type AccessClaim, AccessRefused, accessErrors } from '../src/access/router-access.js'
+import { type AccessClaim, AccessRefused } from '../src/access/router-access.js'
 import { type CircuitsConcern, circuitsConcern } from '../src/circuits/circuits-concern.js'
 import type { FabricEvent } from '../src/control/fabric-events.js'
 import type { RouterChannel } from '../src/control/router-channel.js'
@@ -69,7 +70,7 @@ export async function startNetwork(): Promise<Network> {
           !excluded.has(one.id) &&
           pathCost(one.routerId) !== undefined,
       )
-      if (!found) throw new AccessRefused(accessErrors.invalidTerminator, 'no terminators')
+      if (!found) throw new AccessRefused(edgeErrorCode.invalidTerminator, 'no terminators')
       return { target: found, stickinessToken: 'sticky' }
     },
     dialSucceeded: ({ id }: DialTarget) => void dials.push(`${id} succeeded`),
@@ -87,7 +88,8 @@ export async function startNetwork(): Promise<Network> {
 
   async function checkAccess({ sessionToken, type }: AccessClaim) {
     const [, sessionId = ''] = /^token of (\w+)$/.exec(sessionToken) ?? []
-    if (!sessionId || type !== 'Dial') throw new AccessRefused(accessErrors.invalidSession, 'invalid session')
+    if (!sessionId || type !== 'Dial')
+      throw new AccessRefused(edgeErrorCode.invalidSession, 'invalid session')
     return { sessionId, apiSessionId: 'a', identityId: 'alice', serviceId: 'wiki' }
   }
 

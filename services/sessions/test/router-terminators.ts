@@ -1,7 +1,8 @@
 import type { Channel, Message, Outgoing } from '@overlay/channel'
+import { edgeErrorCode } from '@overlay/channel'
 import { announcing } from '@overlay/platform/change-log'
 import sql from 'sql-template-tag'
-import { AccessRefused, accessErrors, type CheckAccess } from '../src/access/router-access.js'
+import { AccessRefused, type CheckAccess } from '../src/access/router-access.js'
 import type { FabricEvent } from '../src/control/fabric-events.js'
 import type { Concern } from '../src/control/handlers.js'
 import type { RouterChannel } from '../src/control/router-channel.js'
@@ -77,7 +78,7 @@ export async function startTerminators({ strategy = '' }: { readonly strategy?: 
       values (${token}, ${token}, 'Bind', ${`as-${token}`}, ${serviceId}, ${identityId})`)
   const checkAccess: CheckAccess = async ({ sessionToken, type }) => {
     const grant = grants[sessionToken]
-    if (!grant || type !== 'Bind') throw new AccessRefused(accessErrors.invalidSession, 'invalid session')
+    if (!grant || type !== 'Bind') throw new AccessRefused(edgeErrorCode.invalidSession, 'invalid session')
     return { ...grant, sessionId: sessionToken, apiSessionId: `as-${sessionToken}` }
   }
   const events: FabricEvent[] = []

@@ -9,6 +9,7 @@ import {
   CreateTunnelTerminatorResponse,
   CreateTunnelTerminatorV2Request,
   decodeUint32,
+  edgeErrorCode,
   edgeType,
   encodeBool,
   encodeText,
@@ -23,7 +24,7 @@ import { metrics } from '@overlay/platform/process'
 import { type Context, Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { AccessRefused, accessErrors } from '../src/access/router-access.js'
+import { AccessRefused } from '../src/access/router-access.js'
 import type { CircuitRequest } from '../src/circuits/circuits.js'
 import { tunnelConcern } from '../src/tunnel/tunnel.js'
 import { fakeRouter, startTerminators } from './router-terminators.js'
@@ -133,7 +134,7 @@ async function startTunnel() {
     },
     async checkRouter(routerId, identityId) {
       if (routerId !== 'r1' || identityId !== 'r1')
-        throw new AccessRefused(accessErrors.invalidEdgeRouter, 'invalid edge router for session')
+        throw new AccessRefused(edgeErrorCode.invalidEdgeRouter, 'invalid edge router for session')
     },
     terminators: terminators.concern,
     circuits: {
@@ -290,7 +291,7 @@ test('a router learns of an API session that has replaced its own', async () => 
 
 test('a create that fails is answered', async () => {
   await using started = await startTunnel()
-  const { invalidService, invalidEdgeRouter, invalidCost, invalidTerminator } = accessErrors
+  const { invalidService, invalidEdgeRouter, invalidCost, invalidTerminator } = edgeErrorCode
   const codes = [
     await host(started, { serviceName: 'nothing' }),
     await host(started, { serviceName: 'the secret' }),

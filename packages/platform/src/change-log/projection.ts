@@ -1,5 +1,6 @@
 import type { Change, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { pagesOf } from '../async/pages.js'
 import { yielder } from '../async/yielding.js'
 import type { Bus } from './bus.js'
 import { feed } from './feed.js'
@@ -69,9 +70,9 @@ export async function openProjection(
         const load = memory.load()
         const yieldNow = yielder()
         for await (const rows of pages) {
-          for (let from = 0; from < rows.length; from += ROWS_PER_STEP) {
+          for (const page of pagesOf(rows, ROWS_PER_STEP)) {
             await feed(
-              rows.slice(from, from + ROWS_PER_STEP),
+              page,
               poison,
               (rows) => load.add(rows, upto),
               (row) => load.unknown?.(row, upto),

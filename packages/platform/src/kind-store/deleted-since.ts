@@ -1,5 +1,6 @@
 import { ownContext } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
+import { pagesOf } from '../async/pages.js'
 import type { LoadedRows } from '../change-log/loaded-rows.js'
 import type { Tx } from '../postgres/database.js'
 import type { Names } from './seams.js'
@@ -22,8 +23,8 @@ export async function deletedSince(
     sql`select id from (${referenced}) as referenced where id not in (${rows.ids(kind)}) order by id`,
   )
   const deleted: string[] = []
-  for (let from = 0; from < missing.length; from += IDS_PER_CALL) {
-    const ids = missing.slice(from, from + IDS_PER_CALL).map(({ id }) => id)
+  for (const page of pagesOf(missing, IDS_PER_CALL)) {
+    const ids = page.map(({ id }) => id)
     const existing = await names(kind, ids, ownContext(AbortSignal.timeout(CALL_MS)))
     for (const id of ids) if (!existing.has(id)) deleted.push(id)
   }

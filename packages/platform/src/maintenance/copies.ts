@@ -1,6 +1,7 @@
 import { kinds as allKinds } from '@overlay/model'
 import { type Change, type Context, Fault, type Finding, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
+import { pagesOf } from '../async/pages.js'
 import { pushAll } from '../async/push-all.js'
 import type { ChangeLog, RowChange } from '../change-log/change-log.js'
 import type { Effects } from '../change-log/consumer.js'
@@ -84,9 +85,9 @@ export const copies = ({ changeLog, consumers }: CheckDeps, { source, kinds, app
 
     for await (const { upto, changes } of source.load(kinds, context.signal)) {
       mark ??= upto
-      for (let from = 0; from < changes.length; from += ROWS_PER_PAGE) {
+      for (const page of pagesOf(changes, ROWS_PER_PAGE)) {
         await catchUpAll(consumers, context)
-        yield await compare(changes.slice(from, from + ROWS_PER_PAGE))
+        yield await compare(page)
       }
     }
     context.signal.throwIfAborted()

@@ -1,11 +1,8 @@
 import type { LoadRows } from '@overlay/platform/change-log'
 import { allPages } from '@overlay/platform/kind-store'
 import type { Db } from '@overlay/platform/postgres'
-import type { Change, Position } from '@overlay/rpc'
+import { type Change, CREDENTIALS, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-
-/** By which routers recognize the connections of API sessions. The content is secret, so no change row has it. */
-export const CREDENTIALS = 'api-session-credentials'
 
 const MOST_AT_ONCE = 500
 /** The newest count: clients may request any number of certificates, and messages are limited. */

@@ -1,3 +1,4 @@
+import { pagesOf } from '@overlay/platform/async'
 import type { RowChange } from '@overlay/platform/change-log'
 import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
@@ -51,8 +52,7 @@ export async function writeUpdates(
   { everybodyAtMs, covered, rows }: Omit<StoredTimes, 'batch'>,
   deletedIds: readonly string[],
 ): Promise<number> {
-  for (let from = 0; from < rows.length; from += CHUNK) {
-    const chunk = rows.slice(from, from + CHUNK)
+  for (const chunk of pagesOf(rows, CHUNK)) {
     await lock.query(sql`
       with head as (update service_update_head set batch = batch + 1 returning batch)
       insert into service_update (identity_id, changed_at, batch)

@@ -1,10 +1,11 @@
+import { edgeErrorCode } from '@overlay/channel'
 import { batch, type Database } from '@overlay/platform/postgres'
 import { metrics } from '@overlay/platform/process'
 import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
 import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
 import { sessionsByToken } from '../store/session-by-token.js'
 import type { ApiSessions } from './api-sessions.js'
-import { AccessRefused, accessErrors, type CheckAccess, type CheckRouter } from './router-access.js'
+import { AccessRefused, type CheckAccess, type CheckRouter } from './router-access.js'
 
 export interface AccessCheckDeps {
   readonly db: Database
@@ -28,11 +29,11 @@ export interface AccessCheck {
 
 /** wire: clients see the texts. */
 const refusals = {
-  session: [accessErrors.invalidSession, 'invalid session'],
-  'api-session': [accessErrors.invalidApiSession, 'invalid api session'],
-  type: [accessErrors.wrongSessionType, 'incorrect session type'],
-  certificate: [accessErrors.invalidApiSession, 'invalid api session'],
-  router: [accessErrors.invalidEdgeRouter, 'invalid edge router for session'],
+  session: [edgeErrorCode.invalidSession, 'invalid session'],
+  'api-session': [edgeErrorCode.invalidApiSession, 'invalid api session'],
+  type: [edgeErrorCode.wrongSessionType, 'incorrect session type'],
+  certificate: [edgeErrorCode.invalidApiSession, 'invalid api session'],
+  router: [edgeErrorCode.invalidEdgeRouter, 'invalid edge router for session'],
 } as const
 
 function refused(reason: keyof typeof refusals): AccessRefused {

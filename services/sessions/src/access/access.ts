@@ -7,7 +7,7 @@ import {
   SessionRemoved,
   ValidateSessionsRequest,
 } from '@overlay/channel'
-import { fairQueue, runPeriodically } from '@overlay/platform/async'
+import { fairQueue, pagesOf, runPeriodically } from '@overlay/platform/async'
 import type { Source } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { ControlCore } from '../control/control.js'
@@ -98,9 +98,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
         push.resync(router)
       }),
       onMessage(edgeType.validateSessions, ValidateSessionsRequest, async (request, _message, router) => {
-        const { sessionTokens } = request
-        for (let from = 0; from < sessionTokens.length; from += TOKENS_AT_ONCE) {
-          const part = sessionTokens.slice(from, from + TOKENS_AT_ONCE)
+        for (const part of pagesOf(request.sessionTokens, TOKENS_AT_ONCE)) {
           const unknown = await checks({ source: router.routerId, name: '' }, () => unknownTokens(db, part))
           if (unknown.length === 0) continue
           const body = SessionRemoved.encode({ tokens: unknown, ids: [] }).finish()

@@ -1,4 +1,4 @@
-import { runPeriodically, yielder } from '@overlay/platform/async'
+import { pagesOf, runPeriodically, yielder } from '@overlay/platform/async'
 import type { Database } from '@overlay/platform/postgres'
 import { type IdentityServiceService, type Methods, ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
@@ -38,10 +38,8 @@ export function openActivity({
     const [marks, connected] = [[...seen], [...identities]]
     seen = new Map()
     identities = new Set()
-    for (let from = 0; from < connected.length; from += AT_ONCE)
-      await saveConnections(db, connected.slice(from, from + AT_ONCE))
-    for (let from = 0; from < marks.length; from += AT_ONCE) {
-      const part = marks.slice(from, from + AT_ONCE)
+    for (const page of pagesOf(connected, AT_ONCE)) await saveConnections(db, page)
+    for (const part of pagesOf(marks, AT_ONCE)) {
       const request = { apiSessionIds: part.map(([id]) => id), atMs: part.map(([, at]) => at) }
       await identity.markActivity(request, ownContext(AbortSignal.timeout(WAIT_MS)))
     }

@@ -1,5 +1,5 @@
 import { type Bus, isDeleted, type Memory, openProjection, type Source } from '@overlay/platform/change-log'
-import type { Change, Position } from '@overlay/rpc'
+import { type Change, CREDENTIALS, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { type ApiSession, decodeApiSession, hasLimited, withoutExpired } from '../domain/api-session.js'
 
@@ -29,8 +29,6 @@ export interface ApiSessionListener {
   /** Changes may have been missed: all API sessions have been read again. */
   reloaded(): void
 }
-
-const CREDENTIALS = 'api-session-credentials'
 
 /** Returns before the first load. */
 export async function openApiSessions(

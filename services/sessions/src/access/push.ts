@@ -1,9 +1,11 @@
 import { ApiSessionRemoved, ApiSessionUpdated, edgeType, SessionRemoved } from '@overlay/channel'
+import { pagesOf } from '@overlay/platform/async'
 import { newId } from '@overlay/platform/kind-store'
 import type { Position } from '@overlay/rpc'
 import type { RouterChannel } from '../control/router-channel.js'
 import type { SyncReport } from '../control/router-status.js'
 import type { ApiSession } from '../domain/api-session.js'
+import type { EndedSession } from '../store/ended-session.js'
 import type { ApiSessionListener, ApiSessions } from './api-sessions.js'
 import { openBroadcast } from './broadcast.js'
 import { encodeAdded, openChunks, routerApiSession, SESSIONS_PER_CHUNK } from './chunks.js'
@@ -17,11 +19,6 @@ export interface Push extends ApiSessionListener, Disposable {
   resync(router: RouterChannel): void
   sessionsEnded(ended: readonly EndedSession[]): void
   routers(): ReadonlySet<RouterChannel>
-}
-
-export interface EndedSession {
-  readonly id: string
-  readonly token: string
 }
 
 export interface PushDeps {
@@ -57,7 +54,7 @@ export function openPush({ sessions, sync, pushed }: PushDeps): Push {
   function flush(): void {
     if (routers.size > 0) {
       sendRemoved(removed)
-      for (const some of parts([...added])) {
+      for (const some of pagesOf([...added], SESSIONS_PER_CHUNK)) {
         const state = { id: newId('cuid'), isLast: true, sequence: 0 }
         broadcast.send({
           type: edgeType.apiSessionAdded,
@@ -65,7 +62,7 @@ export function openPush({ sessions, sync, pushed }: PushDeps): Push {
           body: encodeAdded(false, some.map(routerApiSession)),
         })
       }
-      for (const some of parts([...updated]))
+      for (const some of pagesOf([...updated], SESSIONS_PER_CHUNK))
         broadcast.send({
           type: edgeType.apiSessionUpdated,
           headers: syncHeaders(undefined),
@@ -80,7 +77,7 @@ export function openPush({ sessions, sync, pushed }: PushDeps): Push {
   }
 
   function sendRemoved(ended: readonly EndedSession[]): void {
-    for (const some of parts(ended)) {
+    for (const some of pagesOf(ended, SESSIONS_PER_CHUNK)) {
       const body = ApiSessionRemoved.encode({ tokens: tokensOf(some), ids: idsOf(some) }).finish()
       broadcast.send({ type: edgeType.apiSessionRemoved, body })
     }
@@ -134,7 +131,7 @@ export function openPush({ sessions, sync, pushed }: PushDeps): Push {
       for (const router of routers) states.start(router)
     },
     sessionsEnded(ended) {
-      for (const some of parts(ended)) {
+      for (const some of pagesOf(ended, SESSIONS_PER_CHUNK)) {
         const body = SessionRemoved.encode({ tokens: tokensOf(some), ids: idsOf(some) }).finish()
         broadcast.send({ type: edgeType.sessionRemoved, body })
       }
@@ -150,7 +147,3 @@ export function openPush({ sessions, sync, pushed }: PushDeps): Push {
 
 const tokensOf = (some: readonly EndedSession[]): string[] => some.map(({ token }) => token)
 const idsOf = (some: readonly EndedSession[]): string[] => some.map(({ id }) => id)
-
-function* parts<T>(all: readonly T[], length = SESSIONS_PER_CHUNK): Iterable<readonly T[]> {
-  for (let from = 0; from < all.length; from += length) yield all.slice(from, from + length)
-}

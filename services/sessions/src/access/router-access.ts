@@ -1,3 +1,5 @@
+import type { edgeErrorCode } from '@overlay/channel'
+
 /** The access that a router claims for one of its clients. */
 export interface AccessClaim {
   readonly routerId: string
@@ -17,26 +19,11 @@ export interface GrantedAccess {
   readonly serviceId: string
 }
 
-/** wire: the codes of error messages to routers. */
-export const accessErrors = {
-  internal: 1,
-  invalidApiSession: 2,
-  invalidSession: 3,
-  wrongSessionType: 4,
-  invalidEdgeRouter: 5,
-  invalidService: 6,
-  tunnelingNotEnabled: 7,
-  invalidTerminator: 8,
-  invalidPrecedence: 9,
-  invalidCost: 10,
-  encryptionDataMissing: 11,
-} as const
-
 /** A claim that is refused. Routers forward the text to their clients. */
 export class AccessRefused extends Error {
   override readonly name = 'AccessRefused'
   constructor(
-    readonly code: (typeof accessErrors)[keyof typeof accessErrors],
+    readonly code: (typeof edgeErrorCode)[keyof typeof edgeErrorCode],
     message: string,
   ) {
     super(message)

@@ -6,6 +6,7 @@ import {
   ctrlType,
   decodeBytesMap,
   decodeTextList,
+  edgeErrorCode,
   edgeType,
   encodeBytesMap,
   encodeText,
@@ -15,7 +16,7 @@ import {
   type Outgoing,
 } from '@overlay/channel'
 import { metrics } from '@overlay/platform/process'
-import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { AccessRefused } from '../access/router-access.js'
 import { answer, refused } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import type { RouterChannel } from '../control/router-channel.js'
@@ -71,7 +72,10 @@ export function circuitRequests({ checkAccess, open, end, log }: RequestDeps): r
     const others = underWay.get(routerId) ?? 0
     if (others >= MAX_UNDER_WAY) {
       metrics.queueRefused.inc({ queue: 'circuits' })
-      channel.reply(message, refused(new AccessRefused(accessErrors.internal, 'too many circuits at a time')))
+      channel.reply(
+        message,
+        refused(new AccessRefused(edgeErrorCode.internal, 'too many circuits at a time')),
+      )
       return
     }
     underWay.set(routerId, others + 1)
@@ -155,4 +159,4 @@ const responseV1 = ({ id, address, peerData, tags }: OpenedCircuit): Outgoing =>
   }).finish(),
 })
 
-const malformed = refused(new AccessRefused(accessErrors.internal, 'malformed request'))
+const malformed = refused(new AccessRefused(edgeErrorCode.internal, 'malformed request'))

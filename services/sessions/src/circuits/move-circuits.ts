@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { boundedQueue } from '@overlay/platform/async'
+import { boundedQueue, pagesOf } from '@overlay/platform/async'
 import { metrics } from '@overlay/platform/process'
 import { routePlan } from '../domain/route-plan.js'
 import type { Circuit } from '../store/circuit.js'
@@ -39,10 +39,7 @@ const QUEUE = { name: 'circuit-moves', running: 4, waiting: 10_000 }
 export function circuitMover(deps: MoveDeps): MoveCircuits {
   const queue = boundedQueue(QUEUE)
   return async (ids, options = {}) => {
-    const pages = Array.from({ length: Math.ceil(ids.length / PAGE) }, (_, i) =>
-      ids.slice(i * PAGE, (i + 1) * PAGE),
-    )
-    await Promise.all(pages.map((page) => queue(() => movePage(deps, page, options))))
+    await Promise.all(pagesOf(ids, PAGE).map((page) => queue(() => movePage(deps, page, options))))
   }
 }
 

@@ -1,8 +1,8 @@
-import { type Headers, peerDataKey, routeErrorCode, routeResultHeader } from '@overlay/channel'
+import { edgeErrorCode, type Headers, peerDataKey, routeErrorCode, routeResultHeader } from '@overlay/channel'
 import { newId } from '@overlay/platform/kind-store'
 import { batch } from '@overlay/platform/postgres'
 import { metrics } from '@overlay/platform/process'
-import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { AccessRefused } from '../access/router-access.js'
 import { hostPeerData } from '../domain/peer-data.js'
 import { type CircuitPath, routePlan } from '../domain/route-plan.js'
 import type { Path } from '../links/topology.js'
@@ -45,7 +45,7 @@ export function circuitOpener(deps: OpenDeps): (request: CircuitRequest) => Prom
     const pathCost = (to: string) => pathTo(to)?.cost
     const selected = await pool.select({ serviceId, instanceId, stickinessToken, pathCost, excluded })
     const path = pathTo(selected.target.routerId)
-    if (!path) throw new AccessRefused(accessErrors.invalidTerminator, 'no path to the terminator')
+    if (!path) throw new AccessRefused(edgeErrorCode.invalidTerminator, 'no path to the terminator')
     return { ...selected, path }
   }
 
@@ -132,9 +132,9 @@ export function circuitOpener(deps: OpenDeps): (request: CircuitRequest) => Prom
     if (stickinessToken) forClient.set(peerDataKey.stickinessToken, Buffer.from(stickinessToken))
     try {
       if (service.encryptionRequired && !forClient.has(peerDataKey.publicKey))
-        throw new AccessRefused(accessErrors.encryptionDataMissing, 'the host has sent no public key')
+        throw new AccessRefused(edgeErrorCode.encryptionDataMissing, 'the host has sent no public key')
       if (!(await insert(circuit)))
-        throw new AccessRefused(accessErrors.invalidSession, 'the session has ended')
+        throw new AccessRefused(edgeErrorCode.invalidSession, 'the session has ended')
     } catch (err) {
       sendUnroute(messages, circuit.id, circuit.routerIds, true)
       throw err
@@ -152,9 +152,9 @@ export function circuitOpener(deps: OpenDeps): (request: CircuitRequest) => Prom
 
   async function open(request: CircuitRequest, startedMs: number): Promise<OpenedCircuit> {
     const service = await services.find(request.serviceId)
-    if (!service) throw new AccessRefused(accessErrors.invalidService, 'the service does not exist')
+    if (!service) throw new AccessRefused(edgeErrorCode.invalidService, 'the service does not exist')
     if (service.encryptionRequired && !request.peerData.has(peerDataKey.publicKey))
-      throw new AccessRefused(accessErrors.encryptionDataMissing, 'the client has sent no public key')
+      throw new AccessRefused(edgeErrorCode.encryptionDataMissing, 'the client has sent no public key')
     const excluded = new Set<string>()
     let failure: RouteFailed | undefined
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -174,7 +174,7 @@ export function circuitOpener(deps: OpenDeps): (request: CircuitRequest) => Prom
         excluded.add(selection.target.id)
       }
     }
-    throw new AccessRefused(accessErrors.internal, failure?.message ?? 'no router has answered')
+    throw new AccessRefused(edgeErrorCode.internal, failure?.message ?? 'no router has answered')
   }
 
   return async (request) => {

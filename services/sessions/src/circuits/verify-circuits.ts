@@ -1,4 +1,5 @@
 import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
+import { pagesOf } from '@overlay/platform/async'
 import { hasCircuitEnd } from '../domain/circuit-inspection.js'
 import type { Circuit } from '../store/circuit.js'
 import { ended } from '../store/end-circuits.js'
@@ -35,8 +36,7 @@ export async function verifyCircuits({ db, messages, presence, log, ending }: Ve
   })
   const inspect = async ([routerId, ends]: readonly [string, readonly CircuitEnd[]]): Promise<string[]> => {
     const missing: string[] = []
-    for (let from = 0; from < ends.length; from += PER_REQUEST) {
-      const page = ends.slice(from, from + PER_REQUEST)
+    for (const page of pagesOf(ends, PER_REQUEST)) {
       const requestedValues = page.map(({ circuitId }) => `circuit:${circuitId}`)
       const body = InspectRequest.encode({ requestedValues }).finish()
       const answer = await messages.request(routerId, { type: ctrlType.inspectRequest, body }, INSPECT_MS)

@@ -1,5 +1,6 @@
 import {
   contentType,
+  edgeErrorCode,
   edgeType,
   encodeBool,
   encodeText,
@@ -11,7 +12,7 @@ import {
   resultHeader,
 } from '@overlay/channel'
 import { isAway } from '@overlay/platform/postgres'
-import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { AccessRefused } from '../access/router-access.js'
 import type { RouterChannel } from './router-channel.js'
 
 /**
@@ -58,7 +59,7 @@ export const failed = (err: unknown): Outgoing => ({
 export const refused = (err: unknown): Outgoing => ({
   type: edgeType.error,
   headers: new Map([
-    [errorHeader.code, encodeUint32(err instanceof AccessRefused ? err.code : accessErrors.internal)],
+    [errorHeader.code, encodeUint32(err instanceof AccessRefused ? err.code : edgeErrorCode.internal)],
   ]),
   body: encodeText(textOf(err)),
 })

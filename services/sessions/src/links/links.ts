@@ -1,5 +1,5 @@
 import { ctrlType, Fault, FaultSubject, LinkMetrics, RouterLinks, VerifyRouter } from '@overlay/channel'
-import { runPeriodically } from '@overlay/platform/async'
+import { pagesOf, runPeriodically } from '@overlay/platform/async'
 import { metrics } from '@overlay/platform/process'
 import type { Logger } from 'pino'
 import type { Circuits } from '../circuits/circuits.js'
@@ -52,10 +52,8 @@ export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & As
   const { table } = topology
 
   async function leave(links: readonly Pick<LinkRow, 'id'>[], hasFailed = false): Promise<void> {
-    for (let at = 0; at < links.length; at += LEAVES_AT_A_TIME)
-      await Promise.all(
-        links.slice(at, at + LEAVES_AT_A_TIME).map(({ id }) => circuits.leaveLink(id, hasFailed)),
-      )
+    for (const page of pagesOf(links, LEAVES_AT_A_TIME))
+      await Promise.all(page.map(({ id }) => circuits.leaveLink(id, hasFailed)))
   }
 
   function sendFault(routerId: string, { id, iteration }: Pick<LinkRow, 'id' | 'iteration'>): void {

@@ -1,3 +1,4 @@
+import { pagesOf } from '@overlay/platform/async'
 import type { Names } from '@overlay/platform/kind-store'
 import {
   Access,
@@ -71,10 +72,4 @@ export async function findMissing(
   const pages = pagesOf([...new Set(ids)], NAMES_PER_CALL)
   const answers = await Promise.all(pages.map((page) => names(kind, page, callAt({}))))
   return new Set(ids.filter((id) => !answers.some((answer) => answer.has(id))))
-}
-
-function pagesOf<T>(all: readonly T[], size: number): readonly (readonly T[])[] {
-  const pages: (readonly T[])[] = []
-  for (let from = 0; from < all.length; from += size) pages.push(all.slice(from, from + size))
-  return pages
 }

@@ -1,5 +1,6 @@
 import {
   ctrlType,
+  edgeErrorCode,
   edgeType,
   HealthEvent,
   RemoveFabricTerminatorRequest,
@@ -10,7 +11,7 @@ import {
   type UpdateTunnelTerminatorRequest,
 } from '@overlay/channel'
 import { metrics } from '@overlay/platform/process'
-import { AccessRefused, accessErrors, type CheckAccess } from '../access/router-access.js'
+import { AccessRefused, type CheckAccess } from '../access/router-access.js'
 import { answer, failed, refused, succeeded } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import { MAX_COST } from '../domain/terminator-selection.js'
@@ -89,7 +90,10 @@ export async function removeAll(
 ): Promise<void> {
   const [foreign] = await remove({ ids, routerId, by: actorOf(routerId) })
   if (foreign !== undefined)
-    throw new AccessRefused(accessErrors.invalidTerminator, `terminator ${foreign} belongs to another router`)
+    throw new AccessRefused(
+      edgeErrorCode.invalidTerminator,
+      `terminator ${foreign} belongs to another router`,
+    )
 }
 
 /** What an update changes. Throws AccessRefused. */
@@ -99,7 +103,7 @@ export function changesIn(
   const { cost, updateCost, updatePrecedence } = request
   if (updateCost && cost > MAX_COST)
     throw new AccessRefused(
-      accessErrors.invalidCost,
+      edgeErrorCode.invalidCost,
       `invalid cost ${cost}. cost must be between 0 and ${MAX_COST} inclusive`,
     )
   return {

@@ -1,9 +1,10 @@
+import { edgeErrorCode } from '@overlay/channel'
 import { service } from '@overlay/model'
 import { type ChangeLog, lockEntities, type RowChange } from '@overlay/platform/change-log'
 import { batch, type Tx } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { AccessRefused } from '../access/router-access.js'
 import {
   type ClaimedChange,
   changeBy,
@@ -26,7 +27,7 @@ import { actorOf } from './actor.js'
 /** The id belongs to another terminator. */
 export class TerminatorConflict extends AccessRefused {
   constructor(message: string) {
-    super(accessErrors.internal, message)
+    super(edgeErrorCode.internal, message)
   }
 }
 
@@ -133,18 +134,18 @@ async function lockReferences(tx: Tx, claims: readonly NewTerminator[]): Promise
 
   return (claim, exists) => {
     const { serviceId, sessionId, routerId, instanceId, hostId } = claim
-    if (deleted?.has(serviceId)) return new AccessRefused(accessErrors.invalidService, 'invalid service')
+    if (deleted?.has(serviceId)) return new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
     if (sessionId !== null && !sessions.has(sessionId))
-      return new AccessRefused(accessErrors.invalidSession, 'invalid session')
+      return new AccessRefused(edgeErrorCode.invalidSession, 'invalid session')
     if (!routers.has(routerId))
-      return new AccessRefused(accessErrors.invalidEdgeRouter, 'invalid edge router')
+      return new AccessRefused(edgeErrorCode.invalidEdgeRouter, 'invalid edge router')
     if (exists || instanceId === '') return undefined
     const sibling = hosts.find(
       (other) => other.serviceId === serviceId && other.instanceId === instanceId && other.hostId !== hostId,
     )
     if (sibling)
       return new AccessRefused(
-        accessErrors.internal,
+        edgeErrorCode.internal,
         `sibling terminator ${sibling.id} with shared identity ${instanceId} belongs to different identity`,
       )
     hosts.push(claim)

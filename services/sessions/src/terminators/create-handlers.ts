@@ -5,13 +5,14 @@ import {
   CreateTerminatorV2Request,
   CreateTerminatorV2Response,
   ctrlType,
+  edgeErrorCode,
   edgeType,
   encodeText,
   type Outgoing,
 } from '@overlay/channel'
 import { newId } from '@overlay/platform/kind-store'
 import { isAway } from '@overlay/platform/postgres'
-import { AccessRefused, accessErrors, type CheckAccess } from '../access/router-access.js'
+import { AccessRefused, type CheckAccess } from '../access/router-access.js'
 import { answer, failed, refused, succeeded, textOf } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import { MAX_COST } from '../domain/terminator-selection.js'
@@ -86,7 +87,7 @@ async function createForClient(
   const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Bind' } as const
   const { sessionId, identityId, serviceId } = await checkAccess(claim)
   if (!(await services.find(serviceId)))
-    throw new AccessRefused(accessErrors.invalidService, 'invalid service')
+    throw new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
   const own = { id, address, routerId, serviceId, sessionId, binding: EDGE_BINDING, hostId: identityId }
   await create({ ...own, ...membersOf(id, request), isSystem: true })
 }
@@ -99,7 +100,7 @@ async function createForRouter(
   const { serviceId, address } = request
   if (address === '') throw invalid('address is required')
   if (!(await services.find(serviceId)))
-    throw new AccessRefused(accessErrors.invalidService, 'invalid service')
+    throw new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
   const id = newId('base62')
   const binding = request.binding || (address.startsWith('udp:') ? 'udp' : 'transport')
   const own = { id, address, routerId, serviceId, sessionId: null, binding, hostId: '' }
@@ -115,7 +116,7 @@ export function membersOf(
   const { cost, peerData, instanceId, instanceSecret } = request
   if (cost > MAX_COST)
     throw new AccessRefused(
-      accessErrors.invalidCost,
+      edgeErrorCode.invalidCost,
       `invalid cost ${cost}. cost must be between 0 and ${MAX_COST} inclusive`,
     )
   if (id.length > MAX_ID_LENGTH || instanceId.length > MAX_ID_LENGTH)
@@ -125,12 +126,12 @@ export function membersOf(
   return { cost, precedence: precedenceOf(request.precedence), instanceId, instanceSecret, peerData }
 }
 
-const invalid = (text: string) => new AccessRefused(accessErrors.invalidTerminator, text)
+const invalid = (text: string) => new AccessRefused(edgeErrorCode.invalidTerminator, text)
 
 function resultOf(err: unknown): CreateTerminatorResult {
   if (err instanceof TerminatorConflict) return CreateTerminatorResult.ID_CONFLICT
   if (isAway(err)) return CreateTerminatorResult.BUSY
-  return err instanceof AccessRefused && err.code === accessErrors.invalidSession
+  return err instanceof AccessRefused && err.code === edgeErrorCode.invalidSession
     ? CreateTerminatorResult.INVALID_SESSION
     : CreateTerminatorResult.OTHER
 }

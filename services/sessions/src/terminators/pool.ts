@@ -1,5 +1,6 @@
+import { edgeErrorCode } from '@overlay/channel'
 import { batch, type Database } from '@overlay/platform/postgres'
-import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { AccessRefused } from '../access/router-access.js'
 import type { TerminatorCosts } from '../domain/terminator-costs.js'
 import { isStrategy, selectTerminator } from '../domain/terminator-selection.js'
 import {
@@ -51,7 +52,7 @@ export function terminatorPool(deps: PoolDeps): TerminatorPool {
         services.find(serviceId),
         read({ serviceId, instanceId, terminatorId: stickinessToken }),
       ])
-      if (!service) throw new AccessRefused(accessErrors.invalidService, 'invalid service')
+      if (!service) throw new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
       const strategy = service.terminatorStrategy || 'smartrouting'
       if (!isStrategy(strategy)) throw refused(`terminatorStrategy with name ${strategy} not found`)
       const candidates = reachable(rows, request, costs)
@@ -85,7 +86,7 @@ export function terminatorPool(deps: PoolDeps): TerminatorPool {
   }
 }
 
-const refused = (text: string) => new AccessRefused(accessErrors.invalidTerminator, text)
+const refused = (text: string) => new AccessRefused(edgeErrorCode.invalidTerminator, text)
 
 function reachable(rows: readonly CandidateRow[], { pathCost }: TargetRequest, costs: TerminatorCosts) {
   const paths = new Map<string, number | undefined>()

@@ -1,5 +1,5 @@
-import { TerminatorPrecedence } from '@overlay/channel'
-import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { edgeErrorCode, TerminatorPrecedence } from '@overlay/channel'
+import { AccessRefused } from '../access/router-access.js'
 import type { Precedence } from '../domain/terminator-selection.js'
 
 const names: Readonly<Partial<Record<TerminatorPrecedence, Precedence>>> = {
@@ -11,6 +11,6 @@ const names: Readonly<Partial<Record<TerminatorPrecedence, Precedence>>> = {
 /** Throws AccessRefused for a value that does not exist. */
 export function precedenceOf(precedence: TerminatorPrecedence): Precedence {
   const name = names[precedence]
-  if (!name) throw new AccessRefused(accessErrors.invalidPrecedence, `invalid precedence: ${precedence}`)
+  if (!name) throw new AccessRefused(edgeErrorCode.invalidPrecedence, `invalid precedence: ${precedence}`)
   return name
 }

@@ -1,9 +1,10 @@
+import { edgeErrorCode } from '@overlay/channel'
 import type { Actor } from '@overlay/platform/change-log'
 import { batch } from '@overlay/platform/postgres'
 import { metrics } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { AccessRefused } from '../access/router-access.js'
 import { type ClaimedChange, changeBy, type StoredTerminator } from '../domain/terminator-claim.js'
 import type { Precedence } from '../domain/terminator-selection.js'
 import { lockTerminators, storedTerminators, updateTerminators } from '../store/router-terminator.js'
@@ -78,7 +79,7 @@ export function refusalOf(
   routerId: string,
   binding: string | undefined,
 ): AccessRefused | undefined {
-  const refused = (text: string) => new AccessRefused(accessErrors.invalidTerminator, text)
+  const refused = (text: string) => new AccessRefused(edgeErrorCode.invalidTerminator, text)
   if (!existing) return refused('invalid terminator: not found')
   if (existing.routerId !== routerId) {
     metrics.routerForeign.inc({ subject: 'terminator' })

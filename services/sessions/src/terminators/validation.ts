@@ -4,7 +4,7 @@ import {
   ValidateTerminatorsV2Request,
   ValidateTerminatorsV2Response,
 } from '@overlay/channel'
-import { runPeriodically } from '@overlay/platform/async'
+import { pagesOf, runPeriodically } from '@overlay/platform/async'
 import { batch, type Database } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
 import { type Handler, onMessage } from '../control/handlers.js'
@@ -55,10 +55,8 @@ export function openValidation(deps: ValidationDeps): Validation {
     due = waiting
     waiting = []
     try {
-      for (let from = 0; from < ids.length; from += PAGE)
-        for (const [routerId, rows] of byRouter(
-          await terminatorsToValidate(db, ids.slice(from, from + PAGE)),
-        ))
+      for (const page of pagesOf(ids, PAGE))
+        for (const [routerId, rows] of byRouter(await terminatorsToValidate(db, page)))
           messages.send(routerId, requestFor(rows))
     } catch (err) {
       log.warn({ err }, 'new terminators not validated before their routers reconnect')

@@ -1,6 +1,7 @@
 import type { CreateApiSessionRequest } from '@overlay/channel'
+import { edgeErrorCode } from '@overlay/channel'
 import { Fault, type IdentityServiceService, type Methods, ownContext } from '@overlay/rpc'
-import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { AccessRefused } from '../access/router-access.js'
 import type { RouterChannel } from '../control/router-channel.js'
 
 /** How the identity of a router hosts services. */
@@ -110,7 +111,7 @@ async function call(
     return { ...session, hosting: JSON.parse(hosting.toString()) }
   } catch (err) {
     if (err instanceof Fault && err.code === 'NOT_FOUND')
-      throw new AccessRefused(accessErrors.tunnelingNotEnabled, 'tunneling not enabled')
+      throw new AccessRefused(edgeErrorCode.tunnelingNotEnabled, 'tunneling not enabled')
     throw err
   }
 }

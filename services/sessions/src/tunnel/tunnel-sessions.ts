@@ -1,6 +1,7 @@
+import { edgeErrorCode } from '@overlay/channel'
 import type { Database } from '@overlay/platform/postgres'
 import { type Context, Fault, type Methods, ownContext, type SessionsServiceService } from '@overlay/rpc'
-import { AccessRefused, accessErrors, type CheckRouter } from '../access/router-access.js'
+import { AccessRefused, type CheckRouter } from '../access/router-access.js'
 import { type HeldSession, heldSessions } from '../store/held-session.js'
 import type { RouterSession } from './router-sessions.js'
 
@@ -56,11 +57,11 @@ function refusalOf(err: unknown): AccessRefused | undefined {
   switch (err.code) {
     case 'NOT_FOUND':
     case 'COULD_NOT_VALIDATE':
-      return new AccessRefused(accessErrors.invalidService, 'invalid service')
+      return new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
     case 'INVALID_POSTURE':
-      return new AccessRefused(accessErrors.invalidService, 'posture checks of the service do not pass')
+      return new AccessRefused(edgeErrorCode.invalidService, 'posture checks of the service do not pass')
     case 'NO_EDGE_ROUTERS_AVAILABLE':
-      return new AccessRefused(accessErrors.invalidEdgeRouter, 'invalid edge router for session')
+      return new AccessRefused(edgeErrorCode.invalidEdgeRouter, 'invalid edge router for session')
     default:
       return undefined
   }

@@ -4,11 +4,12 @@ import {
   CreateTunnelTerminatorV2Request,
   CreateTunnelTerminatorV2Response,
   decodeBool,
+  edgeErrorCode,
   edgeType,
   tunnelHealthHeader,
   UpdateTunnelTerminatorRequest,
 } from '@overlay/channel'
-import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { AccessRefused } from '../access/router-access.js'
 import { answer, refused } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import type { RouterChannel } from '../control/router-channel.js'
@@ -38,7 +39,7 @@ export function tunnelTerminators(deps: TunnelTerminatorDeps): readonly Handler[
   async function create(router: RouterChannel, serviceId: string, request: Request) {
     const { address } = request
     if (address === '')
-      throw new AccessRefused(accessErrors.invalidTerminator, 'provided terminator id is blank')
+      throw new AccessRefused(edgeErrorCode.invalidTerminator, 'provided terminator id is blank')
     const apiSession = await routerSessions.of(router)
     const held = await session(apiSession, serviceId, 'Bind')
     const { routerId } = router

@@ -1,4 +1,4 @@
-import { CreateApiSessionRequest, CreateApiSessionResponse, edgeType } from '@overlay/channel'
+import { CreateApiSessionRequest, CreateApiSessionResponse, edgeErrorCode, edgeType } from '@overlay/channel'
 import type {
   EntityServiceService,
   IdentityServiceService,
@@ -6,7 +6,7 @@ import type {
   PolicyServiceService,
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { AccessRefused, accessErrors } from '../access/router-access.js'
+import { AccessRefused } from '../access/router-access.js'
 import type { Circuits } from '../circuits/circuits.js'
 import { answer, refused } from '../control/answers.js'
 import { type Concern, onMessage } from '../control/handlers.js'
@@ -68,6 +68,6 @@ export function tunnelConcern(options: TunnelOptions): Concern & AsyncDisposable
 }
 
 function existing(service: ServiceInfo | undefined): ServiceInfo {
-  if (!service) throw new AccessRefused(accessErrors.invalidService, 'invalid service')
+  if (!service) throw new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
   return service
 }
