@@ -1,7 +1,9 @@
 #!/bin/sh
 # Bundles every process into <its folder>/dist/main.js. Native packages stay outside: each is found from there.
+# The argument is the revision that the processes report.
 set -eu
 cd "$(dirname "$0")/.."
+version=$(node -p 'require("./package.json").version')
 
 entries=
 for folder in gateway launcher services/*; do
@@ -18,4 +20,5 @@ const require = requireFrom(import.meta.url), __dirname = import.meta.dirname, _
 # shellcheck disable=SC2086
 exec node_modules/.bin/esbuild $entries --outdir=. --bundle --platform=node --target=node20 --format=esm \
   --conditions=source --external:@node-rs/argon2 --external:pg-native \
+  --define:OVERLAY_BUILD="{\"version\":\"$version\",\"revision\":\"${1:-unknown}\"}" \
   --banner:js="$banner" --log-level=warning

@@ -25,13 +25,28 @@ prepare_install() {
 }
 
 prepare_build() {
-  stamp=$({
-    cat pnpm-lock.yaml scripts/build.sh
+  sources=$({
+    cat package.json pnpm-lock.yaml scripts/build.sh
     find packages services gateway launcher -name node_modules -prune -o -path '*/src/*' -type f -print0 |
       LC_ALL=C sort -z | xargs -0 cksum
   } | cksum)
+  revision=$(prepare_revision "$sources")
+  stamp="$sources $revision"
   [ "$stamp" = "$(cat launcher/dist/.built 2>/dev/null)" ] && return
   echo 'building'
-  sh scripts/build.sh
+  sh scripts/build.sh "$revision"
   echo "$stamp" >launcher/dist/.built
+}
+
+# Prints 12 digits of the commit, with -dirty if files are modified. An archive that git has made contains the commit;
+# any other tree is described by a checksum of its sources.
+prepare_revision() {
+  if [ -e .git ] && git -c safe.directory="$PWD" describe --always --abbrev=12 --exclude '*' --dirty 2>/dev/null; then
+    return
+  fi
+  read -r archived <scripts/archived-revision
+  case $archived in
+    *Format*) echo "tree-${1%% *}" ;;
+    *) echo "$archived" | cut -c1-12 ;;
+  esac
 }

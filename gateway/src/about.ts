@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
+import { build } from '@overlay/platform/process'
 
 /** The version of the original whose API this controller speaks. wire: clients compare versions in this form. */
 export const VERSION = 'v1.1.13'
@@ -10,14 +10,20 @@ export const SERVER_NAME = `ziti-controller/${VERSION}`
 /** Of both APIs, in the served documents. */
 export const API_VERSION = '0.26.30'
 
-export interface Build {
+/** Members of the answer to `/version` that describe this program. */
+export interface About {
   readonly revision: string
   readonly buildDate: string
+  readonly runtimeVersion: string
 }
 
-/** Describes the running program by its own file: the build needs no arguments. */
-export function buildOf(file: string): Build {
-  const revision = createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 12)
-  const buildDate = statSync(file).mtime.toISOString().slice(0, 19).replace('T', ' ')
-  return { revision, buildDate }
-}
+/**
+ * Describes the running program.
+ * wire: clients may refuse members that they do not know, so `runtimeVersion`, a free text, contains our own version.
+ * @param file of the program; its time is that of the build
+ */
+export const aboutOf = (file: string): About => ({
+  revision: build.revision,
+  buildDate: statSync(file).mtime.toISOString().slice(0, 19).replace('T', ' '),
+  runtimeVersion: `overlay/${build.version} node/${process.versions.node}`,
+})

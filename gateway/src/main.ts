@@ -12,7 +12,7 @@ import {
 } from '@overlay/platform/process'
 import { type FetchKey, renewServerKey, type ServerKey, serverKey } from '@overlay/platform/tls'
 import { connectPeers, ownContext } from '@overlay/rpc'
-import { buildOf, SERVER_NAME } from './about.js'
+import { aboutOf, SERVER_NAME } from './about.js'
 import { apisOf } from './api/apis.js'
 import { countEntities } from './api/summary.js'
 import { openCaches } from './cache/caches.js'
@@ -31,7 +31,7 @@ import { openStreams } from './streams/streams.js'
 const settings = readSettings(gatewaySettings, process.env)
 const log = openLog('gateway', { level: settings.logLevel, format: settings.logFormat })
 guardProcess(log)
-const build = buildOf(fileURLToPath(import.meta.url))
+const about = aboutOf(fileURLToPath(import.meta.url))
 dropRights()
 
 const secret = { secret: settings.peerSecret }
@@ -68,7 +68,7 @@ const app = mount(
     services,
     caches,
     address: settings.address,
-    build,
+    about,
   }),
 )
 const fetchKey: FetchKey<ServerKey> = (context) => services.pki.getServerCertificate({}, context)

@@ -30,6 +30,18 @@ test('a first start creates all state, a second one uses it, and no process outl
   const admin = await logInAsAdmin(server, credentials)
   const id = await admin.create('services', { name: 'kept', encryptionRequired: true })
 
+  const [, version, revision] = /overlay (\S+) \(([\da-f]{12}(?:-dirty)?|tree-\d+)\)/.exec(output) ?? []
+  expect(await admin.request('GET', '/version')).toMatchObject({
+    version: 'v1.1.13',
+    revision,
+    runtimeVersion: `overlay/${version} node/${process.versions.node}`,
+  })
+  const start = { version, revision, node: process.versions.node, msg: 'starting' }
+  for (const part of ['gateway', 'identity', 'pki', 'policy', 'sessions']) {
+    const [line = ''] = (await readFile(join(home, `${part}.log`), 'utf8')).split('\n')
+    expect(JSON.parse(line)).toMatchObject({ service: part, ...start })
+  }
+
   const second = launch(home, {
     OVERLAY_ADDRESS: `localhost:${await freePort()}`,
     OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,

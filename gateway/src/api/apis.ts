@@ -1,5 +1,5 @@
 import { kinds } from '@overlay/model'
-import type { Build } from '../about.js'
+import type { About } from '../about.js'
 import type { GatewayCaches } from '../cache/caches.js'
 import type { Services } from '../clients/services.js'
 import type { MountedApi } from '../http/endpoint.js'
@@ -35,18 +35,18 @@ export interface ApisOptions {
   readonly services: Services
   readonly caches: GatewayCaches
   readonly address: string
-  readonly build: Build
+  readonly about: About
 }
 
 /** All APIs: their operations and handlers. */
-export function apisOf({ services, caches, address, build }: ApisOptions): readonly MountedApi<Api>[] {
+export function apisOf({ services, caches, address, about }: ApisOptions): readonly MountedApi<Api>[] {
   const docs = documents(address, () => apis)
   const everywhere: Handlers = {
     ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services))),
-    ...info(address, build),
+    ...info(address, about),
     ...caCertificates(services.pki),
     ...cas(services),
-    ...specs(docs, build),
+    ...specs(docs, about),
     ...authenticate(services, caches.sessions),
     ...current(services, caches),
     ...database(services),

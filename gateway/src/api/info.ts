@@ -1,20 +1,19 @@
 import { listOf, oneOf } from '@overlay/model/schema'
-import { type Build, VERSION } from '../about.js'
+import { type About, VERSION } from '../about.js'
 import { prepareBody, sendPrepared } from '../http/send.js'
 import { rootOf } from '../paths.js'
 import type { Handlers } from './operations.js'
 import { protocolsSchema, versionSchema } from './wire-schemas.js'
 
 /** Information that needs no session. */
-export function info(address: string, build: Build): Handlers {
+export function info(address: string, about: About): Handlers {
   const v1 = (api: 'client' | 'management') => ({
     v1: { path: rootOf(api), apiBaseUrls: [`https://${address}${rootOf(api)}`] },
   })
   const version = {
     apiVersions: { edge: v1('client'), 'edge-client': v1('client'), 'edge-management': v1('management') },
-    ...build,
+    ...about,
     capabilities: [], // clients choose their login method by it: only what works
-    runtimeVersion: `node${process.versions.node}`,
     version: VERSION,
   }
   const versionBody = prepareBody(JSON.stringify({ data: version, meta: {} }))

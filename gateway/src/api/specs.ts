@@ -1,6 +1,6 @@
 import { listOf } from '@overlay/model/schema'
 import { Fault } from '@overlay/rpc'
-import type { Build } from '../about.js'
+import type { About } from '../about.js'
 import { detail } from '../http/answer.js'
 import type { MountedApi } from '../http/endpoint.js'
 import { accepts } from '../http/negotiate.js'
@@ -42,7 +42,7 @@ export function documents(address: string, apis: () => readonly MountedApi<Api>[
 
 const names: Readonly<Record<string, Api>> = { 'edge-client': 'client', 'edge-management': 'management' }
 
-export function specs(documents: Documents, { buildDate }: Build): Handlers {
+export function specs(documents: Documents, { buildDate }: About): Handlers {
   const time = new Date(`${buildDate.replace(' ', 'T')}Z`).toISOString()
   const viewOf = (id: string) => ({
     id,

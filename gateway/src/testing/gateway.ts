@@ -85,7 +85,7 @@ export async function startGateway(
       services,
       caches,
       address: 'localhost:1280',
-      build: { revision: 'r', buildDate: '2026-01-01 00:00:00' },
+      about: { revision: 'r', buildDate: '2026-01-01 00:00:00', runtimeVersion: 'r' },
     }),
   )
   const { keyPem, pem } = await server

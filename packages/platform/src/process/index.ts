@@ -1,3 +1,4 @@
+export * from './build.js'
 export * from './log.js'
 export * from './metrics.js'
 export * from './open-files.js'
