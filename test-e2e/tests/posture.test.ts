@@ -139,6 +139,17 @@ test('hashes are compared without colons and case, on both sides', async () => {
   expect((await dial(member, serviceId)).status).toBe(201)
 })
 
+test('several processes are read back as they were written, and compared without colons and case', async () => {
+  const words = { hashes: ['AB:cd', 'FF 00'], signerFingerprints: ['Ef:01'] }
+  const process = { osType: 'Linux', path: '/Bin/X y', ...words }
+  const asked = { typeId: 'PROCESS_MULTI', semantic: 'AllOf', processes: [process] }
+  const { member, checkId, serviceId } = await createGuarded(asked)
+  expect((await fixture.get(`/posture-checks/${checkId}`)).processes).toEqual([process])
+  const running = { id: checkId, typeId: 'PROCESS', path: '/Bin/X y', isRunning: true }
+  await respond(member, { ...running, hash: 'abcd', signerFingerprints: ['EF01'] })
+  expect((await dial(member, serviceId)).status).toBe(201)
+})
+
 test('many responses are accepted together, or none of them', async () => {
   const { member } = await createGuarded({ typeId: 'DOMAIN', domains: ['a.example'] })
   const all = [domain('a.example'), { id: 'x', typeId: 'OS', type: 'Linux', version: '6.1.0', build: '' }]

@@ -16,7 +16,7 @@ test('members follow the type of a check, which never changes', async () => {
   expect(after.name).not.toBe(before.name)
 })
 
-test('checks are stored in the form in which they are compared and shown', async () => {
+test('systems, addresses and processes are shown in their order and form', async () => {
   const shown = async (body: object) => policy.get('posture-checks', await check(body))
   const systems = [
     { type: 'Windows', versions: ['1.0.0'] },
@@ -35,16 +35,22 @@ test('checks are stored in the form in which they are compared and shown', async
   })
   const process = { osType: 'Linux', path: '/a' }
   expect((await shown({ typeId: 'PROCESS', process })).process).toEqual({ ...process, hashes: null })
+  const one = { ...process, hashes: ['AB:cd'], signerFingerprint: 'E:F' }
+  expect((await shown({ typeId: 'PROCESS', process: one })).process).toEqual({
+    ...process,
+    hashes: ['ab:cd'],
+    signerFingerprint: 'e:f',
+  })
   const processes = [
     { ...process, path: '/b', hashes: ['AB'] },
     process,
-    { ...process, path: '/b', signerFingerprints: ['CD'] },
+    { ...process, path: '/b', hashes: [' Ab:12 '], signerFingerprints: ['CD', 'e:F'] },
   ]
   expect(await shown({ typeId: 'PROCESS_MULTI', semantic: 'AnyOf', processes })).toMatchObject({
     semantic: 'AnyOf',
     processes: [
       { ...process, hashes: [], signerFingerprints: [] },
-      { ...process, path: '/b', hashes: [], signerFingerprints: ['cd'] },
+      { ...process, path: '/b', hashes: [' Ab:12 '], signerFingerprints: ['CD', 'e:F'] },
     ],
   })
   const mfa = await shown({ typeId: 'MFA', timeoutSeconds: 0, promptOnWake: true })

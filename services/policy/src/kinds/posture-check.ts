@@ -52,7 +52,7 @@ export const postureChecks = kind(postureCheck, {
   },
 })
 
-/** The members of a type in the form in which they are compared and shown. */
+/** The members of a type in the form in which they are stored and shown. */
 function normalized(typeId: string, own: Partial<Values>): Partial<Values> {
   const { operatingSystems, macAddresses, processes, timeoutSeconds } = own
   switch (typeId) {
@@ -94,14 +94,14 @@ function systemsOf(systems: readonly OperatingSystem[]): OperatingSystem[] {
   }))
 }
 
-/** wire: the last entry of each system and path, in this order. */
+/** wire: the last entry of each system and path, in this order. Unlike those of one process, the words stay as written. */
 const processesOf = (processes: NonNullable<Row['processes']>): NonNullable<Row['processes']> =>
   sortedBy(processes, ({ osType, path }) => `${osType}-${path}`).map(
     ({ osType, path, hashes = [], signerFingerprints = [] }) => ({
       osType,
       path,
-      hashes: hashes.map(lower),
-      signerFingerprints: signerFingerprints.map(lower),
+      hashes,
+      signerFingerprints,
     }),
   )
 

@@ -1,4 +1,4 @@
-import type { Process } from '@overlay/model'
+import { memoized, type Process } from '@overlay/model'
 import { type Check, cleanHex } from './check.js'
 import type { PostureData, ProcessReport } from './data.js'
 import { passesMfa } from './mfa.js'
@@ -13,6 +13,41 @@ export interface Endpoint {
 
 type Test = (check: Check, endpoint: Endpoint) => boolean
 
+/** What a check requires, in the form in which reports are compared. */
+interface Required {
+  readonly domains: readonly string[]
+  readonly macAddresses: readonly string[]
+  readonly process: Criteria
+  readonly processes: readonly (Criteria & Pick<Process, 'path'>)[]
+}
+
+/** Of a process. Empty lists require nothing. */
+interface Criteria {
+  readonly hashes: readonly string[]
+  readonly signers: readonly string[]
+}
+
+/**
+ * Folded once for each loaded row, which keeps the words as they were written.
+ * differs: both sides are cleaned, so that configured hashes with colons can match.
+ */
+const requiredBy = memoized((check: Check): Required => {
+  const fingerprint = check['process.signerFingerprint']
+  return {
+    domains: (check.domains ?? []).map((name) => name.toLowerCase()),
+    macAddresses: (check.macAddresses ?? []).map(cleanHex),
+    process: {
+      hashes: (check['process.hashes'] ?? []).map(cleanHex),
+      signers: fingerprint ? [cleanHex(fingerprint)] : [],
+    },
+    processes: (check.processes ?? []).map(({ path, hashes = [], signerFingerprints = [] }) => ({
+      path,
+      hashes: hashes.map(cleanHex),
+      signers: signerFingerprints.map(cleanHex),
+    })),
+  }
+})
+
 const tests: Readonly<Record<string, Test>> = {
   OS: ({ operatingSystems }, { data: { os } }) => {
     const system = operatingSystems?.find(({ type }) => type.toLowerCase() === os?.type.toLowerCase())
@@ -21,27 +56,25 @@ const tests: Readonly<Record<string, Test>> = {
     return !versions?.length || versions.some((range) => versionRange(range)?.(os.version))
   },
 
-  DOMAIN: ({ domains }, { data: { domain } }) =>
-    (domains ?? []).some((name) => name.toLowerCase() === domain?.domain.toLowerCase()),
+  DOMAIN: (check, { data: { domain } }) =>
+    domain !== undefined && requiredBy(check).domains.includes(domain.domain.toLowerCase()),
 
-  MAC: ({ macAddresses }, { data: { mac } }) => hasOne(macAddresses ?? [], mac?.addresses ?? []),
+  MAC: (check, { data: { mac } }) => hasOne(requiredBy(check).macAddresses, mac?.addresses ?? []),
 
   PROCESS: (check, { data }) => {
     const report = data.processes.findLast(({ checkId }) => checkId === check.id)
-    const fingerprint = check['process.signerFingerprint']
-    return isGenuine(report, check['process.hashes'] ?? [], fingerprint ? [fingerprint] : [])
+    return isGenuine(report, requiredBy(check).process)
   },
 
   // wire: compared by path, whichever check the report answers
-  PROCESS_MULTI: ({ semantic, processes }, { data }) => {
-    const isThere = ({ path, hashes = [], signerFingerprints = [] }: Process): boolean =>
+  PROCESS_MULTI: (check, { data }) => {
+    const { processes } = requiredBy(check)
+    const isThere = ({ path, ...criteria }: Required['processes'][number]): boolean =>
       isGenuine(
         data.processes.findLast((report) => report.path === path),
-        hashes,
-        signerFingerprints,
+        criteria,
       )
-    const required = processes ?? []
-    return semantic === 'AllOf' ? required.every(isThere) : required.some(isThere)
+    return check.semantic === 'AllOf' ? processes.every(isThere) : processes.some(isThere)
   },
 
   MFA: (check, { data, apiSessionId, nowMs }) => passesMfa(check, data.apiSessions[apiSessionId], nowMs),
@@ -51,15 +84,10 @@ export function passes(check: Check, endpoint: Endpoint): boolean {
   return tests[check.typeId]?.(check, endpoint) ?? false
 }
 
-/** differs: both sides are cleaned, so that configured hashes with colons can match. */
 const hasOne = (required: readonly string[], reported: readonly string[]): boolean =>
-  required.map(cleanHex).some((one) => one !== '' && reported.includes(one))
+  required.some((one) => one !== '' && reported.includes(one))
 
-function isGenuine(
-  report: ProcessReport | undefined,
-  hashes: readonly string[],
-  signers: readonly string[],
-): boolean {
+function isGenuine(report: ProcessReport | undefined, { hashes, signers }: Criteria): boolean {
   if (!report?.isRunning) return false
   return (
     (hashes.length === 0 || hasOne(hashes, [report.hash])) &&
