@@ -128,6 +128,28 @@ test('the answer of a login names outstanding steps', async () => {
   expect(other.body.data).toMatchObject({ authQueries: [{ typeId: 'MFA' }] })
 })
 
+test('a session that must present a token of a signer is told its address, also when it changes', async () => {
+  const { admin, createSample, createUser, logIn, makeAuthPolicy, server } = fixture
+  const [before, after] = ['https://one.example/auth?x=1', 'https://two.example']
+  const signer = await createSample('external-jwt-signers', { externalAuthUrl: before })
+  const authPolicyId = await makeAuthPolicy(
+    {},
+    { secondary: { requireTotp: false, requireExtJwtSigner: signer } },
+  )
+  const { username } = await createUser({ authPolicyId })
+  const queries = (httpUrl: string) => [{ typeId: 'EXT-JWT', provider: 'url', httpUrl }]
+  const { body } = await logIn(username)
+  const session = body.data as { authQueries: unknown; token: string }
+  expect(session.authQueries).toEqual(queries(before))
+  using client = openClient(server, '/edge/client/v1')
+  client.use(session.token)
+  const shown = async () =>
+    (await client.request<{ authQueries: unknown }>('GET', '/current-api-session')).authQueries
+  expect(await shown()).toEqual(queries(before))
+  await admin.request('PATCH', `/external-jwt-signers/${signer}`, { externalAuthUrl: after })
+  expect(await shown()).toEqual(queries(after))
+})
+
 test('a refresh creates another token and invalidates the previous one', async () => {
   const { admin, get, createSample, refusalOf, anonymous } = fixture
   const id = await createSample('enrollments')

@@ -1,3 +1,4 @@
+import { authPolicy, externalJwtSigner } from '@overlay/model'
 import { metrics } from '@overlay/platform/process'
 import { type Change, type Context, ownContext, traceparentOf } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
@@ -109,10 +110,13 @@ function updateMetrics(caches: Readonly<Record<string, { readonly gauged: Gauged
   }
 }
 
+/** Rows that concern any number of identities. */
+const sharedKinds: ReadonlySet<string> = new Set([authPolicy.kind, externalJwtSigner.kind])
+
 /** Drops the cached values that contain a changed row, and those of the identity that the row belongs to. */
 function dropChanged(changes: readonly Change[], drop: (tag: string) => void, dropAll: () => void): void {
   for (const { kind, id, json } of changes) {
-    if (kind === 'auth-policies') dropAll() // applies to any number of identities
+    if (sharedKinds.has(kind)) dropAll()
     drop(`${kind} ${id}`)
     if (json.length === 0 || kind === 'identities' || kind === 'api-sessions') continue
     const { identityId } = JSON.parse(json.toString()) as { identityId?: string | null }

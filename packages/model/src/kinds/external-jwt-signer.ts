@@ -9,6 +9,7 @@ export const externalJwtSigner = defineEntity({
   kind: 'external-jwt-signers',
   singular: 'externalJwtSigner',
   owner: 'identity',
+  followed: true, // sessions that must present its tokens show its address
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
     enabled: field.bool({ write: 'RRO' }),

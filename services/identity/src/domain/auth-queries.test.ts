@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { authQueriesOf } from './auth-queries.js'
 
-const none = { requireTotp: false, requireExtJwtSigner: null }
+const none = { requireTotp: false, requireExtJwtSigner: null, externalAuthUrl: null }
 
 test.each([
   ['nothing is asked of a session without second factor', false, false, none, []],
@@ -19,4 +19,14 @@ test.each([
 ] as const)('%s', (_rule, isMfaRequired, isMfaComplete, demands, expected) => {
   const queries = authQueriesOf({ isMfaRequired, isMfaComplete }, demands) as { typeId: string }[]
   expect(queries.map(({ typeId }) => typeId)).toEqual(expected)
+})
+
+test.each([
+  ['the address of its signer', 'https://issuer.example/auth'],
+  ['an empty address if the signer has none', null],
+])('a query for a token has %s', (_what, externalAuthUrl) => {
+  const demands = { ...none, requireExtJwtSigner: 's', externalAuthUrl }
+  expect(authQueriesOf({ isMfaRequired: false, isMfaComplete: false }, demands)).toEqual([
+    { typeId: 'EXT-JWT', provider: 'url', httpUrl: externalAuthUrl ?? '' },
+  ])
 })

@@ -8,6 +8,8 @@ export interface Factors {
 export interface Demands {
   readonly requireTotp: boolean
   readonly requireExtJwtSigner: string | null
+  /** Where clients get a token of that signer. Null: the signer has no address. */
+  readonly externalAuthUrl: string | null
 }
 
 const totp = {
@@ -24,6 +26,7 @@ const totp = {
 export function authQueriesOf(factors: Factors, demands: Demands): object[] {
   const queries: object[] = []
   if ((factors.isMfaRequired || demands.requireTotp) && !factors.isMfaComplete) queries.push(totp)
-  if (demands.requireExtJwtSigner !== null) queries.push({ httpUrl: '', provider: 'url', typeId: 'EXT-JWT' })
+  if (demands.requireExtJwtSigner !== null)
+    queries.push({ httpUrl: demands.externalAuthUrl ?? '', provider: 'url', typeId: 'EXT-JWT' })
   return queries
 }

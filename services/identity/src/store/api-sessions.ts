@@ -43,13 +43,19 @@ export interface NewSession
   readonly certificate?: X509Certificate | undefined
 }
 
+/** Of policy `p`. */
+const demandsColumn = sql`
+  json_build_object(
+    'requireTotp', p.secondary_require_totp,
+    'requireExtJwtSigner', p.secondary_require_ext_jwt_signer,
+    'externalAuthUrl', (
+      select external_auth_url from external_jwt_signer where id = p.secondary_require_ext_jwt_signer)) as demands`
+
 /** Of session `s`, identity `i`, policy `p` and the change log. */
 export const sessionColumns = sql`
   s.id, s.token, s.identity_id as "identityId", i.name as "identityName", i.is_admin as "isAdmin",
   i.is_default_admin as "isDefaultAdmin", i.auth_policy_id as "authPolicyId",
-  json_build_object(
-    'requireTotp', p.secondary_require_totp,
-    'requireExtJwtSigner', p.secondary_require_ext_jwt_signer) as demands,
+  ${demandsColumn},
   s.authenticator_id as "authenticatorId", s.ip_address as "ipAddress", s.config_types as "configTypes",
   s.is_mfa_required as "isMfaRequired", s.is_mfa_complete as "isMfaComplete",
   s.is_cert_extendable as "isCertExtendable", s.created_at as "createdAt",

@@ -1,6 +1,5 @@
 import type { Db } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import type { Demands } from '../domain/auth-queries.js'
 import type { Disabling } from '../domain/disabled.js'
 import type { PasswordRules } from '../domain/passwords.js'
 import { authorityOfExternalId } from './external-id-authorities.js'
@@ -19,7 +18,6 @@ export interface Person extends Disabling {
   readonly maxAttempts: number
   readonly lockoutMinutes: number
   readonly passwordRules: PasswordRules
-  readonly demands: Demands
 }
 
 /** The identity of an authenticator, or of a certificate that an authority certifies. */
@@ -52,10 +50,7 @@ const person = sql`
     'minPasswordLength', p.primary_updb_min_password_length,
     'requireMixedCase', p.primary_updb_require_mixed_case,
     'requireNumberChar', p.primary_updb_require_number_char,
-    'requireSpecialChar', p.primary_updb_require_special_char) as "passwordRules",
-  json_build_object(
-    'requireTotp', p.secondary_require_totp,
-    'requireExtJwtSigner', p.secondary_require_ext_jwt_signer) as demands`
+    'requireSpecialChar', p.primary_updb_require_special_char) as "passwordRules"`
 
 const subject = sql`
   a.id as "authenticatorId", a.method, a.username, a.password, a.cert_pem as "certPem", a.fingerprint,
