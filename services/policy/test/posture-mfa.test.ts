@@ -1,9 +1,11 @@
+import { openAlarm } from '@overlay/platform/async'
 import { withLoadedRows } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import { Access } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { identityConsumer } from '../src/consumers/identity.js'
-import { reportLapses } from '../src/engine/lapses.js'
+import { lastLapse, mfaTimings } from '../src/domain/posture/lapses.js'
+import { reportLapses, startReportingLapses } from '../src/engine/lapses.js'
 import { admin, jsonOf, parsed } from './network.js'
 import { now, postureNetwork } from './posture.js'
 
@@ -58,26 +60,93 @@ test('after a load only the API sessions of its rows have passed', async () => {
 
 test('a lapse is reported once, by the first replica, and once more for the next code', async () => {
   const who = await guarded(await mfaCheck({ timeoutSeconds: 60 }))
-  const reports = async (look: () => Promise<unknown>) => {
-    await Promise.all([catchUp(), catchUp(other)])
-    const before = await policy.changeLog.head()
-    await look()
-    const { changes } = await policy.changeLog.pull(before)
-    return changes.filter(({ kind, id }) => kind === 'posture-data' && id === who.alice).length
-  }
-  const all = () =>
+  const start = Date.now()
+  const all = (atMs: number) =>
     Promise.all(
-      [policy, other, policy].map((replica) =>
-        reportLapses(replica.changeLog, replica.engine, 0, Date.now()),
-      ),
+      [policy, other, policy].map(({ changeLog }) => reportLapses(changeLog, new Map([[who.alice, atMs]]))),
     )
-  await pass(who.alice, new Date(Date.now() - 120_000).toISOString())
-  expect([await reports(all), await reports(all)]).toEqual([1, 0])
-  await pass(who.alice, new Date(Date.now() - 61_000).toISOString())
-  expect([await reports(all), await reports(all)]).toEqual([1, 0])
   await pass(who.alice, now())
-  expect(await reports(all)).toBe(0)
+  const reports = reportsOf(who.alice)
+  expect([await reports(() => all(start + 60_001)), await reports(() => all(start + 60_001))]).toEqual([1, 0])
+  expect([await reports(() => all(start + 120_001)), await reports(() => all(start + 60_001))]).toEqual([
+    1, 0,
+  ])
 })
+
+test('a lapse is reported at its time, and judged as past by a replica whose clock is behind', async () => {
+  const who = await guarded(await mfaCheck({ timeoutSeconds: 86_400 }))
+  await pass(who.alice, now())
+  await Promise.all([catchUp(), catchUp(other)])
+  const { state } = policy.engine
+  const posture = state.postureData.get(who.alice)
+  const lapseMs = (posture && lastLapse(mfaTimings(state), posture, Infinity)) ?? 0
+  const clock = openTestClock(lapseMs - 1)
+  const reports = reportsOf(who.alice)
+  await using _reporting = startReportingLapses(policy.changeLog, policy.engine, clock)
+  await clock.isAsleep()
+  expect(await reports(() => clock.advance(0))).toBe(0)
+  expect(await authorize(who, {}, other)).toMatchObject({ policyIds: [who.policyId] })
+
+  expect(await reports(() => clock.advance(1))).toBe(1)
+  await catchUp(other)
+  await expect(authorize(who, {}, other)).rejects.toMatchObject({ code: 'INVALID_POSTURE' })
+  expect(await reports(() => clock.advance(1))).toBe(0)
+})
+
+test('a lapse that no replica could report is reported after the next start', async () => {
+  const who = await guarded(await mfaCheck({ timeoutSeconds: 43_200 }))
+  await pass(who.alice, now())
+  await catchUp()
+  const clock = openTestClock(Date.now() + 43_201_000)
+  const failing = { ...policy.changeLog, write: () => Promise.reject(new Error('no database')) }
+  const reports = reportsOf(who.alice)
+  expect(
+    await reports(async () => {
+      await using _reporting = startReportingLapses(failing, policy.engine, clock)
+    }),
+  ).toBe(0)
+  await using _reporting = startReportingLapses(policy.changeLog, policy.engine, clock)
+  expect(await reports(() => clock.isAsleep())).toBe(1)
+})
+
+/** Counts the reports of lapses of an identity while something happens. */
+const reportsOf = (identityId: string) => async (act: () => Promise<unknown>) => {
+  await Promise.all([catchUp(), catchUp(other)])
+  const before = await policy.changeLog.head()
+  await act()
+  const { changes } = await policy.changeLog.pull(before)
+  return changes.filter(({ kind, id }) => kind === 'posture-data' && id === identityId).length
+}
+
+/** A clock that stands still between calls of `advance`, which return when the reporter waits again. */
+function openTestClock(atMs: number) {
+  let nowMs = atMs
+  const asleep = openAlarm()
+  const awake = openAlarm()
+  let isSleeping = false
+  const signal = new AbortController().signal
+  const isAsleep = () => (isSleeping ? Promise.resolve() : asleep.sleep(signal))
+  return {
+    now: () => nowMs,
+    alarm: {
+      ring: awake.ring,
+      async sleep(stop: AbortSignal) {
+        isSleeping = true
+        asleep.ring()
+        await awake.sleep(stop)
+        isSleeping = false
+      },
+    },
+    isAsleep,
+    async advance(ms: number) {
+      nowMs += ms
+      await isAsleep()
+      const next = asleep.sleep(signal)
+      awake.ring()
+      await next
+    },
+  }
+}
 
 test('an endpoint that wakes is answered the services that will require another code', async () => {
   const who = await guarded(await mfaCheck({ promptOnWake: true, timeoutSeconds: 600 }))

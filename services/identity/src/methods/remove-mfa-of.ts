@@ -7,8 +7,6 @@ import type { Deps } from './deps.js'
 export const removeMfaOf =
   ({ changeLog, waitForFollowers }: Deps): Methods<IdentityServiceService>['removeMfaOf'] =>
   async ({ id }, context) => {
-    const position = await writeChanges(changeLog, context, (tx) =>
-      removeSecondFactor(tx, id, { isByOwner: false }),
-    )
+    const position = await writeChanges(changeLog, context, (tx) => removeSecondFactor(tx, id))
     return waitForFollowers({ id, position }, context, ['policy']) // for posture checks
   }

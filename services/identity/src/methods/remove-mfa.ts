@@ -14,9 +14,7 @@ export const removeMfa =
       await changeLog.db.transaction(context.deadline, (tx) => lockSecondFactor(tx, identityId)),
     )
     if (isVerified) await writeWithCode(deps, context, { code, accepted: 'any', requires: verifiedFactor })
-    const position = await writeChanges(changeLog, context, (tx) =>
-      removeSecondFactor(tx, identityId, { isByOwner: true }),
-    )
+    const position = await writeChanges(changeLog, context, (tx) => removeSecondFactor(tx, identityId))
     await credentialFeed.handOver()
     return waitForFollowers({ id: identityId, position }, context, ['policy']) // for posture checks
   }

@@ -61,11 +61,7 @@ export async function updateSecondFactor(
 }
 
 /** Removes the second factor of an identity, if there is one. */
-export async function removeSecondFactor(
-  tx: Tx,
-  identityId: string,
-  { isByOwner }: { readonly isByOwner: boolean },
-): Promise<RowChange[]> {
+export async function removeSecondFactor(tx: Tx, identityId: string): Promise<RowChange[]> {
   const { rows } = await tx.query<{ id: string; isVerified: boolean }>(sql`
     delete from second_factor where identity_id = ${identityId} returning id, is_verified as "isVerified"`)
   const [removed] = rows
@@ -76,14 +72,12 @@ export async function removeSecondFactor(
     sql`identity_id = ${identityId} and is_mfa_required and not is_mfa_complete`,
     sql`is_mfa_required = false`,
   )
-  // wire: codes that were accepted still count when an admin removes it
-  const reset = isByOwner
-    ? await setFactors(
-        tx,
-        sql`identity_id = ${identityId} and mfa_passed_at is not null`,
-        sql`mfa_passed_at = null`,
-      )
-    : []
+  // differs: codes that were accepted count no more, also when an admin removes it
+  const reset = await setFactors(
+    tx,
+    sql`identity_id = ${identityId} and mfa_passed_at is not null`,
+    sql`mfa_passed_at = null`,
+  )
   const shown = await touchIdentity(tx, identityId)
   return [
     ...released,

@@ -36,6 +36,8 @@ export interface IdentityPosture {
   /** Of the identity. */
   readonly id: string
   readonly data: PostureData
+  /** The time of the last reported lapse of a second factor; 0: none is reported. */
+  readonly lapsedAtMs: number
 }
 
 export function putIdentity(state: State, { id, attributes, isAdmin }: Identity): Effect {
@@ -147,12 +149,15 @@ export function removePostureCheck(state: State, id: string): Effect {
 }
 
 /** wire: every report moves the time of its identity, also one without news. */
-export function putPostureData(state: State, { id, data }: IdentityPosture): Effect {
+export function putPostureData(state: State, { id, data, lapsedAtMs }: IdentityPosture): Effect {
   state.postureData.set(id, data)
+  if (lapsedAtMs > 0) state.lapsedAtMs.set(id, lapsedAtMs)
+  else state.lapsedAtMs.delete(id)
   return changedFor(state, id)
 }
 
 export function removePostureData(state: State, id: string): Effect {
+  state.lapsedAtMs.delete(id)
   return state.postureData.delete(id) ? changedFor(state, id) : noEffect()
 }
 

@@ -35,6 +35,8 @@ export interface State {
   readonly checkContents: Map<string, Pick<PostureCheck, 'revision' | 'check'>>
   /** By identity. */
   readonly postureData: Map<string, PostureData>
+  /** When the last lapse of a second factor that is reported happened, by identity. */
+  readonly lapsedAtMs: Map<string, number>
   readonly configs: Map<string, Omit<Config, 'id'>>
   readonly typeNames: Map<string, string>
   readonly configServices: Multimap<string, string> // ids of the services that name a config
@@ -63,6 +65,7 @@ export function emptyState(): State {
     serviceTexts: new Map(),
     checkContents: new Map(),
     postureData: new Map(),
+    lapsedAtMs: new Map(),
     configs: new Map(),
     typeNames: new Map(),
     configServices: new Map(),

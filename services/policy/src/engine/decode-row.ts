@@ -24,7 +24,8 @@ interface Payloads {
   readonly services: PlainOf<typeof service>
   readonly 'edge-routers': PlainOf<typeof edgeRouter>
   readonly 'posture-checks': PlainOf<typeof postureCheck>
-  readonly 'posture-data': { readonly data: PostureData }
+  /** `lapsedAt` is missing in changes by replicas of the previous release. */
+  readonly 'posture-data': { readonly data: PostureData; readonly lapsedAt?: string | null }
   readonly configs: PlainOf<typeof config>
   readonly 'config-types': PlainOf<typeof configType>
   readonly 'service-configs': Omit<Override, 'id'>
@@ -56,7 +57,7 @@ const decoders: Decoders = {
     revision: revision(),
     check,
   }),
-  'posture-data': (id, { data }) => ({ id, data }),
+  'posture-data': (id, { data, lapsedAt }) => ({ id, data, lapsedAtMs: lapsedAt ? Date.parse(lapsedAt) : 0 }),
   configs: (id, { configTypeId }, revision) => ({ id, typeId: configTypeId, revision: revision() }),
   'config-types': (id, { name }) => ({ id, name }),
   'service-configs': (id, { identityId, serviceId, configId }) => ({ id, identityId, serviceId, configId }),

@@ -12,6 +12,7 @@ import { isSame } from '../domain/bitset.js'
 import type { Effect } from '../domain/effect.js'
 import { type EngineKind, engineKinds } from '../domain/mutators.js'
 import { emptyState, type State } from '../domain/state.js'
+import { isEngineKind } from './decode-row.js'
 import { type EngineMemory, engineMemory } from './memory.js'
 import { missedUpdates } from './missed-updates.js'
 import { openServiceUpdates } from './service-updates.js'
@@ -26,6 +27,8 @@ export interface Engine extends Waits, AsyncDisposable {
   lastChangeAtMs(identityId: string): number
   /** The names of a kind's rows, by id. */
   namesOf(kind: EngineKind): ReadonlyMap<string, string>
+  /** Called after each row that is written or removed. */
+  onRow(listener: (kind: EngineKind, id: string) => void): Disposable
   /** Called after each message, with the identities whose lists or service-updates times may have changed. */
   onChange(listener: (ids: readonly string[] | 'all') => void): Disposable
 }
@@ -55,6 +58,7 @@ export async function startEngine({
 }: EngineDeps): Promise<Engine> {
   const state = emptyState()
   const listeners = new Set<(ids: readonly string[] | 'all') => void>()
+  const rowListeners = new Set<(kind: EngineKind, id: string) => void>()
   const notify = (ids: readonly string[] | 'all'): void => {
     for (const listener of listeners) listener(ids)
   }
@@ -97,7 +101,10 @@ export async function startEngine({
   const follow = (source: Source, kinds: readonly EngineKind[]) => {
     const { schema } = source
     const memory: EngineMemory = engineMemory(state, kinds, {
-      changed: (effect, change, upto) => noteEffect(schema, effect, change, upto),
+      changed(effect, change, upto) {
+        noteEffect(schema, effect, change, upto)
+        if (isEngineKind(change.kind)) for (const listener of rowListeners) listener(change.kind, change.id)
+      },
       applied: (upto) => advance(schema, upto),
       loading: () => void loading.add(schema),
     })
@@ -115,13 +122,16 @@ export async function startEngine({
     positions: () => ({ ...positions }),
     lastChangeAtMs: updates.of,
     namesOf: (kind) => names.get(kind) ?? new Map(),
-    onChange(listener) {
-      listeners.add(listener)
-      return { [Symbol.dispose]: () => void listeners.delete(listener) }
-    },
+    onRow: (listener) => listening(rowListeners, listener),
+    onChange: (listener) => listening(listeners, listener),
     async [Symbol.asyncDispose]() {
       for (const projection of projections) await projection[Symbol.asyncDispose]()
       await updates[Symbol.asyncDispose]()
     },
   }
+}
+
+function listening<T>(listeners: Set<T>, listener: T): Disposable {
+  listeners.add(listener)
+  return { [Symbol.dispose]: () => void listeners.delete(listener) }
 }

@@ -65,22 +65,27 @@ export async function changePosture(
   await tx.query(sql`
     insert into posture_data (identity_id, data) values (${identityId}, ${JSON.stringify(emptyPosture)})
         on conflict do nothing`)
-  const { rows } = await tx.query<{ data: PostureData; at: Date }>(sql`
-    select data, clock_timestamp() as at from posture_data where identity_id = ${identityId} for update`)
-  const { data: before, at } = onlyRow(rows)
+  const { rows } = await tx.query<{ data: PostureData; at: Date; lapsedAt: Date | null }>(sql`
+    select data, clock_timestamp() as at, ${lapsedAtOf} from posture_data
+     where identity_id = ${identityId} for update`)
+  const { data: before, at, lapsedAt } = onlyRow(rows)
   const data = await next(before, at.toISOString())
   await tx.query(
     sql`update posture_data set data = ${JSON.stringify(data)} where identity_id = ${identityId}`,
   )
-  return { data, change: { kind: 'posture-data', id: identityId, before, after: data, payload: { data } } }
+  const payload = { data, lapsedAt }
+  return { data, change: { kind: 'posture-data', id: identityId, before, after: data, payload } }
 }
+
+/** Null: no lapse is reported. */
+const lapsedAtOf = sql`nullif(told_at, '-infinity') as "lapsedAt"`
 
 /**
  * Appends the posture of these identities to the change log again, since a second factor has lapsed.
  * Several replicas may call this for the same lapse: the first one appends.
  */
 export async function touchLapsed(tx: Tx, lapsed: ReadonlyMap<string, number>): Promise<RowChange[]> {
-  const { rows } = await tx.query<{ id: string; data: PostureData; at: Date }>(sql`
+  const { rows } = await tx.query<{ id: string; data: PostureData; lapsedAt: Date }>(sql`
     with lapsed as (
          select p.identity_id, to_timestamp(lapse.at / 1000) as at
            from posture_data p
@@ -89,14 +94,14 @@ export async function touchLapsed(tx: Tx, lapsed: ReadonlyMap<string, number>): 
           where p.told_at < to_timestamp(lapse.at / 1000)
           order by p.identity_id for update of p)
     update posture_data p set told_at = lapsed.at from lapsed where p.identity_id = lapsed.identity_id
- returning p.identity_id as id, p.data, p.told_at as at`)
+ returning p.identity_id as id, p.data, p.told_at as "lapsedAt"`)
   return rows.map(
-    ({ id, data, at }): RowChange => ({
+    ({ id, data, lapsedAt }): RowChange => ({
       kind: 'posture-data',
       id,
       before: {},
-      after: { lapsedAt: at }, // nothing else has changed
-      payload: { data },
+      after: { lapsedAt }, // nothing else has changed
+      payload: { data, lapsedAt },
     }),
   )
 }
@@ -137,15 +142,15 @@ export async function* loadPostureData(
   db: Db,
   ids?: readonly string[],
 ): AsyncIterable<{ id: string; json: object }> {
-  for await (const { id, data } of eachPostureData(db, ids)) yield { id, json: { data } }
+  for await (const { id, ...json } of eachPostureData(db, ids)) yield { id, json }
 }
 
 /** In the order of identities. */
 export function eachPostureData(db: Db, ids?: readonly string[]) {
   const named = ids ? sql`identity_id = any(${ids})` : sql`true`
-  return allPages<{ id: string; data: PostureData }>((last, limit) =>
+  return allPages<{ id: string; data: PostureData; lapsedAt: Date | null }>((last, limit) =>
     db.query(sql`
-      select identity_id as id, data from posture_data
+      select identity_id as id, data, ${lapsedAtOf} from posture_data
        where identity_id > ${last?.id ?? ''} and ${named} order by id limit ${limit}`),
   )
 }

@@ -19,11 +19,16 @@ export interface Refusal {
 export const postureOf = ({ postureData }: State, identityId: string): PostureData =>
   postureData.get(identityId) ?? emptyPosture
 
+/** A reported lapse has happened, also where the clock of this replica is behind. */
 export const endpointOf = (
   state: State,
   { identityId, apiSessionId }: Requester,
   nowMs: number = Date.now(),
-): Endpoint => ({ data: postureOf(state, identityId), apiSessionId, nowMs })
+): Endpoint => ({
+  data: postureOf(state, identityId),
+  apiSessionId,
+  nowMs: Math.max(nowMs, state.lapsedAtMs.get(identityId) ?? 0),
+})
 
 export const requiredChecks = (state: State, policyId: string): Check[] =>
   requiredCheckIds(state, policyId).flatMap((id) => state.checkContents.get(id)?.check ?? [])

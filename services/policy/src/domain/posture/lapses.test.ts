@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { sampleCheck } from '../testing/sample-check.js'
 import type { Check } from './check.js'
 import { type EndpointState, emptyPosture } from './data.js'
-import { lapsedBetween } from './lapses.js'
+import { lastLapse, mfaTimings, nextLapse } from './lapses.js'
 import { lapsesOf, passesMfa } from './mfa.js'
 
 const start = Date.parse('2026-01-01T00:00:00.000Z')
@@ -39,26 +39,34 @@ const content = (check: Partial<Check>) => ({
   revision: '',
   check: { ...sampleCheck, typeId: 'MFA', ...check },
 })
-const posture = (endpoint: EndpointState) => ({ ...emptyPosture, apiSessions: { s1: endpoint } })
 
-test('identities with a lapse are named, with the time of the last one', () => {
-  const state = {
-    checkContents: new Map([
-      ['short', content({ timeoutSeconds: 10 })],
-      ['long', content({ timeoutSeconds: 60 })],
-      ['other', content({ typeId: 'DOMAIN', timeoutSeconds: 20 })],
-    ]),
-    postureData: new Map([
-      ['both', posture({ passedMfaAt: at(0) })],
-      ['one', posture({ passedMfaAt: at(50) })],
-      ['later', posture({ passedMfaAt: at(99) })],
-      ['none', posture({ wokenAt: at(0) })],
-    ]),
-  }
-  expect([...lapsedBetween(state, start, start + 100_000)]).toEqual([
-    ['both', start + 60_001],
-    ['one', start + 60_001],
+test('checks that lapse at the same times count once', () => {
+  const checkContents = new Map([
+    ['a', content({ timeoutSeconds: 60, promptOnWake: false, promptOnUnlock: false })],
+    ['b', content({ timeoutSeconds: 60, promptOnWake: false, promptOnUnlock: false, name: 'other' })],
+    ['c', content({ timeoutSeconds: 60, promptOnWake: true, promptOnUnlock: false })],
+    ['d', content({ typeId: 'DOMAIN', timeoutSeconds: 20 })],
   ])
-  expect([...lapsedBetween(state, start + 60_001, start + 100_000)]).toEqual([])
-  expect([...lapsedBetween({ ...state, checkContents: new Map() }, 0, start + 100_000)]).toEqual([])
+  expect(mfaTimings({ checkContents })).toEqual([
+    { timeoutSeconds: 60, promptOnWake: false, promptOnUnlock: false },
+    { timeoutSeconds: 60, promptOnWake: true, promptOnUnlock: false },
+  ])
+})
+
+test('the lapses of an identity are those of each endpoint that passed, by each check', () => {
+  const checks = [10, 60].map((timeoutSeconds) => ({
+    timeoutSeconds,
+    promptOnWake: false,
+    promptOnUnlock: false,
+  }))
+  const apiSessions = { s1: { passedMfaAt: at(0) }, s2: { passedMfaAt: at(5) }, s3: { wokenAt: at(0) } }
+  const posture = { ...emptyPosture, apiSessions }
+  const lapses = [10, 15, 60, 65].map((seconds) => start + seconds * 1000 + 1)
+  const next = []
+  for (let ms = nextLapse(checks, posture, 0); ms !== undefined; ms = nextLapse(checks, posture, ms)) {
+    expect(lastLapse(checks, posture, ms)).toBe(ms)
+    expect(lastLapse(checks, posture, ms - 1)).toBe(next.at(-1))
+    next.push(ms)
+  }
+  expect(next).toEqual(lapses)
 })

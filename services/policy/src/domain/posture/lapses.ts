@@ -1,29 +1,42 @@
 import type { State } from '../state.js'
 import type { Check } from './check.js'
-import type { EndpointState } from './data.js'
-import { lapsesOf } from './mfa.js'
+import type { PostureData } from './data.js'
+import { lapsesOf, type MfaCheck, timeoutOf } from './mfa.js'
 
-/** Identities with an endpoint that stopped to pass a check at a time in (from, to], each with the last such time. */
-export function lapsedBetween(
-  { postureData, checkContents }: Pick<State, 'postureData' | 'checkContents'>,
-  from: number,
-  to: number,
-): ReadonlyMap<string, number> {
-  const checks = [...checkContents.values()].flatMap(({ check }) => (check.typeId === 'MFA' ? [check] : []))
-  const lapsed = new Map<string, number>()
-  if (checks.length === 0) return lapsed
-  for (const [identityId, { apiSessions }] of postureData) {
-    const times = Object.values(apiSessions)
-      .flatMap((endpoint) => timesOf(checks, endpoint))
-      .filter((at) => at > from && at <= to)
-    if (times.length > 0)
-      lapsed.set(
-        identityId,
-        times.reduce((last, at) => Math.max(last, at)),
-      )
-  }
-  return lapsed
+/** The checks of the second factor by what decides when they lapse: each of them once. */
+export function mfaTimings({ checkContents }: Pick<State, 'checkContents'>): readonly MfaCheck[] {
+  const distinct = new Map([...checkContents.values()].flatMap(({ check }) => timingOf(check)))
+  return [...distinct.keys()].sort().flatMap((key) => distinct.get(key) ?? [])
 }
 
-const timesOf = (checks: readonly Check[], endpoint: EndpointState): readonly number[] =>
-  endpoint.passedMfaAt === undefined ? [] : checks.flatMap((check) => lapsesOf(check, endpoint))
+function timingOf(check: Check): (readonly [string, MfaCheck])[] {
+  if (check.typeId !== 'MFA') return []
+  const { promptOnWake, promptOnUnlock } = check
+  const timing = { timeoutSeconds: timeoutOf(check), promptOnWake, promptOnUnlock }
+  return [[JSON.stringify(timing), timing]]
+}
+
+/** The first time after `afterMs` at which an endpoint stops to pass one of the checks. */
+export const nextLapse = (
+  checks: readonly MfaCheck[],
+  posture: PostureData,
+  afterMs: number,
+): number | undefined => least(lapsesIn(checks, posture).filter((at) => at > afterMs))
+
+/** The last such time until `nowMs`. */
+export const lastLapse = (
+  checks: readonly MfaCheck[],
+  posture: PostureData,
+  nowMs: number,
+): number | undefined =>
+  lapsesIn(checks, posture)
+    .filter((at) => at <= nowMs)
+    .reduce<number | undefined>((last, at) => Math.max(last ?? at, at), undefined)
+
+const lapsesIn = (checks: readonly MfaCheck[], { apiSessions }: PostureData): number[] =>
+  Object.values(apiSessions).flatMap((endpoint) =>
+    endpoint.passedMfaAt === undefined ? [] : checks.flatMap((check) => lapsesOf(check, endpoint)),
+  )
+
+const least = (times: readonly number[]): number | undefined =>
+  times.reduce<number | undefined>((first, at) => Math.min(first ?? at, at), undefined)

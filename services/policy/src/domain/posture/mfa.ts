@@ -4,7 +4,7 @@ import type { EndpointState } from './data.js'
 /** After waking or unlocking, access goes on for this long without another code. */
 export const GRACE_MS = 5 * 60_000
 
-type MfaCheck = Pick<Check, 'timeoutSeconds' | 'promptOnWake' | 'promptOnUnlock'>
+export type MfaCheck = Pick<Check, 'timeoutSeconds' | 'promptOnWake' | 'promptOnUnlock'>
 
 export function passesMfa(check: MfaCheck, state: EndpointState | undefined, nowMs: number): boolean {
   return (

@@ -63,9 +63,11 @@ const rows: { readonly [K in EngineKind]: fc.Arbitrary<Rows[K]> } = {
   'posture-checks': fc
     .record({ id: idOf('k'), attributes, domain: fc.constantFrom('a', 'b') })
     .map(({ id, attributes, domain }) => ({ id, attributes, revision: domain, check: domainCheck(domain) })),
-  'posture-data': fc
-    .record({ id: idOf('i'), domain: fc.constantFrom('a', 'b') })
-    .map(({ id, domain }) => ({ id, data: { ...emptyPosture, domain: { checkId: '', at: '', domain } } })),
+  'posture-data': fc.record({ id: idOf('i'), domain: fc.constantFrom('a', 'b') }).map(({ id, domain }) => ({
+    id,
+    data: { ...emptyPosture, domain: { checkId: '', at: '', domain } },
+    lapsedAtMs: 0,
+  })),
   configs: fc.record({ id: idOf('c'), typeId: idOf('t'), revision }),
   'config-types': fc.record({ id: idOf('t'), name: fc.constantFrom('intercept', 'host') }),
   'service-configs': fc
