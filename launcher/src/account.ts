@@ -1,4 +1,4 @@
-import { chown, lchown, readdir, readFile, stat } from 'node:fs/promises'
+import { chmod, chown, lchown, readdir, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 /** The user and group of a process; empty: those of the launcher. */
@@ -38,6 +38,19 @@ export async function chownAll(path: string, { uid, gid }: Account): Promise<voi
   if (uid === undefined || gid === undefined) return
   for (const entry of await readdir(path, { recursive: true })) await lchown(join(path, entry), uid, gid)
   await lchown(path, uid, gid)
+}
+
+/** Lets other accounts enter a directory of this product, and not read it. */
+export async function admitAccounts(directory: string): Promise<void> {
+  const { mode } = await stat(directory)
+  if ((mode & 0o011) !== 0o011) await chmod(directory, (mode & 0o7777) | 0o011)
+}
+
+/** Refuses a directory with other files than those of the product, whose modes and owners must not change. */
+export async function refuseOtherFiles(directory: string, own: RegExp): Promise<void> {
+  const other = (await readdir(directory)).find((name) => !own.test(name))
+  if (other !== undefined)
+    throw new Error(`${directory} has files of other programs (${other}): move them away`)
 }
 
 /** An account with a name, which initdb requires, in the group of `account`. */

@@ -1,31 +1,19 @@
-import { randomBytes } from 'node:crypto'
+import { link, lstat, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import {
-  chmod,
-  link,
-  lstat,
-  mkdir,
-  readFile,
-  readlink,
-  rename,
-  rm,
-  symlink,
-  writeFile,
-} from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { type Account, type Accounts, accountsOf, DEFAULT_UID, isReachable } from './account.js'
+  type Account,
+  type Accounts,
+  accountsOf,
+  admitAccounts,
+  DEFAULT_UID,
+  isReachable,
+} from './account.js'
 import { commandLineOf } from './command-line.js'
+import { fileReason } from './file-errors.js'
+import { claimHome, secretsFile, userName } from './home-directory.js'
 import { makeRunDirectory, type RunDirectory } from './run-directory.js'
-import { type Service, services } from './schemas.js'
-
-/** Secret values that stay the same across starts. */
-export interface Secrets {
-  readonly id: string // of this home
-  readonly postgresPassword: string
-  readonly peerSecret: string
-  /** Each opens only the values of its service. */
-  readonly keySecrets: Readonly<Record<'identity' | 'pki', string>>
-  readonly rolePasswords: Readonly<Record<Service, string>>
-}
+import { newSecrets, readSecrets, type Secrets } from './secrets.js'
+import { systemDirectory } from './system-directory.js'
 
 export interface Home {
   readonly directory: string
@@ -39,35 +27,46 @@ export interface Home {
 }
 
 /** Creates the state directory if it is missing, and locks it against other launchers. */
-export async function openHome(directory: string, accounts = accountsOf(DEFAULT_UID)): Promise<Home> {
-  await mkdir(directory, { recursive: true })
-  await chmod(directory, 0o700)
+export async function openHome(configured: string, accounts = accountsOf(DEFAULT_UID)): Promise<Home> {
+  const directory = await claimHome(configured)
   const path = (name: string): string => join(directory, name)
-  const lock = path('launcher.pid')
-  await takeLock(lock, directory)
-  const unlock = (): Promise<void> => rm(lock, { force: true })
   const write = async (name: string, text: string): Promise<void> => {
     const unfinished = path(`${name}.unfinished`)
     await rm(unfinished, { force: true }) // the mode below is for new files only
     await writeFile(unfinished, text, { mode: 0o600, flush: true })
     await rename(unfinished, path(name))
   }
-  const stored = await readFile(path('secrets.json'), 'utf8').catch((err: NodeJS.ErrnoException) => {
-    if (err.code !== 'ENOENT') throw err
-  })
-  const secrets = stored === undefined ? newSecrets() : secretsIn(stored)
-  const text = `${JSON.stringify(secrets, null, 2)}\n`
-  if (text !== stored) await write('secrets.json', text)
-  const run = await makeRunDirectory(directory, secrets.id, accounts).catch(async (err: unknown) => {
-    await unlock()
-    throw err
-  })
-  const release = async (): Promise<void> => {
-    await run.remove()
-    await unlock()
+  await takeLock(directory).catch(explain(directory))
+  const unlock = async (): Promise<void> => {
+    for (const name of [addressFile, lockFile]) await rm(path(name), { force: true })
   }
-  return { directory, secrets, accounts, run, path, write, release }
+  try {
+    const stored = await readSecrets(path(secretsFile))
+    const secrets = stored?.secrets ?? newSecrets()
+    const text = `${JSON.stringify(secrets, null, 2)}\n`
+    if (text !== stored?.text) await write(secretsFile, text)
+    const run = await makeRunDirectory(directory, secrets.id, accounts)
+    const release = async (): Promise<void> => {
+      await run.remove()
+      await unlock()
+    }
+    return { directory, secrets, accounts, run, path, write, release }
+  } catch (err) {
+    await unlock()
+    return explain(directory)(err)
+  }
 }
+
+/** Rethrows. An error of the file system says what is needed. */
+const explain =
+  (directory: string) =>
+  (err: unknown): never => {
+    const reason = fileReason(err)
+    if (reason === undefined) throw err
+    throw new Error(
+      `cannot write to OVERLAY_HOME ${directory}: ${reason}; it must be writable for ${userName(process.getuid?.() ?? 0)} and have free space, or set OVERLAY_HOME to another directory`,
+    )
+  }
 
 /**
  * The directory of the database or of the snapshots of a home. Started as root, another account owns it. If that
@@ -80,54 +79,36 @@ export async function dataDirectory(
 ): Promise<string> {
   const own = home.path(name)
   const existing = await lstat(own).catch(() => undefined)
-  if (existing?.isSymbolicLink()) return readlink(own)
+  if (existing?.isSymbolicLink()) return resolve(home.directory, await readlink(own))
   if (account.uid === undefined) return own
   if ((existing && name === 'postgres') || (await isReachable(dirname(home.directory), account))) {
-    await chmod(home.directory, 0o711) // other accounts may enter it, but not read it
+    await admitAccounts(home.directory)
     return own
   }
   if (existing) return own // of an earlier version, even if its owner cannot reach it
-  const elsewhere = join('/var/lib/overlay', home.secrets.id + (name === 'postgres' ? '' : `-${name}`))
-  await mkdir(dirname(elsewhere), { recursive: true })
-  await chmod(dirname(elsewhere), 0o755)
+  const parent = await systemDirectory('/var/lib/overlay')
+  const elsewhere = join(parent, home.secrets.id + (name === 'postgres' ? '' : `-${name}`))
   await symlink(elsewhere, own)
   return elsewhere
 }
 
-const secret = (bytes: number): string => randomBytes(bytes).toString('base64url')
-
-const newSecrets = (): Secrets => ({
-  id: secret(9),
-  postgresPassword: secret(24),
-  peerSecret: secret(32),
-  keySecrets: { identity: secret(32), pki: secret(32) },
-  rolePasswords: newRolePasswords(),
-})
-
-const newRolePasswords = () =>
-  Object.fromEntries(services.map((service) => [service, secret(24)])) as Record<Service, string>
-
-/**
- * A home of an earlier version may lack passwords of services that are new, and has one key secret for both services.
- * pki keeps it.
- */
-function secretsIn(text: string): Secrets {
-  const { keySecret, ...stored } = JSON.parse(text) as Secrets & { readonly keySecret?: string }
-  const secrets = { ...stored, rolePasswords: { ...newRolePasswords(), ...stored.rolePasswords } }
-  if (keySecret === undefined) return secrets
-  return { ...secrets, keySecrets: { identity: secret(32), pki: keySecret } }
-}
+const lockFile = 'launcher.pid'
+/** The address of the APIs, for the message to a second launcher. */
+export const addressFile = 'launcher.address'
 
 /** Creates a file with our process id. The file of a launcher that was killed does not count. */
-async function takeLock(file: string, directory: string): Promise<void> {
+async function takeLock(directory: string): Promise<void> {
+  const file = join(directory, lockFile)
   const own = `${file}.${process.pid}`
   await writeFile(own, String(process.pid), { mode: 0o600 })
   try {
     while (!(await isLinked(own, file))) {
       const pid = Number(await readFile(file, 'utf8').catch(() => ''))
       if (pid !== process.pid && (await commandLineOf(pid)).includes('node')) {
+        const address = await readFile(join(directory, addressFile), 'utf8').catch(() => '')
+        const at = address && ` at https://${address.trim()}`
         throw new Error(
-          `${directory} is in use by another launcher, process ${pid}: stop it, or set OVERLAY_HOME`,
+          `already running${at}: process ${pid} uses OVERLAY_HOME ${directory}; stop it (kill ${pid}), or set OVERLAY_HOME to another directory`,
         )
       }
       await rm(file, { force: true })

@@ -37,10 +37,28 @@ function isFree(port: number): Promise<boolean> {
 }
 
 /** Tries to listen at the address: the error of the system, or undefined. */
-export function listenError({ host, port }: Address): Promise<string | undefined> {
+export function listenError({ host, port }: Address): Promise<NodeJS.ErrnoException | undefined> {
   return new Promise((resolve) => {
     const server = createServer()
-    server.once('error', (err) => resolve(err.message))
+    server.once('error', resolve)
     server.listen(port, host, () => server.close(() => resolve(undefined)))
   })
+}
+
+/**
+ * What to do about a failed `listenError`.
+ * @param settings the address for clients or routers, and the address to listen at if it differs
+ */
+export function listenProblem(
+  { code = '', message }: NodeJS.ErrnoException,
+  text: string,
+  [address, listen]: readonly [string, string],
+): string {
+  const known: Readonly<Record<string, string>> = {
+    EADDRINUSE: `another program listens there; stop it, or set ${address} to another port`,
+    EACCES: `only root may listen at this port; set ${address} to a port from 1024, or start as root (the processes do not stay root)`,
+    EADDRNOTAVAIL: `this machine does not have the address; set ${listen} to one that it has, such as 0.0.0.0:PORT`,
+    ENOTFOUND: `the host is unknown; set ${listen} to an address of this machine`,
+  }
+  return `cannot listen at ${text}: ${known[code] ?? `${message}; set ${address} or ${listen}`}`
 }

@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
-import { access, chmod, cp, mkdir, readdir, readFile, realpath, rename, rm, symlink } from 'node:fs/promises'
+import { access, chmod, cp, readdir, readFile, realpath, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { type Account, isReachable } from './account.js'
 import { exists, succeeds } from './exists.js'
+import { systemDirectory } from './system-directory.js'
 
 export interface Binaries {
   readonly directory: string
@@ -79,11 +80,9 @@ async function usable(native: string, account: Account, cache: string): Promise<
   const { version } = JSON.parse(await readFile(join(native, '../package.json'), 'utf8')) as {
     version: string
   }
-  const copy = join(cache, `postgres-${version}`)
+  const copy = join(await systemDirectory(cache), `postgres-${version}`)
   if (await exists(copy)) return copy
   const unfinished = `${copy}.${process.pid}`
-  await mkdir(cache, { recursive: true })
-  await chmod(cache, 0o755)
   await cp(native, unfinished, { recursive: true, verbatimSymlinks: true })
   await link(unfinished)
   await openForReading(unfinished)

@@ -3,7 +3,7 @@ import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { type Account, chownAll, chownTo, isReachable, namedAccount } from './account.js'
+import { type Account, chownAll, chownTo, isReachable, namedAccount, refuseOtherFiles } from './account.js'
 import { commandLineOf } from './command-line.js'
 import { type RunningProcess, startProgram } from './die-with-parent.js'
 import { type LogLimits, openLogFile } from './log-file.js'
@@ -25,10 +25,13 @@ export interface Postgres extends RunningProcess {
 
 const user = 'postgres'
 
+const databaseFiles = /^(data(\.unfinished)?|password|postgres\.log(\.\d+)?|lost\+found)$/
+
 /** Starts a server that ends when this process ends for any reason. */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const { account, binaries, directory, listen, password } = options
   await mkdir(directory, { recursive: true, mode: 0o700 })
+  await refuseOtherFiles(directory, databaseFiles)
   await chownTo(directory, account)
   if (!(await isReachable(directory, account))) {
     throw new Error(`the database's user cannot reach ${directory}`)

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import type { Account } from './account.js'
 import { balancerAddress } from './balancer.js'
-import type { Secrets } from './home.js'
 import { freePort } from './ports.js'
 import { projectRoot } from './project-root.js'
 import { type Service, services } from './schemas.js'
+import type { Secrets } from './secrets.js'
 import type { LauncherSettings } from './settings.js'
 
 export const parts = ['gateway', ...services] as const

@@ -2,11 +2,11 @@ import { rm } from 'node:fs/promises'
 import { splitAddress } from '@overlay/platform/process/settings'
 import { accountsOf } from './account.js'
 import { startBalancer } from './balancer.js'
-import { type Home, openHome } from './home.js'
+import { addressFile, type Home, openHome } from './home.js'
 import { type InitialCredentials, initialize } from './initialize.js'
 import { openLogFile } from './log-file.js'
 import { startNode, untilReady } from './node-process.js'
-import { type Address, isPrivileged, listenError } from './ports.js'
+import { type Address, isPrivileged, listenError, listenProblem } from './ports.js'
 import { type Instance, planInstances, type Scale } from './processes.js'
 import { prepareAndMigrate, rolesIn, type Service } from './schemas.js'
 import { type LaunchedServer, launchBus, launchPostgres } from './servers.js'
@@ -62,10 +62,11 @@ async function start(
 ): Promise<Omit<Product, 'stop'>> {
   const listen = splitAddress(settings.listen)
   const ctrlListen = splitAddress(settings.ctrlListen)
-  await refuseTaken(listen, settings.listen, 'OVERLAY_ADDRESS')
-  await refuseTaken(ctrlListen, settings.ctrlListen, 'OVERLAY_CTRL_ADDRESS')
   const home = await openHome(settings.home, accountsOf(settings.uid))
   stops.home.push(home.release)
+  await refuseUnusable(listen, settings.listen, ['OVERLAY_ADDRESS', 'OVERLAY_LISTEN'])
+  await refuseUnusable(ctrlListen, settings.ctrlListen, ['OVERLAY_CTRL_ADDRESS', 'OVERLAY_CTRL_LISTEN'])
+  await home.write(addressFile, `${settings.address}\n`)
 
   const launch = async (stage: 'postgres' | 'bus', starting: Promise<LaunchedServer>): Promise<string> => {
     const { url, description, stop } = await starting
@@ -123,9 +124,13 @@ async function start(
   return { ...credentials, processes, instances, gateways, controllers }
 }
 
-async function refuseTaken(address: Address, text: string, setting: string): Promise<void> {
+async function refuseUnusable(
+  address: Address,
+  text: string,
+  settings: readonly [string, string],
+): Promise<void> {
   const failure = await listenError(address)
-  if (failure) throw new Error(`cannot listen at ${text} (${failure}): set ${setting}`)
+  if (failure) throw new Error(listenProblem(failure, text, settings))
 }
 
 /** Happens early: a generated password must not be lost when the start fails. */

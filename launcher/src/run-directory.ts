@@ -1,7 +1,7 @@
 import { chmod, lstat, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type Accounts, chownTo, isReachable } from './account.js'
+import { type Accounts, admitAccounts, chownTo, isReachable, refuseOtherFiles } from './account.js'
 
 /** The directory of sockets of one machine. Other users cannot create sockets in it. */
 export interface RunDirectory {
@@ -38,11 +38,12 @@ export async function makeRunDirectory(home: string, id: string, accounts: Accou
   })
   if (existing && (!existing.isDirectory() || existing.uid !== process.getuid?.()))
     throw new Error(`${path} belongs to another user: remove it, or set OVERLAY_HOME to a shorter path`)
+  if (existing) await refuseOtherFiles(path, /^(postgres|rpc-\w+|nats\.conf)$/)
   await rm(path, { recursive: true, force: true })
   await mkdir(path, { mode: 0o700 }) // fails if another user has created it in the meantime
   // other accounts may enter it, but not read it; its content has its own modes
   await chmod(path, isShared ? 0o711 : 0o700)
-  if (isShared && path === own[0]) await chmod(home, 0o711)
+  if (isShared && path === own[0]) await admitAccounts(home)
   const postgres = join(path, 'postgres')
   await mkdir(postgres, { mode: 0o700 })
   // new for each start: processes of a killed launcher remove their sockets when they end

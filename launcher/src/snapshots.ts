@@ -15,7 +15,9 @@ export async function snapshotsDirectory(
     snapshots === undefined ? await dataDirectory(home, 'snapshots', account) : resolve(snapshots)
   await mkdir(dirname(directory), { recursive: true }) // with the mode below, the account could not enter the parents
   const created = await mkdir(directory, { recursive: true, mode: 0o700 })
-  if (created !== undefined || snapshots === undefined) await chownTo(directory, account)
+  // the target of a link may be a directory of others
+  const isOwn = snapshots === undefined && directory === home.path('snapshots')
+  if (created !== undefined || isOwn) await chownTo(directory, account)
   const { uid } = await stat(directory)
   if (account.uid !== undefined && !(uid === account.uid && (await isReachable(directory, account))))
     print(

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { withClient } from '@overlay/platform/postgres/migrate'
@@ -22,6 +22,15 @@ test('keeps its rows across starts, and requires its password', async () => {
   await withClient(second.url, (client) => client.query('select n from kept'))
   const wrongUrl = second.url.replace('sesame', 'wrong')
   await expect(withClient(wrongUrl, (client) => client.query('select 1'))).rejects.toThrow('password')
+})
+
+test('a directory with files of other programs is refused and keeps its owner', async () => {
+  const options = await newOptions()
+  await mkdir(options.directory, { recursive: true })
+  await writeFile(join(options.directory, 'other'), '')
+  const { uid, mode } = await stat(options.directory)
+  await expect(startPostgres(options)).rejects.toThrow('has files of other programs (other)')
+  expect(await stat(options.directory)).toMatchObject({ uid, mode })
 })
 
 test('starts after it was killed, even if another program has its process id now', async () => {

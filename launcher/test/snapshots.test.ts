@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm, stat } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, stat, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -18,4 +18,17 @@ test('only the processes can enter the directory of snapshots, also below new di
   expect((await stat(snapshots)).mode & 0o777).toBe(0o700)
   expect(await isReachable(snapshots, home.accounts.processes)).toBe(true)
   expect(lines).toEqual([])
+})
+
+test('a directory that a link in the home names keeps its owner', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'overlay-test-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  const home = await openHome(join(directory, 'home'))
+  onTestFinished(home.release)
+  const target = join(directory, 'backups')
+  await mkdir(target)
+  await symlink('../backups', join(home.directory, 'snapshots'))
+  const { uid, mode } = await stat(target)
+  expect(await snapshotsDirectory({ snapshots: undefined }, home, () => undefined)).toBe(target)
+  expect(await stat(target)).toMatchObject({ uid, mode })
 })

@@ -46,7 +46,9 @@ test('a first start creates all state, a second one uses it, and no process outl
     OVERLAY_ADDRESS: `localhost:${await freePort()}`,
     OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,
   })
-  expect(await untilOutput(second, /cannot start/)).toContain(`${home} is in use by another launcher`)
+  expect(await untilOutput(second, /cannot start/)).toContain(
+    `already running at https://${address}: process ${first.pid} uses OVERLAY_HOME ${home};`,
+  )
 
   const children = await childrenOf(first)
   expect(children.length).toBeGreaterThanOrEqual(6) // Postgres, five of the product, and nats-server if it is installed
