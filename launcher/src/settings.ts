@@ -9,6 +9,7 @@ import {
   type Values,
 } from '@overlay/platform/process/settings'
 import { DEFAULT_UID } from './account.js'
+import { checkEnvironment } from './environment.js'
 import type { LogLimits } from './log-file.js'
 import { projectRoot } from './project-root.js'
 
@@ -57,6 +58,7 @@ export const launcherSettings = {
   natsUrl: setting.optional(
     setting.url('NATS_URL', 'NATS server for hints between replicas; if not set, the launcher starts a bus', {
       schemes: ['nats', 'tls'],
+      isList: true,
     }),
   ),
   snapshots: setting.optional(
@@ -89,7 +91,9 @@ export type LauncherSettings = Omit<Values<typeof launcherSettings>, Listens> &
   Readonly<Record<Listens, string>>
 
 export function readLauncherSettings(env: NodeJS.ProcessEnv): LauncherSettings {
-  const values = readSettings(launcherSettings, env)
+  const { inherited, problems } = checkEnvironment(launcherSettings, env)
+  // those of the processes are checked here, where all problems are reported together
+  const values = readSettings<typeof launcherSettings>({ ...inherited, ...launcherSettings }, env, problems)
   const home = env.OVERLAY_HOME ? resolve(values.home) : join(projectRoot, values.home)
   return {
     ...values,
@@ -98,6 +102,10 @@ export function readLauncherSettings(env: NodeJS.ProcessEnv): LauncherSettings {
     ctrlListen: values.ctrlListen ?? listenFor(values.ctrlAddress),
   }
 }
+
+/** Variables of the environment that have no effect. */
+export const environmentWarnings = (env: NodeJS.ProcessEnv): readonly string[] =>
+  checkEnvironment(launcherSettings, env).warnings
 
 export const logLimits = ({
   logMib,

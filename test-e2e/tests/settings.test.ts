@@ -1,21 +1,13 @@
 import { expect, test } from 'vitest'
-import { gatewaySettings } from '../../gateway/src/settings.js'
+import { settingsOfProcesses } from '../../launcher/src/process-settings.js'
 import { launcherSettings } from '../../launcher/src/settings.js'
 import { settingsTable } from '../../packages/platform/src/process/settings.js'
-import { identitySettings } from '../../services/identity/src/settings.js'
-import { pkiSettings } from '../../services/pki/src/settings.js'
-import { policySettings } from '../../services/policy/src/settings.js'
-import { sessionsSettings } from '../../services/sessions/src/settings.js'
 
 // `npx vitest run test-e2e/tests/settings -u` updates the file
 test('the table of settings in the documentation matches the declarations', async () => {
   const table = settingsTable({
     launcher: launcherSettings,
-    gateway: gatewaySettings,
-    identity: identitySettings,
-    pki: pkiSettings,
-    policy: policySettings,
-    sessions: sessionsSettings,
+    ...settingsOfProcesses,
   })
   await expect(`# Settings
 

@@ -16,9 +16,16 @@ export type Values<S extends Settings> = {
   readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never
 }
 
-/** Reads all settings. The error lists all problems. */
-export function readSettings<S extends Settings>(settings: S, env: NodeJS.ProcessEnv): Values<S> {
-  const problems: string[] = []
+/**
+ * Reads all settings. The error lists all problems.
+ * @param others further problems of the environment, to be reported together
+ */
+export function readSettings<S extends Settings>(
+  settings: S,
+  env: NodeJS.ProcessEnv,
+  others: readonly string[] = [],
+): Values<S> {
+  const problems = [...others]
   const values: Record<string, unknown> = {}
   for (const [key, { env: name, secret, parse }] of Object.entries(settings)) {
     const text = env[name] || undefined // set to nothing: not set
@@ -123,15 +130,28 @@ export const setting = {
       return list
     }),
 
-  /** May hold a password, so it is treated as a secret. */
+  /**
+   * May hold a password, so it is treated as a secret.
+   * @param options.isList several URLs may be separated by commas
+   */
   url: (
     env: string,
     about: string,
-    { schemes, ...options }: Options<string> & { schemes: readonly string[] },
+    {
+      schemes,
+      isList = false,
+      ...options
+    }: Options<string> & { schemes: readonly string[]; isList?: boolean },
   ): Setting<string> =>
     declare(env, about, { secret: true }, options, (text) => {
-      if (!schemes.some((scheme) => text.startsWith(`${scheme}://`)))
-        throw new Error(`must be a URL that begins with ${schemes.map((s) => `${s}://`).join(' or ')}`)
+      for (const url of isList ? text.split(',') : [text]) {
+        if (!schemes.some((scheme) => url.trim().startsWith(`${scheme}://`)))
+          throw new Error(`must be a URL that begins with ${schemes.map((s) => `${s}://`).join(' or ')}`)
+        if (!URL.canParse(url.trim()))
+          throw new Error(
+            "is not a valid URL: it is scheme://user:password@host:port/name, and special characters of the password are percent-encoded ('@' is %40, '/' is %2F)",
+          )
+      }
       return text
     }),
 
@@ -202,7 +222,10 @@ export function splitAddress(address: string): { readonly host: string; readonly
 
 /** The settings of all processes. */
 export const processSettings = {
-  natsUrl: setting.url('NATS_URL', 'NATS server for hints between replicas', { schemes: ['nats', 'tls'] }),
+  natsUrl: setting.url('NATS_URL', 'NATS server for hints between replicas', {
+    schemes: ['nats', 'tls'],
+    isList: true,
+  }),
   opsListen: setting.address('OVERLAY_OPS_LISTEN', 'Address of health checks and metrics; keep it private'),
   peerSecret: setting.secret(
     'OVERLAY_PEER_SECRET',
