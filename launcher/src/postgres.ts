@@ -51,13 +51,24 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
       log: openLogFile(join(directory, 'postgres.log'), options.logs ?? testLogs),
     }),
   )
-  const credentials = password === undefined ? user : `${user}:${password}`
-  const isPort = typeof listen === 'number'
-  const address = isPort
-    ? `127.0.0.1:${listen}/postgres`
-    : `localhost/postgres?host=${encodeURIComponent(listen)}`
-  return { ...server, url: `postgres://${credentials}@${address}` }
+  const url =
+    typeof listen === 'number'
+      ? `postgres://${credentials(password)}@127.0.0.1:${listen}/postgres`
+      : socketUrl({ directory: listen, password, database: 'postgres' })
+  return { ...server, url }
 }
+
+const credentials = (password: string | undefined): string =>
+  password === undefined ? user : `${user}:${password}`
+
+interface SocketPlace {
+  readonly directory: string
+  readonly password: string | undefined
+  readonly database: string
+}
+
+export const socketUrl = ({ directory, password, database }: SocketPlace): string =>
+  `postgres://${credentials(password)}@localhost/${database}?host=${encodeURIComponent(directory)}`
 
 function flags({ listen, password }: PostgresOptions, data: string): string[] {
   const isPort = typeof listen === 'number'

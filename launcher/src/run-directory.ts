@@ -18,21 +18,26 @@ const LONGEST_SOCKET_PATH = 103
 const longestName = Math.max('/postgres/.s.PGSQL.5432.lock'.length, '/rpc-XXXXXX/sessions-16.sock'.length)
 
 /**
- * Creates an empty run directory below `home`, or in the system's directory for that if the paths of sockets would
+ * The path of the run directory: below `home`, or in the system's directory for that if the paths of sockets would
  * become too long or the accounts could not enter.
  * @param id distinguishes the homes in the system's directory
  */
-export async function makeRunDirectory(home: string, id: string, accounts: Accounts): Promise<RunDirectory> {
-  const { database } = accounts
-  const isShared = database.uid !== undefined
+export async function runPathOf(home: string, id: string, { database }: Accounts): Promise<string> {
   const own = (await isReachable(dirname(home), database)) ? [join(home, 'run')] : []
   const systemDirectory =
-    isShared && (await isReachable('/run', database).catch(() => false)) ? '/run' : tmpdir()
+    database.uid !== undefined && (await isReachable('/run', database).catch(() => false)) ? '/run' : tmpdir()
   const path = [...own, join(systemDirectory, `overlay-${id}`)].find(isFit)
   if (path === undefined)
     throw new Error(
       `OVERLAY_HOME is too long a path for sockets, or has a comma: at most ${LONGEST_SOCKET_PATH - longestName - '/run'.length} bytes are possible; or set TMPDIR to a shorter one`,
     )
+  return path
+}
+
+/** Creates an empty run directory. */
+export async function makeRunDirectory(home: string, id: string, accounts: Accounts): Promise<RunDirectory> {
+  const isShared = accounts.database.uid !== undefined
+  const path = await runPathOf(home, id, accounts)
   const existing = await lstat(path).catch((err: NodeJS.ErrnoException) => {
     if (err.code !== 'ENOENT') throw err
   })
@@ -43,7 +48,7 @@ export async function makeRunDirectory(home: string, id: string, accounts: Accou
   await mkdir(path, { mode: 0o700 }) // fails if another user has created it in the meantime
   // other accounts may enter it, but not read it; its content has its own modes
   await chmod(path, isShared ? 0o711 : 0o700)
-  if (isShared && path === own[0]) await admitAccounts(home)
+  if (isShared && path === join(home, 'run')) await admitAccounts(home)
   const postgres = join(path, 'postgres')
   await mkdir(postgres, { mode: 0o700 })
   // new for each start: processes of a killed launcher remove their sockets when they end

@@ -8,7 +8,7 @@ import { dataDirectory, type Home } from './home.js'
 import type { LogLimits } from './log-file.js'
 import { findNatsServer, startNatsServer } from './nats-server.js'
 import { freePort } from './ports.js'
-import { startPostgres } from './postgres.js'
+import { socketUrl, startPostgres } from './postgres.js'
 import { findPostgres } from './postgres-binaries.js'
 import { supervise } from './supervise.js'
 
@@ -46,11 +46,13 @@ export async function launchPostgres(
     const { rowCount } = await client.query('select from pg_database where datname = $1', [database])
     if (rowCount === 0) await client.query(`create database ${database}`)
   })
-  const url = new URL(first.url)
-  url.pathname = database
   const description = `Postgres ${binaries.version}, socket in ${home.run.postgres}, data in ${directory}`
-  return { url: url.href, description, stop }
+  return { url: bundledUrl(home.run.postgres, home.secrets.postgresPassword), description, stop }
 }
+
+/** Of the owner of the product's database in the Postgres that the launcher runs. */
+export const bundledUrl = (socketDirectory: string, password: string): string =>
+  socketUrl({ directory: socketDirectory, password, database })
 
 /** Lets Postgres create its socket in the run directory, and only the processes connect to it. */
 async function admitToSocket({ run, accounts: { processes } }: Home, { uid, gid }: Account): Promise<void> {

@@ -18,7 +18,8 @@ export interface CachedSession extends Session {
 }
 
 export function cachedSession(session: ApiSession, now: number): CachedSession {
-  const { id, identityId, isAdmin, isPartial, configTypes, timeoutSeconds, json, position } = session
+  const { id, identityId, identityName, isAdmin, isPartial, configTypes, timeoutSeconds, json, position } =
+    session
   const endsAtMs = session.endsInMs > 0 ? now + session.endsInMs : Number.POSITIVE_INFINITY
   const storedActivityMs = session.lastActivityAtMs
   return {
@@ -26,7 +27,7 @@ export function cachedSession(session: ApiSession, now: number): CachedSession {
     identityId,
     isAdmin,
     isPartial,
-    caller: { identityId, apiSessionId: id, isAdmin, configTypes },
+    caller: { identityId, identityName, apiSessionId: id, isAdmin, configTypes },
     timeoutSeconds,
     endsAtMs,
     createdAtMs: session.createdAtMs,

@@ -1,5 +1,5 @@
 import { clientAddressOf } from '@overlay/platform/tls'
-import { type Caller, type Context, type Positions, traceparentOf } from '@overlay/rpc'
+import { type Caller, type Context, type Positions, system, traceparentOf } from '@overlay/rpc'
 import type { RequestContext } from './request-context.js'
 
 /** State of the calls to services that one request makes. Each part is created when the first call needs it. */
@@ -40,7 +40,7 @@ export function abortCalls(calls: Calls, reason: unknown): void {
   calls.controller?.abort(reason)
 }
 
-const anonymous: Caller = { identityId: '', apiSessionId: '', isAdmin: false, configTypes: [] }
+const anonymous: Caller = { ...system, isAdmin: false }
 
 function newContext(c: RequestContext, calls: Calls, startedMs: number): Context {
   const { incoming } = c.env

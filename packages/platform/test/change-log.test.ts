@@ -1,8 +1,8 @@
-import type { Changes, Position } from '@overlay/rpc'
+import type { Changes, Context, Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { batchInserter } from '../src/change-log/batch-inserter.js'
-import { openChangeLog } from '../src/change-log/change-log.js'
+import { openChangeLog, type RowChange } from '../src/change-log/change-log.js'
 import { pruneChanges } from '../src/change-log/prune-changes.js'
 import type { Database } from '../src/postgres/database.js'
 import {
@@ -157,13 +157,50 @@ test('of rows that are inserted together only the one that fits no message is re
       sql`insert into thing (id) select id from jsonb_to_recordset(${list}::jsonb) as entry (id text)`,
   )
   const insert = (id: string, row: object) =>
-    create({ id, columns: { id }, plain: { id, ...row }, by: { caller: context().caller, requestId: id } })
+    create({ id, columns: { id }, plain: { id, ...row }, by: { ...context(), requestId: id } })
   const outcomes = await Promise.allSettled([
     insert('a', {}),
     insert('big', { text: 'x'.repeat(5e6) }),
     insert('b', {}),
   ])
   expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+})
+
+test('the audit has the author of a change with its name and address', async () => {
+  const changeLog = await streams.replica()
+  const author = (requestId: string): Context => ({
+    ...context(),
+    requestId,
+    sourceAddress: '192.0.2.7',
+    caller: { ...context().caller, identityId: 'a1', identityName: 'root' },
+  })
+  const change = { kind: 'secrets', id: 's', before: null, after: {} }
+  const write = (requestId: string, row: RowChange): Promise<unknown> =>
+    changeLog.write(author(requestId), async () => ({ result: undefined, changes: [row] }))
+  await write('author-1', change)
+  await write('author-2', { ...change, payload: {} })
+  await streams.admin.query(
+    sql`create table identity.signed_thing (id text primary key, created_at timestamptz default now())`,
+  )
+  await streams.admin.query(sql`grant insert, select on identity.signed_thing to public`)
+  const create = batchInserter(
+    changeLog,
+    'identities',
+    (list) =>
+      sql`insert into signed_thing (id) select id from jsonb_to_recordset(${list}::jsonb) as entry (id text)`,
+  )
+  await create({ id: 't', columns: { id: 't' }, plain: { id: 't' }, by: author('author-3') })
+  const { rows } = await streams.admin.query(sql`
+    select request_id, identity_id, identity_name, source_address from audit
+     where request_id like 'author-%' order by id`)
+  expect(rows).toEqual(
+    [1, 2, 3].map((n) => ({
+      request_id: `author-${n}`,
+      identity_id: 'a1',
+      identity_name: 'root',
+      source_address: '192.0.2.7',
+    })),
+  )
 })
 
 test('a write of kinds that are not followed waits for no other writer', async () => {

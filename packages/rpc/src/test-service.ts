@@ -88,7 +88,13 @@ export const peersAt = (...ports: number[]): Peers =>
 export const context = (ms = 5000, signal = new AbortController().signal): Context => ({
   requestId: 'r1',
   traceparent: traceparentOf(undefined),
-  caller: { identityId: 'alice', apiSessionId: 's', isAdmin: false, configTypes: ['all'] },
+  caller: {
+    identityId: 'alice',
+    identityName: 'Alice',
+    apiSessionId: 's',
+    isAdmin: false,
+    configTypes: ['all'],
+  },
   sourceAddress: '192.0.2.7',
   deadline: new Date(Date.now() + ms),
   signal,

@@ -53,6 +53,8 @@ export interface Replica extends AsyncDisposable {
 export interface ReplicaOptions {
   readonly lifetimeSeconds?: number
   readonly bus?: Pick<Bus, 'subscribe'>
+  /** Called with the facts of each line about a refused client. */
+  readonly onRefusal?: (facts: object, message: string) => void
   /** Called with the text of each statement. */
   readonly onStatement?: (statement: string) => void
 }
@@ -68,7 +70,7 @@ export const system = (): Context => ownContext(new AbortController().signal)
 
 export const as = (caller: Partial<Caller>): Context => ({
   ...system(),
-  caller: { identityId: '', apiSessionId: '', isAdmin: false, configTypes: [], ...caller },
+  caller: { identityId: '', identityName: '', apiSessionId: '', isAdmin: false, configTypes: [], ...caller },
 })
 
 export interface TestOptions {
@@ -130,7 +132,7 @@ const observed = (db: Database, onStatement: (statement: string) => void): Datab
 async function openReplica(
   url: string,
   world: World,
-  { lifetimeSeconds = 0, bus = noBus, onStatement = () => undefined }: ReplicaOptions,
+  { lifetimeSeconds = 0, bus = noBus, onStatement = () => undefined, onRefusal }: ReplicaOptions,
 ): Promise<Replica> {
   const db = observed(openDatabase(url, 'identity'), onStatement)
   const changeLog = await openChangeLog(db, noBus, log)
@@ -138,7 +140,7 @@ async function openReplica(
   const service = openService({
     changeLog,
     bus,
-    log,
+    log: onRefusal ? Object.assign(Object.create(log), { info: onRefusal }) : log,
     databaseUrl: url,
     keySecret,
     totpIssuer: 'openziti.io',

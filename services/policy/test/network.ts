@@ -68,7 +68,7 @@ export interface Network extends AsyncDisposable {
 
 export const as = (caller: Partial<Caller>): Context => ({
   ...ownContext(AbortSignal.timeout(10_000)),
-  caller: { identityId: '', apiSessionId: '', isAdmin: false, configTypes: [], ...caller },
+  caller: { identityId: '', identityName: '', apiSessionId: '', isAdmin: false, configTypes: [], ...caller },
 })
 export const admin = as({ isAdmin: true })
 

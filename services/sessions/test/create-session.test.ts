@@ -16,7 +16,13 @@ const request = { serviceId: 'wiki', type: 'Dial', tags: Buffer.from('{"a":"b"}'
 
 const context = (positions: Positions): Context => ({
   ...ownContext(AbortSignal.timeout(5000)),
-  caller: { identityId: 'alice', apiSessionId: 'as1', isAdmin: false, configTypes: [] },
+  caller: {
+    identityId: 'alice',
+    identityName: 'Alice',
+    apiSessionId: 'as1',
+    isAdmin: false,
+    configTypes: [],
+  },
   positions,
 })
 

@@ -45,7 +45,13 @@ const unused = () => Promise.reject(new Error('not used here'))
 
 const context = (): Context => ({
   ...ownContext(AbortSignal.timeout(5000)),
-  caller: { identityId: 'alice', apiSessionId: 'as1', isAdmin: false, configTypes: [] },
+  caller: {
+    identityId: 'alice',
+    identityName: 'Alice',
+    apiSessionId: 'as1',
+    isAdmin: false,
+    configTypes: [],
+  },
   positions: { identity: position, policy: position },
 })
 

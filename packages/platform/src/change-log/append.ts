@@ -16,7 +16,8 @@ export interface RowChange {
   readonly by?: Actor | undefined
 }
 
-export type Actor = Pick<Context, 'caller' | 'requestId'>
+/** The author of a change, for the audit. */
+export type Actor = Pick<Context, 'caller' | 'requestId' | 'sourceAddress'>
 
 /** The part of a transaction that followers get. */
 export interface Appended {
@@ -60,12 +61,14 @@ interface Entry {
 }
 
 function entryOf({ by, payload, ...row }: RowChange, context: Actor): Entry {
-  const { caller, requestId } = by ?? context
+  const { caller, requestId, sourceAddress } = by ?? context
   const entry = {
     ...row,
     payload,
     followed: payload !== undefined,
     identity_id: caller.identityId,
+    identity_name: caller.identityName,
+    source_address: sourceAddress,
     request_id: requestId,
   }
   return {
@@ -94,10 +97,11 @@ async function appendChunk(tx: Tx, entries: readonly Entry[]): Promise<Appended 
   if (followed.length === 0) {
     await tx.query(
       sql`
-      insert into audit (kind, entity_id, before, after, identity_id, request_id)
-      select kind, id, before, after, identity_id, request_id
+      insert into audit (kind, entity_id, before, after, identity_id, identity_name, source_address, request_id)
+      select kind, id, before, after, identity_id, identity_name, source_address, request_id
         from jsonb_to_recordset(${list}::jsonb)
-          as (kind text, id text, before jsonb, after jsonb, identity_id text, request_id text)`,
+          as (kind text, id text, before jsonb, after jsonb, identity_id text, identity_name text,
+              source_address text, request_id text)`,
       'append-audit',
     )
     return undefined
@@ -108,15 +112,18 @@ async function appendChunk(tx: Tx, entries: readonly Entry[]): Promise<Appended 
          select *, sum(followed::int) over (order by place) as nth
            from rows from (jsonb_to_recordset(${list}::jsonb)
                 as (kind text, id text, before jsonb, after jsonb, payload jsonb, followed boolean,
-                    identity_id text, request_id text))
+                    identity_id text, identity_name text, source_address text, request_id text))
                 with ordinality as list (
-                kind, id, before, after, payload, followed, identity_id, request_id, place)),
+                kind, id, before, after, payload, followed, identity_id, identity_name, source_address, request_id,
+                place)),
          head as materialized (
          select timeline, number, at, number - ${followed.length}::int as start
            from advance(${followed.length}::int)),
          audited as (
-         insert into audit (number, kind, entity_id, before, after, identity_id, request_id, at)
-         select case when followed then start + nth end, kind, id, before, after, identity_id, request_id, at
+         insert into audit (number, kind, entity_id, before, after, identity_id, identity_name, source_address,
+                            request_id, at)
+         select case when followed then start + nth end, kind, id, before, after, identity_id, identity_name,
+                source_address, request_id, at
            from list, head),
          changed as (
          insert into change (number, kind, entity_id, entity, at)

@@ -69,12 +69,18 @@ interface Entry {
 
 function entryOf({ id, columns, by }: NewRow, plain: string, whole: string): Entry {
   const payload = withMember(whole, 'isNew', true) // nothing refers to a new row yet: followers may skip it
-  const [identityId, requestId] = [JSON.stringify(by.caller.identityId), JSON.stringify(by.requestId)]
+  const { caller, requestId, sourceAddress } = by
+  const author = JSON.stringify({
+    identity_id: caller.identityId,
+    identity_name: caller.identityName,
+    source_address: sourceAddress,
+    request_id: requestId,
+  })
   return {
     id,
     columns,
     payload,
-    text: `{"id":${JSON.stringify(id)},"plain":${plain},"payload":${payload},"identity_id":${identityId},"request_id":${requestId}}`,
+    text: `{"id":${JSON.stringify(id)},"plain":${plain},"payload":${payload},${author.slice(1)}`,
   }
 }
 
@@ -93,18 +99,21 @@ function statement(kind: string, insert: (list: string) => Sql, entries: readonl
            from (select count(*)::int as n from inserted) as counted, advance(n)
           where n > 0),
          row as materialized (
-         select id, created_at, plain, payload, identity_id, request_id, timeline, at,
+         select id, created_at, plain, payload, identity_id, identity_name, source_address, request_id, timeline, at,
                 start + row_number() over (order by place) as number,
                 jsonb_build_object('createdAt', time, 'updatedAt', time) as times
            from rows from (jsonb_to_recordset(${list}::jsonb)
-                as (id text, plain jsonb, payload jsonb, identity_id text, request_id text))
-                with ordinality as list (id, plain, payload, identity_id, request_id, place)
+                as (id text, plain jsonb, payload jsonb, identity_id text, identity_name text, source_address text,
+                    request_id text))
+                with ordinality as list (
+                id, plain, payload, identity_id, identity_name, source_address, request_id, place)
            join inserted using (id)
           cross join head
           cross join to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as time),
          audited as (
-         insert into audit (number, kind, entity_id, after, identity_id, request_id, at)
-         select number, ${kind}, id, plain || times, identity_id, request_id, at from row),
+         insert into audit (number, kind, entity_id, after, identity_id, identity_name, source_address, request_id, at)
+         select number, ${kind}, id, plain || times, identity_id, identity_name, source_address, request_id, at
+           from row),
          changed as (
          insert into change (number, kind, entity_id, entity, at)
          select number, ${kind}, id, payload || times, at from row)

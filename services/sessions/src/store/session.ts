@@ -94,11 +94,11 @@ export async function endManySessions(
          row as materialized (
          select ended.*, at, start + row_number() over () as number from ended, head),
          audited as (
-         insert into audit (number, kind, entity_id, before, identity_id, request_id, at)
+         insert into audit (number, kind, entity_id, before, identity_id, identity_name, source_address, request_id, at)
          select number, 'sessions', id,
                 jsonb_build_object('identityId', identity_id, 'serviceId', service_id, 'type', type,
                                    'apiSessionId', api_session_id),
-                '', '', at
+                '', '', '', '', at
            from row),
          changed as (
          insert into change (number, kind, entity_id, at) select number, 'sessions', id, at from row)

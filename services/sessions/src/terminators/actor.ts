@@ -5,4 +5,5 @@ import { system } from '@overlay/rpc'
 export const actorOf = (id: string): Actor => ({
   caller: { ...system, isAdmin: false, identityId: id },
   requestId: '',
+  sourceAddress: '',
 })

@@ -19,9 +19,9 @@ export interface TunnelSession extends HeldSession {
 const CALL_MS = 10_000
 
 /** The router as the caller of other services. */
-export const routerContext = ({ id, identityId, configTypes }: RouterSession): Context => ({
+export const routerContext = ({ id, identityId, identityName, configTypes }: RouterSession): Context => ({
   ...ownContext(AbortSignal.timeout(CALL_MS)),
-  caller: { identityId, apiSessionId: id, isAdmin: false, configTypes },
+  caller: { identityId, identityName, apiSessionId: id, isAdmin: false, configTypes },
 })
 
 /** Finds or creates sessions of routers for themselves, by the rules of every client. Throws AccessRefused. */

@@ -34,6 +34,8 @@ export interface CallContext {
   positions: { [key: string]: Position };
   /** IP address of the client; empty: the call serves no client */
   sourceAddress: string;
+  /** of the caller, for the audit */
+  identityName: string;
 }
 
 export interface CallContext_PositionsEntry {
@@ -72,6 +74,7 @@ function createBaseCallContext(): CallContext {
     configTypes: [],
     positions: {},
     sourceAddress: "",
+    identityName: "",
   };
 }
 
@@ -100,6 +103,9 @@ export const CallContext: MessageFns<CallContext> = {
     });
     if (message.sourceAddress !== "") {
       writer.uint32(66).string(message.sourceAddress);
+    }
+    if (message.identityName !== "") {
+      writer.uint32(74).string(message.identityName);
     }
     return writer;
   },
@@ -184,6 +190,14 @@ export const CallContext: MessageFns<CallContext> = {
             message.sourceAddress = reader.string();
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.identityName = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -243,6 +257,11 @@ export const CallContext: MessageFns<CallContext> = {
         : isSet(object.source_address)
         ? globalThis.String(object.source_address)
         : "",
+      identityName: isSet(object.identityName)
+        ? globalThis.String(object.identityName)
+        : isSet(object.identity_name)
+        ? globalThis.String(object.identity_name)
+        : "",
     };
   },
 
@@ -278,6 +297,9 @@ export const CallContext: MessageFns<CallContext> = {
     if (message.sourceAddress !== "") {
       obj.sourceAddress = message.sourceAddress;
     }
+    if (message.identityName !== "") {
+      obj.identityName = message.identityName;
+    }
     return obj;
   },
 
@@ -302,6 +324,7 @@ export const CallContext: MessageFns<CallContext> = {
       {},
     );
     message.sourceAddress = object.sourceAddress ?? "";
+    message.identityName = object.identityName ?? "";
     return message;
   },
 };
