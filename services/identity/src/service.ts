@@ -11,7 +11,7 @@ import {
 } from '@overlay/platform/change-log'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
-import type { ServiceDeps } from '@overlay/platform/service'
+import { openRefusals, type ServiceDeps } from '@overlay/platform/service'
 import {
   CREDENTIALS,
   type MaintenanceServiceService,
@@ -86,7 +86,8 @@ export function openService(options: ServiceOptions) {
   const hashing = openHashing(options.hashing)
   const trust = openTrust(pki, trustAgeMs)
   const authorities = openAuthorities(changeLog, consumers.pki)
-  const credentials = { changeLog, hashing, trust, authorities }
+  const noteRefusal = openRefusals(log, 'login refused')
+  const credentials = { changeLog, hashing, trust, authorities, noteRefusal }
   const kinds = [
     identities({ changeLog, names, pki, viewers, waitForFollowers }),
     authenticators(credentials),
@@ -116,6 +117,7 @@ export function openService(options: ServiceOptions) {
     identity: identityMethods({
       events: options.events,
       ...credentials,
+      noteEnrollmentRefusal: openRefusals(log, 'enrollment refused'),
       credentialFeed,
       configTypes: openConfigTypes(
         async () => (await consumedPosition(db, 'policy')) !== undefined,

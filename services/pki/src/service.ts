@@ -8,6 +8,7 @@ import {
 } from '@overlay/platform/change-log'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
+import { openRefusals } from '@overlay/platform/service'
 import { openSteps } from './consumers/eager-steps.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { untypedOwnerCheck } from './consumers/owners.js'
@@ -64,7 +65,18 @@ export async function openService(options: ServiceOptions) {
     names,
     log,
   }
-  const deps = { changeLog, issuer, consumers, eagerSteps, queue, keyring, now, owners, routerNaming }
+  const deps = {
+    changeLog,
+    issuer,
+    consumers,
+    eagerSteps,
+    queue,
+    keyring,
+    now,
+    owners,
+    routerNaming,
+    noteRefusal: openRefusals(log, 'enrollment refused'),
+  }
   const checkDeps = { changeLog, names, consumers }
 
   return {

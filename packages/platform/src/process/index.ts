@@ -1,7 +1,10 @@
+export * from './bounded-lines.js'
 export * from './build.js'
+
 export * from './log.js'
 export * from './metrics.js'
 export * from './open-files.js'
 export * from './ops.js'
+export * from './printable.js'
 export * from './process.js'
 export * from './settings.js'

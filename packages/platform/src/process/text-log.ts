@@ -1,4 +1,5 @@
 import type { DestinationStream } from 'pino'
+import { printable } from './printable.js'
 
 interface Failure {
   readonly stack?: string
@@ -31,4 +32,4 @@ const stackOf = ({ stack, message = '', cause }: Failure): string =>
   (stack ?? message) + (cause ? `\ncaused by: ${stackOf(cause)}` : '')
 
 const plain = (value: unknown): string =>
-  typeof value === 'string' && /^[^\s="]+$/.test(value) ? value : JSON.stringify(value)
+  typeof value === 'string' && /^[^\s="]+$/.test(value) ? printable(value) : printable(JSON.stringify(value))

@@ -1,2 +1,3 @@
 export * from './health.js'
+export * from './refusals.js'
 export * from './run-service.js'

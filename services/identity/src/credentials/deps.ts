@@ -1,4 +1,5 @@
 import type { ChangeLog } from '@overlay/platform/change-log'
+import type { NoteRefusal } from '@overlay/platform/service'
 import type { Authorities } from './authorities.js'
 import type { Hashing } from './hashing.js'
 import type { Trust } from './trust.js'
@@ -9,4 +10,5 @@ export interface CredentialDeps {
   readonly hashing: Hashing
   readonly trust: Trust
   readonly authorities: Authorities
+  readonly noteRefusal: NoteRefusal
 }

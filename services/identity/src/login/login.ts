@@ -17,7 +17,7 @@ export interface Login extends CredentialDeps {
   passwordMatches?: boolean
 }
 
-/** Why a login is refused. For metrics only: clients do not learn it. */
+/** Why a login is refused. For metrics and the log only: clients do not learn it. */
 export type Reason =
   | 'unknown'
   | 'disabled'

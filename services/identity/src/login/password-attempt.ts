@@ -1,5 +1,5 @@
 import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
-import { metrics } from '@overlay/platform/process'
+import type { NoteRefusal } from '@overlay/platform/service'
 import { type Context, Fault, sourceOf } from '@overlay/rpc'
 import { type Hashing, turnOf } from '../credentials/hashing.js'
 import { type AttemptHistory, isPaused } from '../domain/login-pause.js'
@@ -7,11 +7,13 @@ import { disableIdentity } from '../store/disabled-identities.js'
 import { type Attempt, attemptsOf, countFailure, recordSuccess } from '../store/login-attempts.js'
 import type { Subject } from '../store/subjects.js'
 import type { Reason } from './login.js'
+import { refuseLogin } from './refuse-login.js'
 
 interface Deps {
   readonly changeLog: ChangeLog
   readonly hashing: Hashing
   readonly context: Context
+  readonly noteRefusal: NoteRefusal
 }
 
 export interface PasswordAttempt {
@@ -29,17 +31,18 @@ export interface PasswordAttempt {
  * their time does not reveal which names exist.
  */
 export async function tryPassword(
-  { changeLog, hashing, context }: Deps,
+  deps: Deps,
   { username, password, find, judge }: PasswordAttempt,
 ): Promise<Reason | undefined> {
+  const { changeLog, hashing, context } = deps
   const attempt = { username, source: sourceOf(context.sourceAddress) }
-  const before = await admit(changeLog, attempt)
+  const before = await admit(deps, attempt)
   const subject = await find()
   const turn = turnOf(context, username)
   // names that have logged in from an address share one turn, all other attempts from it share another
   const source = before.isFamiliar ? `${turn.source} familiar` : turn.source
   return hashing.inTurn({ ...turn, source }, async (compare, hasWaited) => {
-    const history = hasWaited ? await admit(changeLog, attempt) : before
+    const history = hasWaited ? await admit(deps, attempt) : before
     const reason = await judge(subject, await compare(subject?.password ?? null, password))
     if (reason !== undefined) await countRefusal(changeLog, context, attempt, subject, reason)
     else if (subject && (subject.hasFailed || history.isStale))
@@ -49,10 +52,11 @@ export async function tryPassword(
 }
 
 /** Refuses an attempt while its name is paused, whether or not the name exists. */
-async function admit({ db }: ChangeLog, attempt: Attempt): Promise<AttemptHistory> {
-  const history = await attemptsOf(db, attempt)
+async function admit({ changeLog, context, noteRefusal }: Deps, attempt: Attempt): Promise<AttemptHistory> {
+  const history = await attemptsOf(changeLog.db, attempt)
   if (!isPaused(history)) return history
-  metrics.loginRefused.inc({ method: 'password', reason: 'paused' })
+  const { username } = attempt
+  refuseLogin(noteRefusal, context, { method: 'password', reason: 'paused', username })
   throw new Fault('SERVER_TOO_MANY_REQUESTS')
 }
 

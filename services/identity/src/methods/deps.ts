@@ -1,4 +1,5 @@
 import type { FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
+import type { NoteRefusal } from '@overlay/platform/service'
 import type { EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
 import type { CredentialFeed } from '../credential-feed/credential-feed.js'
 import type { CredentialDeps } from '../credentials/deps.js'
@@ -13,6 +14,7 @@ export interface Deps extends CredentialDeps {
   readonly credentialFeed: Pick<CredentialFeed, 'handOver'>
   readonly events?: FabricEvents | undefined
   readonly configTypes: ConfigTypes
+  readonly noteEnrollmentRefusal: NoteRefusal
   readonly secondFactors: SecondFactors
   /** The name of the network in authenticator apps. */
   readonly totpIssuer: string

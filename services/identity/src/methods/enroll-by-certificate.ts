@@ -12,9 +12,12 @@ import {
   type Methods,
   type Written,
 } from '@overlay/rpc'
+import { fingerprintOf } from '@overlay/x509'
 import { certificateProof, enrollingCertificate } from '../credentials/certificate-proof.js'
+import { certificatesOf } from '../credentials/certificates.js'
 import { claimIn, commonNameOf } from '../domain/claims.js'
 import { formattedName, nextName } from '../domain/names.js'
+import { subjectTextOf } from '../domain/subject-text.js'
 import { insertAuthenticator } from '../store/authenticators.js'
 import { bindExternalId } from '../store/external-id-authorities.js'
 import { isNameTaken } from '../store/identities.js'
@@ -30,9 +33,27 @@ interface NewIdentity {
   readonly externalId: string | undefined
 }
 
+type Enroll = Methods<IdentityServiceService>['enrollByCertificate']
+
 /** Creates an identity for a certificate of an authority that allows it. */
-export const enrollByCertificate =
-  ({ changeLog, authorities }: Deps): Methods<IdentityServiceService>['enrollByCertificate'] =>
+export const enrollByCertificate = (deps: Deps): Enroll => {
+  const enroll = enrollment(deps)
+  return async (request, context) => {
+    try {
+      return await enroll(request, context)
+    } catch (err) {
+      if (err instanceof Fault) {
+        const [leaf] = certificatesOf(request.peerCertificates)
+        const proof = leaf && { fingerprint: fingerprintOf(leaf), subject: subjectTextOf(leaf) }
+        deps.noteEnrollmentRefusal(context, { method: 'ca', reason: err.code, ...proof })
+      }
+      throw err
+    }
+  }
+}
+
+const enrollment =
+  ({ changeLog, authorities }: Deps): Enroll =>
   async ({ peerCertificates, name: requestedName }, context) => {
     const cas = await authorities.all(context.signal)
     if (cas.length === 0) throw new Fault('ENROLLMENT_NO_VALID_CAS')

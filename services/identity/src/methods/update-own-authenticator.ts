@@ -2,18 +2,20 @@ import { bodyIn } from '@overlay/platform/kind-store'
 import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { ownSubject } from '../credentials/own-authenticators.js'
 import { tryPassword } from '../login/password-attempt.js'
+import { refuseLogin } from '../login/refuse-login.js'
 import type { Deps } from './deps.js'
 
 /** Changes name or password of the caller, who must know the current password. */
 export const updateOwnAuthenticator =
-  ({ changeLog, hashing, entities }: Deps): Methods<IdentityServiceService>['updateOwnAuthenticator'] =>
+  (deps: Deps): Methods<IdentityServiceService>['updateOwnAuthenticator'] =>
   async ({ ref, json, mask }, context) => {
+    const { changeLog, entities } = deps
     const id = ref?.id ?? ''
     const subject = await ownSubject(changeLog.db, id, context)
     if (subject.method !== 'updb') throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
     const { currentPassword } = bodyIn(json) as { currentPassword?: string }
     const refusal = await tryPassword(
-      { changeLog, hashing, context },
+      { ...deps, context },
       {
         username: subject.username ?? '',
         password: currentPassword ?? '',
@@ -22,6 +24,15 @@ export const updateOwnAuthenticator =
       },
     )
     if (refusal) {
+      const { identityId, identityName, username } = subject
+      refuseLogin(deps.noteRefusal, context, {
+        method: 'password',
+        reason: refusal,
+        username: username ?? undefined,
+        identityId,
+        identityName,
+        apiSessionId: context.caller.apiSessionId,
+      })
       // differs: the password is not sent back
       const detail = { field: 'currentPassword', reason: 'invalid current password', value: '' }
       throw new Fault('UNAUTHORIZED', detail)

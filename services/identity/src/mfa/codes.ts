@@ -1,7 +1,9 @@
 import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import { seal, type Tx, unseal } from '@overlay/platform/postgres'
+import type { NoteRefusal } from '@overlay/platform/service'
 import { type Context, Fault } from '@overlay/rpc'
 import { type Passed, passedBy, type SecondFactor, stepsAround } from '../domain/second-factor.js'
+import { refuseLogin } from '../login/refuse-login.js'
 import {
   countWrongCode,
   lockSecondFactor,
@@ -84,22 +86,33 @@ type Work = (
   save: (factor: UsedFactor, isVerified?: boolean) => Promise<RowChange>,
 ) => Promise<readonly RowChange[]>
 
+interface CodeDeps {
+  readonly changeLog: ChangeLog
+  readonly secondFactors: SecondFactors
+  readonly noteRefusal: NoteRefusal
+}
+
 /** Uses a code of the caller's second factor. Commits also after a wrong code, to count it. */
 export async function writeWithCode(
-  { changeLog, secondFactors }: { readonly changeLog: ChangeLog; readonly secondFactors: SecondFactors },
+  { changeLog, secondFactors, noteRefusal }: CodeDeps,
   context: Context,
   { code, accepted, requires }: UsedCode,
   work: Work = async (_tx, factor, save) => [await save(factor)],
 ) {
-  const { result, position } = await changeLog.write(context, async (tx) => {
+  type Tried = { readonly stored: StoredFactor; readonly factor: UsedFactor | undefined }
+  const { result, position } = await changeLog.write<Tried>(context, async (tx) => {
     const stored = requires(await lockSecondFactor(tx, context.caller.identityId))
     const factor = await secondFactors.useCode(tx, stored, code, accepted)
-    if (!factor) return { result: undefined, changes: [] }
+    if (!factor) return { result: { stored, factor }, changes: [] }
     const save: Parameters<Work>[2] = (next, isVerified) => secondFactors.save(tx, stored, next, isVerified)
     return { result: { stored, factor }, changes: await work(tx, factor, save) }
   })
-  if (!result) throw new Fault('MFA_INVALID_TOKEN')
-  return { ...result, position }
+  const { stored, factor } = result
+  if (factor) return { stored, factor, position }
+  const { identityId, identityName, apiSessionId } = context.caller
+  const reason = stored.isPaused ? 'paused' : 'wrong code'
+  refuseLogin(noteRefusal, context, { method: 'totp', reason, identityId, identityName, apiSessionId })
+  throw new Fault('MFA_INVALID_TOKEN')
 }
 
 export function factorOf(stored: StoredFactor | undefined): StoredFactor {

@@ -1,5 +1,6 @@
 import type { Queue } from '@overlay/platform/async'
 import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
+import type { NoteRefusal } from '@overlay/platform/service'
 import type { Methods, PkiServiceService } from '@overlay/rpc'
 import type { EagerSteps } from '../consumers/eager-steps.js'
 import type { Owners } from '../enroll/method.js'
@@ -17,6 +18,7 @@ export interface Deps {
   readonly routerNaming: RouterNaming
   /** Bounds the checks and signatures that run at once, milliseconds of a core each. */
   readonly queue: Queue
+  readonly noteRefusal: NoteRefusal
   keyring(): Promise<Keyring>
   now(): Date
 }

@@ -7,7 +7,14 @@ import {
   writeChanges,
 } from '@overlay/platform/change-log'
 import { batch } from '@overlay/platform/postgres'
-import { type Context, Fault, faults, ownContext } from '@overlay/rpc'
+import {
+  type Context,
+  type EnrollRequest,
+  type EnrollResponse,
+  Fault,
+  faults,
+  ownContext,
+} from '@overlay/rpc'
 import { ott, ottca, updb } from '../enroll/identity-methods.js'
 import type { EnrollMethod, Issued, Redemption, Registration } from '../enroll/method.js'
 import { erott, trott } from '../enroll/router-methods.js'
@@ -17,7 +24,7 @@ import type { Deps, PkiMethods } from './deps.js'
 
 /** Redeems a token: adds an authenticator to its identity, or admits its router. The steps are the order of checks. */
 export function enroll(deps: Deps): PkiMethods['enroll'] {
-  const { changeLog, owners, routerNaming, queue, now } = deps
+  const { changeLog, owners, routerNaming, queue, now, noteRefusal } = deps
   const methods: Partial<Record<string, EnrollMethod>> = {
     ott: ott(owners),
     ottca: ottca(owners, changeLog.db),
@@ -27,8 +34,11 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
   }
   const end = eagerEnd(deps)
 
-  return async (request, context) => {
-    const enrollment = await findByToken(changeLog.db, request.token)
+  async function redeemToken(
+    request: EnrollRequest,
+    enrollment: StoredEnrollment | undefined,
+    context: Context,
+  ): Promise<EnrollResponse> {
     if (!enrollment) throw new Fault('INVALID_ENROLLMENT_TOKEN')
     // differs: for every method, not only for routers
     if (enrollment.expiresAt <= now()) throw new Fault('ENROLLMENT_EXPIRED')
@@ -43,6 +53,22 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
     await end(enrollment, registration, context)
     if (!registration.isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
     return { method: enrollment.method, ...issued }
+  }
+
+  return async (request, context) => {
+    const enrollment = await findByToken(changeLog.db, request.token)
+    try {
+      return await redeemToken(request, enrollment, context)
+    } catch (err) {
+      if (isRefusal(err))
+        noteRefusal(context, {
+          method: enrollment?.method ?? request.method,
+          reason: err.code,
+          enrollmentId: enrollment?.id,
+          identityId: enrollment?.identityId ?? undefined,
+        })
+      throw err
+    }
   }
 }
 
@@ -64,7 +90,7 @@ async function redeem(
   }
 }
 
-const isRefusal = (err: unknown): boolean => err instanceof Fault && faults[err.code][0] < 500
+const isRefusal = (err: unknown): err is Fault => err instanceof Fault && faults[err.code][0] < 500
 
 /**
  * Ends a redeemed enrollment, those of identities at once. Should that fail or take too long, the consumer of the

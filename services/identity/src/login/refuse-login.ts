@@ -1,0 +1,12 @@
+import { metrics } from '@overlay/platform/process'
+import type { NoteRefusal } from '@overlay/platform/service'
+
+/** Counts and logs a refused login, or a refused code of a second factor. */
+export const refuseLogin: (note: NoteRefusal, ...facts: Parameters<NoteRefusal>) => void = (
+  note,
+  context,
+  refused,
+) => {
+  metrics.loginRefused.inc({ method: refused.method, reason: refused.reason })
+  note(context, refused)
+}

@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto'
+import { fingerprintOf } from '@overlay/x509'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { certify } from './certificates.js'
+import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
+
+let identity: TestIdentity
+let one: Replica
+const lines: { readonly [fact: string]: unknown }[] = []
+beforeAll(async () => {
+  identity = await testIdentity()
+  one = await identity.replica({ onRefusal: (facts, msg) => void lines.push({ ...facts, msg }) })
+})
+afterAll(() => identity[Symbol.asyncDispose]())
+
+const context = (requestId: string) => ({ ...system(), requestId, sourceAddress: '192.0.2.7' })
+
+/** The line about the request. */
+async function refusal(run: (request: ReturnType<typeof context>) => Promise<unknown>) {
+  const request = context(randomUUID())
+  await expect(run(request)).rejects.toBeDefined()
+  const [line, ...more] = lines.filter(({ requestId }) => requestId === request.requestId)
+  expect(more).toEqual([])
+  return line
+}
+
+async function alice(username: string) {
+  const { id: identityId } = await one.entities.create(
+    { kind: 'identities', json: bytes({ name: `${username}'s identity`, type: 'Default', isAdmin: false }) },
+    system(),
+  )
+  const proof = { method: 'updb', identityId, username, password: 'right-one' }
+  await one.entities.create({ kind: 'authenticators', json: bytes(proof) }, system())
+  return identityId
+}
+
+test('a wrong password leaves user name, method, identity and address in the log, not the password', async () => {
+  const identityId = await alice('alice')
+  const line = await refusal((request) =>
+    one.identity.authenticate(login({ username: 'alice', password: 'my-guess' }), request),
+  )
+  expect(line).toEqual({
+    msg: 'login refused',
+    method: 'password',
+    reason: 'wrong password',
+    username: 'alice',
+    identityId,
+    identityName: "alice's identity",
+    sourceAddress: '192.0.2.7',
+    requestId: line?.requestId,
+    traceId: expect.stringMatching(/^[0-9a-f]{32}$/),
+  })
+  expect(JSON.stringify(lines)).not.toContain('my-guess')
+})
+
+test('a user name that does not exist is logged, bounded and without control characters', async () => {
+  const username = `\u001b[2J${'x'.repeat(10_000)}`
+  const line = await refusal((request) =>
+    one.identity.authenticate(login({ username, password: 'guess' }), request),
+  )
+  expect(line).toMatchObject({ reason: 'unknown', username: `\uFFFD[2J${'x'.repeat(124)}…` })
+  expect(line).not.toHaveProperty('identityId', expect.anything())
+})
+
+test('a user name that is paused is logged as such', async () => {
+  const attempt = (request: ReturnType<typeof context>) =>
+    one.identity.authenticate(login({ username: 'guessed', password: 'guess' }), request)
+  const reasons: unknown[] = []
+  for (let n = 0; n < 11; n++) reasons.push((await refusal(attempt))?.reason)
+  expect(reasons).toEqual([...Array(10).fill('unknown'), 'paused'])
+})
+
+test('a certificate that nobody trusts leaves its fingerprint and its subject in the log', async () => {
+  const { certificate } = await certify({ name: 'mallory' })
+  const line = await refusal((request) =>
+    one.identity.authenticate(login({ method: 'cert', peerCertificates: [certificate.raw] }), request),
+  )
+  expect(line).toMatchObject({
+    msg: 'login refused',
+    method: 'cert',
+    reason: 'untrusted certificate',
+    fingerprint: fingerprintOf(certificate),
+    subject: 'CN=mallory',
+    sourceAddress: '192.0.2.7',
+  })
+})
+
+test('a token of an external signer is refused in the same place', async () => {
+  const line = await refusal((request) => one.identity.authenticate(login({ method: 'ext-jwt' }), request))
+  expect(line).toMatchObject({ msg: 'login refused', method: 'ext-jwt', reason: 'no signer' })
+})
+
+test('a wrong code of a second factor leaves the identity in the log, not the code', async () => {
+  const identityId = await alice('robert')
+  const caller = { identityId, identityName: 'robert', apiSessionId: 's1' }
+  await one.identity.startMfa({}, as(caller))
+  const line = await refusal((request) =>
+    one.identity.verifyMfa({ code: '918273' }, { ...as(caller), ...request, caller: as(caller).caller }),
+  )
+  expect(line).toMatchObject({ method: 'totp', reason: 'wrong code', ...caller, sourceAddress: '192.0.2.7' })
+  expect(JSON.stringify(lines)).not.toContain('918273')
+})
+
+test('an enrollment by a certificate that no authority admits is logged', async () => {
+  const { certificate } = await certify({ name: 'mallory' })
+  const line = await refusal((request) =>
+    one.identity.enrollByCertificate({ peerCertificates: [certificate.raw], name: '' }, request),
+  )
+  expect(line).toMatchObject({
+    msg: 'enrollment refused',
+    method: 'ca',
+    reason: 'ENROLLMENT_NO_VALID_CAS',
+    fingerprint: fingerprintOf(certificate),
+  })
+})
