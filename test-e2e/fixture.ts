@@ -1,7 +1,7 @@
 import type { Admin } from './admin.js'
 import type { Client, Server } from './client.js'
 import { openClient } from './client.js'
-import { startNetwork } from './network.js'
+import { type NetworkOptions, startNetwork } from './network.js'
 import { samples } from './tests/samples.js'
 
 export type Json = Readonly<Record<string, unknown>>
@@ -9,8 +9,8 @@ export type Json = Readonly<Record<string, unknown>>
 export const password = 'correct horse'
 
 /** A network with an admin, a client without a session, and common requests of tests. */
-export async function startFixture() {
-  const network = await startNetwork()
+export async function startFixture(options: NetworkOptions = {}) {
+  const network = await startNetwork(options)
   const server: Server = { addresses: [network.address], caPem: network.caPem }
   const admin: Admin = await network.admin()
   const anonymous = openClient(server, '/edge/client/v1')

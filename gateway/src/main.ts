@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import {
   dropRights,
   guardProcess,
+  type Health,
   mostSockets,
   openLog,
   readSettings,
@@ -27,6 +28,7 @@ import { apiOf, pathOf, rootOf } from './paths.js'
 import { gatewaySettings, limits } from './settings.js'
 import { openEventSource } from './streams/event-source.js'
 import { openStreams } from './streams/streams.js'
+import { openWeb } from './web/web.js'
 
 const settings = readSettings(gatewaySettings, process.env)
 const log = openLog('gateway', { level: settings.logLevel, format: settings.logFormat })
@@ -43,13 +45,14 @@ const writePositions = openWritePositions()
 const services = noteWrites(connectServices({ identity, pki, policy, sessions }), writePositions.note)
 await using caches = openCaches(services, writePositions, log)
 let isServing = false
-await using _ops = await serveOps(settings.opsListen, {
-  log,
-  health: () => {
-    const checks = { ...caches.checks(), serving: isServing ? 'ok' : 'no' }
-    return { ready: Object.values(checks).every((state) => state === 'ok'), checks }
-  },
-})
+const health = (): Health => {
+  const checks = { ...caches.checks(), serving: isServing ? 'ok' : 'no' }
+  return { ready: Object.values(checks).every((state) => state === 'ok'), checks }
+}
+await using _ops = await serveOps(settings.opsListen, { log, health })
+const { address, console } = settings
+const apis = apisOf({ services, caches, address, about })
+const web = await openWeb({ address, apis, health, console })
 
 const app = mount(
   {
@@ -64,12 +67,8 @@ const app = mount(
     onAnswer: accessLog(log),
     isClosing: () => !isServing,
   },
-  apisOf({
-    services,
-    caches,
-    address: settings.address,
-    about,
-  }),
+  apis,
+  web,
 )
 const fetchKey: FetchKey<ServerKey> = (context) => services.pki.getServerCertificate({}, context)
 const key = await serverKey(fetchKey, log)

@@ -1,10 +1,17 @@
-import { connectionSettings, peersSetting, processSettings, setting } from '@overlay/platform/process'
+import {
+  connectionSettings,
+  consoleSetting,
+  peersSetting,
+  processSettings,
+  setting,
+} from '@overlay/platform/process'
 
 /** The settings that the gateway reads from its environment. */
 export const gatewaySettings = {
   ...processSettings,
   address: setting.address('OVERLAY_ADDRESS', 'Address of the APIs for clients, as host:port'),
   listen: setting.address('OVERLAY_LISTEN', 'Address at which the gateway listens'),
+  console: consoleSetting,
   ...connectionSettings,
   identityPeers: peersSetting('identity'),
   pkiPeers: peersSetting('pki'),

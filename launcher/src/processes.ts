@@ -32,6 +32,7 @@ export interface PlanOptions {
   readonly sockets: string // directory of the services' sockets
   readonly snapshots: string
   readonly account: Account
+  readonly console: string | undefined // directory of the web console
   readonly isBalanced: boolean // a balancer listens at the address of the gateways
   readonly isCtrlBalanced: boolean // the same for the control channel
   readonly entry: string // of each process, below its folder
@@ -47,6 +48,7 @@ export async function planInstances({
   sockets,
   snapshots,
   account,
+  console,
   isBalanced,
   isCtrlBalanced,
   entry,
@@ -106,6 +108,7 @@ export async function planInstances({
       ...(part === 'gateway'
         ? {
             OVERLAY_LISTEN: listen,
+            ...(console && { OVERLAY_CONSOLE: console }),
             ...(isBalanced && { OVERLAY_PROXY_PROTOCOL_FROM: balancerAddress }),
           }
         : { OVERLAY_RPC_LISTEN: listen, DATABASE_URL: urlOf(part) }),

@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { splitAddress } from '@overlay/platform/process/settings'
 import { accountsOf } from './account.js'
 import { startBalancer } from './balancer.js'
+import { consoleDirectory } from './console.js'
 import { addressFile, type Home, openHome } from './home.js'
 import { type InitialCredentials, initialize } from './initialize.js'
 import { openLogFile } from './log-file.js'
@@ -62,7 +63,9 @@ async function start(
 ): Promise<Omit<Product, 'stop'>> {
   const listen = splitAddress(settings.listen)
   const ctrlListen = splitAddress(settings.ctrlListen)
-  const home = await openHome(settings.home, accountsOf(settings.uid))
+  const accounts = accountsOf(settings.uid)
+  const console = settings.console && (await consoleDirectory(settings.console, accounts.processes))
+  const home = await openHome(settings.home, accounts)
   stops.home.push(home.release)
   await refuseUnusable(listen, settings.listen, ['OVERLAY_ADDRESS', 'OVERLAY_LISTEN'])
   await refuseUnusable(ctrlListen, settings.ctrlListen, ['OVERLAY_CTRL_ADDRESS', 'OVERLAY_CTRL_LISTEN'])
@@ -106,6 +109,7 @@ async function start(
     sockets: home.run.rpc,
     snapshots: await snapshotsDirectory(settings, home, print),
     account,
+    console,
     isBalanced,
     isCtrlBalanced,
     entry,

@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
 import {
+  consoleSetting,
   ctrlAddressSetting,
   processSettings,
   readSettings,
@@ -67,6 +68,7 @@ export const launcherSettings = {
       'Directory of database snapshots, the same for all services; if not set, `snapshots` in `OVERLAY_HOME`',
     ),
   ),
+  console: consoleSetting,
   logLevel: processSettings.logLevel,
   logFormat: processSettings.logFormat,
   logMib: setting.number('OVERLAY_LOG_MIB', 'Size at which a log file is rotated', {

@@ -1,3 +1,6 @@
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type APIRequestContext, request } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Authority, newAuthority } from '../authority.js'
@@ -9,6 +12,7 @@ import { type RecordedCall, readRecording, typeErrors } from '../recording.js'
 const { calls, members } = readRecording('console')
 const pages = [...new Set(calls.map(({ page }) => page))]
 
+let folder: string
 let fixture: Fixture
 let browser: APIRequestContext
 let token = ''
@@ -16,7 +20,10 @@ let authority: Authority
 const captured = new Map<string, string>()
 
 beforeAll(async () => {
-  fixture = await startFixture()
+  folder = await mkdtemp(join(tmpdir(), 'overlay-console-'))
+  await chmod(folder, 0o755) // the processes may have an account of their own
+  await writeFile(join(folder, 'index.html'), '<title>console</title>')
+  fixture = await startFixture({ env: { OVERLAY_CONSOLE: folder } })
   const [address] = fixture.server.addresses
   // Playwright's client cannot use our authority
   browser = await request.newContext({ baseURL: `https://${address}`, ignoreHTTPSErrors: true })
@@ -31,6 +38,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser.dispose()
   await fixture[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true })
 })
 
 /** The entities that existed during the recording. */
@@ -112,6 +120,22 @@ async function capture({ call, body, keep = {} }: RecordedCall, json: Answer): P
     captured.set('proof', (await authority.certify(answer.verificationToken)).cert)
   for (const [what, path] of Object.entries(keep)) captured.set(what, String(at(json, path)))
 }
+
+test('the gateway serves the console of the folder beside the APIs', async () => {
+  const answers = await Promise.all(
+    ['/zac', '/zac/identities/.Inzu-I1S', '/zac/main.js', '/edge/management/v1/version', '/version'].map(
+      (path) => browser.get(path, { headers: { accept: '*/*' } }),
+    ),
+  )
+  expect(answers.map((answer) => [answer.status(), answer.headers()['content-type']])).toEqual([
+    [200, 'text/html; charset=utf-8'],
+    [200, 'text/html; charset=utf-8'],
+    [404, 'application/json'],
+    [200, 'application/json'],
+    [200, 'application/json'],
+  ])
+  expect(await answers[0]?.text()).toBe('<title>console</title>')
+})
 
 test.each(pages)('%s: the console gets the answers of the original', async (page) => {
   const wrong: string[] = []

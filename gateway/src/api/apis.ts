@@ -90,6 +90,12 @@ export function apisOf({ services, caches, address, about }: ApisOptions): reado
     ...mounted,
     // wire: beside the published operations
     operations: { ...mounted.operations, 'GET /swagger.json': 'none' as const },
-    handlers: { ...mounted.handlers, 'GET /swagger.json': (c: RequestContext) => docs.send(c, mounted.api) },
+    handlers: {
+      ...mounted.handlers,
+      'GET /swagger.json': {
+        produces: ['application/json'],
+        handle: (c: RequestContext) => docs.send(c, mounted.api),
+      },
+    },
   }))
 }

@@ -8,6 +8,7 @@ import { allowOrigin, preflight } from './cors.js'
 import type { Access, Answer, MountedApi } from './endpoint.js'
 import { requestId } from './ids.js'
 import { checkAccept, checkContentType } from './negotiate.js'
+import { noPages, type Page, type Pages } from './pages.js'
 import { checkQuery } from './query.js'
 import type { Env, Params, RequestContext } from './request-context.js'
 import { type MountedOperation, type Route, routesOf } from './routes.js'
@@ -31,11 +32,18 @@ export interface Pipeline {
   isClosing(): boolean
 }
 
-/** Puts the operations of the tables behind one fetch function. An operation without a handler stops the start. */
-export function mount(pipeline: Pipeline, apis: readonly MountedApi[]): Hono<Env> {
+/**
+ * Puts the operations of the tables, and pages, behind one fetch function. An operation without a handler stops the
+ * start.
+ */
+export function mount(pipeline: Pipeline, apis: readonly MountedApi[], web: Pages = noPages): Hono<Env> {
   const { pathOf, apiOf } = pipeline.paths
   const app = new Hono<Env>({
-    getPath: (request, options) => pathOf(options?.env?.incoming.url ?? request.url),
+    getPath: (request, options) => {
+      const incoming = options?.env?.incoming
+      if (!incoming) return pathOf(request.url)
+      return web.pathOf(incoming) ?? pathOf(incoming.url ?? '')
+    },
   })
   app.options('*', (c) => {
     setCommonHeaders(pipeline, c)
@@ -44,6 +52,7 @@ export function mount(pipeline: Pipeline, apis: readonly MountedApi[]): Hono<Env
   for (const api of apis)
     for (const [path, route] of routesOf(api))
       app.all(path.replace(/\{(\w+)\}/g, ':$1'), (c) => serve(pipeline, route, c))
+  for (const page of web.pages) app.all(page.pattern, (c) => servePage(pipeline, page, c))
   app.notFound((c) => {
     openRequest(pipeline, apiOf(c.req.path), '', c)
     setCachedExpiry(pipeline, c)
@@ -72,6 +81,17 @@ function serve(pipeline: Pipeline, route: Route, c: RequestContext): Answer {
   }
   const session = findSession(pipeline, c)
   return withTimeout(pipeline, c, session instanceof Promise ? session.then(handleWith) : handleWith(session))
+}
+
+function servePage(pipeline: Pipeline, { operation, handle }: Page, c: RequestContext): Answer {
+  const { incoming, outgoing } = c.env
+  openRequest(pipeline, 'web', operation, c)
+  const { method } = incoming
+  if (method !== 'GET' && method !== 'HEAD') {
+    outgoing.setHeader('allow', 'GET, HEAD')
+    throw new Fault('METHOD_NOT_ALLOWED', `method ${method} is not allowed, but [GET,HEAD] are`)
+  }
+  return withTimeout(pipeline, c, handle(c))
 }
 
 const noParams: Params = { id: '', serviceId: '' }

@@ -46,7 +46,8 @@ export interface PreparedBody {
   readonly bytes: Buffer
   readonly type: string
   readonly containsSecret: boolean
-  gzip: Promise<Buffer> | Buffer | undefined
+  /** The compressed form; 'never' for types that are compressed already. */
+  gzip: Promise<Buffer> | Buffer | undefined | 'never'
 }
 
 export const prepareBody = (body: string | Buffer, type: string = JSON_TYPE): PreparedBody => ({
@@ -65,6 +66,7 @@ export function sendPrepared(
   if (body.containsSecret) forbidStoring(c)
   const { bytes, type } = body
   if (bytes.length < MIN_COMPRESSED_BYTES) return respondShort(200, bytes, type)
+  if (body.gzip === 'never') return respond(c, 200, bytes, { 'content-type': type })
   if (!acceptsGzip(c)) return respond(c, 200, bytes, { 'content-type': type, ...identity })
   const headers = { 'content-type': type, ...gzipped }
   if (Buffer.isBuffer(body.gzip)) return respond(c, 200, body.gzip, headers)

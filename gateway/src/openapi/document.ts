@@ -7,7 +7,7 @@ import { collector } from './collector.js'
 import { type Described, describe, errorEnvelope } from './operation.js'
 import { alternatives, inheritance } from './variants.js'
 
-const titles: Readonly<Record<Api, string>> = {
+export const titles: Readonly<Record<Api, string>> = {
   client: 'Client API of the overlay network controller',
   management: 'Management API of the overlay network controller',
   fabric: 'Fabric API of the overlay network controller',

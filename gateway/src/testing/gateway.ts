@@ -12,6 +12,7 @@ import { type Listening, listen, type ServerLimits } from '../http/server.js'
 import { apiOf, pathOf } from '../paths.js'
 import { openEventSource } from '../streams/event-source.js'
 import { openStreams } from '../streams/streams.js'
+import { openWeb, type WebOptions } from '../web/web.js'
 import { makeCertificate } from './certificates.js'
 import { type Fakes, fakes } from './fakes.js'
 
@@ -46,6 +47,12 @@ export interface TestGateway extends AsyncDisposable {
   request(path: string, options?: RequestOptions): Promise<Answer>
 }
 
+export interface GatewayOptions
+  extends Partial<ServerLimits>,
+    Partial<Pick<WebOptions, 'health' | 'console'>> {
+  readonly bodyMs?: number
+}
+
 const defaultLimits = {
   headersMs: 2000,
   idleMs: 5000,
@@ -58,9 +65,8 @@ const defaultLimits = {
 const server = makeCertificate('localhost')
 
 /** A whole gateway on a free port; the services behind it are fakes. */
-export async function startGateway(
-  limits: Partial<ServerLimits> & { readonly bodyMs?: number } = {},
-): Promise<TestGateway> {
+export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
+  const { console, health = () => ({ ready: true, checks: {} }), ...limits } = options
   const { requestMs = 10_000, bodyMs = 5000 } = limits
   const fake = fakes()
   const writePositions = openWritePositions()
@@ -68,6 +74,9 @@ export async function startGateway(
   const caches = openCaches(services, writePositions, { warn: () => undefined })
   const accessRecords: AccessRecord[] = []
   let isClosing = false
+  const address = 'localhost:1280'
+  const about = { revision: 'r', buildDate: '2026-01-01 00:00:00', runtimeVersion: 'r' }
+  const apis = apisOf({ services, caches, address, about })
   const app = mount(
     {
       sessions: caches.sessions,
@@ -81,12 +90,8 @@ export async function startGateway(
       onAnswer: (record) => accessRecords.push(record),
       isClosing: () => isClosing,
     },
-    apisOf({
-      services,
-      caches,
-      address: 'localhost:1280',
-      about: { revision: 'r', buildDate: '2026-01-01 00:00:00', runtimeVersion: 'r' },
-    }),
+    apis,
+    await openWeb({ address, apis, health, console }),
   )
   const { keyPem, pem } = await server
   const listening = await listen(

@@ -296,6 +296,13 @@ export const ctrlAddressSetting = setting.address(
   { default: 'localhost:6262' },
 )
 
+export const consoleSetting = setting.optional(
+  setting.text(
+    'OVERLAY_CONSOLE',
+    'Directory of a built web console, which the gateway serves at `/zac/`; if not set, none is served',
+  ),
+)
+
 /** The addresses of the replicas of another service. */
 export const peersSetting = (service: Service): Setting<string> =>
   setting.endpoints(

@@ -1,0 +1,65 @@
+import { createHash } from 'node:crypto'
+import { html, raw } from 'hono/html'
+import type { Answer } from '../http/endpoint.js'
+import type { RequestContext } from '../http/request-context.js'
+import { type PreparedBody, prepareBody, send, sendPrepared } from '../http/send.js'
+
+/** Escaped text of a page. The tag `html` escapes what it receives, except other fragments. */
+export type Fragment = ReturnType<typeof raw>
+
+/** Renders a fragment. Values are escaped; arrays of fragments are joined. */
+export const fragment = (strings: TemplateStringsArray, ...values: readonly unknown[]): Fragment =>
+  html(strings, ...values) as Fragment // not a promise: no value is one
+
+const STYLE = `
+:root { color-scheme: light dark; --line: #8886; --soft: #8881 }
+* { box-sizing: border-box }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1.5rem }
+h1 { font-size: 1.6rem; line-height: 1.2 }
+h2 { font-size: 1.25rem; margin-top: 2.5rem; border-bottom: 1px solid var(--line) }
+h3 { font-size: 1rem; margin: 2rem 0 .25rem; overflow-wrap: anywhere }
+h4 { font-size: .9rem; margin: 1rem 0 .25rem }
+p, ul, dl { margin: .5rem 0 }
+code { font-family: ui-monospace, monospace; font-size: .9em; overflow-wrap: anywhere }
+pre, .box { background: var(--soft); border: 1px solid var(--line); border-radius: .3rem; padding: .75rem; overflow: auto }
+table { border-collapse: collapse; width: 100%; font-size: .9rem }
+th, td { text-align: left; vertical-align: top; padding: .25rem .5rem; border-bottom: 1px solid var(--line) }
+:target { scroll-margin-top: 1rem; outline: 2px solid currentcolor; outline-offset: .3rem }
+.scroll { overflow-x: auto }
+`
+
+const styleHash = createHash('sha256').update(STYLE).digest('base64')
+const POLICY = `default-src 'none'; style-src 'sha256-${styleHash}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
+/** A whole page without scripts and without resources from elsewhere. */
+export function htmlPage(title: string, content: Fragment): PreparedBody {
+  const page = fragment`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<style>${raw(STYLE)}</style>
+</head>
+<body>
+<main>
+<h1>${title}</h1>
+${content}
+</main>
+</body>
+</html>
+`
+  return prepareBody(page.toString(), 'text/html; charset=utf-8')
+}
+
+/** Sends a page, with the headers that keep it from loading or running anything else. */
+export function sendHtml(c: RequestContext, page: PreparedBody, status = 200): Answer {
+  const { outgoing } = c.env
+  outgoing.setHeader('content-security-policy', POLICY)
+  outgoing.setHeader('x-content-type-options', 'nosniff')
+  outgoing.setHeader('x-frame-options', 'DENY')
+  outgoing.setHeader('referrer-policy', 'no-referrer')
+  outgoing.setHeader('cache-control', 'no-cache')
+  return status === 200 ? sendPrepared(c, page) : send(c, status, page.bytes, page.type)
+}
