@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { expireAfter, onAbort } from './limits.js'
+import { onAbort, openDeadlines } from './limits.js'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -10,6 +10,7 @@ afterEach(() => {
 })
 
 test('all deadlines expire in time with one timer, which stops after the last', () => {
+  const expireAfter = openDeadlines()
   const expired: number[] = []
   for (const ms of [500, 100, 100, 10_000]) expireAfter(ms, () => expired.push(ms))
   expect(vi.getTimerCount()).toBe(1)
@@ -26,6 +27,7 @@ test('all deadlines expire in time with one timer, which stops after the last', 
 })
 
 test('a cancelled deadline never expires', () => {
+  const expireAfter = openDeadlines()
   const expired = vi.fn()
   expireAfter(100, expired)()
   vi.advanceTimersByTime(1000)
@@ -33,6 +35,7 @@ test('a cancelled deadline never expires', () => {
 })
 
 test('a deadline in the past expires at the next tick', () => {
+  const expireAfter = openDeadlines()
   const expired = vi.fn()
   expireAfter(-5, expired)
   expect(expired).not.toHaveBeenCalled()

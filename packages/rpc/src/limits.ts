@@ -8,34 +8,37 @@ export const MESSAGE_LIMIT_BYTES = 16 * 1024 * 1024
 
 const TICK_MS = 20
 
-const buckets = new Map<number, Set<() => void>>()
-let timer: NodeJS.Timeout | undefined
-
 /**
- * Calls `expire` after `ms`, at most a tick late. Returns a function that cancels it. All deadlines share one timer: a
- * timer for each call would cost as much as the rest of a multiplexed call.
+ * Returns a function that calls `expire` after `ms`, at most a tick late, and returns a function that cancels this. All
+ * deadlines share one timer: a timer for each call would cost as much as the rest of a multiplexed call.
  */
-export function expireAfter(ms: number, expire: () => void): () => void {
-  const due = Math.ceil((performance.now() + ms) / TICK_MS)
-  const bucket = buckets.get(due) ?? new Set()
-  buckets.set(due, bucket)
-  const entry = (): void => expire() // the same function may be registered twice
-  bucket.add(entry)
-  timer ??= setInterval(tick, TICK_MS).unref() // the calls themselves keep the process alive
-  return () => bucket.delete(entry)
+export function openDeadlines(): (ms: number, expire: () => void) => () => void {
+  const buckets = new Map<number, Set<() => void>>()
+  let timer: NodeJS.Timeout | undefined
+  const tick = (): void => {
+    const now = performance.now() / TICK_MS
+    for (const [due, bucket] of buckets) {
+      if (due > now) continue
+      buckets.delete(due)
+      for (const expire of bucket) expire()
+    }
+    if (buckets.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+  return (ms, expire) => {
+    const due = Math.ceil((performance.now() + ms) / TICK_MS)
+    const bucket = buckets.get(due) ?? new Set()
+    buckets.set(due, bucket)
+    const entry = (): void => expire() // the same function may be registered twice
+    bucket.add(entry)
+    timer ??= setInterval(tick, TICK_MS).unref() // the calls themselves keep the process alive
+    return () => bucket.delete(entry)
+  }
 }
 
-function tick(): void {
-  const now = performance.now() / TICK_MS
-  for (const [due, bucket] of buckets) {
-    if (due > now) continue
-    buckets.delete(due)
-    for (const expire of bucket) expire()
-  }
-  if (buckets.size > 0) return
-  clearInterval(timer)
-  timer = undefined
-}
+/** The deadlines of all calls of this process. */
+export const expireAfter = openDeadlines()
 
 /** Calls `listener` once when the signal aborts, or now if it has. Returns a function that removes the listener. */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
