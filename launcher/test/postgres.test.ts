@@ -64,7 +64,7 @@ test('starts when the children of a killed server have ended', async () => {
   await first.ended
   const starting = startPostgres(options)
   const log = () => readFile(join(options.directory, 'postgres.log'), 'utf8')
-  await expect.poll(log, { timeout: 5000 }).toContain('still in use')
+  await expect.poll(log).toContain('still in use')
   process.kill(pid, 'SIGKILL')
   const second = await starting
   onTestFinished(second.stop)

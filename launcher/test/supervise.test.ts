@@ -30,7 +30,7 @@ test('pauses longer after each failed restart', async () => {
   const lines: string[] = []
   const start = () => startNode(instance, options)
   const supervised = supervise(await start(), start, (line) => lines.push(line))
-  await expect.poll(() => lines.length, { timeout: 5000 }).toBe(3)
+  await expect.poll(() => lines.length).toBe(3)
   await supervised.stop()
   expect(lines).toEqual([0.1, 0.2, 0.4].map((s) => `example ended with code 3; starting it again in ${s} s`))
 })
@@ -52,10 +52,10 @@ test('restarts a process that runs and does not answer', async () => {
   const start = () => startNode(instance, { ...options, silenceMs: 600 })
   const supervised = supervise(await start(), start, (line) => lines.push(line))
   const never = new AbortController().signal
-  await expect.poll(() => readFile(log, 'utf8').catch(() => ''), { timeout: 30_000 }).toContain('live')
+  await expect.poll(() => readFile(log, 'utf8').catch(() => '')).toContain('live')
   const stopped = supervised.pid()
   process.kill(stopped, 'SIGSTOP')
-  await expect.poll(() => supervised.pid(), { timeout: 30_000 }).not.toBe(stopped)
+  await expect.poll(() => supervised.pid()).not.toBe(stopped)
   await untilReady(instance, never)
   await supervised.stop()
   expect(lines[0]).toBe('example did not answer for 0.6 s and was killed; starting it again in 0.1 s')

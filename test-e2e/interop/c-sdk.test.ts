@@ -41,7 +41,7 @@ test('the C SDK enrolls, logs in, receives its service and dials it', {
     sdkInfo: { type: 'ziti-sdk-c', version: expect.stringMatching(/^0\.29\.3/) },
   })
   const sessions = () => admin.request('GET', `/sessions?filter=service="${serviceId}"`)
-  await expect.poll(sessions, { timeout: 20_000 }).toMatchObject([{ type: 'Dial', identityId }])
+  await expect.poll(sessions).toMatchObject([{ type: 'Dial', identityId }])
 })
 
 /** Lets an identity dial a service. */

@@ -136,5 +136,5 @@ test('the end of a connection reaches the other application after its last bytes
   for await (const chunk of await accepted) bytes += (chunk as Buffer).length
   expect(bytes).toBe(megabytes)
   await expect.poll(() => network.controller.circuits.size).toBe(0)
-  await expect.poll(() => near?.circuits(), { timeout: 5000 }).toEqual([])
+  await expect.poll(() => near?.circuits()).toEqual([])
 })

@@ -53,7 +53,7 @@ test('a first start creates all state, a second one uses it, and no process outl
   const children = await childrenOf(first)
   expect(children.length).toBeGreaterThanOrEqual(6) // Postgres, five of the product, and nats-server if it is installed
   first.kill('SIGKILL')
-  await expect.poll(() => children.filter(isAlive), { timeout: 20_000 }).toEqual([])
+  await expect.poll(() => children.filter(isAlive)).toEqual([])
 
   const third = launch(home, addresses)
   expect(await untilOutput(third, /ziti edge login/)).toContain(`in ${join(home, 'admin-password')}`)

@@ -57,7 +57,7 @@ test.each(['SIGINT', 'SIGKILL'] as const)(
     const admin = await network.admin()
     const member = await admin.enroll({ name: 'alice' })
     const load = startLoad(admin, member)
-    await expect.poll(() => load.created.length, { timeout: 10_000 }).toBeGreaterThan(20)
+    await expect.poll(() => load.created.length).toBeGreaterThan(20)
 
     await postgres.stop(signal)
     const probe = await admin.call('POST', '/services', { name: 'meanwhile', encryptionRequired: true })
@@ -65,9 +65,9 @@ test.each(['SIGINT', 'SIGKILL'] as const)(
     await postgres.start()
     const before = load.created.length
     const kinds = () => new Set(load.created.slice(before).map(({ kind }) => kind)).size
-    await expect.poll(kinds, { timeout: 5000 }).toBe(3)
+    await expect.poll(kinds).toBe(3)
     const logsIn = () => network.admin().then(() => true, String)
-    await expect.poll(logsIn, { timeout: 5000 }).toBe(true)
+    await expect.poll(logsIn).toBe(true)
     await load.stop()
 
     expect([...load.refusals].filter((refusal) => !/^503 (UNAVAILABLE|TIMEOUT)$/.test(refusal))).toEqual([])

@@ -98,7 +98,7 @@ test('a code passes a check for one until it expires', async () => {
 
   const { id } = body.data as { id: string }
   await fixture.admin.request('PATCH', `/posture-checks/${checkId}`, { typeId: 'MFA', timeoutSeconds: 3 })
-  await expect.poll(() => fixture.refusalOf('GET', `/sessions/${id}`), { timeout: 20_000 }).toEqual(notFound)
+  await expect.poll(() => fixture.refusalOf('GET', `/sessions/${id}`)).toEqual(notFound)
   expect((await dial(member, serviceId)).body.error?.code).toBe('INVALID_POSTURE')
 })
 

@@ -9,10 +9,10 @@ test('a killed process is restarted, and acknowledged writes are kept', async ()
     ids.push(await admin.create('services', { name: `before ${name}`, encryptionRequired: true }))
     const killed = supervised.pid()
     process.kill(killed, 'SIGKILL')
-    await expect.poll(() => network.processes.get(name)?.pid(), { timeout: 30_000 }).not.toBe(killed)
+    await expect.poll(() => network.processes.get(name)?.pid()).not.toBe(killed)
     for (const path of [...oneOfEachOwner, ...ids.map((id) => `/services/${id}`)]) {
       const read = async () => meanwhile(await admin.call('GET', path).catch(() => undefined))
-      await expect.poll(read, { timeout: 30_000 }).toBe(200)
+      await expect.poll(read).toBe(200)
     }
   }
 })

@@ -31,7 +31,7 @@ const ended = (socket: Socket): Promise<unknown> => {
   return new Promise((resolve) => socket.once('end', resolve).once('close', resolve))
 }
 const untilOpen = (count: number) =>
-  expect.poll(async () => (await metrics.connections.get()).values[0]?.value, { timeout: 30_000 }).toBe(count)
+  expect.poll(async () => (await metrics.connections.get()).values[0]?.value).toBe(count)
 const refusals = async (reason: string): Promise<number> =>
   (await metrics.connectionsRefused.get()).values.find(({ labels }) => labels.reason === reason)?.value ?? 0
 
@@ -180,6 +180,6 @@ test('of an answer that its client does not read, a part is written and no more'
     tls.write(`GET ${PATH} HTTP/1.1\r\nhost: localhost\r\nzt-session: ${ADMIN}\r\n\r\n`)
     await once(tls, 'readable')
     tls.destroy()
-    await expect.poll(() => gateway.accessRecords.length, { timeout: 30_000 }).toBe(1)
+    await expect.poll(() => gateway.accessRecords.length).toBe(1)
     expect(gateway.accessRecords.at(-1)?.c.env.incoming.socket.bytesWritten).toBeLessThan(size / 2)
   }))

@@ -51,7 +51,7 @@ async function openStream(token = ADMIN) {
   return {
     ws,
     async ask(type: number, request: unknown) {
-      const answer = await channel.request({ type, body: Buffer.from(JSON.stringify(request)) }, 5000)
+      const answer = await channel.request({ type, body: Buffer.from(JSON.stringify(request)) }, 30_000)
       expect(answer.type).toBe(contentType.result)
       const success = answer.headers.get(headerKey.resultSuccess)
       return { isSuccess: success !== undefined && decodeBool(success), text: decodeText(answer.body) }
@@ -200,7 +200,7 @@ test('a client that does not read loses its stream', async () => {
   const channel = openManagementChannel(server, { events, countEntities: async () => ({}) })
   const asking = openChannel(client, { onMessage: () => undefined, heartbeatMs: Number.POSITIVE_INFINITY })
   const body = Buffer.from(JSON.stringify(subscribe('fabric.routers')))
-  await asking.request({ type: STREAM_EVENTS_REQUEST, body }, 5000)
+  await asking.request({ type: STREAM_EVENTS_REQUEST, body }, 30_000)
   client.pause()
   for (let sent = 0; sent < 100 && !channel.closed.aborted; sent++) emit(Buffer.alloc(64 * 1024))
   expect(channel.closed.reason).toMatchObject({ message: 'the peer does not read' })

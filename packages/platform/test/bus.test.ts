@@ -13,7 +13,7 @@ function received(bus: Bus, subject: string) {
   const subscription = bus.subscribe(subject, (message) => messages.push(message))
   return { messages, [Symbol.dispose]: () => subscription[Symbol.dispose]() }
 }
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 20_000, interval: 10 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 10 })
 
 test('a message reaches the subscribers of its subject, in other processes and in the own one', async () => {
   await using broker = await testBus()

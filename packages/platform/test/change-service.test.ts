@@ -31,7 +31,7 @@ const serving = (changeLog: ChangeLog) =>
       }),
     ),
   ])
-const timeout = () => AbortSignal.timeout(10_000)
+const timeout = () => AbortSignal.timeout(30_000)
 
 /** Two replicas of the owner, and a follower over the network. */
 async function network() {

@@ -62,7 +62,7 @@ const noted = async (): Promise<readonly number[]> => {
   )
   return rows.map(({ number }) => number)
 }
-const timeout = () => AbortSignal.timeout(10_000)
+const timeout = () => AbortSignal.timeout(30_000)
 
 test('the first start loads all rows, then every change takes effect once and in order', async () => {
   const one = await start(noting())

@@ -74,7 +74,7 @@ const open = async (source: Source, store: Memory): Promise<Projection> => {
   projections.push(projection)
   return projection
 }
-const timeout = () => AbortSignal.timeout(10_000)
+const timeout = () => AbortSignal.timeout(30_000)
 const after = ({ timeline, number }: Position, count: number): Position => ({
   timeline,
   number: number + count,

@@ -28,7 +28,7 @@ test('the generated code is up to date with proto/', async () => {
   } finally {
     await rm(fresh, { recursive: true })
   }
-}, 60_000)
+})
 
 /** The same files as another implementation of protocol buffers reads them. */
 const protos = [...(await textsBelow(join(root, 'proto'))).keys()]

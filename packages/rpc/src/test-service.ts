@@ -85,7 +85,7 @@ export const startServer = (port = 0, name = 'a', options: Partial<ServeOptions>
 export const peersAt = (...ports: number[]): Peers =>
   connectPeers(ports.map((port) => `127.0.0.1:${port}`).join(), { secret })
 
-export const context = (ms = 5000, signal = new AbortController().signal): Context => ({
+export const context = (ms = 60_000, signal = new AbortController().signal): Context => ({
   requestId: 'r1',
   traceparent: traceparentOf(undefined),
   caller: {

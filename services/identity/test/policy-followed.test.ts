@@ -76,14 +76,11 @@ const typesOf = async (id: string, db: Db = one.db) => {
 /** Waits until another connection waits for a lock. */
 const lockAwaited = () =>
   expect
-    .poll(
-      async () => {
-        const { rows } = await one.db.query(sql`
+    .poll(async () => {
+      const { rows } = await one.db.query(sql`
           select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`)
-        return rows.length
-      },
-      { timeout: 30_000 },
-    )
+      return rows.length
+    })
     .toBe(1)
 
 test('a service that is deleted is removed from hosting costs and precedences, with audit and change log', async () => {

@@ -88,7 +88,7 @@ test('a grant that waits while its position is consumed has no effect', async ()
   await db.transaction(undefined, async (tx) => {
     await tx.query(sql`select from followed where schema = 'identity' for update`)
     granted = grant(wish, { timeline, number: number + 1 })
-    await expect.poll(waiting, { timeout: 10_000 }).toBe(true)
+    await expect.poll(waiting).toBe(true)
     await tx.query(sql`update followed set number = ${number + 1} where schema = 'identity'`)
   })
   await pki.change('identity', 'identities', 'other', {}) // advances the position

@@ -10,7 +10,7 @@ const authorize = (
   serviceId: string,
   { context = admin, access = Access.ACCESS_DIAL, isAdmin = false } = {},
 ) => policy.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '' }, context)
-const whole = () => policy.engine.catchUp(AbortSignal.timeout(5000))
+const whole = () => policy.engine.catchUp(AbortSignal.timeout(30_000))
 
 let count = 0
 /** Alice may dial the wiki through one router. */
@@ -108,7 +108,7 @@ test('an incomplete load judges no access', async () => {
     code: 'UNAVAILABLE',
   })
   finish()
-  await starting.engine.catchUp(AbortSignal.timeout(5000))
+  await starting.engine.catchUp(AbortSignal.timeout(30_000))
   expect((await lost()).lost).toEqual([false])
 })
 

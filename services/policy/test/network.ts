@@ -67,7 +67,7 @@ export interface Network extends AsyncDisposable {
 }
 
 export const as = (caller: Partial<Caller>): Context => ({
-  ...ownContext(AbortSignal.timeout(10_000)),
+  ...ownContext(new AbortController().signal),
   caller: { identityId: '', identityName: '', apiSessionId: '', isAdmin: false, configTypes: [], ...caller },
 })
 export const admin = as({ isAdmin: true })

@@ -114,7 +114,7 @@ test('the end of a session reaches the routers of all replicas, and what depends
     await makeSession('c', 'alice'),
   ]
   const [first, second, third] = made.map(({ id }) => id)
-  const context = ownContext(AbortSignal.timeout(5000))
+  const context = ownContext(AbortSignal.timeout(30_000))
   await store.changeLog.write(context, async (tx) => ({
     result: undefined,
     changes: await endSessions(tx, sql`id = ${first}`),
@@ -144,7 +144,7 @@ test('what depends on ended sessions is told again after a failure', async () =>
       resolve()
     })
   })
-  await store.changeLog.write(ownContext(AbortSignal.timeout(5000)), async (tx) => ({
+  await store.changeLog.write(ownContext(AbortSignal.timeout(30_000)), async (tx) => ({
     result: undefined,
     changes: await endSessions(tx, sql`id = ${id}`),
   }))
@@ -163,7 +163,7 @@ test('routers do not wait for what depends on sessions', async () => {
   replica.access.concern.onSessionsEnded(() => released)
   for (const name of ['f', 'g']) {
     const { id, token } = await makeSession(name, 'alice')
-    await store.changeLog.write(ownContext(AbortSignal.timeout(5000)), async (tx) => ({
+    await store.changeLog.write(ownContext(AbortSignal.timeout(30_000)), async (tx) => ({
       result: undefined,
       changes: await endSessions(tx, sql`id = ${id}`),
     }))

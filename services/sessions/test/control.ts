@@ -119,7 +119,7 @@ export async function startControlNetwork({ hasBus = false } = {}): Promise<Test
     entitiesOf(changeLog).update({ ref: { kind, id }, json: json(body), mask: Object.keys(body) }, context)
   const applied = async (written: Written | undefined, ...replicas: readonly Replica[]) => {
     const position = written?.position
-    const signal = AbortSignal.timeout(10_000)
+    const signal = AbortSignal.timeout(30_000)
     if (position) await Promise.all(replicas.map(({ directory }) => directory.waitFor(position, signal)))
   }
 

@@ -15,7 +15,7 @@ const at = (number: number): Position => ({ timeline, number })
 const request = { serviceId: 'wiki', type: 'Dial', tags: Buffer.from('{"a":"b"}') }
 
 const context = (positions: Positions): Context => ({
-  ...ownContext(AbortSignal.timeout(5000)),
+  ...ownContext(AbortSignal.timeout(30_000)),
   caller: {
     identityId: 'alice',
     identityName: 'Alice',

@@ -45,7 +45,7 @@ async function extend(router: TestRouter, { requireVerification = true } = {}) {
   const before = router.received.length
   router.channel.send({ type: edgeType.extendRouter, body: ExtendRouterRequest.encode(request).finish() })
   const answer = () => router.received.slice(before).find(({ type }) => type === edgeType.enrollmentCerts)
-  const { body } = await vi.waitUntil(answer, { timeout: 10_000, interval: 5 })
+  const { body } = await vi.waitUntil(answer, { timeout: 30_000, interval: 5 })
   const certificates = EnrollmentCertsResponse.decode(body)
   const key = issued.at(-1)
   if (!key) throw new Error('nothing issued')
@@ -54,7 +54,7 @@ async function extend(router: TestRouter, { requireVerification = true } = {}) {
 
 async function verify(router: TestRouter, clientCertPem: string): Promise<string> {
   const body = ExtendRouterVerifyRequest.encode({ clientCertPem }).finish()
-  const answer = await router.channel.request({ type: edgeType.extendRouterVerify, body }, 10_000)
+  const answer = await router.channel.request({ type: edgeType.extendRouterVerify, body }, 30_000)
   expect(answer.type).toBe(edgeType.error)
   return EdgeError.decode(answer.body).code
 }

@@ -44,7 +44,7 @@ const nothing = async () => ({ json: [] })
 const unused = () => Promise.reject(new Error('not used here'))
 
 const context = (): Context => ({
-  ...ownContext(AbortSignal.timeout(5000)),
+  ...ownContext(AbortSignal.timeout(30_000)),
   caller: {
     identityId: 'alice',
     identityName: 'Alice',

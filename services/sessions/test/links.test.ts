@@ -24,7 +24,7 @@ import { linksConcern } from '../src/links/links.js'
 import { openTopology } from '../src/links/live-topology.js'
 import { log, startStore } from './store.js'
 
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 20_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
 
 let broker: TestBus
 beforeAll(async () => {

@@ -66,9 +66,9 @@ test('a replica that missed hints reads the rows that it lacks', async () => {
   const key = await network.createRouter('c')
   await network.bus?.stop()
   const router = await connectRouter({ port: one.port, key })
-  await expect.poll(() => two.control.presence.isOnline(key.id), { timeout: 10_000 }).toBe(true)
+  await expect.poll(() => two.control.presence.isOnline(key.id)).toBe(true)
   router.channel.close('done')
-  await expect.poll(() => two.control.presence.isOnline(key.id), { timeout: 10_000 }).toBe(false)
+  await expect.poll(() => two.control.presence.isOnline(key.id)).toBe(false)
   await network.bus?.start()
 })
 
@@ -80,7 +80,7 @@ test('the routers of a replica that was killed are offline when its lease has en
   const gone: string[] = []
   using _listening = one.control.presence.onChange({ replicaGone: (id) => void gone.push(id) })
   await Promise.all([killed.kill(), untilClosed(router)])
-  await expect.poll(() => one.control.presence.isOnline(key.id), { timeout: 10_000 }).toBe(false)
+  await expect.poll(() => one.control.presence.isOnline(key.id)).toBe(false)
   expect(gone).toEqual(['killed'])
   expect(await shown(key.id)).toBeUndefined()
   const { rows } = await network.db.query(sql`select from presence where router_id = ${key.id}`)
@@ -116,7 +116,7 @@ test('a replica writes its rows again when the database has lost them', async ()
   await expect.poll(async () => (await shown(key.id))?.syncStatus).toBe('SYNC_HELLO_WAIT') // the last write
   await network.db.query(sql`delete from replica where id = 'crashed'`) // as the crash of the server does
   expect(await shown(key.id)).toBeUndefined()
-  await expect.poll(() => shown(key.id), { timeout: 10_000 }).toBeDefined()
+  await expect.poll(() => shown(key.id)).toBeDefined()
   router.channel.close('done')
   await replica[Symbol.asyncDispose]()
 })

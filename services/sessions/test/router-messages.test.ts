@@ -28,7 +28,7 @@ afterAll(() => network[Symbol.asyncDispose]())
 async function connectToTwo(name: string, options: object = {}): Promise<{ id: string; router: TestRouter }> {
   const key = await network.createRouter(name)
   const router = await connectRouter({ port: two.port, key, ...options })
-  await expect.poll(() => one.control.presence.isOnline(key.id), { timeout: 10_000 }).toBe(true)
+  await expect.poll(() => one.control.presence.isOnline(key.id)).toBe(true)
   return { id: key.id, router }
 }
 const textsOf = ({ received }: TestRouter) =>
@@ -40,7 +40,7 @@ const commands = async () => {
 
 test('a request reaches a router of another replica, and its reply comes back', async () => {
   const { id } = await connectToTwo('a')
-  const reply = await one.control.messages.request(id, request('hello'), 5000)
+  const reply = await one.control.messages.request(id, request('hello'), 30_000)
   expect(reply.body.toString()).toBe('hello')
   expect(reply.headers.get(128)?.toString()).toBe('reflected')
   expect(await commands()).toBe(0) // the bus is enough
@@ -56,11 +56,11 @@ test('a message reaches a router of another replica', async () => {
 test('a router of this replica is not asked through another one', async () => {
   const { id, router } = await connectToTwo('c')
   const key = await network.createRouter('c2')
-  expect(await two.control.messages.request(id, request('direct'), 5000)).toMatchObject({
+  expect(await two.control.messages.request(id, request('direct'), 30_000)).toMatchObject({
     type: ctrlType.inspectResponse,
   })
   expect(textsOf(router)).toEqual(['direct'])
-  await expect(two.control.messages.request(key.id, request('x'), 5000)).rejects.toThrow(RouterOffline)
+  await expect(two.control.messages.request(key.id, request('x'), 30_000)).rejects.toThrow(RouterOffline)
 })
 
 test('a request to a router that is connected to several replicas goes to one of them', async () => {
@@ -71,7 +71,7 @@ test('a request to a router that is connected to several replicas goes to one of
   const other = await connectRouter({ port: three.port, key })
   const both = await connectRouter({ port: two.port, key })
   await expect.poll(() => four.control.presence.of(key.id)).toHaveLength(2)
-  await four.control.messages.request(key.id, request('once'), 5000)
+  await four.control.messages.request(key.id, request('once'), 30_000)
   expect([...textsOf(other), ...textsOf(both)]).toEqual(['once'])
   expect(textsOf(router)).toEqual([])
   expect(four.control.presence.isOnline(id)).toBe(true)
@@ -82,23 +82,23 @@ test('a request to a router that is connected to several replicas goes to one of
 test('while the bus is away, requests and messages go through the database', async () => {
   const { id, router } = await connectToTwo('e')
   await network.bus?.stop()
-  const reply = await one.control.messages.request(id, request('by the table'), 10_000)
+  const reply = await one.control.messages.request(id, request('by the table'), 30_000)
   expect(reply.body.toString()).toBe('by the table')
   one.control.messages.send(id, request('sent'))
-  await expect.poll(() => textsOf(router), { timeout: 10_000 }).toEqual(['by the table', 'sent'])
+  await expect.poll(() => textsOf(router)).toEqual(['by the table', 'sent'])
   await network.bus?.start()
 })
 
 test('a command that nothing acknowledges goes through the database', async () => {
   const { id } = await connectToTwo('f')
   const { control, bus } = two
-  await expect.poll(() => bus.connected() && one.bus.connected(), { timeout: 10_000 }).toBe(true)
-  await control.messages.request(id, request('warm'), 5000)
+  await expect.poll(() => bus.connected() && one.bus.connected()).toBe(true)
+  await control.messages.request(id, request('warm'), 30_000)
   const deaf = await network.replica('deaf', {
     bus: { ...one.bus, publish: () => undefined }, // what it publishes is lost
   })
   await expect.poll(() => deaf.control.presence.isOnline(id)).toBe(true)
-  expect((await deaf.control.messages.request(id, request('late'), 10_000)).body.toString()).toBe('late')
+  expect((await deaf.control.messages.request(id, request('late'), 30_000)).body.toString()).toBe('late')
   await deaf[Symbol.asyncDispose]()
 })
 
@@ -115,11 +115,10 @@ test('a command that arrives twice is executed once', async () => {
     insert into router_command (id, replica_id, command, ends_at)
     values (${command.id}, ${two.id}, ${JSON.stringify(command)}, now() + interval '1 minute')`)
   for (const _ of [1, 2]) one.bus.publish(commandSubject(two.id), command)
-  await expect.poll(() => commands(), { timeout: 10_000 }).toBe(1)
+  await expect.poll(() => commands()).toBe(1)
   await expect
     .poll(
       async () => (await network.db.query(sql`select from router_command where answer is not null`)).rowCount,
-      { timeout: 10_000 },
     )
     .toBe(1)
   expect(textsOf(router)).toEqual(['twice'])
@@ -134,5 +133,5 @@ test('a request to an offline router fails', async () => {
   const { id, router } = await connectToTwo('i')
   router.channel.close('done')
   await expect.poll(() => one.control.presence.isOnline(id)).toBe(false)
-  await expect(one.control.messages.request(id, request('?'), 5000)).rejects.toThrow(RouterOffline)
+  await expect(one.control.messages.request(id, request('?'), 30_000)).rejects.toThrow(RouterOffline)
 })

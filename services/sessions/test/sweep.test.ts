@@ -314,7 +314,7 @@ test('a change has taken effect when its sessions are checked, which needs no ti
   await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
   await using sweeper = started.sweeper()
   const position = await started.change('identity', 'identities', 'alice')
-  await sweeper.waitFor('identity', position, AbortSignal.timeout(10_000))
+  await sweeper.waitFor('identity', position, AbortSignal.timeout(30_000))
   expect(await counts(db)).toEqual({})
 })
 

@@ -55,7 +55,7 @@ async function create({ channel }: TestRouter, sessionToken: string): Promise<Cr
     ...{ address: 't1', sessionToken, apiSessionToken: '', fingerprints: ['f1'], peerData: new Map() },
     ...{ cost: 0, precedence: TerminatorPrecedence.DEFAULT, instanceId: '', instanceSecret: Buffer.alloc(0) },
   }).finish()
-  const reply = await channel.request({ type: edgeType.createTerminatorV2, body }, 10_000)
+  const reply = await channel.request({ type: edgeType.createTerminatorV2, body }, 30_000)
   return CreateTerminatorV2Response.decode(reply.body)
 }
 

@@ -56,7 +56,7 @@ test('the end of the pipe of its parent stops it in order', async () => {
   child.stdio[3]?.destroy()
   await logged('stopped')
   expect(await exit).toEqual([0, null])
-}, 20_000)
+})
 
 test('the end of its parent ends it too when its log is not read', async () => {
   const { child, logged, exit } = run('wait', { OVERLAY_PARENT_PIPE: '1' })
@@ -64,7 +64,7 @@ test('the end of its parent ends it too when its log is not read', async () => {
   child.stdout?.destroy()
   child.stdio[3]?.destroy()
   expect(await exit).toEqual([0, null])
-}, 20_000)
+})
 
 test('a second signal ends a stop that hangs', async () => {
   const { child, logged, exit } = run('hang')
@@ -74,4 +74,4 @@ test('a second signal ends a stop that hangs', async () => {
   await logged('crashed')
   clearInterval(again)
   expect(await exit).toEqual([1, null])
-}, 20_000)
+})
