@@ -30,11 +30,15 @@ export interface Network extends AsyncDisposable {
   /** `host:port` of each replica of sessions, for routers. */
   readonly controllers: readonly string[]
   readonly caPem: string
+  /** The directory of its logs. */
+  readonly home: string
   readonly bus: TestBus
   readonly databaseUrl: string
   readonly processes: Product['processes']
   /** Logs in an admin at the address. With several addresses, requests go to them in turn. */
   admin(...addresses: string[]): Promise<Admin>
+  /** Stops the product, and keeps its files until the end. */
+  stop(): Promise<void>
 }
 
 const admin = { username: 'admin', password: 'correct horse' }
@@ -74,6 +78,8 @@ export async function startNetwork(options: NetworkOptions = {}): Promise<Networ
     ctrlAddress,
     controllers: product.controllers,
     caPem,
+    home,
+    stop: product.stop,
     bus,
     databaseUrl: database.ownerUrl,
     processes,

@@ -1,6 +1,7 @@
 import { BlockList } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import {
+  boundedLines,
   dropRights,
   guardProcess,
   type Health,
@@ -12,7 +13,7 @@ import {
   untilStopped,
 } from '@overlay/platform/process'
 import { type FetchKey, renewServerKey, type ServerKey, serverKey } from '@overlay/platform/tls'
-import { connectPeers, ownContext } from '@overlay/rpc'
+import { connectPeers, ownContext, sourceOf } from '@overlay/rpc'
 import { aboutOf, SERVER_NAME } from './about.js'
 import { apisOf } from './api/apis.js'
 import { countEntities } from './api/summary.js'
@@ -78,7 +79,14 @@ const connections = {
   proxies: settings.proxyProtocolFrom ?? new BlockList(),
 }
 await using events = openEventSource(services.sessions, log)
-await using server = await listen(splitAddress(settings.listen), key, { ...limits, ...connections }, app)
+const malformed = boundedLines(log, 'malformed request')
+await using server = await listen(
+  splitAddress(settings.listen),
+  key,
+  { ...limits, ...connections },
+  app,
+  (request) => malformed(sourceOf(request.sourceAddress), request),
+)
 await using streams = openStreams({
   events,
   countEntities: (signal) => countEntities(services, ownContext(signal)),

@@ -13,12 +13,18 @@ const LINGER_MS = 10_000
  * Forwards connections to the targets in turn and skips targets that refuse. Each connection begins with a header of
  * the PROXY protocol, so that the targets see the client's address.
  */
-export async function startBalancer(listen: Address, targets: readonly Address[]): Promise<AsyncDisposable> {
+export async function startBalancer(
+  listen: Address,
+  targets: readonly Address[],
+  onRefused: (source: string, facts: object) => void = () => undefined,
+): Promise<AsyncDisposable> {
   let turn = 0
 
   const forward = (client: Socket, header: string, left: number): void => {
     const target = targets[turn++ % targets.length]
     if (!target || left === 0 || client.destroyed) {
+      const { remoteAddress: sourceAddress = '' } = client
+      if (!client.destroyed) onRefused(sourceAddress, { sourceAddress, port: listen.port })
       client.destroy()
       return
     }

@@ -1,13 +1,11 @@
 import { hostname } from 'node:os'
-import { finished } from 'node:stream/promises'
 import { initIdentity, resealSecondFactors } from '@overlay/identity/init'
 import { initPki } from '@overlay/pki/init'
-import { openLog } from '@overlay/platform/process'
 import { splitAddress } from '@overlay/platform/process/settings'
 import type { Home } from './home.js'
-import { openLogFile } from './log-file.js'
+import type { Log } from './journal.js'
 import type { Service } from './schemas.js'
-import { isLoopbackName, type LauncherSettings, logLimits } from './settings.js'
+import { isLoopbackName, type LauncherSettings } from './settings.js'
 
 export interface InitialCredentials {
   readonly caPem: string
@@ -25,12 +23,10 @@ export async function initialize(
   settings: LauncherSettings,
   home: Home,
   urlOf: (service: Service) => string,
+  log: Log,
 ): Promise<InitialCredentials> {
-  const { address, ctrlAddress, adminPassword, adminUsername, logLevel, logFormat } = settings
+  const { address, ctrlAddress, adminPassword, adminUsername } = settings
   const { keySecrets } = home.secrets
-  const file = openLogFile(home.path('launcher.log'), logLimits(settings))
-  const destination = file.input()
-  const log = openLog('launcher', { level: logLevel, format: logFormat, destination })
   const [{ caPem }, admin] = await Promise.all([
     initPki({
       databaseUrl: urlOf('pki'),
@@ -54,7 +50,5 @@ export async function initialize(
       log,
     }),
   ])
-  await finished(destination.end())
-  await file.close()
   return { caPem, admin }
 }

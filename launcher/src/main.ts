@@ -1,4 +1,3 @@
-import { buildText } from '@overlay/platform/process'
 import { readArguments, usage } from './arguments.js'
 import { errorText } from './error-text.js'
 import { startProduct } from './product.js'
@@ -20,7 +19,6 @@ async function run(): Promise<void> {
   const { help, scale } = readArguments(process.argv.slice(2))
   if (help) return console.log(usage)
   const settings = readLauncherSettings(process.env)
-  print(`${buildText}, Node ${process.versions.node}`)
   const signal = firstSignal()
   // until the product runs, the end of this process ends all others
   const product = await Promise.race([startProduct(settings, scale, print), signal])

@@ -1,10 +1,12 @@
 import { rm } from 'node:fs/promises'
+import { boundedLines, buildText } from '@overlay/platform/process'
 import { splitAddress } from '@overlay/platform/process/settings'
 import { accountsOf } from './account.js'
 import { startBalancer } from './balancer.js'
 import { consoleDirectory } from './console.js'
 import { addressFile, type Home, openHome } from './home.js'
 import { type InitialCredentials, initialize } from './initialize.js'
+import { type Journal, openJournal } from './journal.js'
 import { openLogFile } from './log-file.js'
 import { startNode, untilReady } from './node-process.js'
 import { type Address, isPrivileged, listenError, listenProblem } from './ports.js'
@@ -43,12 +45,28 @@ export async function startProduct(
   entry = 'dist/main.js',
 ): Promise<Product> {
   const stops: Stops = { balancer: [], gateway: [], services: [], bus: [], postgres: [], home: [] }
+  let journal: Journal | undefined
   const stop = async (): Promise<void> => {
-    for (const stage of stages) await Promise.all(stops[stage].splice(0).map((stop) => stop()))
+    journal?.log.info('stopping')
+    for (const stage of stages) {
+      if (stage === 'home') {
+        journal?.log.info('stopped')
+        journal = undefined // closed with the home
+      }
+      await Promise.all(stops[stage].splice(0).map((stop) => stop()))
+    }
   }
   try {
-    return { ...(await start(settings, scale, print, entry, stops)), stop }
+    const home = await openHome(settings.home, accountsOf(settings.uid))
+    stops.home.push(home.release)
+    journal = openJournal(home.path('launcher.log'), settings, print)
+    stops.home.push(journal.close)
+    journal.step(`starting ${buildText}, Node ${process.versions.node}`)
+    const product = await start(settings, scale, home, journal, entry, stops)
+    journal.log.info({ address: settings.address }, 'ready')
+    return { ...product, stop }
   } catch (err) {
+    journal?.failed(err)
     await stop()
     throw err
   }
@@ -57,16 +75,16 @@ export async function startProduct(
 async function start(
   settings: LauncherSettings,
   scale: Scale,
-  print: Print,
+  home: Home,
+  journal: Journal,
   entry: string,
   stops: Stops,
 ): Promise<Omit<Product, 'stop'>> {
+  const { step: print, warn } = journal
   const listen = splitAddress(settings.listen)
   const ctrlListen = splitAddress(settings.ctrlListen)
-  const accounts = accountsOf(settings.uid)
-  const console = settings.console && (await consoleDirectory(settings.console, accounts.processes))
-  const home = await openHome(settings.home, accounts)
-  stops.home.push(home.release)
+  const { processes: processAccount } = home.accounts
+  const console = settings.console && (await consoleDirectory(settings.console, processAccount))
   await refuseUnusable(listen, settings.listen, ['OVERLAY_ADDRESS', 'OVERLAY_LISTEN'])
   await refuseUnusable(ctrlListen, settings.ctrlListen, ['OVERLAY_CTRL_ADDRESS', 'OVERLAY_CTRL_LISTEN'])
   await home.write(addressFile, `${settings.address}\n`)
@@ -78,8 +96,8 @@ async function start(
     return url
   }
   const [ownerUrl, natsUrl] = await all([
-    settings.databaseUrl ?? launch('postgres', launchPostgres(home, logLimits(settings), print)),
-    settings.natsUrl ?? launch('bus', launchBus(home, print)),
+    settings.databaseUrl ?? launch('postgres', launchPostgres(home, logLimits(settings), warn)),
+    settings.natsUrl ?? launch('bus', launchBus(home, warn)),
   ])
 
   const schemas = rolesIn(ownerUrl, home.secrets)
@@ -91,7 +109,7 @@ async function start(
     url.password = encodeURIComponent(schemas[service].password)
     return url.href
   }
-  const credentials = await initialize(settings, home, urlOf)
+  const credentials = await initialize(settings, home, urlOf, journal.log)
   await writeCredentials(home, credentials)
   print('keys, certificates, administrator')
 
@@ -115,11 +133,12 @@ async function start(
     entry,
     urlOf,
   })
-  const processes = await startProcesses(instances, settings, home, print, stops)
+  const processes = await startProcesses(instances, settings, home, journal, stops)
   const gateways = instances.filter(({ part }) => part === 'gateway').map(({ listen }) => listen)
   const controllers = instances.flatMap(({ ctrlListen }) => ctrlListen ?? [])
+  const lost = boundedLines(journal.log, 'connection not forwarded: no process accepts it')
   const balance = async (address: Address, targets: readonly string[]): Promise<void> => {
-    const balancer = await startBalancer(address, targets.map(splitAddress))
+    const balancer = await startBalancer(address, targets.map(splitAddress), lost)
     stops.balancer.push(async () => balancer[Symbol.asyncDispose]())
   }
   if (isBalanced) await balance(listen, gateways)
@@ -149,7 +168,7 @@ async function startProcesses(
   instances: readonly Instance[],
   settings: LauncherSettings,
   home: Home,
-  print: Print,
+  { step, warn }: Journal,
   stops: Stops,
 ): Promise<Map<string, Supervised>> {
   const processes = new Map<string, Supervised>()
@@ -159,7 +178,7 @@ async function startProcesses(
   const startOne = async (instance: Instance): Promise<void> => {
     const { name, part } = instance
     const logFile = home.path(`${name}.log`)
-    const start = () => startNode(instance, { log: () => openLogFile(logFile, limits, print), silenceMs })
+    const start = () => startNode(instance, { log: () => openLogFile(logFile, limits, warn), silenceMs })
     const first = await start()
     processes.set(name, { pid: () => first.pid, stop: first.stop }) // a failed first start is not repeated
     stops[part === 'gateway' ? 'gateway' : 'services'].push(async () => processes.get(name)?.stop())
@@ -168,8 +187,8 @@ async function startProcesses(
     })
     await Promise.race([untilReady(instance, failed.signal), ended])
     ended.catch(() => undefined)
-    processes.set(name, supervise(first, start, print))
-    print(`${name} is ready`)
+    processes.set(name, supervise(first, start, warn))
+    step(`${name} is ready`)
   }
   await all(
     instances.map((instance) =>

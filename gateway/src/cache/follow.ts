@@ -59,9 +59,7 @@ export function follow<M>(
       }
       throw new Error('the owner ended the stream')
     },
-    onFailure(err, isFirst) {
-      if (isFirst) log.warn({ err, follows: name }, 'stream lost, trying again')
-    },
+    onOutage: (err) => log.warn({ err, follows: name }, 'stream lost, trying again'),
   })
   return {
     trusted: () => performance.now() - freshAt < FRESH_MS,

@@ -4,7 +4,13 @@ import { createServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
-import { type ConnectionLimits, limitConnections, type ServerKey, secureOptions } from '@overlay/platform/tls'
+import {
+  type ConnectionLimits,
+  clientAddressOf,
+  limitConnections,
+  type ServerKey,
+  secureOptions,
+} from '@overlay/platform/tls'
 import { Fault } from '@overlay/rpc'
 import type { Hono } from 'hono'
 import { failureText } from './answer.js'
@@ -31,12 +37,23 @@ export interface Listening extends AsyncDisposable {
   onUpgrade(handler: (incoming: IncomingMessage, socket: Duplex, head: Buffer) => void): void
 }
 
+/** A request that ends before its path is known. */
+export interface MalformedRequest {
+  readonly status: number
+  readonly code: string
+  /** Of the parser. */
+  readonly reason: string | undefined
+  readonly requestId: string
+  readonly sourceAddress: string
+}
+
 /** Terminates TLS. Clients may present a certificate; the services that use it verify it. */
 export async function listen(
   { host, port }: { readonly host: string; readonly port: number },
   { keyPem, chainPem }: ServerKey,
   limits: ServerLimits,
   app: Pick<Hono<Env>, 'fetch'>,
+  onMalformed: (request: MalformedRequest) => void = () => undefined,
 ): Promise<Listening> {
   const server = createServer({
     ...secureOptions,
@@ -70,7 +87,11 @@ export async function listen(
     // before the end of the handshake nothing can be sent, and `end` waits for the handshake
     if (err.code === 'ECONNRESET' || !socket.writable || !securedSockets.has(socket)) return socket.destroy()
     endingSockets.add(socket)
-    endWith(socket, ...(parserFaults[err.code ?? ''] ?? malformed))
+    const [status, fault] = parserFaults[err.code ?? ''] ?? malformed
+    const id = requestId()
+    endWith(socket, status, fault, id)
+    const { code } = fault
+    onMalformed({ status, code, reason: err.code, requestId: id, sourceAddress: clientAddressOf(socket) })
   })
   limitConnections(server, limits, limits.headersMs)
   server.listen(port, host)

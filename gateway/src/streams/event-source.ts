@@ -42,9 +42,7 @@ export function openEventSource(
           isOpen = false
         }
       },
-      onFailure(err, isFirst) {
-        if (isFirst) log.warn({ err }, 'stream of events lost, trying again')
-      },
+      onOutage: (err) => log.warn({ err }, 'stream of events lost, trying again'),
     })
   }
 

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { metrics } from '@overlay/platform/process'
+import { boundedLines, metrics } from '@overlay/platform/process'
 import { clientAddressOf } from '@overlay/platform/tls'
 import { Fault, faults, sourceOf } from '@overlay/rpc'
 import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
+import { requestId } from '../http/ids.js'
 import { endWith } from '../http/raw-answer.js'
 import type { Session, SessionStore } from '../http/session.js'
 import { type ManagementDeps, openManagementChannel } from './management-channel.js'
@@ -51,6 +52,7 @@ export function openStreams(options: StreamsOptions): Streams {
     maxPayload: MAX_MESSAGE_BYTES,
     perMessageDeflate: false,
   })
+  const refused = boundedLines(log, 'stream refused')
   const streams = new Set<Stream>()
   const places = new Map<string, number>() // by source
   let total = 0
@@ -141,7 +143,11 @@ export function openStreams(options: StreamsOptions): Streams {
       open(incoming, socket, head).catch((err: unknown) => {
         const fault = err instanceof Fault ? err : new Fault('UNHANDLED')
         if (fault !== err) log.warn({ err }, 'stream not opened')
-        endWith(socket, faults[fault.code][0], fault)
+        const [status] = faults[fault.code]
+        const id = requestId()
+        const sourceAddress = clientAddressOf(incoming.socket)
+        refused(sourceOf(sourceAddress), { status, code: fault.code, requestId: id, sourceAddress })
+        endWith(socket, status, fault, id)
       })
     },
     recheck(tag) {

@@ -19,18 +19,19 @@ test('connects at once after a return, and after a pause when a connection fails
       if (outcome === 'works') works()
       if (outcome !== 'return') throw new Error(outcome)
     },
-    onFailure: (err, isFirst) => steps.push(`${(err as Error).message}, first: ${isFirst}`),
+    onFailure: (err) => void steps.push(`${(err as Error).message} failed`),
+    onOutage: () => undefined,
   })
   expect(steps).toEqual([
     'return',
     'throw',
-    'throw, first: true',
+    'throw failed',
     'throw',
-    'throw, first: false',
+    'throw failed',
     'works',
-    'works, first: true',
+    'works failed',
     'throw',
-    'throw, first: false',
+    'throw failed',
     'stop',
   ])
 })
@@ -44,6 +45,7 @@ test('a pause ends when the signal is aborted', async () => {
     signal: stop.signal,
     connect: () => Promise.reject(new Error('away')),
     onFailure: () => failed.resolve(),
+    onOutage: () => undefined,
   })
   await failed.promise
   stop.abort()

@@ -1,29 +1,44 @@
 import { Fault } from '@overlay/rpc'
 import { type BackoffOptions, openBackoff } from './backoff.js'
 import { openLimit } from './limit.js'
+import { openOutage } from './outage.js'
 
 export interface ReconnectOptions extends BackoffOptions {
   readonly signal: AbortSignal
   /** One connection. When it returns, the next one begins at once; when it throws, after a pause. */
   connect(connection: Connection): Promise<void>
-  /** `isFirst`: since the last sign that a connection works. */
-  onFailure(err: unknown, isFirst: boolean): void
+  /** Called after each failure. */
+  onFailure?(err: unknown): void
+  /** Called once when no connection has worked for a while: a warning for operators. */
+  onOutage(err: unknown): void
 }
 
 export interface Connection {
-  /** The connection works: the next failure is the first again, and its pause the shortest. */
+  /** The connection works: an outage has ended, and the next pause is the shortest. */
   works(): void
 }
 
 /** Connects again and again until the signal is aborted. */
-export async function reconnect({ signal, connect, onFailure, ...pauses }: ReconnectOptions): Promise<void> {
+export async function reconnect({
+  signal,
+  connect,
+  onFailure,
+  onOutage,
+  ...pauses
+}: ReconnectOptions): Promise<void> {
   const backoff = openBackoff(pauses)
+  using outage = openOutage(onOutage)
+  const works = (): void => {
+    backoff.reset()
+    outage.works()
+  }
   while (!signal.aborted) {
     try {
-      await connect({ works: backoff.reset })
+      await connect({ works })
     } catch (err) {
       if (signal.aborted) return
-      onFailure(err, backoff.isReset)
+      onFailure?.(err)
+      outage.failed(err)
       await backoff.pause(signal)
     }
   }

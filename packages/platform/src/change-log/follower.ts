@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { openBackoff } from '../async/backoff.js'
 import { deferred } from '../async/deferred.js'
 import { openLimit } from '../async/limit.js'
+import { openOutage } from '../async/outage.js'
 import { type Connection, reconnect, withWatchdog } from '../async/reconnect.js'
 import { openSerial } from '../async/serial.js'
 import { metrics } from '../process/metrics.js'
@@ -167,6 +168,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
 
   const canPull = (): boolean => waiters.any() && applied !== undefined && !mustReload && !stop.signal.aborted
 
+  const pulls = openOutage((err) => log.warn({ err, schema }, 'owner of the changes does not answer'))
   let pulling: Promise<void> | undefined
   /** While callers wait. One look serves all callers that came before it. */
   async function pullWhileAwaited(): Promise<void> {
@@ -193,10 +195,11 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
         if (!message.more) break
       }
       waiters.endLook(look)
+      pulls.works()
       return !waiters.anySince(look)
     } catch (err) {
       if (isOutOfRange(err)) discard()
-      else if (!stop.signal.aborted) log.warn({ err, schema }, 'owner of the changes does not answer')
+      else if (!stop.signal.aborted) pulls.failed(err)
       return false
     }
   }
@@ -205,10 +208,10 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     ...PAUSES,
     signal: stop.signal,
     connect,
-    onFailure(err, isFirst) {
+    onFailure(err) {
       if (isOutOfRange(err)) discard()
-      if (isFirst) log.warn({ err, schema }, 'changes not followed')
     },
+    onOutage: (err) => log.warn({ err, schema }, 'changes not followed'),
   })
   const wait = (position: Position | undefined, signal: AbortSignal): Promise<void> => {
     const reached = waiters.wait(position, signal)
@@ -224,6 +227,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     async [Symbol.asyncDispose]() {
       stop.abort()
       await Promise.all([running, pulling])
+      pulls[Symbol.dispose]()
     },
   }
 }

@@ -126,10 +126,11 @@ export const metrics = {
     'overlay_bus_dropped_total',
     'Messages not published because the bus was not connected',
   ),
-  loginRefused: counter('overlay_login_refused_total', 'Refused logins, by method and reason', [
-    'method',
-    'reason',
-  ]),
+  loginRefused: counter(
+    'overlay_login_refused_total',
+    'Refused logins and codes of second factors (totp), by method and reason',
+    ['method', 'reason'],
+  ),
   routersConnected: gauge('overlay_routers_connected', 'Routers that are connected to this process'),
   routersRefused: counter(
     'overlay_routers_refused_total',

@@ -62,7 +62,7 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
     } catch (err) {
       if (isRefusal(err))
         noteRefusal(context, {
-          method: enrollment?.method ?? request.method,
+          method: enrollment?.method ?? (request.method || 'unknown'),
           reason: err.code,
           enrollmentId: enrollment?.id,
           identityId: enrollment?.identityId ?? undefined,

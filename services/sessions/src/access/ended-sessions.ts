@@ -36,10 +36,10 @@ export async function followEndedSessions(
     ...PAUSES,
     signal: stop.signal,
     connect: ({ works }) => follow(works),
-    onFailure(err, isFirst) {
+    onFailure(err) {
       if (err instanceof Fault && err.code === 'OUT_OF_RANGE') at = undefined
-      if (isFirst) log.warn({ err }, 'ends of sessions not followed')
     },
+    onOutage: (err) => log.warn({ err }, 'ends of sessions not followed'),
   })
   return {
     async [Symbol.asyncDispose]() {

@@ -49,9 +49,7 @@ export function openContentKeys(
       }
       throw new Error('policy ended the stream')
     },
-    onFailure(err, isFirst) {
-      if (isFirst) log.warn({ err }, 'changes of service lists not received')
-    },
+    onOutage: (err) => log.warn({ err }, 'changes of service lists not received'),
   })
 
   return {
