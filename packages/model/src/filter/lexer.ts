@@ -19,7 +19,7 @@ const keywords = new Set(
 const space = /[ \t\r\n]+/y
 const word = /[A-Za-z_]+(?:\.[A-Za-z_]+)*/y
 const negated = /not(?:[ \t\r\n]+(i?contains|between)|[ \t\r\n](in))(?![A-Za-z_])/iy // wire: one blank in 'not in'
-const datetime = /datetime\([ \t\r\n]*([-+:.TZ\d]+)[ \t\r\n]*\)/y
+const datetime = /datetime\([ \t\r\n]*([-+:.TZtz\d]+)[ \t\r\n]*\)/y
 const string = /"([^"\\]*(?:\\["\\fnrt][^"\\]*)*)"/y
 const number = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?/y
 const sign = /[<>!]=|[<>=()[\],]/y
