@@ -193,7 +193,8 @@ test('a config type is called anything but all, and its schema describes an obje
   await expect(create({ schema: { type: 'array' } })).rejects.toMatchObject({
     detail: { field: 'schema', reason: 'invalid config type schema, root type must be object' },
   })
-  expect(await policy.get('config-types', await create({}))).toMatchObject({ schema: null })
+  for (const members of [{}, { schema: {} }])
+    expect(await policy.get('config-types', await create(members))).toMatchObject({ schema: null })
 })
 
 test('a config type with configs cannot be deleted; a deleted config is removed from its services', async () => {

@@ -8,7 +8,9 @@ import { hasConfigs } from '../store/config.js'
 export const configTypes = kind(configType, {
   async writing(_tx, { name, schema }) {
     if (name === 'all') throw invalid('name', 'all stands for every config type and names none', name)
-    if (schema) checkSchema(schema as Schema)
+    if (!schema) return {}
+    if (Object.keys(schema).length === 0) return { schema: null } // wire: an empty one is none
+    checkSchema(schema as Schema)
     return {}
   },
 
