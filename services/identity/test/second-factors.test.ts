@@ -139,6 +139,13 @@ test('after five wrong codes a right one is refused for a while too', async () =
   await two.identity.passMfa({ code: codeAt(secret, step()) }, context)
 })
 
+test('an empty code is refused, and is no guess', async () => {
+  const { context, secret } = await protectedPerson('silent')
+  for (let i = 0; i < 6; i++)
+    await expect(one.identity.passMfa({ code: '' }, context)).rejects.toMatchObject(invalid)
+  await one.identity.passMfa({ code: codeAt(secret, step()) }, context)
+})
+
 test('its owner removes it with a code, an admin without; sessions that waited for it are free', async () => {
   const { context, secret, enter, identityId } = await protectedPerson('leaving')
   const waiting = await enter()

@@ -20,7 +20,7 @@ export interface UsedFactor extends SecondFactor {
 export interface SecondFactors {
   seal(identityId: string, factor: SecondFactor): string
   open(stored: StoredFactor): SecondFactor
-  /** Checks a code. Undefined: it is wrong, which has been counted. */
+  /** Checks a code. Undefined: it is wrong, which has been counted, or there is none. */
   useCode(tx: Tx, stored: StoredFactor, code: string, accepted: AcceptedCode): Promise<UsedFactor | undefined>
   /** Stores what remains after a code was accepted. */
   save(tx: Tx, stored: StoredFactor, factor: UsedFactor, isVerified?: boolean): Promise<RowChange>
@@ -40,7 +40,7 @@ export function openSecondFactors(keySecret: string): SecondFactors {
     open,
 
     async useCode(tx, stored, code, accepted) {
-      if (stored.isPaused) return undefined
+      if (stored.isPaused || code === '') return undefined
       const { secret, recoveryCodes } = open(stored)
       const at = Date.now()
       const passed = passedBy(code, { secret, recoveryCodes }, stored.usedSteps, at)
