@@ -180,7 +180,3 @@ test('admins can also write services through the client API', async () => {
   await client.request('DELETE', path)
   expect(await refusalOf('GET', path)).toEqual(notFound)
 })
-
-test('both documents are listed', async () => {
-  expect(await fixture.list('/specs')).toHaveLength(2)
-})

@@ -177,9 +177,13 @@ test('only admins can take the perspective of another identity', async () => {
   ).toMatchObject({ perspective: undefined })
 })
 
-test('both documents are listed and shown, as YAML or JSON', async () => {
+test('the document of the client API is listed, both are shown, as YAML or JSON', async () => {
   const { json } = await gateway.request(`${C}/specs`)
-  expect(json).toMatchObject({ data: [{ id: 'edge-client' }, { id: 'edge-management' }], meta: {} })
+  expect(json).toMatchObject({ data: [{ id: 'edge-client' }], meta: {} })
+  expect((await gateway.request(`${M}/specs`)).json).toEqual(json)
+  expect((await gateway.request(`${C}/specs/edge-management`)).json.data).toMatchObject({
+    id: 'edge-management',
+  })
   expect((await gateway.request(`${M}/specs/nothing`)).json.error).toMatchObject({ code: 'NOT_FOUND' })
   const yaml = await gateway.request(`${C}/specs/edge-client/spec`, { headers: { accept: 'text/yaml' } })
   const own = await gateway.request(`${C}/specs/edge-client/spec`, {
