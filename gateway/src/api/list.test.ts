@@ -2,6 +2,7 @@ import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ADMIN } from '../testing/fakes.js'
 import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { management } from './operations.js'
 
 let gateway: TestGateway
 beforeAll(async () => {
@@ -12,12 +13,37 @@ afterAll(() => gateway[Symbol.asyncDispose]())
 const list = '/edge/management/v1/services'
 const rows = (...pages: string[]) => gateway.fakes.rows.set('policy services', pages)
 
-test('no cache may keep a page that holds a token', async () => {
-  const cacheControl = async () => (await gateway.request(list, { token: ADMIN })).headers['cache-control']
-  rows('[{"name":"a token"}]')
-  expect(await cacheControl()).toBeUndefined()
-  rows('[{"token":"x"}]')
-  expect(await cacheControl()).toBe('no-store')
+test('no cache may keep lists of kinds that show tokens, whatever their rows', async () => {
+  const kindsOf = async (value: string | undefined) => {
+    const kinds = Object.keys(management).flatMap(
+      (operation) => /^GET \/([^/{]+)$/.exec(operation)?.[1] ?? [],
+    )
+    const answers = kinds.map(async (kind) => {
+      const { headers, json } = await gateway.request(`/edge/management/v1/${kind}`, { token: ADMIN })
+      return Array.isArray(json.data) && headers['cache-control'] === value ? [kind] : []
+    })
+    return (await Promise.all(answers)).flat()
+  }
+  expect(await kindsOf('no-store')).toEqual([
+    'api-sessions',
+    'cas',
+    'edge-routers',
+    'enrollments',
+    'routers',
+    'sessions',
+    'transit-routers',
+  ])
+  gateway.fakes.rows.set('identity identities', ['[{"enrollment":{"ott":{"token":"x"}}}]'])
+  expect(await kindsOf(undefined)).toContain('identities')
+})
+
+test('a cache must not show an answer to another session', async () => {
+  const varies = async (path: string, token?: string) =>
+    (await gateway.request(path, { ...(token && { token }) })).headers.vary
+  expect(await varies('/version')).toBeUndefined()
+  expect(await varies(list, ADMIN)).toContain('zt-session')
+  rows(`[{"id":"${'a'.repeat(2000)}"}]`)
+  expect(await varies(list, ADMIN)).toContain('zt-session')
 })
 
 test('a page is the rows of their owner, with its paging', async () => {

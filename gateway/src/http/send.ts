@@ -15,12 +15,12 @@ export const JSON_TYPE = 'application/json'
 const MIN_COMPRESSED_BYTES = 1024
 
 const plain = { 'content-type': JSON_TYPE }
-const identity = { vary: 'accept-encoding' }
+const identity = { vary: 'accept-encoding, zt-session' }
 const gzipped = { 'content-encoding': 'gzip', ...identity }
 
 const compress = promisify(gzip)
 
-/** Sends a body, compressed for clients that accept it. */
+/** Sends a body, compressed for clients that accept it. No cache may keep one that contains a secret. */
 export function send(
   c: RequestContext,
   status: number,
@@ -28,6 +28,16 @@ export function send(
   type: string = JSON_TYPE,
 ): Answer {
   if (containsSecret(body, type)) forbidStoring(c)
+  return sendBytes(c, status, body, type)
+}
+
+/** The same without a look at the contents: whether it may be stored has been decided. */
+export function sendBytes(
+  c: RequestContext,
+  status: number,
+  body: string | Uint8Array,
+  type: string,
+): Answer {
   if (body.length < MIN_COMPRESSED_BYTES) return respondShort(status, body, type)
   if (!acceptsGzip(c)) return respond(c, status, body, { 'content-type': type, ...identity })
   return compress(body, { level: 1 }).then((bytes) =>

@@ -22,11 +22,12 @@ export interface SessionStore {
   cached(token: string): Session | undefined
 }
 
-/** wire: on every answer to a valid session. */
+/** wire: on every answer to a valid session. differs: a cache must not show it to others. */
 export function setExpiry(
   { env: { outgoing } }: RequestContext,
   { timeoutSeconds, expiresAt }: Session,
 ): void {
   outgoing.setHeader('expiration-seconds', timeoutSeconds)
   outgoing.setHeader('expires-at', expiresAt)
+  outgoing.setHeader('vary', 'zt-session')
 }
