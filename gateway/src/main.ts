@@ -25,7 +25,7 @@ import { accessLog } from './http/access-log.js'
 import { instanceId } from './http/ids.js'
 import { mount } from './http/pipeline.js'
 import { listen } from './http/server.js'
-import { apiOf, pathOf, rootOf } from './paths.js'
+import { apiOf, isClosed, pathOf, rootOf } from './paths.js'
 import { gatewaySettings, limits } from './settings.js'
 import { openEventSource } from './streams/event-source.js'
 import { openStreams } from './streams/streams.js'
@@ -59,7 +59,7 @@ const app = mount(
   {
     sessions: caches.sessions,
     serverName: SERVER_NAME,
-    paths: { pathOf, apiOf },
+    paths: { pathOf, apiOf, isClosed },
     positions: writePositions.positions,
     instanceId: instanceId(),
     requestMs: limits.requestMs,

@@ -21,6 +21,9 @@ export function pathOf(target: string): string {
   return ROOT.client + path
 }
 
+/** Paths that exist only for callers with a session. Others learn neither which paths exist, nor their methods. */
+export const isClosed = (path: string): boolean => path === ROOT.fabric || path.startsWith(`${ROOT.fabric}/`)
+
 /** The API that a path belongs to. Paths outside all count as the client API's. */
 export const apiOf = (path: string): Api =>
   path.startsWith(ROOT.management) ? 'management' : path.startsWith(ROOT.fabric) ? 'fabric' : 'client'

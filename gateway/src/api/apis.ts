@@ -89,7 +89,10 @@ export function apisOf({ services, caches, address, about }: ApisOptions): reado
   return apis.map((mounted) => ({
     ...mounted,
     // wire: beside the published operations
-    operations: { ...mounted.operations, 'GET /swagger.json': 'none' as const },
+    operations: {
+      ...mounted.operations,
+      'GET /swagger.json': mounted.api === 'fabric' ? ('partial' as const) : ('none' as const),
+    },
     handlers: {
       ...mounted.handlers,
       'GET /swagger.json': {

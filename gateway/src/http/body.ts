@@ -44,14 +44,22 @@ export const raw = (
   read: (bytes) => bytes as Buffer,
 })
 
-/** Reads and checks the body. */
-export async function readBody(c: RequestContext, spec: BodySpec, limits: BodyLimits): Promise<unknown> {
+/** Reads the body and checks its form. The returned function checks the rest, and builds the argument of the handler. */
+export async function readBody(
+  c: RequestContext,
+  spec: BodySpec,
+  limits: BodyLimits,
+): Promise<() => unknown> {
   const bytes = hasBody(c.env.incoming) ? await readAll(c, limits) : Buffer.alloc(0)
   const { name, schema, required, consumes, read } = spec
   if (bytes.length === 0 && required) throw invalid(name, `${name} in body is required`, '')
-  if (consumes) return read(bytes, bytes)
+  if (consumes) return () => read(bytes, bytes)
   const sent = bytes.length === 0 ? undefined : parse(bytes)
-  return read(check(schema, sent, bytes.length), sent)
+  const { value, refusal } = check(schema, sent, bytes.length)
+  return () => {
+    if (refusal) throw refusal
+    return read(value, sent)
+  }
 }
 
 /** Much deeper values exhaust the stack of the code that prints them. */

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { invalid } from '@overlay/rpc'
 
-const JSON_ONLY = ['application/json']
+const JSON_TYPE = 'application/json'
+const JSON_ONLY = [JSON_TYPE]
 
 export function hasBody({ headers }: IncomingMessage): boolean {
   const length = headers['content-length']
@@ -28,18 +29,30 @@ export function checkContentType(incoming: IncomingMessage, allowed: readonly st
     )
 }
 
-/** wire: a validation error of the header too, never a 406. */
-export function checkAccept({ headers: { accept } }: IncomingMessage): void {
-  if (accept === undefined || accept === '*/*' || accept === 'application/json' || accept === '') return
-  const admits = accept.split(',').some((range) => {
-    const [type = '', ...parameters] = range.split(';')
+/** wire: a validation error of the header too, never a 406; a request with a body is answered whatever it accepts. */
+export function checkAccept(incoming: IncomingMessage): void {
+  const { accept } = incoming.headers
+  if (!hasBody(incoming) && !admits(accept, JSON_TYPE))
+    throw invalid('Accept', `unsupported media type requested, only [${JSON_TYPE}] are available`, accept)
+}
+
+/** The type of refusals, where the client accepts a type that the operation produces, and not JSON. */
+export const refusalTypeOf = (
+  { headers: { accept } }: IncomingMessage,
+  produces: readonly string[],
+): string | undefined =>
+  admits(accept, JSON_TYPE) ? undefined : produces.find((type) => admits(accept, type))
+
+function admits(accept: string | undefined, type: string): boolean {
+  if (accept === undefined || accept === '*/*' || accept === type || accept === '') return true
+  const ranges = new Set(['*/*', `${type.slice(0, type.indexOf('/'))}/*`, type])
+  return accept.split(',').some((range) => {
+    const [name = '', ...parameters] = range.split(';')
     return (
-      /^(\*\/\*|application\/(\*|json))$/i.test(type.trim()) &&
+      ranges.has(name.trim().toLowerCase()) &&
       !parameters.some((parameter) => /^\s*q=0(\.0*)?\s*$/.test(parameter))
     )
   })
-  if (!admits)
-    throw invalid('Accept', 'unsupported media type requested, only [application/json] are available', accept)
 }
 
 export const accepts = ({ headers: { accept = '' } }: IncomingMessage, type: string): boolean =>

@@ -113,6 +113,73 @@ test.each([
     'encryptionRequired',
   ],
   [
+    'a missing permission beats a limit of the body',
+    `${M}/services`,
+    { method: 'POST', token: ALICE, body: { name: '', encryptionRequired: true } },
+    401,
+    'UNAUTHORIZED',
+    undefined,
+  ],
+  [
+    'a missing permission beats a change that changes nothing',
+    `${M}/services/x`,
+    { method: 'PATCH', token: ALICE, body: {} },
+    401,
+    'UNAUTHORIZED',
+    undefined,
+  ],
+  [
+    'a change that changes nothing is refused with permission',
+    `${M}/services/x`,
+    { method: 'PATCH', token: ADMIN, body: {} },
+    400,
+    'COULD_NOT_VALIDATE',
+    'no fields to update',
+  ],
+  [
+    'a request with a body is answered whatever it accepts',
+    `${M}/services/x`,
+    { method: 'PATCH', token: ADMIN, body: { name: 'a' }, headers: { accept: 'text/html' } },
+    200,
+    undefined,
+    undefined,
+  ],
+  ...(['', '/', '/no-such-thing', '/ws-api', '/swagger.json', '/services'] as const).flatMap((path) => [
+    [
+      `/fabric/v1${path} asks for a session before it is known, with any method`,
+      `/fabric/v1${path}`,
+      { method: 'PUT' },
+      401,
+      'UNAUTHORIZED',
+      'unauthenticated for invalid credentials',
+    ] as const,
+    [
+      `/fabric/v1${path} asks for a valid session`,
+      `/fabric/v1${path}`,
+      { token: 'stale' },
+      401,
+      'UNAUTHORIZED',
+      undefined,
+    ] as const,
+  ]),
+  [
+    'an unknown path below /fabric/v1 is 404 with a session',
+    '/fabric/v1/no-such-thing',
+    { token: ALICE },
+    404,
+    'NOT_FOUND',
+    'path /fabric/v1/no-such-thing was not found',
+  ],
+  [
+    'a wrong method below /fabric/v1 is 405 with a session',
+    '/fabric/v1/services',
+    { method: 'PUT', token: ALICE },
+    405,
+    'METHOD_NOT_ALLOWED',
+    'method PUT is not allowed, but [GET,POST] are',
+  ],
+  ['paths beside /fabric/v1 are 404', '/fabric/v2', {}, 404, 'NOT_FOUND', 'path /fabric/v2 was not found'],
+  [
     'a valid body of a caller without permission is 401',
     `${M}/services`,
     { method: 'POST', token: ALICE, body: { name: 'a', encryptionRequired: true } },
@@ -246,6 +313,23 @@ test.each([
     'COULD_NOT_VALIDATE',
     'limit',
   ],
+  ...(
+    [
+      ['POST', '/current-identity/mfa/verify'],
+      ['POST', '/current-identity/mfa/recovery-codes'],
+      ['POST', '/authenticate/mfa'],
+    ] as const
+  ).map(
+    ([method, path]) =>
+      [
+        `an empty code of a second factor is malformed in ${method} ${path}`,
+        `${C}${path}`,
+        { method, token: ALICE, body: { code: '' } },
+        400,
+        'COULD_NOT_VALIDATE',
+        'code',
+      ] as const,
+  ),
   [
     'a NUL in the query is refused',
     `${M}/services?filter=%00`,
@@ -272,6 +356,32 @@ test.each([
   ],
 ] as const)('%s', async (_rule, path, sent, status, code, cause) => {
   expect(await outcome(path, sent)).toEqual([status, code, cause])
+})
+
+const PEM = 'application/x-pem-file'
+test.each([
+  ['a failing enrollment', `${C}/enroll`, PEM, {}],
+  ['the token of an authority without a session', `${M}/cas/x/jwt`, 'application/jwt', {}],
+  ['a QR code', `${C}/current-identity/mfa/qr-code`, 'image/png', { token: ALICE }],
+] as const)(
+  '%s is refused without a body, where the client accepts only %s',
+  async (_, path, accept, more) => {
+    const sent = path.endsWith('enroll') ? { method: 'POST', text: 'x', ...more } : more
+    const headers = { 'content-type': 'text/plain', accept }
+    const refused = await gateway.request(path, { ...sent, headers })
+    expect([refused.status >= 400, refused.headers['content-type'], refused.text]).toEqual([true, accept, ''])
+    const readable = await gateway.request(path, {
+      ...sent,
+      headers: { ...headers, accept: `${accept}, application/json` },
+    })
+    expect([readable.status, readable.headers['content-type']]).toEqual([refused.status, 'application/json'])
+  },
+)
+
+test('a refusal in YAML is the envelope', async () => {
+  const path = `${C}/specs/nothing/spec`
+  const { status, headers, json } = await gateway.request(path, { headers: { accept: 'text/yaml' } })
+  expect([status, headers['content-type'], json.error?.code]).toEqual([404, 'text/yaml', 'NOT_FOUND'])
 })
 
 test('HEAD is not allowed', async () => {

@@ -7,7 +7,7 @@ import { abortCalls, openCalls } from './calls.js'
 import { allowOrigin, preflight } from './cors.js'
 import type { Access, Answer, MountedApi } from './endpoint.js'
 import { requestId } from './ids.js'
-import { checkAccept, checkContentType } from './negotiate.js'
+import { checkAccept, checkContentType, refusalTypeOf } from './negotiate.js'
 import { noPages, type Page, type Pages } from './pages.js'
 import { checkQuery } from './query.js'
 import type { Env, Params, RequestContext } from './request-context.js'
@@ -18,8 +18,14 @@ export interface Pipeline {
   readonly sessions: SessionStore
   /** Value of the header `server`. */
   readonly serverName: string
-  /** The path by which an operation is found, and the API that a path belongs to. */
-  readonly paths: { readonly pathOf: (target: string) => string; readonly apiOf: (path: string) => string }
+  readonly paths: {
+    /** The path by which an operation is found. */
+    readonly pathOf: (target: string) => string
+    /** The API that a path belongs to. */
+    readonly apiOf: (path: string) => string
+    /** True for paths that ask for a session before anything else. */
+    readonly isClosed: (path: string) => boolean
+  }
   /** The positions that answers must not be older than. */
   readonly positions: () => Positions
   readonly instanceId: string
@@ -37,7 +43,7 @@ export interface Pipeline {
  * start.
  */
 export function mount(pipeline: Pipeline, apis: readonly MountedApi[], web: Pages = noPages): Hono<Env> {
-  const { pathOf, apiOf } = pipeline.paths
+  const { pathOf, apiOf, isClosed } = pipeline.paths
   const app = new Hono<Env>({
     getPath: (request, options) => {
       const incoming = options?.env?.incoming
@@ -55,6 +61,7 @@ export function mount(pipeline: Pipeline, apis: readonly MountedApi[], web: Page
   for (const page of web.pages) app.all(page.pattern, (c) => servePage(pipeline, page, c))
   app.notFound((c) => {
     openRequest(pipeline, apiOf(c.req.path), '', c)
+    if (isClosed(c.req.path)) return withSession(pipeline, c, () => failure(c, unknownPath(c)))
     setCachedExpiry(pipeline, c)
     return failure(c, unknownPath(c))
   })
@@ -62,25 +69,39 @@ export function mount(pipeline: Pipeline, apis: readonly MountedApi[], web: Page
   return app
 }
 
-/** The order of checks is wire contract: path, method, session, content type, accept, query and body, permission. */
+/**
+ * The order of checks is wire contract: path, method, session, content type, accept, form of query and body, permission,
+ * limits of the body, the operation. differs: in closed APIs, the session comes first.
+ */
 function serve(pipeline: Pipeline, route: Route, c: RequestContext): Answer {
-  const { method = '' } = c.env.incoming
+  const { incoming } = c.env
+  const { method = '' } = incoming
   const mounted = route.methods[method]
   openRequest(pipeline, route.api, mounted?.operation ?? '', c)
-  if (!mounted || mounted.access === 'none') setCachedExpiry(pipeline, c)
-  // no stored id can hold one
-  if (route.hasParams && c.req.path.includes('%00')) throw unknownPath(c)
-  if (!mounted)
+  if (mounted?.endpoint.produces) c.set('refusalType', refusalTypeOf(incoming, mounted.endpoint.produces))
+  const find = (): MountedOperation => {
+    // no stored id can hold one
+    if (route.hasParams && c.req.path.includes('%00')) throw unknownPath(c)
+    if (mounted) return mounted
     throw new Fault('METHOD_NOT_ALLOWED', `method ${method} is not allowed, but [${route.allowed}] are`)
+  }
   const params = route.hasParams ? (c.req.param() as Params) : noParams
-  if (mounted.access === 'none') return withTimeout(pipeline, c, handle(pipeline, mounted, params, c))
-  const handleWith = (session: Session): Answer => {
+  if (pipeline.paths.isClosed(c.req.path))
+    return withSession(pipeline, c, () => handle(pipeline, find(), params, c))
+  if (!mounted || mounted.access === 'none') setCachedExpiry(pipeline, c)
+  const operation = find()
+  if (operation.access === 'none') return withTimeout(pipeline, c, handle(pipeline, operation, params, c))
+  return withSession(pipeline, c, () => handle(pipeline, operation, params, c))
+}
+
+function withSession(pipeline: Pipeline, c: RequestContext, answer: () => Answer): Answer {
+  const enter = (session: Session): Answer => {
     c.set('session', session)
     setExpiry(c, session)
-    return handle(pipeline, mounted, params, c)
+    return answer()
   }
   const session = findSession(pipeline, c)
-  return withTimeout(pipeline, c, session instanceof Promise ? session.then(handleWith) : handleWith(session))
+  return withTimeout(pipeline, c, session instanceof Promise ? session.then(enter) : enter(session))
 }
 
 function servePage(pipeline: Pipeline, { operation, handle }: Page, c: RequestContext): Answer {
@@ -157,9 +178,9 @@ function handle(
     checkPermission(access, c.get('session'))
     return endpoint.handle(c, params, undefined as never)
   }
-  return readBody(c, body, access === 'none' ? pipeline.openBody : pipeline.body).then((value) => {
+  return readBody(c, body, access === 'none' ? pipeline.openBody : pipeline.body).then((finish) => {
     checkPermission(access, c.get('session'))
-    return endpoint.handle(c, params, value as never)
+    return endpoint.handle(c, params, finish() as never)
   })
 }
 

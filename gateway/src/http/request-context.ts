@@ -13,6 +13,8 @@ export interface Env {
     readonly session: Session | undefined
     /** Parsed at the first use: `queryOf`. */
     readonly query: URLSearchParams | undefined
+    /** The content type of refusals, where it is not JSON. */
+    readonly refusalType: string | undefined
     /** Of the answer, for log and metrics. */
     readonly faultCode: FaultCode | undefined
   }

@@ -1,11 +1,24 @@
-import { authPolicy, bodySchemaOf, type Entity, identity, service, servicePolicy } from '@overlay/model'
+import {
+  authPolicy,
+  bodySchemaOf,
+  config,
+  configType,
+  type Entity,
+  identity,
+  service,
+  servicePolicy,
+} from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { entityBody } from '../api/entity-body.js'
 import { check as checkBody } from './validate.js'
 
-const check = (schema: object, value: unknown, bytes = 100) => checkBody(schema as never, value, bytes)
+const check = (schema: object, sent: unknown, bytes = 100): unknown => {
+  const { value, refusal } = checkBody(schema as never, sent, bytes)
+  if (refusal) throw refusal
+  return value
+}
 
 const thrown = (work: () => unknown): unknown => {
   try {
@@ -64,6 +77,27 @@ test('a wrong JSON type beats everything else', () => {
   expect(create({ name: 'a', encryptionRequired: true, roleAttributes: [1] })).toEqual([
     'COULD_NOT_PARSE_BODY',
     'roleAttributes.0 cannot be read as string',
+  ])
+})
+test('limits come after the form', () => {
+  const { refusal } = checkBody(bodies.get('services') as never, { name: '', encryptionRequired: true }, 100)
+  expect(refusal?.detail).toMatchObject({ field: 'name' })
+  expect(create({ name: '' })).toEqual(refused('encryptionRequired', 'is required'))
+})
+test.each([
+  ['data', config, { name: 'a', configTypeId: 'host.v1' }],
+  ['schema', configType, { name: 'a' }],
+])('%s that is no object is refused by its name, in every operation', (field, entity, rest) => {
+  for (const value of ['x', 5, 1.5, true, [], [{}]])
+    for (const operation of ['create', 'replace', 'patch'] as const) {
+      const { refusal } = checkBody(bodySchemaOf(entity, operation), { ...rest, [field]: value }, 100)
+      expect([refusal?.code, refusal?.detail]).toEqual(refused(field, 'must be of type object', value))
+    }
+})
+test.each(['x', 5, true, []])('a map of described values cannot be read from %j', (tags) => {
+  expect(create({ name: 'a', encryptionRequired: true, tags })).toEqual([
+    'COULD_NOT_PARSE_BODY',
+    'tags cannot be read as object',
   ])
 })
 test('a whole number that no column can hold is not readable', () => {
@@ -173,12 +207,14 @@ describe('a discriminator', () => {
 
 describe('limits', () => {
   const list = { type: 'array', items: { type: 'integer', minimum: 1 } }
-  const schema = { type: 'object', properties: { b: list, a: { type: 'string', minLength: 1 } } }
+  const schema = { type: 'object', properties: { b: list, a: { type: 'integer', minimum: 1 } } }
   const large = 1 << 20
 
   test('of the errors in a large body the first found is reported', () => {
-    const wrong = { a: '', b: [0] }
-    expect(thrown(() => check(schema, wrong))).toEqual(refused('a', 'should be at least 1 chars long', ''))
+    const wrong = { a: 0, b: [0] }
+    expect(thrown(() => check(schema, wrong))).toEqual(
+      refused('a', 'should be greater than or equal to 1', 0),
+    )
     expect(thrown(() => check(schema, wrong, large))).toEqual(
       refused('b.0', 'should be greater than or equal to 1', 0),
     )

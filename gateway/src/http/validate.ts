@@ -39,17 +39,36 @@ function boundedSchema(schema: unknown): unknown {
 const MAX_BYTES_FOR_ALL_ERRORS = 16 << 10
 
 /**
- * Checks a value and returns the members that its schema describes.
+ * Checks a value and returns the members that its schema describes, or the first violation of a limit. Throws if the
+ * value does not have the form of the schema.
  * wire: null counts as absent, an unknown member is not an error, and names match in any case.
  */
-export function check(schema: JsonSchema, value: unknown, bytes: number): unknown {
+export function check(schema: JsonSchema, value: unknown, bytes: number): Checked {
   const { bounded, first, all } = checksOf(schema)
   const normalized = normalize(bounded, value ?? (schema.type === 'array' ? [] : {}))
-  if (first(normalized)) return normalized
-  if (bytes > MAX_BYTES_FOR_ALL_ERRORS) throw refusalOf(first.errors ?? [])
-  all(normalized)
-  throw refusalOf(all.errors ?? [])
+  if (first(normalized)) return { value: normalized }
+  if (bytes <= MAX_BYTES_FOR_ALL_ERRORS) all(normalized)
+  const errors = (bytes > MAX_BYTES_FOR_ALL_ERRORS ? first : all).errors ?? []
+  const ofForm = errors.filter((error) => !isLimit(error))
+  if (ofForm.length > 0) throw refusalOf(ofForm)
+  return { value: normalized, refusal: refusalOf(errors) }
 }
+
+/** A value of the right form. It may exceed a limit, which only callers with permission are told. */
+export interface Checked {
+  readonly value: unknown
+  readonly refusal?: Fault
+}
+
+const LIMITS = new Set(['minLength', 'maxLength', 'maxItems', 'maxProperties', 'pattern'])
+
+const isLimit = (error: ErrorObject): boolean => LIMITS.has(error.keyword) || isUntyped(error)
+
+/** wire: an object whose members no keyword describes is read whatever its type, and refused by its name. */
+const isUntyped = ({ keyword, parentSchema }: ErrorObject): boolean =>
+  keyword === 'type' &&
+  [parentSchema?.type].flat().includes('object') &&
+  !['properties', 'additionalProperties', 'oneOf'].some((describing) => describing in (parentSchema ?? {}))
 
 function normalize(schema: JsonSchema, value: unknown): unknown {
   const { properties, items } = schema as { properties?: Record<string, JsonSchema>; items?: JsonSchema }
@@ -102,7 +121,9 @@ const isObject = (value: unknown): value is Json =>
 function refusalOf(errors: readonly ErrorObject[]): Fault {
   const discriminator = errors.find(({ keyword }) => keyword === 'discriminator')
   if (discriminator) return unknownVariant(discriminator)
-  const unreadable = errors.find(({ keyword, params }) => keyword === 'type' || params.format === 'date-time')
+  const unreadable = errors.find(
+    (error) => (error.keyword === 'type' && !isUntyped(error)) || error.params.format === 'date-time',
+  )
   if (unreadable) {
     const where = fieldOf(unreadable) || 'the body'
     const { type, format } = unreadable.params as { type?: string | string[]; format?: string }
@@ -162,6 +183,8 @@ function reasonOf({ keyword, params, schema, message }: ErrorObject): string {
       return `should have at least ${limit} items`
     case 'maxItems':
       return `should have at most ${limit} items`
+    case 'type':
+      return 'must be of type object'
     case 'uniqueItems':
       return "shouldn't contain duplicates"
     case 'pattern':

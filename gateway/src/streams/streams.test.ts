@@ -117,7 +117,8 @@ test('only administrators with all their factors open a stream', async () => {
     expect(await refusalOf(connect(token))).toBe(401)
 })
 
-test('other paths have no stream', async () => {
+test('other paths have no stream, which callers without a session are not told', async () => {
+  expect(await refusalOf(connect(undefined, '/fabric/v1/routers'))).toBe(401)
   expect(await refusalOf(connect(ADMIN, '/fabric/v1/routers'))).toBe(404)
 })
 

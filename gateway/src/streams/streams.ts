@@ -74,8 +74,8 @@ export function openStreams(options: StreamsOptions): Streams {
   }
 
   async function admit(incoming: IncomingMessage): Promise<Session> {
-    if (pathOf(incoming.url ?? '') !== path) throw new Fault('NOT_FOUND', 'no stream at this path')
     const session = await sessions.find(tokenOf(incoming))
+    if (pathOf(incoming.url ?? '') !== path) throw new Fault('NOT_FOUND', 'no stream at this path')
     refuseOthers(session)
     return session
   }

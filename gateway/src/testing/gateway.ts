@@ -7,9 +7,10 @@ import { openCaches } from '../cache/caches.js'
 import { openWritePositions } from '../cache/write-positions.js'
 import { noteWrites } from '../clients/note-writes.js'
 import type { AccessRecord } from '../http/access-log.js'
+import type { MountedApi } from '../http/endpoint.js'
 import { mount } from '../http/pipeline.js'
 import { type Listening, listen, type ServerLimits } from '../http/server.js'
-import { apiOf, pathOf } from '../paths.js'
+import { apiOf, isClosed, pathOf } from '../paths.js'
 import { openEventSource } from '../streams/event-source.js'
 import { openStreams } from '../streams/streams.js'
 import { openWeb, type WebOptions } from '../web/web.js'
@@ -42,6 +43,7 @@ export interface RequestOptions {
 export interface TestGateway extends AsyncDisposable {
   readonly fakes: Fakes
   readonly port: number
+  readonly apis: readonly MountedApi[]
   readonly accessRecords: AccessRecord[]
   renew: Listening['renew']
   request(path: string, options?: RequestOptions): Promise<Answer>
@@ -81,7 +83,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     {
       sessions: caches.sessions,
       serverName: SERVER_NAME,
-      paths: { pathOf, apiOf },
+      paths: { pathOf, apiOf, isClosed },
       positions: writePositions.positions,
       instanceId: 'cinstance',
       requestMs,
@@ -117,6 +119,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
   return {
     fakes: fake,
     port,
+    apis,
     accessRecords,
     renew: listening.renew,
     request: (path, options) => requestAt(port, path, options),
