@@ -1,5 +1,15 @@
+import { diskFull } from './connect-problem.js'
+
 /** The message of an error and of all its causes. */
 export function errorText(err: unknown): string {
   if (!(err instanceof Error)) return String(err)
-  return err.cause ? `${err.message}: ${errorText(err.cause)}` : err.message
+  const message = err.message || String((err as NodeJS.ErrnoException).code ?? err.name) // AggregateError has no message
+  return err.cause ? `${message}: ${errorText(err.cause)}` : message
+}
+
+/** The same for the operator, with what to do where the message cannot say it. */
+export function failureText(err: unknown): string {
+  const full = diskFull(err)
+  if (full === undefined) return errorText(err)
+  return `no space left on a disk: free some below OVERLAY_HOME, below /var/lib/overlay or at the database server (${full.trim()})`
 }

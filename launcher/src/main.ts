@@ -1,7 +1,7 @@
 import { readArguments, usage } from './arguments.js'
-import { errorText } from './error-text.js'
+import { failureText } from './error-text.js'
 import { startProduct } from './product.js'
-import { readLauncherSettings } from './settings.js'
+import { environmentWarnings, readLauncherSettings } from './settings.js'
 import { welcome } from './welcome.js'
 
 const started = Date.now()
@@ -11,7 +11,7 @@ try {
   await run()
   process.exit(0) // does not wait for open handles
 } catch (err) {
-  console.error(`cannot start: ${errorText(err)}`)
+  console.error(`cannot start: ${failureText(err)}`)
   process.exit(1)
 }
 
@@ -19,6 +19,7 @@ async function run(): Promise<void> {
   const { help, scale } = readArguments(process.argv.slice(2))
   if (help) return console.log(usage)
   const settings = readLauncherSettings(process.env)
+  for (const warning of environmentWarnings(process.env)) console.error(`warning: ${warning}`)
   const signal = firstSignal()
   // until the product runs, the end of this process ends all others
   const product = await Promise.race([startProduct(settings, scale, print), signal])

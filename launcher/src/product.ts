@@ -4,6 +4,7 @@ import { splitAddress } from '@overlay/platform/process/settings'
 import { accountsOf } from './account.js'
 import { startBalancer } from './balancer.js'
 import { consoleDirectory } from './console.js'
+import { checkBus, onDatabase } from './external-servers.js'
 import { addressFile, type Home, openHome } from './home.js'
 import { type InitialCredentials, initialize } from './initialize.js'
 import { type Journal, openJournal } from './journal.js'
@@ -16,6 +17,7 @@ import { type LaunchedServer, launchBus, launchPostgres } from './servers.js'
 import { type LauncherSettings, logLimits } from './settings.js'
 import { snapshotsDirectory } from './snapshots.js'
 import { type Supervised, supervise } from './supervise.js'
+import { ignoredCredentials } from './welcome.js'
 
 export { readLauncherSettings } from './settings.js'
 
@@ -95,13 +97,16 @@ async function start(
     print(description)
     return url
   }
+  const { databaseUrl } = settings
+  if (settings.natsUrl !== undefined) await checkBus(settings.natsUrl, warn)
   const [ownerUrl, natsUrl] = await all([
-    settings.databaseUrl ?? launch('postgres', launchPostgres(home, logLimits(settings), warn)),
+    databaseUrl ?? launch('postgres', launchPostgres(home, logLimits(settings), warn)),
     settings.natsUrl ?? launch('bus', launchBus(home, warn)),
   ])
 
   const schemas = rolesIn(ownerUrl, home.secrets)
-  await prepareAndMigrate(ownerUrl, Object.values(schemas))
+  const prepare = () => prepareAndMigrate(ownerUrl, Object.values(schemas))
+  await (databaseUrl === undefined ? prepare() : onDatabase(databaseUrl, home, prepare))
   print('schemas and roles')
   const urlOf = (service: Service): string => {
     const url = new URL(ownerUrl)
@@ -112,6 +117,7 @@ async function start(
   const credentials = await initialize(settings, home, urlOf, journal.log)
   await writeCredentials(home, credentials)
   print('keys, certificates, administrator')
+  for (const line of ignoredCredentials(settings, credentials.admin)) warn(line)
 
   const { processes: account } = home.accounts
   // other accounts than root cannot listen at low ports: the launcher listens there, the processes behind it

@@ -10,6 +10,7 @@ import {
   storedRows,
 } from '@overlay/platform/snapshot'
 import { accountsOf } from './account.js'
+import { onDatabase } from './external-servers.js'
 import { type Home, openHome } from './home.js'
 import { migrationsOf, rolesIn, services } from './schemas.js'
 import { launchPostgres } from './servers.js'
@@ -33,7 +34,8 @@ export async function restoreSnapshot(
     const own =
       settings.databaseUrl === undefined ? await launchPostgres(home, logLimits(settings), print) : undefined
     try {
-      await restore(settings.databaseUrl ?? own?.url ?? '', { directory, manifest }, home, print)
+      const isExternal = own === undefined
+      await restore(settings.databaseUrl ?? own?.url ?? '', { directory, manifest, isExternal }, home, print)
     } finally {
       await own?.stop()
     }
@@ -44,13 +46,16 @@ export async function restoreSnapshot(
 
 async function restore(
   ownerUrl: string,
-  snapshot: ImportOptions,
+  snapshot: ImportOptions & { readonly isExternal: boolean },
   home: Home,
   print: (line: string) => void,
 ): Promise<void> {
-  const { manifest } = snapshot
-  await requireUnused(ownerUrl, Object.keys(manifest.schemas))
-  await prepareSchemas(ownerUrl, Object.values(rolesIn(ownerUrl, home.secrets)))
+  const { manifest, isExternal } = snapshot
+  const prepare = async (): Promise<void> => {
+    await requireUnused(ownerUrl, Object.keys(manifest.schemas))
+    await prepareSchemas(ownerUrl, Object.values(rolesIn(ownerUrl, home.secrets)))
+  }
+  await (isExternal ? onDatabase(ownerUrl, home, prepare) : prepare())
   for (const [schema, { migrations }] of Object.entries(manifest.schemas))
     await migrateTo(ownerUrl, schema, migrationsOf(schema), migrations)
   print('schemas and roles, as they were')

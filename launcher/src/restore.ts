@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
-import { errorText } from './error-text.js'
+import { failureText } from './error-text.js'
 import { restoreSnapshot } from './restore-snapshot.js'
-import { readLauncherSettings } from './settings.js'
+import { environmentWarnings, readLauncherSettings } from './settings.js'
 
 const usage = `npm run restore -- DIRECTORY
 
@@ -13,10 +13,11 @@ if (directory === undefined || directory.startsWith('-') || rest.length > 0) {
   process.exit(2)
 }
 try {
+  for (const warning of environmentWarnings(process.env)) console.error(`warning: ${warning}`)
   await restoreSnapshot(readLauncherSettings(process.env), resolve(directory), (line) => console.log(line))
-  console.log('restored; npm start goes on from there')
+  console.log('restored, with the user names and passwords of the snapshot; npm start goes on from there')
   process.exit(0) // does not wait for open handles
 } catch (err) {
-  console.error(`not restored: ${errorText(err)}`)
+  console.error(`not restored: ${failureText(err)}`)
   process.exit(1)
 }

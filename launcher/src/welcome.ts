@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { exists } from './exists.js'
-import type { InitialCredentials } from './initialize.js'
-import type { LauncherSettings } from './settings.js'
+import type { Admin, InitialCredentials } from './initialize.js'
+import { type LauncherSettings, launcherSettings } from './settings.js'
 
 /** How to log in. Shows a password when it is generated, and its file afterwards. */
 export async function welcome(
@@ -14,17 +14,36 @@ export async function welcome(
   if (admin.password !== undefined) login.push('-p', word(admin.password))
   else if (hasFile) login.push('-p', `"$(cat ${word(passwordFile)})"`)
   login.push('--ca', word(caFile))
+  const password = admin.created
+    ? 'the one that was given'
+    : 'as in the database; npm run admin-password sets a new one'
   return `
 ready at https://${address}
 
   administrator  ${admin.username}
-  password       ${admin.password ?? (hasFile ? `in ${passwordFile}` : 'the one that was given')}
+  password       ${admin.password ?? (hasFile ? `in ${passwordFile}` : password)}
   CA bundle      ${caFile}
 
   ${login.join(' ')}
 
 Ctrl-C stops everything.
 `
+}
+
+/** Names settings that are without effect because the administrator exists. */
+export function ignoredCredentials(
+  { adminUsername, adminPassword }: Pick<LauncherSettings, 'adminUsername' | 'adminPassword'>,
+  { created, username }: Pick<Admin, 'created' | 'username'>,
+): string[] {
+  if (created) return []
+  const exists = `ignored: the administrator ${username} exists`
+  const isNamed = adminUsername !== username && adminUsername !== launcherSettings.adminUsername.otherwise
+  return [
+    ...(isNamed ? [`OVERLAY_ADMIN_USERNAME is ${exists}`] : []),
+    ...(adminPassword !== undefined
+      ? [`OVERLAY_ADMIN_PASSWORD is ${exists}; npm run admin-password sets a new password`]
+      : []),
+  ]
 }
 
 /** Quotes a word for the shell. */

@@ -128,6 +128,12 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
   }
 }
 
+/** Connects once. Throws if no server admits the client. */
+export async function probeBus(urls: string): Promise<void> {
+  const connection = await connect({ ...optionsOf(urls), waitOnFirstConnect: false, reconnect: false })
+  await connection.close()
+}
+
 function optionsOf(urls: string): ConnectionOptions {
   const parsed = urls.split(',').map((url) => new URL(url.trim()))
   const [{ username, password, protocol } = new URL('nats://localhost')] = parsed

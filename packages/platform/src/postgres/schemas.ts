@@ -10,10 +10,21 @@ export interface ServiceSchema {
   readonly password: string
 }
 
+/** The owner of a database may not prepare it. */
+export class MissingRights extends Error {
+  /** @param sql for an administrator of the database. It has verifiers of passwords, no passwords. */
+  constructor(
+    readonly sql: string,
+    cause: unknown,
+  ) {
+    super('the owner of the database may not prepare it', { cause })
+  }
+}
+
 /**
  * Creates schemas and roles, as the owner of the database. A role may read and write the rows of its own schema, in
- * present and later tables, and nothing else; in its audit it may only insert. Idempotent. An owner that may not create
- * roles gets an error with the SQL to run.
+ * present and later tables, and nothing else; in its audit it may only insert. Idempotent. Throws
+ * MissingRights if the owner may not create roles.
  */
 export async function prepareSchemas(ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -23,13 +34,7 @@ export async function prepareSchemas(ownerUrl: string, schemas: readonly Service
       await withClient(ownerUrl, (client) => inOneTransaction(client, todo))
       return
     } catch (err) {
-      if (codeOf(err) === INSUFFICIENT_PRIVILEGE)
-        throw new Error(
-          `the database's owner may not prepare it; run as its administrator:\n\n${script(todo)}`,
-          {
-            cause: err,
-          },
-        )
+      if (codeOf(err) === INSUFFICIENT_PRIVILEGE) throw new MissingRights(script(todo), err)
       if (!COLLISIONS.has(codeOf(err)) || attempt === 10) throw err
       await delay(20 * attempt) // another database is being prepared: roles belong to the whole cluster
     }
@@ -114,7 +119,7 @@ async function inOneTransaction(client: pg.Client, todo: readonly Todo[]): Promi
 }
 
 const script = (todo: readonly Todo[]): string =>
-  todo.map((one) => `${statements(one, `'<password of ${one.role}>'`).join(';\n')};\n`).join('\n')
+  `begin;\n\n${todo.map((one) => `${statements(one, pg.escapeLiteral(verifierOf(one.password))).join(';\n')};\n`).join('\n')}\ncommit;\n`
 
 function statements(
   { schema, role, owner, role_exists, password_holds, reads_control }: Todo,

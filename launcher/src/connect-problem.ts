@@ -1,0 +1,122 @@
+interface Failure {
+  readonly code?: unknown
+  readonly name?: string
+  readonly message?: string
+  readonly cause?: unknown
+  readonly errors?: readonly unknown[] // one for each address of a host
+}
+
+/** What is wrong, and what to do. */
+interface Problem {
+  readonly reason: string
+  /** Trying again later does not help. */
+  readonly isWrongSetting: boolean
+}
+
+const wrong = (reason: string): Problem => ({ reason, isWrongSetting: true })
+const away = (reason: string): Problem => ({ reason, isWrongSetting: false })
+
+const network: Readonly<Record<string, Problem>> = {
+  ECONNREFUSED: away('connection refused: start the server, or correct host and port'),
+  ECONNRESET: away('the server closed the connection: check that host and port are those of this server'),
+  ENOTFOUND: wrong('unknown host: correct the host, or check the name service of this machine'),
+  EAI_AGAIN: away('the name service of this machine does not answer, so the host is unknown'),
+  ETIMEDOUT: away('no answer: check host, port and firewalls'),
+  EHOSTUNREACH: away('no route to the host: check host and network'),
+  ENETUNREACH: away('no route to the host: check host and network'),
+  SELF_SIGNED_CERT_IN_CHAIN: wrong('its certificate is not trusted'),
+  DEPTH_ZERO_SELF_SIGNED_CERT: wrong('its certificate is not trusted'),
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: wrong('its certificate is not trusted'),
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: wrong('its certificate is not trusted'),
+  ERR_TLS_CERT_ALTNAME_INVALID: wrong(
+    'its certificate is for another host: use the host name of the certificate',
+  ),
+  CERT_HAS_EXPIRED: wrong('its certificate has expired'),
+}
+
+const authority = 'name its authority in NODE_EXTRA_CA_CERTS=FILE'
+
+/** What to do if a database cannot be used. Undefined: the error has another reason. No password is quoted. */
+export function databaseProblem(err: unknown, url: string): string | undefined {
+  const { hostname, port, pathname, username, searchParams } = new URL(url)
+  const [user, database] = [username, pathname.slice(1) || username].map(decodeURIComponent)
+  const server = searchParams.get('host') ?? `${hostname}:${port || 5432}`
+  const reasons: Readonly<Record<string, string>> = {
+    '28P01': `wrong password for user ${user}`,
+    '28000': `the server does not admit user ${user} (${textOf(err)}): correct the user, or allow it in pg_hba.conf; if the server requires TLS, add sslmode=verify-full to the URL`,
+    '3D000': `there is no database ${database}: run create database ${database} owner ${user}, or correct the name`,
+    '42501': `user ${user} lacks rights (${textOf(err)}): the user must own database ${database}`,
+    '53100': 'the disk of the database server is full',
+    '53300': 'the server has too many connections: raise its max_connections',
+    '57P03': 'the server is starting or stopping: try again',
+  }
+  const code = codeIn(err, (code) => code in reasons || code in network)
+  const untrusted = network[code]?.reason === 'its certificate is not trusted'
+  const reason =
+    reasons[code] ??
+    (untrusted
+      ? `its certificate is not trusted: add sslrootcert=FILE to the URL, or ${authority}`
+      : undefined) ??
+    network[code]?.reason ??
+    byMessage.find(([pattern]) => pattern.test(textOf(err)))?.[1]
+  return (
+    reason && `cannot use the database ${database} at ${server} as user ${user}: ${reason} (DATABASE_URL)`
+  )
+}
+
+const byMessage: readonly (readonly [RegExp, string])[] = [
+  [/connect ENOENT/, 'there is no socket: start the server, or correct the directory'],
+  [
+    /connect EACCES/,
+    'permission denied for its socket: allow the user of the launcher to enter the directory',
+  ],
+  [/timeout/i, 'no answer within 5 s: check host, port and firewalls'],
+  [/does not support SSL/, 'the server does not support TLS: remove sslmode from the URL'],
+  [/password must be a (non-empty )?string/, 'the server requires a password, and the URL has none'],
+  [
+    /Connection terminated/,
+    'the server closed the connection: check that host and port are those of this server',
+  ],
+]
+
+/** What to do if a bus cannot be reached. */
+export function busProblem(err: unknown, urls: string): Problem {
+  const servers = urls.split(',').map((url) => new URL(url.trim()).host)
+  const code = codeIn(err, (code) => code in network)
+  const text = textOf(err)
+  const { reason, isWrongSetting } =
+    network[code] ??
+    (/authoriz|authentic/i.test(`${(err as Failure).name} ${text}`)
+      ? wrong('it refuses user and password')
+      : /timeout/i.test(text)
+        ? away('no answer within 2 s: check host, port and firewalls')
+        : /tls|certificate/i.test(text)
+          ? wrong(`TLS fails (${text}): the scheme is tls:// if the server requires TLS, otherwise nats://`)
+          : away(text))
+  const advice = reason === 'its certificate is not trusted' ? `: ${authority}` : ''
+  return {
+    reason: `cannot reach the bus at ${servers.join(', ')}: ${reason}${advice} (NATS_URL)`,
+    isWrongSetting,
+  }
+}
+
+/** The code of the error, of its causes, or of one of its errors that `isKnown`. */
+function codeIn(err: unknown, isKnown: (code: string) => boolean): string {
+  if (typeof err !== 'object' || err === null) return ''
+  const { code, cause, errors = [] } = err as Failure
+  if (isKnown(String(code))) return String(code)
+  return [cause, ...errors].map((inner) => codeIn(inner, isKnown)).find(Boolean) ?? ''
+}
+
+const textOf = (err: unknown): string => (err as Failure).message || String((err as Failure).code)
+
+const fullDisk = /^.*(No space left on device|Check free disk space|Disk quota exceeded).*$/m
+
+/** The error of a full disk, in one line. It comes from files, from Postgres or from its programs. */
+export function diskFull(err: unknown): string | undefined {
+  if (!(err instanceof Error)) return undefined
+  const line = fullDisk.exec(err.message)?.[0]
+  if (line !== undefined) return line
+  const isFull = ['ENOSPC', 'EDQUOT', '53100'].includes(String((err as Failure).code))
+  return isFull ? textOf(err) : diskFull(err.cause)
+}

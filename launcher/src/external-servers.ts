@@ -1,0 +1,46 @@
+import { rm } from 'node:fs/promises'
+import { probeBus } from '@overlay/platform/change-log'
+import { MissingRights, withClient } from '@overlay/platform/postgres/migrate'
+import { busProblem, databaseProblem } from './connect-problem.js'
+import type { Home } from './home.js'
+
+const sqlFile = 'prepare-database.sql'
+
+/**
+ * Runs work that prepares a database of DATABASE_URL. The error of a database that cannot be used says what to do; the
+ * SQL for an administrator is in a file of the home.
+ */
+export async function onDatabase<T>(
+  url: string,
+  home: Pick<Home, 'path' | 'write'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    await withClient(url, async () => undefined)
+    const result = await work()
+    await rm(home.path(sqlFile), { force: true })
+    return result
+  } catch (err) {
+    if (err instanceof MissingRights) {
+      await home.write(sqlFile, err.sql)
+      const database = decodeURIComponent(new URL(url).pathname.slice(1))
+      throw new Error(
+        `the user of DATABASE_URL may not create schemas and roles: run psql -d ${database} -f '${home.path(sqlFile)}' as an administrator of this server, then start again`,
+      )
+    }
+    const problem = databaseProblem(err, url)
+    if (problem === undefined) throw err
+    throw new Error(problem)
+  }
+}
+
+/** Refuses a bus that never admits the processes. One that may come later is a warning, as the product works without. */
+export async function checkBus(urls: string, print: (line: string) => void): Promise<void> {
+  try {
+    await probeBus(urls)
+  } catch (err) {
+    const { reason, isWrongSetting } = busProblem(err, urls)
+    if (isWrongSetting) throw new Error(reason)
+    print(`warning: ${reason}; going on without it, changes through other gateways take up to 2 s`)
+  }
+}
