@@ -26,9 +26,11 @@ export interface Answer {
   }
 }
 
+type Headers = Readonly<Record<string, string>>
+
 export interface Client extends Disposable {
   /** The answer with any status. */
-  call(method: string, path: string, body?: unknown): Promise<Answer>
+  call(method: string, path: string, body?: unknown, headers?: Headers): Promise<Answer>
   /** The `data` of a successful answer. */
   request<T>(method: string, path: string, body?: unknown): Promise<T>
   /** Sends this token from now on. */
@@ -45,7 +47,7 @@ export function openClient(
   let token: string | undefined
   let turn = 0
 
-  const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
+  const call: Client['call'] = async (method, path, body, more = {}) => {
     const address = addresses[turn++ % addresses.length]
     const raw = typeof body === 'string'
     const requestBody = raw || body === undefined ? body : JSON.stringify(body)
@@ -56,6 +58,7 @@ export function openClient(
         'content-type': raw ? 'text/plain' : 'application/json',
         'content-length': Buffer.byteLength(requestBody), // node omits it from a DELETE by default
       }),
+      ...more,
     }
     return new Promise((resolve, reject) => {
       const outgoing = httpsRequest(

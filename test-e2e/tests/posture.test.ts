@@ -60,37 +60,63 @@ test('posture responses take effect immediately, for lists and for sessions', as
   expect(await fixture.get(`/sessions/${id}`)).toMatchObject({ servicePolicies: [{ id: policyId }] })
 })
 
-test.each([
-  ['sends another response', async ({ member }: Guarded) => respond(member, domain('b.example'))],
-  [
-    'has to pass a changed check',
-    async ({ checkId }: Guarded) =>
-      fixture.admin.request('PATCH', `/posture-checks/${checkId}`, {
-        typeId: 'DOMAIN',
-        domains: ['c.example'],
-      }),
-  ],
-])('a session ends when its endpoint %s', async (_what, change) => {
-  const setup = await createGuarded({ typeId: 'DOMAIN', domains: ['a.example'] })
-  await respond(setup.member, domain('a.example'))
-  const { body } = await dial(setup.member, setup.serviceId)
-  const { id } = body.data as { id: string }
-  await change(setup)
-  await expect.poll(() => fixture.refusalOf('GET', `/sessions/${id}`)).toEqual(notFound)
+async function dialGuarded() {
+  const { member, checkId, serviceId } = await createGuarded({ typeId: 'DOMAIN', domains: ['a.example'] })
+  await respond(member, domain('a.example'))
+  const { id } = (await dial(member, serviceId)).body.data as { id: string }
+  return { member, checkId, lookUp: () => fixture.refusalOf('GET', `/sessions/${id}`) }
+}
+
+test('a session is gone when the response that ends it is answered', async () => {
+  const { member, lookUp } = await dialGuarded()
+  await respond(member, domain('b.example'))
+  expect(await lookUp()).toEqual(notFound)
 })
-type Guarded = Awaited<ReturnType<typeof createGuarded>>
+
+test('a session ends when its endpoint has to pass a changed check', async () => {
+  const { checkId, lookUp } = await dialGuarded()
+  const changed = { typeId: 'DOMAIN', domains: ['c.example'] }
+  await fixture.admin.request('PATCH', `/posture-checks/${checkId}`, changed)
+  await expect.poll(lookUp).toEqual(notFound)
+})
+
+/** Gives the member a second factor and passes it. */
+async function passMfa(member: Member) {
+  await member.request('POST', '/current-identity/mfa')
+  const factor = await member.request<{ provisioningUrl: string; recoveryCodes: string[] }>(
+    'GET',
+    '/current-identity/mfa',
+  )
+  await member.request('POST', '/current-identity/mfa/verify', { code: totp(factor.provisioningUrl) })
+  return factor
+}
+
+test.each([
+  [
+    'its owner',
+    (member: Member, code: string) =>
+      member.call('DELETE', '/current-identity/mfa', undefined, { 'mfa-validation-code': code }),
+  ],
+  ['an admin', (member: Member) => fixture.admin.request('DELETE', `/identities/${member.id}/mfa`)],
+])('a session ends when %s removes the second factor', async (_who, remove) => {
+  const { member, serviceId } = await createGuarded({ typeId: 'MFA' })
+  const { recoveryCodes } = await passMfa(member)
+  const { id } = (await dial(member, serviceId)).body.data as { id: string }
+  const updates = () => member.request('GET', '/current-api-session/service-updates')
+  const before = await updates()
+  await remove(member, recoveryCodes[0] ?? '')
+  expect(await queriesOf(member)).toMatchObject([{ isPassing: false }])
+  expect(await updates()).not.toEqual(before)
+  expect(await fixture.refusalOf('GET', `/sessions/${id}`)).toEqual(notFound)
+  expect((await dial(member, serviceId)).body.error?.code).toBe('INVALID_POSTURE')
+})
 
 test('a code passes a check for one until it expires', async () => {
   const { member, checkId, serviceId } = await createGuarded({ typeId: 'MFA', timeoutSeconds: 600 })
   expect(await queriesOf(member)).toMatchObject([{ isPassing: false }])
   expect((await dial(member, serviceId)).body.error?.code).toBe('INVALID_POSTURE')
 
-  await member.request('POST', '/current-identity/mfa')
-  const { provisioningUrl } = await member.request<{ provisioningUrl: string }>(
-    'GET',
-    '/current-identity/mfa',
-  )
-  await member.request('POST', '/current-identity/mfa/verify', { code: totp(provisioningUrl) })
+  await passMfa(member)
   const query = { queryType: 'MFA', isPassing: true, timeout: 600 }
   expect(await queriesOf(member)).toMatchObject([{ isPassing: true, postureQueries: [query] }])
   const { status, body } = await dial(member, serviceId)

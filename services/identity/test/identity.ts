@@ -32,7 +32,7 @@ const log = pino({ enabled: false })
 export interface World {
   readonly wishes: EnrollmentWish[]
   /** The services for which each answer waited; undefined: all. */
-  readonly waits: (readonly string[] | undefined)[]
+  readonly waits: unknown[]
   readonly services: Set<string>
   /** Called after a lookup of services, before its answer arrives. */
   lookedUp: () => Promise<unknown>

@@ -190,7 +190,7 @@ test('factors under the secret that pki had too are encrypted again under that o
   await reseal()
 })
 
-test('an answer about a second factor waits for policy alone', async () => {
+test('an answer about a second factor waits for policy, and after a removal for sessions that lose access', async () => {
   const { context, identityId, enter, secret, recoveryCodes } = await protectedPerson('waiting')
   identity.world.waits.length = 0
   const next = { ...context, caller: { ...context.caller, apiSessionId: (await enter()).id } }
@@ -198,7 +198,8 @@ test('an answer about a second factor waits for policy alone', async () => {
   await one.identity.removeMfa({ code: recoveryCodes[0] ?? '' }, next)
   await one.identity.startMfa({}, next)
   await one.identity.removeMfaOf({ kind: 'identities', id: identityId }, system())
-  expect(identity.world.waits).toEqual([['policy'], ['policy'], ['policy']])
+  const removed = [['policy', 'sessions']]
+  expect(identity.world.waits).toEqual([['policy'], removed, removed])
 })
 
 test('neither secret nor codes are in the database in plain text, nor in changes or the audit', async () => {

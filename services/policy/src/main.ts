@@ -17,7 +17,7 @@ const { databaseUrl } = settings
 const migrations = `${import.meta.dirname}/../migrations`
 await runService(
   { schema: 'policy', settings, migrations },
-  async ({ bus, connect, changeLog, log, maintenance, serve }) => {
+  async ({ bus, connect, changeLog, log, maintenance, serve, waitForFollowers }) => {
     await using identity = connect('identity', settings.identityPeers)
     await using sessions = connect('sessions', settings.sessionsPeers)
     await using service = await openService({
@@ -28,6 +28,7 @@ await runService(
       sources: { identity: identity.source, sessions: sessions.source },
       viewers: { identity: identity.entities, sessions: sessions.entities },
       routers: remote(SessionsServiceService, sessions.peers),
+      waitForFollowers,
     })
     const health = async () => {
       await changeLog.head()

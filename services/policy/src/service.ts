@@ -1,5 +1,10 @@
 import { kinds as allKinds, postureCheckType, serviceEdgeRouterPolicy } from '@overlay/model'
-import { changeService, type Loaders, startConsumers } from '@overlay/platform/change-log'
+import {
+  changeService,
+  type Loaders,
+  startConsumers,
+  type WaitForFollowers,
+} from '@overlay/platform/change-log'
 import { entityService, kind, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
@@ -22,6 +27,7 @@ import { loadServiceConfigs } from './store/service-config.js'
 export interface ServiceOptions extends Omit<EngineDeps, 'loaders'> {
   readonly viewers: { readonly identity: Viewer; readonly sessions: Viewer }
   readonly routers: Pick<Methods<SessionsServiceService>, 'describeRouters'>
+  readonly waitForFollowers: WaitForFollowers
 }
 
 export type Service = Awaited<ReturnType<typeof openService>>

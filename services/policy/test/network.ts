@@ -64,6 +64,8 @@ export interface Network extends AsyncDisposable {
   /** Cuts the connections of this name, as a failing network or server does. */
   cut(applicationName: string): Promise<void>
   replica(options?: ReplicaOptions): Promise<Replica>
+  /** The writes whose answers have waited, and for whom. */
+  readonly waits: readonly { readonly id: string; readonly schemas: unknown }[]
 }
 
 export const as = (caller: Partial<Caller>): Context => ({
@@ -94,6 +96,7 @@ export async function openNetwork(): Promise<Network> {
   }
   const database = keep(await testDatabase('identity', 'policy', 'sessions'))
   const broker = keep(await testBus())
+  const waits: { readonly id: string; readonly schemas: unknown }[] = []
   const bus = () => openBus(broker.url, log)
 
   const other = async (schema: 'identity' | 'sessions', kind: string): Promise<OtherService> => {
@@ -108,6 +111,7 @@ export async function openNetwork(): Promise<Network> {
     sessions,
     owner,
     bus: broker,
+    waits,
     async cut(applicationName) {
       await owner.query(
         sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${applicationName}`,
@@ -127,6 +131,10 @@ export async function openNetwork(): Promise<Network> {
         viewers: { identity: identity.viewer, sessions: sessions.viewer },
         routers: {
           describeRouters: async ({ ids }) => ({ json: ids.map(() => Buffer.from('{"isOnline":true}')) }),
+        },
+        async waitForFollowers(written, _context, schemas) {
+          waits.push({ id: written.id, schemas })
+          return written
         },
       })
       return keep(replicaOf(service, changeLog))

@@ -86,3 +86,15 @@ test('states of API sessions that have ended make room', async () => {
   expect(Object.keys((await postureOf(who)).apiSessionPostureData).length).toBeLessThan(60)
   expect((await postureOf(who)).apiSessionPostureData).toHaveProperty(`${who}-59`)
 })
+
+test('an answer waits for sessions only if a response fails a check that passed', async () => {
+  const { alice } = await guarded(await check({ domains: ['a.example'] }))
+  const waits = async (...names: string[]) => {
+    await submit(alice, ...names.map(domain))
+    return network.waits.filter(({ id }) => id === alice)
+  }
+  expect(await waits('b.example')).toEqual([])
+  expect(await waits('a.example')).toEqual([])
+  expect(await waits('A.example')).toEqual([])
+  expect(await waits('b.example')).toEqual([{ id: alice, schemas: ['sessions'] }])
+})

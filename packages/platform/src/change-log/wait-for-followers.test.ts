@@ -12,7 +12,7 @@ const changeLog = {
 } as unknown as ChangeLog
 const follower = (schema: string, reach: () => Promise<object>) => ({
   source: { schema },
-  changes: { reach },
+  changes: { reach, head: async () => ({ timeline: schema, number: 1 }) },
 })
 const following = (reach: () => Promise<object>) =>
   waitForFollowers(changeLog, [follower('policy', reach)])(written, context)
@@ -40,4 +40,23 @@ test('a write may wait for the followers whose effects its answer promises, and 
   expect(reached).toEqual(['policy'])
   await wait(written, context)
   expect(reached).toEqual(['policy', 'pki', 'policy'])
+})
+
+test('a write may wait for what a follower of a follower does with it', async () => {
+  const reached: unknown[] = []
+  const wait = waitForFollowers(
+    changeLog,
+    ['policy', 'sessions'].map((schema) => ({
+      source: { schema },
+      changes: {
+        reach: async (request) => ({ reached: reached.push([schema, request]) }),
+        head: async () => ({ timeline: schema, number: 9 }),
+      },
+    })),
+  )
+  await wait(written, context, [['policy', 'sessions']])
+  expect(reached).toEqual([
+    ['policy', { schema: 'identity', position: written.position }],
+    ['sessions', { schema: 'policy', position: { timeline: 'policy', number: 9 } }],
+  ])
 })

@@ -8,5 +8,5 @@ export const removeMfaOf =
   ({ changeLog, waitForFollowers }: Deps): Methods<IdentityServiceService>['removeMfaOf'] =>
   async ({ id }, context) => {
     const position = await writeChanges(changeLog, context, (tx) => removeSecondFactor(tx, id))
-    return waitForFollowers({ id, position }, context, ['policy']) // for posture checks
+    return waitForFollowers({ id, position }, context, [['policy', 'sessions']]) // for posture checks
   }

@@ -16,5 +16,5 @@ export const removeMfa =
     if (isVerified) await writeWithCode(deps, context, { code, accepted: 'any', requires: verifiedFactor })
     const position = await writeChanges(changeLog, context, (tx) => removeSecondFactor(tx, identityId))
     await credentialFeed.handOver()
-    return waitForFollowers({ id: identityId, position }, context, ['policy']) // for posture checks
+    return waitForFollowers({ id: identityId, position }, context, [['policy', 'sessions']]) // for posture checks
   }

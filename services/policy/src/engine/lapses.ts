@@ -23,6 +23,7 @@ export interface LapseClock {
 /**
  * The second factor lapses by time, and sessions with it. At the time of a lapse, the change log reports it as a change of
  * posture, so that followers look again. Each replica knows the next lapse of every identity; the first one reports it.
+ * differs: sessions end at that time, not at the next look at all sessions.
  */
 export function startReportingLapses(
   changeLog: ChangeLog,

@@ -1,4 +1,4 @@
-import type { ChangeLog } from '@overlay/platform/change-log'
+import type { ChangeLog, WaitForFollowers } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
 import type { Engine } from '../engine/engine.js'
@@ -10,4 +10,5 @@ export interface Deps {
   /** Names of entities of other services. */
   readonly names: Names
   readonly routers: Pick<Methods<SessionsServiceService>, 'describeRouters'>
+  readonly waitForFollowers: WaitForFollowers
 }

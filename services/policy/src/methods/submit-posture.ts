@@ -1,7 +1,7 @@
 import { type Context, Fault, type Methods, type PolicyServiceService } from '@overlay/rpc'
 import type { PostureResponse } from '../domain/posture/data.js'
 import { endingSoon } from '../domain/posture/ending-soon.js'
-import { postureOf } from '../domain/posture/judge.js'
+import { losesCheck, postureOf } from '../domain/posture/judge.js'
 import { lockIdentity } from '../store/lock-identity.js'
 import { savePosture } from '../store/posture-data.js'
 import type { Deps } from './deps.js'
@@ -20,10 +20,14 @@ export const submitPosture =
     const ended = await endedApiSessions(deps, identityId, context)
     const { result, position } = await changeLog.write(context, async (tx) => {
       if (!(await lockIdentity(tx, identityId))) throw new Fault('UNAUTHORIZED')
-      const { data, change } = await savePosture(tx, identityId, apiSessionId, responses, ended)
-      return { result: data, changes: [change] }
+      const { before, data, change } = await savePosture(tx, identityId, apiSessionId, responses, ended)
+      return { result: { before, data }, changes: [change] }
     })
-    const services = endingSoon(engine.state, context.caller, responses, result.apiSessions[apiSessionId])
+    const { before, data } = result
+    // wire: sessions that the responses end are gone when they are answered
+    if (losesCheck(engine.state, apiSessionId, before, data))
+      await deps.waitForFollowers({ id: identityId, position }, context, ['sessions'])
+    const services = endingSoon(engine.state, context.caller, responses, data.apiSessions[apiSessionId])
     const names = engine.namesOf('services')
     const named = services.map((one) => ({ ...one, name: names.get(one.id) ?? '' }))
     return { id: identityId, position, services: jsonOf(named) }

@@ -53,6 +53,7 @@ async function missingChecks(tx: Tx, ids: readonly string[]): Promise<ReadonlySe
 }
 
 export interface ChangedPosture {
+  readonly before: PostureData
   readonly data: PostureData
   readonly change: RowChange
 }
@@ -74,7 +75,7 @@ export async function changePosture(
     sql`update posture_data set data = ${JSON.stringify(data)} where identity_id = ${identityId}`,
   )
   const payload = { data, lapsedAt }
-  return { data, change: { kind: 'posture-data', id: identityId, before, after: data, payload } }
+  return { before, data, change: { kind: 'posture-data', id: identityId, before, after: data, payload } }
 }
 
 /** Null: no lapse is reported. */

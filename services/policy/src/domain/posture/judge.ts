@@ -30,6 +30,18 @@ export const endpointOf = (
   nowMs: Math.max(nowMs, state.lapsedAtMs.get(identityId) ?? 0),
 })
 
+/** Whether the endpoint of an API session passes some check with one posture of its identity and not with the next. */
+export function losesCheck(
+  { checkContents }: Pick<State, 'checkContents'>,
+  apiSessionId: string,
+  before: PostureData,
+  after: PostureData,
+  nowMs: number = Date.now(),
+): boolean {
+  const pass = (check: Check, data: PostureData): boolean => passes(check, { data, apiSessionId, nowMs })
+  return [...checkContents.values()].some(({ check }) => pass(check, before) && !pass(check, after))
+}
+
 export const requiredChecks = (state: State, policyId: string): Check[] =>
   requiredCheckIds(state, policyId).flatMap((id) => state.checkContents.get(id)?.check ?? [])
 
