@@ -8,8 +8,8 @@ const at = (positions: Positions) => ({ ...as({}), positions })
 const authorize = (
   identityId: string,
   serviceId: string,
-  { context = admin, access = Access.ACCESS_DIAL, isAdmin = false } = {},
-) => policy.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '' }, context)
+  { context = admin, access = Access.ACCESS_DIAL, isAdmin = false, by = policy } = {},
+) => by.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '' }, context)
 const whole = () => policy.engine.catchUp(AbortSignal.timeout(30_000))
 
 let count = 0
@@ -75,9 +75,10 @@ test("an authorization follows the caller's own writes to any service", async ()
 
 test('an authorization whose positions are never reached times out', async () => {
   const { alice, service } = await wiki()
+  const hasty = await network.replica({ waitMs: 100 })
   const { identity } = policy.engine.positions()
   const context = at({ identity: { timeline: identity?.timeline ?? '', number: 1_000_000 } })
-  await expect(authorize(alice, service, { context })).rejects.toMatchObject({ code: 'TIMEOUT' })
+  await expect(authorize(alice, service, { context, by: hasty })).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
 test('an incomplete load judges no access', async () => {
@@ -88,6 +89,7 @@ test('an incomplete load judges no access', async () => {
   })
   const { source } = network.identity
   const starting = await network.replica({
+    waitMs: 100,
     identity: {
       ...source,
       async *load(kinds, signal) {

@@ -53,6 +53,8 @@ interface ReplicaOptions {
   readonly identity?: Source
   /** Receives no hints: its memory is behind that of other replicas until it polls. */
   readonly isDeaf?: boolean
+  /** The limit of one wait for other services. Without it, only a test that fails reaches the limit. */
+  readonly waitMs?: number
 }
 
 export interface Network extends AsyncDisposable {
@@ -114,10 +116,12 @@ export async function openNetwork(): Promise<Network> {
     waits,
     async cut(applicationName) {
       await owner.query(
-        sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = ${applicationName}`,
+        sql`
+          select pg_terminate_backend(pid) from pg_stat_activity
+           where application_name = ${applicationName} and datname = current_database()`,
       )
     },
-    async replica({ isDeaf = false, ...sources } = {}) {
+    async replica({ isDeaf = false, waitMs = 30_000, ...sources } = {}) {
       const databaseUrl = database.urlOf('policy')
       const [open, db] = [keep(await bus()), keep(openDatabase(databaseUrl, 'policy'))]
       const own = isDeaf ? { ...open, subscribe: () => ({ [Symbol.dispose]: () => undefined }) } : open
@@ -127,6 +131,7 @@ export async function openNetwork(): Promise<Network> {
         databaseUrl,
         bus: own,
         log,
+        waitMs,
         sources: { identity: identity.source, sessions: sessions.source, ...sources },
         viewers: { identity: identity.viewer, sessions: sessions.viewer },
         routers: {

@@ -16,7 +16,7 @@ import { isEngineKind } from './decode-row.js'
 import { type EngineMemory, engineMemory } from './memory.js'
 import { missedUpdates } from './missed-updates.js'
 import { openServiceUpdates } from './service-updates.js'
-import { accessSchemas, type Waits, waitsOn } from './waits.js'
+import { accessSchemas, WAIT_MS, type Waits, waitsOn } from './waits.js'
 
 /** Which identities may reach which services and routers, in memory, from the change logs of three schemas. */
 export interface Engine extends Waits, AsyncDisposable {
@@ -45,6 +45,8 @@ export interface EngineDeps {
   readonly databaseUrl: string
   readonly bus: Bus
   readonly log: Logger
+  /** The limit of one wait for other services. */
+  readonly waitMs?: number
 }
 
 /** Returns before the rows of other services are loaded, so that services may start in any order. */
@@ -55,6 +57,7 @@ export async function startEngine({
   databaseUrl,
   bus,
   log,
+  waitMs = WAIT_MS,
 }: EngineDeps): Promise<Engine> {
   const state = emptyState()
   const listeners = new Set<(ids: readonly string[] | 'all') => void>()
@@ -117,7 +120,7 @@ export async function startEngine({
     await follow(sources.sessions, ['edge-routers']),
   ]
   return {
-    ...waitsOn(projections, { positions, loading, isLoaded }),
+    ...waitsOn(projections, { positions, loading, isLoaded }, waitMs),
     state,
     positions: () => ({ ...positions }),
     lastChangeAtMs: updates.of,

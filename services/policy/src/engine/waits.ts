@@ -38,14 +38,15 @@ export interface Progress {
 
 /** The schemas that can take access away. Without routers there is no session, so no wait is for sessions to load. */
 export const accessSchemas: readonly string[] = ['policy', 'identity']
-const WAIT_MS = 2000
+export const WAIT_MS = 2000
 
 export function waitsOn(
   projections: readonly Projection[],
   { positions, loading, isLoaded }: Progress,
+  waitMs: number,
 ): Waits {
   const bySchema = new Map(projections.map((projection) => [projection.schema, projection]))
-  const limited = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)])
+  const limited = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
 
   const catchUpWith = async (schemas: Iterable<string>, signal: AbortSignal): Promise<void> => {
     const limit = limited(signal)
