@@ -273,7 +273,8 @@ test('a run ends when its replica dies, and the next can start', async () => {
     expect((await admin.call('POST', '/database/fix-data-integrity')).body.error?.code).toBe('RATE_LIMITED')
     expect(await results()).toMatchObject({ inProgress: true })
     const holder = await client.query<{ port: number }>(
-      `select client_port as port from pg_stat_activity where application_name = 'identity job'`,
+      `select client_port as port from pg_stat_activity
+        where application_name = 'identity job' and datname = current_database()`,
     )
     expect(holder.rowCount).toBe(1)
     for (const name of ['identity-1', 'identity-2'])

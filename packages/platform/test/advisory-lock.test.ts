@@ -44,7 +44,9 @@ test('a lost connection aborts the signal, and cannot be confirmed any more', as
   const lost = lostOf(lock.lost)
   await using owner = openDatabase(database.ownerUrl, 'identity')
   await owner.query(
-    sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'identity job'`,
+    sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+       where application_name = 'identity job' and datname = current_database()`,
   )
   await lost
   await expect.poll(() => isHeld('c')).toBe(false)

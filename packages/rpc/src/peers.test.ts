@@ -185,16 +185,16 @@ describe('a replica that hangs and keeps its connections', () => {
 })
 
 test('replacing an old connection breaks no running call', async () => {
-  await using server = await startServer(0, 'a', { connectionAgeMs: 50 })
-  await using peers = peersAt(server.port)
+  await using server = await startServer(0, 'a', { connectionAgeMs: 250 })
+  await using proxy = await hangingProxy(server.port)
+  await using peers = peersAt(proxy.port)
   const abort = new AbortController()
   const slow = transports.map(([, send]) => send(peers, 'slow', context(undefined, abort.signal)))
   const settled = vi.fn()
   const outcomes = Promise.allSettled(slow.map((call) => call.finally(settled)))
-  const end = Date.now() + 400
   await Promise.all(
     transports.map(async ([, send]) => {
-      while (Date.now() < end) await send(peers, 'yes', context())
+      while (proxy.accepted() < 4) await send(peers, 'yes', context())
     }),
   )
   expect(settled).not.toHaveBeenCalled()

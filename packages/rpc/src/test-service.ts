@@ -136,7 +136,7 @@ export async function freePort(): Promise<number> {
 /** A proxy that can hang: it keeps its connections and relays nothing, like a stopped process. */
 export async function hangingProxy(
   target: number,
-): Promise<AsyncDisposable & { readonly port: number; hang(): void; resume(): void }> {
+): Promise<AsyncDisposable & { readonly port: number; accepted(): number; hang(): void; resume(): void }> {
   const pairs = new Set<readonly [Socket, Socket]>()
   const proxy = createServer((inner) => {
     const outer = connect(target, '127.0.0.1')
@@ -147,6 +147,7 @@ export async function hangingProxy(
   await once(proxy, 'listening')
   return {
     port: (proxy.address() as AddressInfo).port,
+    accepted: () => pairs.size,
     hang() {
       for (const [inner, outer] of pairs) {
         inner.unpipe(outer).pause()

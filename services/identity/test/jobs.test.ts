@@ -179,7 +179,9 @@ test('a run whose replica is cut off from the database is over, and its successo
   await one.start()
   await using owner = openDatabase(database.ownerUrl, 'identity')
   await owner.query(
-    sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'identity job'`,
+    sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+       where application_name = 'identity job' and datname = current_database()`,
   )
   expect((await ended(one)).error).not.toBe('')
   const next = slowCheck()

@@ -1,10 +1,13 @@
-import { authenticator, type Field, field, identity as identityKind } from '@overlay/model'
+import type { Field } from '@overlay/model'
 import { openDatabase } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Replica, TestIdentity } from './identity.js'
 
-// A definition with one more field, and its migration. The service is loaded afterwards.
+// A definition with one more field, and its migration. The service is loaded afterwards, as modules of this file alone.
+vi.resetModules()
+afterAll(() => vi.resetModules())
+const { authenticator, field, identity: identityKind } = await import('@overlay/model')
 const add = (fields: object, name: string, added: Field) => Object.assign(fields, { [name]: added })
 add(identityKind.fields, 'nickname', field.string({ fallback: 'none' }))
 add(authenticator.fields, 'nickname', field.string({ fallback: 'none' }))

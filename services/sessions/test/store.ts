@@ -24,7 +24,8 @@ export async function startStore(): Promise<AsyncDisposable & { readonly changeL
 /** Resolves when a transaction waits for a lock. */
 export async function waitingFor(db: Database): Promise<void> {
   for (;;) {
-    const { rowCount } = await db.query(sql`select from pg_locks where not granted`)
+    const { rowCount } = await db.query(sql`
+      select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`)
     if (rowCount) return
   }
 }
