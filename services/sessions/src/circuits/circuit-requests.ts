@@ -15,7 +15,7 @@ import {
   type Message,
   type Outgoing,
 } from '@overlay/channel'
-import { metrics } from '@overlay/platform/process'
+import { boundedLines, metrics } from '@overlay/platform/process'
 import { AccessRefused } from '../access/router-access.js'
 import { answer, refused } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
@@ -42,6 +42,7 @@ const MAX_UNDER_WAY = 256
  */
 export function circuitRequests({ checkAccess, open, end, log }: RequestDeps): readonly Handler[] {
   const underWay = new Map<string, number>()
+  const noteRefusal = boundedLines(log, 'circuit refused')
 
   async function create(
     asked: Asked,
@@ -50,9 +51,17 @@ export function circuitRequests({ checkAccess, open, end, log }: RequestDeps): r
   ): Promise<Outgoing> {
     const { sessionToken, apiSessionToken, fingerprints } = asked
     const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Dial' as const }
-    const { sessionId, identityId, serviceId } = await checkAccess(claim)
     const { terminatorInstanceId: instanceId, peerData } = asked
-    const circuit = await open({ routerId, sessionId, identityId, serviceId, instanceId, peerData })
+    let facts: object = { routerId }
+    const opening = async (): Promise<OpenedCircuit> => {
+      const { sessionId, identityId, serviceId } = await checkAccess(claim)
+      facts = { routerId, sessionId, identityId, serviceId }
+      return open({ routerId, sessionId, identityId, serviceId, instanceId, peerData })
+    }
+    const circuit = await opening().catch((err: unknown) => {
+      if (err instanceof AccessRefused) noteRefusal(routerId, { ...facts, reason: err.message })
+      throw err
+    })
     try {
       channel.closed.throwIfAborted()
       return encode(circuit)
