@@ -15,8 +15,12 @@ export const JSON_TYPE = 'application/json'
 const MIN_COMPRESSED_BYTES = 1024
 
 const plain = { 'content-type': JSON_TYPE }
-const identity = { vary: 'accept-encoding, zt-session' }
-const gzipped = { 'content-encoding': 'gzip', ...identity }
+
+/** What decides about the form and the contents of an answer. */
+const varying = (c: RequestContext) => ({
+  vary: c.get('session') ? 'accept-encoding, zt-session' : 'accept-encoding',
+})
+const gzipped = (c: RequestContext) => ({ 'content-encoding': 'gzip', ...varying(c) })
 
 const compress = promisify(gzip)
 
@@ -39,16 +43,16 @@ export function sendBytes(
   type: string,
 ): Answer {
   if (body.length < MIN_COMPRESSED_BYTES) return respondShort(status, body, type)
-  if (!acceptsGzip(c)) return respond(c, status, body, { 'content-type': type, ...identity })
+  if (!acceptsGzip(c)) return respond(c, status, body, { 'content-type': type, ...varying(c) })
   return compress(body, { level: 1 }).then((bytes) =>
-    respond(c, status, bytes, { 'content-type': type, ...gzipped }),
+    respond(c, status, bytes, { 'content-type': type, ...gzipped(c) }),
   )
 }
 
 /** Sends parts as they come, compressed for clients that accept it. */
 export function sendParts(c: RequestContext, type: string, parts: () => AsyncGenerator<Buffer>): Response {
-  if (!acceptsGzip(c)) return stream(c, 200, { 'content-type': type, ...identity }, parts)
-  return stream(c, 200, { 'content-type': type, ...gzipped }, parts, createGzip({ level: 1 }))
+  if (!acceptsGzip(c)) return stream(c, 200, { 'content-type': type, ...varying(c) }, parts)
+  return stream(c, 200, { 'content-type': type, ...gzipped(c) }, parts, createGzip({ level: 1 }))
 }
 
 /** A body that is sent repeatedly: kept as bytes, compressed at most once. */
@@ -77,8 +81,8 @@ export function sendPrepared(
   const { bytes, type } = body
   if (bytes.length < MIN_COMPRESSED_BYTES) return respondShort(200, bytes, type)
   if (body.gzip === 'never') return respond(c, 200, bytes, { 'content-type': type })
-  if (!acceptsGzip(c)) return respond(c, 200, bytes, { 'content-type': type, ...identity })
-  const headers = { 'content-type': type, ...gzipped }
+  if (!acceptsGzip(c)) return respond(c, 200, bytes, { 'content-type': type, ...varying(c) })
+  const headers = { 'content-type': type, ...gzipped(c) }
   if (Buffer.isBuffer(body.gzip)) return respond(c, 200, body.gzip, headers)
   body.gzip ??= compress(bytes).then((compressed) => {
     body.gzip = compressed
