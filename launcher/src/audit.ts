@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { readAudit } from './audit-rows.js'
 import { auditText } from './audit-text.js'
-import { errorText } from './error-text.js'
+import { failureText } from './error-text.js'
 import { readLauncherSettings } from './settings.js'
 import { timeOf } from './time-of.js'
 import { withDatabase } from './with-database.js'
@@ -23,7 +23,7 @@ try {
   await run()
   process.exit(0) // does not wait for open handles
 } catch (err) {
-  console.error(`audit not read: ${errorText(err)}`)
+  console.error(`audit not read: ${failureText(err)}`)
   process.exit(1)
 }
 

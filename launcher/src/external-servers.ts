@@ -16,8 +16,10 @@ export async function onDatabase<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   try {
-    await withClient(url, async () => undefined)
-    const result = await work()
+    const result = await explainDatabase(url, async () => {
+      await withClient(url, async () => undefined)
+      return work()
+    })
     await rm(home.path(sqlFile), { force: true })
     return result
   } catch (err) {
@@ -28,7 +30,16 @@ export async function onDatabase<T>(
         `the user of DATABASE_URL may not create schemas and roles: run psql -d ${database} -f '${home.path(sqlFile)}' as an administrator of this server, then start again`,
       )
     }
-    const problem = databaseProblem(err, url)
+    throw err
+  }
+}
+
+/** Runs work that connects to the database of DATABASE_URL. The error of a failed connection says what to do. */
+export async function explainDatabase<T>(url: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (err) {
+    const problem = err instanceof MissingRights ? undefined : databaseProblem(err, url)
     if (problem === undefined) throw err
     throw new Error(problem)
   }

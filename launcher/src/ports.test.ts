@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { freePort, listenError, listenProblem } from './ports.js'
+import { collide, freePort, listenError, listenProblem } from './ports.js'
 
 const settings = ['OVERLAY_ADDRESS', 'OVERLAY_LISTEN'] as const
 
@@ -20,6 +20,15 @@ test('an address of another machine', async () => {
   expect(failure && listenProblem(failure, '192.0.2.1:1280', settings)).toBe(
     'cannot listen at 192.0.2.1:1280: this machine does not have the address; set OVERLAY_LISTEN to one that it has, such as 0.0.0.0:PORT',
   )
+})
+
+test.each([
+  ['127.0.0.1', 1280, '127.0.0.1', 1280, true],
+  ['::', 1280, '127.0.0.1', 1280, true],
+  ['127.0.0.1', 1280, '127.0.0.1', 6262, false],
+  ['10.0.0.1', 443, '10.0.0.2', 443, false],
+])('%s:%s and %s:%s collide: %s', (a, port, b, otherPort, expected) => {
+  expect(collide({ host: a, port }, { host: b, port: otherPort })).toBe(expected)
 })
 
 test.each([

@@ -45,6 +45,12 @@ export function listenError({ host, port }: Address): Promise<NodeJS.ErrnoExcept
   })
 }
 
+/** Whether two servers cannot listen at both. */
+export const collide = (a: Address, b: Address): boolean =>
+  a.port === b.port &&
+  a.port !== 0 &&
+  (a.host === b.host || [a.host, b.host].some((host) => /^(0\.0\.0\.0|::)$/.test(host)))
+
 /**
  * What to do about a failed `listenError`.
  * @param settings the address for clients or routers, and the address to listen at if it differs

@@ -10,7 +10,7 @@ import { type InitialCredentials, initialize } from './initialize.js'
 import { type Journal, openJournal } from './journal.js'
 import { openLogFile } from './log-file.js'
 import { startNode, untilReady } from './node-process.js'
-import { type Address, isPrivileged, listenError, listenProblem } from './ports.js'
+import { type Address, collide, isPrivileged, listenError, listenProblem } from './ports.js'
 import { type Instance, planInstances, type Scale } from './processes.js'
 import { prepareAndMigrate, rolesIn, type Service } from './schemas.js'
 import { type LaunchedServer, launchBus, launchPostgres } from './servers.js'
@@ -87,6 +87,10 @@ async function start(
   const ctrlListen = splitAddress(settings.ctrlListen)
   const { processes: processAccount } = home.accounts
   const console = settings.console && (await consoleDirectory(settings.console, processAccount))
+  if (collide(listen, ctrlListen))
+    throw new Error(
+      `OVERLAY_ADDRESS and OVERLAY_CTRL_ADDRESS have the same port, ${listen.port}: set another one`,
+    )
   await refuseUnusable(listen, settings.listen, ['OVERLAY_ADDRESS', 'OVERLAY_LISTEN'])
   await refuseUnusable(ctrlListen, settings.ctrlListen, ['OVERLAY_CTRL_ADDRESS', 'OVERLAY_CTRL_LISTEN'])
   await home.write(addressFile, `${settings.address}\n`)

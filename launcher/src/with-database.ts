@@ -2,6 +2,7 @@ import { readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { accountsOf } from './account.js'
 import { commandLineOf } from './command-line.js'
+import { explainDatabase } from './external-servers.js'
 import { openHome } from './home.js'
 import { secretsFile } from './home-directory.js'
 import { runPathOf } from './run-directory.js'
@@ -24,7 +25,8 @@ export async function withDatabase<T>(
   print: (line: string) => void,
   work: (ownerUrl: string) => Promise<T>,
 ): Promise<T> {
-  if (settings.databaseUrl !== undefined) return work(settings.databaseUrl)
+  const { databaseUrl } = settings
+  if (databaseUrl !== undefined) return explainDatabase(databaseUrl, () => work(databaseUrl))
   const accounts = accountsOf(settings.uid)
   const stored = await readSecrets(join(settings.home, secretsFile))
   if (!stored)
