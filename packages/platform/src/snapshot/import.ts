@@ -82,24 +82,29 @@ async function fill(
   directory: string,
 ): Promise<void> {
   for (const table of tables) {
+    await client.query(`delete from ${tableName(schema, table.name)}`) // rows of triggers of the tables before
     const target = client.query(from(`copy ${copyTarget(schema, table)} from stdin`))
     await pipeline(createReadStream(fileOf(directory, schema, table.name)), target)
     if (target.rowCount !== table.rows)
       throw new Error(`${schema}.${table.name}: ${target.rowCount} rows read of ${table.rows}`)
+    await continueSequences(client, schema, table.name) // triggers of the tables behind add rows
   }
 }
 
-/** Sequences continue after the imported values. */
 async function beginAnew(client: pg.ClientBase, schema: string): Promise<void> {
   await client.query(
     `update ${tableName(schema, 'stream')} set timeline = gen_random_uuid(), origin = null, wal = null`,
   )
+}
+
+/** Sequences continue after the imported values. */
+async function continueSequences(client: pg.ClientBase, schema: string, name: string): Promise<void> {
   const { rows } = await client.query<{ table: string; column: string; sequence: string }>(
     `select c.relname as table, a.attname as column,
             pg_get_serial_sequence(quote_ident(n.nspname) || '.' || quote_ident(c.relname), a.attname) as sequence
        from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
-      where n.nspname = $1 and c.relkind = 'r' and a.attidentity <> ''`,
-    [schema],
+      where n.nspname = $1 and c.relname = $2 and c.relkind = 'r' and a.attidentity <> ''`,
+    [schema, name],
   )
   for (const { table, column, sequence } of rows)
     await client.query(
