@@ -53,7 +53,7 @@ export async function consolePages(directory: string): Promise<readonly Page[]> 
   ]
 }
 
-// differs: the console finds its own address with or without the slash, but not relative ones
+// differs: without the slash, relative addresses in the page would lead outside the console
 function redirect({ env: { incoming } }: RequestContext): Response {
   const { url = '' } = incoming
   const mark = url.indexOf('?')
