@@ -128,7 +128,10 @@ test('a file that the client has is not sent again', async () => {
 
 test('a file is compressed for clients that accept it', async () => {
   const { headers, body } = await gateway.request('/zac/main.js', { headers: { 'accept-encoding': 'gzip' } })
-  expect([headers['content-encoding'], headers.vary]).toEqual(['gzip', 'accept-encoding'])
+  expect(headers).toMatchObject({
+    'content-encoding': 'gzip',
+    vary: expect.stringContaining('accept-encoding'),
+  })
   expect(gunzipSync(body).toString()).toBe(MAIN)
 })
 
