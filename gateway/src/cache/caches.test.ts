@@ -38,7 +38,6 @@ test.each([
     { kind: 'authenticators', id: 'a1', json: Buffer.from('{"identityId":"i-2222"}') },
   ],
   ['an auth policy does', 'identity', { kind: 'auth-policies', id: 'default' }],
-  ['a signer of tokens does', 'identity', { kind: 'external-jwt-signers', id: 's1' }],
   [
     'an enrollment for it is made',
     'pki',

@@ -10,7 +10,7 @@ const { pull, reach, head } = ChangeServiceService
 const { list, get, select, view, count, listAttributes } = EntityServiceService
 const { getApiSession, checkApiSession, markActivity, listOwnAuthenticators, getOwnAuthenticator, getMfa } =
   IdentityServiceService
-const { openRouterSession } = IdentityServiceService
+const { openRouterSession, reserveRouterName, releaseRouterName } = IdentityServiceService
 const { getServerCertificate, getTrustBundle, checkEnrollment, getCaJwt } = PkiServiceService
 const policy = PolicyServiceService
 const sessions = SessionsServiceService
@@ -20,6 +20,7 @@ const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
   ...[list, get, select, view, count, listAttributes],
   ...[getApiSession, checkApiSession, markActivity, listOwnAuthenticators, getOwnAuthenticator, getMfa],
   openRouterSession, // finds the one that was opened before
+  ...[reserveRouterName, releaseRouterName],
   ...[getServerCertificate, getTrustBundle, checkEnrollment, getCaJwt],
   ...[policy.authorize, policy.getHeader, policy.getCommonRouters, policy.findLost, policy.findRequiring],
   ...[policy.getPolicyAdvice, policy.listServiceConfigs, policy.getPostureData, policy.listFailedRequests],

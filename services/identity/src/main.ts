@@ -47,7 +47,12 @@ await runService(
       },
       waitForFollowers,
     })
-    await using _housekeeping = startHousekeeping(changeLog, lifetimes, settings.snapshots)
+    await using _housekeeping = startHousekeeping({
+      changeLog,
+      lifetimes,
+      snapshots: settings.snapshots,
+      routers: service.consumers.sessions,
+    })
     const hosted = [
       host(EntityServiceService, service.entities),
       host(ChangeServiceService, service.changes),

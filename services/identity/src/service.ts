@@ -90,8 +90,8 @@ export function openService(options: ServiceOptions) {
   const credentials = { changeLog, hashing, trust, authorities, noteRefusal }
   const kinds = [
     identities({ changeLog, names, pki, viewers, waitForFollowers }),
-    authenticators(credentials),
-    apiSessions,
+    authenticators({ ...credentials, waitForFollowers }),
+    apiSessions(waitForFollowers),
     apiSessionCertificates,
     authPolicies,
     externalJwtSigners,
@@ -113,6 +113,7 @@ export function openService(options: ServiceOptions) {
   const loaders = { ...loadersOf(db, kinds), [CREDENTIALS]: credentialLoader(db) }
   return {
     entities,
+    consumers,
     changes: changeService(changeLog, loaders, consumers, { confidential: [CREDENTIALS] }),
     identity: identityMethods({
       events: options.events,
@@ -129,6 +130,7 @@ export function openService(options: ServiceOptions) {
       pki,
       entities,
       waitForFollowers,
+      routers: consumers.sessions,
       jobs,
       jobDeps,
     }),

@@ -34,7 +34,7 @@ export type Service = Awaited<ReturnType<typeof openService>>
 
 /** All of the service but its connections. It serves before it has loaded from others. */
 export async function openService(deps: ServiceOptions) {
-  const { changeLog, log, sources, viewers } = deps
+  const { changeLog, log, sources, viewers, waitForFollowers } = deps
   const { db } = changeLog
   const owned = [...allKinds.values()].filter(({ owner }) => owner === 'policy')
   const loaders: Loaders = {
@@ -61,11 +61,11 @@ export async function openService(deps: ServiceOptions) {
     names,
     kinds: [
       configs,
-      configTypes,
+      configTypes(waitForFollowers),
       edgeRouterPolicies,
       postureChecks,
       kind(postureCheckType),
-      services(engine),
+      services(engine, waitForFollowers),
       kind(serviceEdgeRouterPolicy),
       servicePolicies(engine),
     ],

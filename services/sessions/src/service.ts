@@ -37,6 +37,7 @@ import { links } from './kinds/link.js'
 import { sessions } from './kinds/session.js'
 import { terminators } from './kinds/terminator.js'
 import { transitRouters } from './kinds/transit-router.js'
+import type { RouterNames } from './kinds/tunneling-routers.js'
 import { sessionsMethods } from './methods/sessions-methods.js'
 import { isEdgeRouter } from './store/router.js'
 import { headsOf } from './sweep/access.js'
@@ -56,7 +57,7 @@ export interface ServiceOptions {
   readonly identity: Owner & {
     readonly calls: Pick<
       Methods<IdentityServiceService>,
-      'checkApiSession' | 'markActivity' | 'openRouterSession'
+      'checkApiSession' | 'markActivity' | 'openRouterSession' | keyof RouterNames
     >
   }
   readonly policy: Owner & {
@@ -121,6 +122,7 @@ export async function openService(options: ServiceOptions) {
   }
   const routerDeps = {
     db,
+    identity: identity.calls,
     pki: pki.entities,
     waitForFollowers: closingChannels(directory, control, waitForFollowers),
   }

@@ -14,6 +14,7 @@ import { openRouterDirectory, type RouterDirectory } from '../src/control/router
 import { edgeRouters } from '../src/kinds/edge-router.js'
 import { transitRouters } from '../src/kinds/transit-router.js'
 import { resetEnrollment } from '../src/store/router.js'
+import { freeNames } from './router-names.js'
 import { context } from './routers.js'
 import { log } from './store.js'
 import type { RouterKey } from './test-router.js'
@@ -154,6 +155,7 @@ export async function startControlNetwork({ hasBus = false } = {}): Promise<Test
 function entitiesOf(changeLog: ChangeLog) {
   const routerDeps = {
     db: changeLog.db,
+    identity: freeNames,
     pki: { view: async () => ({ json: [] }) },
     waitForFollowers: async <T>(written: T) => written,
   }

@@ -1,24 +1,26 @@
 import { entityService } from '@overlay/platform/kind-store'
-import { ownContext } from '@overlay/rpc'
+import { invalid, ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { edgeRouters } from '../src/kinds/edge-router.js'
+import { freeNames } from './router-names.js'
 import { startStore } from './store.js'
 
 const pki = { view: async () => ({ json: [Buffer.from('{"enrollmentToken":"t"}')] }) }
 const context = ownContext(new AbortController().signal)
 
-async function startRouters() {
+async function startRouters(identity = freeNames) {
   const store = await startStore()
   const { changeLog } = store
+  const { db } = changeLog
   const routers = entityService({
     changeLog,
-    kinds: [edgeRouters({ pki, waitForFollowers: async (written) => written })],
+    kinds: [edgeRouters({ db, identity, pki, waitForFollowers: async (written) => written })],
     names: async () => new Map(),
   })
   const ref = (id: string) => ({ kind: 'edge-routers', id })
   return {
-    db: changeLog.db,
+    db,
     create: async (body: object) => {
       const json = Buffer.from(JSON.stringify(body))
       return (await routers.create({ kind: 'edge-routers', json }, context)).id
@@ -98,4 +100,76 @@ test('a deleted router is not found, and its deletion is in the audit', async ()
     { kind: 'edge-routers', before: null, after: { name: 'r1' } },
     { kind: 'edge-routers', before: { name: 'r1' }, after: null },
   ])
+})
+
+/** Names that are reserved for routers, as identity keeps them. */
+function openNames() {
+  const reserved = new Map<string, string>()
+  const calls: string[] = []
+  return {
+    reserved,
+    calls,
+    reserveRouterName: async ({ routerId, name }: { routerId: string; name: string }) => {
+      calls.push(`reserve ${name}`)
+      if ((reserved.get(name) ?? routerId) !== routerId) throw invalid('name', 'name must be unique', name)
+      reserved.set(name, routerId)
+      return {}
+    },
+    releaseRouterName: async ({ name }: { routerId: string; name: string }) => {
+      calls.push(`release ${name}`)
+      reserved.delete(name)
+      return {}
+    },
+  }
+}
+const refused = { code: 'COULD_NOT_VALIDATE', detail: { field: 'name' } }
+
+test('a router that tunnels reserves its name before it is written, and others reserve none', async () => {
+  const names = openNames()
+  await using store = await startRouters(names)
+  const id = await store.create({ name: 'r1', isTunnelerEnabled: true })
+  expect(names.reserved.get('r1')).toBe(id)
+  const other = await store.create({ name: 'r2' })
+  await store.update(other, { name: 'r3' })
+  await store.update(id, { cost: 3 })
+  expect(names.calls).toEqual(['reserve r1'])
+  await store.update(id, { name: 'r4' })
+  await store.update(other, { isTunnelerEnabled: true })
+  expect(names.calls).toEqual(['reserve r1', 'reserve r4', 'reserve r3'])
+})
+
+test('a tunneling router whose name an identity has is refused, and nothing is written', async () => {
+  const names = openNames()
+  names.reserved.set('taken', 'an identity')
+  await using store = await startRouters(names)
+  const id = await store.create({ name: 'r1' })
+  await expect(store.create({ name: 'taken', isTunnelerEnabled: true })).rejects.toMatchObject(refused)
+  await expect(store.update(id, { name: 'taken', isTunnelerEnabled: true })).rejects.toMatchObject(refused)
+  expect(await store.get(id)).toMatchObject({ name: 'r1', isTunnelerEnabled: false })
+  const { rows } = await store.db.query(sql`select from audit`)
+  expect(rows).toHaveLength(1)
+})
+
+test('a router that is refused otherwise releases its name, so that another may get it', async () => {
+  const names = openNames()
+  await using store = await startRouters(names)
+  await store.create({ name: 'r1' })
+  await expect(store.create({ name: 'r1', isTunnelerEnabled: true })).rejects.toMatchObject(refused)
+  expect(names.calls).toEqual(['reserve r1', 'release r1'])
+})
+
+test('a router that is renamed while it begins to tunnel reserves the name that it gets', async () => {
+  const names = openNames()
+  await using store = await startRouters(names)
+  const id = await store.create({ name: 'r1' })
+  const { reserveRouterName } = names
+  let renaming: Promise<unknown> | undefined
+  names.reserveRouterName = async (request) => {
+    renaming ??= store.update(id, { name: 'r2' })
+    await renaming
+    return reserveRouterName(request)
+  }
+  await store.update(id, { isTunnelerEnabled: true })
+  expect(await store.get(id)).toMatchObject({ name: 'r2', isTunnelerEnabled: true })
+  expect([...names.reserved]).toEqual([['r2', id]])
 })

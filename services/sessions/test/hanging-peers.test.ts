@@ -80,7 +80,13 @@ test('a policy that does not answer holds up no write, also while a load of it t
       source: quiet('identity'),
       entities: { view: nothing },
       changes: { head: unused },
-      calls: { checkApiSession: unused, markActivity: unused, openRouterSession: unused },
+      calls: {
+        checkApiSession: unused,
+        markActivity: unused,
+        openRouterSession: unused,
+        reserveRouterName: unused,
+        releaseRouterName: unused,
+      },
     },
     policy: {
       source: quiet('policy'),

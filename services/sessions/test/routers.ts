@@ -11,6 +11,7 @@ import { transitRouters } from '../src/kinds/transit-router.js'
 import { admitRouter } from '../src/methods/admit-router.js'
 import { getRoutePath } from '../src/methods/get-route-path.js'
 import type { PresenceRow } from '../src/store/presence.js'
+import { freeNames } from './router-names.js'
 import { startStore } from './store.js'
 
 export const context: Context = ownContext(new AbortController().signal)
@@ -76,7 +77,7 @@ export async function startRouters(): Promise<Routers> {
         kindName === 'services' && services.has(id) ? [[id, services.get(id) ?? '']] : [],
       ),
     )
-  const routerDeps = { db, pki, waitForFollowers }
+  const routerDeps = { db, identity: freeNames, pki, waitForFollowers }
   const kinds = [
     controllers,
     edgeRouters(routerDeps),

@@ -1,19 +1,28 @@
 import { runPeriodically } from '@overlay/platform/async'
-import type { ChangeLog } from '@overlay/platform/change-log'
+import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
 import type { Lifetimes } from '../domain/lifetimes.js'
 import { removeOldAttempts } from '../store/login-attempts.js'
 import type { JobDeps } from './jobs.js'
+import { endLapsedNames } from './lapsed-names.js'
 import { startSessionReaper } from './session-reaper.js'
 import { removeUnfinished } from './snapshot.js'
 
 const REMOVE_ATTEMPTS_EVERY_MS = 5 * 60_000
+const END_NAMES_EVERY_MS = 15_000
+
+interface HousekeepingDeps extends Pick<JobDeps, 'snapshots'> {
+  readonly changeLog: ChangeLog
+  readonly lifetimes: Lifetimes
+  readonly routers: Pick<Consumer, 'catchUp'>
+}
 
 /** Removes what has expired, or what a replica that died has left behind. */
-export function startHousekeeping(
-  changeLog: ChangeLog,
-  lifetimes: Lifetimes,
-  snapshots: JobDeps['snapshots'],
-): AsyncDisposable {
+export function startHousekeeping({
+  changeLog,
+  lifetimes,
+  snapshots,
+  routers,
+}: HousekeepingDeps): AsyncDisposable {
   const { db, log } = changeLog
   removeUnfinished({ db, snapshots }).catch((err: unknown) =>
     log.warn({ err }, 'unfinished snapshots not removed'),
@@ -22,8 +31,14 @@ export function startHousekeeping(
   const attempts = runPeriodically(REMOVE_ATTEMPTS_EVERY_MS, () =>
     removeOldAttempts(db).catch((err: unknown) => log.warn({ err }, 'old login attempts not removed')),
   )
+  const names = runPeriodically(END_NAMES_EVERY_MS, (signal) =>
+    endLapsedNames(db, routers, AbortSignal.any([signal, AbortSignal.timeout(END_NAMES_EVERY_MS)])).catch(
+      (err: unknown) => signal.aborted || log.warn({ err }, 'lapsed names of routers not removed'),
+    ),
+  )
   return {
     async [Symbol.asyncDispose]() {
+      await names[Symbol.asyncDispose]()
       await attempts[Symbol.asyncDispose]()
       await reaper[Symbol.asyncDispose]()
     },

@@ -1,20 +1,32 @@
 import { apiSession, timeText } from '@overlay/model'
+import type { WaitForFollowers } from '@overlay/platform/change-log'
 import { type Kind, kind } from '@overlay/platform/kind-store'
 import sql from 'sql-template-tag'
 import { identityReferences } from '../store/identities.js'
 
-export const apiSessions: Kind = kind(apiSession, {
-  // an admin sees all sessions, others only the one of the request
-  scope: ({ isAdmin, apiSessionId }) => (isAdmin ? sql`true` : sql`id = ${apiSessionId}`),
+export const apiSessions = (waitForFollowers: WaitForFollowers): Kind =>
+  kind(
+    apiSession,
+    {
+      // an admin sees all sessions, others only the one of the request
+      scope: ({ isAdmin, apiSessionId }) => (isAdmin ? sql`true` : sql`id = ${apiSessionId}`),
 
-  async view(db, rows) {
-    const ids = rows.map(({ identityId }) => identityId)
-    const referenceOf = await identityReferences(db, ids)
-    return rows.map(({ identityId, token, lastActivityAt }) => ({
-      authQueries: [], // wire: always empty here
-      token,
-      identity: referenceOf(identityId),
-      ...(lastActivityAt && { cachedLastActivityAt: timeText(lastActivityAt) }),
-    }))
-  },
-})
+      async view(db, rows) {
+        const ids = rows.map(({ identityId }) => identityId)
+        const referenceOf = await identityReferences(db, ids)
+        return rows.map(({ identityId, token, lastActivityAt }) => ({
+          authQueries: [], // wire: always empty here
+          token,
+          identity: referenceOf(identityId),
+          ...(lastActivityAt && { cachedLastActivityAt: timeText(lastActivityAt) }),
+        }))
+      },
+    },
+    {
+      operations: (uniform) => ({
+        // when the answer leaves, its sessions are deleted, too
+        delete: async (request, context) =>
+          waitForFollowers(await uniform.delete(request, context), context, ['sessions']),
+      }),
+    },
+  )

@@ -1,5 +1,6 @@
 import type { X509Certificate } from 'node:crypto'
 import { authenticator, type RowOf } from '@overlay/model'
+import type { WaitForFollowers } from '@overlay/platform/change-log'
 import {
   bodyIn,
   createdValues,
@@ -25,7 +26,9 @@ import { endSessionsOfAuthenticator } from '../store/session-ends.js'
 import { personOf, subjectById } from '../store/subjects.js'
 
 /** Costly work, hashing and asking for trust, is done before the transaction of the uniform write. */
-export const authenticators = (deps: CredentialDeps): Kind =>
+export const authenticators = (
+  deps: CredentialDeps & { readonly waitForFollowers: WaitForFollowers },
+): Kind =>
   kind(
     authenticator,
     {
@@ -52,7 +55,14 @@ export const authenticators = (deps: CredentialDeps): Kind =>
       },
     },
     {
-      operations: (uniform) => ({ create: create(deps, uniform), update: update(deps, uniform) }),
+      operations: (uniform) => ({
+        create: create(deps, uniform),
+        // the sessions of the API sessions that the credential has opened end, too
+        update: async (request, context) =>
+          deps.waitForFollowers(await update(deps, uniform)(request, context), context, ['sessions']),
+        delete: async (request, context) =>
+          deps.waitForFollowers(await uniform.delete(request, context), context, ['sessions']),
+      }),
     },
   )
 

@@ -1,4 +1,4 @@
-import type { FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
+import type { Consumer, FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
 import type { NoteRefusal } from '@overlay/platform/service'
 import type { EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
 import type { CredentialFeed } from '../credential-feed/credential-feed.js'
@@ -23,6 +23,8 @@ export interface Deps extends CredentialDeps {
     Pick<Methods<PkiServiceService>, 'extendCertificate' | 'issueSessionCertificate'>
   readonly entities: Methods<EntityServiceService>
   readonly waitForFollowers: WaitForFollowers
+  /** Follows the routers, whose identities have their names. */
+  readonly routers: Pick<Consumer, 'catchUp'>
   readonly jobs: Jobs
   readonly jobDeps: JobDeps
 }

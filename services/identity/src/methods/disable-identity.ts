@@ -4,11 +4,11 @@ import * as store from '../store/disabled-identities.js'
 import type { Deps } from './deps.js'
 
 export const disableIdentity =
-  ({ changeLog }: Deps): Methods<IdentityServiceService>['disableIdentity'] =>
+  ({ changeLog, waitForFollowers }: Deps): Methods<IdentityServiceService>['disableIdentity'] =>
   async ({ id, durationMinutes }, context) => {
     const position = await writeChanges(changeLog, context, async (tx) => {
       await store.refuseDefaultAdmin(tx, id)
       return store.disableIdentity(tx, id, durationMinutes)
     })
-    return { id, position }
+    return waitForFollowers({ id, position }, context, ['sessions']) // for the sessions of its API sessions
   }

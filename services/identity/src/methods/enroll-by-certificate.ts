@@ -20,8 +20,8 @@ import { formattedName, nextName } from '../domain/names.js'
 import { subjectTextOf } from '../domain/subject-text.js'
 import { insertAuthenticator } from '../store/authenticators.js'
 import { bindExternalId } from '../store/external-id-authorities.js'
-import { isNameTaken } from '../store/identities.js'
 import type { KnownCa } from '../store/known-cas.js'
+import { isNameTaken, shareNames } from '../store/reserved-names.js'
 import type { Deps } from './deps.js'
 
 /** The identity to create. With an external id its certificates are recognized by that, else by the one certificate. */
@@ -131,6 +131,7 @@ const authorityDeleted = (): Fault => new Fault('CERT_FAILED_VALIDATION')
 const MOST_TAKEN = 9
 
 async function freeName(tx: Tx, row: NewIdentity): Promise<string> {
+  await shareNames(tx)
   let { name } = row
   for (let taken = 1; taken <= MOST_TAKEN; taken++) {
     if (!(await isNameTaken(tx, name))) return name

@@ -21,6 +21,7 @@ import { reEnrollAuthenticator } from './re-enroll-authenticator.js'
 import { removeMfa } from './remove-mfa.js'
 import { removeMfaOf } from './remove-mfa-of.js'
 import { renewRecoveryCodes } from './renew-recovery-codes.js'
+import { releaseRouterName, reserveRouterName } from './reserve-router-name.js'
 import { startIntegrityRun } from './start-integrity-run.js'
 import { startMfa } from './start-mfa.js'
 import { takeSnapshot } from './take-snapshot.js'
@@ -49,9 +50,11 @@ export const identityMethods = (deps: Deps): Methods<IdentityServiceService> => 
   openRouterSession: openRouterSession(deps),
   passMfa: passMfa(deps),
   reEnrollAuthenticator: reEnrollAuthenticator(deps),
+  releaseRouterName: releaseRouterName(deps),
   removeMfa: removeMfa(deps),
   removeMfaOf: removeMfaOf(deps),
   renewRecoveryCodes: renewRecoveryCodes(deps),
+  reserveRouterName: reserveRouterName(deps),
   startIntegrityRun: startIntegrityRun(deps),
   startMfa: startMfa(deps),
   takeSnapshot: takeSnapshot(deps),

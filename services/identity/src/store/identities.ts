@@ -32,11 +32,6 @@ export const changeIdentity = (tx: Tx, id: string, sets: Sql): Promise<RowChange
 export const touchIdentity = (tx: Tx, id: string, extra?: object): Promise<RowChange | undefined> =>
   changeRow(tx, identity, sql`id = ${id}`, sql`name = name`, extra)
 
-export async function isNameTaken(db: Db, name: string): Promise<boolean> {
-  const { rows } = await db.query(sql`select from identity where name = ${name}`)
-  return rows.length > 0
-}
-
 /** Keeps the identity from being deleted. Taken before all other locks, in the order of a delete. */
 export const shareIdentity = (tx: Tx, id: string) =>
   tx.query(sql`select from identity where id = ${id} for key share`)

@@ -69,7 +69,8 @@ async function refusalOf(db: Db, { id, values }: NewIdentity): Promise<Fault | u
   const { name, externalId, authPolicyId } = values
   const { rows } = await db.query<Record<'id' | 'name' | 'externalId' | 'policy', boolean>>(sql`
     select exists (select from identity where id = ${id}) as id,
-           exists (select from identity where name = ${name}) as name,
+           exists (select from identity where name = ${name})
+           or exists (select from reserved_name where name = ${name}) as name,
            exists (select from identity where external_id = ${externalId}) as "externalId",
            exists (select from auth_policy where id = ${authPolicyId}) as policy`)
   const [exists] = rows

@@ -1,29 +1,41 @@
 import { identity } from '@overlay/model'
 import type { RowChange } from '@overlay/platform/change-log'
-import { type AnyRow, changeOf, columnsOf, rowOf } from '@overlay/platform/kind-store'
+import {
+  type AnyRow,
+  changeOf,
+  changeRow,
+  columnsOf,
+  createdValues,
+  insertRow,
+  rowOf,
+} from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { removeAuthenticatorsOf } from './authenticators.js'
+import { isNameTaken, releaseName, shareNames } from './reserved-names.js'
 import { endSessionsOfIdentities } from './session-ends.js'
 
 const columns = columnsOf(identity)
+const ROUTER = 'Router'
 
 /**
- * Inserts the identity of a router, or renames it. A name that another identity has gets the id as suffix, because the
- * router exists and cannot be refused any more; the suffix stays when the name becomes free.
+ * Inserts the identity of a router, or renames it, and ends the reservation of the name. A name that another identity has
+ * nevertheless, because the router was written by an earlier release, gets the id as suffix: the router exists and cannot
+ * be refused any more. The suffix stays when the name becomes free.
  */
-export async function storeRouterIdentity(tx: Tx, id: string, name: string): Promise<RowChange[]> {
-  const [before] = await lockIdentities(tx, sql`id = ${id}`)
-  const { rows } = await tx.query(sql`
-    with free as (
-         select case when exists (select from identity where name = ${name} and id <> ${id})
-                     then ${`${name}-${id}`} else ${name} end as name)
-    insert into identity (id, name, type, is_admin, auth_policy_id)
-    select ${id}, name, 'Router', false, 'default' from free
-        on conflict (id) do update set name = excluded.name, updated_at = clock_timestamp()
-     where identity.type = 'Router' and identity.name not in (${name}, ${`${name}-${id}`})
- returning ${columns}`)
-  return rows.map((row) => changeOf(identity, id, before ?? null, rowOf(identity, row)))
+export async function storeRouterIdentity(tx: Tx, id: string, routerName: string): Promise<RowChange[]> {
+  await shareNames(tx)
+  await releaseName(tx, { routerId: id, name: routerName })
+  const before = await lockIdentities(tx, sql`id = ${id}`)
+  const suffixed = `${routerName}-${id}`
+  const name = (await isNameTaken(tx, routerName, id)) ? suffixed : routerName
+  if (before.length === 0) {
+    const { values, tags } = createdValues(identity, { name, isAdmin: false, authPolicyId: 'default' })
+    return [await insertRow(tx, identity, id, { ...values, type: ROUTER }, tags)]
+  }
+  const isStale = sql`id = ${id} and type = ${ROUTER} and name not in (${routerName}, ${suffixed})`
+  const change = await changeRow(tx, identity, isStale, sql`name = ${name}`)
+  return change ? [change] : []
 }
 
 export const removeRouterIdentities = (tx: Tx, ids: readonly string[]): Promise<RowChange[]> =>

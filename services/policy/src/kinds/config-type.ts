@@ -1,28 +1,40 @@
 import { configType } from '@overlay/model'
-import { kind } from '@overlay/platform/kind-store'
+import type { WaitForFollowers } from '@overlay/platform/change-log'
+import { type Kind, kind } from '@overlay/platform/kind-store'
 import { Fault, invalid } from '@overlay/rpc'
 import { compileSchema } from '../domain/config-schema.js'
 import type { Schema } from '../domain/modern-schema.js'
 import { hasConfigs } from '../store/config.js'
 
-export const configTypes = kind(configType, {
-  async writing(_tx, { name, schema }) {
-    if (name === 'all') throw invalid('name', 'all stands for every config type and names none', name)
-    if (!schema) return {}
-    if (Object.keys(schema).length === 0) return { schema: null } // wire: an empty one is none
-    checkSchema(schema as Schema)
-    return {}
-  },
+export const configTypes = (waitForFollowers: WaitForFollowers): Kind =>
+  kind(
+    configType,
+    {
+      async writing(_tx, { name, schema }) {
+        if (name === 'all') throw invalid('name', 'all stands for every config type and names none', name)
+        if (!schema) return {}
+        if (Object.keys(schema).length === 0) return { schema: null } // wire: an empty one is none
+        checkSchema(schema as Schema)
+        return {}
+      },
 
-  async deleting(tx, { id }) {
-    // differs: refused as a conflict, not as a server error
-    if (await hasConfigs(tx, id))
-      throw new Fault(
-        'CAN_NOT_DELETE_REFERENCED_ENTITY',
-        `cannot delete config type ${id}, as configs of that type exist`,
-      )
-  },
-})
+      async deleting(tx, { id }) {
+        // differs: refused as a conflict, not as a server error
+        if (await hasConfigs(tx, id))
+          throw new Fault(
+            'CAN_NOT_DELETE_REFERENCED_ENTITY',
+            `cannot delete config type ${id}, as configs of that type exist`,
+          )
+      },
+    },
+    {
+      operations: (uniform) => ({
+        // identity removes the type from API sessions
+        delete: async (request, context) =>
+          waitForFollowers(await uniform.delete(request, context), context, ['identity']),
+      }),
+    },
+  )
 
 function checkSchema(schema: Schema): void {
   try {

@@ -1,4 +1,5 @@
 import { service, type ViewOf } from '@overlay/model'
+import type { WaitForFollowers } from '@overlay/platform/change-log'
 import { type Kind, kind, type ViewRequest } from '@overlay/platform/kind-store'
 import type { Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, invalid, type Perspective } from '@overlay/rpc'
@@ -17,7 +18,7 @@ import { farRoles, policyIds, selectsOf, servicePoliciesOf } from './selects.js'
 const strategies = ['smartrouting', 'weighted', 'random', 'sticky']
 
 /** Which services exist, and what they show, depends on the viewer. */
-export const services = (engine: Engine): Kind => {
+export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Kind => {
   const { state } = engine
   return kind(
     service,
@@ -60,7 +61,10 @@ export const services = (engine: Engine): Kind => {
       },
     },
     {
-      operations: ({ list, get }) => ({
+      operations: ({ list, get, delete: remove }) => ({
+        // when the answer leaves, its terminators, sessions and hosting costs are deleted, too
+        delete: async (request, context) => waitForFollowers(await remove(request, context), context),
+
         async list(request, context) {
           await engine.ensureReadable(context)
           const viewed = asIdentity(engine, request.perspective, context)

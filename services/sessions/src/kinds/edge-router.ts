@@ -3,6 +3,7 @@ import { type Kind, kind, newId } from '@overlay/platform/kind-store'
 import sql from 'sql-template-tag'
 import { connectionsOf, edgeRows } from '../store/router.js'
 import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router.js'
+import { requireReservedName, withReservedNames } from './tunneling-routers.js'
 
 const offline = {
   hostname: '',
@@ -13,14 +14,15 @@ const offline = {
 }
 
 /** The view has the connection and the enrollment. */
-export const edgeRouters = ({ pki, waitForFollowers }: RouterDeps): Kind =>
+export const edgeRouters = ({ db, identity, pki, waitForFollowers }: RouterDeps): Kind =>
   kind(
     edgeRouter,
     {
       // clients see only routers that have enrolled
       scope: (_caller, perspective) => (perspective?.asClient ? sql`is_edge and is_verified` : sql`is_edge`),
 
-      async writing(_tx, _next, before) {
+      async writing(_tx, next, before, { context }) {
+        requireReservedName(next, before, context)
         return before ? {} : { enrollmentId: newId('short') }
       },
 
@@ -45,6 +47,7 @@ export const edgeRouters = ({ pki, waitForFollowers }: RouterDeps): Kind =>
     },
     {
       followedRows: edgeRows,
-      operations: (uniform) => routerWrites(uniform, waitForFollowers),
+      operations: (uniform) =>
+        routerWrites({ ...uniform, ...withReservedNames(db, identity, uniform) }, waitForFollowers),
     },
   )

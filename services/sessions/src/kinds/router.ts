@@ -6,13 +6,16 @@ import {
   type KindOperations,
   type Viewer,
 } from '@overlay/platform/kind-store'
-import type { Tx } from '@overlay/platform/postgres'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Context } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { endTerminators } from '../store/terminator.js'
+import type { RouterNames } from './tunneling-routers.js'
 
 /** Of both kinds of routers. */
 export interface RouterDeps {
+  readonly db: Db
+  readonly identity: RouterNames
   readonly pki: Viewer
   readonly waitForFollowers: WaitForFollowers
 }

@@ -1,7 +1,6 @@
 import { LinkListeners } from '@overlay/channel'
 import { edgeRouter, transitRouter } from '@overlay/model'
 import { type Kind, kind, newId } from '@overlay/platform/kind-store'
-import type { Db } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
 import {
   connectionsOf,
@@ -13,7 +12,7 @@ import {
 import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router.js'
 
 /** The list shows all routers. Edge routers are changed as such only. */
-export const transitRouters = ({ db, pki, waitForFollowers }: RouterDeps & { readonly db: Db }): Kind =>
+export const transitRouters = ({ db, pki, waitForFollowers }: Omit<RouterDeps, 'identity'>): Kind =>
   kind(
     transitRouter,
     {

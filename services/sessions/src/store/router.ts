@@ -80,6 +80,19 @@ export const batchedClientRouters = (db: Db) =>
     return requests.map(() => all)
   })
 
+/** What the identity of a router depends on. */
+export interface RouterNaming {
+  readonly name: string
+  readonly isTunnelerEnabled: boolean
+}
+
+/** Of an edge router. */
+export async function routerNaming(db: Db, id: string): Promise<RouterNaming | undefined> {
+  const { rows } = await db.query<RouterNaming>(sql`
+    select name, is_tunneler_enabled as "isTunnelerEnabled" from router where id = ${id} and is_edge`)
+  return rows[0]
+}
+
 export async function isEdgeRouter(db: Db, id: string): Promise<boolean> {
   const { rowCount } = await db.query(sql`select from router where id = ${id} and is_edge`)
   return rowCount === 1

@@ -55,6 +55,14 @@ export interface RouterSession {
   hosting: Buffer;
 }
 
+export interface RouterName {
+  routerId: string;
+  name: string;
+}
+
+export interface RouterNameResponse {
+}
+
 export interface GetApiSessionRequest {
   token: string;
 }
@@ -694,6 +702,147 @@ export const RouterSession: MessageFns<RouterSession> = {
       ? ApiSession.fromPartial(object.session)
       : undefined;
     message.hosting = object.hosting ?? Buffer.alloc(0);
+    return message;
+  },
+};
+
+function createBaseRouterName(): RouterName {
+  return { routerId: "", name: "" };
+}
+
+export const RouterName: MessageFns<RouterName> = {
+  encode(message: RouterName, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.routerId !== "") {
+      writer.uint32(10).string(message.routerId);
+    }
+    if (message.name !== "") {
+      writer.uint32(18).string(message.name);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RouterName {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRouterName();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.routerId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RouterName {
+    return {
+      routerId: isSet(object.routerId)
+        ? globalThis.String(object.routerId)
+        : isSet(object.router_id)
+        ? globalThis.String(object.router_id)
+        : "",
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+    };
+  },
+
+  toJSON(message: RouterName): unknown {
+    const obj: any = {};
+    if (message.routerId !== "") {
+      obj.routerId = message.routerId;
+    }
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<RouterName>, I>>(base?: I): RouterName {
+    return RouterName.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RouterName>, I>>(object: I): RouterName {
+    const message = createBaseRouterName();
+    message.routerId = object.routerId ?? "";
+    message.name = object.name ?? "";
+    return message;
+  },
+};
+
+function createBaseRouterNameResponse(): RouterNameResponse {
+  return {};
+}
+
+export const RouterNameResponse: MessageFns<RouterNameResponse> = {
+  encode(_: RouterNameResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RouterNameResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRouterNameResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): RouterNameResponse {
+    return {};
+  },
+
+  toJSON(_: RouterNameResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<RouterNameResponse>, I>>(base?: I): RouterNameResponse {
+    return RouterNameResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RouterNameResponse>, I>>(_: I): RouterNameResponse {
+    const message = createBaseRouterNameResponse();
     return message;
   },
 };
@@ -3678,6 +3827,29 @@ export const IdentityServiceService = {
     responseSerialize: (value: RouterSession): Buffer => Buffer.from(RouterSession.encode(value).finish()),
     responseDeserialize: (value: Buffer): RouterSession => RouterSession.decode(value),
   },
+  /**
+   * Keeps a name for the identity of a router, before the router gets it. Refused if another identity has the name.
+   * Ends when the router has the name, when it is released, or after half a minute if the router did not get it.
+   */
+  reserveRouterName: {
+    path: "/overlay.identity.v1.IdentityService/ReserveRouterName" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: RouterName): Buffer => Buffer.from(RouterName.encode(value).finish()),
+    requestDeserialize: (value: Buffer): RouterName => RouterName.decode(value),
+    responseSerialize: (value: RouterNameResponse): Buffer => Buffer.from(RouterNameResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): RouterNameResponse => RouterNameResponse.decode(value),
+  },
+  /** The router does not get the name. */
+  releaseRouterName: {
+    path: "/overlay.identity.v1.IdentityService/ReleaseRouterName" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: RouterName): Buffer => Buffer.from(RouterName.encode(value).finish()),
+    requestDeserialize: (value: Buffer): RouterName => RouterName.decode(value),
+    responseSerialize: (value: RouterNameResponse): Buffer => Buffer.from(RouterNameResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): RouterNameResponse => RouterNameResponse.decode(value),
+  },
   /** UNAUTHORIZED if the session does not exist. */
   getApiSession: {
     path: "/overlay.identity.v1.IdentityService/GetApiSession" as const,
@@ -3959,6 +4131,13 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
    * does not exist. NOT_FOUND if the router has no identity.
    */
   openRouterSession: handleUnaryCall<OpenRouterSessionRequest, RouterSession>;
+  /**
+   * Keeps a name for the identity of a router, before the router gets it. Refused if another identity has the name.
+   * Ends when the router has the name, when it is released, or after half a minute if the router did not get it.
+   */
+  reserveRouterName: handleUnaryCall<RouterName, RouterNameResponse>;
+  /** The router does not get the name. */
+  releaseRouterName: handleUnaryCall<RouterName, RouterNameResponse>;
   /** UNAUTHORIZED if the session does not exist. */
   getApiSession: handleUnaryCall<GetApiSessionRequest, ApiSession>;
   /** Fails if the API session has ended or is not fully authenticated; returns the position of the check. */
@@ -4039,6 +4218,41 @@ export interface IdentityServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: RouterSession) => void,
+  ): ClientUnaryCall;
+  /**
+   * Keeps a name for the identity of a router, before the router gets it. Refused if another identity has the name.
+   * Ends when the router has the name, when it is released, or after half a minute if the router did not get it.
+   */
+  reserveRouterName(
+    request: RouterName,
+    callback: (error: ServiceError | null, response: RouterNameResponse) => void,
+  ): ClientUnaryCall;
+  reserveRouterName(
+    request: RouterName,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: RouterNameResponse) => void,
+  ): ClientUnaryCall;
+  reserveRouterName(
+    request: RouterName,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: RouterNameResponse) => void,
+  ): ClientUnaryCall;
+  /** The router does not get the name. */
+  releaseRouterName(
+    request: RouterName,
+    callback: (error: ServiceError | null, response: RouterNameResponse) => void,
+  ): ClientUnaryCall;
+  releaseRouterName(
+    request: RouterName,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: RouterNameResponse) => void,
+  ): ClientUnaryCall;
+  releaseRouterName(
+    request: RouterName,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: RouterNameResponse) => void,
   ): ClientUnaryCall;
   /** UNAUTHORIZED if the session does not exist. */
   getApiSession(

@@ -1,0 +1,7 @@
+import type { RouterNames } from '../src/kinds/tunneling-routers.js'
+
+/** No identity has the name of a router. */
+export const freeNames: RouterNames = {
+  reserveRouterName: async () => ({}),
+  releaseRouterName: async () => ({}),
+}
