@@ -9,7 +9,9 @@ entries=
 for folder in gateway launcher services/*; do
   entries="$entries $folder/dist/main=$folder/src/main.ts"
 done
-entries="$entries launcher/dist/restore=launcher/src/restore.ts launcher/dist/audit=launcher/src/audit.ts"
+for command in restore audit status; do
+  entries="$entries launcher/dist/$command=launcher/src/$command.ts"
+done
 entries="$entries services/identity/dist/identity-init=services/identity/src/identity-init.ts"
 entries="$entries services/pki/dist/pki-init=services/pki/src/pki-init.ts"
 

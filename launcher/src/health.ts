@@ -1,21 +1,60 @@
 import { get } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 
+export interface OpsAnswer {
+  readonly status: number
+  readonly body: string
+}
+
+const MOST_BYTES = 16 * 1024 * 1024
+
+/** Asks a process at its address of health checks and metrics. Undefined: no answer in time, or one that is too large. */
+export const askOps = (ops: string, path: string, timeoutMs: number): Promise<OpsAnswer | undefined> =>
+  new Promise((resolve) => {
+    const request = get(`http://${ops}${path}`, { agent: false }, (response) => {
+      const chunks: Buffer[] = []
+      let bytes = 0
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length
+        if (bytes > MOST_BYTES) request.destroy()
+        chunks.push(chunk)
+      })
+      response.once('end', () =>
+        resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString() }),
+      )
+    })
+    const late = setTimeout(() => request.destroy(), timeoutMs)
+    request
+      .on('error', () => undefined) // 'close' follows
+      .on('close', () => {
+        clearTimeout(late)
+        resolve(undefined)
+      })
+  })
+
 /** The status of a response of a process's health address; undefined if no response comes in time. */
-export const probeHealth = (
+export const probeHealth = async (
   ops: string,
   path: 'live' | 'ready',
   timeoutMs: number,
-): Promise<number | undefined> =>
-  new Promise((resolve) => {
-    const request = get(`http://${ops}/healthz/${path}`, { agent: false }, (response) => {
-      response.resume()
-      resolve(response.statusCode)
-      clearTimeout(late)
-    })
-    const late = setTimeout(() => request.destroy(), timeoutMs)
-    request.on('error', () => resolve(undefined)).on('close', () => clearTimeout(late))
-  })
+): Promise<number | undefined> => (await askOps(ops, `/healthz/${path}`, timeoutMs))?.status
+
+/** Whether a process can serve, and the state of its dependencies: 'ok', or what is wrong. */
+export interface Readiness {
+  readonly ready: boolean
+  readonly checks: Readonly<Record<string, string>>
+}
+
+const READY_MS = 1500
+
+export async function readinessOf(ops: string): Promise<Readiness> {
+  const answer = await askOps(ops, '/healthz/ready', READY_MS)
+  return answer ? JSON.parse(answer.body) : { ready: false, checks: { process: 'does not answer' } }
+}
+
+/** What a process lacks, as text. */
+export const problemsIn = ({ checks }: Readiness): string[] =>
+  Object.entries(checks).flatMap(([name, state]) => (state === 'ok' ? [] : `${name} ${state}`))
 
 /** A single failed probe may come from a delay of the launcher itself, or from a suspended machine. */
 const FAILED_PROBES = 6

@@ -58,7 +58,7 @@ export const collide = (a: Address, b: Address): boolean =>
 export function listenProblem(
   { code = '', message }: NodeJS.ErrnoException,
   text: string,
-  [address, listen]: readonly [string, string],
+  [address, listen = address]: readonly [address: string, listen?: string],
 ): string {
   const known: Readonly<Record<string, string>> = {
     EADDRINUSE: `another program listens there; stop it, or set ${address} to another port`,
@@ -66,5 +66,5 @@ export function listenProblem(
     EADDRNOTAVAIL: `this machine does not have the address; set ${listen} to one that it has, such as 0.0.0.0:PORT`,
     ENOTFOUND: `the host is unknown; set ${listen} to an address of this machine`,
   }
-  return `cannot listen at ${text}: ${known[code] ?? `${message}; set ${address} or ${listen}`}`
+  return `cannot listen at ${text}: ${known[code] ?? `${message}; set ${[...new Set([address, listen])].join(' or ')}`}`
 }

@@ -13,9 +13,11 @@ import { startNode, untilReady } from './node-process.js'
 import { type Address, collide, isPrivileged, listenError, listenProblem } from './ports.js'
 import { type Instance, planInstances, type Scale } from './processes.js'
 import { prepareAndMigrate, rolesIn, type Service } from './schemas.js'
+import { DEFAULT_METRICS_ADDRESS, serveMetrics } from './serve-metrics.js'
 import { type LaunchedServer, launchBus, launchPostgres } from './servers.js'
 import { type LauncherSettings, logLimits } from './settings.js'
 import { snapshotsDirectory } from './snapshots.js'
+import { keepStatus, type StatusKeeper } from './status-record.js'
 import { type Supervised, supervise } from './supervise.js'
 import { ignoredCredentials } from './welcome.js'
 
@@ -30,6 +32,8 @@ export interface Product extends InitialCredentials {
   readonly gateways: readonly string[]
   /** `host:port` for routers, of each replica of sessions. Several replicas are behind a balancer. */
   readonly controllers: readonly string[]
+  /** `host:port` of health and metrics of all processes. */
+  readonly metricsAddress: string
   stop(): Promise<void>
 }
 
@@ -93,6 +97,9 @@ async function start(
     )
   await refuseUnusable(listen, settings.listen, ['OVERLAY_ADDRESS', 'OVERLAY_LISTEN'])
   await refuseUnusable(ctrlListen, settings.ctrlListen, ['OVERLAY_CTRL_ADDRESS', 'OVERLAY_CTRL_LISTEN'])
+  const { metricsAddress } = settings
+  if (metricsAddress !== undefined)
+    await refuseUnusable(splitAddress(metricsAddress), metricsAddress, ['OVERLAY_METRICS_ADDRESS'])
   await home.write(addressFile, `${settings.address}\n`)
 
   const launch = async (stage: 'postgres' | 'bus', starting: Promise<LaunchedServer>): Promise<string> => {
@@ -129,13 +136,14 @@ async function start(
     account.uid !== undefined && isPrivileged(address)
   const isBalanced = scale.gateway > 1 || (await needsRoot(listen))
   const isCtrlBalanced = scale.sessions > 1 || (await needsRoot(ctrlListen))
+  const snapshots = await snapshotsDirectory(settings, home, print)
   const instances = await planInstances({
     settings,
     scale,
     secrets: home.secrets,
     natsUrl,
     sockets: home.run.rpc,
-    snapshots: await snapshotsDirectory(settings, home, print),
+    snapshots,
     account,
     console,
     isBalanced,
@@ -143,7 +151,11 @@ async function start(
     entry,
     urlOf,
   })
-  const processes = await startProcesses(instances, settings, home, journal, stops)
+  const { address, ctrlAddress } = settings
+  const place = { address, ctrlAddress, database: databaseText(settings), snapshots }
+  const status = keepStatus(home, place, instances, warn)
+  stops.postgres.push(status.stopped) // before the home is released
+  const processes = await startProcesses(instances, settings, home, journal, stops, status)
   const gateways = instances.filter(({ part }) => part === 'gateway').map(({ listen }) => listen)
   const controllers = instances.flatMap(({ ctrlListen }) => ctrlListen ?? [])
   const lost = boundedLines(journal.log, 'connection not forwarded: no process accepts it')
@@ -154,13 +166,29 @@ async function start(
   if (isBalanced) await balance(listen, gateways)
   if (isCtrlBalanced) await balance(ctrlListen, controllers)
   print(`control channel for routers at ${settings.ctrlAddress}`)
-  return { ...credentials, processes, instances, gateways, controllers }
+  const metrics = await serveMetrics({ address: metricsAddress, processes: status.processes, print: warn })
+  stops.balancer.push(async () => metrics[Symbol.asyncDispose]())
+  status.serves(metrics.address)
+  print(metricsText(metrics.address, metricsAddress))
+  return { ...credentials, processes, instances, gateways, controllers, metricsAddress: metrics.address }
+}
+
+function metricsText(actual: string, configured: string | undefined): string {
+  const text = `metrics of all processes at http://${actual}/metrics`
+  if (actual === (configured ?? DEFAULT_METRICS_ADDRESS)) return text
+  return `${text}, because ${DEFAULT_METRICS_ADDRESS} is taken: set OVERLAY_METRICS_ADDRESS for a fixed address`
+}
+
+function databaseText({ databaseUrl }: LauncherSettings): string {
+  if (databaseUrl === undefined) return 'run by the launcher'
+  const { host, pathname } = new URL(databaseUrl)
+  return `external: ${host}${pathname}`
 }
 
 async function refuseUnusable(
   address: Address,
   text: string,
-  settings: readonly [string, string],
+  settings: readonly [address: string, listen?: string],
 ): Promise<void> {
   const failure = await listenError(address)
   if (failure) throw new Error(listenProblem(failure, text, settings))
@@ -180,6 +208,7 @@ async function startProcesses(
   home: Home,
   { step, warn }: Journal,
   stops: Stops,
+  status: StatusKeeper,
 ): Promise<Map<string, Supervised>> {
   const processes = new Map<string, Supervised>()
   const failed = new AbortController()
@@ -188,7 +217,11 @@ async function startProcesses(
   const startOne = async (instance: Instance): Promise<void> => {
     const { name, part } = instance
     const logFile = home.path(`${name}.log`)
-    const start = () => startNode(instance, { log: () => openLogFile(logFile, limits, warn), silenceMs })
+    const start = async () => {
+      const running = await startNode(instance, { log: () => openLogFile(logFile, limits, warn), silenceMs })
+      status.started(name, running.pid)
+      return running
+    }
     const first = await start()
     processes.set(name, { pid: () => first.pid, stop: first.stop }) // a failed first start is not repeated
     stops[part === 'gateway' ? 'gateway' : 'services'].push(async () => processes.get(name)?.stop())

@@ -69,6 +69,12 @@ export const launcherSettings = {
     ),
   ),
   console: consoleSetting,
+  metricsAddress: setting.optional(
+    setting.address(
+      'OVERLAY_METRICS_ADDRESS',
+      'Address at which the launcher serves health and metrics of all processes; keep it private. If not set, `127.0.0.1:1281`, or a free port if another program has taken it',
+    ),
+  ),
   logLevel: processSettings.logLevel,
   logFormat: processSettings.logFormat,
   logMib: setting.number('OVERLAY_LOG_MIB', 'Size at which a log file is rotated', {

@@ -1,11 +1,11 @@
-import { readFile, realpath } from 'node:fs/promises'
+import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { accountsOf } from './account.js'
-import { commandLineOf } from './command-line.js'
 import { explainDatabase } from './external-servers.js'
 import { openHome } from './home.js'
 import { secretsFile } from './home-directory.js'
 import { runPathOf } from './run-directory.js'
+import { runningLauncher } from './running-launcher.js'
 import { readSecrets } from './secrets.js'
 import { bundledUrl, launchPostgres } from './servers.js'
 import { type LauncherSettings, logLimits } from './settings.js'
@@ -33,7 +33,7 @@ export async function withDatabase<T>(
     throw new Error(
       `no installation in ${settings.home}: set OVERLAY_HOME, or DATABASE_URL if it has its own`,
     )
-  if (await isInUse(settings.home)) {
+  if ((await runningLauncher(settings.home)) !== undefined) {
     const { id, postgresPassword } = stored.secrets
     const run = await runPathOf(await realpath(settings.home), id, accounts)
     return work(bundledUrl(join(run, 'postgres'), postgresPassword))
@@ -49,10 +49,4 @@ export async function withDatabase<T>(
   } finally {
     await home.release()
   }
-}
-
-/** Whether a launcher runs with this home. */
-async function isInUse(home: string): Promise<boolean> {
-  const pid = Number(await readFile(join(home, 'launcher.pid'), 'utf8').catch(() => ''))
-  return pid > 0 && (await commandLineOf(pid)).includes('node')
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,21 @@ test('a first start creates all state, a second one uses it, and no process outl
   const home = await mkdtemp(join(tmpdir(), 'overlay test '))
   onTestFinished(() => rm(home, { recursive: true }))
   const address = `localhost:${await freePort()}`
-  const addresses = { OVERLAY_ADDRESS: address, OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}` }
+  const metricsAddress = `127.0.0.1:${await freePort()}`
+  const addresses = {
+    OVERLAY_ADDRESS: address,
+    OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,
+    OVERLAY_METRICS_ADDRESS: metricsAddress,
+  }
+  const status = () => {
+    const env = { ...process.env, OVERLAY_HOME: home }
+    const { status, stdout } = spawnSync(process.execPath, ['launcher/dist/status.js', '--json'], {
+      cwd: root,
+      env,
+    })
+    return { exit: status, ...JSON.parse(stdout.toString()) }
+  }
+  expect(status()).toMatchObject({ exit: 1, state: 'none' })
 
   const first = launch(home, addresses)
   const output = await untilOutput(first, /ziti edge login/)
@@ -50,10 +64,28 @@ test('a first start creates all state, a second one uses it, and no process outl
     `already running at https://${address}: process ${first.pid} uses OVERLAY_HOME ${home};`,
   )
 
+  const ready = { restarts: 0, ready: true, problems: [] }
+  expect(status()).toMatchObject({
+    exit: 0,
+    state: 'healthy',
+    start: { version, revision, launcher: first.pid, address, metricsAddress },
+    processes: ['gateway', 'identity', 'pki', 'policy', 'sessions'].map((name) => ({ name, ...ready })),
+    database: 'ok',
+    bus: 'ok',
+    routersConnected: 0,
+    certificates: [{ role: 'root' }, { role: 'signing' }, { role: 'server' }],
+  })
+  const metrics = await (await fetch(`http://${metricsAddress}/metrics`)).text()
+  for (const name of ['gateway', 'identity', 'pki', 'policy', 'sessions'])
+    expect(metrics).toContain(`\noverlay_process_up{process="${name}"} 1\n`)
+
   const children = await childrenOf(first)
   expect(children.length).toBeGreaterThanOrEqual(6) // Postgres, five of the product, and nats-server if it is installed
   first.kill('SIGKILL')
   await expect.poll(() => children.filter(isAlive)).toEqual([])
+
+  expect(status()).toMatchObject({ exit: 1, state: 'stopped', start: { version } })
+  expect(status().start.stoppedAt).toBeUndefined()
 
   const third = launch(home, addresses)
   expect(await untilOutput(third, /ziti edge login/)).toContain(`in ${join(home, 'admin-password')}`)
@@ -64,6 +96,7 @@ test('a first start creates all state, a second one uses it, and no process outl
   third.kill('SIGINT')
   expect(await once(third, 'exit')).toEqual([0, null])
   expect(last.filter(isAlive)).toEqual([])
+  expect(status()).toMatchObject({ exit: 1, state: 'stopped', start: { stoppedAt: expect.any(String) } })
 })
 
 test('all wrong settings are reported together', async () => {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { metrics, pools, registry } from './metrics.js'
+import { metrics, pools, processMetrics, registry } from './metrics.js'
 
 interface Described {
   readonly name: string
@@ -12,11 +12,15 @@ interface Described {
 test('docs/telemetry.md has every metric with its type, labels and meaning, and no other', async () => {
   const text = await readFile(`${import.meta.dirname}/../../../../docs/telemetry.md`, 'utf8')
   const documented = text.match(/^\| `overlay_\w+` \|(?: \w+ \|).*$/gm)
-  const types = new Map((await registry.getMetricsAsJSON()).map(({ name, type }) => [name, type]))
-  const declared = Object.values<unknown>(metrics).map((metric) => {
-    const { name, help, labelNames = [] } = metric as Described
-    return `| \`${name}\` | ${types.get(name)} | ${labelNames.join(', ')} | ${help} |`
-  })
+  const { registry: own, ...ofLauncher } = processMetrics()
+  const described = [...(await registry.getMetricsAsJSON()), ...(await own.getMetricsAsJSON())]
+  const types = new Map(described.map(({ name, type }) => [name, type]))
+  const declared = [...Object.values<unknown>(metrics), ...Object.values<unknown>(ofLauncher)].map(
+    (metric) => {
+      const { name, help, labelNames = [] } = metric as Described
+      return `| \`${name}\` | ${types.get(name)} | ${labelNames.join(', ')} | ${help} |`
+    },
+  )
   expect(documented?.map((line) => line.replace('| |', '|  |')).sort()).toEqual(declared.sort())
 })
 

@@ -193,6 +193,33 @@ export const metrics = {
   cacheBytes: gauge('overlay_cache_bytes', 'Size of the entries of a cache', ['cache']),
 }
 
+/** The metrics of a launcher about its processes. They have a registry of their own: each product has a launcher. */
+export function processMetrics() {
+  const own = new Registry()
+  return {
+    registry: own,
+    up: new Gauge({
+      name: 'overlay_process_up',
+      help: '1 if the process has answered with its metrics in time, otherwise 0',
+      labelNames: ['process'],
+      registers: [own],
+    }),
+    restarts: new Counter({
+      name: 'overlay_process_restarts_total',
+      help: 'Restarts of the process since the start of the launcher',
+      labelNames: ['process'],
+      registers: [own],
+    }),
+  }
+}
+
+/** The usual metrics of this Node process, without those of the product. */
+export function nodeMetrics(): Registry {
+  const own = new Registry()
+  collectDefaultMetrics({ register: own })
+  return own
+}
+
 /** For `serve` of @overlay/rpc. */
 export function observeCall(method: string, code: string, took: number): void {
   metrics.rpcCall.observe({ method, code }, took)

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { registry } from './metrics.js'
 import { splitAddress } from './settings.js'
@@ -12,11 +11,16 @@ export interface Health {
   readonly checks: Readonly<Record<string, string>>
 }
 
+/** The part of a logger that reports failures. */
+interface FailureLog {
+  error(fields: { readonly err: unknown; readonly path?: string | undefined }, msg: string): void
+}
+
 export interface OpsOptions {
-  readonly log: Logger
+  readonly log: FailureLog
   /** Called on each request. When it throws the process is not ready. */
   readonly health: () => Promise<Health> | Health
-  readonly metrics?: Registry
+  readonly metrics?: Pick<Registry, 'contentType' | 'metrics'>
 }
 
 const CHECK_LIMIT_MS = 2000
