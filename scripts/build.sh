@@ -9,7 +9,7 @@ entries=
 for folder in gateway launcher services/*; do
   entries="$entries $folder/dist/main=$folder/src/main.ts"
 done
-for command in restore audit status; do
+for command in restore audit status backup admin-password; do
   entries="$entries launcher/dist/$command=launcher/src/$command.ts"
 done
 entries="$entries services/identity/dist/identity-init=services/identity/src/identity-init.ts"

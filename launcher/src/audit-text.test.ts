@@ -27,9 +27,13 @@ test('a deleted entity has the name that it had', () => {
 })
 
 test.each([
-  [{ identity_id: '', source_address: '' }, 'the system'],
-  [{ identity_id: '', source_address: '192.0.2.7' }, 'a client without a session  from 192.0.2.7'],
-  [{ identity_id: '', source_address: null }, 'the system, or a client without a session'],
+  [{ identity_id: '', identity_name: '', source_address: '' }, 'the system'],
+  [
+    { identity_id: '', identity_name: '', source_address: '192.0.2.7' },
+    'a client without a session  from 192.0.2.7',
+  ],
+  [{ identity_id: '', identity_name: '', source_address: null }, 'the system, or a client without a session'],
+  [{ identity_id: '', source_address: '' }, 'operator "root" on this machine'],
   [{ author_kind: null }, '"root" (deleted identity or router a1)'],
   [{ author_kind: 'router', identity_name: '', source_address: '' }, 'router a1'],
 ] as const)('the author of %j is %s', (author, text) => {

@@ -27,6 +27,7 @@ function authorOf({
     const kind = author_kind ?? 'deleted identity or router'
     return name ? `${quoted(name)} (${kind} ${printable(id)})` : `${kind} ${printable(id)}`
   }
+  if (name) return `operator ${quoted(name)} on this machine`
   if (address === null) return 'the system, or a client without a session'
   return address === '' ? 'the system' : 'a client without a session'
 }

@@ -1,4 +1,4 @@
-import { link, lstat, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { link, lstat, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import {
   type Account,
@@ -14,6 +14,7 @@ import { claimHome, secretsFile, userName } from './home-directory.js'
 import { makeRunDirectory, type RunDirectory } from './run-directory.js'
 import { newSecrets, readSecrets, type Secrets } from './secrets.js'
 import { systemDirectory } from './system-directory.js'
+import { writeInHome } from './write-in-home.js'
 
 export interface Home {
   readonly directory: string
@@ -26,23 +27,25 @@ export interface Home {
   release(): Promise<void>
 }
 
-/** Creates the state directory if it is missing, and locks it against other launchers. */
-export async function openHome(configured: string, accounts = accountsOf(DEFAULT_UID)): Promise<Home> {
+/**
+ * Creates the state directory if it is missing, and locks it against other launchers.
+ * @param initial secrets of a new home; random ones if absent
+ */
+export async function openHome(
+  configured: string,
+  accounts = accountsOf(DEFAULT_UID),
+  initial?: Secrets,
+): Promise<Home> {
   const directory = await claimHome(configured)
   const path = (name: string): string => join(directory, name)
-  const write = async (name: string, text: string): Promise<void> => {
-    const unfinished = path(`${name}.unfinished`)
-    await rm(unfinished, { force: true }) // the mode below is for new files only
-    await writeFile(unfinished, text, { mode: 0o600, flush: true })
-    await rename(unfinished, path(name))
-  }
+  const write = (name: string, text: string): Promise<void> => writeInHome(directory, name, text)
   await takeLock(directory).catch(explain(directory))
   const unlock = async (): Promise<void> => {
     for (const name of [addressFile, lockFile]) await rm(path(name), { force: true })
   }
   try {
     const stored = await readSecrets(path(secretsFile))
-    const secrets = stored?.secrets ?? newSecrets()
+    const secrets = stored?.secrets ?? initial ?? newSecrets()
     const text = `${JSON.stringify(secrets, null, 2)}\n`
     if (text !== stored?.text) await write(secretsFile, text)
     const run = await makeRunDirectory(directory, secrets.id, accounts)

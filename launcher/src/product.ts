@@ -12,7 +12,7 @@ import { openLogFile } from './log-file.js'
 import { startNode, untilReady } from './node-process.js'
 import { type Address, collide, isPrivileged, listenError, listenProblem } from './ports.js'
 import { type Instance, planInstances, type Scale } from './processes.js'
-import { prepareAndMigrate, rolesIn, type Service } from './schemas.js'
+import { prepareAndMigrate, rolesIn, roleUrl, type Service } from './schemas.js'
 import { DEFAULT_METRICS_ADDRESS, serveMetrics } from './serve-metrics.js'
 import { type LaunchedServer, launchBus, launchPostgres } from './servers.js'
 import { type LauncherSettings, logLimits } from './settings.js'
@@ -119,12 +119,7 @@ async function start(
   const prepare = () => prepareAndMigrate(ownerUrl, Object.values(schemas))
   await (databaseUrl === undefined ? prepare() : onDatabase(databaseUrl, home, prepare))
   print('schemas and roles')
-  const urlOf = (service: Service): string => {
-    const url = new URL(ownerUrl)
-    url.username = encodeURIComponent(schemas[service].role)
-    url.password = encodeURIComponent(schemas[service].password)
-    return url.href
-  }
+  const urlOf = (service: Service): string => roleUrl(ownerUrl, service, home.secrets)
   const credentials = await initialize(settings, home, urlOf, journal.log)
   await writeCredentials(home, credentials)
   print('keys, certificates, administrator')

@@ -1,22 +1,29 @@
-import { isSharedSeal, unseal } from '@overlay/platform/postgres'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { migrateTo, prepareSchemas } from '@overlay/platform/postgres/migrate'
 import {
   checkContents,
   type ImportOptions,
   importSnapshot,
-  type Manifest,
   readManifest,
   requireUnused,
-  storedRows,
 } from '@overlay/platform/snapshot'
 import { accountsOf } from './account.js'
 import { onDatabase } from './external-servers.js'
+import { ignoreMissing } from './file-errors.js'
 import { type Home, openHome } from './home.js'
+import { secretsFile } from './home-directory.js'
+import { requireKeySecrets } from './key-secrets.js'
+import { passwordFile } from './save-backup.js'
 import { migrationsOf, rolesIn, services } from './schemas.js'
+import { readSecrets, secretsForNewHome } from './secrets.js'
 import { launchPostgres } from './servers.js'
 import { type LauncherSettings, logLimits } from './settings.js'
 
-/** Reads a snapshot into an empty database. Checks all of it before it writes anything. */
+/**
+ * Reads a snapshot into an empty database. Checks all of it before it writes anything. A new home takes the secrets of
+ * a backup.
+ */
 export async function restoreSnapshot(
   settings: Pick<LauncherSettings, 'databaseUrl' | 'home' | 'logMib' | 'logFiles' | 'uid'>,
   directory: string,
@@ -28,9 +35,15 @@ export async function restoreSnapshot(
   await checkContents(directory, manifest)
   print(`snapshot of ${manifest.madeAt}: whole`)
 
-  const home = await openHome(settings.home, accountsOf(settings.uid))
+  const stored = await readSecrets(join(directory, secretsFile))
+  const initial = stored && secretsForNewHome(stored.secrets)
+  const home = await openHome(settings.home, accountsOf(settings.uid), initial)
   try {
-    await requireKeySecrets(directory, manifest, home)
+    await requireKeySecrets(directory, manifest, home.secrets).catch((cause: unknown) => {
+      const file = home.path(secretsFile)
+      const hint = stored ? 'set OVERLAY_HOME to a new directory' : 'put it there first'
+      throw new Error(`${file} must be that of the installation which made the snapshot: ${hint}`, { cause })
+    })
     const own =
       settings.databaseUrl === undefined ? await launchPostgres(home, logLimits(settings), print) : undefined
     try {
@@ -39,6 +52,8 @@ export async function restoreSnapshot(
     } finally {
       await own?.stop()
     }
+    const password = await readFile(join(directory, passwordFile), 'utf8').catch(ignoreMissing)
+    if (password !== undefined) await home.write(passwordFile, password)
   } finally {
     await home.release()
   }
@@ -62,29 +77,4 @@ async function restore(
   await importSnapshot(ownerUrl, snapshot)
   const tables = Object.values(manifest.schemas).flatMap(({ tables }) => tables)
   print(`${tables.reduce((sum, { rows }) => sum + rows, 0)} rows in ${tables.length} tables`)
-}
-
-/**
- * Private keys and second factors stay encrypted in a snapshot. With other secrets the product could not start, and
- * logins with a second factor would fail.
- */
-async function requireKeySecrets(
-  directory: string,
-  manifest: Manifest,
-  { secrets: { keySecrets }, path }: Home,
-): Promise<void> {
-  try {
-    for await (const { id, private_key } of storedRows(directory, manifest, 'pki', 'key'))
-      unseal(keySecrets.pki, id ?? '', private_key ?? '')
-    const factors = storedRows(directory, manifest, 'identity', 'second_factor')
-    for await (const { identity_id, sealed } of factors) {
-      const secret = isSharedSeal(sealed ?? '') ? keySecrets.pki : keySecrets.identity
-      unseal(secret, identity_id ?? '', sealed ?? '')
-    }
-  } catch (cause) {
-    const file = path('secrets.json')
-    throw new Error(`${file} must be that of the installation which made the snapshot: put it there first`, {
-      cause,
-    })
-  }
 }

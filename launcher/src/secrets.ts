@@ -23,6 +23,13 @@ export const newSecrets = (): Secrets => ({
   rolePasswords: newRolePasswords(),
 })
 
+/** For a restore: what opens the database is kept, what belongs to a machine is new. */
+export const secretsForNewHome = ({ keySecrets, rolePasswords }: Secrets): Secrets => ({
+  ...newSecrets(),
+  keySecrets,
+  rolePasswords,
+})
+
 const newRolePasswords = () =>
   Object.fromEntries(services.map((service) => [service, secret(24)])) as Record<Service, string>
 

@@ -92,6 +92,16 @@ test('a first start creates all state, a second one uses it, and no process outl
   const again = await logInAsAdmin(server, credentials)
   expect(await again.request('GET', `/services/${id}`)).toMatchObject({ name: 'kept' })
 
+  const reset = spawnSync(process.execPath, ['launcher/dist/admin-password.js'], {
+    cwd: root,
+    env: { ...process.env, OVERLAY_HOME: home },
+  })
+  const renewed = /^password +(\S+), also in/m.exec(reset.stdout.toString())?.[1] ?? ''
+  expect(await readFile(join(home, 'admin-password'), 'utf8')).toBe(`${renewed}\n`)
+  await expect.poll(async () => (await again.call('GET', '/services')).status, { timeout: 20_000 }).toBe(401)
+  await expect(logInAsAdmin(server, credentials)).rejects.toThrow()
+  await logInAsAdmin(server, { username: 'admin', password: renewed })
+
   const last = await childrenOf(third)
   third.kill('SIGINT')
   expect(await once(third, 'exit')).toEqual([0, null])

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -46,17 +46,30 @@ function startLoad(admin: Admin, { databaseUrl }: Network) {
   }
 }
 
-/** Restores with the secrets of the installation that took the snapshot. */
-const restore = (directory: string, home: string, databaseUrl: string) =>
-  promisify(execFile)(process.execPath, ['launcher/dist/restore.js', directory], {
+const run = (command: string, args: readonly string[], home: string, databaseUrl: string) =>
+  promisify(execFile)(process.execPath, [`launcher/dist/${command}.js`, ...args], {
     cwd: root,
     env: { ...process.env, OVERLAY_HOME: home, DATABASE_URL: databaseUrl },
   })
 
-test('a snapshot during writes is of one point in time, and a network continues from it', async () => {
+const restore = (directory: string, home: string, databaseUrl: string) =>
+  run('restore', [directory], home, databaseUrl)
+
+/** The rows that `startLoad` writes into two schemas in one transaction. */
+const bothIn = (databaseUrl: string) =>
+  withClient(databaseUrl, async (client) => {
+    const { rows } = await client.query<{ pki: string; sessions: string }>(`
+      select (select count(*) from pki.ended_enrollment where id like 'both-%') as pki,
+             (select count(*) from sessions.known_service where id like 'both-%') as sessions`)
+    return rows[0]
+  })
+
+test('snapshots and backups during writes are of one point in time, and a network continues from them', async () => {
   const home = await newDirectory()
   const [snapshots, restored] = [join(home, 'snapshots'), await newDirectory()]
+  const [backups, restoredBackup] = [await newDirectory(), await newDirectory()]
   await using fresh = await testDatabase()
+  await using second = await testDatabase()
   const before = await (async () => {
     await using network = await startNetwork({ identities: 2, env: { OVERLAY_HOME: home } })
     const admin = await network.admin()
@@ -68,13 +81,32 @@ test('a snapshot during writes is of one point in time, and a network continues 
       admin.call('POST', '/database/snapshot'),
     ])
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 429])
+    await writeFile(join(home, 'admin-password'), 'generated\n', { mode: 0o600 })
+    const backup = await run('backup', [backups, '--keep', '1'], home, network.databaseUrl)
     await load.stop()
+    const [backupName = ''] = await readdir(backups)
+    expect(backup.stdout).toContain(`npm run restore -- ${join(backups, backupName)}\n`)
     const names = await readdir(snapshots)
     expect(names).toHaveLength(1)
     return { directory: join(snapshots, names[0] ?? ''), service: await admin.create('services', late) }
   })()
 
+  const [backup = ''] = (await readdir(backups)).map((name) => join(backups, name))
+  expect((await stat(backup)).mode & 0o777).toBe(0o700)
+  expect((await restore(backup, restoredBackup, second.ownerUrl)).stdout).toContain('restored')
+  const inBackup = await bothIn(second.ownerUrl)
+  expect(Number(inBackup?.pki)).toBeGreaterThan(0)
+  expect(inBackup?.sessions).toBe(inBackup?.pki)
+  const secretsOf = async (directory: string) =>
+    JSON.parse(await readFile(join(directory, 'secrets.json'), 'utf8'))
+  expect((await secretsOf(restoredBackup)).keySecrets).toEqual((await secretsOf(home)).keySecrets)
+  expect((await secretsOf(restoredBackup)).id).not.toBe((await secretsOf(home)).id)
+  expect(await readFile(join(restoredBackup, 'admin-password'), 'utf8')).toBe('generated\n')
+
   await expect(restore(before.directory, restored, fresh.ownerUrl)).rejects.toThrow('put it there first')
+  await expect(restore(backup, restored, fresh.ownerUrl)).rejects.toThrow(
+    'set OVERLAY_HOME to a new directory',
+  )
   const { keySecrets, ...rest } = JSON.parse(await readFile(join(home, 'secrets.json'), 'utf8'))
   const older = JSON.stringify({ ...rest, keySecret: keySecrets.pki }) // of an earlier version, without a secret of identity
   await writeFile(join(restored, 'secrets.json'), older)
@@ -83,12 +115,10 @@ test('a snapshot during writes is of one point in time, and a network continues 
   expect((await restore(before.directory, restored, fresh.ownerUrl)).stdout).toContain('restored')
   await expect(restore(before.directory, restored, fresh.ownerUrl)).rejects.toThrow('is in use')
 
+  const inSnapshot = await bothIn(fresh.ownerUrl)
+  expect(Number(inSnapshot?.pki)).toBeGreaterThan(0)
+  expect(inSnapshot?.sessions).toBe(inSnapshot?.pki)
   await withClient(fresh.ownerUrl, async (client) => {
-    const both = await client.query<{ pki: string; sessions: string }>(`
-      select (select count(*) from pki.ended_enrollment where id like 'both-%') as pki,
-             (select count(*) from sessions.known_service where id like 'both-%') as sessions`)
-    expect(Number(both.rows[0]?.pki)).toBeGreaterThan(0)
-    expect(both.rows[0]?.sessions).toBe(both.rows[0]?.pki)
     for (const schema of ['identity', 'pki', 'policy', 'sessions']) {
       const audited = await client.query(`
         select number::int as head, (select count(number)::int from ${schema}.audit) as audited,

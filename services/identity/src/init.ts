@@ -10,6 +10,7 @@ import { brokenRule } from './domain/passwords.js'
 import { defaultAdminUsername, lockDefaultAdmin } from './store/default-admin.js'
 
 export { type ResealOptions, resealSecondFactors } from './mfa/reseal.js'
+export { type ResetOptions, type ResetResult, resetPassword } from './reset-password.js'
 
 export interface InitOptions {
   readonly databaseUrl: string

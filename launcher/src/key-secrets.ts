@@ -1,0 +1,18 @@
+import { isSharedSeal, unseal } from '@overlay/platform/postgres'
+import { type Manifest, storedRows } from '@overlay/platform/snapshot'
+import type { Secrets } from './secrets.js'
+
+/** Fails unless the secrets open the private keys and second factors of a snapshot, which stay encrypted in it. */
+export async function requireKeySecrets(
+  directory: string,
+  manifest: Manifest,
+  { keySecrets }: Pick<Secrets, 'keySecrets'>,
+): Promise<void> {
+  for await (const { id, private_key } of storedRows(directory, manifest, 'pki', 'key'))
+    unseal(keySecrets.pki, id ?? '', private_key ?? '')
+  const factors = storedRows(directory, manifest, 'identity', 'second_factor')
+  for await (const { identity_id, sealed } of factors) {
+    const secret = isSharedSeal(sealed ?? '') ? keySecrets.pki : keySecrets.identity
+    unseal(secret, identity_id ?? '', sealed ?? '')
+  }
+}

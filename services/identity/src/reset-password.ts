@@ -1,0 +1,128 @@
+import { randomBytes } from 'node:crypto'
+import { authenticator } from '@overlay/model'
+import { noBus, openChangeLog, type RowChange } from '@overlay/platform/change-log'
+import { changeRow, createdValues, insertRow, newId, uniqueFault } from '@overlay/platform/kind-store'
+import { openDatabase, type Tx } from '@overlay/platform/postgres'
+import { type Context, Fault, ownContext, system } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import sql from 'sql-template-tag'
+import { type HashSettings, openHashing } from './credentials/hashing.js'
+import { isDisabled } from './domain/disabled.js'
+import { brokenRule, type PasswordRules } from './domain/passwords.js'
+import { adminBy, type FoundAdmin } from './store/admins.js'
+import { enableIdentity } from './store/disabled-identities.js'
+import { forgetFailuresOf } from './store/login-attempts.js'
+import { removeSecondFactor } from './store/second-factors.js'
+import { endSessionsOfAuthenticator } from './store/session-ends.js'
+
+export interface ResetOptions {
+  readonly databaseUrl: string
+  /** User name or name of an administrator; absent: the default admin. */
+  readonly name?: string | undefined
+  /** Absent: a random one, which the result contains. */
+  readonly password?: string | undefined
+  /** Of a new authenticator, if the administrator has no password. */
+  readonly username: string
+  readonly removeSecondFactor: boolean
+  /** The user of this machine, for the audit. */
+  readonly operator: string
+  readonly hashing?: HashSettings
+  readonly log: Logger
+}
+
+export interface ResetResult {
+  readonly username: string
+  readonly isDefaultAdmin: boolean
+  /** Only a random one. */
+  readonly password?: string
+  readonly endedSessions: number
+  readonly wasDisabled: boolean
+  /** Logins ask for its codes. */
+  readonly hasSecondFactor: boolean
+  readonly removedSecondFactor: boolean
+}
+
+const defaultHashing = { memoryKib: 19_456, passes: 2, lanes: 1, running: 1, waiting: 1 }
+
+/**
+ * Sets a new password of an administrator, in one transaction with the end of the sessions that the former one opened.
+ * Enables the identity, and ends pauses of its user name. Running services learn of it from the change log.
+ */
+export async function resetPassword(options: ResetOptions): Promise<ResetResult> {
+  const { databaseUrl, name, operator, hashing = defaultHashing, log } = options
+  await using db = openDatabase(databaseUrl, 'identity', { max: 2 })
+  const admin = await adminBy(db, name)
+  if (!admin)
+    throw new Error(name === undefined ? 'there is no default administrator' : `no administrator '${name}'`)
+  if (!admin.isPasswordAllowed)
+    throw new Error(
+      `the auth policy '${admin.authPolicyName}' of '${admin.identityName}' does not allow passwords: name another administrator, who can change it`,
+    )
+  const username = admin.username ?? options.username
+  const password = options.password ?? passwordFor(admin.passwordRules)
+  const broken = brokenRule(admin.username === null ? username : undefined, password, admin.passwordRules)
+  if (broken) throw new Error(broken.reason)
+
+  await using changeLog = await openChangeLog(db, noBus, log)
+  const hash = await openHashing(hashing).hash(password, { source: '', name: '' })
+  try {
+    const { result } = await changeLog.write(contextOf(operator), async (tx) => {
+      const set = await setPassword(tx, admin, username, hash)
+      const enabled = isDisabled(admin, new Date()) ? [await enableIdentity(tx, admin.identityId)] : []
+      await forgetFailuresOf(tx, admin.identityId)
+      const removed = options.removeSecondFactor ? await removeSecondFactor(tx, admin.identityId) : []
+      const result: ResetResult = {
+        username,
+        isDefaultAdmin: admin.isDefaultAdmin,
+        endedSessions: set.filter(({ kind }) => kind === 'api-sessions').length,
+        wasDisabled: enabled.length > 0,
+        hasSecondFactor: admin.hasSecondFactor && !options.removeSecondFactor,
+        removedSecondFactor: removed.length > 0,
+      }
+      return { result, changes: [...set, ...enabled, ...removed] }
+    })
+    log.info({ username, operator }, 'password of an administrator set on this machine')
+    return { ...result, ...(options.password === undefined && { password }) }
+  } catch (err) {
+    const fault = uniqueFault(authenticator, err) ?? err
+    if (fault instanceof Fault && admin.username === null)
+      throw new Error(`the user name '${username}' belongs to another identity: choose one with --username`, {
+        cause: err,
+      })
+    throw err
+  }
+}
+
+async function setPassword(
+  tx: Tx,
+  { identityId, authenticatorId }: FoundAdmin,
+  username: string,
+  password: string,
+): Promise<RowChange[]> {
+  if (authenticatorId !== null) {
+    const change = await changeRow(
+      tx,
+      authenticator,
+      sql`id = ${authenticatorId}`,
+      sql`password = ${password}`,
+    )
+    if (change) return [change, ...(await endSessionsOfAuthenticator(tx, authenticatorId))]
+  }
+  const { values } = createdValues(authenticator, { method: 'updb', identityId, username, password })
+  return [await insertRow(tx, authenticator, newId('short'), values, {})]
+}
+
+/** A random password that keeps the rules. */
+function passwordFor(rules: PasswordRules): string {
+  for (;;) {
+    const password = randomBytes(75).toString('base64url').slice(0, Math.max(24, rules.minPasswordLength))
+    if (!brokenRule(undefined, password, rules)) return password
+  }
+}
+
+/** The audit shows who did it: nobody with an API session, but a user of this machine. */
+const contextOf = (operator: string): Context => ({
+  ...ownContext(new AbortController().signal),
+  caller: { ...system, identityName: operator },
+  requestId: 'admin-password',
+})
