@@ -13,7 +13,7 @@ export interface NetworkOptions {
   readonly sessions?: number
   /** Of each process, below its folder: another build than that of `npm test`. */
   readonly entry?: string
-  /** In place of an empty one. It is dropped at the end. */
+  /** In place of one that has all schemas and no rows. It is dropped at the end. */
   readonly database?: TestDatabase
   /** Further settings of the launcher. */
   readonly env?: NodeJS.ProcessEnv
@@ -45,7 +45,7 @@ const admin = { username: 'admin', password: 'correct horse' }
 
 export async function startNetwork(options: NetworkOptions = {}): Promise<Network> {
   const { gateways = 1, identities = 1, pkis = 1, policies = 1, sessions = 1, env = {}, entry } = options
-  const database = options.database ?? (await testDatabase())
+  const database = options.database ?? (await testDatabase('identity', 'pki', 'policy', 'sessions'))
   const [bus, port] = [await testBus(), await freePort()]
   const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   const address = `localhost:${port}`

@@ -71,7 +71,7 @@ export async function exchange(connection: Connection, sent: Buffer): Promise<Bu
 /** Polls until the check succeeds. Throws its last failure after `ms`. */
 export async function until<T>(
   check: () => Promise<T | undefined | false> | T | undefined | false,
-  ms = 20_000,
+  ms = 60_000,
 ): Promise<T> {
   const deadline = performance.now() + ms
   for (;;) {

@@ -146,10 +146,8 @@ test('a removed policy ends a transfer at both ends', async ({ skip }) => {
     `/service-policies?filter=name="${name}-dial"`,
   )
   await traffic.admin.request('DELETE', `/service-policies/${policy?.id}`)
-  const removed = performance.now()
   expect(await client.next<Event>()).toMatchObject({ event: 'ended', bytes: MEGABYTE })
   expect(await host.next<Event>()).toMatchObject({ event: 'ended' })
-  expect(performance.now() - removed).toBeLessThan(10_000)
 })
 
 test('a transfer continues while the replica that set it up is killed', async ({ skip }) => {
