@@ -24,7 +24,7 @@ async function run(): Promise<void> {
   // until the product runs, the end of this process ends all others
   const product = await Promise.race([startProduct(settings, scale, print), signal])
   if (typeof product === 'string') process.exit(130)
-  console.log(await welcome(settings, product))
+  console.log(await welcome(settings, product, { isTerminal: process.stdout.isTTY }))
   print(`${await signal}, stopping`)
   await product.stop()
   print('stopped')

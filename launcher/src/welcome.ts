@@ -3,15 +3,20 @@ import { exists } from './exists.js'
 import type { Admin, InitialCredentials } from './initialize.js'
 import { type LauncherSettings, launcherSettings } from './settings.js'
 
-/** How to log in. Shows a password when it is generated, and its file afterwards. */
+/**
+ * How to log in. A terminal shows a password when it is generated; afterwards, and in the logs of a service manager, its
+ * file is named.
+ */
 export async function welcome(
   { address, home }: Pick<LauncherSettings, 'address' | 'home'>,
   { admin }: Pick<InitialCredentials, 'admin'>,
+  { isTerminal }: { readonly isTerminal: boolean },
 ): Promise<string> {
   const [caFile, passwordFile] = [join(home, 'ca.pem'), join(home, 'admin-password')]
   const hasFile = await exists(passwordFile)
   const login = ['ziti edge login', address, '-u', word(admin.username)]
-  if (admin.password !== undefined) login.push('-p', word(admin.password))
+  const shown = isTerminal ? admin.password : undefined
+  if (shown !== undefined) login.push('-p', word(shown))
   else if (hasFile) login.push('-p', `"$(cat ${word(passwordFile)})"`)
   login.push('--ca', word(caFile))
   const password = admin.created
@@ -21,7 +26,7 @@ export async function welcome(
 ready at https://${address}
 
   administrator  ${admin.username}
-  password       ${admin.password ?? (hasFile ? `in ${passwordFile}` : password)}
+  password       ${shown ?? (hasFile ? `in ${passwordFile}` : password)}
   CA bundle      ${caFile}
 
   ${login.join(' ')}
