@@ -237,7 +237,8 @@ test('a router receives the list of its services, and again only after a change'
     })),
   )
   expect(world.listed[0]?.caller).toEqual({
-    ...{ identityId: 'r1', apiSessionId: 'as1', isAdmin: false, configTypes: ['t1'] },
+    ...{ identityId: 'r1', identityName: 'router one', apiSessionId: 'as1', isAdmin: false },
+    configTypes: ['t1'],
   })
   for (let i = 0; i < 3; i++) expect(await poll(first.lastUpdate)).toEqual([])
   expect([world.listed.length, world.keysAsked]).toEqual([2, 1])
