@@ -313,23 +313,6 @@ test.each([
     'COULD_NOT_VALIDATE',
     'limit',
   ],
-  ...(
-    [
-      ['POST', '/current-identity/mfa/verify'],
-      ['POST', '/current-identity/mfa/recovery-codes'],
-      ['POST', '/authenticate/mfa'],
-    ] as const
-  ).map(
-    ([method, path]) =>
-      [
-        `an empty code of a second factor is malformed in ${method} ${path}`,
-        `${C}${path}`,
-        { method, token: ALICE, body: { code: '' } },
-        400,
-        'COULD_NOT_VALIDATE',
-        'code',
-      ] as const,
-  ),
   [
     'a NUL in the query is refused',
     `${M}/services?filter=%00`,
