@@ -6,7 +6,7 @@ import { type MetricsText, mergeMetrics } from './merge-metrics.js'
 import { freePort } from './ports.js'
 import type { ProcessRecord } from './status-record.js'
 
-export const DEFAULT_METRICS_ADDRESS = '127.0.0.1:1281'
+export const DEFAULT_METRICS_ADDRESS = '127.0.0.1:9962'
 
 const METRICS_MS = 3000
 

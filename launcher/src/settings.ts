@@ -72,7 +72,7 @@ export const launcherSettings = {
   metricsAddress: setting.optional(
     setting.address(
       'OVERLAY_METRICS_ADDRESS',
-      'Address at which the launcher serves health and metrics of all processes; keep it private. If not set, `127.0.0.1:1281`, or a free port if another program has taken it',
+      'Address at which the launcher serves health and metrics of all processes; keep it private. If not set, `127.0.0.1:9962`, or a free port if another program has taken it',
     ),
   ),
   logLevel: processSettings.logLevel,

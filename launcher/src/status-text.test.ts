@@ -10,7 +10,7 @@ const start = {
   startedAt: '2026-01-12T07:30:00.000Z',
   address: 'localhost:1280',
   ctrlAddress: 'localhost:6262',
-  metricsAddress: '127.0.0.1:1281',
+  metricsAddress: '127.0.0.1:9962',
   database: 'run by the launcher',
   snapshots: '/home/snapshots',
 }
@@ -42,7 +42,7 @@ test('a running product shows what is not ready', () => {
   address        https://localhost:1280
   routers        at localhost:6262, 2 connected
   launcher       process 7, up 2 h
-  metrics        http://127.0.0.1:1281/metrics
+  metrics        http://127.0.0.1:9962/metrics
   database       does not answer, run by the launcher
   bus            ok
   certificate    root: 10 days left (2026-01-22)
