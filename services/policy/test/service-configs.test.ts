@@ -8,7 +8,8 @@ let count = 0
 async function alone() {
   const n = ++count
   const alice = `alice${n}`
-  await network.identity.put(alice, { isAdmin: false })
+  const position = await network.identity.put(alice, { isAdmin: false })
+  await policy.changes.reach({ schema: 'identity', position }, admin) // writes are refused while it is loaded
   const type = await policy.create('config-types', { name: `type${n}` })
   const config = (name: string) =>
     policy.create('configs', { name: `${name}${n}`, configTypeId: type, data: { of: name } })
