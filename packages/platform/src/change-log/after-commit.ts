@@ -7,8 +7,11 @@ import type { ChangeLog } from './change-log.js'
 export const AFTER_COMMIT_MS = 5000
 
 /** The request's context, for a step after its commit. */
-export function withDeadline(context: Context): Context & { readonly deadline: Date } {
-  const latest = Date.now() + AFTER_COMMIT_MS
+export function withDeadline(
+  context: Context,
+  ms: number = AFTER_COMMIT_MS,
+): Context & { readonly deadline: Date } {
+  const latest = Date.now() + ms
   return { ...context, deadline: new Date(Math.min(latest, context.deadline?.getTime() ?? latest)) }
 }
 

@@ -1,7 +1,9 @@
-import { Fault, ownContext } from '@overlay/rpc'
-import { expect, test } from 'vitest'
+import { type Context, Fault, ownContext } from '@overlay/rpc'
+import { afterEach, expect, test, vi } from 'vitest'
 import type { ChangeLog } from './change-log.js'
-import { waitForFollowers } from './wait-for-followers.js'
+import { type RemoteFollower, waitForFollowers } from './wait-for-followers.js'
+
+afterEach(() => void vi.useRealTimers())
 
 const written = { id: 'one', position: { timeline: 't', number: 7 } }
 const context = ownContext(new AbortController().signal)
@@ -10,7 +12,7 @@ const changeLog = {
   db: { schema: 'identity' },
   log: { warn: (about: unknown) => void warnings.push(about) },
 } as unknown as ChangeLog
-const follower = (schema: string, reach: () => Promise<object>) => ({
+const follower = (schema: string, reach: RemoteFollower['changes']['reach']) => ({
   source: { schema },
   changes: { reach, head: async () => ({ timeline: schema, number: 1 }) },
 })
@@ -50,13 +52,68 @@ test('a write may wait for what a follower of a follower does with it', async ()
       source: { schema },
       changes: {
         reach: async (request) => ({ reached: reached.push([schema, request]) }),
-        head: async () => ({ timeline: schema, number: 9 }),
+        head: async () => {
+          reached.push([schema, 'head'])
+          return { timeline: schema, number: 9 }
+        },
       },
     })),
   )
   await wait(written, context, [['policy', 'sessions']])
   expect(reached).toEqual([
     ['policy', { schema: 'identity', position: written.position }],
+    ['policy', 'head'],
     ['sessions', { schema: 'policy', position: { timeline: 'policy', number: 9 } }],
   ])
+})
+
+/** A follower that may be away, and how long each write has waited for it. */
+function openAbsent() {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  const waitedMs: number[] = []
+  let failure: Fault | undefined
+  const reach = async (_request: object, { deadline }: Context) => {
+    waitedMs.push((deadline?.getTime() ?? Infinity) - Date.now())
+    if (failure) throw failure
+    return {}
+  }
+  const wait = waitForFollowers(changeLog, [
+    follower('sessions', reach),
+    follower('policy', async () => ({})),
+  ])
+  return {
+    waitedMs,
+    wait: () => wait(written, context),
+    fail: (next: Fault | undefined) => {
+      failure = next
+    },
+  }
+}
+
+test('of the writes during an outage of a follower, one in half a minute waits for it as long as usual', async () => {
+  const { waitedMs, wait, fail } = openAbsent()
+  fail(new Fault('TIMEOUT'))
+  for (const secondsLater of [0, 1, 28, 2, 1]) {
+    vi.setSystemTime(Date.now() + secondsLater * 1000)
+    await wait()
+  }
+  expect(waitedMs).toEqual([5000, 100, 100, 5000, 100])
+})
+
+test('a follower that has answered again is waited for as before', async () => {
+  const { waitedMs, wait, fail } = openAbsent()
+  fail(new Fault('UNAVAILABLE'))
+  await wait()
+  fail(undefined)
+  await wait()
+  await wait()
+  expect(waitedMs).toEqual([5000, 100, 5000])
+})
+
+test('a wait that fails otherwise says nothing about the next one', async () => {
+  const { waitedMs, wait, fail } = openAbsent()
+  fail(new Fault('UNHANDLED'))
+  await wait()
+  await wait()
+  expect(waitedMs).toEqual([5000, 5000])
 })

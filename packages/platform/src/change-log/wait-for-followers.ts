@@ -1,5 +1,6 @@
-import type { ChangeServiceService, Context, Methods, Written } from '@overlay/rpc'
-import { afterCommit, withDeadline } from './after-commit.js'
+import type { ChangeServiceService, Context, Methods, Position, Written } from '@overlay/rpc'
+import { isAway } from '../postgres/database-failure.js'
+import { AFTER_COMMIT_MS, afterCommit, withDeadline } from './after-commit.js'
 import type { ChangeLog } from './change-log.js'
 
 /** A service that may follow this one. */
@@ -19,19 +20,63 @@ export type WaitForFollowers = (
   schemas?: readonly (string | readonly string[])[],
 ) => Promise<Written>
 
-export const waitForFollowers =
-  (changeLog: Pick<ChangeLog, 'db' | 'log'>, followers: readonly RemoteFollower[]): WaitForFollowers =>
-  async (written, context, schemas) => {
+/** For a follower that was late: enough for one that works again. */
+const LATE_MS = 100
+/** One that stays late may be slow rather than away: one write in this time waits for it as long as others. */
+const LATE_FOR_MS = 30_000
+
+export const waitForFollowers = (
+  changeLog: Pick<ChangeLog, 'db' | 'log'>,
+  followers: readonly RemoteFollower[],
+): WaitForFollowers => {
+  const lateUntilMs = new Map<string, number>() // by schema, of followers whose last wait has failed
+
+  /** How long a write waits for a follower. While it is away, not every write of a script may wait to the end. */
+  function patienceMs(schema: string): number {
+    const untilMs = lateUntilMs.get(schema)
+    if (untilMs === undefined) return AFTER_COMMIT_MS
+    if (Date.now() < untilMs) return LATE_MS
+    lateUntilMs.set(schema, Date.now() + LATE_FOR_MS)
+    return AFTER_COMMIT_MS
+  }
+
+  async function follow<T>(
+    schema: string,
+    context: Context,
+    step: (limited: Context) => Promise<T>,
+  ): Promise<T> {
+    try {
+      const result = await step(withDeadline(context, patienceMs(schema)))
+      lateUntilMs.delete(schema)
+      return result
+    } catch (err) {
+      const isLate = isAway(err) && !context.signal.aborted // a client that leaves ends its wait
+      if (isLate && !lateUntilMs.has(schema)) lateUntilMs.set(schema, Date.now() + LATE_FOR_MS)
+      throw err
+    }
+  }
+
+  return async (written, context, schemas) => {
     const limited = withDeadline(context)
-    const reach = async (chain: string | readonly string[]): Promise<void> => {
-      let [schema, position] = [changeLog.db.schema, written.position]
-      for (const next of [chain].flat()) {
+    const reach = async (chain: readonly string[]): Promise<void> => {
+      let last: { readonly schema: string; readonly position: Position | undefined } = {
+        schema: changeLog.db.schema,
+        position: written.position,
+      }
+      for (const [place, next] of chain.entries()) {
         const changes = followers.find(({ source }) => source.schema === next)?.changes
-        if (position) await changes?.reach({ schema, position }, limited)
-        ;[schema, position] = [next, await changes?.head({}, limited)]
+        if (!changes || !last.position) return
+        const isLast = place === chain.length - 1
+        const reached = last
+        const position = await follow(next, limited, async (context) => {
+          await changes.reach(reached, context)
+          return isLast ? undefined : changes.head({}, context)
+        })
+        last = { schema: next, position }
       }
     }
     const chains = schemas ?? followers.map(({ source }) => source.schema)
-    await Promise.all(chains.map((chain) => afterCommit(changeLog, reach(chain))))
+    await Promise.all(chains.map((chain) => afterCommit(changeLog, reach([chain].flat()))))
     return written
   }
+}
