@@ -112,11 +112,13 @@ async function setPassword(
   return [await insertRow(tx, authenticator, newId('short'), values, {})]
 }
 
-/** A random password that keeps the rules. */
+/** A random password that keeps the rules. Throws if none is as long as they require. */
 function passwordFor(rules: PasswordRules): string {
   for (;;) {
     const password = randomBytes(75).toString('base64url').slice(0, Math.max(24, rules.minPasswordLength))
-    if (!brokenRule(undefined, password, rules)) return password
+    const broken = brokenRule(undefined, password, rules)
+    if (!broken) return password
+    if (password.length < rules.minPasswordLength) throw new Error(broken.reason)
   }
 }
 

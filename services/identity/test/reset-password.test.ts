@@ -101,3 +101,9 @@ test('an administrator without a password gets one, and only administrators do',
   await query(database, 'update auth_policy set primary_updb_allowed = false')
   await expect(database.reset()).rejects.toThrow('does not allow passwords')
 })
+
+test('rules that no password can keep are an error', async () => {
+  await using database = await openInstallation()
+  await query(database, 'update auth_policy set primary_updb_min_password_length = 101')
+  await expect(database.reset()).rejects.toThrow('password should be at least 101 chars long')
+})
