@@ -1,5 +1,7 @@
+import type { Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { reserveRouterName } from '../src/methods/reserve-router-name.js'
 import { removeRouterIdentities, storeRouterIdentity } from '../src/store/router-identities.js'
 import { bytes, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
@@ -83,4 +85,38 @@ test('the reservation of a router that was never written lapses', async () => {
   await lapse(name)
   await expect(create(name)).rejects.toMatchObject(refused)
   await reserve('r2', name)
+})
+
+/** Reserves while the changes of routers are followed only when the method waits for them. */
+const reserveAfter = (routerId: string, name: string, follow: () => Promise<unknown>) =>
+  reserveRouterName({
+    changeLog: identity.changeLog,
+    routers: {
+      catchUp: async () => {
+        await follow()
+      },
+    },
+  })({ routerId, name }, system())
+const inTransaction = <T>(work: (tx: Tx) => Promise<T>) => identity.db.transaction(undefined, work)
+const store = (id: string, name: string) => inTransaction((tx) => storeRouterIdentity(tx, id, name))
+
+test('a router gets the name of one that was deleted or renamed, though that is not followed yet', async () => {
+  const [name, next] = [newName(), newName()]
+  await store('r5', name)
+  await reserveAfter('r6', name, () => store('r5', next))
+  await reserveAfter('r6', next, () => inTransaction((tx) => removeRouterIdentities(tx, ['r5'])))
+})
+
+test('a reservation that lapses is kept until the changes of its time are followed', async () => {
+  const name = newName()
+  await reserve('r7', name)
+  await lapse(name)
+  await expect(reserveAfter('r8', name, () => store('r7', name))).rejects.toMatchObject(refused)
+  const other = newName()
+  await reserve('r7', other)
+  await lapse(other)
+  await expect(
+    reserveAfter('r8', other, () => Promise.reject(new Error('sessions is away'))),
+  ).rejects.toThrow('sessions is away')
+  await expect(create(other)).rejects.toMatchObject(refused)
 })

@@ -4,16 +4,15 @@ import { lapsedNames, removeLapsedNames } from '../store/reserved-names.js'
 
 /**
  * Removes reservations that have lapsed, when the consumer has applied all routers that got their names in time: their
- * identities have the names then. True: there were some.
+ * identities have the names then.
  */
 export async function endLapsedNames(
   db: Db,
   routers: Pick<Consumer, 'catchUp'>,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<void> {
   const lapsed = await lapsedNames(db)
-  if (lapsed.length === 0) return false
+  if (lapsed.length === 0) return
   await routers.catchUp(signal)
   await removeLapsedNames(db, lapsed)
-  return true
 }

@@ -23,6 +23,12 @@ export async function isNameTaken(db: Db, name: string, exceptId = ''): Promise<
   return onlyRow(rows).isTaken
 }
 
+/** Whether the identity of a router has the name. */
+export async function hasRouter(db: Db, name: string): Promise<boolean> {
+  const { rowCount } = await db.query(sql`select from identity where name = ${name} and type = 'Router'`)
+  return rowCount === 1
+}
+
 /** Waits for all transactions that give names to identities. False: the name is taken. */
 export async function reserveName(tx: Tx, { routerId, name }: RouterName): Promise<boolean> {
   await tx.query(sql`select pg_advisory_xact_lock(${key})`)
