@@ -1,5 +1,6 @@
 import { get } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Health } from '@overlay/platform/process'
 
 export interface OpsAnswer {
   readonly status: number
@@ -39,21 +40,15 @@ export const probeHealth = async (
   timeoutMs: number,
 ): Promise<number | undefined> => (await askOps(ops, `/healthz/${path}`, timeoutMs))?.status
 
-/** Whether a process can serve, and the state of its dependencies: 'ok', or what is wrong. */
-export interface Readiness {
-  readonly ready: boolean
-  readonly checks: Readonly<Record<string, string>>
-}
-
 const READY_MS = 1500
 
-export async function readinessOf(ops: string): Promise<Readiness> {
+export async function readinessOf(ops: string): Promise<Health> {
   const answer = await askOps(ops, '/healthz/ready', READY_MS)
   return answer ? JSON.parse(answer.body) : { ready: false, checks: { process: 'does not answer' } }
 }
 
 /** What a process lacks, as text. */
-export const problemsIn = ({ checks }: Readiness): string[] =>
+export const problemsIn = ({ checks }: Health): string[] =>
   Object.entries(checks).flatMap(([name, state]) => (state === 'ok' ? [] : `${name} ${state}`))
 
 /** A single failed probe may come from a delay of the launcher itself, or from a suspended machine. */

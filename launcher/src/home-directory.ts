@@ -1,15 +1,14 @@
 import { lstat, mkdir, readdir, realpath, stat } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 import { fileReason, ignoreMissing } from './file-errors.js'
+import { caFile, launcherLog, passwordFile, secretsFile } from './home-files.js'
 import { projectRoot } from './project-root.js'
-
-export const secretsFile = 'secrets.json'
 
 /** What an interrupted first start leaves, and what a new file system contains. */
 const leftover = /^(launcher\.(pid(\.\d+)?|address(\.unfinished)?)|secrets\.json\.unfinished|lost\+found)$/
 
 /** Names that show that a directory is a home which has lost its secrets. */
-const traces = ['postgres', 'ca.pem', 'admin-password', 'launcher.log', 'launcher.log.1']
+const traces = ['postgres', caFile, passwordFile, launcherLog, `${launcherLog}.1`]
 
 /**
  * The path of the home, without symbolic links. Creates a directory that is missing. An existing one is accepted if it

@@ -10,7 +10,8 @@ import {
 } from './account.js'
 import { commandLineOf } from './command-line.js'
 import { fileReason } from './file-errors.js'
-import { claimHome, secretsFile, userName } from './home-directory.js'
+import { claimHome, userName } from './home-directory.js'
+import { addressFile, lockFile, secretsFile } from './home-files.js'
 import { makeRunDirectory, type RunDirectory } from './run-directory.js'
 import { newSecrets, readSecrets, type Secrets } from './secrets.js'
 import { systemDirectory } from './system-directory.js'
@@ -94,10 +95,6 @@ export async function dataDirectory(
   await symlink(elsewhere, own)
   return elsewhere
 }
-
-const lockFile = 'launcher.pid'
-/** The address of the APIs, for the message to a second launcher. */
-export const addressFile = 'launcher.address'
 
 /** Creates a file with our process id. The file of a launcher that was killed does not count. */
 async function takeLock(directory: string): Promise<void> {

@@ -5,7 +5,8 @@ import { accountsOf } from './account.js'
 import { startBalancer } from './balancer.js'
 import { consoleDirectory } from './console.js'
 import { checkBus, onDatabase } from './external-servers.js'
-import { addressFile, type Home, openHome } from './home.js'
+import { type Home, openHome } from './home.js'
+import { addressFile, caFile, launcherLog, passwordFile } from './home-files.js'
 import { type InitialCredentials, initialize } from './initialize.js'
 import { type Journal, openJournal } from './journal.js'
 import { openLogFile } from './log-file.js'
@@ -65,7 +66,7 @@ export async function startProduct(
   try {
     const home = await openHome(settings.home, accountsOf(settings.uid))
     stops.home.push(home.release)
-    journal = openJournal(home.path('launcher.log'), settings, print)
+    journal = openJournal(home.path(launcherLog), settings, print)
     stops.home.push(journal.close)
     journal.step(`starting ${buildText}, Node ${process.versions.node}`)
     const product = await start(settings, scale, home, journal, entry, stops)
@@ -191,9 +192,9 @@ async function refuseUnusable(
 
 /** Happens early: a generated password must not be lost when the start fails. */
 async function writeCredentials(home: Home, { admin, caPem }: InitialCredentials): Promise<void> {
-  await home.write('ca.pem', caPem)
-  if (admin.password !== undefined) await home.write('admin-password', `${admin.password}\n`)
-  else if (admin.created) await rm(home.path('admin-password'), { force: true }) // it is the password of another database
+  await home.write(caFile, caPem)
+  if (admin.password !== undefined) await home.write(passwordFile, `${admin.password}\n`)
+  else if (admin.created) await rm(home.path(passwordFile), { force: true }) // it is the password of another database
 }
 
 /** Starts all processes at the same time. Each waits for its dependencies. */

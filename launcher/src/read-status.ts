@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { exists } from './exists.js'
 import { ignoreMissing } from './file-errors.js'
 import { askOps, problemsIn, readinessOf } from './health.js'
+import { caFile, secretsFile } from './home-files.js'
 import { lastBackup, type Saved } from './last-backup.js'
 import { runningLauncher } from './running-launcher.js'
 import type { LauncherSettings } from './settings.js'
@@ -56,8 +57,8 @@ export async function readStatus({
   if (record && launcher === record.launcher && record.stoppedAt === undefined)
     return { ...(await readRunning(record)), ...always }
   const state =
-    launcher !== undefined ? 'starting' : (await exists(join(home, 'secrets.json'))) ? 'stopped' : 'none'
-  return { state, processes: [], certificates: await authoritiesIn(join(home, 'ca.pem')), ...always }
+    launcher !== undefined ? 'starting' : (await exists(join(home, secretsFile))) ? 'stopped' : 'none'
+  return { state, processes: [], certificates: await authoritiesIn(join(home, caFile)), ...always }
 }
 
 async function readRunning({

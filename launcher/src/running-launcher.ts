@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { commandLineOf } from './command-line.js'
+import { lockFile } from './home-files.js'
 
 /** The process id of the launcher that runs with this home. Undefined: none does. */
 export async function runningLauncher(home: string): Promise<number | undefined> {
-  const pid = Number(await readFile(join(home, 'launcher.pid'), 'utf8').catch(() => ''))
+  const pid = Number(await readFile(join(home, lockFile), 'utf8').catch(() => ''))
   return pid > 0 && (await commandLineOf(pid)).includes('node') ? pid : undefined
 }

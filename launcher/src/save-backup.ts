@@ -12,13 +12,10 @@ import {
 } from '@overlay/platform/snapshot'
 import { exists } from './exists.js'
 import { ignoreMissing } from './file-errors.js'
-import { secretsFile } from './home-directory.js'
+import { passwordFile, secretsFile } from './home-files.js'
 import { requireKeySecrets } from './key-secrets.js'
 import { services } from './schemas.js'
 import { readSecrets } from './secrets.js'
-
-/** Has the generated password of the administrator. A backup contains it, too. */
-export const passwordFile = 'admin-password'
 
 interface BackupOptions {
   readonly ownerUrl: string

@@ -1,7 +1,7 @@
 import { coalesced } from '@overlay/platform/async'
-import { nodeMetrics, processMetrics, serveOps } from '@overlay/platform/process'
+import { type Health, nodeMetrics, processMetrics, serveOps } from '@overlay/platform/process'
 import { errorText } from './error-text.js'
-import { askOps, problemsIn, type Readiness, readinessOf } from './health.js'
+import { askOps, problemsIn, readinessOf } from './health.js'
 import { type MetricsText, mergeMetrics } from './merge-metrics.js'
 import { freePort } from './ports.js'
 import type { ProcessRecord } from './status-record.js'
@@ -37,7 +37,7 @@ export async function serveMetrics({
   })
 }
 
-async function healthOf(processes: readonly ProcessRecord[]): Promise<Readiness> {
+async function healthOf(processes: readonly ProcessRecord[]): Promise<Health> {
   const entries = processes.map(async ({ name, ops }) => {
     const readiness = await readinessOf(ops)
     return [name, readiness.ready ? 'ok' : problemsIn(readiness).join(', ') || 'not ready'] as const

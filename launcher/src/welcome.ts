@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { exists } from './exists.js'
+import * as files from './home-files.js'
 import type { Admin, InitialCredentials } from './initialize.js'
 import { type LauncherSettings, launcherSettings } from './settings.js'
 
@@ -12,7 +13,7 @@ export async function welcome(
   { admin }: Pick<InitialCredentials, 'admin'>,
   { isTerminal }: { readonly isTerminal: boolean },
 ): Promise<string> {
-  const [caFile, passwordFile] = [join(home, 'ca.pem'), join(home, 'admin-password')]
+  const [caFile, passwordFile] = [join(home, files.caFile), join(home, files.passwordFile)]
   const hasFile = await exists(passwordFile)
   const login = ['ziti edge login', address, '-u', word(admin.username)]
   const shown = isTerminal ? admin.password : undefined

@@ -1,0 +1,10 @@
+/** Files of a home that several modules name. */
+export const secretsFile = 'secrets.json'
+/** Has the generated password of the administrator. A backup contains it, too. */
+export const passwordFile = 'admin-password'
+export const caFile = 'ca.pem'
+export const launcherLog = 'launcher.log'
+/** Has the process id of the launcher that uses the home. */
+export const lockFile = 'launcher.pid'
+/** The address of the APIs, for the message to a second launcher. */
+export const addressFile = 'launcher.address'
