@@ -1,6 +1,5 @@
 export * from './bounded-lines.js'
 export * from './build.js'
-
 export * from './log.js'
 export * from './metrics.js'
 export * from './open-files.js'
