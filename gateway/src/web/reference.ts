@@ -1,7 +1,7 @@
 import type { Access } from '../http/endpoint.js'
 import type { PreparedBody } from '../http/send.js'
 import { type Fragment, fragment, htmlPage } from './html.js'
-import { definition, typeOf } from './schema.js'
+import { definition, type Schema, typeOf } from './schema.js'
 
 /** The members of an OpenAPI 3 document that the page shows. */
 export interface Document {
@@ -10,8 +10,6 @@ export interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
   readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
 }
-
-export type Schema = Readonly<Record<string, unknown>>
 
 interface Operation {
   readonly operationId: string

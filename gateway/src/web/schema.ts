@@ -1,6 +1,7 @@
 import { type Fragment, fragment } from './html.js'
 
-type Schema = Readonly<Record<string, unknown>>
+/** A schema of an OpenAPI document. */
+export type Schema = Readonly<Record<string, unknown>>
 
 const isSchema = (value: unknown): value is Schema => typeof value === 'object' && value !== null
 
