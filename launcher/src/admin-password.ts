@@ -94,7 +94,8 @@ function* report(
 ): Iterable<string> {
   yield `administrator  ${username}`
   yield `password       ${password ?? 'as given'}${file === undefined ? '' : `, also in ${file}`}`
-  if (endedSessions > 0) yield `ended ${endedSessions} API sessions of the former password`
+  if (endedSessions > 0)
+    yield `ended ${endedSessions} API session${endedSessions === 1 ? '' : 's'} of the former password`
   if (wasDisabled) yield 'enabled the identity, which was disabled'
   if (removedSecondFactor) yield 'removed the second factor'
   if (hasSecondFactor)

@@ -8,7 +8,7 @@ export interface AuditQuery {
   readonly id?: string | undefined
   /** Name of the changed entity, before or after. */
   readonly name?: string | undefined
-  /** Id or name of the author. */
+  /** Id, name or user name of the author. */
   readonly author?: string | undefined
   readonly request?: string | undefined
   readonly since?: Date | undefined
@@ -69,6 +69,7 @@ const statement = `
   with author as (
        select $4 as id
         union select id from identity.identity where name = $4
+        union select identity_id from identity.authenticator where username = $4
         union select id from sessions.router where name = $4),
        found as (select * from (${found}) as every_schema order by at desc, schema, id desc limit $7)
 select f.row - 'id' - 'number' || jsonb_build_object(

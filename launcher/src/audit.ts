@@ -13,7 +13,7 @@ Prints who changed what, newest last: time, author, address, operation, entity, 
   --kind KIND       entities of this kind: identities, services, service-policies, …
   --name NAME       entities with this name, before or after the change
   --id ID           the entity with this id
-  --author NAME|ID  changes by this identity or router
+  --author NAME|ID  changes by this identity (name, user name or id), router or user of this machine
   --request ID      changes of this request, as in the log and in the answer to the client
   --since TIME      changes since then: 30m, 2h, 7d, or 2026-01-12T09:30:00Z
   --limit COUNT     at most so many changes, the newest ones (100)
@@ -50,6 +50,6 @@ async function run(): Promise<void> {
   const note = (line: string): void => console.error(line)
   const rows = await withDatabase(settings, note, (url) => readAudit(url, { ...values, since, limit }))
   for (const row of rows) console.log(values.json ? JSON.stringify(row) : auditText(row))
-  if (rows.length === 0) note('no such changes')
+  if (rows.length === 0) note('no changes found')
   if (rows.length === limit) note(`only the newest ${limit} changes: --limit shows more`)
 }

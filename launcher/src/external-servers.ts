@@ -25,9 +25,10 @@ export async function onDatabase<T>(
   } catch (err) {
     if (err instanceof MissingRights) {
       await home.write(sqlFile, err.sql)
-      const database = decodeURIComponent(new URL(url).pathname.slice(1))
+      const { hostname, port, pathname } = new URL(url)
+      const database = decodeURIComponent(pathname.slice(1))
       throw new Error(
-        `the user of DATABASE_URL may not create schemas and roles: run psql -d ${database} -f '${home.path(sqlFile)}' as an administrator of this server, then start again`,
+        `the user of DATABASE_URL may not create schemas and roles: run psql -h ${hostname} -p ${port || 5432} -U ADMINISTRATOR -d ${database} -f '${home.path(sqlFile)}', with an administrator of this server, then start again`,
       )
     }
     throw err

@@ -32,7 +32,7 @@ export async function restoreSnapshot(
   if (Object.keys(manifest.schemas).sort().join() !== [...services].sort().join())
     throw new Error(`the snapshot has other schemas than ${services.join(', ')}`)
   await checkContents(directory, manifest)
-  print(`snapshot of ${manifest.madeAt}: whole`)
+  print(`the files of ${manifest.madeAt} are complete`)
 
   const stored = await readSecrets(join(directory, secretsFile))
   const initial = stored && secretsForNewHome(stored.secrets)
@@ -72,8 +72,8 @@ async function restore(
   await (isExternal ? onDatabase(ownerUrl, home, prepare) : prepare())
   for (const [schema, { migrations }] of Object.entries(manifest.schemas))
     await migrateTo(ownerUrl, schema, migrationsOf(schema), migrations)
-  print('schemas and roles, as they were')
+  print('created schemas and roles')
   await importSnapshot(ownerUrl, snapshot)
   const tables = Object.values(manifest.schemas).flatMap(({ tables }) => tables)
-  print(`${tables.reduce((sum, { rows }) => sum + rows, 0)} rows in ${tables.length} tables`)
+  print(`wrote ${tables.reduce((sum, { rows }) => sum + rows, 0)} rows into ${tables.length} tables`)
 }

@@ -5,7 +5,8 @@ import { environmentWarnings, readLauncherSettings } from './settings.js'
 
 const usage = `npm run restore -- DIRECTORY
 
-Reads a database snapshot into an empty database: that of DATABASE_URL, or the one in OVERLAY_HOME.`
+Restores a backup or a database snapshot into an empty database: that of DATABASE_URL, or a new one in OVERLAY_HOME.
+OVERLAY_HOME is a new directory.`
 
 const [directory, ...rest] = process.argv.slice(2)
 if (directory === undefined || directory.startsWith('-') || rest.length > 0) {
@@ -15,7 +16,7 @@ if (directory === undefined || directory.startsWith('-') || rest.length > 0) {
 try {
   for (const warning of environmentWarnings(process.env)) console.error(`warning: ${warning}`)
   await restoreSnapshot(readLauncherSettings(process.env), resolve(directory), (line) => console.log(line))
-  console.log('restored, with the user names and passwords of the snapshot; npm start goes on from there')
+  console.log('restored, with the user names and passwords of that time. To start from it: npm start')
   process.exit(0) // does not wait for open handles
 } catch (err) {
   console.error(`not restored: ${failureText(err)}`)

@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { accountsOf } from './account.js'
+import { exists } from './exists.js'
 import { explainDatabase } from './external-servers.js'
 import { openHome } from './home.js'
 import { secretsFile } from './home-files.js'
@@ -18,7 +19,7 @@ export type DatabaseSettings = Pick<
 /**
  * Runs work with the URL of the owner of the product's database: that of `DATABASE_URL`, else that of the Postgres of
  * the running product. If the product does not run, its Postgres is started for the work. Throws if there is no
- * installation in `OVERLAY_HOME`.
+ * installation or no database in `OVERLAY_HOME`.
  */
 export async function withDatabase<T>(
   settings: DatabaseSettings,
@@ -32,6 +33,10 @@ export async function withDatabase<T>(
   if (!stored)
     throw new Error(
       `no installation in ${settings.home}: set OVERLAY_HOME, or DATABASE_URL if it has its own`,
+    )
+  if (!(await exists(join(settings.home, 'postgres'))))
+    throw new Error(
+      `OVERLAY_HOME ${settings.home} has no database of its own: set DATABASE_URL as for the product`,
     )
   if ((await runningLauncher(settings.home)) !== undefined) {
     const { id, postgresPassword } = stored.secrets

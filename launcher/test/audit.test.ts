@@ -87,3 +87,19 @@ test('an author that the row does not name has the name that it has now', async 
   await add('sessions', { at: '2026-01-05', entity: 't2', kind: 'terminators', by: { id: 'r1', name: '' } })
   expect(await find({ author: 'edge-1' })).toMatchObject([{ identity_name: 'edge-1', author_kind: 'router' }])
 })
+
+test('an author is found by user name', async () => {
+  await withClient(database.ownerUrl, (client) =>
+    client.query(`
+      insert into identity.identity (id, name, type, is_admin, auth_policy_id)
+      values ('a2', 'Operator', 'Default', true, 'default');
+      insert into identity.authenticator (id, method, identity_id, username) values ('u2', 'updb', 'a2', 'op')`),
+  )
+  await add('policy', {
+    at: '2026-01-06',
+    entity: 's2',
+    kind: 'services',
+    by: { id: 'a2', name: 'Operator' },
+  })
+  expect(await found({ author: 'op' })).toEqual(['01-06 s2'])
+})

@@ -39,6 +39,7 @@ test('a first start creates all state, a second one uses it, and no process outl
   )
   expect(output).not.toContain(password) // the output is no terminal
   expect((await stat(passwordFile)).mode & 0o777).toBe(0o600)
+  expect(await readFile(join(home, 'postgres', 'postgres.log'), 'utf8')).not.toMatch(/(ERROR|FATAL|WARNING):/)
 
   const server = { addresses: [address], caPem: await readFile(join(home, 'ca.pem'), 'utf8') }
   const credentials = { username: 'admin', password }

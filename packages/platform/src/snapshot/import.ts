@@ -51,7 +51,10 @@ async function requireNoWrites(client: pg.ClientBase, schema: string): Promise<v
   const { rowCount } = await client.query(`
     select from ${tableName(schema, 'stream')}
      where number > 0 or exists (select from ${tableName(schema, 'audit')})`)
-  if (rowCount) throw new Error(`schema ${schema} is in use: a snapshot is read into an empty database only`)
+  if (rowCount)
+    throw new Error(
+      `schema ${schema} is in use: restore into an empty database; without DATABASE_URL, set OVERLAY_HOME to a new directory`,
+    )
 }
 
 /** Locks the schema against writes until the commit, and refuses it if it has any. */
