@@ -1,13 +1,18 @@
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
 import { Fault } from '@overlay/rpc'
 import { fingerprintOfPem } from '@overlay/x509'
+import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { context, faultOf, type Pki, startPki } from './network.js'
 import { newCsr, newKey, verifies } from './openssl.js'
 
 let pki: Pki
+const lines: object[] = []
+const log = Object.assign(pino({ level: 'silent' }), {
+  info: (facts: object, msg: string) => void lines.push({ ...facts, msg }),
+})
 beforeAll(async () => {
-  pki = await startPki()
+  pki = await startPki({ log })
 })
 afterAll(() => pki[Symbol.asyncDispose]())
 
@@ -211,4 +216,31 @@ test('a full queue refuses before anything is signed', async () => {
   const codes = calls.map((call) => (call.status === 'rejected' ? call.reason.code : 'OK'))
   expect(codes).toContain('SERVER_TOO_MANY_REQUESTS')
   expect(pki.added.length).toBeLessThanOrEqual(1)
+})
+
+test('a refused enrollment leaves method, enrollment, identity and address in the log, not the token', async () => {
+  const { id, identityId, token } = await pki.wish({ method: 'ott' })
+  const request = { username: '', password: '', peerCertificates: [] }
+  const refusals = [
+    [
+      { method: '', token },
+      { method: 'ott', enrollmentId: id, identityId },
+    ],
+    [
+      { method: 'ottca', token: 'a-guess' },
+      { method: 'ottca', reason: 'INVALID_ENROLLMENT_TOKEN' },
+    ],
+    [
+      { method: '', token: 'a-guess' },
+      { method: 'unknown', reason: 'INVALID_ENROLLMENT_TOKEN' },
+    ],
+  ] as const
+  for (const [sent, logged] of refusals) {
+    lines.length = 0
+    const from = { ...context, requestId: 'r1', sourceAddress: '192.0.2.7' }
+    await expect(pki.pki.enroll({ ...request, ...sent }, from)).rejects.toBeInstanceOf(Fault)
+    const line = { msg: 'enrollment refused', ...logged, requestId: 'r1', sourceAddress: '192.0.2.7' }
+    expect(lines).toEqual([expect.objectContaining(line)])
+    expect(JSON.stringify(lines)).not.toContain(sent.token)
+  }
 })
