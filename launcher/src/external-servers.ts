@@ -1,8 +1,11 @@
 import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { probeBus } from '@overlay/platform/change-log'
 import { MissingRights, withClient } from '@overlay/platform/postgres/migrate'
 import { busProblem, databaseProblem } from './connect-problem.js'
+import { exists } from './exists.js'
 import type { Home } from './home.js'
+import { readRecord } from './read-status.js'
 
 const sqlFile = 'prepare-database.sql'
 
@@ -34,6 +37,25 @@ export async function onDatabase<T>(
     throw err
   }
 }
+
+/** How the status of a start describes its database, without secrets. */
+export function databaseText(databaseUrl: string | undefined): string {
+  if (databaseUrl === undefined) return 'run by the launcher'
+  const { host, pathname } = new URL(databaseUrl)
+  return `${external}${host}${pathname}`
+}
+
+/** Without DATABASE_URL, refuses to create a database for a home whose last start used another one. */
+export async function refuseForgottenDatabase(home: string, databaseUrl: string | undefined): Promise<void> {
+  if (databaseUrl !== undefined || (await exists(join(home, 'postgres')))) return
+  const last = (await readRecord(home))?.database
+  if (last?.startsWith(external))
+    throw new Error(
+      `DATABASE_URL is not set, and the last start used ${last.slice(external.length)}: set it, or set OVERLAY_HOME to a new directory to begin an empty network`,
+    )
+}
+
+const external = 'external: '
 
 /** Runs work that connects to the database of DATABASE_URL. The error of a failed connection says what to do. */
 export async function explainDatabase<T>(url: string, work: () => Promise<T>): Promise<T> {

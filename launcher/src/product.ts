@@ -4,7 +4,7 @@ import { splitAddress } from '@overlay/platform/process/settings'
 import { accountsOf } from './account.js'
 import { startBalancer } from './balancer.js'
 import { consoleDirectory } from './console.js'
-import { checkBus, onDatabase } from './external-servers.js'
+import { checkBus, databaseText, onDatabase, refuseForgottenDatabase } from './external-servers.js'
 import { type Home, openHome } from './home.js'
 import { addressFile, caFile, launcherLog, passwordFile } from './home-files.js'
 import { type InitialCredentials, initialize } from './initialize.js'
@@ -101,6 +101,7 @@ async function start(
   const { metricsAddress } = settings
   if (metricsAddress !== undefined)
     await refuseUnusable(splitAddress(metricsAddress), metricsAddress, ['OVERLAY_METRICS_ADDRESS'])
+  await refuseForgottenDatabase(home.directory, settings.databaseUrl)
   await home.write(addressFile, `${settings.address}\n`)
 
   const launch = async (stage: 'postgres' | 'bus', starting: Promise<LaunchedServer>): Promise<string> => {
@@ -148,7 +149,7 @@ async function start(
     urlOf,
   })
   const { address, ctrlAddress } = settings
-  const place = { address, ctrlAddress, database: databaseText(settings), snapshots }
+  const place = { address, ctrlAddress, database: databaseText(settings.databaseUrl), snapshots }
   const status = keepStatus(home, place, instances, warn)
   stops.postgres.push(status.stopped) // before the home is released
   const processes = await startProcesses(instances, settings, home, journal, stops, status)
@@ -173,12 +174,6 @@ function metricsText(actual: string, configured: string | undefined): string {
   const text = `metrics of all processes at http://${actual}/metrics`
   if (actual === (configured ?? DEFAULT_METRICS_ADDRESS)) return text
   return `${text}, because ${DEFAULT_METRICS_ADDRESS} is taken: set OVERLAY_METRICS_ADDRESS for a fixed address`
-}
-
-function databaseText({ databaseUrl }: LauncherSettings): string {
-  if (databaseUrl === undefined) return 'run by the launcher'
-  const { host, pathname } = new URL(databaseUrl)
-  return `external: ${host}${pathname}`
 }
 
 async function refuseUnusable(

@@ -96,7 +96,8 @@ function withoutProcesses({ processes: _, ...record }: StatusRecord): Omit<Statu
   return record
 }
 
-async function readRecord(home: string): Promise<StatusRecord | undefined> {
+/** Of the last start. Undefined: there was none. */
+export async function readRecord(home: string): Promise<StatusRecord | undefined> {
   const text = await readFile(join(home, STATUS_FILE), 'utf8').catch(ignoreMissing)
   return text === undefined ? undefined : JSON.parse(text)
 }

@@ -1,6 +1,9 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { MissingRights } from '@overlay/platform/postgres/migrate'
 import { expect, test } from 'vitest'
-import { onDatabase } from '../src/external-servers.js'
+import { databaseText, onDatabase, refuseForgottenDatabase } from '../src/external-servers.js'
 
 test('missing rights leave SQL in the home, and a command with the address of the server', async () => {
   const written: [string, string][] = []
@@ -16,4 +19,18 @@ test('missing rights leave SQL in the home, and a command with the address of th
     `psql -h ${url.hostname} -p ${url.port} -U ADMINISTRATOR -d ${url.pathname.slice(1)} -f '/home/of/product/prepare-database.sql'`,
   )
   expect(written).toEqual([['prepare-database.sql', 'create role …']])
+})
+
+test('a home whose last start used DATABASE_URL is not started without it', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'overlay-home-'))
+  const url = 'postgres://overlay:password@db.example.org/overlay'
+  await refuseForgottenDatabase(home, undefined)
+  await writeFile(join(home, 'status.json'), JSON.stringify({ database: databaseText(url) }))
+  await expect(refuseForgottenDatabase(home, undefined)).rejects.toThrow(
+    'DATABASE_URL is not set, and the last start used db.example.org/overlay: set it',
+  )
+  await refuseForgottenDatabase(home, url)
+  await writeFile(join(home, 'status.json'), JSON.stringify({ database: databaseText(undefined) }))
+  await refuseForgottenDatabase(home, undefined)
+  await rm(home, { recursive: true })
 })
