@@ -45,20 +45,20 @@ export function listenError({ host, port }: Address): Promise<NodeJS.ErrnoExcept
   })
 }
 
+/** The settings that choose an address: for clients or routers, and the address to listen at if it differs. */
+export type AddressSettings = readonly [address: string, listen?: string]
+
 /** Whether two servers cannot listen at both. */
 export const collide = (a: Address, b: Address): boolean =>
   a.port === b.port &&
   a.port !== 0 &&
   (a.host === b.host || [a.host, b.host].some((host) => /^(0\.0\.0\.0|::)$/.test(host)))
 
-/**
- * What to do about a failed `listenError`.
- * @param settings the address for clients or routers, and the address to listen at if it differs
- */
+/** What to do about a failed `listenError`. */
 export function listenProblem(
   { code = '', message }: NodeJS.ErrnoException,
   text: string,
-  [address, listen = address]: readonly [address: string, listen?: string],
+  [address, listen = address]: AddressSettings,
 ): string {
   const known: Readonly<Record<string, string>> = {
     EADDRINUSE: `another program listens there; stop it, or set ${address} to another port`,

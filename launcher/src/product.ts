@@ -11,8 +11,9 @@ import { type InitialCredentials, initialize } from './initialize.js'
 import { type Journal, openJournal } from './journal.js'
 import { openLogFile } from './log-file.js'
 import { startNode, untilReady } from './node-process.js'
-import { type Address, collide, isPrivileged, listenError, listenProblem } from './ports.js'
+import { type Address, isPrivileged } from './ports.js'
 import { type Instance, planInstances, type Scale } from './processes.js'
+import { requireFree } from './require-free.js'
 import { prepareAndMigrate, rolesIn, roleUrl, type Service } from './schemas.js'
 import { DEFAULT_METRICS_ADDRESS, serveMetrics } from './serve-metrics.js'
 import { type LaunchedServer, launchBus, launchPostgres } from './servers.js'
@@ -92,15 +93,14 @@ async function start(
   const ctrlListen = splitAddress(settings.ctrlListen)
   const { processes: processAccount } = home.accounts
   const console = settings.console && (await consoleDirectory(settings.console, processAccount))
-  if (collide(listen, ctrlListen))
-    throw new Error(
-      `OVERLAY_ADDRESS and OVERLAY_CTRL_ADDRESS have the same port, ${listen.port}: set another one`,
-    )
-  await refuseUnusable(listen, settings.listen, ['OVERLAY_ADDRESS', 'OVERLAY_LISTEN'])
-  await refuseUnusable(ctrlListen, settings.ctrlListen, ['OVERLAY_CTRL_ADDRESS', 'OVERLAY_CTRL_LISTEN'])
   const { metricsAddress } = settings
-  if (metricsAddress !== undefined)
-    await refuseUnusable(splitAddress(metricsAddress), metricsAddress, ['OVERLAY_METRICS_ADDRESS'])
+  await requireFree([
+    { text: settings.listen, settings: ['OVERLAY_ADDRESS', 'OVERLAY_LISTEN'] },
+    { text: settings.ctrlListen, settings: ['OVERLAY_CTRL_ADDRESS', 'OVERLAY_CTRL_LISTEN'] },
+    ...(metricsAddress === undefined
+      ? []
+      : [{ text: metricsAddress, settings: ['OVERLAY_METRICS_ADDRESS'] as const }]),
+  ])
   await refuseForgottenDatabase(home.directory, settings.databaseUrl)
   await home.write(addressFile, `${settings.address}\n`)
 
@@ -174,15 +174,6 @@ function metricsText(actual: string, configured: string | undefined): string {
   const text = `metrics of all processes at http://${actual}/metrics`
   if (actual === (configured ?? DEFAULT_METRICS_ADDRESS)) return text
   return `${text}, because ${DEFAULT_METRICS_ADDRESS} is taken: set OVERLAY_METRICS_ADDRESS for a fixed address`
-}
-
-async function refuseUnusable(
-  address: Address,
-  text: string,
-  settings: readonly [address: string, listen?: string],
-): Promise<void> {
-  const failure = await listenError(address)
-  if (failure) throw new Error(listenProblem(failure, text, settings))
 }
 
 /** Happens early: a generated password must not be lost when the start fails. */
