@@ -44,7 +44,17 @@ const READY_MS = 1500
 
 export async function readinessOf(ops: string): Promise<Health> {
   const answer = await askOps(ops, '/healthz/ready', READY_MS)
-  return answer ? JSON.parse(answer.body) : { ready: false, checks: { process: 'does not answer' } }
+  return (answer && healthIn(answer.body)) ?? { ready: false, checks: { process: 'does not answer' } }
+}
+
+/** Undefined: the answer of another program, which has taken the port of a process that ended. */
+function healthIn(body: string): Health | undefined {
+  try {
+    const health = JSON.parse(body)
+    return typeof health?.checks === 'object' ? health : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** What a process lacks, as text. */
