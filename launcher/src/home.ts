@@ -8,11 +8,11 @@ import {
   DEFAULT_UID,
   isReachable,
 } from './account.js'
-import { commandLineOf } from './command-line.js'
 import { fileReason } from './file-errors.js'
 import { claimHome, userName } from './home-directory.js'
 import { addressFile, lockFile, secretsFile } from './home-files.js'
 import { makeRunDirectory, type RunDirectory } from './run-directory.js'
+import { runningLauncher } from './running-launcher.js'
 import { newSecrets, readSecrets, type Secrets } from './secrets.js'
 import { systemDirectory } from './system-directory.js'
 import { writeInHome } from './write-in-home.js'
@@ -103,8 +103,8 @@ async function takeLock(directory: string): Promise<void> {
   await writeFile(own, String(process.pid), { mode: 0o600 })
   try {
     while (!(await isLinked(own, file))) {
-      const pid = Number(await readFile(file, 'utf8').catch(() => ''))
-      if (pid !== process.pid && (await commandLineOf(pid)).includes('node')) {
+      const pid = await runningLauncher(directory)
+      if (pid !== undefined) {
         const address = await readFile(join(directory, addressFile), 'utf8').catch(() => '')
         const at = address && ` at https://${address.trim()}`
         throw new Error(

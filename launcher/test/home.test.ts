@@ -18,6 +18,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { dataDirectory, openHome } from '../src/home.js'
 import { claimHome } from '../src/home-directory.js'
+import { runningLauncher } from '../src/running-launcher.js'
 
 test('secrets are generated once, and only their owner can read them', async () => {
   const directory = await newDirectory()
@@ -78,6 +79,12 @@ test('the lock of a killed launcher is ignored', async () => {
   await (await openHome(directory)).release()
   await writeFile(join(directory, 'launcher.pid'), String(dead.pid))
   await expect(openHome(directory)).resolves.toBeDefined()
+})
+
+test('a lock with the id of this process is of a killed launcher', async () => {
+  const directory = await newDirectory()
+  await writeFile(join(directory, 'launcher.pid'), String(process.pid))
+  expect(await runningLauncher(directory)).toBeUndefined()
 })
 
 test('a running launcher is named with its address', async () => {
