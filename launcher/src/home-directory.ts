@@ -17,10 +17,10 @@ const traces = ['postgres', caFile, passwordFile, launcherLog, `${launcherLog}.1
  */
 export async function claimHome(directory: string, program = projectRoot): Promise<string> {
   try {
-    const existing = await realpath(directory).catch(ignoreMissing)
-    if (existing === undefined) return await create(directory)
-    await refuseForeign(existing, await realpath(program))
-    return existing
+    if ((await realpath(directory).catch(ignoreMissing)) === undefined) await create(directory)
+    const path = await realpath(directory)
+    await refuseForeign(path, await realpath(program)) // a new one, too: somebody else may have created it meanwhile
+    return path
   } catch (err) {
     const reason = fileReason(err)
     if (reason === undefined) throw err
@@ -30,14 +30,13 @@ export async function claimHome(directory: string, program = projectRoot): Promi
 
 const another = 'set OVERLAY_HOME to a new or empty directory of your own'
 
-async function create(directory: string): Promise<string> {
+async function create(directory: string): Promise<void> {
   if (await lstat(directory).catch(ignoreMissing))
     throw new Error(
       `OVERLAY_HOME ${directory} is a symbolic link to a missing directory: create it, or ${another}`,
     )
   await mkdir(dirname(directory), { recursive: true }) // with the mode below, other accounts could not enter the parents
   await mkdir(directory, { recursive: true, mode: 0o700 })
-  return realpath(directory)
 }
 
 async function refuseForeign(directory: string, program: string): Promise<void> {
