@@ -8,6 +8,7 @@ import {
   readManifest,
   type StoredSchema,
   type StoredTable,
+  sync,
   writeManifest,
 } from '@overlay/platform/snapshot'
 import { exists } from './exists.js'
@@ -51,6 +52,7 @@ export async function saveBackup({ ownerUrl, home, directory, signal }: BackupOp
     await verify(at)
     signal.throwIfAborted()
     await rename(at, path)
+    await sync(directory)
     const tables = Object.values(manifest.schemas).flatMap(({ tables }) => tables)
     const sum = (count: (table: StoredTable) => number): number =>
       tables.reduce((total, table) => total + count(table), 0)
