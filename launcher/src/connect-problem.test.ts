@@ -52,6 +52,7 @@ test('the directory of a socket is named, and a database without a name is that 
 test('errors that are not about the connection stay as they are', () => {
   expect(databaseProblem(new Error('migration x of schema pki comes before y'), url)).toBeUndefined()
   expect(databaseProblem(error('ENOENT', 'open migrations'), url)).toBeUndefined()
+  expect(databaseProblem(error('57014', 'canceling statement due to statement timeout'), url)).toBeUndefined()
 })
 
 test.each([

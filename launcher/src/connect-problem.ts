@@ -70,7 +70,10 @@ const byMessage: readonly (readonly [RegExp, string])[] = [
     /connect EACCES/,
     'permission denied for its socket: allow the user of the launcher to enter the directory',
   ],
-  [/timeout/i, 'no answer within 5 s: check host, port and firewalls'],
+  [
+    /timeout expired|timeout exceeded when trying to connect/,
+    'no answer within 5 s: check host, port and firewalls',
+  ],
   [/does not support SSL/, 'the server does not support TLS: remove sslmode from the URL'],
   [/password must be a (non-empty )?string/, 'the server requires a password, and the URL has none'],
   [

@@ -11,5 +11,5 @@ export function errorText(err: unknown): string {
 export function failureText(err: unknown): string {
   const full = diskFull(err)
   if (full === undefined) return errorText(err)
-  return `no space left on a disk: free some below OVERLAY_HOME, below /var/lib/overlay or at the database server (${full.trim()})`
+  return `no space left on a disk: free some below OVERLAY_HOME, below /var/lib/overlay, in the directory of a backup or at the database server (${full.trim()})`
 }
