@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { busProblem, databaseProblem, diskFull } from './connect-problem.js'
+import { busProblem, databaseProblem } from './connect-problem.js'
 import { errorText, failureText } from './error-text.js'
 
 const error = (code: string, message = 'what', name = 'Error') =>
@@ -82,7 +82,7 @@ test.each([
 })
 
 test('other errors are not of a full disk, and an error of several addresses has a text', () => {
-  expect(diskFull(error('EACCES'))).toBeUndefined()
+  expect(failureText(error('EACCES'))).toBe('what')
   expect(
     errorText(new Error('a', { cause: Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }) })),
   ).toBe('a: ECONNREFUSED')

@@ -16,6 +16,8 @@ interface Problem {
 const wrong = (reason: string): Problem => ({ reason, isWrongSetting: true })
 const away = (reason: string): Problem => ({ reason, isWrongSetting: false })
 
+const untrusted = wrong('its certificate is not trusted')
+
 const network: Readonly<Record<string, Problem>> = {
   ECONNREFUSED: away('connection refused: start the server, or correct host and port'),
   ECONNRESET: away('the server closed the connection: check that host and port are those of this server'),
@@ -24,10 +26,10 @@ const network: Readonly<Record<string, Problem>> = {
   ETIMEDOUT: away('no answer: check host, port and firewalls'),
   EHOSTUNREACH: away('no route to the host: check host and network'),
   ENETUNREACH: away('no route to the host: check host and network'),
-  SELF_SIGNED_CERT_IN_CHAIN: wrong('its certificate is not trusted'),
-  DEPTH_ZERO_SELF_SIGNED_CERT: wrong('its certificate is not trusted'),
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: wrong('its certificate is not trusted'),
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: wrong('its certificate is not trusted'),
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
   ERR_TLS_CERT_ALTNAME_INVALID: wrong(
     'its certificate is for another host: use the host name of the certificate',
   ),
@@ -51,11 +53,10 @@ export function databaseProblem(err: unknown, url: string): string | undefined {
     '57P03': 'the server is starting or stopping: try again',
   }
   const code = codeIn(err, (code) => code in reasons || code in network)
-  const untrusted = network[code]?.reason === 'its certificate is not trusted'
   const reason =
     reasons[code] ??
-    (untrusted
-      ? `its certificate is not trusted: add sslrootcert=FILE to the URL, or ${authority}`
+    (network[code] === untrusted
+      ? `${untrusted.reason}: add sslrootcert=FILE to the URL, or ${authority}`
       : undefined) ??
     network[code]?.reason ??
     byMessage.find(([pattern]) => pattern.test(textOf(err)))?.[1]
@@ -96,7 +97,7 @@ export function busProblem(err: unknown, urls: string): Problem {
         : /tls|certificate/i.test(text)
           ? wrong(`TLS fails (${text}): the scheme is tls:// if the server requires TLS, otherwise nats://`)
           : away(text))
-  const advice = reason === 'its certificate is not trusted' ? `: ${authority}` : ''
+  const advice = reason === untrusted.reason ? `: ${authority}` : ''
   return {
     reason: `cannot reach the bus at ${servers.join(', ')}: ${reason}${advice} (NATS_URL)`,
     isWrongSetting,
@@ -112,14 +113,3 @@ function codeIn(err: unknown, isKnown: (code: string) => boolean): string {
 }
 
 const textOf = (err: unknown): string => (err as Failure).message || String((err as Failure).code)
-
-const fullDisk = /^.*(No space left on device|Check free disk space|Disk quota exceeded).*$/m
-
-/** The error of a full disk, in one line. It comes from files, from Postgres or from its programs. */
-export function diskFull(err: unknown): string | undefined {
-  if (!(err instanceof Error)) return undefined
-  const line = fullDisk.exec(err.message)?.[0]
-  if (line !== undefined) return line
-  const isFull = ['ENOSPC', 'EDQUOT', '53100'].includes(String((err as Failure).code))
-  return isFull ? textOf(err) : diskFull(err.cause)
-}
