@@ -16,7 +16,7 @@ import { passwordFile, secretsFile } from './home-files.js'
 import { requireKeySecrets } from './key-secrets.js'
 import { migrationsOf, rolesIn, services } from './schemas.js'
 import { readSecrets, secretsForNewHome } from './secrets.js'
-import { launchPostgres } from './servers.js'
+import { withPostgres } from './servers.js'
 import { type LauncherSettings, logLimits } from './settings.js'
 
 /**
@@ -43,14 +43,10 @@ export async function restoreSnapshot(
       const hint = stored ? 'set OVERLAY_HOME to a new directory' : 'put it there first'
       throw new Error(`${file} must be that of the installation which made the snapshot: ${hint}`, { cause })
     })
-    const own =
-      settings.databaseUrl === undefined ? await launchPostgres(home, logLimits(settings), print) : undefined
-    try {
-      const isExternal = own === undefined
-      await restore(settings.databaseUrl ?? own?.url ?? '', { directory, manifest, isExternal }, home, print)
-    } finally {
-      await own?.stop()
-    }
+    const { databaseUrl } = settings
+    const isExternal = databaseUrl !== undefined
+    const into = (url: string) => restore(url, { directory, manifest, isExternal }, home, print)
+    await (isExternal ? into(databaseUrl) : withPostgres(home, logLimits(settings), print, into))
     const password = await readFile(join(directory, passwordFile), 'utf8').catch(ignoreMissing)
     if (password !== undefined) await home.write(passwordFile, password)
   } finally {

@@ -50,6 +50,21 @@ export async function launchPostgres(
   return { url: bundledUrl(home.run.postgres, home.secrets.postgresPassword), description, stop }
 }
 
+/** Runs work with the URL of the database's owner, in a Postgres that runs for this time. */
+export async function withPostgres<T>(
+  home: Home,
+  logs: LogLimits,
+  print: (line: string) => void,
+  work: (ownerUrl: string) => Promise<T>,
+): Promise<T> {
+  const server = await launchPostgres(home, logs, print)
+  try {
+    return await work(server.url)
+  } finally {
+    await server.stop()
+  }
+}
+
 /** Of the owner of the product's database in the Postgres that the launcher runs. */
 export const bundledUrl = (socketDirectory: string, password: string): string =>
   socketUrl({ directory: socketDirectory, password, database })
