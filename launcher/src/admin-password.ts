@@ -7,12 +7,12 @@ import { openLog } from '@overlay/platform/process'
 import { askPassword } from './ask-password.js'
 import { errorText } from './error-text.js'
 import { exists } from './exists.js'
-import { passwordFile, secretsFile } from './home-files.js'
+import { passwordFile } from './home-files.js'
+import { requireInstallation } from './installation.js'
 import { requireMigrated, roleUrl } from './schemas.js'
-import { readSecrets } from './secrets.js'
 import { readLauncherSettings } from './settings.js'
 import { withDatabase } from './with-database.js'
-import { requireOwner, writeInHome } from './write-in-home.js'
+import { writeInHome } from './write-in-home.js'
 
 const usage = `npm run admin-password [-- [NAME] [options]]
 
@@ -48,9 +48,7 @@ async function run(): Promise<void> {
   const [name] = positionals
   const settings = readLauncherSettings(process.env)
   const { home, logLevel, logFormat } = settings
-  await requireOwner(home)
-  const stored = await readSecrets(join(home, secretsFile))
-  if (!stored) throw new Error(`no installation in ${home}: set OVERLAY_HOME`)
+  const secrets = await requireInstallation(home)
   const password = values.ask ? await askPassword() : undefined
   const result = await withDatabase(
     settings,
@@ -58,7 +56,7 @@ async function run(): Promise<void> {
     async (ownerUrl) => {
       await requireMigrated(ownerUrl, 'identity')
       return resetPassword({
-        databaseUrl: roleUrl(ownerUrl, 'identity', stored.secrets),
+        databaseUrl: roleUrl(ownerUrl, 'identity', secrets),
         name,
         password,
         username: values.username ?? name ?? settings.adminUsername,

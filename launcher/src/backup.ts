@@ -1,11 +1,11 @@
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { errorText } from './error-text.js'
+import { requireInstallation } from './installation.js'
 import { noteBackup } from './last-backup.js'
 import { removeOldBackups, saveBackup } from './save-backup.js'
 import { readLauncherSettings } from './settings.js'
 import { withDatabase } from './with-database.js'
-import { requireOwner } from './write-in-home.js'
 
 const usage = `npm run backup [-- [DIRECTORY] [--keep N]]
 
@@ -37,7 +37,7 @@ async function run(): Promise<void> {
   const settings = readLauncherSettings(process.env)
   const { home } = settings
   const directory = positionals[0] === undefined ? join(home, 'backups') : resolve(positionals[0])
-  await requireOwner(home)
+  await requireInstallation(home)
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => stop.abort(new Error(`stopped by ${signal}`)))

@@ -4,11 +4,10 @@ import { accountsOf } from './account.js'
 import { exists } from './exists.js'
 import { explainDatabase } from './external-servers.js'
 import { openHome } from './home.js'
-import { secretsFile } from './home-files.js'
+import { requireInstallation } from './installation.js'
 import { runPathOf } from './run-directory.js'
 import { runningLauncher } from './running-launcher.js'
-import { readSecrets } from './secrets.js'
-import { bundledUrl, launchPostgres } from './servers.js'
+import { bundledUrl, withPostgres } from './servers.js'
 import { type LauncherSettings, logLimits } from './settings.js'
 
 export type DatabaseSettings = Pick<
@@ -28,30 +27,30 @@ export async function withDatabase<T>(
 ): Promise<T> {
   const { databaseUrl } = settings
   if (databaseUrl !== undefined) return explainDatabase(databaseUrl, () => work(databaseUrl))
-  const accounts = accountsOf(settings.uid)
-  const stored = await readSecrets(join(settings.home, secretsFile))
-  if (!stored)
-    throw new Error(
-      `no installation in ${settings.home}: set OVERLAY_HOME, or DATABASE_URL if it has its own`,
-    )
+  const { id, postgresPassword } = await requireInstallation(settings.home)
   if (!(await exists(join(settings.home, 'postgres'))))
     throw new Error(
       `OVERLAY_HOME ${settings.home} has no database of its own: set DATABASE_URL as for the product`,
     )
+  const accounts = accountsOf(settings.uid)
   if ((await runningLauncher(settings.home)) !== undefined) {
-    const { id, postgresPassword } = stored.secrets
     const run = await runPathOf(await realpath(settings.home), id, accounts)
-    return work(bundledUrl(join(run, 'postgres'), postgresPassword))
+    return whileRunning(() => work(bundledUrl(join(run, 'postgres'), postgresPassword)))
   }
   const home = await openHome(settings.home, accounts)
   try {
-    const server = await launchPostgres(home, logLimits(settings), print)
-    try {
-      return await work(server.url)
-    } finally {
-      await server.stop()
-    }
+    return await withPostgres(home, logLimits(settings), print, work)
   } finally {
     await home.release()
+  }
+}
+
+/** Says what to do while the launcher runs and its Postgres does not. */
+async function whileRunning<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).syscall !== 'connect') throw err
+    throw new Error('the product is starting or stopping: try again when that is done', { cause: err })
   }
 }
