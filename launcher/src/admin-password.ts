@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { type ResetResult, resetPassword } from '@overlay/identity/init'
 import { openLog } from '@overlay/platform/process'
 import { askPassword } from './ask-password.js'
-import { errorText } from './error-text.js'
+import { runCommand } from './command.js'
 import { exists } from './exists.js'
 import { passwordFile } from './home-files.js'
 import { requireInstallation } from './installation.js'
@@ -25,13 +25,7 @@ while the product runs or is stopped. Prints a generated password once. DATABASE
 
 const print = (line: string): void => console.log(line)
 
-try {
-  await run()
-  process.exit(0) // does not wait for open handles
-} catch (err) {
-  console.error(`password not changed: ${errorText(err)}`)
-  process.exit(1)
-}
+await runCommand('password not changed', run)
 
 async function run(): Promise<void> {
   const { values, positionals } = parseArgs({

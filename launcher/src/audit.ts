@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { readAudit } from './audit-rows.js'
 import { auditText } from './audit-text.js'
-import { failureText } from './error-text.js'
+import { countOf, runCommand } from './command.js'
 import { readLauncherSettings } from './settings.js'
 import { timeOf } from './time-of.js'
 import { withDatabase } from './with-database.js'
@@ -19,13 +19,7 @@ Prints who changed what, newest last: time, author, address, operation, entity, 
   --limit COUNT     at most so many changes, the newest ones (100)
   --json            whole rows as JSON lines, with the entity before and after the change`
 
-try {
-  await run()
-  process.exit(0) // does not wait for open handles
-} catch (err) {
-  console.error(`audit not read: ${failureText(err)}`)
-  process.exit(1)
-}
+await runCommand('audit not read', run)
 
 async function run(): Promise<void> {
   const { values } = parseArgs({
@@ -42,9 +36,7 @@ async function run(): Promise<void> {
     },
   })
   if (values.help) return console.log(usage)
-  const limit = Number(values.limit)
-  if (!Number.isInteger(limit) || limit < 1)
-    throw new Error(`--limit: '${values.limit}' is not a number above 0`)
+  const limit = countOf('--limit', values.limit)
   const since = values.since === undefined ? undefined : timeOf(values.since)
   const settings = readLauncherSettings(process.env)
   const note = (line: string): void => console.error(line)

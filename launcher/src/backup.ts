@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { errorText } from './error-text.js'
+import { countOf, runCommand } from './command.js'
 import { requireInstallation } from './installation.js'
 import { noteBackup } from './last-backup.js'
 import { removeOldBackups, saveBackup } from './save-backup.js'
@@ -16,13 +16,7 @@ OVERLAY_HOME), while the product runs or is stopped. DATABASE_URL must be set as
 
 const print = (line: string): void => console.log(line)
 
-try {
-  await run()
-  process.exit(0) // does not wait for open handles
-} catch (err) {
-  console.error(`no backup: ${errorText(err)}`)
-  process.exit(1)
-}
+await runCommand('no backup', run)
 
 async function run(): Promise<void> {
   const { values, positionals } = parseArgs({
@@ -31,9 +25,7 @@ async function run(): Promise<void> {
   })
   if (values.help) return print(usage)
   if (positionals.length > 1) throw new Error('only one DIRECTORY is possible')
-  const keep = values.keep === undefined ? undefined : Number(values.keep)
-  if (keep !== undefined && !(Number.isInteger(keep) && keep > 0))
-    throw new Error(`--keep: '${values.keep}' is not a number above 0`)
+  const keep = values.keep === undefined ? undefined : countOf('--keep', values.keep)
   const settings = readLauncherSettings(process.env)
   const { home } = settings
   const directory = positionals[0] === undefined ? join(home, 'backups') : resolve(positionals[0])

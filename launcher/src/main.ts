@@ -1,5 +1,5 @@
 import { readArguments, usage } from './arguments.js'
-import { failureText } from './error-text.js'
+import { runCommand } from './command.js'
 import { startProduct } from './product.js'
 import { environmentWarnings, readLauncherSettings } from './settings.js'
 import { welcome } from './welcome.js'
@@ -7,13 +7,7 @@ import { welcome } from './welcome.js'
 const started = Date.now()
 const print = (line: string): void => console.log(`${((Date.now() - started) / 1000).toFixed(1)} s  ${line}`)
 
-try {
-  await run()
-  process.exit(0) // does not wait for open handles
-} catch (err) {
-  console.error(`cannot start: ${failureText(err)}`)
-  process.exit(1)
-}
+await runCommand('cannot start', run)
 
 async function run(): Promise<void> {
   const { help, scale } = readArguments(process.argv.slice(2))

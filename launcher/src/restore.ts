@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { failureText } from './error-text.js'
+import { runCommand } from './command.js'
 import { restoreSnapshot } from './restore-snapshot.js'
 import { environmentWarnings, readLauncherSettings } from './settings.js'
 
@@ -13,12 +13,8 @@ if (directory === undefined || directory.startsWith('-') || rest.length > 0) {
   console.error(usage)
   process.exit(2)
 }
-try {
+await runCommand('not restored', async () => {
   for (const warning of environmentWarnings(process.env)) console.error(`warning: ${warning}`)
   await restoreSnapshot(readLauncherSettings(process.env), resolve(directory), (line) => console.log(line))
   console.log('restored, with the user names and passwords of that time. To start from it: npm start')
-  process.exit(0) // does not wait for open handles
-} catch (err) {
-  console.error(`not restored: ${failureText(err)}`)
-  process.exit(1)
-}
+})
