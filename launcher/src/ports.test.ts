@@ -25,6 +25,7 @@ test('an address of another machine', async () => {
 test.each([
   ['127.0.0.1', 1280, '127.0.0.1', 1280, true],
   ['::', 1280, '127.0.0.1', 1280, true],
+  ['127.0.0.1', 1280, 'localhost', 1280, true],
   ['127.0.0.1', 1280, '127.0.0.1', 6262, false],
   ['10.0.0.1', 443, '10.0.0.2', 443, false],
 ])('%s:%s and %s:%s collide: %s', (a, port, b, otherPort, expected) => {

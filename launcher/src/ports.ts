@@ -52,7 +52,9 @@ export type AddressSettings = readonly [address: string, listen?: string]
 export const collide = (a: Address, b: Address): boolean =>
   a.port === b.port &&
   a.port !== 0 &&
-  (a.host === b.host || [a.host, b.host].some((host) => /^(0\.0\.0\.0|::)$/.test(host)))
+  (ipOf(a) === ipOf(b) || [a.host, b.host].some((host) => /^(0\.0\.0\.0|::)$/.test(host)))
+
+const ipOf = ({ host }: Address): string => (host === 'localhost' ? '127.0.0.1' : host)
 
 /** What to do about a failed `listenError`. */
 export function listenProblem(
