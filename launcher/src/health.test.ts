@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
-import { readinessOf } from './health.js'
+import { readinessOf, worstState } from './health.js'
 import { freePort } from './ports.js'
 
 test.each(['not JSON', 'null', '{"ready":true}'])(
@@ -16,3 +16,11 @@ test.each(['not JSON', 'null', '{"ready":true}'])(
     })
   },
 )
+
+test('a dependency is ok only if processes report it, and none reports a problem', () => {
+  const reports = (...states: string[]) => states.map((bus) => ({ ready: true, checks: { bus } }))
+  expect(worstState(reports('ok', 'ok'), 'bus')).toBe('ok')
+  expect(worstState(reports('ok', 'away'), 'bus')).toBe('away')
+  expect(worstState(reports('ok'), 'database')).toBe('unknown')
+  expect(worstState([{ ready: false, checks: {} }], 'bus')).toBe('unknown')
+})

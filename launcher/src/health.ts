@@ -78,3 +78,9 @@ export async function untilUnresponsive(ops: string, silenceMs: number, signal: 
     await next
   }
 }
+
+/** The state of a dependency, by the processes that report it: ok only if all agree, unknown if none does. */
+export function worstState(readiness: readonly Health[], name: string): string {
+  const states = readiness.flatMap(({ checks }) => checks[name] ?? [])
+  return states.find((state) => state !== 'ok') ?? states[0] ?? 'unknown'
+}

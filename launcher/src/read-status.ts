@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { exists } from './exists.js'
 import { ignoreMissing } from './file-errors.js'
-import { askOps, problemsIn, readinessOf } from './health.js'
+import { askOps, problemsIn, readinessOf, worstState } from './health.js'
 import { caFile, secretsFile } from './home-files.js'
 import { lastBackup, type Saved } from './last-backup.js'
 import { runningLauncher } from './running-launcher.js'
@@ -73,15 +73,13 @@ async function readRunning({
     const its = readiness[at] ?? { ready: false, checks: {} }
     return { ...record, ready: its.ready, problems: problemsIn(its) }
   })
-  const worst = (name: string): string =>
-    readiness.flatMap(({ checks }) => checks[name] ?? []).find((state) => state !== 'ok') ?? 'ok'
   const text = metrics.join('\n')
   const isReady = processes.every(({ ready }) => ready)
   return {
     state: metricsAddress === undefined ? 'starting' : isReady ? 'healthy' : 'unhealthy',
     processes,
-    database: worst('database'),
-    bus: worst('bus'),
+    database: worstState(readiness, 'database'),
+    bus: worstState(readiness, 'bus'),
     routersConnected: samplesOf(text, 'overlay_routers_connected').reduce((sum, { value }) => sum + value, 0),
     certificates: samplesOf(text, 'overlay_certificate_expiry_timestamp_seconds').map(
       ({ labels, value }) => ({

@@ -25,7 +25,11 @@ export function statusText(status: Status, now: Date): string {
     else if (state === 'stopped') rows.push(['stopped', stopText(start, since)])
     if (isRunning && start.metricsAddress) rows.push(['metrics', `http://${start.metricsAddress}/metrics`])
     rows.push(['database', `${isRunning ? `${status.database}, ` : ''}${start.database}`])
-    if (isRunning) rows.push(['bus', status.bus === 'ok' ? 'ok' : `${status.bus}: changes arrive later`])
+    if (isRunning)
+      rows.push([
+        'bus',
+        status.bus === 'ok' || status.bus === 'unknown' ? status.bus : `${status.bus}: changes arrive later`,
+      ])
   }
   for (const { role, expiresAt } of certificates)
     rows.push(['certificate', `${role}: ${daysUntil(expiresAt, now)} (${expiresAt.slice(0, 10)})`])
