@@ -62,10 +62,22 @@ export async function exchange(connection: Connection, sent: Buffer): Promise<Bu
     const chunk = connection.read() as Buffer | null
     if (chunk) received.push(chunk)
     else if (connection.readableEnded || connection.destroyed) throw new Error('the connection has ended')
-    else await Promise.race(['readable', 'end', 'close'].map((event) => once(connection, event)))
+    else await nextOf(connection, ['readable', 'end', 'close'])
     left -= chunk?.length ?? 0
   }
   return Buffer.concat(received)
+}
+
+/** Waits for the first of these events, and leaves no listener behind. */
+async function nextOf(connection: Connection, events: readonly string[]): Promise<void> {
+  const done = new AbortController()
+  const waits = events.map((event) => once(connection, event, { signal: done.signal }))
+  try {
+    await Promise.race(waits)
+  } finally {
+    done.abort()
+    await Promise.allSettled(waits)
+  }
 }
 
 /** Polls until the check succeeds. Throws its last failure after `ms`. */
