@@ -10,7 +10,7 @@ for folder in gateway launcher services/*; do
   entries="$entries $folder/dist/main=$folder/src/main.ts"
 done
 for command in restore audit status backup admin-password; do
-  entries="$entries launcher/dist/$command=launcher/src/$command.ts"
+  entries="$entries launcher/dist/$command=launcher/src/commands/$command.ts"
 done
 entries="$entries services/identity/dist/identity-init=services/identity/src/identity-init.ts"
 entries="$entries services/pki/dist/pki-init=services/pki/src/pki-init.ts"

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { type Part, parts, type Scale } from './processes.js'
+import { type Part, parts, type Scale } from './processes/processes.js'
 
 export const usage = `npm start [-- --scale gateway=2,policy=2]
 

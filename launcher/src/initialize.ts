@@ -2,9 +2,9 @@ import { hostname } from 'node:os'
 import { initIdentity, resealSecondFactors } from '@overlay/identity/init'
 import { initPki } from '@overlay/pki/init'
 import { splitAddress } from '@overlay/platform/process/settings'
-import type { Home } from './home.js'
+import type { Home } from './home/home.js'
 import type { Log } from './journal.js'
-import type { Service } from './schemas.js'
+import type { Service } from './servers/schemas.js'
 import { isLoopbackName, type LauncherSettings } from './settings.js'
 
 export interface InitialCredentials {

@@ -1,5 +1,5 @@
 import { readArguments, usage } from './arguments.js'
-import { runCommand } from './command.js'
+import { runCommand } from './commands/command.js'
 import { startProduct } from './product.js'
 import { environmentWarnings, readLauncherSettings } from './settings.js'
 import { welcome } from './welcome.js'

@@ -9,8 +9,8 @@ import {
   splitAddress,
   type Values,
 } from '@overlay/platform/process/settings'
-import { DEFAULT_UID } from './account.js'
 import { checkEnvironment } from './environment.js'
+import { DEFAULT_UID } from './home/account.js'
 import type { LogLimits } from './log-file.js'
 import { projectRoot } from './project-root.js'
 

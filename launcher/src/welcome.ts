@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { exists } from './exists.js'
-import * as files from './home-files.js'
+import { exists } from './home/exists.js'
+import * as files from './home/home-files.js'
 import type { Admin, InitialCredentials } from './initialize.js'
 import { type LauncherSettings, launcherSettings } from './settings.js'
 

@@ -1,6 +1,6 @@
 import { type TestDatabase, testDatabase, withClient } from '@overlay/launcher/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AuditQuery, type AuditRow, readAudit } from '../src/audit-rows.js'
+import { type AuditQuery, type AuditRow, readAudit } from '../src/commands/audit-rows.js'
 
 let database: TestDatabase
 beforeAll(async () => {

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { startBalancer } from '../src/balancer.js'
-import { type Address, freePort } from '../src/ports.js'
+import { startBalancer } from '../src/processes/balancer.js'
+import { type Address, freePort } from '../src/processes/ports.js'
 
 test('forwards connections to its targets in turn, completely in both directions', async () => {
   const balancer = await balancerOf([await echo('a'), await echo('b')])

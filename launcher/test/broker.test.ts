@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { connect, type NatsConnection, type Subscription } from '@nats-io/transport-node'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { busUser, startBroker } from '../src/broker.js'
-import { commandLineOf } from '../src/command-line.js'
-import { findNatsServer, startNatsServer } from '../src/nats-server.js'
-import { freePort } from '../src/ports.js'
+import { commandLineOf } from '../src/processes/command-line.js'
+import { freePort } from '../src/processes/ports.js'
+import { busUser, startBroker } from '../src/servers/broker.js'
+import { findNatsServer, startNatsServer } from '../src/servers/nats-server.js'
 
 const natsServer = await findNatsServer()
 if (!natsServer) {

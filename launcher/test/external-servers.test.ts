@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MissingRights } from '@overlay/platform/postgres/migrate'
 import { expect, test } from 'vitest'
-import { databaseText, onDatabase, refuseForgottenDatabase } from '../src/external-servers.js'
+import { databaseText, onDatabase, refuseForgottenDatabase } from '../src/servers/external-servers.js'
 
 test('missing rights leave SQL in the home, and a command with the address of the server', async () => {
   const written: [string, string][] = []

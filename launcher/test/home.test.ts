@@ -16,9 +16,9 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { dataDirectory, openHome } from '../src/home.js'
-import { claimHome } from '../src/home-directory.js'
-import { runningLauncher } from '../src/running-launcher.js'
+import { dataDirectory, openHome } from '../src/home/home.js'
+import { claimHome } from '../src/home/home-directory.js'
+import { runningLauncher } from '../src/home/running-launcher.js'
 
 test('secrets are generated once, and only their owner can read them', async () => {
   const directory = await newDirectory()

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { withClient } from '@overlay/platform/postgres/migrate'
 import { expect, onTestFinished, test } from 'vitest'
-import { accountsOf, chownTo, DEFAULT_UID, sharedCache } from '../src/account.js'
-import { commandLineOf } from '../src/command-line.js'
-import { freePort } from '../src/ports.js'
-import { type PostgresOptions, startPostgres } from '../src/postgres.js'
-import { findPostgres } from '../src/postgres-binaries.js'
+import { accountsOf, chownTo, DEFAULT_UID, sharedCache } from '../src/home/account.js'
+import { commandLineOf } from '../src/processes/command-line.js'
+import { freePort } from '../src/processes/ports.js'
+import { type PostgresOptions, startPostgres } from '../src/servers/postgres.js'
+import { findPostgres } from '../src/servers/postgres-binaries.js'
 
 test('keeps its rows across starts, and requires its password', async () => {
   const options = { ...(await newOptions()), password: 'sesame' }
@@ -74,7 +74,7 @@ test('starts when the children of a killed server have ended', async () => {
 test('ends when the launcher is killed, and can be started again immediately', async () => {
   const options = await newOptions()
   const script = `
-    import { startPostgres } from ${JSON.stringify(join(import.meta.dirname, '../src/postgres.ts'))}
+    import { startPostgres } from ${JSON.stringify(join(import.meta.dirname, '../src/servers/postgres.ts'))}
     const postgres = await startPostgres(${JSON.stringify(options)})
     console.log(postgres.pid)
     setInterval(() => undefined, 1000)`

@@ -2,7 +2,7 @@ import { chown, lstat, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { makeRunDirectory } from '../src/run-directory.js'
+import { makeRunDirectory } from '../src/home/run-directory.js'
 
 test('sockets are in the home, which only their user can enter, and those of a killed launcher are removed', async () => {
   const home = await newDirectory()

@@ -2,12 +2,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { commandLineOf } from '../src/command-line.js'
 import { openLogFile } from '../src/log-file.js'
-import { type NodeOptions, startNode, untilReady } from '../src/node-process.js'
-import { freePort } from '../src/ports.js'
-import type { Instance } from '../src/processes.js'
-import { supervise } from '../src/supervise.js'
+import { commandLineOf } from '../src/processes/command-line.js'
+import { type NodeOptions, startNode, untilReady } from '../src/processes/node-process.js'
+import { freePort } from '../src/processes/ports.js'
+import type { Instance } from '../src/processes/processes.js'
+import { supervise } from '../src/processes/supervise.js'
 
 test('restarts a process that was killed', async () => {
   const { instance, options } = await program(server)

@@ -2,7 +2,7 @@ import { chmod, chown, mkdir, mkdtemp, rm, stat, symlink } from 'node:fs/promise
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { systemDirectory } from '../src/system-directory.js'
+import { systemDirectory } from '../src/home/system-directory.js'
 
 test('a new directory can be entered by all users, regardless of the umask', async () => {
   const path = join(await newDirectory(), 'lib', 'overlay')

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { withClient } from '@overlay/launcher/testing'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
-import { openHome } from '../src/home.js'
-import { newSecrets } from '../src/secrets.js'
+import { withDatabase } from '../src/commands/with-database.js'
+import { openHome } from '../src/home/home.js'
+import { newSecrets } from '../src/home/secrets.js'
 import { readLauncherSettings } from '../src/settings.js'
-import { withDatabase } from '../src/with-database.js'
 
 let home: string
 

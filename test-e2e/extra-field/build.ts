@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { build } from 'esbuild'
-import { services } from '../../launcher/src/schemas.js'
+import { services } from '../../launcher/src/servers/schemas.js'
 
 const root = join(import.meta.dirname, '../..')
 const replacement = join(import.meta.dirname, 'entity.ts')

@@ -5,7 +5,7 @@ import { type TestDatabase, testDatabase, withClient } from '@overlay/launcher/t
 import { type Entity, kinds, snake } from '@overlay/model'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { management } from '../../gateway/src/api/operations.js'
-import { services } from '../../launcher/src/schemas.js'
+import { services } from '../../launcher/src/servers/schemas.js'
 import { readManifest, storedRows } from '../../packages/platform/src/snapshot/index.js'
 import type { Admin } from '../admin.js'
 import { buildWithExtraField } from '../extra-field/build.js'

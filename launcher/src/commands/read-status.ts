@@ -1,0 +1,128 @@
+import { X509Certificate } from 'node:crypto'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { exists } from '../home/exists.js'
+import { ignoreMissing } from '../home/file-errors.js'
+import { caFile, secretsFile } from '../home/home-files.js'
+import { lastBackup, type Saved } from '../home/last-backup.js'
+import { runningLauncher } from '../home/running-launcher.js'
+import { askOps, problemsIn, readinessOf, worstState } from '../processes/health.js'
+import { type ProcessRecord, STATUS_FILE, type StatusRecord } from '../processes/status-record.js'
+import type { LauncherSettings } from '../settings.js'
+
+/** The state of an installation. Times are in ISO 8601. */
+export interface Status {
+  /** `none`: there is no installation in the home. `unhealthy`: a process is not ready. */
+  readonly state: 'none' | 'stopped' | 'starting' | 'unhealthy' | 'healthy'
+  readonly home: string
+  /** Of the last start. */
+  readonly start?: Omit<StatusRecord, 'processes'>
+  readonly processes: readonly ProcessStatus[]
+  /** Of the connections of the processes: 'ok', or what is wrong. */
+  readonly database?: string
+  readonly bus?: string
+  readonly routersConnected?: number
+  readonly certificates: readonly Certificate[]
+  readonly lastSnapshot?: Saved
+  readonly lastBackup?: Saved
+}
+
+export interface ProcessStatus extends Omit<ProcessRecord, 'ops'> {
+  readonly ready: boolean
+  readonly problems: readonly string[]
+}
+
+export interface Certificate {
+  readonly role: string
+  readonly expiresAt: string
+}
+
+const METRICS_MS = 3000
+
+/** Reads files of the home. If the product runs, it asks the processes, too. */
+export async function readStatus({
+  home,
+  snapshots,
+}: Pick<LauncherSettings, 'home' | 'snapshots'>): Promise<Status> {
+  const record = await readRecord(home)
+  const launcher = await runningLauncher(home)
+  const snapshot = await newestSnapshot(record?.snapshots ?? snapshots ?? join(home, 'snapshots'))
+  const backup = await lastBackup(home)
+  const always = {
+    home,
+    ...(record && { start: withoutProcesses(record) }),
+    ...(snapshot && { lastSnapshot: snapshot }),
+    ...(backup && { lastBackup: backup }),
+  }
+  if (record && launcher === record.launcher && record.stoppedAt === undefined)
+    return { ...(await readRunning(record)), ...always }
+  const state =
+    launcher !== undefined ? 'starting' : (await exists(join(home, secretsFile))) ? 'stopped' : 'none'
+  return { state, processes: [], certificates: await authoritiesIn(join(home, caFile)), ...always }
+}
+
+async function readRunning({
+  processes: records,
+  metricsAddress,
+}: StatusRecord): Promise<Omit<Status, 'home'>> {
+  const [readiness, metrics] = await Promise.all([
+    Promise.all(records.map(({ ops }) => readinessOf(ops))),
+    Promise.all(records.map(async ({ ops }) => (await askOps(ops, '/metrics', METRICS_MS))?.body ?? '')),
+  ])
+  const processes = records.map(({ ops: _, ...record }, at) => {
+    const its = readiness[at] ?? { ready: false, checks: {} }
+    return { ...record, ready: its.ready, problems: problemsIn(its) }
+  })
+  const text = metrics.join('\n')
+  const isReady = processes.every(({ ready }) => ready)
+  return {
+    state: metricsAddress === undefined ? 'starting' : isReady ? 'healthy' : 'unhealthy',
+    processes,
+    database: worstState(readiness, 'database'),
+    bus: worstState(readiness, 'bus'),
+    routersConnected: samplesOf(text, 'overlay_routers_connected').reduce((sum, { value }) => sum + value, 0),
+    certificates: samplesOf(text, 'overlay_certificate_expiry_timestamp_seconds').map(
+      ({ labels, value }) => ({
+        role: /role="(\w+)"/.exec(labels)?.[1] ?? '',
+        expiresAt: new Date(value * 1000).toISOString(),
+      }),
+    ),
+  }
+}
+
+function withoutProcesses({ processes: _, ...record }: StatusRecord): Omit<StatusRecord, 'processes'> {
+  return record
+}
+
+/** Of the last start. Undefined: there was none. */
+export async function readRecord(home: string): Promise<StatusRecord | undefined> {
+  const text = await readFile(join(home, STATUS_FILE), 'utf8').catch(ignoreMissing)
+  return text === undefined ? undefined : JSON.parse(text)
+}
+
+const samplesOf = (text: string, name: string): { labels: string; value: number }[] =>
+  [...text.matchAll(new RegExp(`^${name}(\\{.*\\})? (\\S+)$`, 'gm'))].map(([, labels = '', value]) => ({
+    labels,
+    value: Number(value),
+  }))
+
+/** The authorities that a stopped installation has given to clients. */
+async function authoritiesIn(file: string): Promise<Certificate[]> {
+  const text = (await readFile(file, 'utf8').catch(ignoreMissing)) ?? ''
+  const pems = text.match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs) ?? []
+  return pems.map((pem) => {
+    const { subject, issuer, validTo } = new X509Certificate(pem)
+    return { role: subject === issuer ? 'root' : 'signing', expiresAt: new Date(validTo).toISOString() }
+  })
+}
+
+async function newestSnapshot(directory: string): Promise<Saved | undefined> {
+  const names = (await readdir(directory).catch(ignoreMissing)) ?? []
+  const newest = names
+    .filter((name) => /^\d{8}T\d{6}Z-[\da-f-]+$/.test(name))
+    .sort()
+    .at(-1)
+  if (newest === undefined) return undefined
+  const path = join(directory, newest)
+  return { path, at: (await stat(path)).mtime.toISOString() }
+}

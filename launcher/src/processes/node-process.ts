@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { finished } from 'node:stream/promises'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { LogFile } from '../log-file.js'
+import type { RunningProcess } from './die-with-parent.js'
+import { probeHealth, untilUnresponsive } from './health.js'
+import type { Instance } from './processes.js'
+
+export interface NodeOptions {
+  /** Opens the log file, for each run of the process. */
+  readonly log: () => LogFile
+  /** A process whose health address does not answer for so long is killed; 0: never. */
+  readonly silenceMs: number
+}
+
+const STOP_MS = 25_000 // longer than the process's own limit
+
+/** Starts a process of the product. It ends when descriptor 3 ends, which is when this process ends. */
+export async function startNode(
+  { name, entry, env, ops }: Instance,
+  { log, silenceMs }: NodeOptions,
+): Promise<RunningProcess> {
+  // the processes must not get the rights of the database's owner and the password of the administrator
+  const { DATABASE_URL: _owner, OVERLAY_ADMIN_PASSWORD: _password, ...inherited } = process.env
+  const child = spawn(process.execPath, [entry], {
+    env: { ...inherited, ...env, OVERLAY_PARENT_PIPE: '1' },
+    detached: true, // Ctrl-C is for the launcher, which stops its children in order
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+  })
+  await once(child, 'spawn')
+  const { pid, stdout, stderr } = child
+  if (pid === undefined || !stdout || !stderr) throw new Error(`${name} was spawned without its pipes`)
+  child.stdio[3]?.on('error', () => undefined) // the exit of the process reports it
+  const file = log()
+  const written = [stdout, stderr].map((output) => finished(output.pipe(file.input())))
+
+  const exited = new AbortController()
+  let silent = false
+  if (silenceMs > 0)
+    untilUnresponsive(ops, silenceMs, exited.signal).then(
+      () => {
+        silent = true
+        child.kill('SIGKILL')
+      },
+      () => undefined, // the process has ended
+    )
+  const ended = once(child, 'exit').then(async ([code, signal]) => {
+    exited.abort()
+    await Promise.all(written)
+    await file.close()
+    if (silent) return `${name} did not answer for ${silenceMs / 1000} s and was killed`
+    return `${name} ended with ${signal ?? `code ${code}`}`
+  })
+  const stop = async (): Promise<void> => {
+    exited.abort()
+    child.kill('SIGTERM')
+    const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+    await ended
+    clearTimeout(late)
+  }
+  return { pid, ended, stop, [Symbol.asyncDispose]: stop }
+}
+
+/** Polls a process until it reports that it is ready. */
+export async function untilReady({ name, ops }: Instance, signal: AbortSignal): Promise<void> {
+  const late = AbortSignal.timeout(START_MS)
+  while ((await probeHealth(ops, 'ready', 2000)) !== 200) {
+    if (late.aborted) throw new Error(`${name} is not ready after ${START_MS / 1000} s`)
+    await pause(20, undefined, { signal })
+  }
+}
+
+const START_MS = 60_000

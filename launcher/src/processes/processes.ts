@@ -1,0 +1,125 @@
+import { join } from 'node:path'
+import type { Account } from '../home/account.js'
+import type { Secrets } from '../home/secrets.js'
+import { projectRoot } from '../project-root.js'
+import { type Service, services } from '../servers/schemas.js'
+import type { LauncherSettings } from '../settings.js'
+import { balancerAddress } from './balancer.js'
+import { freePort } from './ports.js'
+
+export const parts = ['gateway', ...services] as const
+export type Part = (typeof parts)[number]
+
+/** The number of processes of each part. */
+export type Scale = Readonly<Record<Part, number>>
+
+/** One process of the product. */
+export interface Instance {
+  readonly name: string
+  readonly part: Part
+  readonly entry: string
+  readonly env: Readonly<Record<string, string>>
+  readonly ops: string // address of its health checks
+  readonly listen: string // address for clients
+  readonly ctrlListen?: string | undefined // address for routers
+}
+
+export interface PlanOptions {
+  readonly settings: LauncherSettings
+  readonly scale: Scale
+  readonly secrets: Secrets
+  readonly natsUrl: string
+  readonly sockets: string // directory of the services' sockets
+  readonly snapshots: string
+  readonly account: Account
+  readonly console: string | undefined // directory of the web console
+  readonly isBalanced: boolean // a balancer listens at the address of the gateways
+  readonly isCtrlBalanced: boolean // the same for the control channel
+  readonly entry: string // of each process, below its folder
+  urlOf(service: Service): string
+}
+
+/** Gives every process its addresses and its environment. A restart keeps them. */
+export async function planInstances({
+  settings,
+  scale,
+  secrets,
+  natsUrl,
+  sockets,
+  snapshots,
+  account,
+  console,
+  isBalanced,
+  isCtrlBalanced,
+  entry,
+  urlOf,
+}: PlanOptions): Promise<Instance[]> {
+  const addressed = await Promise.all(
+    parts.flatMap((part) =>
+      Array.from({ length: scale[part] }, async (_, at) => {
+        const name = scale[part] > 1 ? `${part}-${at + 1}` : part
+        const listenOf = async (): Promise<string> => {
+          if (part !== 'gateway') return `unix:${join(sockets, `${name}.sock`)}`
+          return isBalanced ? loopback() : settings.listen
+        }
+        const ctrlListenOf = async (): Promise<string | undefined> => {
+          if (part !== 'sessions') return undefined
+          return isCtrlBalanced ? loopback() : settings.ctrlListen
+        }
+        return {
+          part,
+          name,
+          ops: await loopback(),
+          listen: await listenOf(),
+          ctrlListen: await ctrlListenOf(),
+        }
+      }),
+    ),
+  )
+  const peers = services.map((service) => {
+    const addresses = addressed.flatMap(({ part, listen }) => (part === service ? listen : []))
+    return [`OVERLAY_${service.toUpperCase()}_PEERS`, addresses.join()]
+  })
+  const shared = {
+    ...Object.fromEntries(peers),
+    NATS_URL: natsUrl,
+    OVERLAY_PEER_SECRET: secrets.peerSecret,
+    OVERLAY_ADDRESS: settings.address,
+    OVERLAY_CTRL_ADDRESS: settings.ctrlAddress,
+    OVERLAY_HOME: settings.home,
+    OVERLAY_SNAPSHOTS: snapshots,
+    OVERLAY_LOG_LEVEL: settings.logLevel,
+    OVERLAY_LOG_FORMAT: settings.logFormat,
+    ...(account.uid !== undefined && {
+      OVERLAY_RUN_AS: `${account.uid}:${account.gid}`,
+      UV_USE_IO_URING: '0', // operations that were queued before would keep root's rights
+    }),
+  }
+  return addressed.map(({ part, name, ops, listen, ctrlListen }) => ({
+    part,
+    name,
+    ops,
+    listen,
+    ctrlListen,
+    entry: join(projectRoot, part === 'gateway' ? 'gateway' : `services/${part}`, entry),
+    env: {
+      ...shared,
+      OVERLAY_OPS_LISTEN: ops,
+      ...(part === 'gateway'
+        ? {
+            OVERLAY_LISTEN: listen,
+            ...(console && { OVERLAY_CONSOLE: console }),
+            ...(isBalanced && { OVERLAY_PROXY_PROTOCOL_FROM: balancerAddress }),
+          }
+        : { OVERLAY_RPC_LISTEN: listen, DATABASE_URL: urlOf(part) }),
+      ...(ctrlListen !== undefined && {
+        OVERLAY_CTRL_LISTEN: ctrlListen,
+        OVERLAY_CTRL_ID: name,
+        ...(isCtrlBalanced && { OVERLAY_PROXY_PROTOCOL_FROM: balancerAddress }),
+      }),
+      ...((part === 'pki' || part === 'identity') && { OVERLAY_KEY_SECRET: secrets.keySecrets[part] }),
+    },
+  }))
+}
+
+const loopback = async (): Promise<string> => `127.0.0.1:${await freePort()}`

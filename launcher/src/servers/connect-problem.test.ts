@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest'
+import { errorText, failureText } from '../error-text.js'
+import { busProblem, databaseProblem } from './connect-problem.js'
+
+const error = (code: string, message = 'what', name = 'Error') =>
+  Object.assign(new Error(message), { code, name })
+const url = 'postgres://ana:geheim@db.example.org/net'
+
+test.each([
+  [error('ECONNREFUSED'), 'connection refused: start the server'],
+  [
+    new AggregateError([error('ECONNREFUSED'), error('ECONNREFUSED')]),
+    'connection refused: start the server',
+  ],
+  [new Error('wrapped', { cause: error('ENOTFOUND') }), 'unknown host'],
+  [error('EAI_AGAIN'), 'the name service of this machine does not answer'],
+  [new Error('timeout expired'), 'no answer within 5 s'],
+  [error('28P01'), 'wrong password for user ana'],
+  [
+    new Error('SASL: client password must be a string'),
+    'the server requires a password, and the URL has none',
+  ],
+  [error('28000', 'no pg_hba.conf entry'), 'does not admit user ana (no pg_hba.conf entry)'],
+  [error('3D000'), 'there is no database net: run create database net owner ana'],
+  [
+    error('42501', 'permission denied for schema pki'),
+    'user ana lacks rights (permission denied for schema pki)',
+  ],
+  [error('53100'), 'the disk of the database server is full'],
+  [error('53300'), 'raise its max_connections'],
+  [error('57P03'), 'try again'],
+  [new Error('The server does not support SSL connections'), 'remove sslmode from the URL'],
+  [error('SELF_SIGNED_CERT_IN_CHAIN'), 'add sslrootcert=FILE to the URL'],
+  [error('ERR_TLS_CERT_ALTNAME_INVALID'), 'its certificate is for another host'],
+  [new Error('Connection terminated unexpectedly'), 'the server closed the connection'],
+])('a database that fails with %s is reported with what to do, without the password', (err, reason) => {
+  const problem = databaseProblem(err, url)
+  expect(problem).toContain('cannot use the database net at db.example.org:5432 as user ana')
+  expect(problem).toContain(reason)
+  expect(problem).toContain('(DATABASE_URL)')
+  expect(problem).not.toContain('geheim')
+})
+
+test('the directory of a socket is named, and a database without a name is that of the user', () => {
+  const problem = databaseProblem(
+    error('ENOENT', 'connect ENOENT /s/.s.PGSQL.5432'),
+    'postgres://ana@localhost?host=%2Fs',
+  )
+  expect(problem).toContain('the database ana at /s as user ana: there is no socket')
+})
+
+test('errors that are not about the connection stay as they are', () => {
+  expect(databaseProblem(new Error('migration x of schema pki comes before y'), url)).toBeUndefined()
+  expect(databaseProblem(error('ENOENT', 'open migrations'), url)).toBeUndefined()
+  expect(databaseProblem(error('57014', 'canceling statement due to statement timeout'), url)).toBeUndefined()
+})
+
+test.each([
+  [error('ECONNREFUSED'), 'connection refused', false],
+  [error('TIMEOUT', 'timeout'), 'no answer within 2 s', false],
+  [error('', 'Authorization Violation', 'AuthorizationError'), 'it refuses user and password', true],
+  [error('ENOTFOUND'), 'unknown host', true],
+  [new Error('x', { cause: error('DEPTH_ZERO_SELF_SIGNED_CERT') }), 'not trusted: name its authority', true],
+  [new Error("server does not support 'tls'"), 'TLS fails', true],
+  [new Error('other'), 'other', false],
+])('a bus that fails with %s is reported, without the password', (err, reason, isWrongSetting) => {
+  const problem = busProblem(err, 'nats://ana:geheim@a:4222,nats://b:4222')
+  expect(problem.reason).toContain('cannot reach the bus at a:4222, b:4222: ')
+  expect(problem.reason).toContain(reason)
+  expect(problem.reason).not.toContain('geheim')
+  expect(problem.isWrongSetting).toBe(isWrongSetting)
+})
+
+test.each([
+  [error('ENOSPC', 'write failed')],
+  [new Error('outer', { cause: error('ENOSPC', 'write failed') })],
+  [error('53100', 'write failed')],
+  [new Error('Command failed: initdb -D x\nerror: write failed: No space left on device\nremoving')],
+  [new Error('initdb\nHINT:  write failed. Check free disk space.\nAborted')],
+])('a full disk is reported in one line', (err) => {
+  expect(failureText(err)).toMatch(/^no space left on a disk: free some .*write failed.*\)$/)
+})
+
+test('other errors are not of a full disk, and an error of several addresses has a text', () => {
+  expect(failureText(error('EACCES'))).toBe('what')
+  expect(
+    errorText(new Error('a', { cause: Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }) })),
+  ).toBe('a: ECONNREFUSED')
+})

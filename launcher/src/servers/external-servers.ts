@@ -1,0 +1,80 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { probeBus } from '@overlay/platform/change-log'
+import { MissingRights, withClient } from '@overlay/platform/postgres/migrate'
+import { readRecord } from '../commands/read-status.js'
+import { exists } from '../home/exists.js'
+import type { Home } from '../home/home.js'
+import { busProblem, databaseProblem } from './connect-problem.js'
+
+const sqlFile = 'prepare-database.sql'
+
+/**
+ * Runs work that prepares a database of DATABASE_URL. The error of a database that cannot be used says what to do; the
+ * SQL for an administrator is in a file of the home.
+ */
+export async function onDatabase<T>(
+  url: string,
+  home: Pick<Home, 'path' | 'write'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    const result = await explainDatabase(url, async () => {
+      await withClient(url, async () => undefined)
+      return work()
+    })
+    await rm(home.path(sqlFile), { force: true })
+    return result
+  } catch (err) {
+    if (err instanceof MissingRights) {
+      await home.write(sqlFile, err.sql)
+      const { hostname, port, pathname } = new URL(url)
+      const database = decodeURIComponent(pathname.slice(1))
+      throw new Error(
+        `the user of DATABASE_URL may not create schemas and roles: run psql -h ${hostname} -p ${port || 5432} -U ADMINISTRATOR -d ${database} -f '${home.path(sqlFile)}', with an administrator of this server, then start again`,
+      )
+    }
+    throw err
+  }
+}
+
+/** How the status of a start describes its database, without secrets. */
+export function databaseText(databaseUrl: string | undefined): string {
+  if (databaseUrl === undefined) return 'run by the launcher'
+  const { host, pathname } = new URL(databaseUrl)
+  return `${external}${host}${pathname}`
+}
+
+/** Without DATABASE_URL, refuses to create a database for a home whose last start used another one. */
+export async function refuseForgottenDatabase(home: string, databaseUrl: string | undefined): Promise<void> {
+  if (databaseUrl !== undefined || (await exists(join(home, 'postgres')))) return
+  const last = (await readRecord(home))?.database
+  if (last?.startsWith(external))
+    throw new Error(
+      `DATABASE_URL is not set, and the last start used ${last.slice(external.length)}: set it, or set OVERLAY_HOME to a new directory to begin an empty network`,
+    )
+}
+
+const external = 'external: '
+
+/** Runs work that connects to the database of DATABASE_URL. The error of a failed connection says what to do. */
+export async function explainDatabase<T>(url: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (err) {
+    const problem = err instanceof MissingRights ? undefined : databaseProblem(err, url)
+    if (problem === undefined) throw err
+    throw new Error(problem)
+  }
+}
+
+/** Refuses a bus that never admits the processes. One that may come later is a warning, as the product works without. */
+export async function checkBus(urls: string, print: (line: string) => void): Promise<void> {
+  try {
+    await probeBus(urls)
+  } catch (err) {
+    const { reason, isWrongSetting } = busProblem(err, urls)
+    if (isWrongSetting) throw new Error(reason)
+    print(`warning: ${reason}; going on without it, changes through other gateways take up to 2 s`)
+  }
+}

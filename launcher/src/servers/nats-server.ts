@@ -1,0 +1,53 @@
+import { access, constants, rm, writeFile } from 'node:fs/promises'
+import { delimiter, resolve } from 'node:path'
+import { type Account, chownTo, isReachable } from '../home/account.js'
+import { type RunningProcess, startProgram } from '../processes/die-with-parent.js'
+import { busLimits, busUrl, busUser } from './broker.js'
+
+export interface NatsServerOptions {
+  readonly path: string
+  readonly port: number
+  readonly password: string
+  /** The file for its configuration. It has the password, which must not be on a command line. */
+  readonly configFile: string
+  readonly account?: Account
+}
+
+/** The path of nats-server, if PATH has one that the account can reach. */
+export async function findNatsServer(account: Account = {}): Promise<string | undefined> {
+  for (const directory of (process.env.PATH ?? '').split(delimiter).filter(Boolean)) {
+    const path = resolve(directory, 'nats-server')
+    const isUsable = await access(path, constants.X_OK).then(
+      () => isReachable(path, account),
+      () => false,
+    )
+    if (isUsable) return path
+  }
+  return undefined
+}
+
+/** Starts nats-server on the loopback interface. It ends when this process ends for any reason. */
+export async function startNatsServer({
+  path,
+  port,
+  password,
+  configFile,
+  account = {},
+}: NatsServerOptions): Promise<RunningProcess & { url: string }> {
+  const { connections, loginMs, subscriptions, payloadBytes, pendingBytes } = busLimits
+  const config = {
+    host: '127.0.0.1',
+    port,
+    authorization: { user: busUser, password, timeout: loginMs / 1000 },
+    max_connections: connections,
+    max_subscriptions: subscriptions,
+    max_payload: payloadBytes,
+    max_pending: pendingBytes,
+  }
+  await rm(configFile, { force: true }) // the mode is for new files only
+  await writeFile(configFile, JSON.stringify(config), { mode: 0o600 })
+  await chownTo(configFile, account)
+  const args = ['--config', configFile]
+  const server = await startProgram({ path, args, account, readyText: 'Server is ready' })
+  return { ...server, url: busUrl(port, password) }
+}

@@ -1,0 +1,60 @@
+import { join } from 'node:path'
+import {
+  migrationsOf as appliedMigrations,
+  migrate,
+  migrationFolders,
+  migrationsIn,
+  prepareSchemas,
+  type ServiceSchema,
+  withClient,
+} from '@overlay/platform/postgres/migrate'
+import { projectRoot } from '../project-root.js'
+
+export const services = ['identity', 'pki', 'policy', 'sessions'] as const
+export type Service = (typeof services)[number]
+
+/** Roles belong to the whole cluster, which may have databases of several installations. */
+export const schemaOf = (service: Service, password: string, database: string): ServiceSchema => ({
+  schema: service,
+  role: `${database}_${service}`,
+  password,
+})
+
+/** The schema and the role of each service in the database that the URL names. */
+export function rolesIn(
+  ownerUrl: string,
+  { rolePasswords }: { readonly rolePasswords: Readonly<Record<Service, string>> },
+): Record<Service, ServiceSchema> {
+  const { pathname, username } = new URL(ownerUrl)
+  const database = decodeURIComponent(pathname.slice(1) || username) // as the driver does
+  const roles = services.map((service) => [service, schemaOf(service, rolePasswords[service], database)])
+  return Object.fromEntries(roles)
+}
+
+/** The URL of the owner's database for the role of a service. */
+export function roleUrl(ownerUrl: string, service: Service, secrets: Parameters<typeof rolesIn>[1]): string {
+  const { role, password } = rolesIn(ownerUrl, secrets)[service]
+  const url = new URL(ownerUrl)
+  url.username = encodeURIComponent(role)
+  url.password = encodeURIComponent(password)
+  return url.href
+}
+
+/** Fails unless the schema is that of this program, for commands that do not migrate it. */
+export async function requireMigrated(ownerUrl: string, schema: Service): Promise<void> {
+  const defined = await migrationsIn(migrationsOf(schema))
+  const run = await withClient(ownerUrl, (client) => appliedMigrations(client, schema))
+  if (run.join() !== defined.join())
+    throw new Error(
+      `the database is of another version than this program (schema ${schema} is at ${run.at(-1) ?? 'nothing'}): start the product with this program first`,
+    )
+}
+
+export const migrationsOf = (schema: string): readonly string[] =>
+  migrationFolders(join(projectRoot, 'services', schema, 'migrations'))
+
+/** Prepares the database as its owner, before the services start. */
+export async function prepareAndMigrate(ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> {
+  await prepareSchemas(ownerUrl, schemas)
+  await Promise.all(schemas.map(({ schema }) => migrate(ownerUrl, schema, migrationsOf(schema))))
+}
