@@ -49,7 +49,7 @@ export async function initIdentity(options: InitOptions): Promise<InitResult> {
     return { result: true, changes: await insertAdmin(tx, name, username, hashed) }
   })
   if (!created) return { created, username: (await defaultAdminUsername(db)) ?? username }
-  log.info({ name, username }, 'default admin made')
+  log.info({ name, username }, 'default administrator created')
   return { created, username, ...(options.password === undefined && { password }) }
 }
 

@@ -30,6 +30,6 @@ export async function initPki(options: InitOptions): Promise<{ readonly caPem: s
   const hosts = serverHosts([...advertised, ...hostNames])
   const context = ownContext(new AbortController().signal)
   const isCreated = await ensureKeys(changeLog, context, { secret, hosts, now })
-  if (isCreated) log.info({ hosts }, 'keys and certificates made')
+  if (isCreated) log.info({ hosts }, 'keys and certificates created')
   return { caPem: (await readKeyring(db, secret, now)).bundle.join('') }
 }
