@@ -1,14 +1,11 @@
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
+import { readSettings, setting, splitAddress, type Values } from '@overlay/platform/process/settings'
 import {
   consoleSetting,
   ctrlAddressSetting,
   processSettings,
-  readSettings,
-  setting,
-  splitAddress,
-  type Values,
-} from '@overlay/platform/process/settings'
+} from '@overlay/platform/process/shared-settings'
 import { checkEnvironment } from './environment.js'
 import { DEFAULT_UID } from './home/account.js'
 import type { LogLimits } from './log-file.js'

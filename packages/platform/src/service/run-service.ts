@@ -25,7 +25,8 @@ import { openLog } from '../process/log.js'
 import { observeCall } from '../process/metrics.js'
 import { type Health, serveOps } from '../process/ops.js'
 import { dropRights, guardProcess, untilStopped } from '../process/process.js'
-import type { serviceSettings, Values } from '../process/settings.js'
+import type { Values } from '../process/settings.js'
+import type { serviceSettings } from '../process/shared-settings.js'
 
 /** Another service, and the operations that all services have. */
 export interface RemoteService extends AsyncDisposable {

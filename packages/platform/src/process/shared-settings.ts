@@ -1,0 +1,92 @@
+import type { Service } from '@overlay/model'
+import { type Setting, setting } from './settings.js'
+
+/** The settings of all processes. */
+export const processSettings = {
+  natsUrl: setting.url('NATS_URL', 'NATS server for hints between replicas', {
+    schemes: ['nats', 'tls'],
+    isList: true,
+  }),
+  opsListen: setting.address('OVERLAY_OPS_LISTEN', 'Address of health checks and metrics; keep it private'),
+  peerSecret: setting.secret(
+    'OVERLAY_PEER_SECRET',
+    'Shared secret by which the processes authenticate their calls',
+    {
+      min: 32,
+    },
+  ),
+  logLevel: setting.oneOf(
+    'OVERLAY_LOG_LEVEL',
+    'Lowest level that is logged',
+    ['fatal', 'error', 'warn', 'info', 'debug', 'trace'],
+    { default: 'info' },
+  ),
+  logFormat: setting.oneOf('OVERLAY_LOG_FORMAT', 'JSON lines, or text for reading', ['json', 'text'], {
+    default: 'json',
+  }),
+}
+
+/** Of processes to which clients or routers connect. */
+export const connectionSettings = {
+  maxConnections: setting.number(
+    'OVERLAY_MAX_CONNECTIONS',
+    'Maximum of open connections of clients to one gateway, or of routers to one replica of sessions. The limit of open files of the process lowers it',
+    { min: 1, default: 20_000 },
+  ),
+  maxConnectionsPerSource: setting.number(
+    'OVERLAY_MAX_CONNECTIONS_PER_SOURCE',
+    'The same for one IPv4 address or IPv6 /64 network. Many endpoints may share an address',
+    { min: 1, default: 5000 },
+  ),
+  proxyProtocolFrom: setting.optional(
+    setting.networks(
+      'OVERLAY_PROXY_PROTOCOL_FROM',
+      'Balancers that send the PROXY protocol (version 1 or 2): addresses and networks such as `10.0.0.0/8`, separated by commas. List only balancers that always send the header; through others, clients can claim any address',
+    ),
+  ),
+}
+
+/** Further settings of all processes with a schema. */
+export const serviceSettings = {
+  ...processSettings,
+  auditDays: setting.number('OVERLAY_AUDIT_DAYS', 'Days to keep audit rows; 0: for ever', {
+    min: 7,
+    max: 36_500,
+    orZero: true,
+    default: 90,
+  }),
+  databaseUrl: setting.url('DATABASE_URL', 'Database, with the role of the process', {
+    schemes: ['postgres', 'postgresql'],
+  }),
+  rpcListen: setting.endpoint(
+    'OVERLAY_RPC_LISTEN',
+    'Address for calls from other processes: `host:port`, or `unix:/path` on one machine',
+  ),
+  snapshots: setting.text('OVERLAY_SNAPSHOTS', 'Directory of database snapshots, the same for all services'),
+}
+
+export const keySecretSetting = setting.secret(
+  'OVERLAY_KEY_SECRET',
+  'Encrypts the private keys of pki, or the second factors of identity, in the database. Use different values for the two. Data cannot be recovered without it',
+  { min: 32 },
+)
+
+export const ctrlAddressSetting = setting.address(
+  'OVERLAY_CTRL_ADDRESS',
+  'Address of the control channel for routers',
+  { default: 'localhost:6262' },
+)
+
+export const consoleSetting = setting.optional(
+  setting.text(
+    'OVERLAY_CONSOLE',
+    'Directory of a built web console, which the gateway serves at `/zac/`; if not set, none is served',
+  ),
+)
+
+/** The addresses of the replicas of another service. */
+export const peersSetting = (service: Service): Setting<string> =>
+  setting.endpoints(
+    `OVERLAY_${service.toUpperCase()}_PEERS`,
+    `Addresses of all replicas of ${service}, separated by commas`,
+  )
