@@ -128,7 +128,7 @@ test('the answer of a login names outstanding steps', async () => {
   expect(other.body.data).toMatchObject({ authQueries: [{ typeId: 'MFA' }] })
 })
 
-test('a session that must present a token of a signer is told its address, also when it changes', async () => {
+test('a session that must present a token of a signer receives its address, also when it changes', async () => {
   const { admin, createSample, createUser, logIn, makeAuthPolicy, server } = fixture
   const [before, after] = ['https://one.example/auth?x=1', 'https://two.example']
   const signer = await createSample('external-jwt-signers', { externalAuthUrl: before })

@@ -59,7 +59,7 @@ const ofForm: Readonly<Record<string, Defect>> = {
     body && body.consumes === undefined && requiresMembers(body.schema) ? sent({}) : undefined,
 }
 
-/** Defects that only callers with permission are told. */
+/** Defects that are reported only to callers with permission. */
 const others: Readonly<Record<string, Defect>> = {
   'a text that is too long': ({ body }) => {
     const tooLong = body && body.consumes === undefined && overlong(body.schema)
@@ -215,7 +215,7 @@ describe.each(['client', 'management', 'fabric'])('%s API', (api) => {
       expect(wrong).toEqual([])
     })
 
-    test('limits are told to callers with permission', async () => {
+    test('limits are reported to callers with permission', async () => {
       const { wrong } = await surprises(api, name, others, (one, { admits }) =>
         admits.includes(one.access) ? '400' : undefined,
       )

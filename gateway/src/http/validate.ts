@@ -54,7 +54,7 @@ export function check(schema: JsonSchema, value: unknown, bytes: number): Checke
   return { value: normalized, refusal: refusalOf(errors) }
 }
 
-/** A value of the right form. It may exceed a limit, which only callers with permission are told. */
+/** A value of the right form. It may exceed a limit, which is reported only to callers with permission. */
 export interface Checked {
   readonly value: unknown
   readonly refusal?: Fault

@@ -122,7 +122,7 @@ function passwordFor(rules: PasswordRules): string {
   }
 }
 
-/** The audit shows who did it: nobody with an API session, but a user of this machine. */
+/** The audit shows the user of this machine in place of an API session. */
 const contextOf = (operator: string): Context => ({
   ...ownContext(new AbortController().signal),
   caller: { ...system, identityName: operator },

@@ -70,7 +70,7 @@ test('a user name that is paused is logged as such', async () => {
   expect(reasons).toEqual([...Array(10).fill('unknown'), 'paused'])
 })
 
-test('a certificate that nobody trusts leaves its fingerprint and its subject in the log', async () => {
+test('an untrusted certificate leaves its fingerprint and its subject in the log', async () => {
   const { certificate } = await certify({ name: 'mallory' })
   const line = await refusal((request) =>
     one.identity.authenticate(login({ method: 'cert', peerCertificates: [certificate.raw] }), request),

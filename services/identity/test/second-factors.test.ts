@@ -95,7 +95,7 @@ test('a code makes a session complete, and counts once for all replicas', async 
   expect(await shown(session.token)).toMatchObject({ isMfaComplete: true, authQueries: [] })
 })
 
-test('changes contain when a code was accepted; whoever removes the factor resets that', async () => {
+test('changes contain when a code was accepted; removing the factor resets it', async () => {
   const { identityId, context, recoveryCodes } = await protectedPerson('telling')
   const [first = '', second = ''] = recoveryCodes
   const reported = async (act: () => Promise<unknown>) => {
