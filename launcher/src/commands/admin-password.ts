@@ -41,7 +41,7 @@ async function run(): Promise<void> {
   if (positionals.length > 1) throw new Error('only one NAME is possible; a password is never an argument')
   const [name] = positionals
   const settings = readLauncherSettings(process.env)
-  const { home, logLevel, logFormat } = settings
+  const { home } = settings
   const secrets = await requireInstallation(home)
   const password = values.ask ? await askPassword() : undefined
   const result = await withDatabase(
@@ -56,11 +56,7 @@ async function run(): Promise<void> {
         username: values.username ?? name ?? settings.adminUsername,
         removeSecondFactor: values['remove-second-factor'],
         operator: operator(),
-        log: openLog('launcher', {
-          level: logLevel,
-          format: logFormat,
-          destination: { write: () => undefined },
-        }),
+        log: openLog('launcher', { level: 'silent', format: 'json' }),
       })
     },
   )
