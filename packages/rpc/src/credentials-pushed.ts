@@ -14,6 +14,6 @@ export interface CredentialsPushed {
   readonly replica: string
   /** Its routers have been sent the changes of API sessions up to this position of schema identity. */
   readonly position: Position
-  /** How many routers are connected to it. 0: nobody waits for it any more. */
+  /** How many routers are connected to it. 0: logins no longer wait for it. */
   readonly routers: number
 }

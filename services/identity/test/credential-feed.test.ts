@@ -193,7 +193,7 @@ test('credentials that a replica has left behind are passed on by another', asyn
 
 test('a login is answered when the routers have got its credentials, or a second later', async () => {
   const { enter } = await person('routed')
-  await enter() // nobody to wait for
+  await enter() // waits for no replica
   const position = await one.changeLog.head()
   const far = { ...position, number: position.number + 1_000_000 }
   let isAnswered = false
@@ -209,7 +209,7 @@ test('a login is answered when the routers have got its credentials, or a second
 
   report({ replica: 'sessions 1', position, routers: 3 })
   await enter() // too late
-  await enter() // for one that is late nobody waits
+  await enter() // does not wait for a late one
   report({ replica: 'sessions 1', position, routers: 0 })
   report({ replica: 'sessions 2', position, routers: 0 })
 })

@@ -40,7 +40,7 @@ test('a router has one API session, from all replicas', async () => {
   expect(rows).toEqual([{ method: 'router', identity_id: 'r1' }])
 })
 
-test('an API session of a router that has ended is opened anew', async () => {
+test('an ended API session of a router is replaced by a new one', async () => {
   await using router = await startRouter()
   const { id } = await open(router.replica)
   await router.replica.changeLog.write(system(), async (tx) => ({

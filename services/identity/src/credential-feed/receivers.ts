@@ -16,7 +16,7 @@ const SILENCE_MS = 3000
 interface Receiver {
   readonly pushed: Position
   readonly heardAt: number
-  /** It has kept callers waiting in vain: nobody waits for it before its next report. */
+  /** Callers have waited for it in vain: no caller waits for it before its next report. */
   isLate: boolean
 }
 

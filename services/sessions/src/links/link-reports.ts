@@ -112,7 +112,7 @@ export function openLinkReports(
         }
         emitLinkEvent(events, isDuplicate ? 'duplicate' : 'fault', deleted)
         const otherId = deleted.sourceId === routerId ? deleted.destinationId : deleted.sourceId
-        // differs: a router that is told closes the link at once, and circuits leave a duplicate before, while it still carries them
+        // differs: the router closes the link as soon as it is asked, so circuits leave a duplicate before
         if (!isDuplicate) sendFault(otherId, deleted)
         await leave([deleted], !isDuplicate)
         if (isDuplicate) sendFault(otherId, deleted)
