@@ -5,7 +5,7 @@ import { createdValues, insertRow, newId } from '@overlay/platform/kind-store'
 import { openDatabase, type Tx } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { type HashSettings, openHashing } from './credentials/hashing.js'
+import { defaultHashing, type HashSettings, openHashing } from './credentials/hashing.js'
 import { brokenRule } from './domain/passwords.js'
 import { defaultAdminUsername, lockDefaultAdmin } from './store/default-admin.js'
 
@@ -29,8 +29,6 @@ export interface InitResult {
   /** Only a random one of a new default admin. */
   readonly password?: string
 }
-
-const defaultHashing = { memoryKib: 19_456, passes: 2, lanes: 1, running: 1, waiting: 1 }
 
 /** Creates the default admin unless there is one. Any number of processes may call it at once: one creates it. */
 export async function initIdentity(options: InitOptions): Promise<InitResult> {

@@ -6,7 +6,7 @@ import { openDatabase, type Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, ownContext, system } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
-import { type HashSettings, openHashing } from './credentials/hashing.js'
+import { defaultHashing, type HashSettings, openHashing } from './credentials/hashing.js'
 import { isDisabled } from './domain/disabled.js'
 import { brokenRule, type PasswordRules } from './domain/passwords.js'
 import { adminBy, type FoundAdmin } from './store/admins.js'
@@ -41,8 +41,6 @@ export interface ResetResult {
   readonly hasSecondFactor: boolean
   readonly removedSecondFactor: boolean
 }
-
-const defaultHashing = { memoryKib: 19_456, passes: 2, lanes: 1, running: 1, waiting: 1 }
 
 /**
  * Sets a new password of an administrator, in one transaction with the end of the sessions that the former one opened.

@@ -11,6 +11,9 @@ export interface HashSettings {
   readonly waiting: number
 }
 
+/** Of commands, which hash one password. */
+export const defaultHashing: HashSettings = { memoryKib: 19_456, passes: 2, lanes: 1, running: 1, waiting: 1 }
+
 /** For whom a hash is computed: the queue is fair between sources, and between names of one source. */
 export interface Turn extends Share {
   readonly signal?: AbortSignal
