@@ -42,9 +42,22 @@ export {
   Selection,
 } from './gen/overlay/entity/v1/entity.js'
 export type { ApiSession } from './gen/overlay/identity/v1/identity.js'
-export { AddAuthenticatorRequest, IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
+export {
+  AddAuthenticatorRequest,
+  AuthenticateRequest,
+  IdentityServiceService,
+} from './gen/overlay/identity/v1/identity.js'
 export type { ExportedTable, Finding, Findings } from './gen/overlay/maintenance/v1/maintenance.js'
 export { MaintenanceServiceService } from './gen/overlay/maintenance/v1/maintenance.js'
+export type {
+  FinishedLogin,
+  LoginState,
+  OauthError,
+  PresentCredentialRequest,
+  StartLoginRequest,
+  TokenRequest,
+} from './gen/overlay/oidc/v1/oidc.js'
+export { OidcServiceService } from './gen/overlay/oidc/v1/oidc.js'
 export type { EnrollResponse, IssuedCertificate, RouterCertificates } from './gen/overlay/pki/v1/pki.js'
 export { EnrollmentWish, EnrollRequest, PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 export { Access, type HeldAccess, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'

@@ -8,8 +8,15 @@ import { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
 
 const { pull, reach, head } = ChangeServiceService
 const { list, get, select, view, count, listAttributes } = EntityServiceService
-const { getApiSession, checkApiSession, markActivity, listOwnAuthenticators, getOwnAuthenticator, getMfa } =
-  IdentityServiceService
+const {
+  getApiSession,
+  getBearerSession,
+  checkApiSession,
+  markActivity,
+  listOwnAuthenticators,
+  getOwnAuthenticator,
+  getMfa,
+} = IdentityServiceService
 const { openRouterSession, reserveRouterName, releaseRouterName } = IdentityServiceService
 const { getServerCertificate, getTrustBundle, checkEnrollment, getCaJwt } = PkiServiceService
 const policy = PolicyServiceService
@@ -18,7 +25,15 @@ const sessions = SessionsServiceService
 const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
   ...[pull, reach, head],
   ...[list, get, select, view, count, listAttributes],
-  ...[getApiSession, checkApiSession, markActivity, listOwnAuthenticators, getOwnAuthenticator, getMfa],
+  ...[
+    getApiSession,
+    getBearerSession,
+    checkApiSession,
+    markActivity,
+    listOwnAuthenticators,
+    getOwnAuthenticator,
+    getMfa,
+  ],
   openRouterSession, // finds the one that was opened before
   ...[reserveRouterName, releaseRouterName],
   ...[getServerCertificate, getTrustBundle, checkEnrollment, getCaJwt],

@@ -8,8 +8,9 @@ export const apiSessions = (waitForFollowers: WaitForFollowers): Kind =>
   kind(
     apiSession,
     {
-      // an admin sees all sessions, others only the one of the request
-      scope: ({ isAdmin, apiSessionId }) => (isAdmin ? sql`true` : sql`id = ${apiSessionId}`),
+      // an admin sees all sessions, others only the one of the request. wire: those of access tokens are not listed
+      scope: ({ isAdmin, apiSessionId }) =>
+        isAdmin ? sql`(client_id is null or id = ${apiSessionId})` : sql`id = ${apiSessionId}`,
 
       async view(db, rows) {
         const ids = rows.map(({ identityId }) => identityId)

@@ -82,7 +82,7 @@ const seams = ({ viewers }: IdentityDeps): Seams<typeof identity, Joined> => ({
   joined: {
     // not exists(): the planner would read all sessions once
     hasApiSession: sql`
-      coalesce((select true from api_session s where s.identity_id = identity.id limit 1), false)`,
+      coalesce((select true from api_session s where s.identity_id = identity.id and s.client_id is null limit 1), false)`,
     isMfaEnabled: sql`
       coalesce((select f.is_verified from second_factor f where f.identity_id = identity.id), false)`,
     authenticators: sql`

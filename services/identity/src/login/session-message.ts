@@ -36,7 +36,7 @@ export function sessionMessage(session: Session, lifetimes: Lifetimes): ApiSessi
     createdAtMs: session.createdAt.getTime(),
     lastActivityAtMs: session.lastActivityAt.getTime(),
     timeoutSeconds: lifetimes.timeoutSeconds,
-    endsInMs: remainingMs(lifetimes, session.ageMs),
+    endsInMs: remainingMs(lifetimes, session.ageMs, session.leftMs),
     position: { timeline: session.timeline, number: session.number },
   }
 }

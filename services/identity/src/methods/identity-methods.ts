@@ -9,6 +9,7 @@ import { enableIdentity } from './enable-identity.js'
 import { enrollByCertificate } from './enroll-by-certificate.js'
 import { extendOwnAuthenticator } from './extend-own-authenticator.js'
 import { getApiSession } from './get-api-session.js'
+import { getBearerSession } from './get-bearer-session.js'
 import { getIntegrityRun } from './get-integrity-run.js'
 import { getMfa } from './get-mfa.js'
 import { getOwnAuthenticator } from './get-own-authenticator.js'
@@ -41,6 +42,7 @@ export const identityMethods = (deps: Deps): Methods<IdentityServiceService> => 
   enrollByCertificate: enrollByCertificate(deps),
   extendOwnAuthenticator: extendOwnAuthenticator(deps),
   getApiSession: getApiSession(deps),
+  getBearerSession: getBearerSession(deps),
   getIntegrityRun: getIntegrityRun(deps),
   getMfa: getMfa(deps),
   getOwnAuthenticator: getOwnAuthenticator(deps),

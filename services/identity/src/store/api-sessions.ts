@@ -26,6 +26,8 @@ export interface Session extends Factors {
   readonly lastActivityAt: Date
   readonly tags: object
   readonly ageMs: number
+  /** Until its last token expires. Null: it ends when it is idle. */
+  readonly leftMs: number | null
   /** Where the change log of the schema was when the session was read. */
   readonly timeline: string
   readonly number: number
@@ -60,7 +62,8 @@ export const sessionColumns = sql`
   s.is_mfa_required as "isMfaRequired", s.is_mfa_complete as "isMfaComplete",
   s.is_cert_extendable as "isCertExtendable", s.created_at as "createdAt",
   s.last_activity_at as "lastActivityAt", s.tags,
-  extract(epoch from clock_timestamp() - s.created_at)::float8 * 1000 as "ageMs", stream.timeline, stream.number::float8 as number`
+  extract(epoch from clock_timestamp() - s.created_at)::float8 * 1000 as "ageMs",
+  extract(epoch from s.expires_at - clock_timestamp())::float8 * 1000 as "leftMs", stream.timeline, stream.number::float8 as number`
 
 /** Whether policy `p` allows the method by which session `s` was opened. */
 export const isMethodAllowed = sql`
@@ -127,13 +130,26 @@ export async function sessionByToken(
   token: string,
   lifetimeSeconds: number,
 ): Promise<Session | undefined> {
-  const which = sql`s.token_digest = ${digestOf(token)}`
+  const which = sql`s.token_digest = ${digestOf(token)} and s.client_id is null`
   const session = await oneSession(db, which, lifetimeSeconds, 'session-by-token')
   return session && sameText(session.token, token) ? session : undefined
 }
 
 export const sessionById = (db: Db, id: string, lifetimeSeconds: number): Promise<Session | undefined> =>
   oneSession(db, sql`s.id = ${id}`, lifetimeSeconds, 'session-by-id')
+
+/** The session of access tokens. They expire before it does. */
+export const bearerSession = (
+  db: Db,
+  { apiSessionId, identityId }: { readonly apiSessionId: string; readonly identityId: string },
+  lifetimeSeconds: number,
+): Promise<Session | undefined> =>
+  oneSession(
+    db,
+    sql`s.id = ${apiSessionId} and s.identity_id = ${identityId} and s.expires_at > now()`,
+    lifetimeSeconds,
+    'bearer-session',
+  )
 
 /** Refuses a session that has outlived its lifetime or its policy before the reaper deletes it. */
 async function oneSession(

@@ -56,7 +56,9 @@ export async function reapSessions(tx: Tx, limits: SessionLimits, count: number)
     tx,
     sql`id in (
       select id from api_session
-       where ${isOlderThan(sql`last_activity_at`, limits.idleMs)} or ${isOlderThan(sql`created_at`, limits.lifetimeMs)}
+       where client_id is null and ${isOlderThan(sql`last_activity_at`, limits.idleMs)}
+          or expires_at < now()
+          or ${isOlderThan(sql`created_at`, limits.lifetimeMs)}
        limit ${count - disallowed.length} for update skip locked)`,
   )
   return [...disallowed, ...expired]

@@ -67,6 +67,13 @@ export interface GetApiSessionRequest {
   token: string;
 }
 
+export interface GetBearerSessionRequest {
+  /** claim z_asid */
+  apiSessionId: string;
+  /** claim sub */
+  identityId: string;
+}
+
 export interface CheckApiSessionRequest {
   id: string;
 }
@@ -910,6 +917,99 @@ export const GetApiSessionRequest: MessageFns<GetApiSessionRequest> = {
   fromPartial<I extends Exact<DeepPartial<GetApiSessionRequest>, I>>(object: I): GetApiSessionRequest {
     const message = createBaseGetApiSessionRequest();
     message.token = object.token ?? "";
+    return message;
+  },
+};
+
+function createBaseGetBearerSessionRequest(): GetBearerSessionRequest {
+  return { apiSessionId: "", identityId: "" };
+}
+
+export const GetBearerSessionRequest: MessageFns<GetBearerSessionRequest> = {
+  encode(message: GetBearerSessionRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.apiSessionId !== "") {
+      writer.uint32(10).string(message.apiSessionId);
+    }
+    if (message.identityId !== "") {
+      writer.uint32(18).string(message.identityId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetBearerSessionRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetBearerSessionRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.apiSessionId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.identityId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetBearerSessionRequest {
+    return {
+      apiSessionId: isSet(object.apiSessionId)
+        ? globalThis.String(object.apiSessionId)
+        : isSet(object.api_session_id)
+        ? globalThis.String(object.api_session_id)
+        : "",
+      identityId: isSet(object.identityId)
+        ? globalThis.String(object.identityId)
+        : isSet(object.identity_id)
+        ? globalThis.String(object.identity_id)
+        : "",
+    };
+  },
+
+  toJSON(message: GetBearerSessionRequest): unknown {
+    const obj: any = {};
+    if (message.apiSessionId !== "") {
+      obj.apiSessionId = message.apiSessionId;
+    }
+    if (message.identityId !== "") {
+      obj.identityId = message.identityId;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GetBearerSessionRequest>, I>>(base?: I): GetBearerSessionRequest {
+    return GetBearerSessionRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GetBearerSessionRequest>, I>>(object: I): GetBearerSessionRequest {
+    const message = createBaseGetBearerSessionRequest();
+    message.apiSessionId = object.apiSessionId ?? "";
+    message.identityId = object.identityId ?? "";
     return message;
   },
 };
@@ -3860,6 +3960,20 @@ export const IdentityServiceService = {
     responseSerialize: (value: ApiSession): Buffer => Buffer.from(ApiSession.encode(value).finish()),
     responseDeserialize: (value: Buffer): ApiSession => ApiSession.decode(value),
   },
+  /**
+   * The API session of an access token, whose signature and validity the gateway has checked. UNAUTHORIZED if it does
+   * not exist.
+   */
+  getBearerSession: {
+    path: "/overlay.identity.v1.IdentityService/GetBearerSession" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetBearerSessionRequest): Buffer =>
+      Buffer.from(GetBearerSessionRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetBearerSessionRequest => GetBearerSessionRequest.decode(value),
+    responseSerialize: (value: ApiSession): Buffer => Buffer.from(ApiSession.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ApiSession => ApiSession.decode(value),
+  },
   /** Fails if the API session has ended or is not fully authenticated; returns the position of the check. */
   checkApiSession: {
     path: "/overlay.identity.v1.IdentityService/CheckApiSession" as const,
@@ -4140,6 +4254,11 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   releaseRouterName: handleUnaryCall<RouterName, RouterNameResponse>;
   /** UNAUTHORIZED if the session does not exist. */
   getApiSession: handleUnaryCall<GetApiSessionRequest, ApiSession>;
+  /**
+   * The API session of an access token, whose signature and validity the gateway has checked. UNAUTHORIZED if it does
+   * not exist.
+   */
+  getBearerSession: handleUnaryCall<GetBearerSessionRequest, ApiSession>;
   /** Fails if the API session has ended or is not fully authenticated; returns the position of the check. */
   checkApiSession: handleUnaryCall<CheckApiSessionRequest, CheckApiSessionResponse>;
   /** Records the last use of API sessions, collected by a gateway. */
@@ -4266,6 +4385,25 @@ export interface IdentityServiceClient extends Client {
   ): ClientUnaryCall;
   getApiSession(
     request: GetApiSessionRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ApiSession) => void,
+  ): ClientUnaryCall;
+  /**
+   * The API session of an access token, whose signature and validity the gateway has checked. UNAUTHORIZED if it does
+   * not exist.
+   */
+  getBearerSession(
+    request: GetBearerSessionRequest,
+    callback: (error: ServiceError | null, response: ApiSession) => void,
+  ): ClientUnaryCall;
+  getBearerSession(
+    request: GetBearerSessionRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ApiSession) => void,
+  ): ClientUnaryCall;
+  getBearerSession(
+    request: GetBearerSessionRequest,
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ApiSession) => void,
