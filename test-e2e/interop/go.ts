@@ -19,7 +19,7 @@ const modOf = (version: GoVersion): string => (version === '1.2.3' ? 'go.mod' : 
 export async function goProgram(version: GoVersion): Promise<string> {
   const mod = modOf(version)
   const hash = createHash('sha256')
-  for (const file of ['main.go', mod, mod.replace(/mod$/, 'sum')])
+  for (const file of ['login.go', 'main.go', mod, mod.replace(/mod$/, 'sum')])
     hash.update(await readFile(join(source, file)))
   const program = join(cache, `go-sdk-${version}-${hash.digest('hex').slice(0, 16)}`)
   if (existsSync(program)) return program

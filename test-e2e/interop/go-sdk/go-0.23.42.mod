@@ -2,7 +2,11 @@ module sdk
 
 go 1.24.0
 
-require github.com/openziti/sdk-golang v0.23.42
+require (
+	github.com/openziti/edge-api v0.26.30
+	github.com/openziti/identity v1.0.85
+	github.com/openziti/sdk-golang v0.23.42
+)
 
 require (
 	github.com/Jeffail/gabs v1.4.0 // indirect
@@ -46,9 +50,7 @@ require (
 	github.com/oklog/ulid v1.3.1 // indirect
 	github.com/opentracing/opentracing-go v1.2.0 // indirect
 	github.com/openziti/channel/v3 v3.0.2 // indirect
-	github.com/openziti/edge-api v0.26.30 // indirect
 	github.com/openziti/foundation/v2 v2.0.49 // indirect
-	github.com/openziti/identity v1.0.85 // indirect
 	github.com/openziti/metrics v1.2.58 // indirect
 	github.com/openziti/secretstream v0.1.21 // indirect
 	github.com/openziti/transport/v2 v2.0.146 // indirect

@@ -2,7 +2,11 @@ module sdk
 
 go 1.24.0
 
-require github.com/openziti/sdk-golang v1.2.3
+require (
+	github.com/openziti/edge-api v0.26.47
+	github.com/openziti/identity v1.0.109
+	github.com/openziti/sdk-golang v1.2.3
+)
 
 require (
 	github.com/Jeffail/gabs v1.4.0 // indirect
@@ -46,9 +50,7 @@ require (
 	github.com/oklog/ulid v1.3.1 // indirect
 	github.com/opentracing/opentracing-go v1.2.0 // indirect
 	github.com/openziti/channel/v4 v4.2.21 // indirect
-	github.com/openziti/edge-api v0.26.47 // indirect
 	github.com/openziti/foundation/v2 v2.0.70 // indirect
-	github.com/openziti/identity v1.0.109 // indirect
 	github.com/openziti/metrics v1.4.2 // indirect
 	github.com/openziti/secretstream v0.1.38 // indirect
 	github.com/openziti/transport/v2 v2.0.183 // indirect

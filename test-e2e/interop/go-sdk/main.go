@@ -1,7 +1,7 @@
-// Command sdk is an application on the Go SDK: it hosts a service that echoes, or dials it.
+// Command sdk is an application on the Go SDK. It hosts a service that echoes, dials it, or logs in.
 //
-// Arguments: file of the enrollment token, "host" or "dial", name of the service. Events are JSON lines on stdout, and
-// commands are lines on stdin. The end of stdin ends the program.
+// Arguments: file of the enrollment token, "host" or "dial", name of the service. Or only "login". Events are JSON lines
+// on stdout, and commands are lines on stdin. The end of stdin ends the program.
 package main
 
 import (
@@ -29,7 +29,13 @@ type event struct {
 }
 
 func main() {
-	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	var err error
+	if os.Args[1] == "login" {
+		err = logIns()
+	} else {
+		err = run(os.Args[1], os.Args[2], os.Args[3])
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
