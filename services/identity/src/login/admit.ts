@@ -1,0 +1,66 @@
+import type { AuthenticateRequest, Context } from '@overlay/rpc'
+import { Fault } from '@overlay/rpc'
+import { fingerprintOf } from '@overlay/x509'
+import { certificatesOf } from '../credentials/certificates.js'
+import type { CredentialDeps } from '../credentials/deps.js'
+import { subjectTextOf } from '../domain/subject-text.js'
+import type { Subject } from '../store/subjects.js'
+import { certificate } from './certificate.js'
+import { type Login, type Reason, refusalOf, type Step } from './login.js'
+import { password } from './password.js'
+import { refuseLogin } from './refuse-login.js'
+
+/** External signers can be stored, but cannot log in yet. */
+const externalToken: readonly Step[] = [() => 'no signer']
+
+const stepsOf: Readonly<Record<string, readonly Step[]>> = {
+  password,
+  cert: certificate,
+  'ext-jwt': externalToken,
+}
+
+type Presented = Pick<
+  AuthenticateRequest,
+  'method' | 'username' | 'password' | 'peerCertificates' | 'bearerTokens'
+>
+
+/** A login whose steps have passed. */
+export type Admitted = Login & { readonly subject: Subject }
+
+/** Runs the steps of the login method. INVALID_AUTH: refused. Callers cannot tell refusals apart. */
+export async function admit(
+  deps: CredentialDeps,
+  context: Context,
+  { method, ...presented }: Presented,
+): Promise<Admitted> {
+  const steps = stepsOf[method]
+  if (!steps) throw new Fault('INVALID_AUTH_METHOD')
+  const login: Login = {
+    ...deps,
+    context,
+    username: presented.username,
+    password: presented.password,
+    certificates: certificatesOf(presented.peerCertificates),
+    now: new Date(),
+  }
+  const reason = await refusalOf(steps, login)
+  if (reason) throw refused(login, method, reason)
+  const { subject } = login
+  if (!subject) throw refused(login, method, 'unknown')
+  return { ...login, subject }
+}
+
+/** For every method, so that each refusal leaves a trace and has the same answer. */
+export function refused(login: Login, method: string, reason: Reason): Fault {
+  const { context, username, subject, certificates, noteRefusal } = login
+  const [leaf] = certificates
+  refuseLogin(noteRefusal, context, {
+    method,
+    reason,
+    username: username || undefined,
+    identityId: subject?.identityId,
+    identityName: subject?.identityName,
+    ...(method === 'cert' && leaf && { fingerprint: fingerprintOf(leaf), subject: subjectTextOf(leaf) }),
+  })
+  return new Fault('INVALID_AUTH')
+}
