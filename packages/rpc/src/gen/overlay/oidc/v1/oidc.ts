@@ -36,6 +36,8 @@ export interface StartLoginRequest {
 
 export interface LoginRef {
   id: string;
+  /** A secret that the browser sends back with each step, as a cookie. Empty: the client has none. */
+  browser: string;
 }
 
 export interface LoginState {
@@ -65,11 +67,15 @@ export interface PresentCredentialRequest {
     | undefined;
   /** host:port */
   remoteAddress: string;
+  /** as in LoginRef */
+  browser: string;
 }
 
 export interface PresentCodeRequest {
   id: string;
   code: string;
+  /** as in LoginRef */
+  browser: string;
 }
 
 export interface FinishedLogin {
@@ -343,13 +349,16 @@ export const StartLoginRequest: MessageFns<StartLoginRequest> = {
 };
 
 function createBaseLoginRef(): LoginRef {
-  return { id: "" };
+  return { id: "", browser: "" };
 }
 
 export const LoginRef: MessageFns<LoginRef> = {
   encode(message: LoginRef, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.id !== "") {
       writer.uint32(10).string(message.id);
+    }
+    if (message.browser !== "") {
+      writer.uint32(18).string(message.browser);
     }
     return writer;
   },
@@ -375,6 +384,14 @@ export const LoginRef: MessageFns<LoginRef> = {
             message.id = reader.string();
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.browser = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -388,13 +405,19 @@ export const LoginRef: MessageFns<LoginRef> = {
   },
 
   fromJSON(object: any): LoginRef {
-    return { id: isSet(object.id) ? globalThis.String(object.id) : "" };
+    return {
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      browser: isSet(object.browser) ? globalThis.String(object.browser) : "",
+    };
   },
 
   toJSON(message: LoginRef): unknown {
     const obj: any = {};
     if (message.id !== "") {
       obj.id = message.id;
+    }
+    if (message.browser !== "") {
+      obj.browser = message.browser;
     }
     return obj;
   },
@@ -405,6 +428,7 @@ export const LoginRef: MessageFns<LoginRef> = {
   fromPartial<I extends Exact<DeepPartial<LoginRef>, I>>(object: I): LoginRef {
     const message = createBaseLoginRef();
     message.id = object.id ?? "";
+    message.browser = object.browser ?? "";
     return message;
   },
 };
@@ -666,7 +690,7 @@ export const LoginState: MessageFns<LoginState> = {
 };
 
 function createBasePresentCredentialRequest(): PresentCredentialRequest {
-  return { id: "", credential: undefined, remoteAddress: "" };
+  return { id: "", credential: undefined, remoteAddress: "", browser: "" };
 }
 
 export const PresentCredentialRequest: MessageFns<PresentCredentialRequest> = {
@@ -679,6 +703,9 @@ export const PresentCredentialRequest: MessageFns<PresentCredentialRequest> = {
     }
     if (message.remoteAddress !== "") {
       writer.uint32(26).string(message.remoteAddress);
+    }
+    if (message.browser !== "") {
+      writer.uint32(34).string(message.browser);
     }
     return writer;
   },
@@ -720,6 +747,14 @@ export const PresentCredentialRequest: MessageFns<PresentCredentialRequest> = {
             message.remoteAddress = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.browser = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -741,6 +776,7 @@ export const PresentCredentialRequest: MessageFns<PresentCredentialRequest> = {
         : isSet(object.remote_address)
         ? globalThis.String(object.remote_address)
         : "",
+      browser: isSet(object.browser) ? globalThis.String(object.browser) : "",
     };
   },
 
@@ -755,6 +791,9 @@ export const PresentCredentialRequest: MessageFns<PresentCredentialRequest> = {
     if (message.remoteAddress !== "") {
       obj.remoteAddress = message.remoteAddress;
     }
+    if (message.browser !== "") {
+      obj.browser = message.browser;
+    }
     return obj;
   },
 
@@ -768,12 +807,13 @@ export const PresentCredentialRequest: MessageFns<PresentCredentialRequest> = {
       ? AuthenticateRequest.fromPartial(object.credential)
       : undefined;
     message.remoteAddress = object.remoteAddress ?? "";
+    message.browser = object.browser ?? "";
     return message;
   },
 };
 
 function createBasePresentCodeRequest(): PresentCodeRequest {
-  return { id: "", code: "" };
+  return { id: "", code: "", browser: "" };
 }
 
 export const PresentCodeRequest: MessageFns<PresentCodeRequest> = {
@@ -783,6 +823,9 @@ export const PresentCodeRequest: MessageFns<PresentCodeRequest> = {
     }
     if (message.code !== "") {
       writer.uint32(18).string(message.code);
+    }
+    if (message.browser !== "") {
+      writer.uint32(26).string(message.browser);
     }
     return writer;
   },
@@ -816,6 +859,14 @@ export const PresentCodeRequest: MessageFns<PresentCodeRequest> = {
             message.code = reader.string();
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.browser = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -832,6 +883,7 @@ export const PresentCodeRequest: MessageFns<PresentCodeRequest> = {
     return {
       id: isSet(object.id) ? globalThis.String(object.id) : "",
       code: isSet(object.code) ? globalThis.String(object.code) : "",
+      browser: isSet(object.browser) ? globalThis.String(object.browser) : "",
     };
   },
 
@@ -843,6 +895,9 @@ export const PresentCodeRequest: MessageFns<PresentCodeRequest> = {
     if (message.code !== "") {
       obj.code = message.code;
     }
+    if (message.browser !== "") {
+      obj.browser = message.browser;
+    }
     return obj;
   },
 
@@ -853,6 +908,7 @@ export const PresentCodeRequest: MessageFns<PresentCodeRequest> = {
     const message = createBasePresentCodeRequest();
     message.id = object.id ?? "";
     message.code = object.code ?? "";
+    message.browser = object.browser ?? "";
     return message;
   },
 };
@@ -1766,7 +1822,10 @@ export const OidcServiceService = {
     responseSerialize: (value: LoginState): Buffer => Buffer.from(LoginState.encode(value).finish()),
     responseDeserialize: (value: Buffer): LoginState => LoginState.decode(value),
   },
-  /** Creates the second factor that the auth policy demands and the identity does not have. After the first factor only. */
+  /**
+   * Creates the second factor that the auth policy demands and the identity does not have. After the first factor only:
+   * NOT_FOUND before it. MFA_EXISTS if the identity has a verified one. A repetition replaces the unverified one.
+   */
   enrollSecondFactor: {
     path: "/overlay.oidc.v1.OidcService/EnrollSecondFactor" as const,
     requestStream: false as const,
@@ -1776,7 +1835,7 @@ export const OidcServiceService = {
     responseSerialize: (value: Mfa): Buffer => Buffer.from(Mfa.encode(value).finish()),
     responseDeserialize: (value: Buffer): Mfa => Mfa.decode(value),
   },
-  /** The first code of that second factor. It counts for the login as well. */
+  /** The first code of that second factor, of the app only. It counts for the login as well. MFA_INVALID_TOKEN: refused. */
   verifySecondFactor: {
     path: "/overlay.oidc.v1.OidcService/VerifySecondFactor" as const,
     requestStream: false as const,
@@ -1840,9 +1899,12 @@ export interface OidcServiceServer extends UntypedServiceImplementation {
   presentCredential: handleUnaryCall<PresentCredentialRequest, LoginState>;
   /** A code of the second factor, or a recovery code. MFA_INVALID_TOKEN: refused, whatever the reason. */
   presentCode: handleUnaryCall<PresentCodeRequest, LoginState>;
-  /** Creates the second factor that the auth policy demands and the identity does not have. After the first factor only. */
+  /**
+   * Creates the second factor that the auth policy demands and the identity does not have. After the first factor only:
+   * NOT_FOUND before it. MFA_EXISTS if the identity has a verified one. A repetition replaces the unverified one.
+   */
   enrollSecondFactor: handleUnaryCall<LoginRef, Mfa>;
-  /** The first code of that second factor. It counts for the login as well. */
+  /** The first code of that second factor, of the app only. It counts for the login as well. MFA_INVALID_TOKEN: refused. */
   verifySecondFactor: handleUnaryCall<PresentCodeRequest, LoginState>;
   /** Ends a complete login and issues its code, once. An incomplete login stays as it is, and has no code. */
   finishLogin: handleUnaryCall<LoginRef, FinishedLogin>;
@@ -1919,7 +1981,10 @@ export interface OidcServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: LoginState) => void,
   ): ClientUnaryCall;
-  /** Creates the second factor that the auth policy demands and the identity does not have. After the first factor only. */
+  /**
+   * Creates the second factor that the auth policy demands and the identity does not have. After the first factor only:
+   * NOT_FOUND before it. MFA_EXISTS if the identity has a verified one. A repetition replaces the unverified one.
+   */
   enrollSecondFactor(request: LoginRef, callback: (error: ServiceError | null, response: Mfa) => void): ClientUnaryCall;
   enrollSecondFactor(
     request: LoginRef,
@@ -1932,7 +1997,7 @@ export interface OidcServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Mfa) => void,
   ): ClientUnaryCall;
-  /** The first code of that second factor. It counts for the login as well. */
+  /** The first code of that second factor, of the app only. It counts for the login as well. MFA_INVALID_TOKEN: refused. */
   verifySecondFactor(
     request: PresentCodeRequest,
     callback: (error: ServiceError | null, response: LoginState) => void,
