@@ -71,7 +71,7 @@ export function openSessions(options: SessionsOptions): Sessions {
   async function mark(batch: readonly CachedSession[]): Promise<void> {
     const atMs = batch.map(({ usedAtMs }) => usedAtMs)
     try {
-      const request = { apiSessionIds: batch.map(({ id }) => id), atMs }
+      const request = { apiSessionIds: batch.map(({ id }) => id), atMs, accessTokenIds: [] }
       const { unknownIds } = await identity.markActivity(request, context())
       batch.forEach((session, i) => {
         setStoredActivity(session, atMs[i] ?? 0)

@@ -41,7 +41,7 @@ export {
   Query as ListQuery,
   Selection,
 } from './gen/overlay/entity/v1/entity.js'
-export type { ApiSession } from './gen/overlay/identity/v1/identity.js'
+export type { ApiSession, MarkActivityRequest } from './gen/overlay/identity/v1/identity.js'
 export {
   AddAuthenticatorRequest,
   AuthenticateRequest,

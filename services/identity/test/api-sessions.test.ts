@@ -95,7 +95,7 @@ test('marks of use never move back or into the future; the answer lists sessions
   const at = Date.now() - 60_000
   const mark = (replica: Replica, ...marks: [string, number][]) =>
     replica.identity.markActivity(
-      { apiSessionIds: marks.map(([one]) => one), atMs: marks.map(([, ms]) => ms) },
+      { apiSessionIds: marks.map(([one]) => one), atMs: marks.map(([, ms]) => ms), accessTokenIds: [] },
       system(),
     )
   expect(await mark(one, [id, at], ['gone', at], [id, at - 5000])).toEqual({ unknownIds: ['gone'] })
@@ -113,7 +113,11 @@ test('many gateways mark the same sessions at once', async () => {
   await Promise.all(
     [one, two, one, two].map((replica, i) =>
       replica.identity.markActivity(
-        { apiSessionIds: i % 2 ? [...marks].reverse() : marks, atMs: marks.map(() => Date.now()) },
+        {
+          apiSessionIds: i % 2 ? [...marks].reverse() : marks,
+          atMs: marks.map(() => Date.now()),
+          accessTokenIds: [],
+        },
         system(),
       ),
     ),

@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import { noBus, openProjection } from '@overlay/platform/change-log'
+import { newId } from '@overlay/platform/kind-store'
 import { type Change, CREDENTIALS, type CredentialsPushed, type Position } from '@overlay/rpc'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
+import { keepAccessToken } from '../src/store/access-tokens.js'
 import type { Credentials } from '../src/store/credential-changes.js'
 import { storeRouterIdentity } from '../src/store/router-identities.js'
 import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
@@ -93,7 +95,14 @@ test('followers that name the kind get the token of a login, and no other row ha
   await using feed = await follow()
   const { identityId, enter } = await person('alice')
   const { id, token } = await enter()
-  expect(await feed.until(id, exists)).toEqual({ id, token, identityId, fingerprints: [], expiring: [] })
+  expect(await feed.until(id, exists)).toEqual({
+    id,
+    token,
+    accessTokens: [],
+    identityId,
+    fingerprints: [],
+    expiring: [],
+  })
   const { rows } = await one.db.query(sql`
     select from change, audit where change::text || audit::text like ${`%${token}%`}`)
   expect(rows).toEqual([])
@@ -180,6 +189,58 @@ test('a second factor that a policy demands takes the credentials of its session
   await one.db.query(sql`update identity set auth_policy_id = 'strict' where id = ${identityId}`)
   await one.db.query(sql`update auth_policy set secondary_require_totp = true where id = 'strict'`)
   await feed.until(id, (credentials) => !credentials)
+})
+
+/** An API session whose client presents access tokens. */
+async function bearerSession(identityId: string): Promise<string> {
+  const id = newId('cuid')
+  await one.db.query(sql`
+    insert into api_session (id, token, token_digest, identity_id, authenticator_id, ip_address, client_id, expires_at)
+    values (${id}, ${id}, ${Buffer.from(id)}, ${identityId}, '', '', 'native', '2100-01-01')`)
+  return id
+}
+const hour = 3_600_000
+const keep = (apiSessionId: string, token: string, expiresAt = new Date(Date.now() + hour)) =>
+  one.db.transaction(undefined, (tx) => keepAccessToken(tx, { apiSessionId, token, expiresAt }))
+const tokensOf = (credentials: Credentials | undefined) =>
+  credentials?.accessTokens.map(({ token }) => token) ?? []
+
+test('followers get the access tokens of a session in place of its own, until it ends', async () => {
+  await using feed = await follow()
+  const { identityId } = await person('bearer')
+  const id = await bearerSession(identityId)
+  await keep(id, 'eyJ.first')
+  await keep(id, 'eyJ.second')
+  const both = await feed.until(id, (credentials) => tokensOf(credentials).length === 2)
+  expect(both).toMatchObject({ token: null, identityId })
+  expect(tokensOf(both)).toEqual(['eyJ.first', 'eyJ.second'])
+  const { rows } = await one.db.query(sql`
+    select from change, audit where change::text || audit::text like '%eyJ.%'`)
+  expect(rows).toEqual([])
+  await one.entities.delete({ kind: 'identities', id: identityId }, system())
+  await feed.until(id, (credentials) => !credentials)
+})
+
+test('an access token stays until an hour after its end, or after routers have reported it last', async () => {
+  await using feed = await follow()
+  const { identityId } = await person('refreshing')
+  const id = await bearerSession(identityId)
+  const ago = (hours: number) => new Date(Date.now() - hours * hour)
+  const report = (ids: string[]) =>
+    one.identity.markActivity({ apiSessionIds: [], atMs: [], accessTokenIds: ids }, system())
+  const until = (token: string) => feed.until(id, (credentials) => tokensOf(credentials).includes(token))
+
+  await keep(id, 'used', ago(2))
+  const first = (await until('used'))?.accessTokens[0]?.id ?? ''
+  await report([first, '999999999'])
+  await keep(id, 'unused', ago(2))
+  await keep(id, 'expired', ago(0.5))
+  expect(tokensOf(await until('expired'))).toEqual(['used', 'expired'])
+
+  for (let n = 0; n < 20; n++) await keep(id, `${n}`)
+  await report([first])
+  const many = tokensOf(await until('19'))
+  expect(many).toEqual(['used', ...Array.from({ length: 15 }, (_, n) => `${n + 5}`)])
 })
 
 test('credentials that a replica has left behind are passed on by another', async () => {

@@ -227,7 +227,7 @@ test('a session ends with its lifetime, however much it is used', async () => {
   await age(old, lifetimeSeconds + 1)
   await age(young, lifetimeSeconds - 600)
   await one.identity.markActivity(
-    { apiSessionIds: [old.id, young.id], atMs: [Date.now(), Date.now()] },
+    { apiSessionIds: [old.id, young.id], atMs: [Date.now(), Date.now()], accessTokenIds: [] },
     system(),
   )
   await isOver(old, limited)

@@ -59,6 +59,16 @@ test('a claim of a session, a certificate and a router that go together is grant
   })
 })
 
+test('a claim under an API session of access tokens is granted until it ends', async () => {
+  await using replica = await startReplica({ 'alice wiki': ['r1'] })
+  const apiSession = replica.identity.bearer('alice', { id: '1', token: 'eyJ.first' })
+  const { id, token } = await makeSession(apiSession.id, 'alice')
+  expect(await replica.access.concern.checkAccess(claim(token))).toMatchObject({ sessionId: id })
+  replica.identity.end(apiSession.id)
+  await replica.access.receive(testRouter(), heartbeat('eyJ.first')) // waits for the change
+  await expect(replica.access.concern.checkAccess(claim(token))).rejects.toMatchObject({ code: 2 })
+})
+
 test.each([
   ['an unknown session', { sessionToken: 'unknown' }, 3, 'invalid session'],
   ['a session of the other type', { type: 'Bind' }, 4, 'incorrect session type'],
@@ -202,6 +212,19 @@ test('a heartbeat keeps API sessions, connects their identities, and ends unknow
   }
   expect(removedOf(router)).toEqual(['unknown'])
   expect(await connectedIdentities(store.changeLog.db, [name])).toEqual(new Set([name]))
+})
+
+test('a heartbeat that names an access token keeps its API session and the token', async () => {
+  await using replica = await startReplica()
+  const [old, current] = [
+    { id: '7', token: 'eyJ.old' },
+    { id: '8', token: 'eyJ.current' },
+  ] as const
+  const { id } = replica.identity.bearer('alice', old, current)
+  await replica.access.receive(testRouter(), heartbeat(old.token))
+  const { marked, markedTokens } = replica.access
+  while (markedTokens.length === 0) await new Promise(setImmediate)
+  expect([marked, markedTokens]).toEqual([[id], [old.id]])
 })
 
 test('no token is unknown while identity does not answer', async () => {

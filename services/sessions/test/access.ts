@@ -17,9 +17,15 @@ import { type AccessConcern, type AccessDeps, accessConcern } from '../src/acces
 import type { RouterChannel } from '../src/control/router-channel.js'
 import { log } from './store.js'
 
-export interface TestApiSession {
+interface AccessToken {
   readonly id: string
   readonly token: string
+}
+
+export interface TestApiSession {
+  readonly id: string
+  readonly token: string | null
+  readonly accessTokens: readonly AccessToken[]
   readonly identityId: string
   readonly fingerprints: readonly string[]
   readonly expiring: readonly { readonly fingerprint: string; readonly validToMs: number }[]
@@ -76,8 +82,15 @@ export function fakeIdentity() {
   }
   return {
     source,
-    login: (identityId: string, ...fingerprints: string[]): TestApiSession =>
-      put({ id: newId('cuid'), token: randomUUID(), identityId, fingerprints, expiring: [] }),
+    login: (identityId: string, ...fingerprints: string[]) => {
+      const token = randomUUID()
+      const row = { id: newId('cuid'), token, accessTokens: [], identityId, fingerprints, expiring: [] }
+      put(row)
+      return row
+    },
+    /** An API session whose client presents access tokens. */
+    bearer: (identityId: string, ...accessTokens: AccessToken[]) =>
+      put({ id: newId('cuid'), token: null, accessTokens, identityId, fingerprints: ['one'], expiring: [] }),
     put,
     end(id: string): void {
       rows.delete(id)
@@ -154,6 +167,8 @@ export interface TestAccess extends AsyncDisposable {
   readonly synced: Set<string>
   /** API session ids that identity has been told of. */
   readonly marked: string[]
+  /** Ids of access tokens that identity has been told of. */
+  readonly markedTokens: string[]
   connect(router: TestRouter): Promise<void>
   receive(router: TestRouter, message: Outgoing): Promise<void>
 }
@@ -169,6 +184,7 @@ export interface TestAccessOptions {
 export async function startAccess(changeLog: ChangeLog, options: TestAccessOptions): Promise<TestAccess> {
   const synced = new Set<string>()
   const marked: string[] = []
+  const markedTokens: string[] = []
   const { bus, identity, commonRouters = () => [] } = options
   const concern = await accessConcern({
     bus,
@@ -182,8 +198,9 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
     identity: {
       source: identity.source,
       calls: {
-        async markActivity({ apiSessionIds }) {
+        async markActivity({ apiSessionIds, accessTokenIds }) {
           marked.push(...apiSessionIds)
+          markedTokens.push(...accessTokenIds)
           return { unknownIds: [] }
         },
       },
@@ -209,6 +226,7 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
     concern,
     synced,
     marked,
+    markedTokens,
     async connect(router) {
       await concern.connected?.(router)
     },

@@ -113,6 +113,39 @@ test('other fingerprints are an update with the headers of a state', async () =>
   expect(update?.headers.get(syncHeader.state)?.length).toBe(0)
 })
 
+test('a router gets each access token of an API session, and its end when the token or the session ends', async () => {
+  await using replica = await startReplica()
+  const { identity } = replica
+  const [first, second] = [
+    { id: '1', token: 'eyJ.first' },
+    { id: '2', token: 'eyJ.second' },
+  ] as const
+  const router = await synced(replica.access)
+  const session = identity.bearer('alice', first)
+  await router.until(() => deltasOf(router).length === 1)
+  identity.put({ ...session, accessTokens: [first, second] })
+  await router.until(() => deltasOf(router).length === 2)
+  const known = (token: string) => ({ id: session.id, token, certFingerprints: ['one'] })
+  expect(deltasOf(router)).toEqual([known(first.token), known(second.token)])
+  expect(removedOf(router)).toEqual([])
+  const later = await synced(replica.access)
+  expect(sessionsIn(chunksOf(later))).toEqual([known(first.token), known(second.token)])
+
+  const fingerprints = ['two']
+  identity.put({ ...session, accessTokens: [first, second], fingerprints })
+  await router.until(() => router.ofType(edgeType.apiSessionUpdated).length > 0)
+  const [update] = router.ofType(edgeType.apiSessionUpdated)
+  expect(update && ApiSessionUpdated.decode(update.body).apiSessions).toEqual([
+    { ...known(first.token), certFingerprints: fingerprints },
+    { ...known(second.token), certFingerprints: fingerprints },
+  ])
+  identity.put({ ...session, accessTokens: [second], fingerprints })
+  await router.until(() => removedOf(router).length > 0)
+  expect(removedOf(router)).toEqual([first.token])
+  identity.end(session.id)
+  await router.until(() => removedOf(router).includes(second.token))
+})
+
 test('a certificate that is no longer valid is no fingerprint', async () => {
   await using replica = await startReplica()
   const session = replica.identity.login('alice')

@@ -60,7 +60,10 @@ const noContent = Buffer.from('{}')
 /** The credentials of one API session that is fully authenticated. */
 export interface Credentials {
   readonly id: string
-  readonly token: string
+  /** Null: clients present access tokens in its place. */
+  readonly token: string | null
+  /** Those that routers may know connections by, oldest first. */
+  readonly accessTokens: readonly { readonly id: string; readonly token: string }[]
   readonly identityId: string
   /** SHA-1 of the certificates of its identity, hex; also of those that are pending after an extension. */
   readonly fingerprints: readonly string[]
@@ -74,7 +77,12 @@ export const credentialLoader = (db: Db): LoadRows =>
     const all = allPages<Credentials>((last, limit) =>
       db.query(
         sql`
-        select s.id, s.token, s.identity_id as "identityId",
+        select s.id, case when s.client_id is null then s.token end as token, s.identity_id as "identityId",
+               case when s.client_id is null then '[]'
+                    else (select coalesce(json_agg(json_build_object('id', t.id::text, 'token', t.token)
+                                                   order by t.id), '[]')
+                            from access_token t where t.api_session_id = s.id)
+                end as "accessTokens",
                array(select print.value
                        from authenticator a, unnest(array[a.fingerprint, a.unverified_fingerprint]) as print (value)
                       where a.identity_id = s.identity_id and print.value is not null

@@ -1,6 +1,6 @@
 import { pagesOf, runPeriodically, yielder } from '@overlay/platform/async'
 import type { Database } from '@overlay/platform/postgres'
-import { type IdentityServiceService, type Methods, ownContext } from '@overlay/rpc'
+import { type IdentityServiceService, type MarkActivityRequest, type Methods, ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { saveConnections } from '../store/identity-connection.js'
 import type { ApiSessions } from './api-sessions.js'
@@ -32,17 +32,25 @@ export function openActivity({
   gatherMs = GATHER_MS,
 }: ActivityDeps): Activity {
   let seen = new Map<string, number>() // by id of the API session
+  let accessTokens = new Set<string>()
   let identities = new Set<string>()
 
   async function save(): Promise<void> {
-    const [marks, connected] = [[...seen], [...identities]]
+    const [marks, seenTokens, connected] = [[...seen], [...accessTokens], [...identities]]
     seen = new Map()
+    accessTokens = new Set()
     identities = new Set()
     for (const page of pagesOf(connected, AT_ONCE)) await saveConnections(db, page)
-    for (const part of pagesOf(marks, AT_ONCE)) {
-      const request = { apiSessionIds: part.map(([id]) => id), atMs: part.map(([, at]) => at) }
-      await identity.markActivity(request, ownContext(AbortSignal.timeout(WAIT_MS)))
-    }
+    const mark = (request: MarkActivityRequest) =>
+      identity.markActivity(request, ownContext(AbortSignal.timeout(WAIT_MS)))
+    for (const part of pagesOf(marks, AT_ONCE))
+      await mark({
+        apiSessionIds: part.map(([id]) => id),
+        atMs: part.map(([, at]) => at),
+        accessTokenIds: [],
+      })
+    for (const part of pagesOf(seenTokens, AT_ONCE))
+      await mark({ apiSessionIds: [], atMs: [], accessTokenIds: [...part] })
   }
   const saving = runPeriodically(gatherMs, () =>
     // the next heartbeat, a minute later, marks them again
@@ -58,6 +66,7 @@ export function openActivity({
           const session = apiSessions.byToken(token)
           if (session) {
             seen.set(session.id, Date.now())
+            if (session.tokenId) accessTokens.add(session.tokenId)
             identities.add(session.identityId)
           } else unknown.push(token)
           await yieldNow()

@@ -1,14 +1,13 @@
 import { type Bus, isDeleted, type Memory, openProjection, type Source } from '@overlay/platform/change-log'
 import { type Change, CREDENTIALS, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { type ApiSession, decodeApiSession, hasLimited, withoutExpired } from '../domain/api-session.js'
+import { type ApiSession, decodeApiSessions, hasLimited, withoutExpired } from '../domain/api-session.js'
 
 /** The API sessions that are fully authenticated, of all identities, in memory. */
 export interface ApiSessions extends AsyncDisposable {
+  /** By its newest token. */
   byId(id: string): ApiSession | undefined
   byToken(token: string): ApiSession | undefined
-  all(): Iterable<ApiSession>
-  count(): number
   /** False until the first load, and during others. */
   isLoaded(): boolean
   position(): Position | undefined
@@ -18,7 +17,7 @@ export interface ApiSessions extends AsyncDisposable {
   catchUp(signal: AbortSignal): Promise<void>
 }
 
-/** Calls are synchronous, in the order of changes. */
+/** Calls are synchronous, in the order of changes, one for each token. */
 export interface ApiSessionListener {
   added(session: ApiSession): void
   /** Its fingerprints have changed. */
@@ -37,24 +36,47 @@ export async function openApiSessions(
   { bus, log }: { readonly bus: Pick<Bus, 'subscribe'>; readonly log: Logger },
 ): Promise<ApiSessions> {
   const ids = new Map<string, ApiSession>()
+  const older = new Map<string, readonly ApiSession[]>() // of the same id, for the few that have several tokens
   const tokens = new Map<string, ApiSession>()
   const limited = new Set<ApiSession>() // with fingerprints that expire
   let isLoaded = false
 
   function put(change: Change): void {
     if (isDeleted(change)) remove(change.id)
-    else if (change.kind === CREDENTIALS) putSession(decodeApiSession(change.json))
+    else if (change.kind === CREDENTIALS) putSessions(change.id, decodeApiSessions(change.json))
   }
 
-  function putSession(session: ApiSession): void {
-    const before = ids.get(session.id)
-    if (before?.token !== session.token) {
-      remove(session.id)
-      ids.set(session.id, session)
-      tokens.set(session.token, session)
-      if (hasLimited(session)) limited.add(session)
-      listener.added(session)
-    } else setFingerprints(before, session.fingerprints)
+  /** Replaces those of the id. */
+  function putSessions(id: string, decoded: readonly ApiSession[]): void {
+    const stale = new Set(ofId(id))
+    const sessions = decoded.map((session) => {
+      const before = tokens.get(session.token)
+      if (!before || !stale.delete(before)) return added(session)
+      setFingerprints(before, session.fingerprints)
+      return before
+    })
+    for (const session of stale) removed(session)
+    index(id, sessions)
+  }
+
+  function ofId(id: string): readonly ApiSession[] {
+    const newest = ids.get(id)
+    return newest ? [...(older.get(id) ?? []), newest] : []
+  }
+
+  function index(id: string, sessions: readonly ApiSession[]): void {
+    const newest = sessions.at(-1)
+    if (newest) ids.set(id, newest)
+    else ids.delete(id)
+    if (sessions.length > 1) older.set(id, sessions.slice(0, -1))
+    else older.delete(id)
+  }
+
+  function added(session: ApiSession): ApiSession {
+    tokens.set(session.token, session)
+    if (hasLimited(session)) limited.add(session)
+    listener.added(session)
+    return session
   }
 
   function setFingerprints(session: ApiSession, fingerprints: string): void {
@@ -66,9 +88,11 @@ export async function openApiSessions(
   }
 
   function remove(id: string): void {
-    const session = ids.get(id)
-    if (!session) return
-    ids.delete(id)
+    for (const session of ofId(id)) removed(session)
+    index(id, [])
+  }
+
+  function removed(session: ApiSession): void {
     tokens.delete(session.token)
     limited.delete(session)
     listener.removed(session)
@@ -104,8 +128,6 @@ export async function openApiSessions(
   return {
     byId: (id) => ids.get(id),
     byToken: (token) => tokens.get(token),
-    all: () => ids.values(),
-    count: () => ids.size,
     isLoaded: () => isLoaded,
     position: projection.position,
     expire() {

@@ -1,19 +1,21 @@
 import { expect, test } from 'vitest'
-import { decodeApiSession, fingerprintsAt, hasLimited, withoutExpired } from './api-session.js'
+import { decodeApiSessions, fingerprintsAt, hasLimited, withoutExpired } from './api-session.js'
 
-const decoded = (more: object = {}) =>
-  decodeApiSession(
-    Buffer.from(
-      JSON.stringify({
-        id: 'id',
-        token: 'token',
-        identityId: 'alice',
-        fingerprints: [],
-        expiring: [],
-        ...more,
-      }),
-    ),
-  )
+const payload = {
+  id: 'id',
+  token: 'token',
+  accessTokens: [],
+  identityId: 'alice',
+  fingerprints: [],
+  expiring: [],
+}
+const decodeAll = (more: object = {}) =>
+  decodeApiSessions(Buffer.from(JSON.stringify({ ...payload, ...more })))
+const decoded = (more: object = {}) => {
+  const [session] = decodeAll(more)
+  if (!session) throw new Error('no API session')
+  return session
+}
 const own = (fingerprint: string, validToMs: number) => ({ fingerprint, validToMs })
 
 test('an API session without certificates has no fingerprints', () => {
@@ -40,6 +42,20 @@ test('the order of fingerprints does not matter', () => {
   expect(decoded({ fingerprints: ['b', 'a'] }).fingerprints).toBe(
     decoded({ fingerprints: ['a', 'b'] }).fingerprints,
   )
+})
+
+test('an API session of access tokens is one for each of them', () => {
+  const accessTokens = [
+    { id: '1', token: 'first' },
+    { id: '2', token: 'second' },
+  ]
+  const common = { id: 'id', identityId: 'alice', fingerprints: 'a' }
+  expect(decodeAll({ token: null, accessTokens, fingerprints: ['a'] })).toMatchObject([
+    { ...common, token: 'first', tokenId: '1' },
+    { ...common, token: 'second', tokenId: '2' },
+  ])
+  expect(decodeAll({ token: null })).toEqual([])
+  expect(decoded({ accessTokens: undefined })).toMatchObject({ token: 'token', tokenId: undefined })
 })
 
 test('an API session without a token is refused', () => {

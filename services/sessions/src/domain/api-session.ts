@@ -1,7 +1,12 @@
-/** An API session, as routers know it. There may be a million, so its fingerprints are one text. */
+/**
+ * An API session, as routers know it: by one of its tokens. One whose client presents access tokens has several of
+ * them, with the same id. There may be a million, so the fingerprints are one text.
+ */
 export interface ApiSession {
   readonly id: string
   readonly token: string
+  /** Of an access token. */
+  readonly tokenId: string | undefined
   readonly identityId: string
   /** Separated by spaces, SHA-1 in hex. One that counts for a limited time is followed by `@` and its end in ms. */
   fingerprints: string
@@ -11,17 +16,25 @@ export interface ApiSession {
 
 interface Payload {
   readonly id: string
-  readonly token: string
+  readonly token: string | null
+  /** Absent: identity is of the release before. */
+  readonly accessTokens?: readonly { readonly id: string; readonly token: string }[]
   readonly identityId: string
   readonly fingerprints: readonly string[]
   readonly expiring: readonly { readonly fingerprint: string; readonly validToMs: number }[]
 }
 
-/** Throws if members are missing. */
-export function decodeApiSession(json: Uint8Array): ApiSession {
+/** One for each token, oldest first. Throws if members are missing. */
+export function decodeApiSessions(json: Uint8Array): ApiSession[] {
   const payload = JSON.parse(Buffer.from(json).toString()) as Payload
-  const { id, token, identityId, fingerprints, expiring } = payload
-  if (!id || !token || !identityId) throw new Error('API session without id, token or identity')
+  const { id, token, accessTokens = [], identityId } = payload
+  if (!id || !identityId || (token !== null && !token)) throw new Error('API session without members')
+  const common = { id, identityId, fingerprints: fingerprintsOf(payload), chunk: undefined }
+  if (token !== null) return [{ ...common, token, tokenId: undefined }]
+  return accessTokens.map((one) => ({ ...common, token: one.token, tokenId: one.id }))
+}
+
+function fingerprintsOf({ fingerprints, expiring }: Payload): string {
   const unlimited = new Set(fingerprints)
   const limited = new Map(expiring.map(({ fingerprint, validToMs }) => [fingerprint, validToMs]))
   for (const fingerprint of unlimited) limited.delete(fingerprint)
@@ -29,7 +42,7 @@ export function decodeApiSession(json: Uint8Array): ApiSession {
     ...unlimited,
     ...[...limited].map(([fingerprint, validToMs]) => `${fingerprint}@${validToMs}`),
   ]
-  return { id, token, identityId, fingerprints: parts.sort().join(' '), chunk: undefined }
+  return parts.sort().join(' ')
 }
 
 type Fingerprints = Pick<ApiSession, 'fingerprints'>

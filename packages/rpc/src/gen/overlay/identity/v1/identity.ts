@@ -107,6 +107,8 @@ export interface MarkActivityRequest {
   apiSessionIds: string[];
   /** in the order of the ids */
   atMs: number[];
+  /** Access tokens by which routers know connections, by their ids in the credentials of API sessions. */
+  accessTokenIds: string[];
 }
 
 export interface MarkActivityResponse {
@@ -1464,7 +1466,7 @@ export const ApiSession: MessageFns<ApiSession> = {
 };
 
 function createBaseMarkActivityRequest(): MarkActivityRequest {
-  return { apiSessionIds: [], atMs: [] };
+  return { apiSessionIds: [], atMs: [], accessTokenIds: [] };
 }
 
 export const MarkActivityRequest: MessageFns<MarkActivityRequest> = {
@@ -1478,6 +1480,9 @@ export const MarkActivityRequest: MessageFns<MarkActivityRequest> = {
         writer.int64(v);
       }
       writer.join();
+    }
+    for (const v of message.accessTokenIds) {
+      writer.uint32(26).string(v!);
     }
     return writer;
   },
@@ -1521,6 +1526,14 @@ export const MarkActivityRequest: MessageFns<MarkActivityRequest> = {
 
             break;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.accessTokenIds.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1545,6 +1558,11 @@ export const MarkActivityRequest: MessageFns<MarkActivityRequest> = {
         : globalThis.Array.isArray(object?.at_ms)
         ? object.at_ms.map((e: any) => globalThis.Number(e))
         : [],
+      accessTokenIds: globalThis.Array.isArray(object?.accessTokenIds)
+        ? object.accessTokenIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.access_token_ids)
+        ? object.access_token_ids.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -1556,6 +1574,9 @@ export const MarkActivityRequest: MessageFns<MarkActivityRequest> = {
     if (message.atMs?.length) {
       obj.atMs = message.atMs.map((e) => Math.round(e));
     }
+    if (message.accessTokenIds?.length) {
+      obj.accessTokenIds = message.accessTokenIds;
+    }
     return obj;
   },
 
@@ -1566,6 +1587,7 @@ export const MarkActivityRequest: MessageFns<MarkActivityRequest> = {
     const message = createBaseMarkActivityRequest();
     message.apiSessionIds = object.apiSessionIds?.map((e) => e) || [];
     message.atMs = object.atMs?.map((e) => e) || [];
+    message.accessTokenIds = object.accessTokenIds?.map((e) => e) || [];
     return message;
   },
 };
@@ -3986,7 +4008,7 @@ export const IdentityServiceService = {
       Buffer.from(CheckApiSessionResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): CheckApiSessionResponse => CheckApiSessionResponse.decode(value),
   },
-  /** Records the last use of API sessions, collected by a gateway. */
+  /** Records the last use of API sessions and access tokens, collected by a gateway or from routers. */
   markActivity: {
     path: "/overlay.identity.v1.IdentityService/MarkActivity" as const,
     requestStream: false as const,
@@ -4261,7 +4283,7 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   getBearerSession: handleUnaryCall<GetBearerSessionRequest, ApiSession>;
   /** Fails if the API session has ended or is not fully authenticated; returns the position of the check. */
   checkApiSession: handleUnaryCall<CheckApiSessionRequest, CheckApiSessionResponse>;
-  /** Records the last use of API sessions, collected by a gateway. */
+  /** Records the last use of API sessions and access tokens, collected by a gateway or from routers. */
   markActivity: handleUnaryCall<MarkActivityRequest, MarkActivityResponse>;
   disableIdentity: handleUnaryCall<DisableIdentityRequest, Written>;
   enableIdentity: handleUnaryCall<EntityRef, Written>;
@@ -4424,7 +4446,7 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: CheckApiSessionResponse) => void,
   ): ClientUnaryCall;
-  /** Records the last use of API sessions, collected by a gateway. */
+  /** Records the last use of API sessions and access tokens, collected by a gateway or from routers. */
   markActivity(
     request: MarkActivityRequest,
     callback: (error: ServiceError | null, response: MarkActivityResponse) => void,

@@ -1,0 +1,54 @@
+import type { Tx } from '@overlay/platform/postgres'
+import sql from 'sql-template-tag'
+
+export interface NewAccessToken {
+  readonly apiSessionId: string
+  /** As the client presents it. */
+  readonly token: string
+  readonly expiresAt: Date
+}
+
+/** Of one API session. Those that routers report stay longest: a client has one connection to each router. */
+const MOST_TOKENS = 16
+/** How long a token stays that has expired and that no router reports. */
+const UNUSED = sql`interval '1 hour'`
+/** Routers report each minute. Most of these reports cause no write. */
+const SEEN_EVERY = sql`interval '10 minutes'`
+const IN_USE = sql`interval '15 minutes'`
+
+/**
+ * Stores an access token that has been issued, so that routers accept it. Callers have locked the row of the API
+ * session in this transaction. Removes tokens of the session that no connection uses any more.
+ */
+export async function keepAccessToken(
+  tx: Tx,
+  { apiSessionId, token, expiresAt }: NewAccessToken,
+): Promise<void> {
+  await tx.query(
+    sql`
+    with unused as (
+         delete from access_token
+          where api_session_id = ${apiSessionId}
+            and (greatest(expires_at, seen_at) < now() - ${UNUSED}
+                 or id in (select id from access_token
+                            where api_session_id = ${apiSessionId}
+                            order by coalesce(seen_at > now() - ${IN_USE}, false) desc, id desc
+                           offset ${MOST_TOKENS - 1})))
+  insert into access_token (api_session_id, token, expires_at) values (${apiSessionId}, ${token}, ${expiresAt})`,
+    'keep-access-token',
+  )
+}
+
+/** Stores that routers have connections under these tokens. Unknown ids have no effect. */
+export async function markTokensSeen(tx: Tx, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  await tx.query(
+    sql`
+    with seen as ( -- in one order: several replicas report
+         select id from access_token
+          where id = any(${ids}::bigint[]) and (seen_at is null or seen_at < now() - ${SEEN_EVERY})
+          order by id for no key update)
+  update access_token set seen_at = now() from seen where access_token.id = seen.id`,
+    'mark-tokens-seen',
+  )
+}
