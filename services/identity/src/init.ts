@@ -6,7 +6,7 @@ import { openDatabase, type Tx } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { defaultHashing, type HashSettings, openHashing } from './credentials/hashing.js'
-import { brokenRule } from './domain/passwords.js'
+import { brokenByName, noRules, soundPassword } from './domain/passwords.js'
 import { defaultAdminUsername, lockDefaultAdmin } from './store/default-admin.js'
 
 export { type ResealOptions, resealSecondFactors } from './mfa/reseal.js'
@@ -33,8 +33,9 @@ export interface InitResult {
 /** Creates the default admin unless there is one. Any number of processes may call it at once: one creates it. */
 export async function initIdentity(options: InitOptions): Promise<InitResult> {
   const { databaseUrl, username, name = 'Default Admin', hashing = defaultHashing, log } = options
-  const password = options.password ?? randomBytes(18).toString('base64url')
-  refuseBroken(name, username, password)
+  refuseNames(name, username)
+  const plain = options.password ?? randomBytes(18).toString('base64url')
+  const password = soundPassword(plain, noRules, (reason) => new Error(`default admin: ${reason}`))
   await using db = openDatabase(databaseUrl, 'identity', { max: 2 })
   const existing = await defaultAdminUsername(db)
   if (existing !== undefined) return { created: false, username: existing }
@@ -51,14 +52,9 @@ export async function initIdentity(options: InitOptions): Promise<InitResult> {
   return { created, username, ...(options.password === undefined && { password }) }
 }
 
-function refuseBroken(name: string, username: string, password: string): void {
-  const broken = brokenRule(username, password, {
-    minPasswordLength: 0,
-    requireMixedCase: false,
-    requireNumberChar: false,
-    requireSpecialChar: false,
-  })
-  if (broken) throw new Error(`default admin: ${broken.reason}`)
+function refuseNames(name: string, username: string): void {
+  const reason = brokenByName(username)
+  if (reason) throw new Error(`default admin: ${reason}`)
   if (name.length < 4 || name.length > 100)
     throw new Error('default admin: the name should have 4 to 100 chars')
 }

@@ -8,7 +8,13 @@ import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import { defaultHashing, type HashSettings, openHashing } from './credentials/hashing.js'
 import { isDisabled } from './domain/disabled.js'
-import { brokenRule, type PasswordRules } from './domain/passwords.js'
+import {
+  brokenByName,
+  brokenByPassword,
+  type PasswordRules,
+  type SoundPassword,
+  soundPassword,
+} from './domain/passwords.js'
 import { adminBy, type FoundAdmin } from './store/admins.js'
 import { enableIdentity } from './store/disabled-identities.js'
 import { forgetFailuresOf } from './store/login-attempts.js'
@@ -57,9 +63,11 @@ export async function resetPassword(options: ResetOptions): Promise<ResetResult>
       `the auth policy '${admin.authPolicyName}' of '${admin.identityName}' does not allow passwords: name another administrator, who can change it`,
     )
   const username = admin.username ?? options.username
-  const password = options.password ?? passwordFor(admin.passwordRules)
-  const broken = brokenRule(admin.username === null ? username : undefined, password, admin.passwordRules)
-  if (broken) throw new Error(broken.reason)
+  const badName = admin.username === null ? brokenByName(username) : undefined
+  if (badName) throw new Error(badName)
+  const rules = admin.passwordRules
+  const password =
+    options.password === undefined ? passwordFor(rules) : soundPassword(options.password, rules)
 
   await using changeLog = await openChangeLog(db, noBus, log)
   const hash = await openHashing(hashing).hash(password, { source: '', name: '' })
@@ -111,12 +119,11 @@ async function setPassword(
 }
 
 /** A random password that keeps the rules. Throws if none is as long as they require. */
-function passwordFor(rules: PasswordRules): string {
+function passwordFor(rules: PasswordRules): SoundPassword {
   for (;;) {
     const password = randomBytes(75).toString('base64url').slice(0, Math.max(24, rules.minPasswordLength))
-    const broken = brokenRule(undefined, password, rules)
-    if (!broken) return password
-    if (password.length < rules.minPasswordLength) throw new Error(broken.reason)
+    const isLongEnough = password.length >= rules.minPasswordLength
+    if (!isLongEnough || !brokenByPassword(password, rules)) return soundPassword(password, rules)
   }
 }
 

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
 import { fairQueue, type Share } from '@overlay/platform/async'
 import { type Context, sourceOf } from '@overlay/rpc'
+import { isWeaker } from '../domain/hash-strength.js'
+import type { SoundPassword } from '../domain/passwords.js'
 
 export interface HashSettings {
   readonly memoryKib: number
@@ -26,14 +28,19 @@ export const turnOf = ({ caller, sourceAddress, signal }: Context, name = caller
   signal,
 })
 
-/** Compares with a stored hash by its parameters. Without one it takes the same time and returns false. */
-export type Compare = (stored: string | null, password: string) => Promise<boolean>
+/** What a turn is for. */
+export interface Comparing {
+  /** Compares with a stored hash by its parameters. Without one it takes the same time and returns false. */
+  compare(stored: string | null, password: string): Promise<boolean>
+  /** Another hash of a password that has matched, if the parameters of new hashes are stronger than those of the stored one. */
+  strengthen(stored: string, password: string): Promise<string | undefined>
+}
 
 export interface Hashing {
   /** argon2id in PHC string format: algorithm, parameters, salt and hash. */
-  hash(password: string, turn: Turn): Promise<string>
+  hash(password: SoundPassword, turn: Turn): Promise<string>
   /** Runs work that compares one password when its turn comes, and tells it whether it had to wait. */
-  inTurn<T>(turn: Turn, work: (compare: Compare, hasWaited: boolean) => Promise<T>): Promise<T>
+  inTurn<T>(turn: Turn, work: (comparing: Comparing, hasWaited: boolean) => Promise<T>): Promise<T>
 }
 
 /** Hashing takes milliseconds of a core and much memory. Beyond the queue it is refused before it costs anything. */
@@ -43,9 +50,13 @@ export function openHashing({ memoryKib, passes, lanes, running, waiting }: Hash
   const decoy = hash(randomUUID(), options)
   decoy.catch(() => undefined) // thrown by each comparison that awaits it
 
-  const compare: Compare = async (stored, password) => verify(stored ?? (await decoy), password)
+  const comparing: Comparing = {
+    compare: async (stored, password) => verify(stored ?? (await decoy), password),
+    strengthen: async (stored, password) =>
+      isWeaker(stored, { memoryKib, passes }) ? hash(password, options) : undefined,
+  }
   return {
     hash: (password, { signal, ...share }) => queue(share, () => hash(password, options), signal),
-    inTurn: ({ signal, ...share }, work) => queue(share, (hasWaited) => work(compare, hasWaited), signal),
+    inTurn: ({ signal, ...share }, work) => queue(share, (hasWaited) => work(comparing, hasWaited), signal),
   }
 }

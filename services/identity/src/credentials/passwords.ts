@@ -1,12 +1,11 @@
 import { invalid } from '@overlay/rpc'
-import { brokenRule, type PasswordRules } from '../domain/passwords.js'
+import { brokenByName, type PasswordRules, type SoundPassword, soundPassword } from '../domain/passwords.js'
 
-/** Refuses a new user name or password that the auth policy does not allow. differs: a password is never sent back. */
-export function checkPasswordRules(
-  username: string | undefined,
-  password: string | undefined,
-  rules: PasswordRules,
-): void {
-  const broken = brokenRule(username, password, rules)
-  if (broken) throw invalid(broken.field, broken.reason, broken.field === 'username' ? username : '')
+export function refuseUsername(username: string): void {
+  const reason = brokenByName(username)
+  if (reason) throw invalid('username', reason, username)
 }
+
+/** Refuses a new password that the auth policy does not allow. differs: it is never sent back. */
+export const allowedPassword = (password: string, rules: PasswordRules): SoundPassword =>
+  soundPassword(password, rules, (reason) => invalid('password', reason, ''))

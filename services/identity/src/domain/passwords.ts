@@ -6,31 +6,44 @@ export interface PasswordRules {
   readonly requireSpecialChar: boolean
 }
 
-export interface Broken {
-  readonly field: 'username' | 'password'
-  readonly reason: string
-}
+declare const sound: unique symbol
+/** A password that keeps the rules. Only such a password can be hashed, so that no place that sets one omits the check. */
+export type SoundPassword = string & { readonly [sound]: true }
 
 const shortestName = 4
 const shortestPassword = 5
 const longest = 100
 
-/** The first rule that user name or password break. An absent one breaks none. */
-export function brokenRule(
-  username: string | undefined,
-  password: string | undefined,
+/** Where no auth policy applies yet. */
+export const noRules: PasswordRules = {
+  minPasswordLength: shortestPassword,
+  requireMixedCase: false,
+  requireNumberChar: false,
+  requireSpecialChar: false,
+}
+
+/** Why a user name is refused, if it is. */
+export function brokenByName(username: string): string | undefined {
+  const reason = outside(username, shortestName)
+  return reason && `username ${reason}`
+}
+
+/** Why a password is refused, if it is. */
+export function brokenByPassword(password: string, rules: PasswordRules): string | undefined {
+  const reason =
+    outside(password, Math.max(rules.minPasswordLength, shortestPassword)) ?? lacking(password, rules)
+  return reason && `password ${reason}`
+}
+
+/** The password, unless it breaks a rule. */
+export function soundPassword(
+  password: string,
   rules: PasswordRules,
-): Broken | undefined {
-  if (username !== undefined) {
-    const reason = outside(username, shortestName)
-    if (reason) return { field: 'username', reason: `username ${reason}` }
-  }
-  if (password !== undefined) {
-    const reason =
-      outside(password, Math.max(rules.minPasswordLength, shortestPassword)) ?? lacking(password, rules)
-    if (reason) return { field: 'password', reason: `password ${reason}` }
-  }
-  return undefined
+  refusal: (reason: string) => Error = (reason) => new Error(reason),
+): SoundPassword {
+  const reason = brokenByPassword(password, rules)
+  if (reason) throw refusal(reason)
+  return password as SoundPassword
 }
 
 function outside(text: string, shortest: number): string | undefined {

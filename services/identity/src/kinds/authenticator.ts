@@ -17,7 +17,7 @@ import { certificateProof, type Proof } from '../credentials/certificate-proof.j
 import { onlyCertificate } from '../credentials/certificates.js'
 import type { CredentialDeps } from '../credentials/deps.js'
 import { turnOf } from '../credentials/hashing.js'
-import { checkPasswordRules } from '../credentials/passwords.js'
+import { allowedPassword, refuseUsername } from '../credentials/passwords.js'
 import { chainOf } from '../domain/chain.js'
 import { insertAuthenticator, lockAndRefuseSecond, refuseSecond } from '../store/authenticators.js'
 import { refuseLockoutByRemoval } from '../store/default-admin.js'
@@ -89,8 +89,8 @@ const create =
     await refuseSecond(db, person, method)
     if (method === 'cert') return createCertificate(deps, body, context)
     const { username, password } = body as { username: string; password: string }
-    checkPasswordRules(username, password, person.passwordRules)
-    const hash = await deps.hashing.hash(password, turnOf(context))
+    refuseUsername(username)
+    const hash = await deps.hashing.hash(allowedPassword(password, person.passwordRules), turnOf(context))
     const json = bytesOf({ ...body, username, password: hash, certPem: null })
     return uniform.create({ ...request, json }, context)
   }
@@ -137,11 +137,11 @@ const update =
     // wire: of a certificate nothing changes, without an error
     if (subject.method === 'cert') return uniform.update({ ...request, mask: withoutProof(mask) }, context)
     const body = bodyIn(request.json) as { username?: string | null; password?: string | null }
-    const username = mask.includes('username') ? (body.username ?? '') : undefined
-    const password = mask.includes('password') ? (body.password ?? '') : undefined
-    checkPasswordRules(username, password, subject.passwordRules)
-    const hash = password === undefined ? {} : { password: await hashing.hash(password, turnOf(context)) }
-    return uniform.update({ ...request, json: bytesOf({ ...body, ...hash }) }, context)
+    if (mask.includes('username')) refuseUsername(body.username ?? '')
+    if (!mask.includes('password')) return uniform.update(request, context)
+    const allowed = allowedPassword(body.password ?? '', subject.passwordRules)
+    const password = await hashing.hash(allowed, turnOf(context))
+    return uniform.update({ ...request, json: bytesOf({ ...body, password }) }, context)
   }
 
 const withoutProof = (mask: readonly string[]): string[] =>

@@ -3,6 +3,7 @@ import type { NoteRefusal } from '@overlay/platform/service'
 import { type Context, Fault, sourceOf } from '@overlay/rpc'
 import { type Hashing, turnOf } from '../credentials/hashing.js'
 import { type AttemptHistory, isPaused } from '../domain/login-pause.js'
+import { replaceHash } from '../store/authenticators.js'
 import { disableIdentity } from '../store/disabled-identities.js'
 import { type Attempt, attemptsOf, countFailure, recordSuccess } from '../store/login-attempts.js'
 import type { Subject } from '../store/subjects.js'
@@ -41,13 +42,20 @@ export async function tryPassword(
   const turn = turnOf(context, username)
   // names that have logged in from an address share one turn, all other attempts from it share another
   const source = before.isFamiliar ? `${turn.source} familiar` : turn.source
-  return hashing.inTurn({ ...turn, source }, async (compare, hasWaited) => {
+  return hashing.inTurn({ ...turn, source }, async ({ compare, strengthen }, hasWaited) => {
     const history = hasWaited ? await admit(deps, attempt) : before
-    const reason = await judge(subject, await compare(subject?.password ?? null, password))
-    if (reason !== undefined) await countRefusal(changeLog, context, attempt, subject, reason)
-    else if (subject && (subject.hasFailed || history.isStale))
+    const stored = subject?.password ?? null
+    const reason = await judge(subject, await compare(stored, password))
+    if (reason !== undefined) {
+      await countRefusal(changeLog, context, attempt, subject, reason)
+      return reason
+    }
+    if (subject && (subject.hasFailed || history.isStale))
       await recordSuccess(changeLog.db, attempt, subject.authenticatorId)
-    return reason
+    const stronger = stored === null ? undefined : await strengthen(stored, password)
+    if (subject && stored !== null && stronger)
+      await replaceHash(changeLog.db, subject.authenticatorId, stored, stronger)
+    return undefined
   })
 }
 

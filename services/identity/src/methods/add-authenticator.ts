@@ -16,7 +16,7 @@ import {
   type Proof,
 } from '../credentials/certificate-proof.js'
 import { turnOf } from '../credentials/hashing.js'
-import { checkPasswordRules } from '../credentials/passwords.js'
+import { allowedPassword, refuseUsername } from '../credentials/passwords.js'
 import { authenticatorInserter, authenticatorOfEnrollment } from '../store/authenticators.js'
 import { personOf } from '../store/subjects.js'
 import type { Deps } from './deps.js'
@@ -68,13 +68,10 @@ async function proofOf(
   if (certPem !== '') return { ...noProof, method: 'cert', certPem, fingerprint: fingerprintOfPem(certPem) }
   const person = await personOf(changeLog.db, identityId)
   if (!person) throw notFound('identity', identityId)
-  checkPasswordRules(username, password, person.passwordRules)
-  return {
-    ...noProof,
-    method: 'updb',
-    username,
-    password: await hashing.hash(password, turnOf(context, username)),
-  }
+  refuseUsername(username)
+  const allowed = allowedPassword(password, person.passwordRules)
+  const hash = await hashing.hash(allowed, turnOf(context, username))
+  return { ...noProof, method: 'updb', username, password: hash }
 }
 
 /** The certificate, or the user name, that another identity has. */

@@ -4,6 +4,7 @@ import type { Db, Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Demands, Factors } from '../domain/auth-queries.js'
 import { sameText } from '../domain/same-text.js'
+import { hasPassword } from './authenticators.js'
 import { allOrNone, typesNamed } from './known-config-types.js'
 import { insertCertificate } from './session-certificates.js'
 import type { Subject } from './subjects.js'
@@ -115,7 +116,7 @@ const proofOf = ({ authenticatorId, password, fingerprint, certifyingCaId }: New
     ? sql`select id as ca_id from known_ca where id = ${certifyingCaId} for share`
     : sql`
          select null as ca_id from authenticator
-          where id = ${authenticatorId} and password is not distinct from ${password}
+          where id = ${authenticatorId} and ${hasPassword(password)}
             and fingerprint is not distinct from ${fingerprint} for share`
 
 function certificateRow(leaf: X509Certificate | undefined): Sql {

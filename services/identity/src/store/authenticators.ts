@@ -126,6 +126,26 @@ export const usePending = (tx: Tx, id: string, fingerprint: string): Promise<Row
         unverified_cert_pem = null, unverified_fingerprint = null`,
   )
 
+/**
+ * Stores another hash of the same password, unless the password has been changed. It is no change to anyone: no audit, no
+ * change row, the same `updatedAt`. Logins that have compared the former hash remain valid.
+ */
+export async function replaceHash(db: Db, id: string, former: string, hash: string): Promise<void> {
+  await db.query(
+    sql`
+    update authenticator set password = ${hash}, rehashed = ${digestOfPair(former, sql`${hash}::text`)}
+     where id = ${id} and password = ${former}`,
+    'replace-hash',
+  )
+}
+
+/** Whether an authenticator has this password hash, or another of the same password in its place. Null: no password. */
+export const hasPassword = (hash: string | null): Sql =>
+  sql`(password is not distinct from ${hash} or rehashed = ${digestOfPair(hash, sql`password`)})`
+
+const digestOfPair = (former: string | null, hash: Sql): Sql =>
+  sql`sha256(convert_to(${former}::text || ${hash}, 'UTF8'))`
+
 export const removeAuthenticator = (tx: Tx, id: string): Promise<RowChange[]> =>
   removeAuthenticators(tx, sql`id = ${id}`)
 

@@ -42,7 +42,8 @@ export function objectionTo(
     return { field: 'expiresAt', reason: 'expiresAt must be in the future', value }
   }
   if (method === 'ottca' && !caExists) return { field: 'caId', reason: 'ca not found', value: caId }
-  if (method === 'updb' && (username.length < 4 || username.length > 100))
+  const { length } = [...username]
+  if (method === 'updb' && (length < 4 || length > 100))
     return { field: 'username', reason: 'username must have 4 to 100 characters', value: username }
   return undefined
 }
