@@ -18,7 +18,8 @@ const {
   getMfa,
 } = IdentityServiceService
 const { openRouterSession, reserveRouterName, releaseRouterName } = IdentityServiceService
-const { getServerCertificate, getTrustBundle, checkEnrollment, getCaJwt } = PkiServiceService
+const { getServerCertificate, getTrustBundle, getTokenKeys, signTokens, checkEnrollment, getCaJwt } =
+  PkiServiceService
 const policy = PolicyServiceService
 const sessions = SessionsServiceService
 
@@ -36,7 +37,7 @@ const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
   ],
   openRouterSession, // finds the one that was opened before
   ...[reserveRouterName, releaseRouterName],
-  ...[getServerCertificate, getTrustBundle, checkEnrollment, getCaJwt],
+  ...[getServerCertificate, getTrustBundle, getTokenKeys, signTokens, checkEnrollment, getCaJwt],
   ...[policy.authorize, policy.getHeader, policy.getCommonRouters, policy.findLost, policy.findRequiring],
   ...[policy.getPolicyAdvice, policy.listServiceConfigs, policy.getPostureData, policy.listFailedRequests],
   // a repeated create of a session finds the first one

@@ -11,7 +11,7 @@ import {
   SessionsServiceService,
 } from '@overlay/rpc'
 import { openService } from './service.js'
-import { pkiSettings } from './settings.js'
+import { pkiSettings, tokenKeyRulesOf } from './settings.js'
 
 const settings = readSettings(pkiSettings, process.env)
 const migrations = `${import.meta.dirname}/../migrations`
@@ -21,6 +21,7 @@ await runService({ schema: 'pki', settings, migrations }, async (deps) => {
   await using sessions = connect('sessions', settings.sessionsPeers)
   await using service = await openService({
     ...settings,
+    tokenKeyRules: tokenKeyRulesOf(settings),
     changeLog,
     bus,
     log,

@@ -15,15 +15,18 @@ import { untypedOwnerCheck } from './consumers/owners.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import type { Owners } from './enroll/method.js'
 import { type IssuerOptions, openEnrollmentIssuer } from './keys/enrollment-issuer.js'
-import { openKeyringCache } from './keys/keyring-cache.js'
+import { allKeyPayloads, openKeyringCache } from './keys/keyring-cache.js'
 import { type RenewalOptions, startRenewal } from './keys/renewal.js'
+import { startTokenKeys, type TokenKeyOptions } from './keys/token-keys.js'
 import { cas } from './kinds/ca.js'
 import { enrollments } from './kinds/enrollment.js'
 import { foreign } from './kinds/foreign.js'
 import { pkiMethods } from './methods/pki-methods.js'
-import { keyPayloads } from './store/keys.js'
 
-export interface ServiceOptions extends RenewalOptions, Omit<IssuerOptions, 'now' | 'keyring'> {
+export interface ServiceOptions
+  extends RenewalOptions,
+    TokenKeyOptions,
+    Omit<IssuerOptions, 'now' | 'keyring'> {
   readonly bus: Bus
   /** Patterns of names that the certificates of routers may have. Empty: any but the names of the product. */
   readonly routerNames: readonly string[]
@@ -38,9 +41,10 @@ export interface ServiceOptions extends RenewalOptions, Omit<IssuerOptions, 'now
 
 /** All of the service but its connections. It serves before its consumers have loaded. */
 export async function openService(options: ServiceOptions) {
-  const { changeLog, bus, log, keySecret, owners, sources, now = () => new Date() } = options
-  const keys = await openKeyringCache(changeLog, keySecret, bus, log)
-  const { keyring } = keys
+  const { changeLog, bus, log, keySecret, tokenKeyRules, owners, sources, now = () => new Date() } = options
+  const keys = await openKeyringCache(changeLog, { keySecret, tokenKeyRules, bus, log })
+  const { keyring, tokenKeyring } = keys
+  const tokenKeys = await startTokenKeys({ ...options, now })
   await keyring() // fails the start where the secret does not fit or keys are missing
 
   const issuer = openEnrollmentIssuer({ ...options, now, keyring })
@@ -72,6 +76,8 @@ export async function openService(options: ServiceOptions) {
     eagerSteps,
     queue,
     keyring,
+    tokenKeyring,
+    tokenKeyRules,
     now,
     owners,
     routerNaming,
@@ -83,7 +89,7 @@ export async function openService(options: ServiceOptions) {
     entities: entityService({ changeLog, kinds, names, foreign }),
     changes: changeService(
       changeLog,
-      { ...loadersOf(changeLog.db, kinds), keys: () => keyPayloads(changeLog.db) },
+      { ...loadersOf(changeLog.db, kinds), keys: () => allKeyPayloads(changeLog.db) },
       consumers,
     ),
     pki: pkiMethods(deps),
@@ -95,6 +101,7 @@ export async function openService(options: ServiceOptions) {
     ],
 
     async [Symbol.asyncDispose]() {
+      await tokenKeys[Symbol.asyncDispose]()
       await renewal[Symbol.asyncDispose]()
       await consumers[Symbol.asyncDispose]()
       await keys[Symbol.asyncDispose]()

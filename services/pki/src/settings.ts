@@ -4,9 +4,13 @@ import {
   peersSetting,
   serviceSettings,
   setting,
+  tokenSettings,
+  type Values,
 } from '@overlay/platform/process'
 import { namePatternsIn } from './domain/router-names.js'
+import type { TokenKeyRules } from './domain/token-key-plan.js'
 
+const DAY_MS = 86_400_000
 const minutes = { min: 5, max: 525_600, default: 180 }
 
 /** The settings of `pki init`. */
@@ -25,6 +29,7 @@ export const initSettings = {
 export const pkiSettings = {
   ...serviceSettings,
   ...initSettings,
+  ...tokenSettings,
   identityPeers: peersSetting('identity'),
   sessionsPeers: peersSetting('sessions'),
   routerNames: {
@@ -35,6 +40,18 @@ export const pkiSettings = {
     ),
     parse: (text = '') => namePatternsIn(text),
   },
+  tokenKeyDays: setting.number(
+    'OVERLAY_TOKEN_KEY_DAYS',
+    'Time after which the key that signs tokens is replaced. Tokens that it has signed stay valid',
+    { min: 1, max: 3650, default: 30 },
+  ),
+  tokenKeysSince: setting.optional({
+    ...setting.text(
+      'OVERLAY_TOKEN_KEYS_SINCE',
+      'For emergencies: a time such as `2026-01-31T12:00:00Z`. Keys of tokens that were created before are removed at the start, and their tokens become invalid',
+    ),
+    parse: (text = '') => timeIn(text),
+  }),
   identityMinutes: setting.number(
     'OVERLAY_ENROLLMENT_MINUTES',
     'Lifetime of an enrollment of an identity that does not set its own',
@@ -55,4 +72,18 @@ export const pkiSettings = {
     'Queue for enrollments; further ones are refused with 429',
     { min: 1, max: 10_000, default: 250 },
   ),
+}
+
+/** How the keys of tokens are replaced. */
+export const tokenKeyRulesOf = (settings: Values<typeof pkiSettings>): TokenKeyRules => ({
+  periodMs: settings.tokenKeyDays * DAY_MS,
+  tokenMs: Math.max(settings.accessTokenMinutes, settings.refreshTokenMinutes) * 60_000,
+  since: settings.tokenKeysSince,
+})
+
+function timeIn(text: string): Date {
+  const time = new Date(text)
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z$/.test(text) || Number.isNaN(time.getTime()))
+    throw new Error('must be a time such as 2026-01-31T12:00:00Z')
+  return time
 }

@@ -12,6 +12,7 @@ import { openService, type ServiceOptions } from '../src/service.js'
 const log = pino({ level: 'silent' })
 export const keySecret = 'a key secret of at least 32 characters'
 const address = 'api.example:1280'
+export const tokenKeyRules = { periodMs: 30 * 86_400_000, tokenMs: 86_400_000, since: undefined }
 const ctrlAddress = 'ctrl.example:6262'
 export const context: Context = ownContext(new AbortController().signal)
 
@@ -91,6 +92,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     bus: noBus,
     log,
     keySecret,
+    tokenKeyRules,
     address,
     ctrlAddress,
     routerNames: [],

@@ -161,6 +161,10 @@ export const metrics = {
     'Expiry of the active certificate of a role (root, signing, server)',
     ['role'],
   ),
+  tokenKeyRotation: gauge(
+    'overlay_token_key_rotation_timestamp_seconds',
+    'Time at which the key that signs tokens is to be replaced; replicas check each hour',
+  ),
   circuitOpen: histogram(
     'overlay_circuit_open_seconds',
     'Circuits set up for clients of routers, by outcome (ok, refused, failed)',

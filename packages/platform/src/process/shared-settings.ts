@@ -71,6 +71,24 @@ export const keySecretSetting = setting.secret(
   { min: 32 },
 )
 
+/** Of the tokens of OpenID Connect. identity issues them; pki keeps a key until its last token has expired. */
+export const tokenSettings = {
+  accessTokenMinutes: setting.number(
+    'OVERLAY_ACCESS_TOKEN_MINUTES',
+    'Lifetime of access tokens and id tokens',
+    {
+      min: 1,
+      max: 1440,
+      default: 30,
+    },
+  ),
+  refreshTokenMinutes: setting.number(
+    'OVERLAY_REFRESH_TOKEN_MINUTES',
+    'Lifetime of refresh tokens. pki must know a longer one before identity does',
+    { min: 5, max: 525_600, default: 1440 },
+  ),
+}
+
 export const ctrlAddressSetting = setting.address(
   'OVERLAY_CTRL_ADDRESS',
   'Address of the control channel for routers',

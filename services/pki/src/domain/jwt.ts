@@ -2,18 +2,21 @@ import { type KeyObject, sign } from 'node:crypto'
 import { promisify } from 'node:util'
 import { type Enrollment, ownerIdOf } from './enrollment.js'
 
-/** The key that signs tokens, and the address that they lead to. */
-export interface TokenSigner {
+/** A private key and how tokens name it. */
+export interface SigningKey {
+  readonly key: KeyObject
+  readonly keyId: string
+}
+
+/** The key that signs enrollment tokens, and the address that they lead to. */
+export interface TokenSigner extends SigningKey {
   /** Advertised `host:port`: clients go there, and meet the certificate that verifies the token. */
   readonly address: string
-  readonly key: KeyObject
-  /** How the wire names that certificate. */
-  readonly keyId: string
 }
 
 /** What a client redeems. */
 export const enrollmentJwt = (signer: TokenSigner, enrollment: Omit<Enrollment, 'jwt'>): Promise<string> =>
-  jwtOf(signer, {
+  signJwt(signer, {
     iss: `https://${signer.address}`,
     sub: ownerIdOf(enrollment),
     aud: [''], // wire: one empty string
@@ -26,9 +29,10 @@ export const enrollmentJwt = (signer: TokenSigner, enrollment: Omit<Enrollment, 
 /** Leads clients with a certificate of the authority to this network. It is no secret and does not expire. */
 export const caJwt = (signer: TokenSigner, caId: string): Promise<string> =>
   // wire: here the issuer ends in a slash
-  jwtOf(signer, { iss: `https://${signer.address}/`, sub: caId, jti: caId, em: 'ca', ctrls: null })
+  signJwt(signer, { iss: `https://${signer.address}/`, sub: caId, jti: caId, em: 'ca', ctrls: null })
 
-async function jwtOf({ key, keyId }: TokenSigner, claims: object): Promise<string> {
+/** A compact JWS: RS256 or ES256, by key. */
+export async function signJwt({ key, keyId }: SigningKey, claims: object): Promise<string> {
   const alg = key.asymmetricKeyType === 'rsa' ? 'RS256' : 'ES256'
   const header = { alg, kid: keyId, typ: 'JWT' }
   const input = [header, claims]

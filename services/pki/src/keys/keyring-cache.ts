@@ -1,34 +1,44 @@
 import { type Bus, type ChangeLog, localSource, openProjection } from '@overlay/platform/change-log'
+import type { Db } from '@overlay/platform/postgres'
 import { metrics } from '@overlay/platform/process'
 import type { Logger } from 'pino'
+import { rotationOf, type TokenKeyRules } from '../domain/token-key-plan.js'
 import { keyPayloads } from '../store/keys.js'
+import { tokenKeyPayloads } from '../store/token-keys.js'
 import { type Keyring, readKeyring } from './keyring.js'
+import { readTokenKeyring, type TokenKeyring } from './token-keyring.js'
 
+/** Reads and decrypts once, and again after any replica has changed a key. */
 export interface KeyringCache extends AsyncDisposable {
-  /** Reads and decrypts once, and again after any replica has changed a key. */
   keyring(): Promise<Keyring>
+  tokenKeyring(): Promise<TokenKeyring>
+}
+
+export interface KeyringCacheOptions {
+  readonly keySecret: string
+  readonly tokenKeyRules: TokenKeyRules
+  readonly bus: Bus
+  readonly log: Logger
 }
 
 export async function openKeyringCache(
   changeLog: ChangeLog,
-  secret: string,
-  bus: Bus,
-  log: Logger,
+  { keySecret, tokenKeyRules, bus, log }: KeyringCacheOptions,
 ): Promise<KeyringCache> {
-  let cached: Promise<Keyring> | undefined
+  const keyring = kept(async () => {
+    const keyring = await readKeyring(changeLog.db, keySecret, new Date())
+    for (const [role, expiry] of Object.entries(keyring.expiry))
+      metrics.certificateExpiry.set({ role }, expiry.getTime() / 1000)
+    return keyring
+  })
+  const tokenKeyring = kept(async () => {
+    const keyring = await readTokenKeyring(changeLog.db, keySecret)
+    metrics.tokenKeyRotation.set(rotationOf(keyring.active, tokenKeyRules).getTime() / 1000)
+    return keyring
+  })
   const invalidate = (): void => {
-    cached = undefined
-  }
-  const read = async (): Promise<Keyring> => {
-    try {
-      const keyring = await readKeyring(changeLog.db, secret, new Date())
-      for (const [role, expiry] of Object.entries(keyring.expiry))
-        metrics.certificateExpiry.set({ role }, expiry.getTime() / 1000)
-      return keyring
-    } catch (err) {
-      invalidate() // the next call reads again
-      throw err
-    }
+    keyring.forget()
+    tokenKeyring.forget()
   }
   const memory = {
     kinds: ['keys'],
@@ -37,13 +47,39 @@ export async function openKeyringCache(
       if (changes.length > 0) invalidate()
     },
   }
-  const source = localSource(changeLog, { keys: () => keyPayloads(changeLog.db) })
+  const source = localSource(changeLog, { keys: () => allKeyPayloads(changeLog.db) })
   const projection = await openProjection(source, memory, { bus, log })
   return {
-    keyring() {
-      cached ??= read()
-      return cached
-    },
+    keyring: keyring.get,
+    tokenKeyring: tokenKeyring.get,
     [Symbol.asyncDispose]: () => projection[Symbol.asyncDispose](),
+  }
+}
+
+/** The payloads of all keys, for followers that load. */
+export async function* allKeyPayloads(db: Db): AsyncIterable<{ readonly id: string; readonly json: object }> {
+  yield* keyPayloads(db)
+  yield* tokenKeyPayloads(db)
+}
+
+function kept<T>(read: () => Promise<T>) {
+  let value: Promise<T> | undefined
+  const forget = (): void => {
+    value = undefined
+  }
+  const readOnce = async (): Promise<T> => {
+    try {
+      return await read()
+    } catch (err) {
+      forget() // the next call reads again
+      throw err
+    }
+  }
+  return {
+    forget,
+    get(): Promise<T> {
+      value ??= readOnce()
+      return value
+    },
   }
 }

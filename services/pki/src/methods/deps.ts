@@ -3,10 +3,12 @@ import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
 import type { NoteRefusal } from '@overlay/platform/service'
 import type { Methods, PkiServiceService } from '@overlay/rpc'
 import type { EagerSteps } from '../consumers/eager-steps.js'
+import type { TokenKeyRules } from '../domain/token-key-plan.js'
 import type { Owners } from '../enroll/method.js'
 import type { RouterNaming } from '../enroll/router-methods.js'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import type { Keyring } from '../keys/keyring.js'
+import type { TokenKeyring } from '../keys/token-keyring.js'
 
 /** What the methods of the service work with. */
 export interface Deps {
@@ -20,6 +22,8 @@ export interface Deps {
   readonly queue: Queue
   readonly noteRefusal: NoteRefusal
   keyring(): Promise<Keyring>
+  tokenKeyring(): Promise<TokenKeyring>
+  readonly tokenKeyRules: TokenKeyRules
   now(): Date
 }
 

@@ -5,11 +5,13 @@ import { enroll } from './enroll.js'
 import { extendCertificate } from './extend-certificate.js'
 import { getCaJwt } from './get-ca-jwt.js'
 import { getServerCertificate } from './get-server-certificate.js'
+import { getTokenKeys } from './get-token-keys.js'
 import { getTrustBundle } from './get-trust-bundle.js'
 import { grantEnrollment } from './grant-enrollment.js'
 import { issueRouterCertificates } from './issue-router-certificates.js'
 import { issueSessionCertificate } from './issue-session-certificate.js'
 import { refreshEnrollment } from './refresh-enrollment.js'
+import { signTokens } from './sign-tokens.js'
 import { verifyCa } from './verify-ca.js'
 
 /** All methods of the service. */
@@ -19,10 +21,12 @@ export const pkiMethods = (deps: Deps): Methods<PkiServiceService> => ({
   extendCertificate: extendCertificate(deps),
   getCaJwt: getCaJwt(deps),
   getServerCertificate: getServerCertificate(deps),
+  getTokenKeys: getTokenKeys(deps),
   getTrustBundle: getTrustBundle(deps),
   grantEnrollment: grantEnrollment(deps),
   issueRouterCertificates: issueRouterCertificates(deps),
   issueSessionCertificate: issueSessionCertificate(deps),
   refreshEnrollment: refreshEnrollment(deps),
+  signTokens: signTokens(deps),
   verifyCa: verifyCa(deps),
 })

@@ -43,6 +43,26 @@ export interface TrustBundle {
   keyId: string;
 }
 
+export interface SignTokensRequest {
+  /** one JSON object for each token, at most 8 */
+  claims: Buffer[];
+}
+
+export interface SignedTokens {
+  /** compact JWS, in the order of the claims */
+  tokens: string[];
+}
+
+export interface GetTokenKeysRequest {
+}
+
+export interface TokenKeys {
+  /** JWKS of the next, the active and the retired keys of tokens, and of the gateways' key. */
+  jwks: Buffer;
+  /** The keys that verify the tokens of SignTokens: all but the gateways' key. */
+  keyIds: string[];
+}
+
 /** A requested enrollment. Also part of change rows. */
 export interface EnrollmentWish {
   /** empty: pki chooses */
@@ -476,6 +496,287 @@ export const TrustBundle: MessageFns<TrustBundle> = {
     message.pems = object.pems?.map((e) => e) || [];
     message.trustDomain = object.trustDomain ?? "";
     message.keyId = object.keyId ?? "";
+    return message;
+  },
+};
+
+function createBaseSignTokensRequest(): SignTokensRequest {
+  return { claims: [] };
+}
+
+export const SignTokensRequest: MessageFns<SignTokensRequest> = {
+  encode(message: SignTokensRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.claims) {
+      writer.uint32(10).bytes(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SignTokensRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSignTokensRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.claims.push(Buffer.from(reader.bytes()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SignTokensRequest {
+    return {
+      claims: globalThis.Array.isArray(object?.claims)
+        ? object.claims.map((e: any) => Buffer.from(bytesFromBase64(e)))
+        : [],
+    };
+  },
+
+  toJSON(message: SignTokensRequest): unknown {
+    const obj: any = {};
+    if (message.claims?.length) {
+      obj.claims = message.claims.map((e) => base64FromBytes(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<SignTokensRequest>, I>>(base?: I): SignTokensRequest {
+    return SignTokensRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<SignTokensRequest>, I>>(object: I): SignTokensRequest {
+    const message = createBaseSignTokensRequest();
+    message.claims = object.claims?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseSignedTokens(): SignedTokens {
+  return { tokens: [] };
+}
+
+export const SignedTokens: MessageFns<SignedTokens> = {
+  encode(message: SignedTokens, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.tokens) {
+      writer.uint32(10).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SignedTokens {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSignedTokens();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.tokens.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SignedTokens {
+    return {
+      tokens: globalThis.Array.isArray(object?.tokens) ? object.tokens.map((e: any) => globalThis.String(e)) : [],
+    };
+  },
+
+  toJSON(message: SignedTokens): unknown {
+    const obj: any = {};
+    if (message.tokens?.length) {
+      obj.tokens = message.tokens;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<SignedTokens>, I>>(base?: I): SignedTokens {
+    return SignedTokens.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<SignedTokens>, I>>(object: I): SignedTokens {
+    const message = createBaseSignedTokens();
+    message.tokens = object.tokens?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseGetTokenKeysRequest(): GetTokenKeysRequest {
+  return {};
+}
+
+export const GetTokenKeysRequest: MessageFns<GetTokenKeysRequest> = {
+  encode(_: GetTokenKeysRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetTokenKeysRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetTokenKeysRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): GetTokenKeysRequest {
+    return {};
+  },
+
+  toJSON(_: GetTokenKeysRequest): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GetTokenKeysRequest>, I>>(base?: I): GetTokenKeysRequest {
+    return GetTokenKeysRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GetTokenKeysRequest>, I>>(_: I): GetTokenKeysRequest {
+    const message = createBaseGetTokenKeysRequest();
+    return message;
+  },
+};
+
+function createBaseTokenKeys(): TokenKeys {
+  return { jwks: Buffer.alloc(0), keyIds: [] };
+}
+
+export const TokenKeys: MessageFns<TokenKeys> = {
+  encode(message: TokenKeys, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.jwks.length !== 0) {
+      writer.uint32(10).bytes(message.jwks);
+    }
+    for (const v of message.keyIds) {
+      writer.uint32(18).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TokenKeys {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTokenKeys();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.jwks = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.keyIds.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TokenKeys {
+    return {
+      jwks: isSet(object.jwks) ? Buffer.from(bytesFromBase64(object.jwks)) : Buffer.alloc(0),
+      keyIds: globalThis.Array.isArray(object?.keyIds)
+        ? object.keyIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.key_ids)
+        ? object.key_ids.map((e: any) => globalThis.String(e))
+        : [],
+    };
+  },
+
+  toJSON(message: TokenKeys): unknown {
+    const obj: any = {};
+    if (message.jwks.length !== 0) {
+      obj.jwks = base64FromBytes(message.jwks);
+    }
+    if (message.keyIds?.length) {
+      obj.keyIds = message.keyIds;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<TokenKeys>, I>>(base?: I): TokenKeys {
+    return TokenKeys.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<TokenKeys>, I>>(object: I): TokenKeys {
+    const message = createBaseTokenKeys();
+    message.jwks = object.jwks ?? Buffer.alloc(0);
+    message.keyIds = object.keyIds?.map((e) => e) || [];
     return message;
   },
 };
@@ -2111,6 +2412,29 @@ export const PkiServiceService = {
     responseSerialize: (value: TrustBundle): Buffer => Buffer.from(TrustBundle.encode(value).finish()),
     responseDeserialize: (value: Buffer): TrustBundle => TrustBundle.decode(value),
   },
+  /**
+   * Signs the tokens of OpenID Connect and of services with the active key of tokens (ES256). For services only: of the
+   * claims only `exp` is checked, which is at most the lifetime of refresh tokens from now.
+   */
+  signTokens: {
+    path: "/overlay.pki.v1.PkiService/SignTokens" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: SignTokensRequest): Buffer => Buffer.from(SignTokensRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): SignTokensRequest => SignTokensRequest.decode(value),
+    responseSerialize: (value: SignedTokens): Buffer => Buffer.from(SignedTokens.encode(value).finish()),
+    responseDeserialize: (value: Buffer): SignedTokens => SignedTokens.decode(value),
+  },
+  /** The keys that verify tokens. Changes of kind `keys` say that they have changed. */
+  getTokenKeys: {
+    path: "/overlay.pki.v1.PkiService/GetTokenKeys" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetTokenKeysRequest): Buffer => Buffer.from(GetTokenKeysRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetTokenKeysRequest => GetTokenKeysRequest.decode(value),
+    responseSerialize: (value: TokenKeys): Buffer => Buffer.from(TokenKeys.encode(value).finish()),
+    responseDeserialize: (value: Buffer): TokenKeys => TokenKeys.decode(value),
+  },
   /** Fails if the enrollment could not be created: unknown CA, expiry in the past. Writes nothing. */
   checkEnrollment: {
     path: "/overlay.pki.v1.PkiService/CheckEnrollment" as const,
@@ -2223,6 +2547,13 @@ export interface PkiServiceServer extends UntypedServiceImplementation {
   getServerCertificate: handleUnaryCall<GetServerCertificateRequest, ServerCertificate>;
   /** CA certificates that clients and routers should trust. */
   getTrustBundle: handleUnaryCall<GetTrustBundleRequest, TrustBundle>;
+  /**
+   * Signs the tokens of OpenID Connect and of services with the active key of tokens (ES256). For services only: of the
+   * claims only `exp` is checked, which is at most the lifetime of refresh tokens from now.
+   */
+  signTokens: handleUnaryCall<SignTokensRequest, SignedTokens>;
+  /** The keys that verify tokens. Changes of kind `keys` say that they have changed. */
+  getTokenKeys: handleUnaryCall<GetTokenKeysRequest, TokenKeys>;
   /** Fails if the enrollment could not be created: unknown CA, expiry in the past. Writes nothing. */
   checkEnrollment: handleUnaryCall<EnrollmentWish, CheckEnrollmentResponse>;
   /**
@@ -2283,6 +2614,41 @@ export interface PkiServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: TrustBundle) => void,
+  ): ClientUnaryCall;
+  /**
+   * Signs the tokens of OpenID Connect and of services with the active key of tokens (ES256). For services only: of the
+   * claims only `exp` is checked, which is at most the lifetime of refresh tokens from now.
+   */
+  signTokens(
+    request: SignTokensRequest,
+    callback: (error: ServiceError | null, response: SignedTokens) => void,
+  ): ClientUnaryCall;
+  signTokens(
+    request: SignTokensRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: SignedTokens) => void,
+  ): ClientUnaryCall;
+  signTokens(
+    request: SignTokensRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: SignedTokens) => void,
+  ): ClientUnaryCall;
+  /** The keys that verify tokens. Changes of kind `keys` say that they have changed. */
+  getTokenKeys(
+    request: GetTokenKeysRequest,
+    callback: (error: ServiceError | null, response: TokenKeys) => void,
+  ): ClientUnaryCall;
+  getTokenKeys(
+    request: GetTokenKeysRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: TokenKeys) => void,
+  ): ClientUnaryCall;
+  getTokenKeys(
+    request: GetTokenKeysRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: TokenKeys) => void,
   ): ClientUnaryCall;
   /** Fails if the enrollment could not be created: unknown CA, expiry in the past. Writes nothing. */
   checkEnrollment(

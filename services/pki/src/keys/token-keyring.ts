@@ -1,0 +1,24 @@
+import { createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import type { Db } from '@overlay/platform/postgres'
+import type { TokenKeyState } from '../domain/token-key-plan.js'
+import { tokenKeys, tokenPrivateKey } from '../store/token-keys.js'
+
+/** The keys of tokens, and the one that signs now. */
+export interface TokenKeyring {
+  readonly active: TokenKeyState & { readonly key: KeyObject }
+  /** The public halves of all of them, as JWKs. */
+  readonly jwks: readonly JsonWebKey[]
+  /** How tokens name them. */
+  readonly ids: readonly string[]
+}
+
+export async function readTokenKeyring(db: Db, secret: string): Promise<TokenKeyring> {
+  const keys = await tokenKeys(db)
+  const active = keys.find(({ state }) => state === 'active')
+  if (!active) throw new Error('there is no active key of tokens')
+  return {
+    active: { ...active, key: createPrivateKey(await tokenPrivateKey(db, secret, active.id)) },
+    jwks: keys.map(({ id, publicJwk }) => ({ ...publicJwk, kid: id, use: 'sig', alg: 'ES256' })),
+    ids: keys.map(({ id }) => id),
+  }
+}

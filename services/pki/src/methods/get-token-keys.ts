@@ -1,0 +1,13 @@
+import { createPublicKey } from 'node:crypto'
+import type { Deps, PkiMethods } from './deps.js'
+
+/** The public keys of tokens, and that of the gateways, which signs enrollment tokens. */
+export const getTokenKeys =
+  ({ keyring, tokenKeyring }: Deps): PkiMethods['getTokenKeys'] =>
+  async () => {
+    const [{ server }, { jwks, ids }] = await Promise.all([keyring(), tokenKeyring()])
+    const jwk = createPublicKey(server.key).export({ format: 'jwk' })
+    const alg = jwk.kty === 'RSA' ? 'RS256' : 'ES256'
+    const keys = [...jwks, { ...jwk, kid: server.keyId, use: 'sig', alg }]
+    return { jwks: Buffer.from(JSON.stringify({ keys })), keyIds: [...ids] }
+  }

@@ -1,0 +1,174 @@
+import { createPublicKey, type JsonWebKey, verify } from 'node:crypto'
+import { noBus, openChangeLog } from '@overlay/platform/change-log'
+import pino from 'pino'
+import sql from 'sql-template-tag'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { signJwt } from '../src/domain/jwt.js'
+import type { TokenKeyRules } from '../src/domain/token-key-plan.js'
+import { readTokenKeyring } from '../src/keys/token-keyring.js'
+import { checkTokenKeys } from '../src/keys/token-keys.js'
+import { tokenKeys } from '../src/store/token-keys.js'
+import { context, keySecret, type Pki, startPki, tokenKeyRules } from './network.js'
+
+const log = pino({ level: 'silent' })
+const HOUR_MS = 3_600_000
+const HOUR = 3600
+
+let pki: Pki
+beforeAll(async () => {
+  pki = await startPki()
+})
+afterAll(() => pki[Symbol.asyncDispose]())
+
+type Jwk = JsonWebKey & { readonly kid: string }
+
+const check = (of: Pki, now: Date, rules: Partial<TokenKeyRules> = {}): Promise<void> =>
+  checkTokenKeys(
+    { changeLog: of.changeLog, keySecret, tokenKeyRules: { ...tokenKeyRules, ...rules }, log },
+    context,
+    now,
+  )
+
+const sign = async (of: Pki, ...claims: readonly unknown[]): Promise<readonly string[]> => {
+  const json = claims.map((one) => Buffer.from(JSON.stringify(one)))
+  return (await of.pki.signTokens({ claims: json }, context)).tokens
+}
+
+const publishedBy = async (of: Pki): Promise<readonly Jwk[]> => {
+  const { jwks } = await of.pki.getTokenKeys({}, context)
+  return (JSON.parse(Buffer.from(jwks).toString()) as { readonly keys: readonly Jwk[] }).keys
+}
+
+const headerOf = (token: string): Record<string, unknown> =>
+  JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString())
+
+function isVerified(token: string, keys: readonly JsonWebKey[]): boolean {
+  const [head, body, signature = ''] = token.split('.')
+  const jwk = keys.find((key) => key.kid === headerOf(token).kid)
+  if (!jwk) return false
+  const key = createPublicKey({ key: jwk, format: 'jwk' })
+  const input = Buffer.from(`${head}.${body}`)
+  return verify('sha256', input, { key, dsaEncoding: 'ieee-p1363' }, Buffer.from(signature, 'base64url'))
+}
+
+const soon = (): number => Math.floor(Date.now() / 1000) + HOUR
+
+test('tokens are signed by a published key that is not the one of the gateways', async () => {
+  const claims = [
+    { sub: 'a', exp: soon() },
+    { sub: 'ü', exp: soon() },
+  ]
+  const tokens = await sign(pki, ...claims)
+  const keys = await publishedBy(pki)
+  const { keyIds } = await pki.pki.getTokenKeys({}, context)
+  expect(tokens.map((token) => isVerified(token, keys))).toEqual([true, true])
+  expect(tokens.map(headerOf)).toEqual(Array(2).fill({ alg: 'ES256', typ: 'JWT', kid: expect.any(String) }))
+  expect(keyIds).toContain(headerOf(tokens[0] ?? '').kid)
+  const bodies = tokens.map((token) =>
+    JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()),
+  )
+  expect(bodies).toEqual(claims)
+
+  const { fingerprint } = await pki.pki.getServerCertificate({}, context)
+  expect(keys.map(({ kid }) => kid)).toEqual([...keyIds, fingerprint])
+  expect(keys.map(({ alg, use }) => [alg, use])).toEqual([
+    ['ES256', 'sig'],
+    ['ES256', 'sig'],
+    ['RS256', 'sig'],
+  ])
+})
+
+test('published keys have no private members', async () => {
+  for (const key of await publishedBy(pki))
+    expect(
+      Object.keys(key).filter((member) => ['d', 'p', 'q', 'dp', 'dq', 'qi', 'k'].includes(member)),
+    ).toEqual([])
+})
+
+test.each([
+  ['outlives its key', [{ exp: Math.floor(Date.now() / 1000) + 25 * HOUR }]],
+  ['does not expire', [{}]],
+  ['is no object', ['text']],
+  ['is null', [null]],
+  ['is one of too many', Array(9).fill({ exp: 1 })],
+  ['is too large', [{ exp: 1, text: 'x'.repeat(65_536) }]],
+])('no token is signed that %s', async (_what, claims) => {
+  await expect(sign(pki, ...claims)).rejects.toThrow(/exp|bytes|more than/)
+})
+
+test('replicas that start at the same time create one active and one next key', async () => {
+  await using other = await startPki()
+  await other.changeLog.db.query(sql`delete from token_key`)
+  await Promise.all([1, 2, 3].map(() => check(other, new Date())))
+  const keys = await tokenKeys(other.changeLog.db)
+  expect(keys.map(({ state }) => state).sort()).toEqual(['active', 'next'])
+})
+
+test('through a rotation each token verifies with the keys of an hour ago and those of now', async () => {
+  await using other = await startPki()
+  const rules = { periodMs: 12 * HOUR_MS, tokenMs: 5 * HOUR_MS }
+  const start = Date.now()
+  let before = (await readTokenKeyring(other.changeLog.db, keySecret)).jwks
+  let tokens: readonly { readonly token: string; readonly end: number }[] = []
+  const kids = new Set<unknown>()
+  for (let time = start; time < start + 40 * HOUR_MS; time += HOUR_MS) {
+    await check(other, new Date(time), rules)
+    const { active, jwks } = await readTokenKeyring(other.changeLog.db, keySecret)
+    const token = await signJwt({ key: active.key, keyId: active.id }, { exp: time })
+    kids.add(active.id)
+    expect(isVerified(token, before)).toBe(true)
+    tokens = [...tokens, { token, end: time + rules.tokenMs }].filter(({ end }) => end > time)
+    for (const one of tokens) expect(isVerified(one.token, jwks)).toBe(true)
+    before = jwks
+  }
+  expect(kids.size).toBe(4)
+  const keys = await tokenKeys(other.changeLog.db)
+  expect(keys.map(({ state }) => state).sort()).toEqual(['active', 'next', 'retired'])
+})
+
+test('a rotation of another replica is used, and its steps are in the change log and in the audit', async () => {
+  await using other = await startPki()
+  const [token = ''] = await sign(other, { exp: soon() })
+  await using replica = await openChangeLog(other.changeLog.db, noBus, log)
+  await check({ ...other, changeLog: replica }, new Date(Date.now() + 31 * 24 * HOUR_MS))
+  await vi.waitFor(
+    async () =>
+      expect(headerOf((await sign(other, { exp: soon() }))[0] ?? '').kid).not.toBe(headerOf(token).kid),
+    { timeout: 10_000 },
+  )
+  expect(isVerified(token, await publishedBy(other))).toBe(true)
+  const states = ['active', 'next', 'retired', 'active', 'next']
+  const { rows: changes } = await other.changeLog.db.query<{ readonly entity: object }>(
+    sql`select entity from change where entity->>'role' = 'token' order by number`,
+  )
+  expect(changes.map(({ entity }) => entity)).toEqual(states.map((state) => ({ role: 'token', state })))
+  const { rows: audited } = await other.changeLog.db.query<{ readonly text: string }>(
+    sql`select row_to_json(audit)::text as text from audit where row_to_json(audit)::text like '%"token"%'`,
+  )
+  expect(audited).toHaveLength(states.length)
+  expect(JSON.stringify(audited)).not.toMatch(/PRIVATE KEY|public_jwk|publicJwk/)
+})
+
+test('keys from before the time that the operator sets are removed, with all that they have signed', async () => {
+  await using other = await startPki()
+  const { ids } = await readTokenKeyring(other.changeLog.db, keySecret)
+  const since = new Date(Date.now() + 1000)
+  await check(other, new Date(since.getTime() - 1), { since })
+  expect((await readTokenKeyring(other.changeLog.db, keySecret)).ids).toEqual(ids)
+  await check(other, since, { since })
+  const after = await readTokenKeyring(other.changeLog.db, keySecret)
+  expect(after.ids.filter((id) => ids.includes(id))).toEqual([])
+  await check(other, new Date(since.getTime() + HOUR_MS), { since })
+  expect((await readTokenKeyring(other.changeLog.db, keySecret)).ids).toEqual(after.ids)
+})
+
+test('private keys are encrypted, each under its own name', async () => {
+  const { rows } = await pki.changeLog.db.query(
+    sql`select row_to_json(token_key)::text as text from token_key`,
+  )
+  expect(rows).toHaveLength(2)
+  expect(JSON.stringify(rows)).not.toContain('PRIVATE KEY')
+  await expect(
+    readTokenKeyring(pki.changeLog.db, 'another secret of some thirty characters'),
+  ).rejects.toThrow(/the key secret is not the one/)
+})
