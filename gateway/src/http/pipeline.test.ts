@@ -1,4 +1,4 @@
-import { Fault } from '@overlay/rpc'
+import { Fault, retryAfter } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ADMIN, ALICE, PARTIAL_ADMIN } from '../testing/fakes.js'
 import { startGateway, type TestGateway } from '../testing/gateway.js'
@@ -448,6 +448,15 @@ test.each(['RATE_LIMITED', 'UNAVAILABLE', 'TIMEOUT'] as const)('%s says when to 
   const { headers } = await gateway.request(`${M}/services/x`, { token: ADMIN })
   gateway.fakes.instead.delete('policy.entities.get')
   expect(headers['retry-after']).toBe('1')
+})
+
+test('a refusal that knows when to try again says so', async () => {
+  gateway.fakes.instead.set('policy.entities.get', async () => {
+    throw retryAfter(42.1)
+  })
+  const { status, headers } = await gateway.request(`${M}/services/x`, { token: ADMIN })
+  gateway.fakes.instead.delete('policy.entities.get')
+  expect([status, headers['retry-after']]).toEqual([429, '43'])
 })
 
 test.each([

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Fault } from '@overlay/rpc'
-import { failureText } from './answer.js'
+import { failureText, retryAfterOf } from './answer.js'
 import { requestId } from './ids.js'
 
 /** Time for a client to read the last answer on its connection and to close it. */
@@ -21,5 +21,7 @@ function textOf(status: number, fault: Fault, id: string): string {
   const body = failureText(fault, id)
   const line = `HTTP/1.1 ${status} ${STATUS_CODES[status]}`
   const head = `${line}\r\nconnection: close\r\ncontent-type: application/json\r\n`
-  return `${head}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  const retryAfter = retryAfterOf(fault)
+  const wait = retryAfter === undefined ? '' : `retry-after: ${retryAfter}\r\n`
+  return `${head}${wait}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 }

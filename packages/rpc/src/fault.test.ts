@@ -8,6 +8,7 @@ import {
   goText,
   invalid,
   notFound,
+  retryAfter,
   toFault,
   toStatus,
 } from './fault.js'
@@ -21,6 +22,12 @@ test.each(Object.keys(faults) as FaultCode[])('%s arrives with its code, status 
   const arrived = received(new Fault(code))
   expect(arrived).toMatchObject({ code, message: faults[code][2], detail: undefined, data: undefined })
   expect(toStatus(arrived).code).toBe(faults[code][1])
+})
+
+test('the time to wait arrives, in whole seconds, at least one', () => {
+  expect(received(retryAfter(41.2)).retryAfterSeconds).toBe(42)
+  expect(received(retryAfter(0)).retryAfterSeconds).toBe(1)
+  expect(received(new Fault('SERVER_TOO_MANY_REQUESTS')).retryAfterSeconds).toBeUndefined()
 })
 
 test('a cause arrives complete', () => {

@@ -23,6 +23,7 @@ export {
   goTime,
   invalid,
   notFound,
+  retryAfter,
   toFault,
   toStatus,
 } from './fault.js'

@@ -17,10 +17,21 @@ export interface Fault {
   data: Buffer;
   /** the cause is another fault */
   causeCode: string;
+  /** 0: unknown */
+  retryAfterSeconds: number;
 }
 
 function createBaseFault(): Fault {
-  return { code: "", message: "", field: "", reason: "", value: "", data: Buffer.alloc(0), causeCode: "" };
+  return {
+    code: "",
+    message: "",
+    field: "",
+    reason: "",
+    value: "",
+    data: Buffer.alloc(0),
+    causeCode: "",
+    retryAfterSeconds: 0,
+  };
 }
 
 export const Fault: MessageFns<Fault> = {
@@ -45,6 +56,9 @@ export const Fault: MessageFns<Fault> = {
     }
     if (message.causeCode !== "") {
       writer.uint32(58).string(message.causeCode);
+    }
+    if (message.retryAfterSeconds !== 0) {
+      writer.uint32(64).uint32(message.retryAfterSeconds);
     }
     return writer;
   },
@@ -118,6 +132,14 @@ export const Fault: MessageFns<Fault> = {
             message.causeCode = reader.string();
             continue;
           }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.retryAfterSeconds = reader.uint32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -143,6 +165,11 @@ export const Fault: MessageFns<Fault> = {
         : isSet(object.cause_code)
         ? globalThis.String(object.cause_code)
         : "",
+      retryAfterSeconds: isSet(object.retryAfterSeconds)
+        ? globalThis.Number(object.retryAfterSeconds)
+        : isSet(object.retry_after_seconds)
+        ? globalThis.Number(object.retry_after_seconds)
+        : 0,
     };
   },
 
@@ -169,6 +196,9 @@ export const Fault: MessageFns<Fault> = {
     if (message.causeCode !== "") {
       obj.causeCode = message.causeCode;
     }
+    if (message.retryAfterSeconds !== 0) {
+      obj.retryAfterSeconds = Math.round(message.retryAfterSeconds);
+    }
     return obj;
   },
 
@@ -184,6 +214,7 @@ export const Fault: MessageFns<Fault> = {
     message.value = object.value ?? "";
     message.data = object.data ?? Buffer.alloc(0);
     message.causeCode = object.causeCode ?? "";
+    message.retryAfterSeconds = object.retryAfterSeconds ?? 0;
     return message;
   },
 };
