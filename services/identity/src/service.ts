@@ -11,7 +11,7 @@ import {
 } from '@overlay/platform/change-log'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
-import { openRefusals, type ServiceDeps } from '@overlay/platform/service'
+import { openPauseReports, openRefusals, type ServiceDeps } from '@overlay/platform/service'
 import {
   CREDENTIALS,
   type MaintenanceServiceService,
@@ -87,7 +87,9 @@ export function openService(options: ServiceOptions) {
   const trust = openTrust(pki, trustAgeMs)
   const authorities = openAuthorities(changeLog, consumers.pki)
   const noteRefusal = openRefusals(log, 'login refused')
-  const credentials = { changeLog, hashing, trust, authorities, noteRefusal }
+  const noteLock = openRefusals(log, 'identity locked')
+  const pauseReports = openPauseReports(changeLog, log)
+  const credentials = { changeLog, hashing, trust, authorities, noteRefusal, noteLock, pauseReports }
   const kinds = [
     identities({ changeLog, names, pki, viewers, waitForFollowers }),
     authenticators({ ...credentials, waitForFollowers }),
@@ -138,6 +140,7 @@ export function openService(options: ServiceOptions) {
 
     async [Symbol.asyncDispose]() {
       await jobs[Symbol.asyncDispose]()
+      await pauseReports[Symbol.asyncDispose]()
       await credentialFeed[Symbol.asyncDispose]()
       await consumers[Symbol.asyncDispose]()
     },

@@ -1,17 +1,29 @@
+import { removeOldGuesses } from '@overlay/platform/guesses'
 import type { Context, Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { removeOldAttempts } from '../src/store/login-attempts.js'
-import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
+import {
+  as,
+  bytes,
+  login,
+  parsed,
+  type Replica,
+  system,
+  type TestIdentity,
+  testIdentity,
+} from './identity.js'
 
 let identity: TestIdentity
 let one: Replica
 let two: Replica
 let statements: string[] = []
+const lines: object[] = []
 beforeAll(async () => {
   identity = await testIdentity()
   one = await identity.replica({ onStatement: (text) => statements.push(text) })
-  two = await identity.replica()
+  two = await identity.replica({
+    onRefusal: (facts, msg) => msg === 'identity locked' && lines.push({ ...facts, msg }),
+  })
 })
 afterAll(() => identity[Symbol.asyncDispose]())
 
@@ -59,26 +71,31 @@ async function person(updb: object = {}) {
   return { id, username, authenticatorId: await create('authenticators', proof) }
 }
 
-/** Makes the failures of the name that many seconds older. */
+const ofName = (username: string) =>
+  sql`kind = 'password' and account = sha256(convert_to(${username}, 'UTF8'))`
+/** Lets time pass for the pauses of the name. */
 const age = (username: string, seconds: number) =>
   one.db.query(sql`
-    update login_source set failed_at = failed_at - ${seconds}::float8 * interval '1 second'
-     where name_digest = sha256(convert_to(${username}, 'UTF8'))`)
-/** Keeps a pause that has begun from lapsing, however slow the machine. */
-const hold = (username: string) => age(username, -3600)
+    update guess set settled_at = settled_at - ${seconds}::float8 * interval '1 second'
+     where ${ofName(username)} and settled_at > '-infinity'`)
 /** As if others had failed with the name from so many networks. */
 const failEverywhere = (username: string, failures: number) =>
   one.db.query(sql`
-    insert into login_source (name_digest, source, failures, failed_at)
-    values (sha256(convert_to(${username}, 'UTF8')), '*', ${failures}, now())
-        on conflict (name_digest, source) do update set failures = excluded.failures, failed_at = now()`)
+    insert into guess (kind, account, source, settled_at)
+    values ('password', sha256(convert_to(${username}, 'UTF8')), '*', now() + ${failures}::float8 * interval '1 minute')
+        on conflict (kind, account, source) do update set settled_at = excluded.settled_at`)
+/** As if so many other names had been tried at the address. */
+const failWithOthers = (address: string, failures: number) =>
+  one.db.query(sql`
+    insert into guess (kind, account, source, settled_at)
+    values ('password', '', ${address}, now() + ${failures * 15}::float8 * interval '1 second')
+        on conflict (kind, account, source) do update set settled_at = excluded.settled_at`)
 
 test('ten failures pause a name at their address, at every replica, and nowhere else', async () => {
   const { username } = await person()
   const [attacker, owner] = [newAddress(), newAddress()]
   await fail(5, username, attacker, one)
   await fail(5, username, attacker, two)
-  await hold(username)
   for (const replica of [one, two])
     await expect(enter(username, 'right-one', attacker, replica)).rejects.toMatchObject(paused)
   await enter(username, 'right-one', owner)
@@ -89,19 +106,18 @@ test('a pause lapses', async () => {
   const { username } = await person()
   const address = newAddress()
   await fail(10, username, address)
-  await hold(username)
   await expect(enter(username, 'right-one', address)).rejects.toMatchObject(paused)
-  await age(username, 3600 + 60)
+  await age(username, 61)
   await enter(username, 'right-one', address)
 })
 
-test('failures count no longer after a success, nor after a quarter of an hour', async () => {
+test('failures count no longer after a success, nor after a minute for each', async () => {
   const { username } = await person()
   const address = newAddress()
   await fail(9, username, address)
   await enter(username, 'right-one', address)
   await fail(9, username, address)
-  await age(username, 15 * 60)
+  await age(username, 9 * 60)
   await fail(9, username, address)
   await enter(username, 'right-one', address)
 })
@@ -109,7 +125,6 @@ test('failures count no longer after a success, nor after a quarter of an hour',
 test('addresses of one IPv6 network count together', async () => {
   const { username } = await person()
   for (let host = 0; host < 10; host++) await fail(1, username, `2001:db8:0:7::${host.toString(16)}`)
-  await hold(username)
   await expect(enter(username, 'right-one', '2001:db8:0:7:ffff::1')).rejects.toMatchObject(paused)
   await enter(username, 'right-one', '2001:db8:0:8::1')
 })
@@ -120,10 +135,9 @@ test('a name that many networks fail with is paused, but not where it has logged
   await enter(username, 'right-one', owner)
   await fail(1, username, newAddress())
   await failEverywhere(username, 100)
-  await hold(username)
   await expect(enter(username, 'right-one', newAddress())).rejects.toMatchObject(paused)
   await enter(username, 'right-one', owner)
-  await age(username, 3600 + 60)
+  await age(username, 61)
   await enter(username, 'right-one', newAddress())
 })
 
@@ -131,7 +145,6 @@ test('failures of all networks count for the name', async () => {
   const { username } = await person()
   await failEverywhere(username, 99)
   await fail(1, username, newAddress())
-  await hold(username)
   await expect(enter(username, 'right-one', newAddress())).rejects.toMatchObject(paused)
 })
 
@@ -139,9 +152,7 @@ test('of guesses that come at once no more are compared than of those that come 
   const { username } = await person()
   const address = newAddress()
   await fail(1, username, address)
-  // the next failure pauses for a minute
-  await one.db.query(sql`update login_source set failures = 20, failed_at = now() - interval '1 minute'
-     where name_digest = sha256(convert_to(${username}, 'UTF8'))`)
+  await fail(8, username, address) // one more pauses
   const guesses = Array.from({ length: 40 }, () => enter(username, 'wrong-one', address))
   const outcomes = await Promise.allSettled(guesses)
   const codes = outcomes.map((outcome) =>
@@ -156,7 +167,6 @@ test('enabling an identity ends the pause of its name', async () => {
   const { id, username } = await person()
   const address = newAddress()
   await fail(10, username, address)
-  await hold(username)
   await expect(enter(username, 'right-one', address)).rejects.toMatchObject(paused)
   await one.identity.enableIdentity({ kind: 'identities', id }, system())
   await enter(username, 'right-one', address)
@@ -175,13 +185,12 @@ test('a wrong current password pauses the name too', async () => {
       from(address, as({ identityId })),
     )
   for (let i = 0; i < 10; i++) await expect(guess()).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
-  await hold(username)
   await expect(guess()).rejects.toMatchObject(paused)
   await expect(enter(username, 'right-one', address)).rejects.toMatchObject(paused)
 })
 
 /** Statements since `statements` was emptied, without those that the replica runs by itself. */
-const ofLogins = (): readonly string[] => statements.filter((text) => /authenticator|login_/.test(text))
+const ofLogins = (): readonly string[] => statements.filter((text) => /authenticator|login_|guess/.test(text))
 
 test('every refusal runs the same statements, whether or not the name exists', async () => {
   const address = newAddress()
@@ -191,7 +200,7 @@ test('every refusal runs the same statements, whether or not the name exists', a
     return ofLogins()
   }
   const unknown = await ran(newName())
-  expect(unknown).toHaveLength(3)
+  expect(unknown).toHaveLength(4)
   const disabled = await person()
   await one.identity.disableIdentity({ id: disabled.id, durationMinutes: 0 }, system())
   expect(await ran((await person()).username)).toEqual(unknown)
@@ -206,7 +215,6 @@ test('a paused name is refused before anything is read of it, whether or not it 
   const address = newAddress()
   const ran = async (username: string): Promise<readonly string[]> => {
     await fail(10, username, address)
-    await hold(username)
     statements = []
     await expect(enter(username, 'right-one', address)).rejects.toMatchObject(paused)
     return ofLogins()
@@ -222,7 +230,7 @@ test('a login from where the name has just logged in writes nothing about it', a
   await enter(username, 'right-one', address)
   statements = []
   await enter(username, 'right-one', address)
-  expect(statements.filter((text) => /insert into login_/.test(text))).toEqual([])
+  expect(statements.filter((text) => /insert into (login_|guess)/.test(text))).toEqual([])
 })
 
 test('rows that have no effect are removed, and no others', async () => {
@@ -231,13 +239,89 @@ test('rows that have no effect are removed, and no others', async () => {
   await enter(username, 'right-one', owner)
   await fail(1, username, attacker)
   await fail(1, stranger, attacker)
-  await age(stranger, 15 * 60 + 1)
-  await removeOldAttempts(one.db)
+  await age(stranger, 61)
+  await removeOldGuesses(one.db)
   const networks = async (name: string): Promise<readonly string[]> => {
     const { rows } = await one.db.query<{ source: string }>(sql`
-      select source from login_source where name_digest = sha256(convert_to(${name}, 'UTF8')) order by source`)
+      select source from guess where ${ofName(name)} order by source`)
     return rows.map(({ source }) => source)
   }
   expect(await networks(stranger)).toEqual([])
   expect(await networks(username)).toEqual(['*', owner, attacker].sort())
+})
+
+test('a source that tries many names is paused for names that are new there, at every replica', async () => {
+  const [familiar, other] = [await person(), await person()]
+  const address = newAddress()
+  await enter(familiar.username, 'right-one', address)
+  await failWithOthers(address, 199)
+  await fail(1, newName(), address)
+  for (const replica of [one, two]) {
+    await expect(enter(newName(), 'wrong-one', address, replica)).rejects.toMatchObject(paused)
+    await expect(enter(other.username, 'right-one', address, replica)).rejects.toMatchObject(paused)
+    await enter(familiar.username, 'right-one', address, replica)
+  }
+  await enter(other.username, 'right-one', newAddress())
+})
+
+test('a refusal says after how many seconds the pause ends', async () => {
+  const { username } = await person()
+  const address = newAddress()
+  await fail(10, username, address)
+  await one.db.query(sql`
+    update guess set settled_at = now() + interval '9 minutes 42 seconds' where ${ofName(username)}`)
+  const fault = await enter(username, 'right-one', address).catch((err: unknown) => err)
+  expect(fault).toMatchObject(paused)
+  const { retryAfterSeconds = 0 } = fault as Fault
+  expect(retryAfterSeconds).toBeGreaterThan(0)
+  expect(retryAfterSeconds).toBeLessThanOrEqual(42)
+})
+
+/** Rows of the audit about pauses, once there are so many. */
+async function pausesOf(ids: readonly string[], count: number) {
+  for (;;) {
+    const { rows } = await one.db.query<{ after: { kind: string; scope: string; source: string } }>(sql`
+      select entity_id as id, source_address as "from", request_id as request, after from audit
+       where kind = 'guess-pauses' and entity_id = any(${ids}) order by entity_id, id`)
+    if (rows.length >= count) return rows
+  }
+}
+
+test('the audit has one row for each pause that begins, and none for names that do not exist', async () => {
+  const { id, username } = await person()
+  const [address, later, stranger] = [newAddress(), newAddress(), newName()]
+  await fail(10, stranger, address)
+  await fail(10, username, address)
+  await age(username, 61)
+  await fail(1, username, address) // prolongs it
+  await expect(enter(username, 'right-one', address)).rejects.toMatchObject(paused)
+  await age(username, 11 * 60)
+  await fail(10, username, address)
+  await failWithOthers(later, 199)
+  await fail(1, stranger, later)
+  const here = { from: address, request: expect.any(String), id }
+  const after = { name: username, kind: 'password', scope: 'account-at-source', source: address }
+  const others = { kind: 'password', scope: 'source', source: later }
+  expect(await pausesOf([id, address, later], 3)).toEqual([
+    { ...here, from: later, id: later, after: others },
+    { ...here, after },
+    { ...here, after },
+  ])
+})
+
+test('an identity that its policy locks is logged with the source, and shown as disabled until', async () => {
+  const { id, username } = await person({ maxAttempts: 3, lockoutDurationMinutes: 5 })
+  const [address, elsewhere] = [newAddress(), newAddress()]
+  await fail(1, username, address, one)
+  await fail(1, username, elsewhere, two)
+  lines.length = 0
+  await fail(1, username, address, two)
+  const { json } = await one.entities.get(
+    { ref: { kind: 'identities', id }, perspective: undefined },
+    system(),
+  )
+  expect(parsed(json)).toMatchObject({ disabled: true, disabledUntil: expect.any(String) })
+  expect(lines).toMatchObject([{ msg: 'identity locked', identityId: id, username, sourceAddress: address }])
+  await one.identity.enableIdentity({ kind: 'identities', id }, system())
+  await enter(username, 'right-one', address)
 })

@@ -63,8 +63,9 @@ test('it enables the administrator, ends pauses of the user name, and removes th
   await query(
     database,
     `update identity set disabled_at = now();
-     insert into login_source (name_digest, source, failures, failed_at)
-     values (sha256(convert_to('admin', 'UTF8')), '*', 200, now());
+     insert into guess (kind, account, source, settled_at) values
+       ('password', sha256(convert_to('admin', 'UTF8')), '*', now() + interval '1 hour'),
+       ('code', sha256(convert_to((select id from identity), 'UTF8')), '192.0.2.1', now() + interval '1 hour');
      insert into second_factor (identity_id, id, sealed, is_verified) select id, 'factor', 'x', true from identity`,
   )
   const given = await database.reset({ password: 'given-one' })
@@ -72,7 +73,7 @@ test('it enables the administrator, ends pauses of the user name, and removes th
   expect(given.password).toBeUndefined()
   expect(await verify(await storedHash(database), 'given-one')).toBe(true)
   expect(await query(database, 'select from identity where disabled_at is not null')).toEqual([])
-  expect(await query(database, 'select from login_source where failures > 0')).toEqual([])
+  expect(await query(database, 'select from guess where settled_at > now()')).toEqual([])
   expect(await database.reset({ removeSecondFactor: true })).toMatchObject({
     wasDisabled: false,
     hasSecondFactor: false,

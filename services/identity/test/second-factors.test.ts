@@ -130,18 +130,96 @@ test('a recovery code counts once, and new ones replace the old', async () => {
   await expect(one.identity.passMfa({ code: second }, context)).rejects.toMatchObject(invalid)
 })
 
-test('after five wrong codes a right one is refused for a while too', async () => {
-  const { context, secret } = await protectedPerson('guessing')
-  for (const replica of [one, two, one, two, one])
-    await expect(replica.identity.passMfa({ code: '000' }, context)).rejects.toMatchObject(invalid)
-  await expect(two.identity.passMfa({ code: codeAt(secret, step()) }, context)).rejects.toMatchObject(invalid)
-  await one.db.query(sql`update second_factor set failed_at = now() - interval '61 seconds'`)
-  await two.identity.passMfa({ code: codeAt(secret, step()) }, context)
+const paused = { code: 'SERVER_TOO_MANY_REQUESTS' }
+const at = <T extends object>(context: T, sourceAddress: string) => ({ ...context, sourceAddress })
+/** Lets time pass for the pauses of the identity. */
+const age = (identityId: string, seconds: number) =>
+  one.db.query(sql`
+    update guess set settled_at = settled_at - ${seconds}::float8 * interval '1 second'
+     where kind = 'code' and account = sha256(convert_to(${identityId}, 'UTF8')) and settled_at > '-infinity'`)
+/** As if wrong codes had come from so many networks. */
+const failEverywhere = (identityId: string, failures: number) =>
+  one.db.query(sql`
+    insert into guess (kind, account, source, settled_at)
+    values ('code', sha256(convert_to(${identityId}, 'UTF8')), '*', now() + ${failures}::float8 * interval '1 hour')
+        on conflict (kind, account, source) do update set settled_at = excluded.settled_at`)
+
+test('ten wrong codes pause codes at their address, at every replica and in every operation', async () => {
+  const { context, secret, recoveryCodes, identityId } = await protectedPerson('guessing')
+  const [attacker, owner] = [at(context, '10.1.0.1'), at(context, '10.1.0.2')]
+  const code = '000'
+  const wrong = [
+    () => one.identity.passMfa({ code }, attacker),
+    () => two.identity.listRecoveryCodes({ code }, attacker),
+    () => one.identity.renewRecoveryCodes({ code }, attacker),
+    () => two.identity.removeMfa({ code }, attacker),
+    () => one.identity.passMfa({ code }, attacker),
+  ]
+  for (const guess of [...wrong, ...wrong]) await expect(guess()).rejects.toMatchObject(invalid)
+  for (const guess of wrong) await expect(guess()).rejects.toMatchObject(paused)
+  await expect(two.identity.passMfa({ code: recoveryCodes[0] ?? '' }, attacker)).rejects.toMatchObject({
+    ...paused,
+    retryAfterSeconds: 300,
+  })
+  await two.identity.passMfa({ code: codeAt(secret, step()) }, owner)
+  await age(identityId, 301)
+  await two.identity.passMfa({ code: recoveryCodes[0] ?? '' }, attacker)
+})
+
+test('wrong codes of an enrollment are paused, too', async () => {
+  const { context } = await person('enrolling')
+  await one.identity.startMfa({}, context)
+  for (let i = 0; i < 10; i++)
+    await expect(one.identity.verifyMfa({ code: '000' }, context)).rejects.toMatchObject(invalid)
+  await expect(one.identity.verifyMfa({ code: '000' }, context)).rejects.toMatchObject(paused)
+})
+
+test('codes that many networks guess are paused, but not where one has been right before', async () => {
+  const { context, secret, recoveryCodes, identityId } = await protectedPerson('beleaguered')
+  const owner = at(context, '10.1.1.1')
+  await one.identity.passMfa({ code: recoveryCodes[0] ?? '' }, owner)
+  await failEverywhere(identityId, 29)
+  await expect(one.identity.passMfa({ code: '000' }, at(context, '10.1.1.2'))).rejects.toMatchObject(invalid)
+  const elsewhere = at(context, '10.1.1.3')
+  const right = { code: codeAt(secret, step()) }
+  await expect(two.identity.passMfa(right, elsewhere)).rejects.toMatchObject(paused)
+  await two.identity.passMfa(right, owner)
+  const { rows } = await one.db.query(sql`
+    select source_address as from, after->>'scope' as scope from audit
+     where kind = 'guess-pauses' and entity_id = ${identityId}`)
+  expect(rows).toEqual([{ from: '10.1.1.2', scope: 'account' }])
+})
+
+test('of codes that come at once no more are checked than of those that come one by one', async () => {
+  const { context } = await protectedPerson('hurried')
+  const guesses = Array.from({ length: 30 }, (_, i) =>
+    [one, two][i % 2]?.identity.passMfa({ code: String(i) }, context),
+  )
+  const outcomes = await Promise.allSettled(guesses)
+  const codes = outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)
+  expect(codes.filter((code) => code === invalid.code)).toHaveLength(10)
+  expect(codes.filter((code) => code === paused.code)).toHaveLength(20)
+})
+
+test.each([
+  ['enables the identity', (id: string) => one.identity.enableIdentity({ kind: 'identities', id }, system())],
+  [
+    'removes the second factor',
+    (id: string) => one.identity.removeMfaOf({ kind: 'identities', id }, system()),
+  ],
+])('the pause of codes ends when an admin %s', async (what, unlock) => {
+  const { context, identityId } = await protectedPerson(`unlocked, who ${what}`)
+  for (let i = 0; i < 10; i++)
+    await expect(one.identity.passMfa({ code: '000' }, context)).rejects.toMatchObject(invalid)
+  await failEverywhere(identityId, 30)
+  await unlock(identityId)
+  await one.identity.startMfa({}, context).catch(() => undefined)
+  await expect(two.identity.passMfa({ code: '000' }, context)).rejects.toMatchObject(invalid)
 })
 
 test('an empty code is refused, and is no guess', async () => {
   const { context, secret } = await protectedPerson('silent')
-  for (let i = 0; i < 6; i++)
+  for (let i = 0; i < 11; i++)
     await expect(one.identity.passMfa({ code: '' }, context)).rejects.toMatchObject(invalid)
   await one.identity.passMfa({ code: codeAt(secret, step()) }, context)
 })

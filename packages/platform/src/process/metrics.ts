@@ -131,6 +131,15 @@ export const metrics = {
     'Refused logins and codes of second factors (totp), by method and reason',
     ['method', 'reason'],
   ),
+  guessesPaused: counter(
+    'overlay_guesses_paused_total',
+    'Pauses that began after wrong guesses of a secret, by kind of secret and by what is counted together (account-at-source, account, source)',
+    ['kind', 'scope'],
+  ),
+  identitiesLocked: counter(
+    'overlay_identities_locked_total',
+    'Identities that their auth policy disabled after wrong passwords',
+  ),
   routersConnected: gauge('overlay_routers_connected', 'Routers that are connected to this process'),
   routersRefused: counter(
     'overlay_routers_refused_total',

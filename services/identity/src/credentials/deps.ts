@@ -1,5 +1,5 @@
 import type { ChangeLog } from '@overlay/platform/change-log'
-import type { NoteRefusal } from '@overlay/platform/service'
+import type { NoteRefusal, PauseReports } from '@overlay/platform/service'
 import type { Authorities } from './authorities.js'
 import type { Hashing } from './hashing.js'
 import type { Trust } from './trust.js'
@@ -11,4 +11,7 @@ export interface CredentialDeps {
   readonly trust: Trust
   readonly authorities: Authorities
   readonly noteRefusal: NoteRefusal
+  /** Logs an identity that its auth policy has disabled after wrong passwords. */
+  readonly noteLock: NoteRefusal
+  readonly pauseReports: PauseReports
 }

@@ -1,13 +1,12 @@
 import { runPeriodically } from '@overlay/platform/async'
 import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
+import { startRemovingGuesses } from '@overlay/platform/guesses'
 import type { Lifetimes } from '../domain/lifetimes.js'
-import { removeOldAttempts } from '../store/login-attempts.js'
 import type { JobDeps } from './jobs.js'
 import { endLapsedNames } from './lapsed-names.js'
 import { startSessionReaper } from './session-reaper.js'
 import { removeUnfinished } from './snapshot.js'
 
-const REMOVE_ATTEMPTS_EVERY_MS = 5 * 60_000
 const END_NAMES_EVERY_MS = 15_000
 
 interface HousekeepingDeps extends Pick<JobDeps, 'snapshots'> {
@@ -28,9 +27,7 @@ export function startHousekeeping({
     log.warn({ err }, 'unfinished snapshots not removed'),
   )
   const reaper = startSessionReaper(changeLog, lifetimes)
-  const attempts = runPeriodically(REMOVE_ATTEMPTS_EVERY_MS, () =>
-    removeOldAttempts(db).catch((err: unknown) => log.warn({ err }, 'old login attempts not removed')),
-  )
+  const guesses = startRemovingGuesses(db, log)
   const names = runPeriodically(END_NAMES_EVERY_MS, (signal) =>
     endLapsedNames(db, routers, AbortSignal.any([signal, AbortSignal.timeout(END_NAMES_EVERY_MS)])).catch(
       (err: unknown) => signal.aborted || log.warn({ err }, 'lapsed names of routers not removed'),
@@ -39,7 +36,7 @@ export function startHousekeeping({
   return {
     async [Symbol.asyncDispose]() {
       await names[Symbol.asyncDispose]()
-      await attempts[Symbol.asyncDispose]()
+      await guesses[Symbol.asyncDispose]()
       await reaper[Symbol.asyncDispose]()
     },
   }

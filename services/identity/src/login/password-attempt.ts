@@ -1,12 +1,20 @@
 import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
-import type { NoteRefusal } from '@overlay/platform/service'
-import { type Context, Fault, sourceOf } from '@overlay/rpc'
+import {
+  countWrongGuess,
+  type Guess,
+  type GuessHistory,
+  guessHistory,
+  pauseOf,
+} from '@overlay/platform/guesses'
+import { metrics } from '@overlay/platform/process'
+import { type NoteRefusal, type PauseReports, pauseRows } from '@overlay/platform/service'
+import { type Context, retryAfter } from '@overlay/rpc'
 import { type Hashing, turnOf } from '../credentials/hashing.js'
-import { type AttemptHistory, isPaused } from '../domain/login-pause.js'
 import { replaceHash } from '../store/authenticators.js'
 import { disableIdentity } from '../store/disabled-identities.js'
-import { type Attempt, attemptsOf, countFailure, recordSuccess } from '../store/login-attempts.js'
+import { countFailure, recordSuccess } from '../store/login-attempts.js'
 import type { Subject } from '../store/subjects.js'
+import { guessOf } from './guess.js'
 import type { Reason } from './login.js'
 import { refuseLogin } from './refuse-login.js'
 
@@ -15,6 +23,8 @@ interface Deps {
   readonly hashing: Hashing
   readonly context: Context
   readonly noteRefusal: NoteRefusal
+  readonly noteLock: NoteRefusal
+  readonly pauseReports: PauseReports
 }
 
 export interface PasswordAttempt {
@@ -36,22 +46,22 @@ export async function tryPassword(
   { username, password, find, judge }: PasswordAttempt,
 ): Promise<Reason | undefined> {
   const { changeLog, hashing, context } = deps
-  const attempt = { username, source: sourceOf(context.sourceAddress) }
-  const before = await admit(deps, attempt)
+  const guess = guessOf('password', context, username)
+  const before = await admit(deps, guess)
   const subject = await find()
   const turn = turnOf(context, username)
   // names that have logged in from an address share one turn, all other attempts from it share another
   const source = before.isFamiliar ? `${turn.source} familiar` : turn.source
   return hashing.inTurn({ ...turn, source }, async ({ compare, strengthen }, hasWaited) => {
-    const history = hasWaited ? await admit(deps, attempt) : before
+    const history = hasWaited ? await admit(deps, guess) : before
     const stored = subject?.password ?? null
     const reason = await judge(subject, await compare(stored, password))
     if (reason !== undefined) {
-      await countRefusal(changeLog, context, attempt, subject, reason)
+      await countRefusal(deps, guess, history, subject, reason)
       return reason
     }
     if (subject && (subject.hasFailed || history.isStale))
-      await recordSuccess(changeLog.db, attempt, subject.authenticatorId)
+      await recordSuccess(changeLog.db, guess, subject.authenticatorId)
     const stronger = stored === null ? undefined : await strengthen(stored, password)
     if (subject && stored !== null && stronger)
       await replaceHash(changeLog.db, subject.authenticatorId, stored, stronger)
@@ -60,29 +70,39 @@ export async function tryPassword(
 }
 
 /** Refuses an attempt while its name is paused, whether or not the name exists. */
-async function admit({ changeLog, context, noteRefusal }: Deps, attempt: Attempt): Promise<AttemptHistory> {
-  const history = await attemptsOf(changeLog.db, attempt)
-  if (!isPaused(history)) return history
-  const { username } = attempt
-  refuseLogin(noteRefusal, context, { method: 'password', reason: 'paused', username })
-  throw new Fault('SERVER_TOO_MANY_REQUESTS')
+async function admit({ changeLog, context, noteRefusal }: Deps, guess: Guess): Promise<GuessHistory> {
+  const history = await guessHistory(changeLog.db, guess)
+  const pause = pauseOf(guess.limits, history)
+  if (!pause) return history
+  refuseLogin(noteRefusal, context, { method: 'password', reason: 'paused', username: guess.account })
+  throw retryAfter(pause.seconds)
 }
 
 /** differs: only failures count, for all replicas together. */
 async function countRefusal(
-  changeLog: ChangeLog,
-  context: Context,
-  attempt: Attempt,
+  { changeLog, context, noteLock, pauseReports }: Deps,
+  guess: Guess,
+  history: GuessHistory,
   subject: Subject | undefined,
   reason: Reason,
 ): Promise<void> {
+  const begun = await countWrongGuess(changeLog.db, guess, history)
+  const account = { username: guess.account, ...idsOf(subject) }
+  pauseReports.report(context, guess, begun, account)
+  pauseReports.auditLater(context, pauseRows(guess, begun, account))
+
   const lockable = reason === 'wrong password' && subject && isLockable(subject) ? subject : undefined
-  const failures = await countFailure(changeLog.db, attempt, lockable?.authenticatorId)
+  const failures = await countFailure(changeLog.db, lockable?.authenticatorId)
   if (!lockable || failures < lockable.maxAttempts) return
   await writeChanges(changeLog, context, (tx) =>
     disableIdentity(tx, lockable.identityId, lockable.lockoutMinutes),
   )
+  metrics.identitiesLocked.inc()
+  noteLock(context, { method: 'password', reason: 'maxAttempts', ...account })
 }
+
+const idsOf = (subject: Subject | undefined) =>
+  subject && { identityId: subject.identityId, identityName: subject.identityName }
 
 /** differs: the default admin is paused like any other identity, but no policy lets others lock it out. */
 const isLockable = ({ maxAttempts, isDefaultAdmin }: Subject): boolean => maxAttempts > 0 && !isDefaultAdmin

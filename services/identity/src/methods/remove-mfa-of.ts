@@ -1,12 +1,16 @@
 import { writeChanges } from '@overlay/platform/change-log'
+import { forgetWrongGuesses } from '@overlay/platform/guesses'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { removeSecondFactor } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
 
-/** Removes the second factor of an identity, for an admin. */
+/** Removes the second factor of an identity, for an admin, and ends its pauses. */
 export const removeMfaOf =
   ({ changeLog, waitForFollowers }: Deps): Methods<IdentityServiceService>['removeMfaOf'] =>
   async ({ id }, context) => {
-    const position = await writeChanges(changeLog, context, (tx) => removeSecondFactor(tx, id))
+    const position = await writeChanges(changeLog, context, async (tx) => {
+      await forgetWrongGuesses(tx, 'code', [id])
+      return removeSecondFactor(tx, id)
+    })
     return waitForFollowers({ id, position }, context, [['policy', 'sessions']]) // for posture checks
   }

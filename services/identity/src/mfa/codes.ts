@@ -1,27 +1,31 @@
 import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
-import { seal, type Tx, unseal } from '@overlay/platform/postgres'
-import type { NoteRefusal } from '@overlay/platform/service'
-import { type Context, Fault } from '@overlay/rpc'
-import { type Passed, passedBy, type SecondFactor, stepsAround } from '../domain/second-factor.js'
-import { refuseLogin } from '../login/refuse-login.js'
 import {
-  countWrongCode,
-  lockSecondFactor,
-  type StoredFactor,
-  updateSecondFactor,
-} from '../store/second-factors.js'
+  countRightGuess,
+  countWrongGuess,
+  guessHistory,
+  type Pause,
+  pauseOf,
+  type Scope,
+} from '@overlay/platform/guesses'
+import { seal, type Tx, unseal } from '@overlay/platform/postgres'
+import { type NoteRefusal, type PauseReports, pauseRows } from '@overlay/platform/service'
+import { type Caller, type Context, Fault, retryAfter } from '@overlay/rpc'
+import { type Passed, passedBy, type SecondFactor, stepsAround } from '../domain/second-factor.js'
+import { guessOf } from '../login/guess.js'
+import { refuseLogin } from '../login/refuse-login.js'
+import { lockSecondFactor, type StoredFactor, updateSecondFactor } from '../store/second-factors.js'
 
 /** A factor after a code was accepted: without the recovery code, with the time step of the app's code. */
 export interface UsedFactor extends SecondFactor {
   readonly usedSteps: readonly number[]
 }
 
-/** Second factors as they are stored: encrypted, with a count of wrong codes. */
+/** Second factors as they are stored: encrypted. */
 export interface SecondFactors {
   seal(identityId: string, factor: SecondFactor): string
   open(stored: StoredFactor): SecondFactor
-  /** Checks a code. Undefined: it is wrong, which has been counted, or there is none. */
-  useCode(tx: Tx, stored: StoredFactor, code: string, accepted: AcceptedCode): Promise<UsedFactor | undefined>
+  /** Checks a code. Undefined: it is wrong. */
+  check(stored: StoredFactor, code: string, accepted: AcceptedCode): UsedFactor | undefined
   /** Stores what remains after a code was accepted. */
   save(tx: Tx, stored: StoredFactor, factor: UsedFactor, isVerified?: boolean): Promise<RowChange>
 }
@@ -39,15 +43,11 @@ export function openSecondFactors(keySecret: string): SecondFactors {
     seal: sealFactor,
     open,
 
-    async useCode(tx, stored, code, accepted) {
-      if (stored.isPaused || code === '') return undefined
+    check(stored, code, accepted) {
       const { secret, recoveryCodes } = open(stored)
       const at = Date.now()
       const passed = passedBy(code, { secret, recoveryCodes }, stored.usedSteps, at)
-      if (!passed || (accepted === 'app' && 'recoveryCode' in passed)) {
-        await countWrongCode(tx, stored)
-        return undefined
-      }
+      if (!passed || (accepted === 'app' && 'recoveryCode' in passed)) return undefined
       return {
         secret,
         recoveryCodes:
@@ -72,8 +72,10 @@ function stepsUsed(before: readonly number[], passed: Passed, nowMs: number): nu
   return [...before, ...('step' in passed ? [passed.step] : [])].filter((step) => step >= oldest)
 }
 
-/** A code of the caller: which codes are accepted, and the check of the stored factor. */
+/** A code: whose it is, which codes are accepted, and the check of the stored factor. */
 export interface UsedCode {
+  /** Absent: the caller's. */
+  readonly owner?: Pick<Caller, 'identityId' | 'identityName'> & { readonly apiSessionId?: string }
   readonly code: string
   readonly accepted: AcceptedCode
   readonly requires: (stored: StoredFactor | undefined) => StoredFactor
@@ -90,28 +92,47 @@ interface CodeDeps {
   readonly changeLog: ChangeLog
   readonly secondFactors: SecondFactors
   readonly noteRefusal: NoteRefusal
+  readonly pauseReports: PauseReports
 }
 
-/** Uses a code of the caller's second factor. Commits also after a wrong code, to count it. */
+type Tried =
+  | { readonly stored: StoredFactor; readonly factor: UsedFactor }
+  | { readonly pause: Pause }
+  | { readonly begun: readonly Scope[] }
+
+/**
+ * Uses a code of a second factor. Commits also after a wrong code, to count it. The lock of the factor puts guesses in a
+ * sequence, so that a burst gets no more of them. Faults: MFA_INVALID_TOKEN for a wrong code, SERVER_TOO_MANY_REQUESTS
+ * while guesses are paused.
+ */
 export async function writeWithCode(
-  { changeLog, secondFactors, noteRefusal }: CodeDeps,
+  { changeLog, secondFactors, noteRefusal, pauseReports }: CodeDeps,
   context: Context,
-  { code, accepted, requires }: UsedCode,
+  { owner = context.caller, code, accepted, requires }: UsedCode,
   work: Work = async (_tx, factor, save) => [await save(factor)],
 ) {
-  type Tried = { readonly stored: StoredFactor; readonly factor: UsedFactor | undefined }
+  const { identityId, identityName, apiSessionId } = owner
+  const account = { identityId, identityName, ...(apiSessionId !== undefined && { apiSessionId }) }
+  const guess = guessOf('code', context, identityId)
   const { result, position } = await changeLog.write<Tried>(context, async (tx) => {
-    const stored = requires(await lockSecondFactor(tx, context.caller.identityId))
-    const factor = await secondFactors.useCode(tx, stored, code, accepted)
-    if (!factor) return { result: { stored, factor }, changes: [] }
+    const stored = requires(await lockSecondFactor(tx, identityId))
+    const history = await guessHistory(tx, guess)
+    const pause = pauseOf(guess.limits, history)
+    if (pause) return { result: { pause }, changes: [] }
+    const factor = code === '' ? undefined : secondFactors.check(stored, code, accepted)
+    if (!factor) {
+      const begun = code === '' ? [] : await countWrongGuess(tx, guess, history)
+      return { result: { begun }, changes: pauseRows(guess, begun, account) }
+    }
+    if (history.isStale) await countRightGuess(tx, guess)
     const save: Parameters<Work>[2] = (next, isVerified) => secondFactors.save(tx, stored, next, isVerified)
     return { result: { stored, factor }, changes: await work(tx, factor, save) }
   })
-  const { stored, factor } = result
-  if (factor) return { stored, factor, position }
-  const { identityId, identityName, apiSessionId } = context.caller
-  const reason = stored.isPaused ? 'paused' : 'wrong code'
-  refuseLogin(noteRefusal, context, { method: 'totp', reason, identityId, identityName, apiSessionId })
+  if ('factor' in result) return { ...result, position }
+  const reason = 'pause' in result ? 'paused' : 'wrong code'
+  refuseLogin(noteRefusal, context, { method: 'totp', reason, ...account })
+  if ('pause' in result) throw retryAfter(result.pause.seconds)
+  pauseReports.report(context, guess, result.begun, account)
   throw new Fault('MFA_INVALID_TOKEN')
 }
 

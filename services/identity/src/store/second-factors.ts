@@ -10,22 +10,15 @@ export interface StoredFactor {
   readonly isVerified: boolean
   readonly sealed: string
   readonly usedSteps: readonly number[]
-  /** Too many wrong codes within the last minute. */
-  readonly isPaused: boolean
   readonly createdAt: Date
   readonly updatedAt: Date
 }
-
-const MOST_FAILURES = 5
-const PAUSE_SECONDS = 60
 
 /** Locks it until the end of the transaction, so that one code counts once. */
 export async function lockSecondFactor(tx: Tx, identityId: string): Promise<StoredFactor | undefined> {
   const { rows } = await tx.query<StoredFactor>(sql`
     select f.id, f.identity_id as "identityId", i.name as "identityName", f.is_verified as "isVerified", f.sealed,
-           f.used_steps as "usedSteps", f.created_at as "createdAt", f.updated_at as "updatedAt",
-           f.failures >= ${MOST_FAILURES} and f.failed_at > now() - ${PAUSE_SECONDS}::float8 * interval '1 second'
-             as "isPaused"
+           f.used_steps as "usedSteps", f.created_at as "createdAt", f.updated_at as "updatedAt"
       from second_factor f join identity i on i.id = f.identity_id
      where f.identity_id = ${identityId} for update of f`)
   return rows[0]
@@ -42,10 +35,6 @@ export async function insertSecondFactor(
   return rowCount === 1 ? secondFactorChange({ id, identityId }, null, { isVerified: false }) : undefined
 }
 
-export const countWrongCode = (tx: Tx, { identityId }: StoredFactor) =>
-  tx.query(sql`
-    update second_factor set failures = failures + 1, failed_at = now() where identity_id = ${identityId}`)
-
 /** Stores a factor after a valid code. */
 export async function updateSecondFactor(
   tx: Tx,
@@ -54,7 +43,7 @@ export async function updateSecondFactor(
 ): Promise<RowChange> {
   await tx.query(sql`
     update second_factor
-       set is_verified = ${isVerified}, sealed = ${sealed}, used_steps = ${usedSteps}, failures = 0,
+       set is_verified = ${isVerified}, sealed = ${sealed}, used_steps = ${usedSteps},
            updated_at = clock_timestamp()
      where identity_id = ${before.identityId}`)
   return secondFactorChange(before, before, { isVerified })

@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto'
+import type { Logger } from 'pino'
+import sql, { join, type Sql } from 'sql-template-tag'
+import { runPeriodically } from '../async/periodic.js'
+import type { Db } from '../postgres/database.js'
+import type { Debts, GuessHistory, Limit, Limits, Scope } from './limits.js'
+import { scopes } from './limits.js'
+
+/** A secret that a client presents: a password, a code, a token. */
+export interface Guess {
+  /** The kind of secret. */
+  readonly kind: string
+  readonly limits: Limits
+  /** What the secret is of, whether or not it exists. Absent: secrets that are not of an account, such as tokens. */
+  readonly account?: string
+  /** The network of the client, as of `sourceOf`. */
+  readonly source: string
+}
+
+const ALL_SOURCES = '*'
+const ALL_ACCOUNTS = Buffer.alloc(0)
+const FAMILIAR_DAYS = 30
+const MOST_ROWS = 200_000
+const REMOVE_EVERY_MS = 60_000
+
+const days = (count: number): Sql => sql`${count}::float8 * interval '1 day'`
+const seconds = (count: number): Sql => sql`${count}::float8 * interval '1 second'`
+
+/** People type passwords where the name belongs: names are stored as digests. */
+const digestOf = (account: string): Buffer => createHash('sha256').update(account).digest()
+
+const accountOf = ({ account }: Guess): Buffer => (account === undefined ? ALL_ACCOUNTS : digestOf(account))
+
+function keyOf(guess: Guess, scope: Scope): Sql {
+  const account = scope === 'source' ? ALL_ACCOUNTS : accountOf(guess)
+  return sql`${guess.kind}, ${account}::bytea, ${scope === 'account' ? ALL_SOURCES : guess.source}`
+}
+
+/** Reads what is known before a guess. The same statement for every account, whether or not it exists. */
+export async function guessHistory(db: Db, guess: Guess): Promise<GuessHistory> {
+  const { rows } = await db.query<{
+    scope: Scope
+    debtSeconds: number
+    isFamiliar: boolean
+    isOld: boolean
+  }>(sql`
+    select case when account = ${ALL_ACCOUNTS} then 'source'
+                when source = ${ALL_SOURCES} then 'account' else 'account-at-source' end as scope,
+           extract(epoch from greatest(settled_at, now()) - now())::float8 as "debtSeconds",
+           succeeded_at > now() - ${days(FAMILIAR_DAYS)} as "isFamiliar",
+           succeeded_at < now() - interval '1 day' as "isOld"
+      from guess
+     where (kind, account, source) in (${join(scopes.map((scope) => sql`(${keyOf(guess, scope)})`))})`)
+  const here = rows.find(({ scope }) => scope === 'account-at-source')
+  return {
+    debts: Object.fromEntries(rows.map(({ scope, debtSeconds }) => [scope, debtSeconds])) as Debts,
+    isFamiliar: here?.isFamiliar ?? false,
+    isStale: here === undefined || here.isOld || here.debtSeconds > 0,
+  }
+}
+
+/**
+ * Counts a wrong guess, for all replicas together. Returns the scopes in which a pause begins with it: a pause that
+ * further guesses prolong begins once. What a familiar source guesses does not count against other accounts there.
+ */
+export async function countWrongGuess(
+  db: Db,
+  guess: Guess,
+  { isFamiliar }: Pick<GuessHistory, 'isFamiliar'>,
+): Promise<Scope[]> {
+  const counted = scopes.flatMap((scope) => {
+    const limit = guess.limits[scope]
+    const isCounted = limit && (scope === 'source' ? !isFamiliar : guess.account !== undefined)
+    return isCounted ? [{ scope, limit }] : []
+  })
+  const { rows } = await db.query<{ scope: Scope }>(sql`
+    with ${join(counted.map(({ limit, scope }, i) => sql`${name(i)} as (${addOne(guess, scope, limit)})`))}
+    select scope from (${join(
+      counted.map(({ scope }, i) => sql`select ${scope}::text as scope, begins from ${name(i)}`),
+      ' union all ',
+    )}) as all_counted where begins`)
+  return rows.map(({ scope }) => scope)
+}
+
+const names = [sql`first`, sql`second`, sql`third`]
+const name = (i: number): Sql => names[i] ?? sql`other`
+
+/** A full bucket stays full: guesses that overlapped do not prolong the pause. */
+const addOne = (guess: Guess, scope: Scope, { burst, everySeconds }: Limit): Sql => sql`
+  insert into guess (kind, account, source, settled_at)
+  values (${keyOf(guess, scope)}, now() + ${seconds(everySeconds)})
+      on conflict (kind, account, source) do update
+         set settled_at = least(greatest(guess.settled_at, now()) + ${seconds(everySeconds)},
+                                now() + ${seconds(burst * everySeconds)}),
+             paused_at = case when guess.settled_at > now() + ${seconds((burst - 2) * everySeconds)}
+                              then coalesce(guess.paused_at, now())
+                              when guess.settled_at > now() then guess.paused_at end
+   returning coalesce(paused_at = now(), false) as begins`
+
+/** Records a right guess: what was wrong at this source counts no more, and the source is familiar. */
+export async function countRightGuess(db: Db, guess: Guess): Promise<void> {
+  await db.query(sql`
+    insert into guess (kind, account, source, succeeded_at) values (${keyOf(guess, 'account-at-source')}, now())
+        on conflict (kind, account, source) do update
+           set settled_at = '-infinity', paused_at = null, succeeded_at = now()`)
+}
+
+/** Ends the pauses of these accounts at all sources. */
+export async function forgetWrongGuesses(db: Db, kind: string, accounts: readonly string[]): Promise<void> {
+  await db.query(sql`
+    update guess set settled_at = '-infinity', paused_at = null
+     where kind = ${kind} and account = any(${accounts.map(digestOf)}::bytea[])`)
+}
+
+/** Removes rows without effect, and the least useful of more than `most`, so that clients cannot fill the table. */
+export async function removeOldGuesses(db: Db, most = MOST_ROWS): Promise<void> {
+  await db.query(sql`
+    delete from guess where settled_at < now() and succeeded_at < now() - ${days(FAMILIAR_DAYS)}`)
+  await db.query(sql`
+    delete from guess
+     where ctid in (select ctid from guess order by succeeded_at desc, settled_at desc offset ${most}::int)`)
+}
+
+export const startRemovingGuesses = (db: Db, log: Pick<Logger, 'warn'>): AsyncDisposable =>
+  runPeriodically(REMOVE_EVERY_MS, () =>
+    removeOldGuesses(db).catch((err: unknown) => log.warn({ err }, 'old guesses not removed')),
+  )

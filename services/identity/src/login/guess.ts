@@ -1,0 +1,32 @@
+import type { Guess, Limits } from '@overlay/platform/guesses'
+import { type Context, sourceOf } from '@overlay/rpc'
+
+/** The kinds of secrets that clients guess here. */
+export type Secret = 'password' | 'code' | 'token'
+
+/** A secret of the request. Accounts are user names of passwords, and identities of codes. */
+export const guessOf = (secret: Secret, { sourceAddress }: Context, account?: string): Guess => ({
+  kind: secret,
+  limits: limits[secret],
+  source: sourceOf(sourceAddress),
+  ...(account !== undefined && { account }),
+})
+
+/**
+ * Passwords: 1,450 guesses a day from one source, and as many from all unfamiliar ones. Codes, for somebody who knows the
+ * password: one of a million is guessed in 24 attempts a day with a chance of 0.01 %. Tokens cannot be guessed: their
+ * limit only slows clients that present the same bad one over and over.
+ */
+const limits: Readonly<Record<Secret, Limits>> = {
+  password: {
+    'account-at-source': { burst: 10, everySeconds: 60 },
+    account: { burst: 100, everySeconds: 60 },
+    source: { burst: 200, everySeconds: 15 },
+  },
+  code: {
+    'account-at-source': { burst: 10, everySeconds: 5 * 60 },
+    account: { burst: 30, everySeconds: 60 * 60 },
+    source: { burst: 100, everySeconds: 60 },
+  },
+  token: { source: { burst: 300, everySeconds: 1 } },
+}
