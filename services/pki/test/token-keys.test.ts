@@ -62,7 +62,7 @@ test('tokens are signed by a published key that is not the one of the gateways',
   const keys = await publishedBy(pki)
   const { keyIds } = await pki.pki.getTokenKeys({}, context)
   expect(tokens.map((token) => isVerified(token, keys))).toEqual([true, true])
-  expect(tokens.map(headerOf)).toEqual(Array(2).fill({ alg: 'ES256', typ: 'JWT', kid: expect.any(String) }))
+  expect(tokens.map(headerOf)).toEqual(Array(2).fill({ alg: 'RS256', typ: 'JWT', kid: expect.any(String) }))
   expect(keyIds).toContain(headerOf(tokens[0] ?? '').kid)
   const bodies = tokens.map((token) =>
     JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()),
@@ -72,8 +72,8 @@ test('tokens are signed by a published key that is not the one of the gateways',
   const { fingerprint } = await pki.pki.getServerCertificate({}, context)
   expect(keys.map(({ kid }) => kid)).toEqual([...keyIds, fingerprint])
   expect(keys.map(({ alg, use }) => [alg, use])).toEqual([
-    ['ES256', 'sig'],
-    ['ES256', 'sig'],
+    ['RS256', 'sig'],
+    ['RS256', 'sig'],
     ['RS256', 'sig'],
   ])
 })

@@ -18,7 +18,7 @@ export async function readTokenKeyring(db: Db, secret: string): Promise<TokenKey
   if (!active) throw new Error('there is no active key of tokens')
   return {
     active: { ...active, key: createPrivateKey(await tokenPrivateKey(db, secret, active.id)) },
-    jwks: keys.map(({ id, publicJwk }) => ({ ...publicJwk, kid: id, use: 'sig', alg: 'ES256' })),
+    jwks: keys.map(({ id, publicJwk }) => ({ ...publicJwk, kid: id, use: 'sig', alg: 'RS256' })),
     ids: keys.map(({ id }) => id),
   }
 }

@@ -1,4 +1,5 @@
-import { createHash, generateKeyPairSync } from 'node:crypto'
+import { createHash, generateKeyPair } from 'node:crypto'
+import { promisify } from 'node:util'
 import { runPeriodically } from '@overlay/platform/async'
 import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
@@ -69,14 +70,17 @@ async function takeSteps(
   for (const key of named(remove)) changes.push(await removeTokenKey(tx, key))
   for (const key of named(retire)) changes.push(await retireTokenKey(tx, key, now))
   for (const key of named(activate)) changes.push(await activateTokenKey(tx, key, now))
-  for (const state of add) changes.push(await addTokenKey(tx, secret, newTokenKey(), state, now))
+  for (const state of add) changes.push(await addTokenKey(tx, secret, await newTokenKey(), state, now))
   return changes
 }
 
-function newTokenKey(): NewTokenKey {
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const { crv, kty, x, y } = publicKey.export({ format: 'jwk' })
-  const publicJwk = { crv, kty, x, y } // in the order of RFC 7638
+const newKeyPair = promisify(generateKeyPair)
+
+// wire: RSA, because the Go SDK 0.23 refuses id tokens with other signatures than RS256
+async function newTokenKey(): Promise<NewTokenKey> {
+  const { privateKey, publicKey } = await newKeyPair('rsa', { modulusLength: 2048 })
+  const { e, kty, n } = publicKey.export({ format: 'jwk' })
+  const publicJwk = { e, kty, n } // in the order of RFC 7638
   return {
     id: createHash('sha256').update(JSON.stringify(publicJwk)).digest('base64url'),
     publicJwk,

@@ -2413,7 +2413,7 @@ export const PkiServiceService = {
     responseDeserialize: (value: Buffer): TrustBundle => TrustBundle.decode(value),
   },
   /**
-   * Signs the tokens of OpenID Connect and of services with the active key of tokens (ES256). For services only: of the
+   * Signs the tokens of OpenID Connect and of services with the active key of tokens (RS256). For services only: of the
    * claims only `exp` is checked, which is at most the lifetime of refresh tokens from now.
    */
   signTokens: {
@@ -2548,7 +2548,7 @@ export interface PkiServiceServer extends UntypedServiceImplementation {
   /** CA certificates that clients and routers should trust. */
   getTrustBundle: handleUnaryCall<GetTrustBundleRequest, TrustBundle>;
   /**
-   * Signs the tokens of OpenID Connect and of services with the active key of tokens (ES256). For services only: of the
+   * Signs the tokens of OpenID Connect and of services with the active key of tokens (RS256). For services only: of the
    * claims only `exp` is checked, which is at most the lifetime of refresh tokens from now.
    */
   signTokens: handleUnaryCall<SignTokensRequest, SignedTokens>;
@@ -2616,7 +2616,7 @@ export interface PkiServiceClient extends Client {
     callback: (error: ServiceError | null, response: TrustBundle) => void,
   ): ClientUnaryCall;
   /**
-   * Signs the tokens of OpenID Connect and of services with the active key of tokens (ES256). For services only: of the
+   * Signs the tokens of OpenID Connect and of services with the active key of tokens (RS256). For services only: of the
    * claims only `exp` is checked, which is at most the lifetime of refresh tokens from now.
    */
   signTokens(
