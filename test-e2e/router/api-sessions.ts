@@ -10,6 +10,7 @@ import {
 /** The API sessions that the controllers have told the router. */
 export interface ApiSessions {
   get(token: string): RouterApiSession | undefined
+  tokens(): string[]
   readonly size: number
   /** Waits for an API session that is not known yet. */
   waitFor(token: string, ms: number): Promise<RouterApiSession | undefined>
@@ -59,6 +60,7 @@ export function openApiSessions(onRemoved: (token: string) => void): ApiSessions
 
   return {
     get: (token) => byToken.get(token),
+    tokens: () => [...byToken.keys()],
     get size() {
       return byToken.size
     },
@@ -88,9 +90,8 @@ export function openApiSessions(onRemoved: (token: string) => void): ApiSessions
       for (const session of ApiSessionUpdated.decode(body).apiSessions) add(session)
     },
     removed({ body }) {
-      const { tokens, ids } = ApiSessionRemoved.decode(body)
-      for (const token of tokens) remove(token)
-      for (const { id, token } of [...byToken.values()]) if (ids.includes(id)) remove(token)
+      // wire: only the tokens count. API sessions of access tokens have several
+      for (const token of ApiSessionRemoved.decode(body).tokens) remove(token)
     },
   }
 }

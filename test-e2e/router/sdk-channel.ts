@@ -78,6 +78,12 @@ export function openSdkChannel(
     [sdkType.unbind]: (message) => hosting.unbind(message),
     [sdkType.updateBind]: (message) => hosting.update(message),
     [sdkType.healthEvent]: (message) => hosting.healthEvent(message),
+    // wire: routers that do not verify tokens themselves keep connections under the first one
+    [sdkType.updateToken]: (message) =>
+      channel.reply(message, {
+        type: sdkType.updateTokenFailed,
+        body: encodeText('tokens are not verified'),
+      }),
   }
 
   function open(connection: NewConnection): CircuitEnd {

@@ -16,6 +16,8 @@ export const sdkType = {
   connInspectRequest: 60798,
   connInspectResponse: 60799,
   bindSuccess: 60800,
+  updateTokenFailed: 60802,
+  updateToken: 60803,
 } as const
 
 /** Header keys between SDKs and routers. */

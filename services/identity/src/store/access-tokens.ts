@@ -18,7 +18,9 @@ const IN_USE = sql`interval '15 minutes'`
 
 /**
  * Stores an access token that has been issued, so that routers accept it. Callers have locked the row of the API
- * session in this transaction. Removes tokens of the session that no connection uses any more.
+ * session in this transaction, and hand the credentials over after it. Removes tokens of the session that no connection
+ * uses any more.
+ * differs: routers that do not verify tokens themselves accept none of the original.
  */
 export async function keepAccessToken(
   tx: Tx,

@@ -29,7 +29,7 @@ const accesses = { Dial: Access.ACCESS_DIAL, Bind: Access.ACCESS_BIND } as const
 
 /**
  * Creates a session, the right to dial or bind a service. Each create runs every check, also if the session exists.
- * differs: the original answers an existing session unchecked.
+ * differs: the original answers an existing session unchecked, and callers with access tokens with a signed token.
  */
 export function createSession(deps: CreateDeps): Methods<SessionsServiceService>['createSession'] {
   const { policy } = deps
