@@ -3,17 +3,15 @@ import { sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
 import { detail } from '../http/answer.js'
+import { bearerTokensOf } from '../http/bearer.js'
 import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
-import { queryOf, type RequestContext } from '../http/request-context.js'
+import { queryOf } from '../http/request-context.js'
 import { setExpiry } from '../http/session.js'
 import { login } from './bodies.js'
 import type { Handlers } from './operations.js'
 import { apiSessionSchema } from './wire-schemas.js'
-
-/** wire: in this case, followed by one space. */
-const BEARER = 'Bearer '
 
 /** Logins, by all methods. Both APIs have them. */
 export const authenticate = ({ identity }: Services, sessions: Sessions): Handlers => ({
@@ -56,8 +54,3 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
 
 const bytesOf = (value: object | undefined): Buffer =>
   value ? Buffer.from(JSON.stringify(value)) : Buffer.alloc(0)
-
-const bearerTokensOf = ({ env: { incoming } }: RequestContext): string[] =>
-  (incoming.headersDistinct.authorization ?? [])
-    .filter((value) => value.startsWith(BEARER))
-    .map((value) => value.slice(BEARER.length))

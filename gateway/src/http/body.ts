@@ -54,7 +54,7 @@ export async function readBody(
   const { name, schema, required, consumes, read } = spec
   if (bytes.length === 0 && required) throw invalid(name, `${name} in body is required`, '')
   if (consumes) return () => read(bytes, bytes)
-  const sent = bytes.length === 0 ? undefined : parse(bytes)
+  const sent = bytes.length === 0 ? undefined : parseJson(bytes)
   const { value, refusal } = check(schema, sent, bytes.length)
   return () => {
     if (refusal) throw refusal
@@ -66,7 +66,7 @@ export async function readBody(
 const MAX_DEPTH = 200
 const NUL = /(^|[^\\])(\\\\)*\\u0000/
 
-function parse(bytes: Buffer): unknown {
+export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
   if (depthOf(text) > MAX_DEPTH)
     throw new Fault('COULD_NOT_PARSE_BODY', `nested deeper than ${MAX_DEPTH} levels`)

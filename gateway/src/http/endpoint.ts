@@ -1,3 +1,4 @@
+import type { Fault } from '@overlay/rpc'
 import type { BodySpec, JsonSchema } from './body.js'
 import type { Parameter } from './query.js'
 import type { Params, RequestContext } from './request-context.js'
@@ -41,10 +42,19 @@ export const takes = <B>(
 export const asEndpoint = (handler: Handler | Endpoint): Endpoint =>
   typeof handler === 'function' ? { handle: handler } : handler
 
+/** How an API differs that does not speak JSON in envelopes. */
+export interface Protocol {
+  /** Checks headers and query before the body is read. Throws the fault that refuses the request. */
+  check(c: RequestContext, endpoint: Endpoint): void
+  /** The answer to a failure. */
+  refuse(c: RequestContext, fault: Fault): Response
+}
+
 /** Operations below one root, the callers that each admits, and their handlers. */
 export interface MountedApi<Name extends string = string> {
   readonly api: Name
   readonly root: string
+  readonly protocol?: Protocol
   readonly operations: Readonly<Record<string, Access>>
   readonly handlers: Readonly<Record<string, Handler | Endpoint | undefined>>
 }

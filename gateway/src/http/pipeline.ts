@@ -5,7 +5,7 @@ import { failure } from './answer.js'
 import { type BodyLimits, readBody } from './body.js'
 import { abortCalls, openCalls } from './calls.js'
 import { allowOrigin, preflight } from './cors.js'
-import type { Access, Answer, MountedApi } from './endpoint.js'
+import type { Access, Answer, Endpoint, MountedApi } from './endpoint.js'
 import { requestId } from './ids.js'
 import { checkAccept, checkContentType, refusalTypeOf } from './negotiate.js'
 import { noPages, type Page, type Pages } from './pages.js'
@@ -44,6 +44,7 @@ export interface Pipeline {
  */
 export function mount(pipeline: Pipeline, apis: readonly MountedApi[], web: Pages = noPages): Hono<Env> {
   const { pathOf, apiOf, isClosed } = pipeline.paths
+  const protocols = new Map(apis.map(({ api, protocol }) => [api, protocol]))
   const app = new Hono<Env>({
     getPath: (request, options) => {
       const incoming = options?.env?.incoming
@@ -60,7 +61,9 @@ export function mount(pipeline: Pipeline, apis: readonly MountedApi[], web: Page
       app.all(path.replace(/\{(\w+)\}/g, ':$1'), (c) => serve(pipeline, route, c))
   for (const page of web.pages) app.all(page.pattern, (c) => servePage(pipeline, page, c))
   app.notFound((c) => {
-    openRequest(pipeline, apiOf(c.req.path), '', c)
+    const api = apiOf(c.req.path)
+    openRequest(pipeline, api, '', c)
+    c.set('protocol', protocols.get(api))
     if (isClosed(c.req.path)) return withSession(pipeline, c, () => failure(c, unknownPath(c)))
     setCachedExpiry(pipeline, c)
     return failure(c, unknownPath(c))
@@ -78,6 +81,7 @@ function serve(pipeline: Pipeline, route: Route, c: RequestContext): Answer {
   const { method = '' } = incoming
   const mounted = route.methods[method]
   openRequest(pipeline, route.api, mounted?.operation ?? '', c)
+  c.set('protocol', route.protocol)
   if (mounted?.endpoint.produces) c.set('refusalType', refusalTypeOf(incoming, mounted.endpoint.produces))
   const find = (): MountedOperation => {
     // no stored id can hold one
@@ -170,10 +174,8 @@ function handle(
   params: Params,
   c: RequestContext,
 ): Answer {
-  const { body, query = [], produces } = endpoint
-  checkContentType(c.env.incoming, body?.consumes)
-  if (!produces) checkAccept(c.env.incoming)
-  checkQuery(c, query)
+  const { body } = endpoint
+  checkForm(c, endpoint)
   if (!body) {
     checkPermission(access, c.get('session'))
     return endpoint.handle(c, params, undefined as never)
@@ -182,6 +184,18 @@ function handle(
     checkPermission(access, c.get('session'))
     return endpoint.handle(c, params, finish() as never)
   })
+}
+
+function checkForm(c: RequestContext, endpoint: Endpoint): void {
+  const protocol = c.get('protocol')
+  if (protocol) {
+    protocol.check(c, endpoint)
+    return
+  }
+  const { body, query = [], produces } = endpoint
+  checkContentType(c.env.incoming, body?.consumes)
+  if (!produces) checkAccept(c.env.incoming)
+  checkQuery(c, query)
 }
 
 /** wire: there is no 403. A missing permission is answered like a missing session. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FaultCode } from '@overlay/rpc'
 import type { Context } from 'hono'
 import type { Calls } from './calls.js'
+import type { Protocol } from './endpoint.js'
 import type { Session } from './session.js'
 
 /** What Hono's context carries for one request. */
@@ -11,6 +12,8 @@ export interface Env {
     readonly requestId: string
     readonly calls: Calls
     readonly session: Session | undefined
+    /** Of the API, where it is not the one with envelopes. */
+    readonly protocol: Protocol | undefined
     /** Parsed at the first use: `queryOf`. */
     readonly query: URLSearchParams | undefined
     /** The content type of refusals, where it is not JSON. */

@@ -1,4 +1,4 @@
-import { type Access, asEndpoint, type Endpoint, type MountedApi } from './endpoint.js'
+import { type Access, asEndpoint, type Endpoint, type MountedApi, type Protocol } from './endpoint.js'
 
 export interface MountedOperation {
   readonly operation: string
@@ -9,13 +9,14 @@ export interface MountedOperation {
 /** All operations of one path, by method. */
 export interface Route {
   readonly api: string
+  readonly protocol: Protocol | undefined
   readonly methods: Readonly<Record<string, MountedOperation>>
   /** The methods, for the answer to any other. */
   readonly allowed: string
   readonly hasParams: boolean
 }
 
-export function routesOf({ api, root, operations, handlers }: MountedApi): Map<string, Route> {
+export function routesOf({ api, root, protocol, operations, handlers }: MountedApi): Map<string, Route> {
   const byPath = new Map<string, Record<string, MountedOperation>>()
   for (const [operation, access] of Object.entries(operations)) {
     const handler = handlers[operation]
@@ -29,7 +30,7 @@ export function routesOf({ api, root, operations, handlers }: MountedApi): Map<s
   return new Map(
     [...byPath].map(([path, methods]) => {
       const allowed = Object.keys(methods).sort().join(',')
-      return [path, { api, methods, allowed, hasParams: path.includes('{') }]
+      return [path, { api, protocol, methods, allowed, hasParams: path.includes('{') }]
     }),
   )
 }

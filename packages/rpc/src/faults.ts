@@ -6,7 +6,9 @@ const statuses = {
   401: status.UNAUTHENTICATED,
   404: status.NOT_FOUND,
   405: status.UNIMPLEMENTED,
+  406: status.INVALID_ARGUMENT,
   409: status.FAILED_PRECONDITION,
+  415: status.INVALID_ARGUMENT,
   429: status.RESOURCE_EXHAUSTED,
   500: status.INTERNAL,
   503: status.UNAVAILABLE,
@@ -34,6 +36,8 @@ const declared = {
 
   NOT_FOUND: [404, 'The resource requested was not found or is no longer available'],
   METHOD_NOT_ALLOWED: [405, 'The resource does not support the requested method'],
+  NOT_ACCEPTABLE: [406, 'The answer has none of the types that the request accepts'],
+  UNSUPPORTED_MEDIA_TYPE: [415, 'The body of the request has a type that is not supported'],
 
   REFERENCED_ENTITY_NOT_FOUND: [400, 'A resource that the request refers to was not found'],
   ENTITY_CAN_NOT_BE_DELETED: [400, 'The resource can not be deleted'],
