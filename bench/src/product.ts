@@ -4,14 +4,10 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { readLauncherSettings } from '@overlay/launcher/product'
-import { freePort, withDatabase } from '@overlay/launcher/testing'
+import { freePort } from '@overlay/launcher/testing'
 import type { RunningController } from './options.js'
 
-export interface Product extends RunningController, AsyncDisposable {
-  /** Runs work with the URL of the owner of its database. */
-  withDatabase(work: (ownerUrl: string) => Promise<void>): Promise<void>
-}
+export interface Product extends RunningController, AsyncDisposable {}
 
 const root = join(import.meta.dirname, '../..')
 const START_MS = 120_000
@@ -53,7 +49,6 @@ export async function startProduct(): Promise<Product> {
       password,
       pids: [child.pid],
       ctrlAddress,
-      withDatabase: (work) => withDatabase(readLauncherSettings(env), () => undefined, work),
       [Symbol.asyncDispose]: dispose,
     }
   } catch (err) {

@@ -1,5 +1,5 @@
 import type { Round } from './measure.js'
-import type { Scenario } from './scenario.js'
+import type { Scenario } from './scenarios.js'
 
 const columns = [
   'scenario',
@@ -26,15 +26,14 @@ export function medianOf(rounds: readonly Round[]): Round | undefined {
 
 /** The median round; all CPU figures, from least to most, in brackets. `floorMs` is the CPU of the bare server. */
 export function lineFor(
-  { name, goalMs, goalFloors }: Pick<Scenario, 'name' | 'goalMs' | 'goalFloors'>,
+  { name, goalMs }: Pick<Scenario, 'name' | 'goalMs'>,
   rounds: readonly Round[],
   floorMs: number | undefined,
 ): string {
   const median = medianOf(rounds)
   if (!median) return lineOf([name, 'not measured'])
   const { perSecond, p50Ms, p95Ms, p99Ms, cpuMs, cpuMsByPart, otherCores } = median
-  const limitMs = goalMs ?? (goalFloors !== undefined && floorMs ? goalFloors * floorMs : undefined)
-  const verdict = limitMs === undefined || cpuMs === undefined ? '' : cpuMs <= limitMs ? 'met' : 'missed'
+  const verdict = goalMs === undefined || cpuMs === undefined ? '' : cpuMs <= goalMs ? 'met' : 'missed'
   const parts = Object.entries(cpuMsByPart)
     .filter(([, ms]) => ms > 0.0005)
     .sort(([, a], [, b]) => b - a)
@@ -53,7 +52,7 @@ export function lineFor(
     digits(p99Ms),
     cpuMs === undefined ? '' : digits(cpuMs),
     cpuMs === undefined || !floorMs ? '' : (cpuMs / floorMs).toFixed(1),
-    goalFloors === undefined ? String(goalMs ?? '') : `${goalFloors} ×`,
+    goalMs === undefined ? '' : String(goalMs),
     verdict,
     otherCores.toFixed(1),
     `${parts.join(', ')} [${spread}]${failures.map(([status, count]) => ` ${count} times ${status}!`).join()}`,

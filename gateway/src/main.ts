@@ -25,6 +25,7 @@ import { accessLog } from './http/access-log.js'
 import { instanceId } from './http/ids.js'
 import { mount } from './http/pipeline.js'
 import { listen } from './http/server.js'
+import { oidcApi } from './oidc/oidc.js'
 import { apiOf, isClosed, pathOf, rootOf } from './paths.js'
 import { gatewaySettings, limits } from './settings.js'
 import { openEventSource } from './streams/event-source.js'
@@ -51,8 +52,9 @@ const health = (): Health => {
   return { ready: Object.values(checks).every((state) => state === 'ok'), checks }
 }
 await using _ops = await serveOps(settings.opsListen, { log, health })
-const { address, console } = settings
+const { address, console, redirects, logoutRedirects } = settings
 const apis = apisOf({ services, caches, address, about })
+const oidc = oidcApi({ services, address, redirects, logoutRedirects })
 const web = await openWeb({ address, apis, health, console })
 
 const app = mount(
@@ -68,7 +70,7 @@ const app = mount(
     onAnswer: accessLog(log),
     isClosing: () => !isServing,
   },
-  apis,
+  [...apis, oidc],
   web,
 )
 const fetchKey: FetchKey<ServerKey> = (context) => services.pki.getServerCertificate({}, context)

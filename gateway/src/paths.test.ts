@@ -24,6 +24,7 @@ test.each([
     '/edge/client/v1/.well-known/est/cacerts',
   ],
   ['nothing else is', '/.well-known/other', '/.well-known/other'],
+  ['the provider of OpenID Connect has a root of its own', '/oidc//keys/', '/oidc/keys'],
   ['ids may start with a dot', '/edge/client/v1/services/.Inzu-I1S1', '/edge/client/v1/services/.Inzu-I1S1'],
 ])('%s', (_rule, target, path) => {
   expect(pathOf(target)).toBe(path)

@@ -17,7 +17,7 @@ export function pathOf(target: string): string {
   if (path === '/') return ROOT.client
   if (path === '/edge/v1' || path.startsWith('/edge/v1/')) return ROOT.client + path.slice('/edge/v1'.length)
   if (path === '/.well-known/est/cacerts') return ROOT.client + path
-  if (/^\/(edge|fabric|\.well-known)/.test(path)) return path
+  if (/^\/(edge|fabric|oidc|\.well-known)/.test(path)) return path
   return ROOT.client + path
 }
 
@@ -25,5 +25,8 @@ export function pathOf(target: string): string {
 export const isClosed = (path: string): boolean => path === ROOT.fabric || path.startsWith(`${ROOT.fabric}/`)
 
 /** The API that a path belongs to. Paths outside all count as the client API's. */
-export const apiOf = (path: string): Api =>
-  path.startsWith(ROOT.management) ? 'management' : path.startsWith(ROOT.fabric) ? 'fabric' : 'client'
+export function apiOf(path: string): Api | 'oidc' {
+  if (path.startsWith(ROOT.management)) return 'management'
+  if (path.startsWith(ROOT.fabric)) return 'fabric'
+  return path === '/oidc' || path.startsWith('/oidc/') ? 'oidc' : 'client'
+}

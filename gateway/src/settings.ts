@@ -3,8 +3,16 @@ import {
   consoleSetting,
   peersSetting,
   processSettings,
+  type Setting,
   setting,
 } from '@overlay/platform/process'
+import { localUris, type RedirectUris, redirectUris } from './oidc/redirect-uris.js'
+
+const uris = (env: string, page: 'callback' | 'logout', about: string): Setting<RedirectUris> => {
+  const otherwise = localUris(page)
+  const { parse, ...text } = setting.text(env, about, { default: otherwise })
+  return { ...text, parse: (value) => redirectUris(parse(value)) }
+}
 
 /** The settings that the gateway reads from its environment. */
 export const gatewaySettings = {
@@ -12,6 +20,16 @@ export const gatewaySettings = {
   address: setting.address('OVERLAY_ADDRESS', 'Address of the APIs for clients, as host:port'),
   listen: setting.address('OVERLAY_LISTEN', 'Address at which the gateway listens'),
   console: consoleSetting,
+  redirects: uris(
+    'OVERLAY_OIDC_REDIRECTS',
+    'callback',
+    'URIs to which a sign-in by OpenID Connect may return, separated by commas. The port may be `*`',
+  ),
+  logoutRedirects: uris(
+    'OVERLAY_OIDC_LOGOUT_REDIRECTS',
+    'logout',
+    'URIs to which signing out by OpenID Connect may return, in the same form',
+  ),
   ...connectionSettings,
   identityPeers: peersSetting('identity'),
   pkiPeers: peersSetting('pki'),

@@ -16,6 +16,7 @@ export type NotePosition = (schema: Service, position: Position | undefined) => 
 /** The same clients. Each response that carries the position of a write is noted before the caller sees it. */
 export const noteWrites = (services: Services, note: NotePosition): Services => ({
   identity: noting(IdentityServiceService, services.identity, 'identity', note),
+  oidc: services.oidc,
   pki: noting(PkiServiceService, services.pki, 'pki', note),
   policy: noting(PolicyServiceService, services.policy, 'policy', note),
   sessions: noting(SessionsServiceService, services.sessions, 'sessions', note),

@@ -195,6 +195,7 @@ export function fakes(): Fakes {
         authenticate: async () => sessionFor(ADMIN, { isAdmin: true }),
         markActivity: async () => ({ unknownIds: [] }),
       } as unknown as Services['identity']),
+      oidc: recorded('oidc', {} as Services['oidc']),
       pki: recorded('pki', {} as Services['pki']),
       policy: recorded('policy', {
         getHeader: async () => ({

@@ -10,6 +10,8 @@ import type { AccessRecord } from '../http/access-log.js'
 import type { MountedApi } from '../http/endpoint.js'
 import { mount } from '../http/pipeline.js'
 import { type Listening, listen, type ServerLimits } from '../http/server.js'
+import { oidcApi } from '../oidc/oidc.js'
+import { localUris, redirectUris } from '../oidc/redirect-uris.js'
 import { apiOf, isClosed, pathOf } from '../paths.js'
 import { openEventSource } from '../streams/event-source.js'
 import { openStreams } from '../streams/streams.js'
@@ -79,6 +81,11 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
   const address = 'localhost:1280'
   const about = { revision: 'r', buildDate: '2026-01-01 00:00:00', runtimeVersion: 'r' }
   const apis = apisOf({ services, caches, address, about })
+  const [redirects, logoutRedirects] = [
+    redirectUris(localUris('callback')),
+    redirectUris(localUris('logout')),
+  ]
+  const oidc = oidcApi({ services, address, redirects, logoutRedirects })
   const app = mount(
     {
       sessions: caches.sessions,
@@ -92,7 +99,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       onAnswer: (record) => accessRecords.push(record),
       isClosing: () => isClosing,
     },
-    apis,
+    [...apis, oidc],
     await openWeb({ address, apis, health, console }),
   )
   const { keyPem, pem } = await server

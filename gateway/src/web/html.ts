@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { html, raw } from 'hono/html'
 import type { Answer } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import { type PreparedBody, prepareBody, send, sendPrepared } from '../http/send.js'
+import { forbidStoring, type PreparedBody, prepareBody, send, sendPrepared } from '../http/send.js'
 
 /** Escaped text of a page. The tag `html` escapes what it receives, except other fragments. */
 export type Fragment = ReturnType<typeof raw>
@@ -26,13 +26,29 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem }
 th, td { text-align: left; vertical-align: top; padding: .25rem .5rem; border-bottom: 1px solid var(--line) }
 :target { scroll-margin-top: 1rem; outline: 2px solid currentcolor; outline-offset: .3rem }
 .scroll { overflow-x: auto }
+.narrow { max-width: 26rem; margin: 0 auto }
+form { margin: 1rem 0 }
+label { display: block; margin: .75rem 0 .25rem; font-weight: 600 }
+input, textarea, button { font: inherit; width: 100%; padding: .5rem .6rem; border: 1px solid var(--line); border-radius: .3rem }
+textarea { font-family: ui-monospace, monospace; font-size: .85rem; resize: vertical }
+button { margin-top: 1rem; font-weight: 600; cursor: pointer }
+input:focus-visible, textarea:focus-visible, button:focus-visible, a:focus-visible { outline: 2px solid currentcolor; outline-offset: .15rem }
+.alert { border-left: .3rem solid #c33 }
+.codes { columns: 2; list-style: none; padding: .75rem }
+img { display: block; max-width: 100%; margin: 1rem auto; background: #fff }
 `
 
 const styleHash = createHash('sha256').update(STYLE).digest('base64')
-const POLICY = `default-src 'none'; style-src 'sha256-${styleHash}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+const policyWith = (formAction: string): string =>
+  `default-src 'none'; style-src 'sha256-${styleHash}'; img-src data:; base-uri 'none'; form-action ${formAction}; frame-ancestors 'none'`
+const POLICY = policyWith("'none'")
+const HTML_TYPE = 'text/html; charset=utf-8'
 
 /** A whole page without scripts and without resources from elsewhere. */
-export function htmlPage(title: string, content: Fragment): PreparedBody {
+export const htmlPage = (title: string, content: Fragment): PreparedBody =>
+  prepareBody(htmlText(title, content), HTML_TYPE)
+
+function htmlText(title: string, content: Fragment, shape = ''): string {
   const page = fragment`<!doctype html>
 <html lang="en">
 <head>
@@ -43,23 +59,48 @@ export function htmlPage(title: string, content: Fragment): PreparedBody {
 <style>${raw(STYLE)}</style>
 </head>
 <body>
-<main>
+<main class="${shape}">
 <h1>${title}</h1>
 ${content}
 </main>
 </body>
 </html>
 `
-  return prepareBody(page.toString(), 'text/html; charset=utf-8')
+  return page.toString()
 }
 
 /** Sends a page, with the headers that keep it from loading or running anything else. */
 export function sendHtml(c: RequestContext, page: PreparedBody, status = 200): Answer {
-  const { outgoing } = c.env
-  outgoing.setHeader('content-security-policy', POLICY)
+  protect(c, POLICY)
+  c.env.outgoing.setHeader('cache-control', 'no-cache')
+  return status === 200 ? sendPrepared(c, page) : send(c, status, page.bytes, page.type)
+}
+
+/**
+ * Sends a page of a dialogue, which holds a form or a secret: no cache may keep it, and its length says nothing about
+ * its contents but the length, since it is not compressed.
+ * @param formAction where forms may lead, and the redirects behind them: sources of a content security policy
+ */
+export function sendDialogue(
+  c: RequestContext,
+  { title, content, status = 200 }: Dialogue,
+  formAction = "'none'",
+): Response {
+  protect(c, policyWith(formAction))
+  forbidStoring(c)
+  const headers = { 'content-type': HTML_TYPE }
+  return new Response(htmlText(title, content, 'narrow'), { status, headers })
+}
+
+export interface Dialogue {
+  readonly title: string
+  readonly content: Fragment
+  readonly status?: number
+}
+
+function protect({ env: { outgoing } }: RequestContext, policy: string): void {
+  outgoing.setHeader('content-security-policy', policy)
   outgoing.setHeader('x-content-type-options', 'nosniff')
   outgoing.setHeader('x-frame-options', 'DENY')
   outgoing.setHeader('referrer-policy', 'no-referrer')
-  outgoing.setHeader('cache-control', 'no-cache')
-  return status === 200 ? sendPrepared(c, page) : send(c, status, page.bytes, page.type)
 }

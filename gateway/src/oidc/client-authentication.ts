@@ -1,0 +1,48 @@
+import type { RequestContext } from '../http/request-context.js'
+import { parameterOf } from './parameters.js'
+import { isClient } from './provider.js'
+import { OauthRefusal } from './refusals.js'
+
+/**
+ * The client of a request, by HTTP Basic with an empty secret or by a parameter. Clients have no secrets, so any secret
+ * is wrong.
+ * @throws OauthRefusal invalid_client
+ */
+export function clientOf(c: RequestContext, form: URLSearchParams, { onlyBasic = false } = {}): string {
+  const basic = basicOf(c)
+  const [named, secret] = [parameterOf(form, 'client_id'), parameterOf(form, 'client_secret')]
+  if (onlyBasic && !basic)
+    throw new OauthRefusal('invalid_client', 'the client must authenticate by HTTP Basic') // wire
+  const id = basic ? basic.id : named
+  if (id === undefined) throw new OauthRefusal('invalid_client') // wire: without a description
+  const isSame = named === undefined || named === id
+  if (!isClient(id) || !isSame || (basic?.secret || secret) !== undefined)
+    throw new OauthRefusal('invalid_client', 'the client is unknown, or its secret is wrong')
+  return id
+}
+
+interface Basic {
+  readonly id: string
+  /** Undefined: empty. */
+  readonly secret: string | undefined
+}
+
+/** Undefined: the request does not use this scheme. */
+function basicOf({ env: { incoming } }: RequestContext): Basic | undefined {
+  const [, encoded] = /^basic +([\w+/=-]*) *$/i.exec(incoming.headers.authorization ?? '') ?? []
+  if (encoded === undefined) return undefined
+  const text = Buffer.from(encoded, 'base64').toString()
+  const colon = text.indexOf(':')
+  if (colon < 0) return { id: '', secret: undefined }
+  const [id, secret] = [decode(text.slice(0, colon)), decode(text.slice(colon + 1))]
+  return { id, secret: secret || undefined }
+}
+
+/** Both parts are encoded like the values of a form. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return text // names no client
+  }
+}

@@ -1,0 +1,47 @@
+import { invalid } from '@overlay/rpc'
+import { raw } from '../http/body.js'
+import { callContext } from '../http/calls.js'
+import { takes } from '../http/endpoint.js'
+import type { RequestContext } from '../http/request-context.js'
+import { sendDialogue } from '../web/html.js'
+import { isBrowser } from './negotiate.js'
+import type { Handlers } from './operations.js'
+import { messagePage } from './pages.js'
+import { FORM_TYPE, parameterOf, parametersOf, queryParametersOf } from './parameters.js'
+import { mayRedirect, type Provider, redirect, withParameters } from './provider.js'
+import { OauthRefusal, plainText } from './refusals.js'
+
+const LOGGED_OUT = '/oidc/logged-out'
+
+/** Logging out, at the request of a client. */
+export const endSession = (provider: Provider): Handlers => ({
+  'GET /oidc/end_session': (c) => end(provider, c, queryParametersOf(c)),
+  'POST /oidc/end_session': takes(raw('form', [FORM_TYPE]), (c, _, bytes) =>
+    end(provider, c, parametersOf(c, bytes)),
+  ),
+  'GET /oidc/logged-out': (c) =>
+    isBrowser(c.env.incoming)
+      ? sendDialogue(c, messagePage('Signed out', 'You can close this page.', 200))
+      : plainText(200, 'signed out'),
+})
+
+const MAX_STATE = 2048
+
+async function end(
+  { oidc, logoutRedirects }: Provider,
+  c: RequestContext,
+  parameters: URLSearchParams,
+): Promise<Response> {
+  const idTokenHint = parameterOf(parameters, 'id_token_hint')
+  const target = parameterOf(parameters, 'post_logout_redirect_uri')
+  const state = parameters.get('state') ?? ''
+  if (idTokenHint === undefined) throw invalid('id_token_hint', 'id_token_hint is missing')
+  // differs: patterns hold here as well
+  if (target !== undefined && !mayRedirect(logoutRedirects, target))
+    throw invalid('post_logout_redirect_uri', 'the redirect URI is not registered')
+  if (state.length > MAX_STATE) throw invalid('state', 'state is too long')
+  const clientId = parameterOf(parameters, 'client_id') ?? ''
+  const { error } = await oidc.endSession({ idTokenHint, clientId }, callContext(c))
+  if (error) throw new OauthRefusal(error.error, error.description)
+  return redirect(c, target === undefined ? LOGGED_OUT : withParameters(target, { state }))
+}

@@ -1,0 +1,117 @@
+import { clientAddressOf } from '@overlay/platform/tls'
+import { Fault, faults, type LoginState } from '@overlay/rpc'
+import { bearerTokensOf } from '../http/bearer.js'
+import { jsonBytes, raw } from '../http/body.js'
+import { callContext } from '../http/calls.js'
+import { type Handler, takes } from '../http/endpoint.js'
+import { peerCertificates } from '../http/peer.js'
+import type { RequestContext } from '../http/request-context.js'
+import { sendDialogue } from '../web/html.js'
+import { browserOf, keepBrowser } from './browser.js'
+import { answerStep, formTargets } from './login-answer.js'
+import { type LoginBody, loginBodyOf, loginTypes } from './login-body.js'
+import { answerTypeOf, isBrowser } from './negotiate.js'
+import type { Handlers } from './operations.js'
+import { type LoginMethod, loginPage, refusedLogin } from './pages.js'
+import { loginIdOf, queryParametersOf } from './parameters.js'
+import type { Provider } from './provider.js'
+import { plainText } from './refusals.js'
+import { signersOf } from './signers.js'
+
+/** wire: the SDK reads the id of the login here. */
+const ID_HEADER = 'auth-request-id'
+
+/** The pages of the first step, and the credentials that they present. */
+export function loginSteps(provider: Provider): Handlers {
+  const show =
+    (method: LoginMethod): Handler =>
+    async (c) => {
+      const id = loginIdOf(queryParametersOf(c).get('authRequestID'))
+      c.env.outgoing.setHeader(ID_HEADER, id)
+      // wire: text, where the original has no page
+      if (method !== 'password' && !isBrowser(c.env.incoming)) return plainText(200, 'POST to this address')
+      return showLogin(provider, c, id, method)
+    }
+  const present = (method: LoginMethod) =>
+    takes(raw('login', loginTypes), async (c, _, bytes) => {
+      const body = loginBodyOf(c, bytes)
+      try {
+        const login = await presentCredential(provider, c, method, body)
+        return answerStep(provider, c, login)
+      } catch (err) {
+        return refuseLogin(provider, c, method, body.id, err)
+      }
+    })
+  return {
+    'GET /oidc/login/username': show('password'),
+    'GET /oidc/login/password': show('password'),
+    'GET /oidc/login/cert': show('cert'),
+    'GET /oidc/login/ext-jwt': show('ext-jwt'),
+    'POST /oidc/login/username': present('password'),
+    'POST /oidc/login/password': present('password'),
+    'POST /oidc/login/cert': present('cert'),
+    'POST /oidc/login/ext-jwt': present('ext-jwt'),
+  }
+}
+
+async function showLogin(
+  provider: Provider,
+  c: RequestContext,
+  id: string,
+  method: LoginMethod,
+  error?: string,
+  status = 200,
+): Promise<Response> {
+  if (isBrowser(c.env.incoming)) keepBrowser(c)
+  const signers = isBrowser(c.env.incoming) ? await signersOf(provider, c) : []
+  const page = { ...loginPage(id, method, signers, error), status }
+  return sendDialogue(c, page, formTargets(provider.redirects))
+}
+
+function presentCredential(
+  { oidc }: Provider,
+  c: RequestContext,
+  method: LoginMethod,
+  { id, username, password, token, configTypes, envInfo, sdkInfo }: LoginBody,
+): Promise<LoginState> {
+  if (id === '') throw new Fault('INVALID_AUTH')
+  const { incoming } = c.env
+  const credential = {
+    method,
+    username,
+    password,
+    peerCertificates: peerCertificates(incoming),
+    bearerTokens: [...bearerTokensOf(c), ...(token === '' ? [] : [token.trim()])],
+    configTypes: [...configTypes],
+    envInfo: infoBytes(envInfo),
+    sdkInfo: infoBytes(sdkInfo),
+    ipAddress: clientAddressOf(incoming.socket),
+  }
+  const [remoteAddress, browser] = [remoteAddressOf(c), browserOf(c)]
+  return oidc.presentCredential({ id, credential, remoteAddress, browser }, callContext(c))
+}
+
+const infoBytes = (info: object | undefined): Buffer => (info ? jsonBytes(info) : Buffer.alloc(0))
+
+/** wire: tokens name the address with its port. */
+export function remoteAddressOf({ env: { incoming } }: RequestContext): string {
+  const host = clientAddressOf(incoming.socket)
+  return `${host.includes(':') ? `[${host}]` : host}:${incoming.socket.remotePort ?? 0}`
+}
+
+/** wire: a wrong password is answered with the page and 200, whatever the client accepts; others with text and 401. */
+function refuseLogin(
+  provider: Provider,
+  c: RequestContext,
+  method: LoginMethod,
+  id: string,
+  err: unknown,
+): Response | Promise<Response> {
+  if (!(err instanceof Fault)) throw err
+  const status = faults[err.code][0]
+  if (status >= 500 || status === 429) throw err
+  c.set('faultCode', 'INVALID_AUTH')
+  if (method === 'password') return showLogin(provider, c, id, method, refusedLogin)
+  if (answerTypeOf(c.env.incoming) === 'html') return showLogin(provider, c, id, method, refusedLogin, 401)
+  return plainText(401, faults.INVALID_AUTH[2])
+}

@@ -1,0 +1,48 @@
+import type { Services } from '../clients/services.js'
+import { callContext } from '../http/calls.js'
+import type { MountedApi } from '../http/endpoint.js'
+import { send, sendPrepared } from '../http/send.js'
+import { authorize } from './authorize.js'
+import { discovery } from './discovery.js'
+import { endSession } from './end-session.js'
+import { loginSteps } from './login.js'
+import { operations } from './operations.js'
+import { oidcProtocol } from './protocol.js'
+import type { RedirectUris } from './redirect-uris.js'
+import { secondFactorSteps } from './second-factor.js'
+import { tokens } from './tokens.js'
+
+export interface OidcOptions {
+  readonly services: Services
+  /** `host:port` of the APIs. */
+  readonly address: string
+  readonly redirects: RedirectUris
+  readonly logoutRedirects: RedirectUris
+}
+
+/** The provider of OpenID Connect, at `/oidc`. Its state is identity's, its keys are pki's. */
+export function oidcApi({ services, address, redirects, logoutRedirects }: OidcOptions): MountedApi<'oidc'> {
+  const issuer = `https://${address}/oidc`
+  const { oidc, pki } = services
+  const provider = { oidc, signers: services.entitiesOf('identity'), issuer, redirects, logoutRedirects }
+  const metadata = discovery(issuer)
+  return {
+    api: 'oidc',
+    root: '',
+    protocol: oidcProtocol,
+    operations,
+    handlers: {
+      'GET /.well-known/openid-configuration': (c) => sendPrepared(c, metadata),
+      'GET /oidc/.well-known/openid-configuration': (c) => sendPrepared(c, metadata),
+      'GET /oidc/keys': async (c) => {
+        const { jwks } = await pki.getTokenKeys({}, callContext(c))
+        return send(c, 200, jwks)
+      },
+      ...authorize(provider),
+      ...loginSteps(provider),
+      ...secondFactorSteps(provider),
+      ...tokens(provider),
+      ...endSession(provider),
+    },
+  }
+}

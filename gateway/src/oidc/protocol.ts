@@ -1,0 +1,43 @@
+import { Fault, faults } from '@overlay/rpc'
+import type { Protocol } from '../http/endpoint.js'
+import { contentTypeOf, hasBody } from '../http/negotiate.js'
+import { checkQuery } from '../http/query.js'
+import type { RequestContext } from '../http/request-context.js'
+import { sendDialogue } from '../web/html.js'
+import { sendJson } from './login-answer.js'
+import { loginTypes } from './login-body.js'
+import { answerTypeOf, isBrowser } from './negotiate.js'
+import { messagePage, tooMany } from './pages.js'
+import { oauthFailure, plainText, publicText } from './refusals.js'
+
+/** Requests and failures of the provider. Login steps, endpoints for programs, and the rest differ in both. */
+export const oidcProtocol: Protocol = {
+  check(c, { body }) {
+    checkQuery(c, [])
+    if (!body || !isLoginStep(c)) return
+    const { incoming } = c.env
+    if (hasBody(incoming) && !loginTypes.includes(contentTypeOf(incoming)))
+      throw new Fault('UNSUPPORTED_MEDIA_TYPE')
+    answerTypeOf(incoming)
+  },
+  refuse(c, fault) {
+    if (programs.has(c.req.path)) return oauthFailure(c, fault)
+    const status = faults[fault.code][0]
+    if (isBrowser(c.env.incoming)) return sendDialogue(c, messagePage('Sign-in', pageText(fault), status))
+    if (isLoginStep(c) && c.env.incoming.method === 'POST' && fault.code !== 'NOT_FOUND')
+      return sendJson(c, status, { code: fault.code, message: publicText(fault) })
+    return plainText(status, status < 500 ? publicText(fault) : fault.message)
+  },
+}
+
+const programs = new Set(['/oidc/oauth/token', '/oidc/oauth/introspect', '/oidc/revoke', '/oidc/end_session'])
+
+const isLoginStep = (c: RequestContext): boolean => c.req.path.startsWith('/oidc/login/')
+
+function pageText(fault: Fault): string {
+  const status = faults[fault.code][0]
+  if (status === 429) return tooMany
+  return status >= 500
+    ? 'The controller cannot answer at present. Try again later.'
+    : 'This sign-in cannot continue. Return to your application and start over.'
+}

@@ -1,0 +1,42 @@
+import type { Services } from '../clients/services.js'
+import type { RequestContext } from '../http/request-context.js'
+import { forbidStoring } from '../http/send.js'
+import { isRegistered, type RedirectUris } from './redirect-uris.js'
+
+/** What the parts of the provider share. */
+export interface Provider {
+  readonly oidc: Services['oidc']
+  /** The rows of signers of external tokens. */
+  readonly signers: ReturnType<Services['entitiesOf']>
+  /** wire: at the address of the APIs, whatever the address of the request is. */
+  readonly issuer: string
+  readonly redirects: RedirectUris
+  readonly logoutRedirects: RedirectUris
+}
+
+/** The clients. They have no secrets. wire: SDKs use the first one. */
+const CLIENTS: ReadonlySet<string> = new Set(['native', 'openziti'])
+
+export const isClient = (id: string): boolean => CLIENTS.has(id)
+
+const MAX_URI_LENGTH = 2048
+
+export const mayRedirect = (uris: RedirectUris, uri: string): boolean =>
+  uri.length <= MAX_URI_LENGTH && isRegistered(uris, uri)
+
+/** Sends the browser on. The address may contain a code or the id of a login: no cache may keep it. */
+export function redirect(c: RequestContext, location: string): Response {
+  forbidStoring(c)
+  c.env.outgoing.setHeader('referrer-policy', 'no-referrer')
+  return new Response(null, { status: 302, headers: { location } })
+}
+
+type Members = Readonly<Record<string, string>>
+
+/** A registered URI with further parameters. Empty ones are left out. */
+export function withParameters(uri: string, members: Members, mark: '?' | '#' = '?'): string {
+  const present = Object.entries(members).filter(([, value]) => value !== '')
+  if (present.length === 0) return uri
+  const separator = mark === '?' && uri.includes('?') ? '&' : mark
+  return `${uri}${separator}${new URLSearchParams(present)}`
+}

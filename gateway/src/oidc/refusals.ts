@@ -1,0 +1,49 @@
+import { Fault, faults } from '@overlay/rpc'
+import type { RequestContext } from '../http/request-context.js'
+import { forbidStoring, JSON_TYPE } from '../http/send.js'
+
+/** A failure that the protocol defines. Unlike the description, `error` is part of it. */
+export class OauthRefusal extends Fault {
+  constructor(
+    readonly error: string,
+    readonly description = '',
+  ) {
+    super(error === 'invalid_client' ? 'INVALID_AUTH' : 'COULD_NOT_VALIDATE', description)
+  }
+}
+
+/** A failure as the token endpoint and its neighbours answer it. */
+export function oauthFailure(c: RequestContext, fault: Fault): Response {
+  forbidStoring(c)
+  const status = faults[fault.code][0]
+  const { error, description } =
+    fault instanceof OauthRefusal
+      ? fault
+      : { error: errorOf(status), description: status < 500 ? publicText(fault) : fault.message }
+  const body = { error, ...(description && { error_description: description }) }
+  // a browser must not ask its user: only clients that used the header learn that it is one
+  if (status === 401 && c.env.incoming.headers.authorization !== undefined)
+    c.env.outgoing.setHeader('www-authenticate', 'Basic realm="oidc"')
+  return new Response(JSON.stringify(body), { status, headers: { 'content-type': JSON_TYPE } })
+}
+
+const errorOf = (status: number): string =>
+  status === 429 || status === 503
+    ? 'temporarily_unavailable'
+    : status >= 500
+      ? 'server_error'
+      : 'invalid_request'
+
+/** What a client learns of a failure: the reason, never the value. */
+export function publicText({ detail, message }: Fault): string {
+  if (typeof detail === 'string') return detail || message
+  return detail && 'reason' in detail ? detail.reason : message
+}
+
+const TEXT_TYPE = 'text/plain; charset=utf-8'
+
+export const plainText = (status: number, text: string): Response =>
+  new Response(`${text}\n`, {
+    status,
+    headers: { 'content-type': TEXT_TYPE, 'x-content-type-options': 'nosniff' },
+  })

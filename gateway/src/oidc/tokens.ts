@@ -1,0 +1,74 @@
+import { raw } from '../http/body.js'
+import { callContext } from '../http/calls.js'
+import { takes } from '../http/endpoint.js'
+import type { RequestContext } from '../http/request-context.js'
+import { forbidStoring, JSON_TYPE } from '../http/send.js'
+import { clientOf } from './client-authentication.js'
+import { remoteAddressOf } from './login.js'
+import { sendJson } from './login-answer.js'
+import type { Handlers } from './operations.js'
+import { FORM_TYPE, formOf, parameterOf } from './parameters.js'
+import type { Provider } from './provider.js'
+import { OauthRefusal } from './refusals.js'
+
+const form = raw('form', [FORM_TYPE])
+
+const CODE = 'authorization_code'
+const REFRESH = 'refresh_token'
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+export const GRANTS = [CODE, REFRESH, EXCHANGE]
+
+/** The parameters without which a grant is no request. */
+const required: Readonly<Record<string, readonly string[]>> = {
+  [CODE]: ['code', 'code_verifier', 'redirect_uri'],
+  [REFRESH]: ['refresh_token'],
+  [EXCHANGE]: ['subject_token', 'subject_token_type'],
+}
+
+/** The endpoints for programs: they receive codes and tokens in a form and answer JSON. */
+export const tokens = (provider: Provider): Handlers => ({
+  'POST /oidc/oauth/token': takes(form, (c, _, bytes) => grant(provider, c, formOf(c, bytes))),
+  'POST /oidc/revoke': takes(form, async (c, _, bytes) => {
+    const parameters = formOf(c, bytes)
+    const clientId = clientOf(c, parameters)
+    const token = parameterOf(parameters, 'token')
+    if (token === undefined) throw new OauthRefusal('invalid_request', 'token is missing')
+    await provider.oidc.revokeToken({ clientId, token }, callContext(c))
+    forbidStoring(c)
+    return new Response('', { headers: { 'content-type': JSON_TYPE } }) // wire: no body, but a type
+  }),
+  // wire: never an active token, since no caller can authenticate
+  'POST /oidc/oauth/introspect': takes(form, (c) => sendJson(c, 200, { active: false })),
+})
+
+async function grant({ oidc }: Provider, c: RequestContext, parameters: URLSearchParams): Promise<Response> {
+  const value = (name: string): string => parameters.get(name) ?? ''
+  const grantType = value('grant_type')
+  if (grantType === '') throw new OauthRefusal('invalid_request', 'grant_type is missing')
+  const names = required[grantType]
+  if (!GRANTS.includes(grantType) || !names)
+    throw new OauthRefusal('unsupported_grant_type', 'the grant type is not supported')
+  const clientId = clientOf(c, parameters, { onlyBasic: grantType === EXCHANGE })
+  const missing = names.find((name) => value(name) === '')
+  if (missing) throw new OauthRefusal('invalid_request', `${missing} is missing`)
+  const { json, error } = await oidc.getTokens(
+    {
+      grantType,
+      clientId,
+      code: value('code'),
+      codeVerifier: value('code_verifier'),
+      redirectUri: value('redirect_uri'),
+      refreshToken: value('refresh_token'),
+      scopes: value('scope').split(' ').filter(Boolean),
+      subjectToken: value('subject_token'),
+      subjectTokenType: value('subject_token_type'),
+      requestedTokenType: value('requested_token_type'),
+      remoteAddress: remoteAddressOf(c),
+    },
+    callContext(c),
+  )
+  if (error) throw new OauthRefusal(error.error, error.description)
+  forbidStoring(c)
+  c.env.outgoing.setHeader('pragma', 'no-cache')
+  return new Response(json, { headers: { 'content-type': JSON_TYPE } })
+}
