@@ -54,6 +54,7 @@ export type {
   FinishedLogin,
   LoginState,
   OauthError,
+  PresentCodeRequest,
   PresentCredentialRequest,
   StartLoginRequest,
   TokenRequest,

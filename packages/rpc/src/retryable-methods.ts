@@ -2,6 +2,7 @@ import type { MethodDefinition } from '@grpc/grpc-js'
 import { ChangeServiceService } from './gen/overlay/change/v1/change.js'
 import { EntityServiceService } from './gen/overlay/entity/v1/entity.js'
 import { IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
+import { OidcServiceService } from './gen/overlay/oidc/v1/oidc.js'
 import { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 import { PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 import { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
@@ -20,6 +21,7 @@ const {
 const { openRouterSession, reserveRouterName, releaseRouterName } = IdentityServiceService
 const { getServerCertificate, getTrustBundle, getTokenKeys, signTokens, checkEnrollment, getCaJwt } =
   PkiServiceService
+const { getLogin, revokeToken, endSession } = OidcServiceService
 const policy = PolicyServiceService
 const sessions = SessionsServiceService
 
@@ -37,6 +39,7 @@ const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
   ],
   openRouterSession, // finds the one that was opened before
   ...[reserveRouterName, releaseRouterName],
+  ...[getLogin, revokeToken, endSession],
   ...[getServerCertificate, getTrustBundle, getTokenKeys, signTokens, checkEnrollment, getCaJwt],
   ...[policy.authorize, policy.getHeader, policy.getCommonRouters, policy.findLost, policy.findRequiring],
   ...[policy.getPolicyAdvice, policy.listServiceConfigs, policy.getPostureData, policy.listFailedRequests],

@@ -7,13 +7,14 @@ import {
   host,
   IdentityServiceService,
   MaintenanceServiceService,
+  OidcServiceService,
   PkiServiceService,
   remote,
 } from '@overlay/rpc'
 import { startHousekeeping } from './jobs/housekeeping.js'
 import { emitEnded } from './login/session-event.js'
 import { openService } from './service.js'
-import { hashSettingsOf, identitySettings, lifetimesOf } from './settings.js'
+import { hashSettingsOf, identitySettings, lifetimesOf, tokenLifetimesOf } from './settings.js'
 
 const settings = readSettings(identitySettings, process.env)
 const lifetimes = lifetimesOf(settings)
@@ -34,6 +35,7 @@ await runService(
       log,
       hashing: hashSettingsOf(settings),
       lifetimes,
+      tokenLifetimes: tokenLifetimesOf(settings),
       snapshotLimitMs: settings.snapshotMinutes * 60_000,
       snapshotMaxBytes: settings.snapshotMaxMib * 1024 * 1024,
       sources: { pki: pki.source, policy: policy.source, sessions: sessions.source },
@@ -57,6 +59,7 @@ await runService(
       host(EntityServiceService, service.entities),
       host(ChangeServiceService, service.changes),
       host(IdentityServiceService, service.identity),
+      host(OidcServiceService, service.oidc),
       host(MaintenanceServiceService, service.maintenance),
     ]
     await serve(hosted, healthOf(changeLog, bus))

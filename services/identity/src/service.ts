@@ -27,6 +27,7 @@ import { openAuthorities } from './credentials/authorities.js'
 import { type HashSettings, openHashing } from './credentials/hashing.js'
 import { openTrust } from './credentials/trust.js'
 import type { Lifetimes } from './domain/lifetimes.js'
+import type { TokenLifetimes } from './domain/oidc-claims.js'
 import { type JobDeps, openJobs } from './jobs/jobs.js'
 import { apiSessions } from './kinds/api-session.js'
 import { apiSessionCertificates } from './kinds/api-session-certificate.js'
@@ -38,7 +39,9 @@ import { identityTypes } from './kinds/identity-type.js'
 import { openConfigTypes } from './login/config-types.js'
 import type { Deps } from './methods/deps.js'
 import { identityMethods } from './methods/identity-methods.js'
+import { oidcMethods } from './methods/oidc-methods.js'
 import { openSecondFactors } from './mfa/codes.js'
+import { openTokens } from './oidc/tokens.js'
 import { credentialLoader } from './store/credential-changes.js'
 import { countSecondFactors } from './store/second-factors.js'
 
@@ -56,11 +59,15 @@ export interface ServiceOptions
   readonly totpIssuer: string
   readonly hashing: HashSettings
   readonly lifetimes: Lifetimes
+  /** Advertised `host:port` of the APIs, of which the issuer of tokens is made. */
+  readonly address: string
+  readonly tokenLifetimes: TokenLifetimes
   /** How old the trusted authorities of the network may be. */
   readonly trustAgeMs?: number
   readonly sources: Readonly<Record<Followed, Source>>
   readonly viewers: Readonly<Record<Followed, Viewer>>
-  readonly pki: Deps['pki'] & Pick<Methods<PkiServiceService>, 'getTrustBundle'>
+  readonly pki: Deps['pki'] &
+    Pick<Methods<PkiServiceService>, 'getTrustBundle' | 'signTokens' | 'getTokenKeys'>
   readonly maintenance: ServiceDeps['maintenance']
   /** The maintenance services of all other schemas. */
   readonly maintenanceOf: Readonly<Record<Other, Methods<MaintenanceServiceService>>>
@@ -112,29 +119,37 @@ export function openService(options: ServiceOptions) {
   const jobDeps = { ...options, db, maintenance: { identity: maintenance, ...options.maintenanceOf } }
   const jobs = openJobs(jobDeps)
 
+  const methodDeps: Deps = {
+    events: options.events,
+    ...credentials,
+    noteEnrollmentRefusal: openRefusals(log, 'enrollment refused'),
+    credentialFeed,
+    configTypes: openConfigTypes(
+      async () => (await consumedPosition(db, 'policy')) !== undefined,
+      consumers.policy,
+    ),
+    secondFactors: openSecondFactors(options.keySecret),
+    totpIssuer: options.totpIssuer,
+    lifetimes: options.lifetimes,
+    pki,
+    entities,
+    waitForFollowers,
+    routers: consumers.sessions,
+    jobs,
+    jobDeps,
+  }
+  const issuer = `https://${options.address}/oidc`
+
   const loaders = { ...loadersOf(db, kinds), [CREDENTIALS]: credentialLoader(db) }
   return {
     entities,
     consumers,
     changes: changeService(changeLog, loaders, consumers, { confidential: [CREDENTIALS] }),
-    identity: identityMethods({
-      events: options.events,
-      ...credentials,
-      noteEnrollmentRefusal: openRefusals(log, 'enrollment refused'),
-      credentialFeed,
-      configTypes: openConfigTypes(
-        async () => (await consumedPosition(db, 'policy')) !== undefined,
-        consumers.policy,
-      ),
-      secondFactors: openSecondFactors(options.keySecret),
-      totpIssuer: options.totpIssuer,
-      lifetimes: options.lifetimes,
-      pki,
-      entities,
-      waitForFollowers,
-      routers: consumers.sessions,
-      jobs,
-      jobDeps,
+    identity: identityMethods(methodDeps),
+    oidc: oidcMethods({
+      ...methodDeps,
+      issuer,
+      tokens: openTokens({ issuer, lifetimes: options.tokenLifetimes, pki }),
     }),
     maintenance,
 

@@ -1,12 +1,15 @@
 import {
+  addressSetting,
   keySecretSetting,
   peersSetting,
   serviceSettings,
   setting,
+  tokenSettings,
   type Values,
 } from '@overlay/platform/process'
 import type { HashSettings } from './credentials/hashing.js'
 import type { Lifetimes } from './domain/lifetimes.js'
+import type { TokenLifetimes } from './domain/oidc-claims.js'
 
 /** Everything that this process reads from its environment. */
 export const identitySettings = {
@@ -14,6 +17,8 @@ export const identitySettings = {
   pkiPeers: peersSetting('pki'),
   policyPeers: peersSetting('policy'),
   sessionsPeers: peersSetting('sessions'),
+  address: addressSetting,
+  ...tokenSettings,
   keySecret: keySecretSetting,
   totpIssuer: setting.text('OVERLAY_TOTP_ISSUER', 'Name of this network in authenticator apps', {
     default: 'openziti.io',
@@ -70,6 +75,14 @@ export type IdentitySettings = Values<typeof identitySettings>
 export const lifetimesOf = ({ sessionMinutes, sessionLifetimeMinutes }: IdentitySettings): Lifetimes => ({
   timeoutSeconds: sessionMinutes * 60,
   lifetimeSeconds: sessionLifetimeMinutes * 60,
+})
+
+export const tokenLifetimesOf = ({
+  accessTokenMinutes,
+  refreshTokenMinutes,
+}: IdentitySettings): TokenLifetimes => ({
+  accessSeconds: accessTokenMinutes * 60,
+  refreshSeconds: refreshTokenMinutes * 60,
 })
 
 export const hashSettingsOf = (settings: IdentitySettings): HashSettings => ({

@@ -14,12 +14,14 @@ import {
   type IdentityServiceService,
   type IssuedCertificate,
   type Methods,
+  type OidcServiceService,
   ownContext,
   type Position,
 } from '@overlay/rpc'
 import pino from 'pino'
 import { initIdentity } from '../src/init.js'
 import { openService } from '../src/service.js'
+import { type TokenSigner, tokenSigner } from './token-signer.js'
 
 /** Cheap on purpose: what is tested is not how long a hash takes. */
 export const keySecret = 'a secret that has enough characters'
@@ -40,6 +42,7 @@ export interface World {
   grant: () => Promise<object>
   /** Signs what callers ask for. */
   sign: (request: { readonly csrPem: string }) => Promise<IssuedCertificate>
+  readonly tokenSigner: TokenSigner
 }
 
 export interface Replica extends AsyncDisposable {
@@ -48,6 +51,7 @@ export interface Replica extends AsyncDisposable {
   readonly entities: Methods<EntityServiceService>
   readonly changes: Methods<ChangeServiceService>
   readonly identity: Methods<IdentityServiceService>
+  readonly oidc: Methods<OidcServiceService>
 }
 
 export interface ReplicaOptions {
@@ -93,6 +97,7 @@ export async function testIdentity({ migrate }: TestOptions = {}): Promise<TestI
     trusted: [],
     grant: async () => ({}),
     sign: refuse,
+    tokenSigner: tokenSigner(),
   }
   const replicas: Replica[] = []
   return {
@@ -146,6 +151,8 @@ async function openReplica(
     totpIssuer: 'openziti.io',
     hashing,
     lifetimes: { timeoutSeconds: 1800, lifetimeSeconds },
+    address: 'localhost:1280',
+    tokenLifetimes: { accessSeconds: 1800, refreshSeconds: 86_400 },
     trustAgeMs: 0,
     snapshots: '',
     snapshotLimitMs: 0,
@@ -171,6 +178,8 @@ async function openReplica(
       grantEnrollment: () => world.grant(),
       extendCertificate: (request) => world.sign(request),
       issueSessionCertificate: (request) => world.sign(request),
+      signTokens: (request) => world.tokenSigner.signTokens(request),
+      getTokenKeys: () => world.tokenSigner.getTokenKeys(),
     },
     maintenance: () => maintenance,
     maintenanceOf: { pki: maintenance, policy: maintenance, sessions: maintenance },
@@ -187,6 +196,7 @@ async function openReplica(
     entities: service.entities,
     changes: service.changes,
     identity: service.identity,
+    oidc: service.oidc,
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]()
       await changeLog[Symbol.asyncDispose]()

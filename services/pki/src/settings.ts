@@ -1,4 +1,5 @@
 import {
+  addressSetting,
   ctrlAddressSetting,
   keySecretSetting,
   peersSetting,
@@ -18,9 +19,7 @@ export const initSettings = {
   databaseUrl: serviceSettings.databaseUrl,
   logLevel: serviceSettings.logLevel,
   logFormat: serviceSettings.logFormat,
-  address: setting.address('OVERLAY_ADDRESS', 'Address of the APIs for clients, as host:port', {
-    default: 'localhost:1280',
-  }),
+  address: addressSetting,
   ctrlAddress: ctrlAddressSetting,
   keySecret: keySecretSetting,
 }

@@ -89,6 +89,12 @@ export const tokenSettings = {
   ),
 }
 
+export const addressSetting = setting.address(
+  'OVERLAY_ADDRESS',
+  'Address of the APIs for clients, as host:port',
+  { default: 'localhost:1280' },
+)
+
 export const ctrlAddressSetting = setting.address(
   'OVERLAY_CTRL_ADDRESS',
   'Address of the control channel for routers',

@@ -2,11 +2,15 @@ import { runPeriodically } from '@overlay/platform/async'
 import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
 import { startRemovingGuesses } from '@overlay/platform/guesses'
 import type { Lifetimes } from '../domain/lifetimes.js'
+import { removeOldRefreshTokens } from '../store/oidc-grants.js'
+import { removeOldLogins } from '../store/oidc-logins.js'
 import type { JobDeps } from './jobs.js'
 import { endLapsedNames } from './lapsed-names.js'
 import { startSessionReaper } from './session-reaper.js'
 import { removeUnfinished } from './snapshot.js'
 
+const REMOVE_LOGINS_EVERY_MS = 10_000
+const REMOVE_TOKENS_EVERY_MS = 5 * 60_000
 const END_NAMES_EVERY_MS = 15_000
 
 interface HousekeepingDeps extends Pick<JobDeps, 'snapshots'> {
@@ -28,6 +32,12 @@ export function startHousekeeping({
   )
   const reaper = startSessionReaper(changeLog, lifetimes)
   const guesses = startRemovingGuesses(db, log)
+  const logins = runPeriodically(REMOVE_LOGINS_EVERY_MS, () =>
+    removeOldLogins(db).catch((err: unknown) => log.warn({ err }, 'unfinished OIDC logins not removed')),
+  )
+  const tokens = runPeriodically(REMOVE_TOKENS_EVERY_MS, () =>
+    removeOldRefreshTokens(db).catch((err: unknown) => log.warn({ err }, 'old refresh tokens not removed')),
+  )
   const names = runPeriodically(END_NAMES_EVERY_MS, (signal) =>
     endLapsedNames(db, routers, AbortSignal.any([signal, AbortSignal.timeout(END_NAMES_EVERY_MS)])).catch(
       (err: unknown) => signal.aborted || log.warn({ err }, 'lapsed names of routers not removed'),
@@ -37,6 +47,8 @@ export function startHousekeeping({
     async [Symbol.asyncDispose]() {
       await names[Symbol.asyncDispose]()
       await guesses[Symbol.asyncDispose]()
+      await tokens[Symbol.asyncDispose]()
+      await logins[Symbol.asyncDispose]()
       await reaper[Symbol.asyncDispose]()
     },
   }

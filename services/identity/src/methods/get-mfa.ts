@@ -6,7 +6,11 @@ import type { Deps } from './deps.js'
 
 /** The second factor of the caller, with its secret until it is verified. */
 export const getMfa =
-  ({ changeLog: { db }, secondFactors, totpIssuer }: Deps): Methods<IdentityServiceService>['getMfa'] =>
+  ({
+    changeLog: { db },
+    secondFactors,
+    totpIssuer,
+  }: Pick<Deps, 'changeLog' | 'secondFactors' | 'totpIssuer'>): Methods<IdentityServiceService>['getMfa'] =>
   async (_request, { caller, deadline }) => {
     const stored = factorOf(await db.transaction(deadline, (tx) => lockSecondFactor(tx, caller.identityId)))
     const { id, isVerified, identityName } = stored

@@ -44,6 +44,13 @@ export interface NewSession
   readonly isCertExtendable: boolean
   /** The certificate by which routers recognize connections of the session. */
   readonly certificate?: X509Certificate | undefined
+  /** A session of access tokens. It takes the place of a finished login. */
+  readonly bearer?: {
+    readonly id: string
+    readonly clientId: string
+    readonly expiresAtSeconds: number
+    readonly codeDigest: Buffer
+  }
 }
 
 /** Of policy `p`. */
@@ -79,12 +86,14 @@ export const isOlderThan = (since: Sql, ms: number): Sql =>
 export const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 /**
- * Opens a session, unless identity, authenticator or authority have been deleted meanwhile, the identity is disabled
- * or the credential has been replaced. The locks order this after or before any transaction that ends sessions.
+ * Opens a session, unless identity, authenticator or authority have been deleted meanwhile, the identity is disabled,
+ * the credential has been replaced or the code of the login used. The locks order this after or before any transaction
+ * that ends sessions.
  */
 export async function openSession(db: Db, session: NewSession): Promise<Session | undefined> {
   const token = randomUUID()
   const types = typesNamed(session.configTypes)
+  const { bearer } = session
   const { rows } = await db.query<Session>(
     sql`
     with ${types ? sql`type as (${types.type}),` : sql``}
@@ -93,20 +102,26 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
           where id = ${session.identityId} ${types ? lockedFirst : sql``}
             and (disabled_at is null or disabled_until <= clock_timestamp()) for share),
          proof as (${proofOf(session)}),
+         ${bearer ? sql`login as (${loginOf(session, bearer)}),` : sql``}
          s as (
          insert into api_session (id, token, token_digest, identity_id, authenticator_id, ca_id, ip_address,
-                                  config_types, is_mfa_required, is_cert_extendable, method)
-         select ${newId('cuid')}, ${token}, ${digestOf(token)}, person.id, ${session.authenticatorId}, proof.ca_id,
+                                  config_types, is_mfa_required, is_cert_extendable, method, client_id, expires_at)
+         select ${bearer?.id ?? newId('cuid')}, ${token}, ${digestOf(token)}, person.id, ${session.authenticatorId}, proof.ca_id,
                 ${session.ipAddress}, ${types?.ids ?? allOrNone(session.configTypes)},
                 exists (select from second_factor where identity_id = person.id and is_verified),
-                ${session.isCertExtendable}, ${session.method}
-           from person, proof
+                ${session.isCertExtendable}, ${session.method}, ${bearer?.clientId ?? null},
+                to_timestamp(${bearer?.expiresAtSeconds ?? null}::float8)
+           from person, proof ${bearer ? sql`, login` : sql``}
       returning *)${certificateRow(session.certificate)}
   select ${sessionColumns} from s, person i, auth_policy p, stream where p.id = i.auth_policy_id`,
-    `open-session${session.certificate ? '-by-certificate' : ''}${session.certifyingCaId ? '-of-authority' : ''}${types ? '-with-types' : ''}`,
+    `open-session${session.certificate ? '-by-certificate' : ''}${session.certifyingCaId ? '-of-authority' : ''}${types ? '-with-types' : ''}${bearer ? '-for-code' : ''}`,
   )
   return rows[0]
 }
+
+/** Of parallel statements with one code, one deletes the login. */
+const loginOf = ({ identityId }: NewSession, { codeDigest }: { readonly codeDigest: Buffer }): Sql => sql`
+  delete from oidc_login where code_digest = ${codeDigest} and identity_id = ${identityId} returning id`
 
 /** Locks the config types before the identity, in the order of the consumer that deletes them. */
 export const lockedFirst = sql`and (select count(*) from type) >= 0`

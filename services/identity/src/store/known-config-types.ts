@@ -1,5 +1,5 @@
 import type { RowChange } from '@overlay/platform/change-log'
-import type { Tx } from '@overlay/platform/postgres'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 /** Selects `id` and `ref`: an API session and a config type that it names. */
@@ -83,6 +83,17 @@ export function typesNamed(words: readonly string[]): NamedTypes | undefined {
              where coalesce(by_id.id, by_name.id) is not null
              group by 1 order by min(place))`,
   }
+}
+
+/** The ids of the config types that a login names, or 'all'. */
+export async function configTypesNamed(db: Db, words: readonly string[]): Promise<string[]> {
+  const types = typesNamed(words)
+  if (!types) return allOrNone(words)
+  const { rows } = await db.query<{ ids: string[] }>(
+    sql`with type as (${types.type}) select ${types.ids} as ids`,
+    'config-types-named',
+  )
+  return rows[0]?.ids ?? []
 }
 
 /** The config types of a session that names none to lock. */

@@ -1,0 +1,104 @@
+import { createHash, randomUUID } from 'node:crypto'
+
+/** Lifetimes of tokens, in seconds. Id tokens last as long as access tokens. */
+export interface TokenLifetimes {
+  readonly accessSeconds: number
+  readonly refreshSeconds: number
+}
+
+/** What the tokens of an API session say. */
+export interface TokenFacts {
+  readonly issuer: string
+  readonly clientId: string
+  readonly apiSessionId: string
+  readonly identityId: string
+  readonly identityName: string
+  readonly isAdmin: boolean
+  readonly externalId: string | null
+  readonly scopes: readonly string[]
+  readonly nonce: string
+  /** Of the API session, for amr. */
+  readonly method: string
+  readonly isMfaComplete: boolean
+  readonly hasSecondToken: boolean
+  readonly authTimeSeconds: number
+  readonly configTypes: readonly string[]
+  /** SHA-1 of the certificates of the connection, leaf first. */
+  readonly fingerprints: readonly string[]
+  readonly envInfo: object | null
+  readonly sdkInfo: object | null
+  readonly remoteAddress: string
+  readonly isCertExtendable: boolean
+}
+
+export type Claims = Readonly<Record<string, unknown>>
+
+/** wire: names of login methods in tokens. */
+const methodNames: Readonly<Record<string, string>> = { updb: 'password', cert: 'cert', 'ext-jwt': 'ext-jwt' }
+
+const methodsOf = ({ method, isMfaComplete, hasSecondToken }: TokenFacts): string[] => [
+  methodNames[method] ?? method,
+  ...(isMfaComplete ? ['totp'] : []),
+  ...(hasSecondToken ? ['ejs'] : []),
+]
+
+/** Of every token. differs: amr also in the access token. */
+const common = (facts: TokenFacts, now: number, seconds: number): Claims => ({
+  iss: facts.issuer,
+  sub: facts.identityId,
+  aud: [facts.clientId],
+  iat: now,
+  exp: now + seconds,
+  auth_time: facts.authTimeSeconds,
+  amr: methodsOf(facts),
+  client_id: facts.clientId,
+  z_asid: facts.apiSessionId,
+})
+
+const bearer = (facts: TokenFacts, now: number, seconds: number, type: 'a' | 'r'): Claims => ({
+  ...common(facts, now, seconds),
+  jti: randomUUID(),
+  nbf: now,
+  scopes: facts.scopes,
+  z_aid: facts.clientId,
+  z_t: type,
+  z_cfs: facts.fingerprints.length > 0 ? facts.fingerprints : null,
+  z_env: facts.envInfo,
+  z_sdk: facts.sdkInfo,
+  z_ra: facts.remoteAddress,
+  z_ice: facts.isCertExtendable,
+  ...(facts.configTypes.length > 0 && { z_ct: facts.configTypes }),
+  ...(facts.isAdmin && { z_ia: true }),
+  ...(facts.externalId !== null && { z_eid: facts.externalId }),
+})
+
+export const accessClaims = (facts: TokenFacts, now: number, { accessSeconds }: TokenLifetimes): Claims =>
+  bearer(facts, now, accessSeconds, 'a')
+
+/** `jti` is the id of its row. */
+export const refreshClaims = (
+  facts: TokenFacts,
+  now: number,
+  { refreshSeconds }: TokenLifetimes,
+): Claims & { readonly jti: string } => ({ ...bearer(facts, now, refreshSeconds, 'r'), jti: randomUUID() })
+
+/** `accessToken` and `code`: those that are issued and redeemed together with it. */
+export const idClaims = (
+  facts: TokenFacts,
+  now: number,
+  { accessSeconds }: TokenLifetimes,
+  { accessToken, code }: { readonly accessToken?: string | undefined; readonly code?: string | undefined },
+): Claims => ({
+  ...common(facts, now, accessSeconds),
+  azp: facts.clientId,
+  name: facts.identityName,
+  z_ia: facts.isAdmin,
+  ...(facts.nonce !== '' && { nonce: facts.nonce }),
+  ...(facts.externalId !== null && { z_eid: facts.externalId }),
+  ...(accessToken !== undefined && { at_hash: halfHash(accessToken) }),
+  ...(code !== undefined && { c_hash: halfHash(code) }),
+})
+
+/** Of algorithms with SHA-256: its left half. */
+const halfHash = (text: string): string =>
+  createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url')

@@ -1,0 +1,12 @@
+import type { Methods, OidcServiceService } from '@overlay/rpc'
+import { endSessionOf } from '../oidc/end-session-of.js'
+import type { OidcDeps } from '../oidc/oidc-deps.js'
+
+export const revokeToken =
+  (deps: OidcDeps): Methods<OidcServiceService>['revokeToken'] =>
+  async ({ clientId, token }, context) => {
+    const claims = await deps.tokens.read(token, context)
+    if (claims && claims.type !== 'id' && !claims.isExpired && claims.clientId === clientId)
+      await endSessionOf(deps, claims, context)
+    return {}
+  }

@@ -1,0 +1,21 @@
+/** An error that OAuth defines, for the client. `reason` is for the log and the metric only. */
+export class OauthFailure extends Error {
+  override readonly name = 'OauthFailure'
+
+  constructor(
+    readonly error: 'invalid_request' | 'invalid_grant' | 'invalid_scope' | 'unsupported_grant_type',
+    readonly description: string,
+    readonly reason: string,
+    /** Whom the refused grant is about. */
+    readonly about: { readonly identityId?: string; readonly apiSessionId?: string } = {},
+  ) {
+    super(description)
+  }
+}
+
+/** The grant is refused. Clients do not learn why. */
+export const refusedGrant = (reason: string, about?: OauthFailure['about']): OauthFailure =>
+  new OauthFailure('invalid_grant', 'the grant is not valid', reason, about)
+
+export const malformed = (description: string): OauthFailure =>
+  new OauthFailure('invalid_request', description, 'malformed')

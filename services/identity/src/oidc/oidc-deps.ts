@@ -1,0 +1,22 @@
+import type { FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
+import type { CredentialFeed } from '../credential-feed/credential-feed.js'
+import type { CredentialDeps } from '../credentials/deps.js'
+import type { Lifetimes } from '../domain/lifetimes.js'
+import type { ConfigTypes } from '../login/config-types.js'
+import type { SecondFactors } from '../mfa/codes.js'
+import type { Tokens } from './tokens.js'
+
+/** What logins by OpenID Connect use. */
+export interface OidcDeps extends CredentialDeps {
+  /** `https://<address>/oidc` */
+  readonly issuer: string
+  readonly tokens: Tokens
+  readonly credentialFeed: Pick<CredentialFeed, 'handOver'>
+  readonly events?: FabricEvents | undefined
+  readonly configTypes: ConfigTypes
+  readonly secondFactors: SecondFactors
+  /** The name of the network in authenticator apps. */
+  readonly totpIssuer: string
+  readonly lifetimes: Lifetimes
+  readonly waitForFollowers: WaitForFollowers
+}

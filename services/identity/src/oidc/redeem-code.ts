@@ -1,0 +1,101 @@
+import { X509Certificate } from 'node:crypto'
+import { newId } from '@overlay/platform/kind-store'
+import type { Context, TokenRequest } from '@overlay/rpc'
+import type { TokenFacts } from '../domain/oidc-claims.js'
+import { isComplete, verifies } from '../domain/oidc-login.js'
+import { apiSessionEvent } from '../login/session-event.js'
+import { openSession, type Session } from '../store/api-sessions.js'
+import { configTypesNamed } from '../store/known-config-types.js'
+import { insertGrant } from '../store/oidc-grants.js'
+import { type CodedLogin, codeDigestOf, loginByCode } from '../store/oidc-logins.js'
+import { completeSession } from '../store/second-factors.js'
+import { OFFLINE, OPENID, tokenAnswer } from './answers.js'
+import { asIdentity } from './as-identity.js'
+import { keepTokens } from './keep-tokens.js'
+import { malformed, refusedGrant } from './oauth-failure.js'
+import type { OidcDeps } from './oidc-deps.js'
+
+/**
+ * Opens the API session of a login for its code. A request that does not match leaves the code; of several that do, one
+ * succeeds. Tokens are signed before the code is used, so that a code survives a failure of pki.
+ */
+export async function redeemCode(deps: OidcDeps, request: TokenRequest, context: Context): Promise<object> {
+  const login = await matchingLogin(deps, request)
+  const facts = await factsOf(deps, login, context)
+  const isOffline = login.scopes.includes(OFFLINE)
+  const wanted = { access: true, refresh: isOffline, id: login.scopes.includes(OPENID), scopes: login.scopes }
+  const issued = await deps.tokens.issue(facts, { ...wanted, code: request.code }, context)
+  const expiresAt = isOffline ? issued.refreshExpiresAt : issued.accessExpiresAt
+  const by = asIdentity(context, login)
+  const { result: session, position } = await deps.changeLog.write<Session | undefined>(by, async (tx) => {
+    const opened = await openSession(tx, {
+      ...login.firstFactor,
+      configTypes: facts.configTypes,
+      certificate: certificateOf(login),
+      bearer: {
+        id: facts.apiSessionId,
+        clientId: login.clientId,
+        expiresAtSeconds: expiresAt,
+        codeDigest: codeDigestOf(request.code),
+      },
+    })
+    if (!opened) return { result: undefined, changes: [] }
+    await insertGrant(tx, facts)
+    await keepTokens(tx, facts.apiSessionId, issued)
+    return { result: opened, changes: login.isMfaComplete ? await completeSession(tx, opened.id) : [] }
+  })
+  if (!session) throw refusedGrant('gone meanwhile', { identityId: login.identityId })
+  deps.events?.emit(apiSessionEvent('created', session))
+  await deps.credentialFeed.handOver()
+  if (position) await deps.waitForFollowers({ id: session.id, position }, context, ['policy']) // for posture checks
+  return tokenAnswer(issued, login.state)
+}
+
+async function matchingLogin(
+  { changeLog }: OidcDeps,
+  { code, codeVerifier, clientId, redirectUri }: TokenRequest,
+): Promise<CodedLogin> {
+  if (code === '') throw malformed('code is required')
+  if (codeVerifier === '') throw malformed('code_verifier is required')
+  const login = await loginByCode(changeLog.db, code)
+  if (!login) throw refusedGrant('unknown code')
+  const about = { identityId: login.identityId }
+  if (login.clientId !== clientId) throw refusedGrant('other client', about)
+  if (login.redirectUri !== redirectUri) throw refusedGrant('other redirect', about)
+  if (!verifies(codeVerifier, login.codeChallenge)) throw refusedGrant('wrong verifier', about)
+  // the auth policy or the identity may have changed since
+  if (!isComplete(login)) throw refusedGrant('not complete', about)
+  return login
+}
+
+async function factsOf(deps: OidcDeps, login: CodedLogin, context: Context): Promise<TokenFacts> {
+  const { firstFactor } = login
+  // those of both requests add up
+  const words = [...new Set([...login.configTypes, ...firstFactor.configTypes])]
+  if (words.length > 0) await deps.configTypes.ready(context)
+  return {
+    issuer: deps.issuer,
+    clientId: login.clientId,
+    apiSessionId: newId('cuid'),
+    identityId: login.identityId,
+    identityName: login.identityName ?? '',
+    isAdmin: login.isAdmin,
+    externalId: login.externalId,
+    scopes: login.scopes,
+    nonce: login.nonce,
+    method: firstFactor.method,
+    isMfaComplete: login.isMfaComplete,
+    hasSecondToken: login.secondSignerId !== null,
+    authTimeSeconds: Math.floor(firstFactor.atMs / 1000),
+    configTypes: await configTypesNamed(deps.changeLog.db, words),
+    // those of the connection that began the login, else of the one that presented a certificate
+    fingerprints: login.fingerprints.length > 0 ? login.fingerprints : firstFactor.fingerprints,
+    envInfo: firstFactor.envInfo,
+    sdkInfo: firstFactor.sdkInfo,
+    remoteAddress: firstFactor.ipAddress,
+    isCertExtendable: firstFactor.isCertExtendable,
+  }
+}
+
+const certificateOf = ({ firstFactor: { certificate } }: CodedLogin): X509Certificate | undefined =>
+  certificate === null ? undefined : new X509Certificate(certificate)

@@ -1,0 +1,133 @@
+import type { RowChange } from '@overlay/platform/change-log'
+import type { Context, TokenRequest } from '@overlay/rpc'
+import type { TokenFacts } from '../domain/oidc-claims.js'
+import {
+  endBearerSession,
+  extendSession,
+  grantedSession,
+  lockSession,
+  type Use,
+  type Used,
+  useRefreshToken,
+} from '../store/oidc-grants.js'
+import { OFFLINE, OPENID, scopesWithin, secondsUntil, tokenAnswer } from './answers.js'
+import { asIdentity } from './as-identity.js'
+import { keepTokens } from './keep-tokens.js'
+import { malformed, refusedGrant } from './oauth-failure.js'
+import type { OidcDeps } from './oidc-deps.js'
+import type { Issued, TokenClaims, Wanted } from './tokens.js'
+
+/** Clients repeat a refresh whose answer was lost, or refresh twice at once. Later reuse means a stolen token. */
+const GRACE_SECONDS = 60
+
+/** Replaces a refresh token, and issues tokens of the same API session. Of parallel uses of one token, one succeeds. */
+export async function refresh(deps: OidcDeps, request: TokenRequest, context: Context): Promise<object> {
+  if (request.refreshToken === '') throw malformed('refresh_token is required')
+  const subject = await subjectOf(deps, request.refreshToken, ['refresh'], request.clientId, context)
+  const facts = await liveFacts(deps, subject)
+  const scopes = scopesWithin(facts.scopes, request.scopes)
+  const wanted = { access: true, refresh: true, id: facts.scopes.includes(OPENID), scopes }
+  return tokenAnswer(await renew(deps, { subject, facts, wanted, use: 'replace' }, context))
+}
+
+const urn = 'urn:ietf:params:oauth:token-type:'
+
+/**
+ * Exchanges a token for others of the same API session (RFC 8693). SDKs renew their tokens by two exchanges of one
+ * refresh token, so an exchange does not consume it.
+ */
+export async function exchange(deps: OidcDeps, request: TokenRequest, context: Context): Promise<object> {
+  const { subjectToken, subjectTokenType, clientId } = request
+  const requested = request.requestedTokenType || `${urn}refresh_token`
+  if (subjectToken === '') throw malformed('subject_token is required')
+  const type = subjectTypes.get(subjectTokenType)
+  if (!type) throw malformed('subject_token_type is not supported')
+  if (!requestedTypes.has(requested)) throw malformed('requested_token_type is not supported')
+  const subject = await subjectOf(deps, subjectToken, [type], clientId, context)
+  const facts = await liveFacts(deps, subject)
+  const scopes = scopesWithin(facts.scopes, request.scopes)
+  const isId = requested === `${urn}id_token`
+  // no grant of offline access, no refresh token
+  const isRefresh = requested === `${urn}refresh_token` && facts.scopes.includes(OFFLINE)
+  const wanted = { access: !isId, refresh: isRefresh, id: isId, scopes }
+  const issued = await renew(deps, { subject, facts, wanted, use: 'keep' }, context)
+  // wire: the id token is in the member of the access token
+  if (isId) return { access_token: issued.id, issued_token_type: requested, token_type: 'N_A' }
+  return {
+    access_token: issued.access,
+    issued_token_type: isRefresh ? requested : `${urn}access_token`,
+    token_type: 'Bearer',
+    expires_in: secondsUntil(issued.accessExpiresAt),
+    ...(isRefresh && { refresh_token: issued.refresh }),
+  }
+}
+
+const subjectTypes = new Map<string, TokenClaims['type']>([
+  [`${urn}refresh_token`, 'refresh'],
+  [`${urn}access_token`, 'access'],
+])
+const requestedTypes = new Set(['refresh_token', 'access_token', 'id_token'].map((type) => urn + type))
+
+/** The claims of a token that the client presents as its own. */
+async function subjectOf(
+  { tokens }: OidcDeps,
+  token: string,
+  types: readonly TokenClaims['type'][],
+  clientId: string,
+  context: Context,
+): Promise<TokenClaims> {
+  const claims = await tokens.read(token, context)
+  if (!claims || !types.includes(claims.type)) throw refusedGrant('no token')
+  if (claims.isExpired) throw refusedGrant('expired', claims)
+  if (claims.clientId !== clientId) throw refusedGrant('other client', claims)
+  return claims
+}
+
+/** What the next tokens say: of the API session and its identity as they are now. */
+async function liveFacts(
+  { changeLog, lifetimes, issuer }: OidcDeps,
+  subject: TokenClaims,
+): Promise<TokenFacts> {
+  const session = await grantedSession(changeLog.db, subject, lifetimes.lifetimeSeconds)
+  if (!session) throw refusedGrant('ended', subject)
+  return { ...session, issuer }
+}
+
+interface Renewal {
+  readonly subject: TokenClaims
+  readonly facts: TokenFacts
+  readonly wanted: Wanted
+  readonly use: Use
+}
+
+/** Signs the tokens first, so that the presented one survives a failure of pki. */
+async function renew(
+  deps: OidcDeps,
+  { subject, facts, wanted, use }: Renewal,
+  context: Context,
+): Promise<Issued> {
+  const issued = await deps.tokens.issue(facts, wanted, context)
+  const { apiSessionId } = subject
+  const by = asIdentity(context, facts)
+  const { result } = await deps.changeLog.write<Used>(by, async (tx) => {
+    if (!(await lockSession(tx, apiSessionId))) return unchanged('refused')
+    const used =
+      subject.type === 'refresh'
+        ? await useRefreshToken(tx, { id: subject.jti, apiSessionId }, use, GRACE_SECONDS)
+        : 'used'
+    if (used === 'reused') return { result: used, changes: await endBearerSession(tx, subject) }
+    if (used === 'refused') return unchanged(used)
+    await keepTokens(tx, apiSessionId, issued)
+    if (wanted.access)
+      await extendSession(tx, apiSessionId, wanted.refresh ? issued.refreshExpiresAt : issued.accessExpiresAt)
+    return unchanged(used)
+  })
+  if (result === 'used' && wanted.access) await deps.credentialFeed.handOver()
+  if (result !== 'used') throw refusedGrant(result === 'reused' ? 'reused' : 'used or unknown', subject)
+  return issued
+}
+
+const unchanged = (result: Used): { readonly result: Used; readonly changes: readonly RowChange[] } => ({
+  result,
+  changes: [],
+})

@@ -1,0 +1,144 @@
+import type { RowChange } from '@overlay/platform/change-log'
+import type { Db, Tx } from '@overlay/platform/postgres'
+import sql from 'sql-template-tag'
+import type { TokenFacts } from '../domain/oidc-claims.js'
+import { isMethodAllowed, isOlderThan } from './api-sessions.js'
+import { endSessions } from './session-ends.js'
+
+/** Refresh tokens of one API session. Beyond it the oldest go. */
+const MOST_TOKENS = 100
+
+export interface RefreshToken {
+  readonly id: string
+  readonly apiSessionId: string
+  readonly expiresAtSeconds: number
+}
+
+export type NewGrant = Pick<
+  TokenFacts,
+  'apiSessionId' | 'scopes' | 'nonce' | 'fingerprints' | 'envInfo' | 'sdkInfo' | 'authTimeSeconds'
+>
+
+export async function insertGrant(tx: Tx, grant: NewGrant): Promise<void> {
+  await tx.query(
+    sql`
+    insert into oidc_grant (api_session_id, scopes, nonce, fingerprints, env_info, sdk_info, auth_time)
+    values (${grant.apiSessionId}, ${grant.scopes}, ${grant.nonce}, ${grant.fingerprints},
+            ${jsonOf(grant.envInfo)}::jsonb, ${jsonOf(grant.sdkInfo)}::jsonb,
+            to_timestamp(${grant.authTimeSeconds}::float8))`,
+    'insert-oidc-grant',
+  )
+}
+
+const jsonOf = (info: object | null): string | null => (info ? JSON.stringify(info) : null)
+
+export async function insertRefreshToken(
+  tx: Tx,
+  { id, apiSessionId, expiresAtSeconds }: RefreshToken,
+): Promise<void> {
+  await tx.query(
+    sql`
+    with oldest as (
+         delete from refresh_token
+          where id in (select id from refresh_token where api_session_id = ${apiSessionId}
+                        order by expires_at desc offset ${MOST_TOKENS - 1}))
+    insert into refresh_token (id, api_session_id, expires_at)
+    values (${id}, ${apiSessionId}, to_timestamp(${expiresAtSeconds}::float8))`,
+    'insert-refresh-token',
+  )
+}
+
+/** An API session with what its tokens say. */
+export type GrantedSession = Omit<TokenFacts, 'issuer'>
+
+/** The API session of a token of this client. Undefined: it has ended, or it is another client's. */
+export async function grantedSession(
+  db: Db,
+  { apiSessionId, identityId, clientId }: Pick<TokenFacts, 'apiSessionId' | 'identityId' | 'clientId'>,
+  lifetimeSeconds: number,
+): Promise<GrantedSession | undefined> {
+  const { rows } = await db.query<GrantedSession & Record<string, unknown>>(
+    sql`
+    select s.id as "apiSessionId", s.client_id as "clientId", s.identity_id as "identityId", i.name as "identityName",
+           i.is_admin or i.is_default_admin as "isAdmin", i.external_id as "externalId", g.scopes, g.nonce, s.method,
+           s.is_mfa_complete as "isMfaComplete", false as "hasSecondToken",
+           extract(epoch from g.auth_time)::float8 as "authTimeSeconds", s.config_types as "configTypes",
+           g.fingerprints, g.env_info as "envInfo", g.sdk_info as "sdkInfo", s.ip_address as "remoteAddress",
+           s.is_cert_extendable as "isCertExtendable"
+      from api_session s
+      join oidc_grant g on g.api_session_id = s.id
+      join identity i on i.id = s.identity_id
+      join auth_policy p on p.id = i.auth_policy_id
+     where s.id = ${apiSessionId} and s.identity_id = ${identityId} and s.client_id = ${clientId}
+       and s.expires_at > now() and ${isMethodAllowed}
+       and (i.disabled_at is null or i.disabled_until <= now())
+       and not ${isOlderThan(sql`s.created_at`, lifetimeSeconds * 1000)}`,
+    'granted-session',
+  )
+  return rows[0]
+}
+
+/** How a refresh token is used: a refresh replaces it, an exchange does not. */
+export type Use = 'replace' | 'keep'
+
+/** `reused`: it has been replaced a while ago. `refused`: it does not exist, or has been replaced just now. */
+export type Used = 'used' | 'refused' | 'reused'
+
+/**
+ * Uses a refresh token, under the lock of its API session. A client that has lost an answer, or sends two requests at
+ * once, presents a replaced token within the grace.
+ */
+export async function useRefreshToken(
+  tx: Tx,
+  { id, apiSessionId }: Pick<RefreshToken, 'id' | 'apiSessionId'>,
+  use: Use,
+  graceSeconds: number,
+): Promise<Used> {
+  const { rows } = await tx.query<{ consumedMs: number | null }>(
+    sql`
+    select extract(epoch from now() - consumed_at)::float8 * 1000 as "consumedMs"
+      from refresh_token
+     where id = ${id} and api_session_id = ${apiSessionId} and expires_at > now()`,
+    'refresh-token',
+  )
+  const [token] = rows
+  if (!token) return 'refused'
+  if (token.consumedMs !== null) return token.consumedMs > graceSeconds * 1000 ? 'reused' : 'refused'
+  if (use === 'replace')
+    await tx.query(
+      sql`update refresh_token set consumed_at = now() where id = ${id}`,
+      'consume-refresh-token',
+    )
+  return 'used'
+}
+
+/** Locks the API session, so that its tokens are used one after the other. False: it has ended. */
+export async function lockSession(tx: Tx, apiSessionId: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    sql`select from api_session where id = ${apiSessionId} and expires_at > now() for no key update`,
+    'lock-bearer-session',
+  )
+  return rowCount === 1
+}
+
+/** Moves the end of the API session to that of its newest token. It never comes nearer. */
+export async function extendSession(tx: Tx, apiSessionId: string, expiresAtSeconds: number): Promise<void> {
+  await tx.query(
+    sql`
+    update api_session
+       set expires_at = greatest(expires_at, to_timestamp(${expiresAtSeconds}::float8)),
+           last_activity_at = now(), updated_at = now()
+     where id = ${apiSessionId}`,
+    'extend-bearer-session',
+  )
+}
+
+/** Ends the API session of a token of this client, if it has not ended. */
+export const endBearerSession = (
+  tx: Tx,
+  { apiSessionId, identityId, clientId }: Pick<TokenFacts, 'apiSessionId' | 'identityId' | 'clientId'>,
+): Promise<RowChange[]> =>
+  endSessions(tx, sql`id = ${apiSessionId} and identity_id = ${identityId} and client_id = ${clientId}`)
+
+export const removeOldRefreshTokens = (db: Db) =>
+  db.query(sql`delete from refresh_token where expires_at <= now()`)
