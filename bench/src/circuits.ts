@@ -19,7 +19,7 @@ import {
 import { type Api, clientRoot, openApi } from './api.js'
 import type { Fleet } from './fleet.js'
 import { counting, type Load } from './load.js'
-import type { Bench } from './scenarios.js'
+import type { Bench } from './scenario.js'
 import { allAttribute } from './topology.js'
 
 const REQUEST_MS = 10_000

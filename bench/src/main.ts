@@ -1,5 +1,6 @@
 import { appendFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
+import { withClient } from '@overlay/launcher/testing'
 import { type Api, logIn, managementRoot, openApi } from './api.js'
 import { connectFleet, enrollFleet, type Fleet } from './fleet.js'
 import { bareServer } from './floor.js'
@@ -7,11 +8,13 @@ import type { Load } from './load.js'
 import { type MeasureOptions, measure, type Round } from './measure.js'
 import { type Options, type RunningController, readOptions, usage } from './options.js'
 import { between, memoryKib, timesOf } from './processor-time.js'
-import { startProduct } from './product.js'
+import { type Product, startProduct } from './product.js'
 import { heading, lineFor, medianOf } from './report.js'
 import { routerScenarios } from './router-scenarios.js'
-import { type Bench, openBench, type Scenario, scenarios } from './scenarios.js'
+import type { Bench, Scenario } from './scenario.js'
+import { openBench, scenarios } from './scenarios.js'
 import { seed } from './seed.js'
+import { seedRows } from './seed-rows.js'
 
 /** The cost of a server that does nothing, which depends on the machine and its other load. */
 const floor: Pick<Scenario, 'name'> = { name: 'floor' }
@@ -27,7 +30,7 @@ try {
 }
 
 async function run(options: Options): Promise<void> {
-  const { topology, keep, only, controller, concurrency, repeat, seconds, withRouters } = options
+  const { topology, rows, keep, only, controller, concurrency, repeat, seconds, withRouters } = options
   const all = withRouters ? routerScenarios : scenarios
   const names = [floor, ...all].map(({ name }) => name)
   const unknown = only.find((name) => !names.includes(name))
@@ -38,13 +41,22 @@ async function run(options: Options): Promise<void> {
   using admin = openApi(url, managementRoot, 4)
   const token = await logIn(admin, username, password)
   admin.use(token)
-  const seeded = await seed(url, admin, topology, keep, console.log)
+  const fromApi = await seed(url, admin, topology, keep, console.log)
+  if (rows > 0) await addRows(own ?? noController(), rows)
+  const seeded = { ...fromApi, rows }
   await using fleet = withRouters ? await startFleet(admin, running, options.routers) : undefined
   const bench = openBench(url, admin, token, seeded, fleet)
 
   console.log(`\nconcurrency ${concurrency}, ${repeat} rounds of ${seconds} s\n`)
   console.log(heading())
   await measureAll(all, bench, running, options)
+}
+
+async function addRows({ withDatabase }: Product, rows: number): Promise<void> {
+  await withDatabase((ownerUrl) =>
+    withClient(ownerUrl, (client) => seedRows((text, values = []) => client.query(text, [...values]), rows)),
+  )
+  console.log(`${rows} passwords and ${rows} certificates added to the database`)
 }
 
 async function measureAll(

@@ -7,6 +7,7 @@ Without --url it starts the product in a directory of its own and stops it at th
 With 'routers' it connects test routers and measures what they cost.
 
   --scale N          size: N times 1,000 identities, 100 services, 50 policies, 5 routers (default 1)
+  --authenticators N passwords and N certificates more, as rows of the database; not with --url
   --only A,B,…       scenarios, by their names (default: all)
   --concurrency N    requests under way at once (default 8)
   --seconds N        length of a round (default 5)
@@ -23,6 +24,8 @@ With 'routers' it connects test routers and measures what they cost.
 export interface Options {
   readonly help: boolean
   readonly topology: Topology
+  /** Further identities, added to the database directly. */
+  readonly rows: number
   readonly only: readonly string[]
   readonly concurrency: number
   readonly seconds: number
@@ -52,6 +55,7 @@ export function readOptions(args: readonly string[]): Options {
     allowPositionals: true,
     options: {
       scale: text('1'),
+      authenticators: text(),
       only: text(),
       concurrency: text('8'),
       seconds: text('5'),
@@ -74,6 +78,7 @@ export function readOptions(args: readonly string[]): Options {
   return {
     help: values.help,
     topology: topologyOf(number('scale', values.scale)),
+    rows: values.authenticators === undefined ? 0 : number('authenticators', values.authenticators),
     only: listOf(values.only),
     concurrency: number('concurrency', values.concurrency),
     seconds: number('seconds', values.seconds),

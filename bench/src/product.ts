@@ -4,10 +4,14 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { freePort } from '@overlay/launcher/testing'
+import { readLauncherSettings } from '@overlay/launcher/product'
+import { freePort, withDatabase } from '@overlay/launcher/testing'
 import type { RunningController } from './options.js'
 
-export interface Product extends RunningController, AsyncDisposable {}
+export interface Product extends RunningController, AsyncDisposable {
+  /** Runs work with the URL of the owner of its database. */
+  withDatabase(work: (ownerUrl: string) => Promise<void>): Promise<void>
+}
 
 const root = join(import.meta.dirname, '../..')
 const START_MS = 120_000
@@ -49,6 +53,7 @@ export async function startProduct(): Promise<Product> {
       password,
       pids: [child.pid],
       ctrlAddress,
+      withDatabase: (work) => withDatabase(readLauncherSettings(env), () => undefined, work),
       [Symbol.asyncDispose]: dispose,
     }
   } catch (err) {

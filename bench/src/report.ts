@@ -1,5 +1,5 @@
 import type { Round } from './measure.js'
-import type { Scenario } from './scenarios.js'
+import type { Scenario } from './scenario.js'
 
 const columns = [
   'scenario',
@@ -26,14 +26,15 @@ export function medianOf(rounds: readonly Round[]): Round | undefined {
 
 /** The median round; all CPU figures, from least to most, in brackets. `floorMs` is the CPU of the bare server. */
 export function lineFor(
-  { name, goalMs }: Pick<Scenario, 'name' | 'goalMs'>,
+  { name, goalMs, goalFloors }: Pick<Scenario, 'name' | 'goalMs' | 'goalFloors'>,
   rounds: readonly Round[],
   floorMs: number | undefined,
 ): string {
   const median = medianOf(rounds)
   if (!median) return lineOf([name, 'not measured'])
   const { perSecond, p50Ms, p95Ms, p99Ms, cpuMs, cpuMsByPart, otherCores } = median
-  const verdict = goalMs === undefined || cpuMs === undefined ? '' : cpuMs <= goalMs ? 'met' : 'missed'
+  const limitMs = goalMs ?? (goalFloors !== undefined && floorMs ? goalFloors * floorMs : undefined)
+  const verdict = limitMs === undefined || cpuMs === undefined ? '' : cpuMs <= limitMs ? 'met' : 'missed'
   const parts = Object.entries(cpuMsByPart)
     .filter(([, ms]) => ms > 0.0005)
     .sort(([, a], [, b]) => b - a)
@@ -52,7 +53,7 @@ export function lineFor(
     digits(p99Ms),
     cpuMs === undefined ? '' : digits(cpuMs),
     cpuMs === undefined || !floorMs ? '' : (cpuMs / floorMs).toFixed(1),
-    goalMs === undefined ? '' : String(goalMs),
+    goalFloors === undefined ? String(goalMs ?? '') : `${goalFloors} ×`,
     verdict,
     otherCores.toFixed(1),
     `${parts.join(', ')} [${spread}]${failures.map(([status, count]) => ` ${count} times ${status}!`).join()}`,

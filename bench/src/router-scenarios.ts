@@ -2,7 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { clientRoot, logIn, openApi } from './api.js'
 import { newCircuits } from './circuits.js'
 import { counting, type Load } from './load.js'
-import { type Bench, type Scenario, sessionCreate } from './scenarios.js'
+import type { Bench, Scenario } from './scenario.js'
+import { sessionCreate } from './scenarios.js'
 import { names, password } from './topology.js'
 
 const loginsOfRound = 30

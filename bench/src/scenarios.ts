@@ -2,32 +2,10 @@ import { type Api, clientRoot, forEach, logIn, managementRoot, openApi } from '.
 import { keyAndRequest } from './certificate-request.js'
 import type { Fleet } from './fleet.js'
 import type { Load, Request } from './load.js'
+import { type Bench, client, get, post, type Scenario } from './scenario.js'
 import { newIdentity, type Seeded, tokenOf } from './seed.js'
+import { signInScenarios } from './sign-in-scenarios.js'
 import { names, password } from './topology.js'
-
-export interface Scenario {
-  readonly name: string
-  /** CPU milliseconds of all processes for one request at concurrency 8. */
-  readonly goalMs?: number
-  /** In place of the option `--concurrency`. */
-  readonly concurrency?: number
-  /** Prepares the requests before each round. It is not measured. */
-  prepare(bench: Bench): Promise<Load> | Load
-}
-
-/** A seeded controller, and its sessions. */
-export interface Bench {
-  readonly url: string
-  readonly admin: Api
-  readonly adminToken: string
-  readonly seeded: Seeded
-  /** Different in each run, so that names are unique. */
-  readonly run: string
-  /** Tokens of identities, logged in once for all rounds. */
-  tokens(): Promise<readonly string[]>
-  /** Connected routers. Throws unless the run has them. */
-  fleet(): Fleet
-}
 
 const loggedInIdentities = 200
 const pairsOfRound = 2400
@@ -68,8 +46,7 @@ export const scenarios: readonly Scenario[] = [
   sessionCreate,
   { name: 'create-identity', goalMs: 1.5, prepare: newIdentities('plain', {}) },
   { name: 'create-identity-ott', goalMs: 2.5, prepare: newIdentities('ott', { enrollment: { ott: true } }) },
-  { name: 'login-password', goalMs: 6, prepare: passwordLogins },
-  { name: 'login-certificate', prepare: certificateLogins },
+  ...signInScenarios,
   { name: 'enroll-ott', prepare: enrollments },
   { name: 'page-identities', goalMs: 5, prepare: pages },
   { name: 'page-identities-busy', goalMs: 5, prepare: withSessions(pages) },
@@ -81,25 +58,6 @@ export const scenarios: readonly Scenario[] = [
   },
   { name: 'create-identity-160', concurrency: 160, prepare: newIdentities('many', {}) },
 ]
-
-const get = (path: string, token?: string): Request => ({
-  method: 'GET',
-  path,
-  headers: { accept: 'application/json', ...(token && { 'zt-session': token }) },
-})
-
-const post = (path: string, body: object, token?: string): Request => ({
-  method: 'POST',
-  path,
-  headers: {
-    accept: 'application/json',
-    'content-type': 'application/json',
-    ...(token && { 'zt-session': token }),
-  },
-  body: JSON.stringify(body),
-})
-
-const client = { envInfo: { os: 'linux', arch: 'amd64' }, sdkInfo: { type: 'bench', version: '1' } }
 
 async function logInMany(url: string, { topology }: Seeded): Promise<string[]> {
   using anonymous = openApi(url, clientRoot, 4)
@@ -198,18 +156,6 @@ async function openSessions({ url, seeded: { topology } }: Bench, count: number)
   await forEach(count, 8, (at) =>
     logIn(anonymous, names.username(at % topology.withPassword), password, client),
   )
-}
-
-function passwordLogins({ seeded: { topology } }: Bench): Load {
-  const path = `${clientRoot}/authenticate?method=password`
-  const body = (at: number) => ({ username: names.username(at), password, ...client })
-  return {
-    requests: Array.from({ length: Math.min(500, topology.withPassword) }, (_, at) => post(path, body(at))),
-  }
-}
-
-function certificateLogins({ seeded: { certificates } }: Bench): Load {
-  return { request: post(`${clientRoot}/authenticate?method=cert`, client), certificates }
 }
 
 async function enrollments({ admin, run, seeded: { topology } }: Bench): Promise<Load> {

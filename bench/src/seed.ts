@@ -13,6 +13,8 @@ export interface Certificate {
 export interface Seeded {
   readonly topology: Topology
   readonly certificates: readonly Certificate[]
+  /** Further identities, which only the database knows. */
+  readonly rows: number
 }
 
 const atOnce = 4
@@ -83,7 +85,7 @@ export async function seed(
     await create('enrollments', { method: 'ott', identityId, expiresAt: inAnHour() })
     return enroll(anonymous, await tokenOf(admin, identityId))
   })
-  const seeded = { topology, certificates }
+  const seeded = { topology, certificates, rows: 0 }
   if (file) await writeFile(file, JSON.stringify(seeded), { mode: 0o600 })
   return seeded
 }

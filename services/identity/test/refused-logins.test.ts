@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { fingerprintOf } from '@overlay/x509'
+import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { certify } from './certificates.js'
 import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
@@ -90,6 +91,15 @@ test('an untrusted certificate leaves its fingerprint and its subject in the log
 test('a token of an external signer is refused in the same place', async () => {
   const line = await refusal((request) => one.identity.authenticate(login({ method: 'ext-jwt' }), request))
   expect(line).toMatchObject({ msg: 'login refused', method: 'ext-jwt', reason: 'no signer' })
+})
+
+test('a source that presents bad tokens over and over is told to wait, and how long', async () => {
+  const from = { ...system(), sourceAddress: '192.0.2.8' }
+  const present = () => one.identity.authenticate(login({ method: 'ext-jwt', bearerTokens: ['bad'] }), from)
+  await expect(present()).rejects.toMatchObject({ code: 'INVALID_AUTH' })
+  await one.db.query(sql`
+    update guess set settled_at = now() + interval '5 minutes' where kind = 'token' and source = '192.0.2.8'`)
+  await expect(present()).rejects.toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS', retryAfterSeconds: 1 })
 })
 
 test('a wrong code of a second factor leaves the identity in the log, not the code', async () => {

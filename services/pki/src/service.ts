@@ -6,9 +6,10 @@ import {
   startConsumers,
   type WaitForFollowers,
 } from '@overlay/platform/change-log'
+import { startRemovingGuesses } from '@overlay/platform/guesses'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
-import { openRefusals } from '@overlay/platform/service'
+import { openPauseReports, openRefusals } from '@overlay/platform/service'
 import { openSteps } from './consumers/eager-steps.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { untypedOwnerCheck } from './consumers/owners.js'
@@ -69,6 +70,8 @@ export async function openService(options: ServiceOptions) {
     names,
     log,
   }
+  const pauseReports = openPauseReports(changeLog, log)
+  const removingGuesses = startRemovingGuesses(changeLog.db, log)
   const deps = {
     changeLog,
     issuer,
@@ -82,6 +85,7 @@ export async function openService(options: ServiceOptions) {
     owners,
     routerNaming,
     noteRefusal: openRefusals(log, 'enrollment refused'),
+    pauseReports,
   }
   const checkDeps = { changeLog, names, consumers }
 
@@ -101,6 +105,8 @@ export async function openService(options: ServiceOptions) {
     ],
 
     async [Symbol.asyncDispose]() {
+      await removingGuesses[Symbol.asyncDispose]()
+      await pauseReports[Symbol.asyncDispose]()
       await tokenKeys[Symbol.asyncDispose]()
       await renewal[Symbol.asyncDispose]()
       await consumers[Symbol.asyncDispose]()

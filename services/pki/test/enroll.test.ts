@@ -3,7 +3,7 @@ import { Fault } from '@overlay/rpc'
 import { fingerprintOfPem } from '@overlay/x509'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { context, faultOf, type Pki, startPki } from './network.js'
+import { context, faultOf, noRequest, type Pki, startPki } from './network.js'
 import { newCsr, newKey, verifies } from './openssl.js'
 
 let pki: Pki
@@ -73,6 +73,24 @@ test.each([
 test('an unknown token is refused', async () => {
   expect(await faultOf(pki.enroll({ token: randomUUID() }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
   expect(await faultOf(pki.enroll({ token: '' }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
+})
+
+test('from a number of unknown tokens on their source is told to wait, and its good tokens are redeemed', async () => {
+  const from = { ...context, sourceAddress: '192.0.2.77' }
+  const enroll = (token: string, csrPem = '') =>
+    pki.pki.enroll({ ...noRequest, token, ...(csrPem && { csrPem }) }, from)
+  for (let i = 0; i < 100; i++)
+    expect(await faultOf(enroll(randomUUID()))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
+  await expect(enroll(randomUUID())).rejects.toMatchObject({
+    code: 'SERVER_TOO_MANY_REQUESTS',
+    retryAfterSeconds: expect.any(Number),
+  })
+  expect(lines).toContainEqual(
+    expect.objectContaining({ msg: 'guesses paused', method: 'enrollment', reason: 'source' }),
+  )
+  const { token } = await pki.wish({})
+  expect((await enroll(token, newCsr())).method).toBe('ott')
+  expect(await faultOf(pki.enroll({ token: randomUUID() }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
 })
 
 test('an expired token of any method is refused', async () => {

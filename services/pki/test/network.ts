@@ -174,7 +174,7 @@ const viewerOf = (names: ReadonlyMap<string, string>) => ({
 
 export const noWish = EnrollmentWish.fromPartial({ method: 'ott' })
 
-const noRequest: EnrollRequest = { method: '', token: '', username: '', peerCertificates: [] }
+export const noRequest: EnrollRequest = { method: '', token: '', username: '', peerCertificates: [] }
 
 const listRequest = {
   kind: 'enrollments',

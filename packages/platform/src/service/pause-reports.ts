@@ -1,8 +1,8 @@
-import { type Context, ownContext } from '@overlay/rpc'
+import { type Context, type Fault, ownContext, retryAfter } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { withDeadline } from '../change-log/after-commit.js'
 import type { ChangeLog, RowChange } from '../change-log/change-log.js'
-import type { Guess, Scope } from '../guesses/index.js'
+import { countWrongGuess, type Guess, guessHistory, pauseOf, type Scope } from '../guesses/index.js'
 import { metrics } from '../process/metrics.js'
 import { openRefusals, type Refused } from './refusals.js'
 
@@ -68,4 +68,24 @@ export function openPauseReports(changeLog: ChangeLog, log: Logger): PauseReport
       await Promise.all(writing)
     },
   }
+}
+
+/**
+ * Counts a bad secret that is too long to be guessed. Returns the fault of the answer: the refusal, or from the limit on
+ * SERVER_TOO_MANY_REQUESTS. Such secrets are checked before their pauses, so that good ones are not refused for the
+ * bad ones of others behind the same address.
+ */
+export async function afterBadToken(
+  { changeLog, pauseReports }: { readonly changeLog: ChangeLog; readonly pauseReports: PauseReports },
+  context: Context,
+  guess: Guess,
+  refusal: Fault,
+): Promise<Fault> {
+  const history = await guessHistory(changeLog.db, guess)
+  const pause = pauseOf(guess.limits, history)
+  if (pause) return retryAfter(pause.seconds)
+  const begun = await countWrongGuess(changeLog.db, guess, history)
+  pauseReports.report(context, guess, begun)
+  pauseReports.auditLater(context, pauseRows(guess, begun))
+  return refusal
 }

@@ -1,3 +1,4 @@
+import { afterBadToken } from '@overlay/platform/service'
 import type { AuthenticateRequest, Context } from '@overlay/rpc'
 import { Fault } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
@@ -6,6 +7,7 @@ import type { CredentialDeps } from '../credentials/deps.js'
 import { subjectTextOf } from '../domain/subject-text.js'
 import type { Subject } from '../store/subjects.js'
 import { certificate } from './certificate.js'
+import { guessOf } from './guess.js'
 import { type Login, type Reason, refusalOf, type Step } from './login.js'
 import { password } from './password.js'
 import { refuseLogin } from './refuse-login.js'
@@ -18,6 +20,9 @@ const stepsOf: Readonly<Record<string, readonly Step[]>> = {
   cert: certificate,
   'ext-jwt': externalToken,
 }
+
+/** Methods whose credential cannot be guessed, but may be presented over and over. */
+const tokenMethods = new Set(['ext-jwt'])
 
 type Presented = Pick<
   AuthenticateRequest,
@@ -44,7 +49,12 @@ export async function admit(
     now: new Date(),
   }
   const reason = await refusalOf(steps, login)
-  if (reason) throw refused(login, method, reason)
+  if (reason) {
+    const refusal = refused(login, method, reason)
+    throw tokenMethods.has(method)
+      ? await afterBadToken(deps, context, guessOf('token', context), refusal)
+      : refusal
+  }
   const { subject } = login
   if (!subject) throw refused(login, method, 'unknown')
   return { ...login, subject }

@@ -9,7 +9,7 @@ import {
 } from '@overlay/platform/guesses'
 import { seal, type Tx, unseal } from '@overlay/platform/postgres'
 import { type NoteRefusal, type PauseReports, pauseRows } from '@overlay/platform/service'
-import { type Caller, type Context, Fault, retryAfter } from '@overlay/rpc'
+import { type Context, Fault, retryAfter } from '@overlay/rpc'
 import { type Passed, passedBy, type SecondFactor, stepsAround } from '../domain/second-factor.js'
 import { guessOf } from '../login/guess.js'
 import { refuseLogin } from '../login/refuse-login.js'
@@ -72,10 +72,8 @@ function stepsUsed(before: readonly number[], passed: Passed, nowMs: number): nu
   return [...before, ...('step' in passed ? [passed.step] : [])].filter((step) => step >= oldest)
 }
 
-/** A code: whose it is, which codes are accepted, and the check of the stored factor. */
+/** A code of the caller: which codes are accepted, and the check of the stored factor. */
 export interface UsedCode {
-  /** Absent: the caller's. */
-  readonly owner?: Pick<Caller, 'identityId' | 'identityName'> & { readonly apiSessionId?: string }
   readonly code: string
   readonly accepted: AcceptedCode
   readonly requires: (stored: StoredFactor | undefined) => StoredFactor
@@ -101,18 +99,18 @@ type Tried =
   | { readonly begun: readonly Scope[] }
 
 /**
- * Uses a code of a second factor. Commits also after a wrong code, to count it. The lock of the factor puts guesses in a
+ * Uses a code of the caller's second factor. Commits also after a wrong code, to count it. The lock of the factor puts guesses in a
  * sequence, so that a burst gets no more of them. Faults: MFA_INVALID_TOKEN for a wrong code, SERVER_TOO_MANY_REQUESTS
  * while guesses are paused.
  */
 export async function writeWithCode(
   { changeLog, secondFactors, noteRefusal, pauseReports }: CodeDeps,
   context: Context,
-  { owner = context.caller, code, accepted, requires }: UsedCode,
+  { code, accepted, requires }: UsedCode,
   work: Work = async (_tx, factor, save) => [await save(factor)],
 ) {
-  const { identityId, identityName, apiSessionId } = owner
-  const account = { identityId, identityName, ...(apiSessionId !== undefined && { apiSessionId }) }
+  const { identityId, identityName, apiSessionId } = context.caller
+  const account = { identityId, identityName, apiSessionId }
   const guess = guessOf('code', context, identityId)
   const { result, position } = await changeLog.write<Tried>(context, async (tx) => {
     const stored = requires(await lockSecondFactor(tx, identityId))

@@ -1,6 +1,6 @@
 import type { Queue } from '@overlay/platform/async'
 import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
-import type { NoteRefusal } from '@overlay/platform/service'
+import type { NoteRefusal, PauseReports } from '@overlay/platform/service'
 import type { Methods, PkiServiceService } from '@overlay/rpc'
 import type { EagerSteps } from '../consumers/eager-steps.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
@@ -21,6 +21,7 @@ export interface Deps {
   /** Bounds the checks and signatures that run at once, milliseconds of a core each. */
   readonly queue: Queue
   readonly noteRefusal: NoteRefusal
+  readonly pauseReports: PauseReports
   keyring(): Promise<Keyring>
   tokenKeyring(): Promise<TokenKeyring>
   readonly tokenKeyRules: TokenKeyRules

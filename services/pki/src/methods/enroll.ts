@@ -7,6 +7,7 @@ import {
   writeChanges,
 } from '@overlay/platform/change-log'
 import { batch } from '@overlay/platform/postgres'
+import { afterBadToken } from '@overlay/platform/service'
 import {
   type Context,
   type EnrollRequest,
@@ -14,6 +15,7 @@ import {
   Fault,
   faults,
   ownContext,
+  sourceOf,
 } from '@overlay/rpc'
 import { ott, ottca, updb } from '../enroll/identity-methods.js'
 import type { EnrollMethod, Issued, Redemption, Registration } from '../enroll/method.js'
@@ -67,10 +69,22 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
           enrollmentId: enrollment?.id,
           identityId: enrollment?.identityId ?? undefined,
         })
+      if (isRefusal(err) && !enrollment)
+        throw await afterBadToken(
+          deps,
+          context,
+          { ...badToken, source: sourceOf(context.sourceAddress) },
+          err,
+        )
       throw err
     }
   }
 }
+
+const badToken = {
+  kind: 'enrollment',
+  limits: { source: { burst: 100, everySeconds: 6 } },
+} as const
 
 async function redeem(
   { changeLog, keyring, queue }: Deps,
