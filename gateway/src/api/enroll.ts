@@ -99,7 +99,8 @@ function answerTo(
   { method, certPem, chainPem, serverChainPem, caPem }: EnrollResponse,
 ): Answer {
   switch (method) {
-    case 'ott': // wire: the leaf as PEM, unless `Accept` names JSON
+    // wire: the leaf as PEM, unless `Accept` names JSON. differs: whatever the query calls the method
+    case 'ott':
       return accepts(c.env.incoming, JSON_TYPE)
         ? detail(c, JSON.stringify({ cert: chainPem }))
         : send(c, 200, certPem, PEM)
