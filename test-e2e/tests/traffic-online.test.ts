@@ -18,8 +18,9 @@ test('an enrolled router comes online on both APIs', async () => {
     versionInfo: { version: 'v1.1.13', os: 'linux', arch: 'amd64' },
   })
   const alice = await traffic.member('alice')
+  const values = { hostname: 'localhost', cost: 0, noTraversal: false, disabled: false }
   expect(await alice.request('GET', '/current-identity/edge-routers')).toMatchObject([
-    { id: router.id, isOnline: true, supportedProtocols: { tls: router.url } },
+    { id: router.id, isOnline: true, supportedProtocols: { tls: router.url }, ...values },
   ])
 })
 
