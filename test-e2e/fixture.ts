@@ -24,6 +24,8 @@ export async function startFixture(options: NetworkOptions = {}) {
     anonymous.call('POST', '/authenticate?method=password', { username, password: secret })
   return {
     server,
+    /** The directory of the logs. */
+    home: network.home,
     admin,
     anonymous,
     newName,
