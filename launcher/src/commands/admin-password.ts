@@ -21,6 +21,8 @@ while the product runs or is stopped. Prints a generated password once. DATABASE
 
   --ask                    asks for the password instead; reads a line of standard input if that is no terminal
   --remove-second-factor   for a lost second factor
+  --allow-passwords        changes the auth policy of the administrator, if that forbids passwords or requires an external
+                           token; for everybody under this policy
   --username USERNAME      user name, if the administrator has no password yet`
 
 const print = (line: string): void => console.log(line)
@@ -32,6 +34,7 @@ async function run(): Promise<void> {
     options: {
       ask: { type: 'boolean', default: false },
       'remove-second-factor': { type: 'boolean', default: false },
+      'allow-passwords': { type: 'boolean', default: false },
       username: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -55,6 +58,7 @@ async function run(): Promise<void> {
         password,
         username: values.username ?? name ?? settings.adminUsername,
         removeSecondFactor: values['remove-second-factor'],
+        allowPasswords: values['allow-passwords'],
         operator: operator(),
         log: openLog('launcher', { level: 'silent', format: 'json' }),
       })
@@ -77,7 +81,16 @@ async function updateFile(
 }
 
 function* report(
-  { username, password, endedSessions, wasDisabled, hasSecondFactor, removedSecondFactor }: ResetResult,
+  {
+    username,
+    password,
+    endedSessions,
+    wasDisabled,
+    hasSecondFactor,
+    removedSecondFactor,
+    secondSigner,
+    changedPolicy,
+  }: ResetResult,
   file: string | undefined,
 ): Iterable<string> {
   yield `administrator  ${username}`
@@ -88,6 +101,9 @@ function* report(
   if (removedSecondFactor) yield 'removed the second factor'
   if (hasSecondFactor)
     yield 'logins still ask for the second factor; if it is lost, too: --remove-second-factor'
+  if (changedPolicy !== undefined) yield `the auth policy '${changedPolicy}' allows passwords alone now`
+  if (secondSigner !== undefined)
+    yield `logins still ask for a token of the external signer '${secondSigner}'; if that is lost, too: --allow-passwords`
   yield 'it is valid within a second, if the product runs'
 }
 

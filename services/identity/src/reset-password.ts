@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { authenticator } from '@overlay/model'
+import { authenticator, authPolicy } from '@overlay/model'
 import { noBus, openChangeLog, type RowChange } from '@overlay/platform/change-log'
+import { countRightGuess } from '@overlay/platform/guesses'
 import { changeRow, createdValues, insertRow, newId, uniqueFault } from '@overlay/platform/kind-store'
 import { openDatabase, type Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, ownContext, system } from '@overlay/rpc'
@@ -15,6 +16,7 @@ import {
   type SoundPassword,
   soundPassword,
 } from './domain/passwords.js'
+import { guessOf } from './login/guess.js'
 import { adminBy, type FoundAdmin } from './store/admins.js'
 import { enableIdentity } from './store/disabled-identities.js'
 import { forgetFailuresOf } from './store/login-attempts.js'
@@ -30,6 +32,8 @@ export interface ResetOptions {
   /** Of a new authenticator, if the administrator has no password. */
   readonly username: string
   readonly removeSecondFactor: boolean
+  /** Lets the auth policy of the administrator allow passwords, without a token of an external signer. */
+  readonly allowPasswords: boolean
   /** The user of this machine, for the audit. */
   readonly operator: string
   readonly hashing?: HashSettings
@@ -46,11 +50,15 @@ export interface ResetResult {
   /** Logins ask for its codes. */
   readonly hasSecondFactor: boolean
   readonly removedSecondFactor: boolean
+  /** The name of the external signer whose token logins ask for. */
+  readonly secondSigner?: string
+  /** The name of the auth policy that allows passwords now. */
+  readonly changedPolicy?: string
 }
 
 /**
  * Sets a new password of an administrator, in one transaction with the end of the sessions that the former one opened.
- * Enables the identity, and ends pauses of its user name. Running services learn of it from the change log.
+ * Enables the identity, and ends pauses of its user name and codes. Running services learn of it from the change log.
  */
 export async function resetPassword(options: ResetOptions): Promise<ResetResult> {
   const { databaseUrl, name, operator, hashing = defaultHashing, log } = options
@@ -58,9 +66,9 @@ export async function resetPassword(options: ResetOptions): Promise<ResetResult>
   const admin = await adminBy(db, name)
   if (!admin)
     throw new Error(name === undefined ? 'there is no default administrator' : `no administrator '${name}'`)
-  if (!admin.isPasswordAllowed)
+  if (!admin.isPasswordAllowed && !options.allowPasswords)
     throw new Error(
-      `the auth policy '${admin.authPolicyName}' of '${admin.identityName}' does not allow passwords: name another administrator, who can change it`,
+      `the auth policy '${admin.authPolicyName}' of '${admin.identityName}' does not allow passwords: name another administrator, who can change it, or use --allow-passwords`,
     )
   const username = admin.username ?? options.username
   const badName = admin.username === null ? brokenByName(username) : undefined
@@ -76,6 +84,10 @@ export async function resetPassword(options: ResetOptions): Promise<ResetResult>
       const set = await setPassword(tx, admin, username, hash)
       const enabled = isDisabled(admin, new Date()) ? [await enableIdentity(tx, admin.identityId)] : []
       await forgetFailuresOf(tx, admin.identityId)
+      // however many networks guess meanwhile, the login from this machine is not paused
+      for (const sourceAddress of ['127.0.0.1', '::1'])
+        await countRightGuess(tx, guessOf('password', { sourceAddress }, username))
+      const policy = options.allowPasswords ? await allowPasswords(tx, admin) : []
       const removed = options.removeSecondFactor ? await removeSecondFactor(tx, admin.identityId) : []
       const result: ResetResult = {
         username,
@@ -84,8 +96,10 @@ export async function resetPassword(options: ResetOptions): Promise<ResetResult>
         wasDisabled: enabled.length > 0,
         hasSecondFactor: admin.hasSecondFactor && !options.removeSecondFactor,
         removedSecondFactor: removed.length > 0,
+        ...(policy.length > 0 && { changedPolicy: admin.authPolicyName }),
+        ...(policy.length === 0 && admin.secondSigner !== null && { secondSigner: admin.secondSigner }),
       }
-      return { result, changes: [...set, ...enabled, ...removed] }
+      return { result, changes: [...set, ...enabled, ...removed, ...policy] }
     })
     log.info({ username, operator }, 'password of an administrator set on this machine')
     return { ...result, ...(options.password === undefined && { password }) }
@@ -116,6 +130,17 @@ async function setPassword(
   }
   const { values } = createdValues(authenticator, { method: 'updb', identityId, username, password })
   return [await insertRow(tx, authenticator, newId('short'), values, {})]
+}
+
+/** For an administrator who could log in only by what is lost. */
+async function allowPasswords(
+  tx: Tx,
+  { authPolicyId, isPasswordAllowed, secondSigner }: FoundAdmin,
+): Promise<RowChange[]> {
+  if (isPasswordAllowed && secondSigner === null) return []
+  const sets = sql`primary_updb_allowed = true, secondary_require_ext_jwt_signer = null`
+  const change = await changeRow(tx, authPolicy, sql`id = ${authPolicyId}`, sets)
+  return change ? [change] : []
 }
 
 /** A random password that keeps the rules. Throws if none is as long as they require. */

@@ -12,7 +12,15 @@ async function openInstallation() {
   const database = await testDatabase('identity')
   const databaseUrl = database.urlOf('identity')
   await initIdentity({ databaseUrl, username: 'admin', password: 'forgotten', hashing, log })
-  const options = { databaseUrl, username: 'admin', removeSecondFactor: false, operator: 'ada', hashing, log }
+  const options = {
+    databaseUrl,
+    username: 'admin',
+    removeSecondFactor: false,
+    allowPasswords: false,
+    operator: 'ada',
+    hashing,
+    log,
+  }
   return Object.assign(database, {
     reset: (some: Partial<ResetOptions> = {}) => resetPassword({ ...options, ...some }),
   })
@@ -101,6 +109,43 @@ test('an administrator without a password gets one, and only administrators do',
   await expect(database.reset({ name: 'person' })).rejects.toThrow("no administrator 'person'")
   await query(database, 'update auth_policy set primary_updb_allowed = false')
   await expect(database.reset()).rejects.toThrow('does not allow passwords')
+})
+
+test('on request the auth policy allows passwords alone, with an audit row', async () => {
+  await using database = await openInstallation()
+  await query(
+    database,
+    `insert into external_jwt_signer (id, name, issuer, audience, enabled, jwks_endpoint, claims_property, use_external_id, common_name)
+     values ('s1', 'the company', 'https://idp.example', 'overlay', true, 'https://idp.example/keys', 'sub',
+             false, '');
+     update auth_policy set secondary_require_ext_jwt_signer = 's1'`,
+  )
+  expect(await database.reset()).toMatchObject({ secondSigner: 'the company' })
+  await query(database, 'update auth_policy set primary_updb_allowed = false')
+  expect(await database.reset({ allowPasswords: true })).toMatchObject({ changedPolicy: 'Default' })
+  expect(
+    await query(
+      database,
+      `select primary_updb_allowed as allowed, secondary_require_ext_jwt_signer as signer from auth_policy`,
+    ),
+  ).toEqual([{ allowed: true, signer: null }])
+  const [row] = await query(
+    database,
+    `select * from audit where kind = 'auth-policies' order by id desc limit 1`,
+  )
+  expect(row).toMatchObject({ identity_name: 'ada', request_id: 'admin-password' })
+  expect(await database.reset({ allowPasswords: true })).not.toHaveProperty('changedPolicy')
+})
+
+test('the login from this machine is not paused by guesses of others afterwards', async () => {
+  await using database = await openInstallation()
+  await database.reset()
+  expect(
+    await query(
+      database,
+      `select source from guess where kind = 'password' and succeeded_at > now() - interval '1 hour' order by source`,
+    ),
+  ).toEqual([{ source: '0:0:0:0::/64' }, { source: '127.0.0.1' }])
 })
 
 test('rules that no password can keep are an error', async () => {

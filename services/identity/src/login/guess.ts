@@ -5,7 +5,11 @@ import { type Context, sourceOf } from '@overlay/rpc'
 export type Secret = 'password' | 'code' | 'token'
 
 /** A secret of the request. Accounts are user names of passwords, and identities of codes. */
-export const guessOf = (secret: Secret, { sourceAddress }: Context, account?: string): Guess => ({
+export const guessOf = (
+  secret: Secret,
+  { sourceAddress }: Pick<Context, 'sourceAddress'>,
+  account?: string,
+): Guess => ({
   kind: secret,
   limits: limits[secret],
   source: sourceOf(sourceAddress),

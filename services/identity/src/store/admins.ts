@@ -11,7 +11,10 @@ export interface FoundAdmin extends Disabling {
   readonly authenticatorId: string | null
   readonly username: string | null
   readonly hasSecondFactor: boolean
+  readonly authPolicyId: string
   readonly authPolicyName: string
+  /** The name of the external signer whose token logins need, too. */
+  readonly secondSigner: string | null
   readonly isPasswordAllowed: boolean
   readonly passwordRules: PasswordRules
 }
@@ -27,7 +30,8 @@ export async function adminBy(db: Db, name: string | undefined): Promise<FoundAd
            i.disabled_at as "disabledAt", i.disabled_until as "disabledUntil",
            a.id as "authenticatorId", a.username,
            exists (select from second_factor f where f.identity_id = i.id and f.is_verified) as "hasSecondFactor",
-           p.name as "authPolicyName", p.primary_updb_allowed as "isPasswordAllowed",
+           p.id as "authPolicyId", p.name as "authPolicyName",
+           (select name from external_jwt_signer where id = p.secondary_require_ext_jwt_signer) as "secondSigner", p.primary_updb_allowed as "isPasswordAllowed",
            json_build_object(
              'minPasswordLength', p.primary_updb_min_password_length,
              'requireMixedCase', p.primary_updb_require_mixed_case,
