@@ -19,6 +19,8 @@ export interface Origin {
 
 export interface Answer {
   readonly status: number
+  /** Seconds, of a client that should wait. */
+  readonly retryAfter?: number
   readonly body: {
     readonly data: unknown
     readonly meta: Readonly<Record<string, unknown>>
@@ -65,10 +67,12 @@ export function openClient(
         `https://${address}${api}${path}`,
         { method, agent, headers },
         (response) => {
+          const { 'retry-after': retryAfter } = response.headers
           text(response)
             .then((content) => {
               resolve({
                 status: response.statusCode ?? 0,
+                ...(retryAfter !== undefined && { retryAfter: Number(retryAfter) }),
                 body: bodyOf(response.headers['content-type'], content),
               })
             })

@@ -38,14 +38,18 @@ async function person(more: object = {}) {
   return { id, username, authenticatorId: await admin.create('authenticators', proof) }
 }
 
-/** Wrong logins from one address, many at a time, while `work` runs. */
-async function flooding<T>(nameOf: () => string, work: () => Promise<T>): Promise<T> {
+/** Wrong logins, many at a time, while `work` runs. */
+async function flooding<T>(
+  nameOf: () => string,
+  work: () => Promise<T>,
+  sources: readonly string[] = Array<string>(30).fill(attacker),
+): Promise<T> {
   let isOver = false
-  const one = async (): Promise<void> => {
-    using client = clientAt(0, attacker)
+  const one = async (source: string): Promise<void> => {
+    using client = clientAt(0, source)
     while (!isOver) await logIn(client, nameOf(), 'wrong-one')
   }
-  const all = Array.from({ length: 30 }, one)
+  const all = sources.map(one)
   try {
     return await work()
   } finally {
@@ -65,6 +69,69 @@ test.each([
     return all
   })
   expect(statuses).toEqual(Array(10).fill(200))
+})
+
+const fifty = Array.from({ length: 50 }, (_, i) => `127.0.9.${i + 1}`)
+
+test('a flood from fifty addresses refuses no login from where its name has logged in, nor by certificate', async () => {
+  const member = await admin.enroll({ name: newName() })
+  using client = clientAt(0, owner)
+  await logIn(client, 'admin')
+  const statuses = await flooding(
+    newName,
+    async () => {
+      const all: number[] = []
+      for (let i = 0; i < 10; i++) {
+        all.push((await logIn(client, 'admin')).status)
+        all.push((await member.call('POST', '/authenticate?method=cert', {})).status)
+        all.push((await admin.call('GET', '/current-identity')).status)
+      }
+      return all
+    },
+    fifty,
+  )
+  expect(statuses).toEqual(Array(30).fill(200))
+})
+
+test('guesses of one password from fifty addresses end at the limit of the account, and its owner logs in', async () => {
+  const { id, username } = await person()
+  using ownClient = clientAt(1, owner)
+  expect((await logIn(ownClient, username)).status).toBe(200)
+  const guess = async (source: string, i: number): Promise<number> => {
+    using client = clientAt(i % 2, source)
+    let guesses = 0
+    while (guesses < 10 && (await logIn(client, username, 'wrong-one')).status === 401) guesses++
+    return guesses
+  }
+  const guesses: number[] = []
+  for (const [i, source] of fifty.entries()) guesses.push(await guess(source, i))
+  expect(guesses.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(105) // and one a minute
+  using stranger = clientAt(0, '127.0.8.1')
+  expect(await logIn(stranger, username)).toMatchObject({ status: 429, retryAfter: expect.any(Number) })
+  expect((await logIn(ownClient, username)).status).toBe(200)
+  await admin.request('POST', `/identities/${id}/enable`, {})
+  expect((await logIn(stranger, username)).status).toBe(200)
+})
+
+test('codes of a second factor are guessed ten times, at whichever gateway, and an admin ends the pause', async () => {
+  const { id, username } = await person()
+  const clients = [clientAt(0, attacker), clientAt(1, attacker)]
+  for (const client of clients)
+    client.use(((await logIn(client, username)).body.data as { token: string }).token)
+  await clients[0]?.request('POST', '/current-identity/mfa', {})
+  const guess = (i: number) => clients[i % 2]?.call('POST', '/current-identity/mfa/verify', { code: '000' })
+  for (let i = 0; i < 10; i++)
+    expect(await guess(i)).toMatchObject({ status: 400, body: { error: { code: 'MFA_INVALID_TOKEN' } } })
+  for (const i of [0, 1]) {
+    expect(await guess(i)).toMatchObject({
+      status: 429,
+      body: { error: { code: 'SERVER_TOO_MANY_REQUESTS' } },
+    })
+    expect((await guess(i))?.retryAfter).toBeGreaterThan(200)
+  }
+  await admin.request('POST', `/identities/${id}/enable`, {})
+  expect((await guess(0))?.status).toBe(400)
+  for (const client of clients) client[Symbol.dispose]()
 })
 
 test('a flood of wrong passwords for one name refuses no other name at the same address', async () => {

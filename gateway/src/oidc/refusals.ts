@@ -1,4 +1,5 @@
 import { Fault, faults } from '@overlay/rpc'
+import { retryAfterOf } from '../http/answer.js'
 import type { RequestContext } from '../http/request-context.js'
 import { forbidStoring, JSON_TYPE } from '../http/send.js'
 
@@ -20,6 +21,8 @@ export function oauthFailure(c: RequestContext, fault: Fault): Response {
     fault instanceof OauthRefusal
       ? fault
       : { error: errorOf(status), description: status < 500 ? publicText(fault) : fault.message }
+  const retryAfter = retryAfterOf(fault)
+  if (retryAfter !== undefined) c.env.outgoing.setHeader('retry-after', retryAfter)
   const body = { error, ...(description && { error_description: description }) }
   // a browser must not ask its user: only clients that used the header learn that it is one
   if (status === 401 && c.env.incoming.headers.authorization !== undefined)

@@ -96,7 +96,7 @@ function slowCheck() {
 }
 
 const finding = (description: string, fixed = false): Finding => ({ description, fixed })
-const refused = expect.objectContaining({ code: 'RATE_LIMITED' })
+const refused = expect.objectContaining({ code: 'RATE_LIMITED', retryAfterSeconds: expect.any(Number) })
 const ended = async ({ results }: Pick<ReturnType<typeof replica>, 'results'>) => {
   await expect.poll(async () => (await results()).inProgress).toBe(false)
   return results()

@@ -50,7 +50,6 @@ func run(tokenFile, role, service string) error {
 	if role == "host" {
 		go func() {
 			for commands.Scan() {
-				tell(refresh(network))
 			}
 			os.Exit(0)
 		}()
@@ -118,8 +117,7 @@ func host(network ziti.Context, service string) error {
 	}
 }
 
-// transfer sends bytes and receives their echo. In the middle it tells so, and waits for a command: to refresh, as often
-// as it comes, or to continue.
+// transfer sends bytes and receives their echo. In the middle it tells so, and waits for a command.
 func transfer(network ziti.Context, service string, total, middle int64, commands *bufio.Scanner) event {
 	conn, err := network.Dial(service)
 	if err != nil {
@@ -142,13 +140,8 @@ func transfer(network ziti.Context, service string, total, middle int64, command
 	if middle < total {
 		tell(event{Event: "middle", Bytes: bytes})
 		go func() {
-			for commands.Scan() {
-				if commands.Text() == "refresh" {
-					tell(refresh(network))
-					continue
-				}
+			if commands.Scan() {
 				written <- send(conn, source, total-middle)
-				return
 			}
 		}()
 		rest, err := io.CopyN(received, conn, total-middle)
@@ -159,12 +152,6 @@ func transfer(network ziti.Context, service string, total, middle int64, command
 		<-written
 	}
 	return event{Event: "done", Bytes: bytes, Sent: sum(sent.Sum(nil)), Received: sum(received.Sum(nil))}
-}
-
-// refresh renews the API session as the SDK does before its token expires.
-func refresh(network ziti.Context) event {
-	err := network.(*ziti.ContextImpl).RefreshApiSessionWithBackoff()
-	return event{Event: "refreshed", Error: text(err)}
 }
 
 func send(conn net.Conn, source io.Reader, bytes int64) error {

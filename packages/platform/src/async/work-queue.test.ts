@@ -90,9 +90,9 @@ test('a task that ran leaves nothing on the signal of its caller', async () => {
   expect(getEventListeners(signal, 'abort')).toEqual([])
 })
 
-/** Tasks in a fair queue that runs one at a time and has room for four, in the order in which they ran. */
-function fairTasks() {
-  const run = fairQueue({ name: 'test', running: 1, waiting: 4 })
+/** Tasks in a fair queue that runs one at a time, in the order in which they ran. */
+function fairTasks(waiting = 4) {
+  const run = fairQueue({ name: 'test', running: 1, waiting })
   const ran: string[] = []
   const refused: string[] = []
   let release: () => void = () => undefined
@@ -101,10 +101,11 @@ function fairTasks() {
   return {
     ran,
     refused,
-    /** `source/name`, and a number that tells tasks of one share apart. */
+    /** `source/name`, with ! if it is familiar, and a number that tells tasks of one share apart. */
     add(task: string, signal?: AbortSignal) {
       const [source = '', name = ''] = task.replace(/\d+$/, '').split('/')
-      const started = run({ source, name }, async () => void ran.push(task), signal)
+      const share = { source, name: name.replace('!', ''), isFamiliar: name.endsWith('!') }
+      const started = run(share, async () => void ran.push(task), signal)
       all.push(started.catch(() => void refused.push(task)))
     },
     async end() {
@@ -151,6 +152,36 @@ test('a full queue displaces no task for a source that would have as many', asyn
   for (const task of ['a/x1', 'a/x2', 'b/x1', 'b/x2', 'b/x3']) add(task)
   await end()
   expect(refused).toEqual(['b/x3'])
+})
+
+test('familiar shares take turns with all others, however many those are', async () => {
+  const { add, end, ran } = fairTasks()
+  for (const task of ['a/x1', 'b/x1', 'c/y!1', 'c/y!2']) add(task)
+  await end()
+  expect(ran).toEqual(['c/y!1', 'a/x1', 'c/y!2', 'b/x1'])
+})
+
+test('a queue that other sources fill with one task each makes room for familiar shares, up to half', async () => {
+  const { add, end, refused } = fairTasks()
+  for (const task of ['a/x1', 'b/x1', 'c/x1', 'd/x1', 'e/y!1', 'f/y!1', 'g/y!1', 'h/x1']) add(task)
+  await end()
+  expect(refused.toSorted()).toEqual(['a/x1', 'b/x1', 'g/y!1', 'h/x1'])
+})
+
+test('a queue that familiar shares fill makes room for others, up to half', async () => {
+  const { add, end, refused } = fairTasks()
+  for (const task of ['a/x!1', 'a/x!2', 'a/x!3', 'a/x!4', 'b/y1', 'c/y1', 'd/y1']) add(task)
+  await end()
+  expect(refused.toSorted()).toEqual(['a/x!3', 'a/x!4', 'd/y1'])
+})
+
+test('fifty sources that fill the queue do not keep another one out, and it waits one turn of each', async () => {
+  const { add, end, ran, refused } = fairTasks(100)
+  for (let task = 1; task <= 4; task++) for (let s = 0; s < 50; s++) add(`attacker ${s}/x${task}`)
+  add('owner/x1')
+  await end()
+  expect(refused).not.toContain('owner/x1')
+  expect(ran.indexOf('owner/x1')).toBeLessThanOrEqual(50)
 })
 
 test('a fair task whose caller goes while it waits never runs and leaves its place', async () => {

@@ -14,6 +14,8 @@ export type Queue = <T>(task: () => Promise<T>, signal?: AbortSignal) => Promise
 export interface Share {
   readonly source: string
   readonly name: string
+  /** The source has proved itself with this name. Such shares take turns with all others, and own half of the places. */
+  readonly isFamiliar?: boolean
 }
 
 /** As `Queue`. `hasWaited`: the task did not start at once. */
@@ -32,18 +34,42 @@ export function boundedQueue(limits: QueueLimits): Queue {
 
 /**
  * A bounded queue in which sources take turns, and within a source its names. A full queue makes room for the source
- * with fewer tasks by refusing the newest task of the source with most: no source can use up the places of others.
+ * with fewer tasks by refusing the newest task of the source with most: no source can use up the places of others. Nor
+ * can any number of sources use up those of familiar shares, or the other way round.
  */
 export function fairQueue({ name: queue = 'work', ...limits }: QueueLimits): FairQueue {
-  const waiting = openTurns()
+  const groups = { familiar: openTurns(), other: openTurns() }
+  const groupOf = ({ isFamiliar = false }: Share) => (isFamiliar ? groups.familiar : groups.other)
+  const waitingCount = (): number => groups.familiar.size() + groups.other.size()
   let running = 0
+  let lastServed = groups.other
   const count = (): void => {
     metrics.queueTasks.set({ queue, state: 'running' }, running)
-    metrics.queueTasks.set({ queue, state: 'waiting' }, waiting.size())
+    metrics.queueTasks.set({ queue, state: 'waiting' }, waitingCount())
   }
   const refusal = (): Fault => {
     metrics.queueRefused.inc({ queue })
     return new Fault('SERVER_TOO_MANY_REQUESTS')
+  }
+
+  /** The groups take turns. */
+  function next(): Waiter | undefined {
+    const first = lastServed === groups.other ? groups.familiar : groups.other
+    const group = first.size() > 0 ? first : lastServed
+    lastServed = group
+    return group.next()
+  }
+
+  /** Makes room for one more task of this share, if it is entitled to it. */
+  function makeRoom(share: Share): boolean {
+    const own = groupOf(share)
+    const other = own === groups.other ? groups.familiar : groups.other
+    const group = own.size() < limits.waiting / 2 && other.size() > limits.waiting / 2 ? other : own
+    const displaced = group === own ? own.displacedBy(share) : other.newestOfLargest()
+    if (!displaced) return false
+    group.remove(displaced)
+    displaced.refuse()
+    return true
   }
 
   /** Resolves when the task may start. */
@@ -63,11 +89,11 @@ export function fairQueue({ name: queue = 'work', ...limits }: QueueLimits): Fai
         },
       }
       const leave = (): void => {
-        waiting.remove(waiter)
+        groupOf(share).remove(waiter)
         count()
         reject(signal?.reason)
       }
-      waiting.add(waiter)
+      groupOf(share).add(waiter)
       signal?.addEventListener('abort', leave, { once: true })
     })
   }
@@ -76,12 +102,7 @@ export function fairQueue({ name: queue = 'work', ...limits }: QueueLimits): Fai
     signal?.throwIfAborted()
     const hasWaited = running >= limits.running
     if (hasWaited) {
-      if (waiting.size() >= limits.waiting) {
-        const displaced = waiting.displacedBy(share)
-        if (!displaced) throw refusal()
-        waiting.remove(displaced)
-        displaced.refuse()
-      }
+      if (waitingCount() >= limits.waiting && !makeRoom(share)) throw refusal()
       const started = turn(share, signal)
       count()
       await started
@@ -93,7 +114,7 @@ export function fairQueue({ name: queue = 'work', ...limits }: QueueLimits): Fai
       return await task(hasWaited)
     } finally {
       running--
-      waiting.next()?.start()
+      next()?.start()
       count()
     }
   }
@@ -153,6 +174,12 @@ function openTurns() {
       line.names.set(name, waiters)
       remove(waiter)
       return waiter
+    },
+
+    /** The newest task of the source with most, and within it of the name with most. */
+    newestOfLargest(): Waiter | undefined {
+      const largest = largestOf(lines, ({ size }) => size)
+      return largest && largestOf(largest.value.names, ({ length }) => length)?.value.at(-1)
     },
 
     /** The task to displace for one more of this share. Undefined: no share has more than this one would. */

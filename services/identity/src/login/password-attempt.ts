@@ -49,10 +49,8 @@ export async function tryPassword(
   const guess = guessOf('password', context, username)
   const before = await admit(deps, guess)
   const subject = await find()
-  const turn = turnOf(context, username)
-  // names that have logged in from an address share one turn, all other attempts from it share another
-  const source = before.isFamiliar ? `${turn.source} familiar` : turn.source
-  return hashing.inTurn({ ...turn, source }, async ({ compare, strengthen }, hasWaited) => {
+  const turn = { ...turnOf(context, username), isFamiliar: before.isFamiliar }
+  return hashing.inTurn(turn, async ({ compare, strengthen }, hasWaited) => {
     const history = hasWaited ? await admit(deps, guess) : before
     const stored = subject?.password ?? null
     const reason = await judge(subject, await compare(stored, password))

@@ -7,7 +7,7 @@ import {
   onlyRow,
   openAdvisoryLock,
 } from '@overlay/platform/postgres'
-import { Fault, type Finding } from '@overlay/rpc'
+import { Fault, type Finding, retryAfter } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 
 export type JobName = 'integrity' | 'snapshot'
@@ -36,8 +36,11 @@ const PAUSE_SECONDS: Readonly<Record<JobName, number>> = { integrity: 0, snapsho
  */
 export async function beginRun(db: Database, url: string, job: JobName, isFixing: boolean): Promise<Run> {
   await endDeadRun(db, job)
-  const { rowCount } = await db.query(sql`select from job where name = ${job} and not (${mayBegin(job)})`)
-  if (rowCount) throw new Fault('RATE_LIMITED')
+  const { rows } = await db.query<{ seconds: number | null }>(sql`
+    select extract(epoch from ended_at + make_interval(secs => ${PAUSE_SECONDS[job]}) - clock_timestamp())::float8
+             as seconds
+      from job where name = ${job} and not (${mayBegin(job)})`)
+  if (rows[0]) throw retryAfter(rows[0].seconds ?? 0, 'RATE_LIMITED') // the end of a running one is not known
   const id = randomUUID()
   const lock = await openAdvisoryLock(url, db.schema, id)
   try {
