@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto'
+import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { removeOldRefreshTokens } from '../src/store/oidc-grants.js'
+import { removeOldLogins } from '../src/store/oidc-logins.js'
 import { bytes, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 import {
   claimsOf,
@@ -194,9 +197,7 @@ test('a code is refused when the password has been replaced, or the auth policy 
   await person(one, 'demanded')
   const stricter = await policy(one, 'stricter', { requireTotp: true })
   const { request } = await code(one, 'demanded')
-  await one.db.query({
-    text: `update identity set auth_policy_id = '${stricter}' where name = 'demanded'`,
-  } as never)
+  await one.db.query(sql`update identity set auth_policy_id = ${stricter} where name = 'demanded'`)
   expect(await tokens(one, request)).toEqual(invalidGrant)
 })
 
@@ -228,18 +229,52 @@ test('what the client reports of itself is stored on the identity and in the tok
 test('logins of one network beyond the limit end the oldest of them', async () => {
   const source = from('198.51.100.7')
   const first = await start(one, {}, source)
-  await one.db.query({
-    text: `insert into oidc_login (id, source, client_id, redirect_uri, scopes, state, nonce, code_challenge,
+  await one.db.query(sql`
+    insert into oidc_login (id, source, client_id, redirect_uri, scopes, state, nonce, code_challenge,
                                    config_types, fingerprints, expires_at)
            select gen_random_uuid(), source, client_id, redirect_uri, scopes, state, nonce, code_challenge,
                   config_types, fingerprints, expires_at
-             from oidc_login, generate_series(1, 999) where id = '${first.id}'`,
-  } as never)
+             from oidc_login, generate_series(1, 999) where id = ${first.id}`)
   const other = await start(one)
   await start(one, {}, source)
-  const { rows } = await one.db.query<{ logins: string }>({
-    text: `select count(*) as logins from oidc_login where source = '198.51.100.7'`,
-  } as never)
+  const { rows } = await one.db.query<{ logins: string }>(
+    sql`select count(*) as logins from oidc_login where source = '198.51.100.7'`,
+  )
   expect(Number(rows[0]?.logins)).toBe(1000)
   expect(await one.oidc.getLogin({ id: other.id, browser: '' }, client)).toMatchObject({ id: other.id })
+})
+
+test('logins and refresh tokens that have expired are removed, others stay', async () => {
+  await person(one, 'expiring')
+  const { refresh_token } = await logIn(one, 'expiring')
+  const jti = String(claimsOf(refresh_token).jti)
+  const [old, recent] = [await start(one), await start(one)]
+  const ids = async () => {
+    const logins = await one.db.query<{ id: string }>(sql`select id from oidc_login`)
+    const refreshes = await one.db.query<{ id: string }>(sql`select id from refresh_token`)
+    return [...logins.rows, ...refreshes.rows].map(({ id }) => id)
+  }
+  await one.db.query(sql`update oidc_login set expires_at = now() where id = ${old.id}`)
+  await removeOldLogins(one.db)
+  await removeOldRefreshTokens(one.db)
+  expect(await ids()).toEqual(expect.arrayContaining([recent.id, jti]))
+  expect(await ids()).not.toContain(old.id)
+  await one.db.query(sql`update refresh_token set expires_at = now() where id = ${jti}`)
+  await removeOldRefreshTokens(one.db)
+  expect(await ids()).not.toContain(jti)
+})
+
+test('beyond the limit of all networks, those with many logins lose the oldest of them', async () => {
+  const lonely = await start(one, {}, from('198.51.100.8'))
+  await one.db.query(sql`
+    insert into oidc_login (id, source, client_id, redirect_uri, scopes, state, nonce, code_challenge,
+                            config_types, fingerprints, expires_at)
+    select gen_random_uuid(), 'flood ' || n % 60, client_id, redirect_uri, scopes, state, nonce, code_challenge,
+           config_types, fingerprints, expires_at
+      from oidc_login, generate_series(1, 50000) as n where id = ${lonely.id}`)
+  await removeOldLogins(one.db)
+  const { rows } = await one.db.query<{ logins: number }>(sql`select count(*)::int as logins from oidc_login`)
+  expect(rows[0]?.logins).toBeLessThanOrEqual(50_000)
+  expect(await one.oidc.getLogin({ id: lonely.id, browser: '' }, client)).toMatchObject({ id: lonely.id })
+  await one.db.query(sql`delete from oidc_login where source like 'flood %'`)
 })

@@ -141,4 +141,6 @@ export const endBearerSession = (
   endSessions(tx, sql`id = ${apiSessionId} and identity_id = ${identityId} and client_id = ${clientId}`)
 
 export const removeOldRefreshTokens = (db: Db) =>
-  db.query(sql`delete from refresh_token where expires_at <= now()`)
+  db.query(sql`
+    delete from refresh_token
+     where id in (select id from refresh_token where expires_at <= now() for update skip locked)`)

@@ -89,8 +89,10 @@ export async function insertLogin(db: Db, login: NewLogin): Promise<void> {
     sql`
     with crowded as (
          delete from oidc_login
-          where id in (select id from oidc_login where source = ${login.source}
-                        order by created_at desc offset ${MOST_PER_SOURCE - 1} limit 100))
+          where id in (select id from oidc_login
+                        where id in (select id from oidc_login where source = ${login.source}
+                                      order by created_at desc offset ${MOST_PER_SOURCE - 1} limit 100)
+                          for update skip locked))
     insert into oidc_login (id, source, client_id, redirect_uri, scopes, state, nonce, code_challenge, config_types,
                             fingerprints, expires_at)
     values (${login.id}, ${login.source}, ${login.clientId}, ${login.redirectUri}, ${login.scopes}, ${login.state},
@@ -186,13 +188,17 @@ async function changeLogin(db: Db, sets: Sql, which: Sql): Promise<boolean> {
 
 /** Removes logins that have expired. Beyond the limit, networks with many lose the oldest of them. */
 export async function removeOldLogins(db: Db): Promise<void> {
-  await db.query(sql`delete from oidc_login where expires_at <= now()`)
   await db.query(sql`
-    with total as (select count(*) as logins, count(distinct source) as sources from oidc_login)
     delete from oidc_login
-     where id in (select id
-                    from total,
-                         (select id, row_number() over (partition by source order by created_at desc) as place
-                            from oidc_login) as numbered
-                   where logins > ${MOST} and place > greatest(${MOST} / sources, 1))`)
+     where id in (select id from oidc_login where expires_at <= now() for update skip locked)`)
+  await db.query(sql`
+    with total as (select count(*) as logins, count(distinct source) as sources from oidc_login),
+         crowded as (
+         select id
+           from total,
+                (select id, row_number() over (partition by source order by created_at desc) as place
+                   from oidc_login) as numbered
+          where logins > ${MOST} and place > greatest(${MOST} / sources, 1))
+    delete from oidc_login
+     where id in (select id from oidc_login where id in (select id from crowded) for update skip locked)`)
 }
