@@ -128,7 +128,7 @@ export const metrics = {
   ),
   loginRefused: counter(
     'overlay_login_refused_total',
-    'Refused logins and codes of second factors (totp), by method and reason',
+    'Refused logins, codes of second factors (totp), and requests to the token endpoint (code, refresh, exchange, grant), by method and reason',
     ['method', 'reason'],
   ),
   guessesPaused: counter(
