@@ -34,7 +34,7 @@ test.each([
         'edge-client': { v1: { path: C } },
         'edge-management': { v1: { path: M } },
       },
-      capabilities: [],
+      capabilities: ['OIDC_AUTH'],
       version: 'v1.1.13',
     },
     meta: {},

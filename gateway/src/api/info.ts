@@ -13,7 +13,7 @@ export function info(address: string, about: About): Handlers {
   const version = {
     apiVersions: { edge: v1('client'), 'edge-client': v1('client'), 'edge-management': v1('management') },
     ...about,
-    capabilities: [], // clients choose their login method by it: only what works
+    capabilities: ['OIDC_AUTH'],
     version: VERSION,
   }
   const versionBody = prepareBody(JSON.stringify({ data: version, meta: {} }))
