@@ -45,14 +45,14 @@ await using policy = connectPeers(settings.policyPeers, secret)
 await using sessions = connectPeers(settings.sessionsPeers, secret)
 const writePositions = openWritePositions()
 const services = noteWrites(connectServices({ identity, pki, policy, sessions }), writePositions.note)
-await using caches = openCaches(services, writePositions, log)
+const { address, console, redirects, logoutRedirects } = settings
+await using caches = openCaches(services, writePositions, log, address)
 let isServing = false
 const health = (): Health => {
   const checks = { ...caches.checks(), serving: isServing ? 'ok' : 'no' }
   return { ready: Object.values(checks).every((state) => state === 'ok'), checks }
 }
 await using _ops = await serveOps(settings.opsListen, { log, health })
-const { address, console, redirects, logoutRedirects } = settings
 const apis = apisOf({ services, caches, address, about })
 const oidc = oidcApi({ services, address, redirects, logoutRedirects })
 const web = await openWeb({ address, apis, health, console })

@@ -14,7 +14,7 @@ const sdks = ['go-0.23.42', 'go-1.2.3', 'c'] as const
 type Sdk = (typeof sdks)[number]
 
 interface Event {
-  readonly event: 'ready' | 'accepted' | 'middle' | 'done' | 'ended' | 'refused'
+  readonly event: 'ready' | 'accepted' | 'middle' | 'refreshed' | 'done' | 'ended' | 'refused'
   readonly bytes?: number
   readonly sent?: string
   readonly received?: string
@@ -54,11 +54,15 @@ async function commandOf(sdk: Sdk): Promise<[string, ...string[]]> {
   return [await goProgram(version)]
 }
 
+interface Running extends Application {
+  readonly identityId: string
+}
+
 /** Starts an application that hosts or dials a service, and waits until it is ready. */
-async function start(sdk: Sdk, role: 'host' | 'dial', service: string): Promise<Application> {
+async function start(sdk: Sdk, role: 'host' | 'dial', service: string): Promise<Running> {
   const [command = '', ...program] = commands.get(sdk) ?? []
   const name = `${role}-${count++}`
-  const id = await traffic.admin.create('identities', {
+  const identityId = await traffic.admin.create('identities', {
     name,
     type: 'Device',
     isAdmin: false,
@@ -67,7 +71,7 @@ async function start(sdk: Sdk, role: 'host' | 'dial', service: string): Promise<
   })
   const { enrollment } = await traffic.admin.request<{ enrollment: { ott: { jwt: string } } }>(
     'GET',
-    `/identities/${id}`,
+    `/identities/${identityId}`,
   )
   const token = join(folder, `${name}.jwt`)
   await writeFile(token, enrollment.ott.jwt)
@@ -77,7 +81,7 @@ async function start(sdk: Sdk, role: 'host' | 'dial', service: string): Promise<
   })
   running.push(application)
   expect(await application.next<Event>()).toMatchObject({ event: 'ready' })
-  return application
+  return { ...application, identityId }
 }
 
 /** Starts both applications, when the service has a terminator. */
@@ -148,6 +152,35 @@ test('a removed policy ends a transfer at both ends', async ({ skip }) => {
   await traffic.admin.request('DELETE', `/service-policies/${policy?.id}`)
   expect(await client.next<Event>()).toMatchObject({ event: 'ended', bytes: MEGABYTE })
   expect(await host.next<Event>()).toMatchObject({ event: 'ended' })
+})
+
+test('a transfer continues while both ends refresh their access tokens, and ends with the API session', async ({
+  skip,
+}) => {
+  if (!commands.has('go-1.2.3')) skip()
+  const known = new Set(router.apiSessions.tokens())
+  const { host, client } = await pair('go-1.2.3', 'go-1.2.3')
+  client.write(`transfer ${10 * MEGABYTE} ${MEGABYTE}`)
+  expect(await client.next<Event>()).toMatchObject({ event: 'middle' })
+  expect(await host.next<Event>()).toMatchObject({ event: 'accepted' })
+  for (const one of [client, host, client, host]) {
+    one.write('refresh')
+    expect(await one.next<Event>()).toEqual({ event: 'refreshed', bytes: 0 })
+  }
+  const tokens = router.apiSessions.tokens().filter((token) => !known.has(token))
+  const ids = tokens.map((token) => router.apiSessions.get(token)?.id)
+  expect([tokens.length, new Set(ids).size]).toEqual([6, 2])
+  expect(tokens.every((token) => token.startsWith('eyJ'))).toBe(true)
+  client.write('continue')
+  expect(await client.next<Event>()).toMatchObject({ event: 'done', bytes: 10 * MEGABYTE })
+  expect(await host.next<Event>()).toMatchObject({ event: 'ended', bytes: 10 * MEGABYTE })
+
+  client.write(`transfer ${10 * MEGABYTE} ${MEGABYTE}`)
+  expect(await client.next<Event>()).toMatchObject({ event: 'middle' })
+  await traffic.admin.request('POST', `/identities/${client.identityId}/disable`, { durationMinutes: 0 })
+  expect(await client.next<Event>()).toMatchObject({ event: 'ended', bytes: MEGABYTE })
+  const left = router.apiSessions.tokens().filter((token) => tokens.includes(token))
+  expect(new Set(left.map((token) => router.apiSessions.get(token)?.id)).size).toBe(1)
 })
 
 test('a transfer continues while the replica that set it up is killed', async ({ skip }) => {

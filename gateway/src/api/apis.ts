@@ -5,6 +5,7 @@ import type { Services } from '../clients/services.js'
 import type { MountedApi } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
 import { type Api, rootOf } from '../paths.js'
+import { apiSessions } from './api-sessions.js'
 import { authenticate } from './authenticate.js'
 import { caCertificates } from './cacerts.js'
 import { cas } from './cas.js'
@@ -47,6 +48,7 @@ export function apisOf({ services, caches, address, about }: ApisOptions): reado
     ...caCertificates(services.pki),
     ...cas(services),
     ...specs(docs, about),
+    ...apiSessions(services),
     ...authenticate(services, caches.sessions),
     ...current(services, caches),
     ...database(services),

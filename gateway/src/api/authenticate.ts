@@ -3,8 +3,8 @@ import { sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
 import { detail } from '../http/answer.js'
-import { bearerTokensOf } from '../http/bearer.js'
 import { callContext } from '../http/calls.js'
+import { credentialsOf } from '../http/credentials.js'
 import { takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
 import { queryOf } from '../http/request-context.js'
@@ -24,7 +24,7 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
           username,
           password,
           peerCertificates: peerCertificates(c.env.incoming),
-          bearerTokens: bearerTokensOf(c),
+          bearerTokens: [...credentialsOf(c.env.incoming).bearers],
           configTypes: [...configTypes],
           envInfo: bytesOf(envInfo),
           sdkInfo: bytesOf(sdkInfo),

@@ -3,12 +3,14 @@ import { metrics } from '@overlay/platform/process'
 import { type Change, type Context, ownContext, traceparentOf } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { requestId } from '../http/ids.js'
+import { issuerOf } from '../paths.js'
 import { type Followed, followChanges, type Log } from './follow.js'
 import { type Headers, openHeaders } from './headers.js'
 import { type Identities, openIdentities } from './identities.js'
 import type { Gauged } from './lru.js'
 import { openServiceLists, type ServiceLists } from './service-lists.js'
 import { openSessions, type Sessions } from './sessions.js'
+import { openTokenKeys, type TokenKeys } from './token-keys.js'
 import type { WritePositions } from './write-positions.js'
 
 /** Cached data of the services, and the streams of changes that invalidate it. */
@@ -17,6 +19,7 @@ export interface GatewayCaches extends AsyncDisposable {
   readonly identities: Identities
   readonly headers: Headers
   readonly lists: ServiceLists
+  readonly tokenKeys: TokenKeys
   /** The state of the stream of each owner: 'ok' or 'silent'. */
   checks(): Readonly<Record<string, string>>
   /**
@@ -29,7 +32,13 @@ export interface GatewayCaches extends AsyncDisposable {
 const FLUSH_MS = 15_000
 const LIMIT_MS = 10_000
 
-export function openCaches(services: Services, writePositions: WritePositions, log: Log): GatewayCaches {
+/** @param address of the APIs for clients, as host:port */
+export function openCaches(
+  services: Services,
+  writePositions: WritePositions,
+  log: Log,
+  address: string,
+): GatewayCaches {
   const never = new AbortController().signal
   /** For calls that several requests may wait for: no single request cancels them. */
   const context = (): Context => ({
@@ -40,8 +49,16 @@ export function openCaches(services: Services, writePositions: WritePositions, l
     positions: writePositions.positions(),
   })
 
+  const tokenKeys = openTokenKeys({
+    pki: services.pki,
+    context,
+    log,
+    onRemoved: (id) => sessions.drop(`keys ${id}`),
+  })
   const sessions = openSessions({
     identity: services.identity,
+    tokenKeys,
+    issuer: issuerOf(address),
     writePositions,
     followed: () => identity,
     log,
@@ -71,8 +88,14 @@ export function openCaches(services: Services, writePositions: WritePositions, l
     apply: (changes) => dropChanged(changes, drop, dropAll),
   })
   const pki: Followed = followChanges('pki', services.changesOf('pki'), log, writePositions, {
-    restart: identities.dropAll,
-    apply: (changes) => dropChanged(changes, identities.drop, identities.dropAll),
+    restart() {
+      identities.dropAll()
+      tokenKeys.reload()
+    },
+    apply(changes) {
+      dropChanged(changes, identities.drop, identities.dropAll)
+      if (changes.some(({ kind }) => kind === KEYS)) tokenKeys.reload()
+    },
   })
   const lists = openServiceLists()
   const flushing = setInterval(() => {
@@ -85,6 +108,7 @@ export function openCaches(services: Services, writePositions: WritePositions, l
     identities,
     headers,
     lists,
+    tokenKeys,
     checks: () => {
       const stateOf = (source: Pick<Followed, 'trusted'>): string => (source.trusted() ? 'ok' : 'silent')
       return { identity: stateOf(identity), pki: stateOf(pki), policy: stateOf(headers) }
@@ -109,6 +133,9 @@ function updateMetrics(caches: Readonly<Record<string, { readonly gauged: Gauged
     metrics.cacheBytes.set({ cache }, gauged.bytes)
   }
 }
+
+/** Of pki: changes of this kind concern its keys. */
+const KEYS = 'keys'
 
 /** Rows that concern any number of identities. */
 const sharedKinds: ReadonlySet<string> = new Set([authPolicy.kind, externalJwtSigner.kind])

@@ -1,10 +1,11 @@
 import { type ApiSession, goTime, type Position } from '@overlay/rpc'
-import type { Session } from '../http/session.js'
+import { expirationSeconds, type Session } from '../http/session.js'
+import type { AccessToken } from './access-token.js'
 
 /** An API session in the memory of this gateway. */
 export interface CachedSession extends Session {
-  /** End of the lifetime, whatever the use, by the clock of this gateway. */
-  readonly endsAtMs: number
+  /** Of the access token by which it was found. */
+  readonly keyId?: string
   readonly createdAtMs: number
   /** Members of the wire shape that do not change with time. */
   readonly json: Buffer
@@ -39,6 +40,25 @@ export function cachedSession(session: ApiSession, now: number): CachedSession {
   }
 }
 
+/** A session as the holder of an access token sees it: it ends with the token. */
+export function bearerSession(
+  session: ApiSession,
+  token: string,
+  { keyId, expiresAtMs }: Pick<AccessToken, 'keyId' | 'expiresAtMs'>,
+  now: number,
+): CachedSession {
+  const cached = cachedSession(session, now)
+  const endsAtMs = Math.min(cached.endsAtMs, expiresAtMs)
+  return {
+    ...cached,
+    keyId,
+    timeoutSeconds: Number.POSITIVE_INFINITY,
+    endsAtMs,
+    json: Buffer.from(withMembers(session.json, { token })),
+    expiresAt: goTime(endsAtMs),
+  }
+}
+
 export const isCachedSession = (session: Session): session is CachedSession => 'storedActivityMs' in session
 
 /** Records activity that the owner has stored. */
@@ -58,14 +78,18 @@ const expiresAtMs = ({
 
 /** The session in wire shape, with the members that change with time. */
 export function sessionJson(session: CachedSession): string {
-  const { json, createdAtMs, storedActivityMs, usedAtMs, timeoutSeconds } = session
+  const { json, createdAtMs, storedActivityMs, usedAtMs } = session
   const at = (ms: number): string => new Date(ms).toISOString()
   const moving = {
     updatedAt: at(Math.max(createdAtMs, storedActivityMs)),
     lastActivityAt: at(storedActivityMs),
     cachedLastActivityAt: at(Math.max(usedAtMs, storedActivityMs)),
     expiresAt: at(expiresAtMs(session)),
-    expirationSeconds: timeoutSeconds,
+    expirationSeconds: expirationSeconds(session, usedAtMs),
   }
-  return `${json.toString().trimEnd().slice(0, -1)},${JSON.stringify(moving).slice(1)}`
+  return withMembers(json, moving)
 }
+
+/** A JSON object with further members. */
+const withMembers = (json: Buffer, members: object): string =>
+  `${json.toString().trimEnd().slice(0, -1)},${JSON.stringify(members).slice(1)}`

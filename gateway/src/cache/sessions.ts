@@ -1,21 +1,25 @@
 import { createHash } from 'node:crypto'
 import { isUuid } from '@overlay/model'
+import { metrics } from '@overlay/platform/process'
 import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
-import type { SessionStore } from '../http/session.js'
+import type { Credentials } from '../http/credentials.js'
+import { type SessionStore, unauthenticated } from '../http/session.js'
+import { RefusedToken, verifyAccessToken } from './access-token.js'
 import { openCache } from './cache.js'
 import type { Followed, Log } from './follow.js'
 import type { Gauged } from './lru.js'
-import { type CachedSession, cachedSession, setStoredActivity } from './session.js'
+import { bearerSession, type CachedSession, cachedSession, setStoredActivity } from './session.js'
+import type { TokenKeys } from './token-keys.js'
 import { isAtLeast, type WritePositions } from './write-positions.js'
 
-/** API sessions by token. */
+/** API sessions by token of a stored session, or by access token. */
 export interface Sessions extends SessionStore {
   readonly gauged: Gauged
-  cached(token: string): CachedSession | undefined
-  find(token: string): CachedSession | Promise<CachedSession>
+  cached(credentials: Credentials): CachedSession | undefined
+  find(credentials: Credentials): CachedSession | Promise<CachedSession>
   /** Adds a session that this gateway has just created. */
   add(session: ApiSession): CachedSession
-  /** Something in `tag` has changed: `api-sessions <id>`, `identities <id>`. */
+  /** Something in `tag` has changed: `api-sessions <id>`, `identities <id>`, `keys <id>`. */
   drop(tag: string): void
   dropAll(): void
   /** Reports to the owner the sessions that were active since the last flush. */
@@ -23,7 +27,13 @@ export interface Sessions extends SessionStore {
 }
 
 export interface SessionsOptions {
-  readonly identity: Pick<Methods<IdentityServiceService>, 'getApiSession' | 'markActivity'>
+  readonly identity: Pick<
+    Methods<IdentityServiceService>,
+    'getApiSession' | 'getBearerSession' | 'markActivity'
+  >
+  readonly tokenKeys: Pick<TokenKeys, 'find'>
+  /** Of access tokens. */
+  readonly issuer: string
   readonly writePositions: WritePositions
   readonly followed: () => Followed
   readonly log: Log
@@ -37,12 +47,16 @@ const SCHEMA = 'identity'
 const BATCH = 1000
 
 export function openSessions(options: SessionsOptions): Sessions {
-  const { identity, writePositions, followed, log, context, now = Date.now } = options
+  const { identity, tokenKeys, issuer, writePositions, followed, log, context, now = Date.now } = options
   const { maxBytes = 64 << 20 } = options
   const active = new Set<CachedSession>()
   const cache = openCache<CachedSession>(
     maxBytes,
-    ({ id, identityId }) => [`api-sessions ${id}`, `identities ${identityId}`],
+    ({ id, identityId, keyId }) => [
+      `api-sessions ${id}`,
+      `identities ${identityId}`,
+      ...(keyId === undefined ? [] : [`keys ${keyId}`]),
+    ],
     ({ json }) => json.length + 800,
   )
 
@@ -88,18 +102,60 @@ export function openSessions(options: SessionsOptions): Sessions {
     return session && isValid(session, at) ? used(advance(session), at) : undefined
   }
 
+  async function loadStored(token: string, refusal: () => Fault): Promise<CachedSession> {
+    if (!isUuid(token)) throw refusal()
+    const load = async (): Promise<CachedSession> =>
+      cachedSession(await identity.getApiSession({ token }, context()), now())
+    const at = now()
+    try {
+      return used(await cache.load(keyOf(token), writePositions.positions(), load), at)
+    } catch (err) {
+      throw isRefusal(err) ? refusal() : err
+    }
+  }
+
+  /** Everything that the token says is checked before the owner is asked. */
+  async function loadBearer(token: string): Promise<CachedSession> {
+    const claims = await verifyAccessToken(token, { issuer, keyOf: tokenKeys.find, now })
+    const { apiSessionId, identityId } = claims
+    const session = await identity.getBearerSession({ apiSessionId, identityId }, context())
+    return bearerSession(session, token, claims, now())
+  }
+
+  /** The session of the first valid token. */
+  async function firstBearer(tokens: readonly string[]): Promise<CachedSession> {
+    const causes: unknown[] = []
+    for (const token of tokens) {
+      const at = now()
+      const key = bearerKeyOf(token)
+      const cached = lookUp(key, at)
+      if (cached) return cached
+      try {
+        return used(await cache.load(key, writePositions.positions(), () => loadBearer(token)), at)
+      } catch (err) {
+        if (!isRefusal(err)) throw err
+        metrics.accessTokenRefused.inc({ reason: err instanceof RefusedToken ? err.reason : 'session' })
+        causes.push(err)
+      }
+    }
+    throw unauthenticated(causes[0])
+  }
+
   return {
     gauged: cache.gauged,
-    cached: (token) => lookUp(keyOf(token), now()),
-    find(token) {
-      const key = keyOf(token)
-      const at = now()
-      const session = lookUp(key, at)
-      if (session) return session
-      if (!isUuid(token)) throw new Fault('UNAUTHORIZED')
-      const load = async (): Promise<CachedSession> =>
-        cachedSession(await identity.getApiSession({ token }, context()), now())
-      return cache.load(key, writePositions.positions(), load).then((loaded) => used(loaded, at))
+    cached({ token, bearers: [bearer] }) {
+      if (token !== '') return lookUp(keyOf(token), now())
+      return bearer === undefined ? undefined : lookUp(bearerKeyOf(bearer), now())
+    },
+    find({ token, bearers }) {
+      if (token !== '')
+        return (
+          lookUp(keyOf(token), now()) ??
+          loadStored(token, bearers.length > 0 ? unauthenticated : () => new Fault('UNAUTHORIZED'))
+        )
+      const [first] = bearers
+      if (first === undefined) throw unauthenticated()
+      return lookUp(bearerKeyOf(first), now()) ?? firstBearer(bearers)
     },
     add(session) {
       const cached = cachedSession(session, now())
@@ -116,6 +172,12 @@ export function openSessions(options: SessionsOptions): Sessions {
     },
   }
 }
+
+const isRefusal = (err: unknown): boolean =>
+  err instanceof RefusedToken || (err instanceof Fault && err.code === 'UNAUTHORIZED')
+
+/** An access token is no token of a stored session, whichever header it comes in. */
+const bearerKeyOf = (token: string): string => keyOf(`Bearer ${token}`)
 
 /** Tokens are credentials: the cache holds only their digests. */
 const keyOf = (token: string): string => createHash('sha256').update(token).digest('base64')

@@ -5,6 +5,7 @@ import { failure } from './answer.js'
 import { type BodyLimits, readBody } from './body.js'
 import { abortCalls, openCalls } from './calls.js'
 import { allowOrigin, preflight } from './cors.js'
+import { credentialsOf } from './credentials.js'
 import type { Access, Answer, Endpoint, MountedApi } from './endpoint.js'
 import { requestId } from './ids.js'
 import { checkAccept, checkContentType, refusalTypeOf } from './negotiate.js'
@@ -104,7 +105,7 @@ function withSession(pipeline: Pipeline, c: RequestContext, answer: () => Answer
     setExpiry(c, session)
     return answer()
   }
-  const session = findSession(pipeline, c)
+  const session = pipeline.sessions.find(credentialsOf(c.env.incoming))
   return withTimeout(pipeline, c, session instanceof Promise ? session.then(enter) : enter(session))
 }
 
@@ -149,21 +150,9 @@ function setCommonHeaders(
   if (isClosing()) outgoing.setHeader('connection', 'close')
 }
 
-function tokenOf({ env: { incoming } }: RequestContext): string {
-  const token = incoming.headers['zt-session']
-  return typeof token === 'string' ? token : ''
-}
-
-function findSession({ sessions }: Pipeline, c: RequestContext): Session | Promise<Session> {
-  const token = tokenOf(c)
-  if (token !== '') return sessions.find(token)
-  throw new Fault('UNAUTHORIZED', 'unauthenticated for invalid credentials')
-}
-
 /** Without a call to the owner of sessions: the operation needs none. */
 function setCachedExpiry({ sessions }: Pipeline, c: RequestContext): void {
-  const token = tokenOf(c)
-  const session = token === '' ? undefined : sessions.cached(token)
+  const session = sessions.cached(credentialsOf(c.env.incoming))
   if (session) setExpiry(c, session)
 }
 

@@ -4,6 +4,7 @@ import { createGzip, gzip } from 'node:zlib'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Answer } from './endpoint.js'
 import type { RequestContext } from './request-context.js'
+import { CREDENTIAL_HEADERS } from './session.js'
 
 type BodyInit = NonNullable<ConstructorParameters<typeof Response>[0]>
 type Headers = Readonly<Record<string, string>>
@@ -18,7 +19,7 @@ const plain = { 'content-type': JSON_TYPE }
 
 /** What decides about the form and the contents of an answer. */
 const varying = (c: RequestContext) => ({
-  vary: c.get('session') ? 'accept-encoding, zt-session' : 'accept-encoding',
+  vary: c.get('session') ? `accept-encoding, ${CREDENTIAL_HEADERS}` : 'accept-encoding',
 })
 const gzipped = (c: RequestContext) => ({ 'content-encoding': 'gzip', ...varying(c) })
 

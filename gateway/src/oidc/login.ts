@@ -1,8 +1,8 @@
 import { clientAddressOf } from '@overlay/platform/tls'
 import { Fault, faults, type LoginState } from '@overlay/rpc'
-import { bearerTokensOf } from '../http/bearer.js'
 import { jsonBytes, raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
+import { credentialsOf } from '../http/credentials.js'
 import { type Handler, takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
 import type { RequestContext } from '../http/request-context.js'
@@ -81,7 +81,7 @@ function presentCredential(
     username,
     password,
     peerCertificates: peerCertificates(incoming),
-    bearerTokens: [...bearerTokensOf(c), ...(token === '' ? [] : [token.trim()])],
+    bearerTokens: [...credentialsOf(c.env.incoming).bearers, ...(token === '' ? [] : [token.trim()])],
     configTypes: [...configTypes],
     envInfo: infoBytes(envInfo),
     sdkInfo: infoBytes(sdkInfo),

@@ -4,6 +4,7 @@ import { boundedLines, metrics } from '@overlay/platform/process'
 import { clientAddressOf } from '@overlay/platform/tls'
 import { Fault, faults, sourceOf } from '@overlay/rpc'
 import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
+import { type Credentials, credentialsOf } from '../http/credentials.js'
 import { requestId } from '../http/ids.js'
 import { endWith } from '../http/raw-answer.js'
 import type { Session, SessionStore } from '../http/session.js'
@@ -74,7 +75,7 @@ export function openStreams(options: StreamsOptions): Streams {
   }
 
   async function admit(incoming: IncomingMessage): Promise<Session> {
-    const session = await sessions.find(tokenOf(incoming))
+    const session = await sessions.find(credentialsOf(incoming))
     if (pathOf(incoming.url ?? '') !== path) throw new Fault('NOT_FOUND', 'no stream at this path')
     refuseOthers(session)
     return session
@@ -85,10 +86,10 @@ export function openStreams(options: StreamsOptions): Streams {
     const session = await admit(incoming)
     if (socket.destroyed) return
     takePlace(sourceOf(address), socket) // only administrators take one
-    server.handleUpgrade(incoming, socket, head, (ws) => run(ws, session, tokenOf(incoming), address))
+    server.handleUpgrade(incoming, socket, head, (ws) => run(ws, session, credentialsOf(incoming), address))
   }
 
-  function run(ws: WebSocket, session: Session, token: string, sourceAddress: string): void {
+  function run(ws: WebSocket, session: Session, credentials: Credentials, sourceAddress: string): void {
     const facts = { apiSessionId: session.id, identityId: session.identityId, sourceAddress }
     let reason: string | undefined
     let isAnswering = true
@@ -101,7 +102,7 @@ export function openStreams(options: StreamsOptions): Streams {
     /** The session may have ended, or its identity may be no admin any more. */
     async function check(): Promise<void> {
       try {
-        refuseOthers(await sessions.find(token))
+        refuseOthers(await sessions.find(credentials))
       } catch (err) {
         if (err instanceof Fault && err.code === 'UNAUTHORIZED')
           close(POLICY_VIOLATION, 'the session has ended')
@@ -166,10 +167,4 @@ export function openStreams(options: StreamsOptions): Streams {
 /** As for an operation of level admin. */
 function refuseOthers({ isAdmin, isPartial }: Session): void {
   if (!isAdmin || isPartial) throw new Fault('UNAUTHORIZED')
-}
-
-function tokenOf({ headers }: IncomingMessage): string {
-  const token = headers['zt-session']
-  if (typeof token !== 'string' || token === '') throw new Fault('UNAUTHORIZED')
-  return token
 }

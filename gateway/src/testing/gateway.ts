@@ -75,10 +75,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
   const fake = fakes()
   const writePositions = openWritePositions()
   const services = noteWrites(fake.services, writePositions.note)
-  const caches = openCaches(services, writePositions, { warn: () => undefined })
+  const address = 'localhost:1280'
+  const caches = openCaches(services, writePositions, { warn: () => undefined }, address)
   const accessRecords: AccessRecord[] = []
   let isClosing = false
-  const address = 'localhost:1280'
   const about = { revision: 'r', buildDate: '2026-01-01 00:00:00', runtimeVersion: 'r' }
   const apis = apisOf({ services, caches, address, about })
   const [redirects, logoutRedirects] = [

@@ -6,7 +6,7 @@ import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
-import { keepAccessToken } from '../src/store/access-tokens.js'
+import { keepAccessToken, removeUnusedTokens } from '../src/store/access-tokens.js'
 import type { Credentials } from '../src/store/credential-changes.js'
 import { storeRouterIdentity } from '../src/store/router-identities.js'
 import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
@@ -235,7 +235,10 @@ test('an access token stays until an hour after its end, or after routers have r
   await report([first, '999999999'])
   await keep(id, 'unused', ago(2))
   await keep(id, 'expired', ago(0.5))
-  expect(tokensOf(await until('expired'))).toEqual(['used', 'expired'])
+  expect(tokensOf(await until('expired'))).toEqual(['used', 'unused', 'expired'])
+  await removeUnusedTokens(one.db)
+  await keep(id, 'last')
+  expect(tokensOf(await until('last'))).toEqual(['used', 'expired', 'last'])
 
   for (let n = 0; n < 20; n++) await keep(id, `${n}`)
   await report([first])

@@ -50,6 +50,7 @@ func run(tokenFile, role, service string) error {
 	if role == "host" {
 		go func() {
 			for commands.Scan() {
+				tell(refresh(network))
 			}
 			os.Exit(0)
 		}()
@@ -117,7 +118,8 @@ func host(network ziti.Context, service string) error {
 	}
 }
 
-// transfer sends bytes and receives their echo. In the middle it tells so, and waits for a command.
+// transfer sends bytes and receives their echo. In the middle it tells so, and waits for a command: to refresh, as often
+// as it comes, or to continue.
 func transfer(network ziti.Context, service string, total, middle int64, commands *bufio.Scanner) event {
 	conn, err := network.Dial(service)
 	if err != nil {
@@ -140,8 +142,13 @@ func transfer(network ziti.Context, service string, total, middle int64, command
 	if middle < total {
 		tell(event{Event: "middle", Bytes: bytes})
 		go func() {
-			if commands.Scan() {
+			for commands.Scan() {
+				if commands.Text() == "refresh" {
+					tell(refresh(network))
+					continue
+				}
 				written <- send(conn, source, total-middle)
+				return
 			}
 		}()
 		rest, err := io.CopyN(received, conn, total-middle)
@@ -152,6 +159,12 @@ func transfer(network ziti.Context, service string, total, middle int64, command
 		<-written
 	}
 	return event{Event: "done", Bytes: bytes, Sent: sum(sent.Sum(nil)), Received: sum(received.Sum(nil))}
+}
+
+// refresh renews the API session as the SDK does before its token expires.
+func refresh(network ziti.Context) event {
+	err := network.(*ziti.ContextImpl).RefreshApiSessionWithBackoff()
+	return event{Event: "refreshed", Error: text(err)}
 }
 
 func send(conn net.Conn, source io.Reader, bytes int64) error {

@@ -170,6 +170,11 @@ export const metrics = {
     'Expiry of the active certificate of a role (root, signing, server)',
     ['role'],
   ),
+  accessTokenRefused: counter(
+    'overlay_access_token_refused_total',
+    'Refused access tokens, by what is wrong with them (size, header, key, signature, claims, expired; session: it has ended)',
+    ['reason'],
+  ),
   tokenKeyRotation: gauge(
     'overlay_token_key_rotation_timestamp_seconds',
     'Time at which the key that signs tokens is to be replaced; replicas check each hour',

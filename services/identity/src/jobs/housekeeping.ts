@@ -2,6 +2,7 @@ import { runPeriodically } from '@overlay/platform/async'
 import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
 import { startRemovingGuesses } from '@overlay/platform/guesses'
 import type { Lifetimes } from '../domain/lifetimes.js'
+import { removeUnusedTokens } from '../store/access-tokens.js'
 import { removeOldRefreshTokens } from '../store/oidc-grants.js'
 import { removeOldLogins } from '../store/oidc-logins.js'
 import type { JobDeps } from './jobs.js'
@@ -10,7 +11,7 @@ import { startSessionReaper } from './session-reaper.js'
 import { removeUnfinished } from './snapshot.js'
 
 const REMOVE_LOGINS_EVERY_MS = 10_000
-const REMOVE_TOKENS_EVERY_MS = 5 * 60_000
+const REMOVE_TOKENS_EVERY_MS = 60_000
 const END_NAMES_EVERY_MS = 15_000
 
 interface HousekeepingDeps extends Pick<JobDeps, 'snapshots'> {
@@ -36,7 +37,9 @@ export function startHousekeeping({
     removeOldLogins(db).catch((err: unknown) => log.warn({ err }, 'unfinished OIDC logins not removed')),
   )
   const tokens = runPeriodically(REMOVE_TOKENS_EVERY_MS, () =>
-    removeOldRefreshTokens(db).catch((err: unknown) => log.warn({ err }, 'old refresh tokens not removed')),
+    Promise.all([removeOldRefreshTokens(db), removeUnusedTokens(db)]).catch((err: unknown) =>
+      log.warn({ err }, 'old tokens not removed'),
+    ),
   )
   const names = runPeriodically(END_NAMES_EVERY_MS, (signal) =>
     endLapsedNames(db, routers, AbortSignal.any([signal, AbortSignal.timeout(END_NAMES_EVERY_MS)])).catch(

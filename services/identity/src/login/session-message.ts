@@ -4,9 +4,13 @@ import { authQueriesOf } from '../domain/auth-queries.js'
 import { type Lifetimes, remainingMs } from '../domain/lifetimes.js'
 import type { Session } from '../store/api-sessions.js'
 
-/** A session for the caches of gateways. Members that change with each use are not in the JSON: the gateway adds them. */
+/**
+ * A session for the caches of gateways. Members that change with each use are not in the JSON: the gateway adds them. It
+ * adds the access token, too, which takes the place of the session's own token.
+ */
 export function sessionMessage(session: Session, lifetimes: Lifetimes): ApiSession {
   const { id, identityId, identityName, authPolicyId } = session
+  const isBearer = session.leftMs !== null
   const authQueries = authQueriesOf(session, session.demands)
   const wire = {
     _links: linksOf(apiSession, id),
@@ -14,7 +18,7 @@ export function sessionMessage(session: Session, lifetimes: Lifetimes): ApiSessi
     id,
     tags: session.tags,
     authQueries,
-    authenticatorId: session.authenticatorId,
+    authenticatorId: isBearer ? 'oidc' : session.authenticatorId, // wire: for all of them
     configTypes: session.configTypes,
     identity: referenceTo(identity, identityId, identityName, { authPolicyId }),
     identityId,
@@ -22,11 +26,11 @@ export function sessionMessage(session: Session, lifetimes: Lifetimes): ApiSessi
     isCertExtendable: session.isCertExtendable,
     isMfaComplete: session.isMfaComplete,
     isMfaRequired: session.isMfaRequired,
-    token: session.token,
+    ...(!isBearer && { token: session.token }),
   }
   return {
     id,
-    token: session.token,
+    token: isBearer ? '' : session.token,
     identityId,
     identityName,
     isAdmin: session.isAdmin || session.isDefaultAdmin, // wire: a demoted default admin keeps its rights

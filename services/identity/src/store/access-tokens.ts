@@ -1,4 +1,4 @@
-import type { Tx } from '@overlay/platform/postgres'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 
 export interface NewAccessToken {
@@ -12,14 +12,14 @@ export interface NewAccessToken {
 const MOST_TOKENS = 16
 /** How long a token stays that has expired and that no router reports. */
 const UNUSED = sql`interval '1 hour'`
+const REMOVED_AT_ONCE = 5000
 /** Routers report each minute. Most of these reports cause no write. */
 const SEEN_EVERY = sql`interval '10 minutes'`
 const IN_USE = sql`interval '15 minutes'`
 
 /**
  * Stores an access token that has been issued, so that routers accept it. Callers have locked the row of the API
- * session in this transaction, and hand the credentials over after it. Removes tokens of the session that no connection
- * uses any more.
+ * session in this transaction, and hand the credentials over after it.
  * differs: routers that do not verify tokens themselves accept none of the original.
  */
 export async function keepAccessToken(
@@ -28,18 +28,24 @@ export async function keepAccessToken(
 ): Promise<void> {
   await tx.query(
     sql`
-    with unused as (
+    with surplus as (
          delete from access_token
-          where api_session_id = ${apiSessionId}
-            and (greatest(expires_at, seen_at) < now() - ${UNUSED}
-                 or id in (select id from access_token
-                            where api_session_id = ${apiSessionId}
-                            order by coalesce(seen_at > now() - ${IN_USE}, false) desc, id desc
-                           offset ${MOST_TOKENS - 1})))
+          where id in (select id from access_token
+                        where api_session_id = ${apiSessionId}
+                        order by coalesce(seen_at > now() - ${IN_USE}, false) desc, id desc
+                       offset ${MOST_TOKENS - 1}))
   insert into access_token (api_session_id, token, expires_at) values (${apiSessionId}, ${token}, ${expiresAt})`,
     'keep-access-token',
   )
 }
+
+/** Removes tokens that no connection uses any more: a page of them. */
+export const removeUnusedTokens = (db: Db) =>
+  db.query(sql`
+    delete from access_token
+     where id in (select id from access_token
+                   where expires_at < now() - ${UNUSED} and (seen_at is null or seen_at < now() - ${UNUSED})
+                   limit ${REMOVED_AT_ONCE} for update skip locked)`)
 
 /** Stores that routers have connections under these tokens. Unknown ids have no effect. */
 export async function markTokensSeen(tx: Tx, ids: readonly string[]): Promise<void> {

@@ -84,6 +84,7 @@ export interface CheckApiSessionResponse {
 
 export interface ApiSession {
   id: string;
+  /** empty: its clients present access tokens */
   token: string;
   identityId: string;
   isAdmin: boolean;

@@ -1,0 +1,98 @@
+import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { coalesced } from '@overlay/platform/async'
+import type { Context, Methods, PkiServiceService } from '@overlay/rpc'
+import type { Log } from './follow.js'
+
+/** The published keys of tokens. */
+export interface TokenKeys {
+  /** The JWKS document, as pki publishes it. */
+  document(): Promise<Buffer>
+  /** The key that verifies tokens with this key id. Undefined: there is none. */
+  find(id: string): KeyObject | undefined | Promise<KeyObject | undefined>
+  /** The keys may have changed. */
+  reload(): void
+}
+
+export interface TokenKeysOptions {
+  readonly pki: Pick<Methods<PkiServiceService>, 'getTokenKeys'>
+  readonly context: () => Context
+  readonly log: Log
+  /** The key is not published any more: its tokens are invalid. */
+  readonly onRemoved: (id: string) => void
+  /** Milliseconds of a clock that only advances. */
+  readonly now?: () => number
+}
+
+interface Loaded {
+  readonly document: Buffer
+  readonly keys: ReadonlyMap<string, KeyObject>
+}
+
+/** Between two reads that unknown key ids cause. */
+const REFETCH_MS = 1000
+
+/**
+ * Loaded when first needed, again when pki says that a key has changed, and for an unknown key id at most once a second:
+ * the next key is published before it signs, so unknown ids are wrong except after an emergency.
+ */
+export function openTokenKeys(options: TokenKeysOptions): TokenKeys {
+  const { pki, context, log, onRemoved, now = () => performance.now() } = options
+  let loaded: Loaded | undefined
+  let isStale = false
+  let triedAt = Number.NEGATIVE_INFINITY
+
+  const load = coalesced(async (): Promise<Loaded> => {
+    triedAt = now()
+    isStale = false
+    try {
+      const { jwks, keyIds } = await pki.getTokenKeys({}, context())
+      const before = loaded
+      loaded = { document: jwks, keys: keysIn(jwks, keyIds) }
+      for (const id of before?.keys.keys() ?? []) if (!loaded.keys.has(id)) onRemoved(id)
+      return loaded
+    } catch (err) {
+      isStale = true
+      throw err
+    }
+  })
+
+  /** While pki does not answer, the last keys are used. */
+  async function loadOrKeep(): Promise<Loaded> {
+    const last = loaded
+    if (!last) return load()
+    try {
+      return await load()
+    } catch (err) {
+      log.warn({ err }, 'keys of tokens could not be read, going on with the last ones')
+      return last
+    }
+  }
+
+  const isTimely = (): boolean => now() - triedAt >= REFETCH_MS
+
+  return {
+    async document() {
+      return (isStale || !loaded ? await loadOrKeep() : loaded).document
+    },
+    find(id) {
+      const key = loaded?.keys.get(id)
+      if (key && !isStale) return key
+      if (loaded && !isTimely()) return key
+      return loadOrKeep().then(({ keys }) => keys.get(id))
+    },
+    reload() {
+      isStale = true
+      triedAt = Number.NEGATIVE_INFINITY
+      void loadOrKeep().catch((err: unknown) => log.warn({ err }, 'keys of tokens could not be read'))
+    },
+  }
+}
+
+function keysIn(jwks: Buffer, keyIds: readonly string[]): ReadonlyMap<string, KeyObject> {
+  const { keys } = JSON.parse(jwks.toString()) as { readonly keys: readonly JsonWebKey[] }
+  const found = new Map<string, KeyObject>()
+  for (const jwk of keys)
+    if (typeof jwk.kid === 'string' && keyIds.includes(jwk.kid))
+      found.set(jwk.kid, createPublicKey({ key: jwk, format: 'jwk' }))
+  return found
+}

@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { codeAt } from '../src/domain/second-factor.js'
+import { as, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
+import {
+  claimsOf,
+  client,
+  codeRequest,
+  type Flow,
+  from,
+  person,
+  policy,
+  present,
+  start,
+  tokens,
+} from './oidc.js'
+
+let identity: TestIdentity
+let one: Replica
+let two: Replica
+let totpPolicy: string
+beforeAll(async () => {
+  identity = await testIdentity()
+  one = await identity.replica()
+  two = await identity.replica()
+  totpPolicy = await policy(one, 'with codes', { requireTotp: true })
+})
+afterAll(() => identity[Symbol.asyncDispose]())
+
+const invalid = { code: 'MFA_INVALID_TOKEN' }
+const notFound = { code: 'NOT_FOUND' }
+const step = (): number => Math.floor(Date.now() / 30_000)
+const secretIn = (provisioningUrl: string): string =>
+  new URL(provisioningUrl).searchParams.get('secret') ?? ''
+const refOf = ({ id }: Flow) => ({ id, browser: '' })
+const enter = (flow: Flow, code: string, replica = one, context = client) =>
+  replica.oidc.presentCode({ ...refOf(flow), code }, context)
+
+async function finish(flow: Flow) {
+  const { code } = await two.oidc.finishLogin(refOf(flow), client)
+  return tokens(one, codeRequest(flow, code))
+}
+
+/** An identity with a verified second factor, whose code of the step before has been used. */
+async function protectedPerson(name: string) {
+  const id = await person(one, name)
+  const context = as({ identityId: id })
+  await one.identity.startMfa({}, context)
+  const { provisioningUrl, recoveryCodes } = await one.identity.getMfa({}, context)
+  const secret = secretIn(provisioningUrl)
+  await one.identity.verifyMfa({ code: codeAt(secret, step() - 1) }, context)
+  return { id, secret, recoveryCodes }
+}
+
+async function begun(name: string): Promise<Flow> {
+  const flow = await start(one)
+  await present(one, flow, { username: name })
+  return flow
+}
+
+test('a verified second factor is asked for, with replicas in turn, and the tokens name it', async () => {
+  const { id, secret } = await protectedPerson('careful')
+  const flow = await start(one)
+  const state = await present(two, flow, { username: 'careful' })
+  expect(state).toMatchObject({
+    isIdentified: true,
+    isComplete: false,
+    needsCode: true,
+    needsEnrollment: false,
+    needsToken: false,
+  })
+  expect(parsed(state.authQueries)).toMatchObject([{ typeId: 'MFA', isTotpEnrolled: true }])
+  expect(await one.oidc.finishLogin(refOf(flow), client)).toMatchObject({ code: '' })
+  for (const wrong of ['000000', '']) await expect(enter(flow, wrong)).rejects.toMatchObject(invalid)
+  expect(await enter(flow, codeAt(secret, step()), two)).toMatchObject({ isComplete: true, needsCode: false })
+  const answer = await finish(flow)
+  for (const token of [answer.access_token, answer.refresh_token, answer.id_token])
+    expect(claimsOf(token).amr).toEqual(['password', 'totp'])
+  const claims = { apiSessionId: String(claimsOf(answer.access_token).z_asid), identityId: id }
+  const session = await two.identity.getBearerSession(claims, client)
+  expect(session).toMatchObject({ isPartial: false })
+  expect(parsed(session.json)).toMatchObject({ isMfaRequired: true, isMfaComplete: true, authQueries: [] })
+})
+
+test('posture checks learn when the code of a login was accepted', async () => {
+  const { recoveryCodes } = await protectedPerson('postured')
+  const flow = await begun('postured')
+  await enter(flow, recoveryCodes[0] ?? '')
+  const before = await one.changeLog.head()
+  const { access_token } = await finish(flow)
+  const { changes } = await one.changeLog.pull(before)
+  const own = changes.filter(
+    ({ kind, id }) => kind === 'api-sessions' && id === claimsOf(access_token).z_asid,
+  )
+  expect(own.map(({ json }) => parsed(json))).toMatchObject([{ mfaPassedAt: expect.any(String) }])
+})
+
+test('a code counts once in parallel logins, and a recovery code once', async () => {
+  const { secret, recoveryCodes } = await protectedPerson('sharing')
+  const flows = await Promise.all([1, 2, 3].map(() => begun('sharing')))
+  const code = codeAt(secret, step() + 1)
+  const outcomes = await Promise.allSettled(flows.map((flow, i) => enter(flow, code, i === 0 ? one : two)))
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+  const [recovery = ''] = recoveryCodes
+  expect(await enter(await begun('sharing'), recovery)).toMatchObject({ isComplete: true })
+  await expect(enter(await begun('sharing'), recovery)).rejects.toMatchObject(invalid)
+})
+
+test('codes before the first factor, for unknown logins and from elsewhere are refused alike, and do not count', async () => {
+  const { secret } = await protectedPerson('early')
+  const code = codeAt(secret, step() + 1)
+  const flow = await start(one)
+  await expect(enter(flow, code)).rejects.toMatchObject(invalid)
+  for (const id of ['00000000-0000-4000-8000-000000000000', 'nothing', ''])
+    await expect(enter({ ...flow, id }, code)).rejects.toMatchObject(invalid)
+  await present(one, flow, { username: 'early' })
+  await expect(enter(flow, code, one, from('203.0.113.77'))).rejects.toMatchObject(invalid)
+  expect(await enter(flow, code)).toMatchObject({ isComplete: true })
+})
+
+test('another first factor takes the place of the former one and its codes', async () => {
+  const { secret } = await protectedPerson('former')
+  const { id } = await protectedPerson('latter')
+  const flow = await begun('former')
+  await present(one, flow, { username: 'latter' })
+  await expect(enter(flow, codeAt(secret, step() + 1))).rejects.toMatchObject(invalid)
+  expect(await two.oidc.getLogin(refOf(flow), client)).toMatchObject({ needsCode: true })
+  expect(id).not.toBe('')
+})
+
+test('a second factor that is not verified is not asked for', async () => {
+  const id = await person(one, 'undecided')
+  await one.identity.startMfa({}, as({ identityId: id }))
+  const flow = await start(one)
+  expect(await present(one, flow, { username: 'undecided' })).toMatchObject({
+    isComplete: true,
+    needsCode: false,
+  })
+})
+
+test('where the policy demands TOTP, the login enrolls it and asks for a first code', async () => {
+  const id = await person(one, 'required', { authPolicyId: totpPolicy })
+  const flow = await start(one)
+  await expect(one.oidc.enrollSecondFactor(refOf(flow), client)).rejects.toMatchObject(notFound)
+  const state = await present(one, flow, { username: 'required' })
+  expect(state).toMatchObject({ isComplete: false, needsCode: true, needsEnrollment: true })
+  expect(parsed(state.authQueries)).toMatchObject([{ typeId: 'MFA', isTotpEnrolled: false }])
+
+  const elsewhere = from('203.0.113.78')
+  await expect(one.oidc.enrollSecondFactor(refOf(flow), elsewhere)).rejects.toMatchObject(notFound)
+  const first = await one.oidc.enrollSecondFactor(refOf(flow), client)
+  const second = await two.oidc.enrollSecondFactor(refOf(flow), client)
+  expect(second).toMatchObject({
+    isVerified: false,
+    recoveryCodes: expect.arrayContaining([expect.any(String)]),
+  })
+  expect(secretIn(second.provisioningUrl)).not.toBe(secretIn(first.provisioningUrl))
+
+  const verify = (code: string) => two.oidc.verifySecondFactor({ ...refOf(flow), code }, client)
+  const code = codeAt(secretIn(second.provisioningUrl), step())
+  for (const wrong of [
+    '000000',
+    second.recoveryCodes[0] ?? '',
+    codeAt(secretIn(first.provisioningUrl), step()),
+  ])
+    await expect(verify(wrong)).rejects.toMatchObject(invalid)
+  await expect(enter(flow, code)).rejects.toMatchObject(invalid)
+  expect(await verify(code)).toMatchObject({ isComplete: true, needsEnrollment: false })
+  const answer = await finish(flow)
+  expect(claimsOf(answer.access_token).amr).toEqual(['password', 'totp'])
+  const ref = { kind: 'identities', id }
+  expect(parsed((await one.entities.get({ ref, perspective: undefined }, system())).json)).toMatchObject({
+    isMfaEnabled: true,
+  })
+})
+
+test('a verified second factor is not enrolled anew by a login', async () => {
+  await protectedPerson('enrolled')
+  const flow = await begun('enrolled')
+  await expect(one.oidc.enrollSecondFactor(refOf(flow), client)).rejects.toMatchObject({ code: 'MFA_EXISTS' })
+})
