@@ -6,6 +6,10 @@ import type { AccessToken } from './access-token.js'
 export interface CachedSession extends Session {
   /** Of the access token by which it was found. */
   readonly keyId?: string
+  /** The auth policy demands an external token beside each request. */
+  readonly demandsToken: boolean
+  /** When the external token expires with which the session was asked for, by the clock of this gateway. */
+  readonly countsUntilMs: number
   readonly createdAtMs: number
   /** Members of the wire shape that do not change with time. */
   readonly json: Buffer
@@ -31,6 +35,8 @@ export function cachedSession(session: ApiSession, now: number): CachedSession {
     caller: { identityId, identityName, apiSessionId: id, isAdmin, configTypes },
     timeoutSeconds,
     endsAtMs,
+    demandsToken: session.demandsToken,
+    countsUntilMs: Number.POSITIVE_INFINITY,
     createdAtMs: session.createdAtMs,
     json,
     position,

@@ -45,6 +45,8 @@ export interface SessionsOptions {
 
 const SCHEMA = 'identity'
 const BATCH = 1000
+/** How many tokens beside that of a session are tried. */
+const MOST_BEARERS = 2
 
 export function openSessions(options: SessionsOptions): Sessions {
   const { identity, tokenKeys, issuer, writePositions, followed, log, context, now = Date.now } = options
@@ -62,7 +64,12 @@ export function openSessions(options: SessionsOptions): Sessions {
 
   /** True when no change that ends the session can have been missed. */
   function isValid(session: CachedSession, at: number): boolean {
-    if (at - session.usedAtMs > session.timeoutSeconds * 1000 || at >= session.endsAtMs) return false
+    if (
+      at - session.usedAtMs > session.timeoutSeconds * 1000 ||
+      at >= session.endsAtMs ||
+      at >= session.countsUntilMs
+    )
+      return false
     const source = followed()
     if (!source.trusted()) return false
     const written = writePositions.positions()[SCHEMA]
@@ -102,16 +109,44 @@ export function openSessions(options: SessionsOptions): Sessions {
     return session && isValid(session, at) ? used(advance(session), at) : undefined
   }
 
-  async function loadStored(token: string, refusal: () => Fault): Promise<CachedSession> {
+  async function loadStored(
+    token: string,
+    bearers: readonly string[],
+    refusal: () => Fault,
+  ): Promise<CachedSession> {
     if (!isUuid(token)) throw refusal()
-    const load = async (): Promise<CachedSession> =>
-      cachedSession(await identity.getApiSession({ token }, context()), now())
+    const load = async (): Promise<CachedSession> => {
+      const session = await identity.getApiSession({ token, bearerTokens: [...bearers] }, context())
+      const cached = cachedSession(session, now())
+      // tokens that do not count are tried again: the keys of their signer may be known by then
+      return bearers.length === 0 ? cached : { ...cached, countsUntilMs: now() + session.secondTokenMs }
+    }
     const at = now()
     try {
-      return used(await cache.load(keyOf(token), writePositions.positions(), load), at)
+      return used(await cache.load(keyOf(token, ...bearers), writePositions.positions(), load), at)
     } catch (err) {
       throw isRefusal(err) ? refusal() : err
     }
+  }
+
+  /** wire: an external token that the auth policy demands counts only for the requests that present it. */
+  function withTokens(
+    session: CachedSession,
+    token: string,
+    bearers: readonly string[],
+    refusal: () => Fault,
+  ): CachedSession | Promise<CachedSession> {
+    if (!session.demandsToken || bearers.length === 0) return session
+    const tried = bearers.slice(0, MOST_BEARERS)
+    return lookUp(keyOf(token, ...tried), now()) ?? loadStored(token, tried, refusal)
+  }
+
+  async function findStored(
+    token: string,
+    bearers: readonly string[],
+    refusal: () => Fault,
+  ): Promise<CachedSession> {
+    return withTokens(await loadStored(token, [], refusal), token, bearers, refusal)
   }
 
   /** Everything that the token says is checked before the owner is asked. */
@@ -148,11 +183,11 @@ export function openSessions(options: SessionsOptions): Sessions {
       return bearer === undefined ? undefined : lookUp(bearerKeyOf(bearer), now())
     },
     find({ token, bearers }) {
-      if (token !== '')
-        return (
-          lookUp(keyOf(token), now()) ??
-          loadStored(token, bearers.length > 0 ? unauthenticated : () => new Fault('UNAUTHORIZED'))
-        )
+      if (token !== '') {
+        const refusal = bearers.length > 0 ? unauthenticated : () => new Fault('UNAUTHORIZED')
+        const session = lookUp(keyOf(token), now())
+        return session ? withTokens(session, token, bearers, refusal) : findStored(token, bearers, refusal)
+      }
       const [first] = bearers
       if (first === undefined) throw unauthenticated()
       return lookUp(bearerKeyOf(first), now()) ?? firstBearer(bearers)
@@ -160,7 +195,8 @@ export function openSessions(options: SessionsOptions): Sessions {
     add(session) {
       const cached = cachedSession(session, now())
       // the change that ended it may have arrived before the answer that created it: then the owner decides
-      if (isAtLeast(session.position, followed().positions()[SCHEMA])) cache.set(keyOf(session.token), cached)
+      if (session.secondTokenMs === 0 && isAtLeast(session.position, followed().positions()[SCHEMA]))
+        cache.set(keyOf(session.token), cached)
       return used(cached, cached.usedAtMs)
     },
     drop: cache.drop,
@@ -180,4 +216,5 @@ const isRefusal = (err: unknown): boolean =>
 const bearerKeyOf = (token: string): string => keyOf(`Bearer ${token}`)
 
 /** Tokens are credentials: the cache holds only their digests. */
-const keyOf = (token: string): string => createHash('sha256').update(token).digest('base64')
+const keyOf = (...tokens: readonly string[]): string =>
+  createHash('sha256').update(tokens.join('\0')).digest('base64')

@@ -47,6 +47,8 @@ export function sessionFor(token: string, more: Partial<ApiSession> = {}): ApiSe
     lastActivityAtMs: Date.UTC(2026, 0, 1),
     timeoutSeconds: 1800,
     endsInMs: 0,
+    demandsToken: false,
+    secondTokenMs: 0,
     position: undefined,
     ...more,
   }

@@ -14,7 +14,13 @@ import {
 import { startHousekeeping } from './jobs/housekeeping.js'
 import { emitEnded } from './login/session-event.js'
 import { openService } from './service.js'
-import { hashSettingsOf, identitySettings, lifetimesOf, tokenLifetimesOf } from './settings.js'
+import {
+  hashSettingsOf,
+  identitySettings,
+  lifetimesOf,
+  tokenLifetimesOf,
+  tokenSettingsOf,
+} from './settings.js'
 
 const settings = readSettings(identitySettings, process.env)
 const lifetimes = lifetimesOf(settings)
@@ -36,6 +42,7 @@ await runService(
       hashing: hashSettingsOf(settings),
       lifetimes,
       tokenLifetimes: tokenLifetimesOf(settings),
+      tokens: tokenSettingsOf(settings),
       snapshotLimitMs: settings.snapshotMinutes * 60_000,
       snapshotMaxBytes: settings.snapshotMaxMib * 1024 * 1024,
       sources: { pki: pki.source, policy: policy.source, sessions: sessions.source },

@@ -28,6 +28,7 @@ import { type HashSettings, openHashing } from './credentials/hashing.js'
 import { openTrust } from './credentials/trust.js'
 import type { Lifetimes } from './domain/lifetimes.js'
 import type { TokenLifetimes } from './domain/oidc-claims.js'
+import { openExternalTokens, type TokenSettings } from './external-tokens/external-tokens.js'
 import { type JobDeps, openJobs } from './jobs/jobs.js'
 import { apiSessions } from './kinds/api-session.js'
 import { apiSessionCertificates } from './kinds/api-session-certificate.js'
@@ -62,6 +63,7 @@ export interface ServiceOptions
   /** Advertised `host:port` of the APIs, of which the issuer of tokens is made. */
   readonly address: string
   readonly tokenLifetimes: TokenLifetimes
+  readonly tokens: TokenSettings
   /** How old the trusted authorities of the network may be. */
   readonly trustAgeMs?: number
   readonly sources: Readonly<Record<Followed, Source>>
@@ -96,7 +98,17 @@ export function openService(options: ServiceOptions) {
   const noteRefusal = openRefusals(log, 'login refused')
   const noteLock = openRefusals(log, 'identity locked')
   const pauseReports = openPauseReports(changeLog, log)
-  const credentials = { changeLog, hashing, trust, authorities, noteRefusal, noteLock, pauseReports }
+  const externalTokens = openExternalTokens(changeLog, options.tokens)
+  const credentials = {
+    changeLog,
+    hashing,
+    trust,
+    authorities,
+    externalTokens,
+    noteRefusal,
+    noteLock,
+    pauseReports,
+  }
   const kinds = [
     identities({ changeLog, names, pki, viewers, waitForFollowers }),
     authenticators({ ...credentials, waitForFollowers }),
@@ -156,6 +168,7 @@ export function openService(options: ServiceOptions) {
     async [Symbol.asyncDispose]() {
       await jobs[Symbol.asyncDispose]()
       await pauseReports[Symbol.asyncDispose]()
+      await externalTokens[Symbol.asyncDispose]()
       await credentialFeed[Symbol.asyncDispose]()
       await consumers[Symbol.asyncDispose]()
     },

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { rootCertificates } from 'node:tls'
 import {
   addressSetting,
   keySecretSetting,
@@ -10,6 +12,7 @@ import {
 import type { HashSettings } from './credentials/hashing.js'
 import type { Lifetimes } from './domain/lifetimes.js'
 import type { TokenLifetimes } from './domain/oidc-claims.js'
+import type { TokenSettings } from './external-tokens/external-tokens.js'
 
 /** Everything that this process reads from its environment. */
 export const identitySettings = {
@@ -68,6 +71,33 @@ export const identitySettings = {
     'Queue for password hashes; further logins are refused with 429',
     { min: 1, max: 10_000, default: 250 },
   ),
+  tokenSkewSeconds: setting.number(
+    'OVERLAY_TOKEN_CLOCK_SKEW_SECONDS',
+    'How far the clocks of external JWT signers may differ, for the claims exp and nbf',
+    { max: 300, default: 5 },
+  ),
+  tokensWithoutExpiry: setting.flag(
+    'OVERLAY_TOKENS_WITHOUT_EXPIRY',
+    'Accept external tokens without the claim exp. They are valid for ever',
+    { default: false },
+  ),
+  jwksHttp: setting.flag(
+    'OVERLAY_JWKS_HTTP',
+    'Fetch keys of external JWT signers from http addresses, too. Who can change that traffic can log in as anybody',
+    { default: false },
+  ),
+  jwksNetworks: setting.optional(
+    setting.networks(
+      'OVERLAY_JWKS_NETWORKS',
+      'Private networks (`10.1.0.0/16`, `127.0.0.1`) from which keys of external JWT signers may be fetched; otherwise only from public addresses',
+    ),
+  ),
+  jwksAuthorities: setting.optional(
+    setting.text(
+      'OVERLAY_JWKS_CA',
+      'PEM file with authorities that are trusted for the addresses of these keys, besides the public ones',
+    ),
+  ),
 }
 
 export type IdentitySettings = Values<typeof identitySettings>
@@ -83,6 +113,18 @@ export const tokenLifetimesOf = ({
 }: IdentitySettings): TokenLifetimes => ({
   accessSeconds: accessTokenMinutes * 60,
   refreshSeconds: refreshTokenMinutes * 60,
+})
+
+/** Throws if the file of authorities cannot be read. */
+export const tokenSettingsOf = (settings: IdentitySettings): TokenSettings => ({
+  skewSeconds: settings.tokenSkewSeconds,
+  isExpiryRequired: !settings.tokensWithoutExpiry,
+  isHttpAllowed: settings.jwksHttp,
+  networks: settings.jwksNetworks,
+  authorities:
+    settings.jwksAuthorities === undefined
+      ? undefined
+      : [...rootCertificates, readFileSync(settings.jwksAuthorities, 'utf8')],
 })
 
 export const hashSettingsOf = (settings: IdentitySettings): HashSettings => ({

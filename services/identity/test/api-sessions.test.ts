@@ -135,10 +135,12 @@ test('idle sessions end, with changes for followers, by one replica at a time', 
     })
   const results = await Promise.all([end(one), end(two)])
   expect(results.flatMap(({ result }) => result)).toEqual([idle.id])
-  await expect(two.identity.getApiSession({ token: idle.token }, system())).rejects.toMatchObject({
+  await expect(
+    two.identity.getApiSession({ bearerTokens: [], token: idle.token }, system()),
+  ).rejects.toMatchObject({
     code: 'UNAUTHORIZED',
   })
-  await two.identity.getApiSession({ token: used.token }, system())
+  await two.identity.getApiSession({ bearerTokens: [], token: used.token }, system())
 })
 
 test('admins may search sessions by token and identity', async () => {

@@ -163,7 +163,7 @@ test('the sessions of an authenticator end when it is deleted', async () => {
   })
   const { token } = await enter('vanishing', 'right-one')
   await one.entities.delete({ kind, id }, system())
-  await expect(two.identity.getApiSession({ token }, system())).rejects.toMatchObject({
+  await expect(two.identity.getApiSession({ bearerTokens: [], token }, system())).rejects.toMatchObject({
     code: 'UNAUTHORIZED',
   })
 })
@@ -362,7 +362,7 @@ test('re-enrolling takes the authenticator away and asks for an enrollment of th
     expiresAtMs,
   })
   await expect(get(id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
-  await expect(two.identity.getApiSession({ token }, system())).rejects.toMatchObject({
+  await expect(two.identity.getApiSession({ bearerTokens: [], token }, system())).rejects.toMatchObject({
     code: 'UNAUTHORIZED',
   })
 })

@@ -280,7 +280,7 @@ test('with an authority go its authenticators and the sessions of both, and noth
   const [deleted, , remaining] = await Promise.all(ids.map(authenticatorsOf))
   expect([deleted?.length, remaining?.length]).toEqual([0, 1])
   const alive = await Promise.allSettled(
-    sessions.map(({ token }) => one.identity.getApiSession({ token }, system())),
+    sessions.map(({ token }) => one.identity.getApiSession({ bearerTokens: [], token }, system())),
   )
   expect(alive.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled'])
   await expect(logIn(leaves[0] as Holder)).rejects.toMatchObject(refused)

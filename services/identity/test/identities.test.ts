@@ -307,7 +307,7 @@ test('authenticators and sessions of a deleted identity are deleted, each with a
     ].sort(),
   )
   for (const { token } of sessions)
-    await expect(two.identity.getApiSession({ token }, system())).rejects.toMatchObject({
+    await expect(two.identity.getApiSession({ bearerTokens: [], token }, system())).rejects.toMatchObject({
       code: 'UNAUTHORIZED',
     })
 })

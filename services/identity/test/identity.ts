@@ -19,6 +19,7 @@ import {
   type Position,
 } from '@overlay/rpc'
 import pino from 'pino'
+import type { TokenSettings } from '../src/external-tokens/external-tokens.js'
 import { initIdentity } from '../src/init.js'
 import { openService } from '../src/service.js'
 import { type TokenSigner, tokenSigner } from './token-signer.js'
@@ -27,6 +28,14 @@ import { type TokenSigner, tokenSigner } from './token-signer.js'
 export const keySecret = 'a secret that has enough characters'
 
 export const hashing = { memoryKib: 3072, passes: 1, lanes: 1, running: 2, waiting: 50 }
+
+const noKeysFromElsewhere: TokenSettings = {
+  skewSeconds: 5,
+  isExpiryRequired: true,
+  isHttpAllowed: false,
+  networks: undefined,
+  authorities: undefined,
+}
 
 const log = pino({ enabled: false })
 
@@ -57,6 +66,7 @@ export interface Replica extends AsyncDisposable {
 export interface ReplicaOptions {
   readonly lifetimeSeconds?: number
   readonly bus?: Pick<Bus, 'subscribe'>
+  readonly tokens?: Partial<TokenSettings>
   /** Called with the facts of each line about a refused client. */
   readonly onRefusal?: (facts: object, message: string) => void
   /** Called with the text of each statement. */
@@ -137,7 +147,7 @@ const observed = (db: Database, onStatement: (statement: string) => void): Datab
 async function openReplica(
   url: string,
   world: World,
-  { lifetimeSeconds = 0, bus = noBus, onStatement = () => undefined, onRefusal }: ReplicaOptions,
+  { lifetimeSeconds = 0, bus = noBus, onStatement = () => undefined, onRefusal, tokens }: ReplicaOptions,
 ): Promise<Replica> {
   const db = observed(openDatabase(url, 'identity'), onStatement)
   const changeLog = await openChangeLog(db, noBus, log)
@@ -153,6 +163,7 @@ async function openReplica(
     lifetimes: { timeoutSeconds: 1800, lifetimeSeconds },
     address: 'localhost:1280',
     tokenLifetimes: { accessSeconds: 1800, refreshSeconds: 86_400 },
+    tokens: { ...noKeysFromElsewhere, ...tokens },
     trustAgeMs: 0,
     snapshots: '',
     snapshotLimitMs: 0,

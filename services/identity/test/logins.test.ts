@@ -77,7 +77,7 @@ test('the default admin logs in, and every replica knows the session', async () 
     self: { href: `./api-sessions/${session.id}` },
     sessions: { href: `./api-sessions/${session.id}/sessions` },
   })
-  const again = await two.identity.getApiSession({ token: session.token }, system())
+  const again = await two.identity.getApiSession({ bearerTokens: [], token: session.token }, system())
   expect(again).toEqual(session)
 })
 
@@ -103,12 +103,14 @@ test('tokens of external signers are refused', async () => {
 
 test('an invalid token, or one of an ended session, is refused', async () => {
   const unauthorized = { code: 'UNAUTHORIZED' }
-  await expect(one.identity.getApiSession({ token: 'x' }, system())).rejects.toMatchObject(unauthorized)
-  const session = await enter(one, identity.admin.username, identity.admin.password)
-  await one.entities.delete({ kind: 'api-sessions', id: session.id }, system())
-  await expect(two.identity.getApiSession({ token: session.token }, system())).rejects.toMatchObject(
+  await expect(one.identity.getApiSession({ bearerTokens: [], token: 'x' }, system())).rejects.toMatchObject(
     unauthorized,
   )
+  const session = await enter(one, identity.admin.username, identity.admin.password)
+  await one.entities.delete({ kind: 'api-sessions', id: session.id }, system())
+  await expect(
+    two.identity.getApiSession({ bearerTokens: [], token: session.token }, system()),
+  ).rejects.toMatchObject(unauthorized)
   await expect(two.identity.checkApiSession({ id: session.id }, system())).rejects.toMatchObject(unauthorized)
 })
 
@@ -119,7 +121,9 @@ test('failures of all replicas count together, and lock at the limit', async () 
   await expect(enter(two, username, 'wrong-one')).rejects.toMatchObject(refused)
   await expect(enter(one, username, 'right-one')).rejects.toMatchObject(refused)
   expect(await shown(id)).toMatchObject({ disabled: true, hasApiSession: false })
-  await expect(one.identity.getApiSession({ token: session.token }, system())).rejects.toMatchObject({
+  await expect(
+    one.identity.getApiSession({ bearerTokens: [], token: session.token }, system()),
+  ).rejects.toMatchObject({
     code: 'UNAUTHORIZED',
   })
 
@@ -168,7 +172,7 @@ test('no policy lets failures lock the default admin', async () => {
   await set(1)
   const { token } = await enter(one, identity.admin.username, identity.admin.password)
   await expect(enter(one, identity.admin.username, 'wrong-one')).rejects.toMatchObject(refused)
-  await one.identity.getApiSession({ token }, system())
+  await one.identity.getApiSession({ bearerTokens: [], token }, system())
   await enter(one, identity.admin.username, identity.admin.password)
   await set(0)
 })
@@ -195,7 +199,7 @@ test('a disabled identity cannot log in, and its sessions end, until it is enabl
   const { token } = await enter(one, username, 'right-one')
   const before = await one.changeLog.head()
   await one.identity.disableIdentity({ id, durationMinutes: 0 }, system())
-  await expect(two.identity.getApiSession({ token }, system())).rejects.toMatchObject({
+  await expect(two.identity.getApiSession({ bearerTokens: [], token }, system())).rejects.toMatchObject({
     code: 'UNAUTHORIZED',
   })
   await expect(enter(two, username, 'right-one')).rejects.toMatchObject(refused)
@@ -242,7 +246,7 @@ test('a policy that asks for a second factor makes sessions partial, those that 
     },
     system(),
   )
-  const now = await two.identity.getApiSession({ token }, system())
+  const now = await two.identity.getApiSession({ bearerTokens: [], token }, system())
   expect(now.isPartial).toBe(true)
   expect(parsed(now.json).authQueries).toMatchObject([{ typeId: 'MFA', provider: 'ziti' }])
   await expect(two.identity.checkApiSession({ id: sessionId }, system())).rejects.toMatchObject({

@@ -90,7 +90,7 @@ test('an untrusted certificate leaves its fingerprint and its subject in the log
 
 test('a token of an external signer is refused in the same place', async () => {
   const line = await refusal((request) => one.identity.authenticate(login({ method: 'ext-jwt' }), request))
-  expect(line).toMatchObject({ msg: 'login refused', method: 'ext-jwt', reason: 'no signer' })
+  expect(line).toMatchObject({ msg: 'login refused', method: 'ext-jwt', reason: 'no token' })
 })
 
 test('a source that presents bad tokens over and over is told to wait, and how long', async () => {

@@ -64,7 +64,7 @@ test('a login replaces a weaker hash, which changes nothing else and ends no ses
   expect(after?.updated_at).toEqual(before?.updated_at)
   expect(await auditRows(id)).toHaveLength(audit.length)
   expect(await changesAfter(one.changeLog, head)).toEqual([])
-  for (const { token } of sessions) await two.identity.getApiSession({ token }, system())
+  for (const { token } of sessions) await two.identity.getApiSession({ bearerTokens: [], token }, system())
 })
 
 test('simultaneous logins that compared the former hash all succeed', async () => {

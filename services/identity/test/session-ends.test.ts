@@ -87,11 +87,13 @@ interface Opened {
 }
 const unauthorized = { code: 'UNAUTHORIZED' }
 const lives = async ({ id, token }: Opened, replica = two): Promise<void> => {
-  await replica.identity.getApiSession({ token }, system())
+  await replica.identity.getApiSession({ bearerTokens: [], token }, system())
   await replica.identity.checkApiSession({ id }, system())
 }
 const isOver = async ({ id, token }: Opened, replica = two): Promise<void> => {
-  await expect(replica.identity.getApiSession({ token }, system())).rejects.toMatchObject(unauthorized)
+  await expect(replica.identity.getApiSession({ bearerTokens: [], token }, system())).rejects.toMatchObject(
+    unauthorized,
+  )
   await expect(replica.identity.checkApiSession({ id }, system())).rejects.toMatchObject(unauthorized)
 }
 const exists = async ({ id }: Opened): Promise<boolean> =>
@@ -232,7 +234,10 @@ test('a session ends with its lifetime, however much it is used', async () => {
   )
   await isOver(old, limited)
   await lives(young, limited)
-  const { endsInMs } = await limited.identity.getApiSession({ token: young.token }, system())
+  const { endsInMs } = await limited.identity.getApiSession(
+    { bearerTokens: [], token: young.token },
+    system(),
+  )
   expect(endsInMs).toBeGreaterThan(0)
   expect(endsInMs).toBeLessThanOrEqual(600_000)
   expect((await reap(500, lifetimeSeconds * 1000)).result).toEqual([old.id])
@@ -245,7 +250,7 @@ test('without a lifetime a session lasts as long as it is used', async () => {
   )
   await lives(session)
   expect((await reap(500)).result).toEqual([])
-  const wire = await one.identity.getApiSession({ token: session.token }, system())
+  const wire = await one.identity.getApiSession({ bearerTokens: [], token: session.token }, system())
   expect(wire.endsInMs).toBe(0)
   expect(parsed(wire.json)).toMatchObject({ id: session.id })
 })

@@ -72,7 +72,7 @@ async function startTunnel() {
             ...{ id: world.apiSession, token: `token of ${world.apiSession}`, identityId: routerId },
             ...{ identityName: 'router one', isAdmin: false, isPartial: false, configTypes: ['t1'] },
             ...{ json: Buffer.alloc(0), createdAtMs: 0, lastActivityAtMs: 0, timeoutSeconds: 1800 },
-            ...{ position, endsInMs: 0 },
+            ...{ position, endsInMs: 0, demandsToken: false, secondTokenMs: 0 },
           },
           hosting: Buffer.from(JSON.stringify(hosting)),
         }

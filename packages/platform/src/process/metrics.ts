@@ -140,6 +140,11 @@ export const metrics = {
     'overlay_identities_locked_total',
     'Identities that their auth policy disabled after wrong passwords',
   ),
+  keyFetches: counter(
+    'overlay_signer_key_fetches_total',
+    'Fetches of the keys of external JWT signers, by result (fetched, failed)',
+    ['result'],
+  ),
   routersConnected: gauge('overlay_routers_connected', 'Routers that are connected to this process'),
   routersRefused: counter(
     'overlay_routers_refused_total',

@@ -15,6 +15,15 @@ export interface Refused {
   /** Of the certificate that was presented, verified or not. */
   readonly fingerprint?: string | undefined
   readonly subject?: string | undefined
+  /** Of an external token, verified or not. */
+  readonly issuer?: string | undefined
+  readonly kid?: string | undefined
+  readonly signerId?: string | undefined
+  readonly signer?: string | undefined
+  /** What the reason leaves open. */
+  readonly detail?: string | undefined
+  /** Why a second token of the request is refused, too. */
+  readonly otherToken?: string | undefined
 }
 
 /** Logs the refusal of a client. The client does not learn the reason. */

@@ -1,5 +1,6 @@
 import type { ChangeLog } from '@overlay/platform/change-log'
 import type { NoteRefusal, PauseReports } from '@overlay/platform/service'
+import type { ExternalTokens } from '../external-tokens/external-tokens.js'
 import type { Authorities } from './authorities.js'
 import type { Hashing } from './hashing.js'
 import type { Trust } from './trust.js'
@@ -10,6 +11,7 @@ export interface CredentialDeps {
   readonly hashing: Hashing
   readonly trust: Trust
   readonly authorities: Authorities
+  readonly externalTokens: ExternalTokens
   readonly noteRefusal: NoteRefusal
   /** Logs an identity that its auth policy has disabled after wrong passwords. */
   readonly noteLock: NoteRefusal

@@ -10,14 +10,16 @@ test.each([
   ['a policy asks sessions that began without', false, false, { ...none, requireTotp: true }, ['MFA']],
   ['a policy accepts a complete factor', false, true, { ...none, requireTotp: true }, []],
   [
-    'a second signer is asked for on every look',
+    'a second signer is asked for while no token of it counts',
     false,
     true,
     { ...none, requireExtJwtSigner: 's' },
     ['EXT-JWT'],
   ],
 ] as const)('%s', (_rule, isMfaRequired, isMfaComplete, demands, expected) => {
-  const queries = authQueriesOf({ isMfaRequired, isMfaComplete }, demands) as { typeId: string }[]
+  const queries = authQueriesOf({ isMfaRequired, isMfaComplete, secondSigner: 'other' }, demands) as {
+    typeId: string
+  }[]
   expect(queries.map(({ typeId }) => typeId)).toEqual(expected)
 })
 
@@ -26,7 +28,9 @@ test.each([
   ['an empty address if the signer has none', null],
 ])('a query for a token has %s', (_what, externalAuthUrl) => {
   const demands = { ...none, requireExtJwtSigner: 's', externalAuthUrl }
-  expect(authQueriesOf({ isMfaRequired: false, isMfaComplete: false }, demands)).toEqual([
+  const factors = { isMfaRequired: false, isMfaComplete: false }
+  expect(authQueriesOf({ ...factors, secondSigner: 's' }, demands)).toEqual([])
+  expect(authQueriesOf({ ...factors, secondSigner: null }, demands)).toEqual([
     { typeId: 'EXT-JWT', provider: 'url', httpUrl: externalAuthUrl ?? '' },
   ])
 })

@@ -2,6 +2,8 @@
 export interface Factors {
   readonly isMfaRequired: boolean
   readonly isMfaComplete: boolean
+  /** The signer whose token was presented beside the first factor, and counts. */
+  readonly secondSigner: string | null
 }
 
 /** What an auth policy demands beside the first factor. */
@@ -26,7 +28,7 @@ const totp = {
 export function authQueriesOf(factors: Factors, demands: Demands): object[] {
   const queries: object[] = []
   if ((factors.isMfaRequired || demands.requireTotp) && !factors.isMfaComplete) queries.push(totp)
-  if (demands.requireExtJwtSigner !== null)
+  if (demands.requireExtJwtSigner !== null && demands.requireExtJwtSigner !== factors.secondSigner)
     queries.push({ httpUrl: demands.externalAuthUrl ?? '', provider: 'url', typeId: 'EXT-JWT' })
   return queries
 }

@@ -42,7 +42,11 @@ export function isComplete(progress: Progress): boolean {
 export function loginQueries(progress: Progress): object[] {
   const { needsCode, needsEnrollment, needsToken } = missingOf(progress)
   const { demands } = progress
-  const factors = { isMfaRequired: needsCode, isMfaComplete: !needsCode }
+  const factors = {
+    isMfaRequired: needsCode,
+    isMfaComplete: !needsCode,
+    secondSigner: progress.secondSignerId,
+  }
   const rest = {
     ...demands,
     requireTotp: needsCode,

@@ -34,7 +34,7 @@ export const authPolicies: Kind = kind(authPolicy, {
       const allowed = { updb: next['primary.updb.allowed'], cert: next['primary.cert.allowed'] }
       await refuseLockoutByMethods(tx, next.id, allowed)
       await markSessionsToEnd(tx, next.id)
-    }
+    } else if (before && admitsFewerTokens(before, next)) await markSessionsToEnd(tx, next.id)
     return {
       'primary.updb.minPasswordLength': Math.max(next['primary.updb.minPasswordLength'], shortestPassword),
       'primary.updb.maxAttempts': Math.max(next['primary.updb.maxAttempts'], 0),
@@ -52,6 +52,22 @@ export const authPolicies: Kind = kind(authPolicy, {
     }
   },
 })
+
+interface TokenRules {
+  readonly 'primary.extJwt.allowed': boolean
+  readonly 'primary.extJwt.allowedSigners': readonly string[] | null
+}
+
+/** No signer in the list: all of them. */
+function admitsFewerTokens(before: TokenRules, next: TokenRules): boolean {
+  if (!before['primary.extJwt.allowed'] || !next['primary.extJwt.allowed'])
+    return before['primary.extJwt.allowed']
+  const [old, now] = [before, next].map((rules) => rules['primary.extJwt.allowedSigners'] ?? []) as [
+    string[],
+    string[],
+  ]
+  return now.length > 0 && (old.length === 0 || old.some((id) => !now.includes(id)))
+}
 
 const unknownSigner = (field: string, id: string): Fault =>
   new Fault('NOT_FOUND', { field, reason: 'no signer with this id', value: id })

@@ -7,6 +7,7 @@ import sql from 'sql-template-tag'
 import { onlyCertificate } from '../credentials/certificates.js'
 import { commonNameOf } from '../domain/claims.js'
 import { policiesNaming } from '../store/auth-policies.js'
+import { markSignerEnded } from '../store/session-ends.js'
 
 /** wire: an absent date. */
 const noTime = '0001-01-01T00:00:00.000Z'
@@ -24,11 +25,12 @@ export const externalJwtSigners: Kind = kind(externalJwtSigner, {
     }))
   },
 
-  async writing(_, next) {
+  async writing(tx, next, before) {
     const [certPem, jwksEndpoint] = [next.certPem || null, next.jwksEndpoint || null]
     const certificate = certificateMembers(certPem) // wire: refused first
     if ((certPem === null) === (jwksEndpoint === null)) throw notExactlyOne()
     for (const field of ['jwksEndpoint', 'externalAuthUrl'] as const) refuseOtherSchemes(field, next[field])
+    if (before?.enabled && !next.enabled) await markSignerEnded(tx, next.id)
     return {
       ...certificate,
       jwksEndpoint,
@@ -40,6 +42,7 @@ export const externalJwtSigners: Kind = kind(externalJwtSigner, {
 
   async deleting(tx, { id }) {
     await refuseReferenced(tx, id)
+    await markSignerEnded(tx, id)
   },
 })
 

@@ -7,13 +7,11 @@ import type { CredentialDeps } from '../credentials/deps.js'
 import { subjectTextOf } from '../domain/subject-text.js'
 import type { Subject } from '../store/subjects.js'
 import { certificate } from './certificate.js'
+import { externalToken } from './external-token.js'
 import { guessOf } from './guess.js'
 import { type Login, type Reason, refusalOf, type Step } from './login.js'
 import { password } from './password.js'
 import { refuseLogin } from './refuse-login.js'
-
-/** External signers can be stored, but cannot log in yet. */
-const externalToken: readonly Step[] = [() => 'no signer']
 
 const stepsOf: Readonly<Record<string, readonly Step[]>> = {
   password,
@@ -46,6 +44,7 @@ export async function admit(
     username: presented.username,
     password: presented.password,
     certificates: certificatesOf(presented.peerCertificates),
+    bearerTokens: presented.bearerTokens,
     now: new Date(),
   }
   const reason = await refusalOf(steps, login)
@@ -70,6 +69,7 @@ export function refused(login: Login, method: string, reason: Reason): Fault {
     username: username || undefined,
     identityId: subject?.identityId,
     identityName: subject?.identityName,
+    ...login.facts,
     ...(method === 'cert' && leaf && { fingerprint: fingerprintOf(leaf), subject: subjectTextOf(leaf) }),
   })
   return new Fault('INVALID_AUTH')

@@ -1,6 +1,8 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Context } from '@overlay/rpc'
 import type { CredentialDeps } from '../credentials/deps.js'
+import type { TokenReason } from '../domain/external-token.js'
+import type { TokenFacts } from '../external-tokens/external-tokens.js'
 import type { KnownCa } from '../store/known-cas.js'
 import type { Subject } from '../store/subjects.js'
 
@@ -10,11 +12,14 @@ export interface Login extends CredentialDeps {
   readonly username: string
   readonly password: string
   readonly certificates: readonly X509Certificate[] // leaf first
+  readonly bearerTokens: readonly string[]
   readonly now: Date
   /** The authority that issued the certificate, if it is not the network. */
   ca?: KnownCa
   subject?: Subject | undefined
   passwordMatches?: boolean
+  /** What is noted with a refusal. Never a token. */
+  facts?: TokenFacts & { readonly detail?: string; readonly otherToken?: string }
 }
 
 /** Why a login is refused. For metrics and the log only: clients do not learn it. */
@@ -26,7 +31,9 @@ export type Reason =
   | 'no certificate'
   | 'untrusted certificate'
   | 'certificate out of date'
-  | 'no signer'
+  | 'no token'
+  | 'signer not allowed'
+  | TokenReason
   | 'gone meanwhile'
 
 /** One check. Undefined: the next step follows. */

@@ -2,13 +2,33 @@ import { apiSession, identity, linksOf, referenceTo, timeText } from '@overlay/m
 import type { ApiSession } from '@overlay/rpc'
 import { authQueriesOf } from '../domain/auth-queries.js'
 import { type Lifetimes, remainingMs } from '../domain/lifetimes.js'
-import type { Session } from '../store/api-sessions.js'
+import type { SecondToken, Session } from '../store/api-sessions.js'
 
 /**
  * A session for the caches of gateways. Members that change with each use are not in the JSON: the gateway adds them. It
  * adds the access token, too, which takes the place of the session's own token.
+ * @param second the token that this request presents. wire: tokens of earlier requests do not count
  */
-export function sessionMessage(session: Session, lifetimes: Lifetimes): ApiSession {
+export const sessionMessage = (session: Session, lifetimes: Lifetimes, second?: SecondToken): ApiSession => ({
+  ...messageOf({ ...session, secondSigner: second?.signerId ?? null }, lifetimes),
+  secondTokenMs: remainingTokenMs(second),
+})
+
+/** The session of access tokens. A token that was presented at the login counts as long as the session. */
+export const bearerMessage = (session: Session, lifetimes: Lifetimes): ApiSession =>
+  messageOf(session, lifetimes)
+
+const LONGEST_MS = 24 * 3_600_000
+
+function remainingTokenMs(second: SecondToken | undefined): number {
+  if (!second) return 0
+  return Math.max(
+    Math.min(Math.floor((second.untilMs ?? Number.POSITIVE_INFINITY) - Date.now()), LONGEST_MS),
+    0,
+  )
+}
+
+function messageOf(session: Session, lifetimes: Lifetimes): ApiSession {
   const { id, identityId, identityName, authPolicyId } = session
   const isBearer = session.leftMs !== null
   const authQueries = authQueriesOf(session, session.demands)
@@ -42,5 +62,7 @@ export function sessionMessage(session: Session, lifetimes: Lifetimes): ApiSessi
     timeoutSeconds: lifetimes.timeoutSeconds,
     endsInMs: remainingMs(lifetimes, session.ageMs, session.leftMs),
     position: { timeline: session.timeline, number: session.number },
+    demandsToken: session.demands.requireExtJwtSigner !== null,
+    secondTokenMs: 0,
   }
 }

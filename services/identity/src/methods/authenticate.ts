@@ -1,6 +1,7 @@
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { admit, refused } from '../login/admit.js'
 import { updateClientInfo } from '../login/client-info.js'
+import { secondToken } from '../login/second-token.js'
 import { apiSessionEvent } from '../login/session-event.js'
 import { sessionMessage } from '../login/session-message.js'
 import { openSession } from '../store/api-sessions.js'
@@ -14,6 +15,7 @@ export const authenticate =
     const login = await admit(deps, context, request)
     const { subject } = login
     await updateClientInfo(deps.changeLog, context, subject.identityId, request)
+    const second = await secondToken(deps, context, subject, request.bearerTokens)
     if (request.configTypes.length > 0) await deps.configTypes.ready(context)
     const session = await openSession(deps.changeLog.db, {
       ...subject,
@@ -21,9 +23,10 @@ export const authenticate =
       configTypes: request.configTypes,
       isCertExtendable: method === 'cert' && subject.isIssuedByNetwork,
       certificate: method === 'cert' ? login.certificates[0] : undefined,
+      second,
     })
     if (!session) throw refused(login, method, 'gone meanwhile')
     deps.events?.emit(apiSessionEvent('created', session))
     await deps.credentialFeed.handOver()
-    return sessionMessage(session, deps.lifetimes)
+    return sessionMessage(session, deps.lifetimes, second)
   }

@@ -1,5 +1,5 @@
 import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
-import { sessionMessage } from '../login/session-message.js'
+import { bearerMessage } from '../login/session-message.js'
 import { bearerSession } from '../store/api-sessions.js'
 import type { Deps } from './deps.js'
 
@@ -8,5 +8,5 @@ export const getBearerSession =
   async (claims) => {
     const session = await bearerSession(changeLog.db, claims, lifetimes.lifetimeSeconds)
     if (!session) throw new Fault('UNAUTHORIZED')
-    return sessionMessage(session, lifetimes)
+    return bearerMessage(session, lifetimes)
   }

@@ -42,13 +42,14 @@ function firstFactor(
   { method, configTypes, envInfo, sdkInfo }: Credential,
   remoteAddress: string,
 ): FirstFactor {
-  const { identityId, authenticatorId, certifyingCaId } = subject
+  const { identityId, authenticatorId, certifyingCaId, signerId } = subject
   const isCertificate = method === 'cert'
   return {
     identityId,
     authenticatorId,
     method: subject.method,
     ...(certifyingCaId !== undefined && { certifyingCaId }),
+    ...(signerId !== undefined && { signerId }),
     password: subject.password,
     fingerprint: subject.fingerprint,
     isCertExtendable: isCertificate && subject.isIssuedByNetwork,

@@ -32,6 +32,9 @@ export async function redeemCode(deps: OidcDeps, request: TokenRequest, context:
       ...login.firstFactor,
       configTypes: facts.configTypes,
       certificate: certificateOf(login),
+      // a token of the login counts as long as its session
+      second:
+        login.secondSignerId === null ? undefined : { signerId: login.secondSignerId, untilMs: undefined },
       bearer: {
         id: facts.apiSessionId,
         clientId: login.clientId,

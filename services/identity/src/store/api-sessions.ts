@@ -7,6 +7,7 @@ import { sameText } from '../domain/same-text.js'
 import { hasPassword } from './authenticators.js'
 import { allOrNone, typesNamed } from './known-config-types.js'
 import { insertCertificate } from './session-certificates.js'
+import { authenticatorOf } from './signers.js'
 import type { Subject } from './subjects.js'
 
 /** A session and what its answers need of its identity. */
@@ -15,6 +16,7 @@ export interface Session extends Factors {
   readonly token: string
   readonly identityId: string
   readonly identityName: string
+  readonly externalId: string | null
   readonly isAdmin: boolean
   readonly isDefaultAdmin: boolean
   readonly authPolicyId: string
@@ -37,7 +39,7 @@ export interface Session extends Factors {
 /** `password` and `fingerprint`: as the authenticator had them when the login was checked. */
 export interface NewSession
   extends Pick<Subject, 'identityId' | 'authenticatorId' | 'method' | 'password' | 'fingerprint'>,
-    Partial<Pick<Subject, 'certifyingCaId'>> {
+    Partial<Pick<Subject, 'certifyingCaId' | 'signerId'>> {
   readonly ipAddress: string
   /** By id or name. */
   readonly configTypes: readonly string[]
@@ -51,6 +53,15 @@ export interface NewSession
     readonly expiresAtSeconds: number
     readonly codeDigest: Buffer
   }
+  /** The token that was presented beside the first factor. */
+  readonly second?: SecondToken | undefined
+}
+
+/** A valid token of the signer that the auth policy demands, of the identity of the session. */
+export interface SecondToken {
+  readonly signerId: string
+  /** Undefined: it does not expire. */
+  readonly untilMs: number | undefined
 }
 
 /** Of policy `p`. */
@@ -63,20 +74,26 @@ const demandsColumn = sql`
 
 /** Of session `s`, identity `i`, policy `p` and the change log. */
 export const sessionColumns = sql`
-  s.id, s.token, s.identity_id as "identityId", i.name as "identityName", i.is_admin as "isAdmin",
+  s.id, s.token, s.identity_id as "identityId", i.name as "identityName",
+  i.external_id as "externalId", i.is_admin as "isAdmin",
   i.is_default_admin as "isDefaultAdmin", i.auth_policy_id as "authPolicyId",
   ${demandsColumn},
   s.authenticator_id as "authenticatorId", s.ip_address as "ipAddress", s.config_types as "configTypes",
   s.is_mfa_required as "isMfaRequired", s.is_mfa_complete as "isMfaComplete",
   s.is_cert_extendable as "isCertExtendable", s.created_at as "createdAt",
   s.last_activity_at as "lastActivityAt", s.tags,
+  case when s.second_token_until > clock_timestamp() then s.second_signer_id end as "secondSigner",
   extract(epoch from clock_timestamp() - s.created_at)::float8 * 1000 as "ageMs",
   extract(epoch from s.expires_at - clock_timestamp())::float8 * 1000 as "leftMs", stream.timeline, stream.number::float8 as number`
 
-/** Whether policy `p` allows the method by which session `s` was opened. */
+/** Whether policy `p` allows the method by which session `s` was opened, and the signer if it was a token. */
 export const isMethodAllowed = sql`
   case s.method when 'updb' then p.primary_updb_allowed
                 when 'cert' then p.primary_cert_allowed
+                when 'ext-jwt' then p.primary_ext_jwt_allowed and exists (
+                  select from external_jwt_signer x
+                   where s.authenticator_id = ${authenticatorOf('')} || x.id and x.enabled
+                     and (p.primary_ext_jwt_allowed_signers = '{}' or x.id = any(p.primary_ext_jwt_allowed_signers)))
                 else true end`
 
 /** Whether more than `ms` have passed since then; 0: never. */
@@ -93,7 +110,7 @@ export const digestOf = (token: string): Buffer => createHash('sha256').update(t
 export async function openSession(db: Db, session: NewSession): Promise<Session | undefined> {
   const token = randomUUID()
   const types = typesNamed(session.configTypes)
-  const { bearer } = session
+  const { bearer, second } = session
   const { rows } = await db.query<Session>(
     sql`
     with ${types ? sql`type as (${types.type}),` : sql``}
@@ -105,16 +122,18 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
          ${bearer ? sql`login as (${loginOf(session, bearer)}),` : sql``}
          s as (
          insert into api_session (id, token, token_digest, identity_id, authenticator_id, ca_id, ip_address,
-                                  config_types, is_mfa_required, is_cert_extendable, method, client_id, expires_at)
+                                  config_types, is_mfa_required, is_cert_extendable, method, client_id, expires_at,
+                                  second_signer_id, second_token_until)
          select ${bearer?.id ?? newId('cuid')}, ${token}, ${digestOf(token)}, person.id, ${session.authenticatorId}, proof.ca_id,
                 ${session.ipAddress}, ${types?.ids ?? allOrNone(session.configTypes)},
                 exists (select from second_factor where identity_id = person.id and is_verified),
                 ${session.isCertExtendable}, ${session.method}, ${bearer?.clientId ?? null},
-                to_timestamp(${bearer?.expiresAtSeconds ?? null}::float8)
+                to_timestamp(${bearer?.expiresAtSeconds ?? null}::float8),
+                ${second?.signerId ?? null}, ${endOf(second)}
            from person, proof ${bearer ? sql`, login` : sql``}
       returning *)${certificateRow(session.certificate)}
   select ${sessionColumns} from s, person i, auth_policy p, stream where p.id = i.auth_policy_id`,
-    `open-session${session.certificate ? '-by-certificate' : ''}${session.certifyingCaId ? '-of-authority' : ''}${types ? '-with-types' : ''}${bearer ? '-for-code' : ''}`,
+    `open-session${session.certificate ? '-by-certificate' : ''}${session.certifyingCaId ? '-of-authority' : ''}${session.signerId ? '-of-signer' : ''}${types ? '-with-types' : ''}${bearer ? '-for-code' : ''}`,
   )
   return rows[0]
 }
@@ -126,13 +145,19 @@ const loginOf = ({ identityId }: NewSession, { codeDigest }: { readonly codeDige
 /** Locks the config types before the identity, in the order of the consumer that deletes them. */
 export const lockedFirst = sql`and (select count(*) from type) >= 0`
 
-const proofOf = ({ authenticatorId, password, fingerprint, certifyingCaId }: NewSession): Sql =>
-  certifyingCaId
-    ? sql`select id as ca_id from known_ca where id = ${certifyingCaId} for share`
-    : sql`
+const proofOf = ({ authenticatorId, password, fingerprint, certifyingCaId, signerId }: NewSession): Sql => {
+  if (certifyingCaId) return sql`select id as ca_id from known_ca where id = ${certifyingCaId} for share`
+  if (signerId)
+    return sql`select null as ca_id from external_jwt_signer where id = ${signerId} and enabled for share`
+  return sql`
          select null as ca_id from authenticator
           where id = ${authenticatorId} and ${hasPassword(password)}
             and fingerprint is not distinct from ${fingerprint} for share`
+}
+
+/** As SQL: null without a token. */
+const endOf = (second: SecondToken | undefined): Sql => sql`
+  case when ${second !== undefined} then coalesce(to_timestamp(${second?.untilMs ?? null}::float8 / 1000), 'infinity') end`
 
 function certificateRow(leaf: X509Certificate | undefined): Sql {
   if (!leaf) return sql``
@@ -166,6 +191,21 @@ export const bearerSession = (
     lifetimeSeconds,
     'bearer-session',
   )
+
+/**
+ * Notes until when the second token counts for routers. False: the session is gone, or a later end is noted.
+ * wire: requests must present the token again.
+ */
+export async function noteSecondToken(db: Db, sessionId: string, second: SecondToken): Promise<boolean> {
+  const { rowCount } = await db.query(
+    sql`
+    update api_session set second_signer_id = ${second.signerId}, second_token_until = ${endOf(second)}
+     where id = ${sessionId}
+       and (second_signer_id is distinct from ${second.signerId} or second_token_until < ${endOf(second)})`,
+    'note-second-token',
+  )
+  return rowCount === 1
+}
 
 /** Refuses a session that has outlived its lifetime or its policy before the reaper deletes it. */
 async function oneSession(

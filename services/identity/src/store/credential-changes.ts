@@ -97,7 +97,10 @@ export const credentialLoader = (db: Db): LoadRows =>
           join auth_policy p on p.id = i.auth_policy_id
          where s.id > ${last?.id ?? ''} and ${ofIds}
            and (s.method = 'router' -- authenticated by its control channel
-                or p.secondary_require_ext_jwt_signer is null
+                or (p.secondary_require_ext_jwt_signer is null
+                    or s.second_token_until > now() and exists (
+                      select from external_jwt_signer x
+                       where x.id = p.secondary_require_ext_jwt_signer and x.id = s.second_signer_id and x.enabled))
                    and (s.is_mfa_complete or not (s.is_mfa_required or p.secondary_require_totp)))
          order by s.id limit ${limit}`,
         ids ? 'credentials-of' : 'all-credentials',

@@ -61,7 +61,7 @@ export async function grantedSession(
     sql`
     select s.id as "apiSessionId", s.client_id as "clientId", s.identity_id as "identityId", i.name as "identityName",
            i.is_admin or i.is_default_admin as "isAdmin", i.external_id as "externalId", g.scopes, g.nonce, s.method,
-           s.is_mfa_complete as "isMfaComplete", false as "hasSecondToken",
+           s.is_mfa_complete as "isMfaComplete", s.second_signer_id is not null as "hasSecondToken",
            extract(epoch from g.auth_time)::float8 as "authTimeSeconds", s.config_types as "configTypes",
            g.fingerprints, g.env_info as "envInfo", g.sdk_info as "sdkInfo", s.ip_address as "remoteAddress",
            s.is_cert_extendable as "isCertExtendable"

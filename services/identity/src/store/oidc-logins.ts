@@ -33,6 +33,7 @@ export interface FirstFactor
     | 'password'
     | 'fingerprint'
     | 'certifyingCaId'
+    | 'signerId'
     | 'isCertExtendable'
     | 'ipAddress'
   > {
@@ -118,7 +119,8 @@ const columns = sql`
 /** An identity that is disabled, or whose policy no longer allows the method, has presented nothing. */
 const source = sql`
   oidc_login l
-  cross join lateral (select l.first_factor ->> 'method' as method) s
+  cross join lateral (select l.first_factor ->> 'method' as method,
+                             l.first_factor ->> 'authenticatorId' as authenticator_id) s
   left join (identity i join auth_policy p on p.id = i.auth_policy_id)
     on i.id = l.identity_id and (i.disabled_at is null or i.disabled_until <= now()) and ${isMethodAllowed}`
 

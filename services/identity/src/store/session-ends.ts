@@ -2,6 +2,7 @@ import type { RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { isMethodAllowed, isOlderThan } from './api-sessions.js'
+import { authenticatorOf } from './signers.js'
 
 interface EndedSession {
   readonly id: string
@@ -51,7 +52,9 @@ export async function reapSessions(tx: Tx, limits: SessionLimits, count: number)
   const { rows } = await tx.query<{ isLocked: boolean }>(sql`
     select pg_try_advisory_xact_lock(hashtextextended('end idle sessions', 0)) as "isLocked"`)
   if (!rows[0]?.isLocked) return []
-  const disallowed = await endDisallowed(tx, count)
+  await forgetLapsedTokens(tx, count)
+  const disallowed = await endOfEndedSigners(tx, count)
+  if (disallowed.length < count) disallowed.push(...(await endDisallowed(tx, count - disallowed.length)))
   const expired = await endSessions(
     tx,
     sql`id in (
@@ -62,6 +65,38 @@ export async function reapSessions(tx: Tx, limits: SessionLimits, count: number)
        limit ${count - disallowed.length} for update skip locked)`,
   )
   return [...disallowed, ...expired]
+}
+
+/** Routers drop sessions whose second token has expired. */
+const forgetLapsedTokens = (tx: Tx, count: number) =>
+  tx.query(sql`
+    update api_session set second_signer_id = null, second_token_until = null
+     where id in (
+      select id from api_session
+       where second_token_until <= now() and second_token_until <> 'infinity' limit ${count}
+         for no key update skip locked)`)
+
+/** Marks a signer that admits nobody any more: its sessions are refused from now on, and the reaper deletes them. */
+export const markSignerEnded = (tx: Tx, signerId: string) =>
+  tx.query(sql`insert into ended_signer (signer_id) values (${signerId}) on conflict do nothing`)
+
+async function endOfEndedSigners(tx: Tx, count: number): Promise<RowChange[]> {
+  const { rows } = await tx.query<{ id: string }>(sql`
+    select signer_id as id from ended_signer order by signer_id limit 100 for update`)
+  if (rows.length === 0) return []
+  const ids = rows.map(({ id }) => id)
+  const ended = await endSessions(
+    tx,
+    sql`id in (
+      select s.id
+        from api_session s
+        join identity i on i.id = s.identity_id
+        join auth_policy p on p.id = i.auth_policy_id
+       where s.authenticator_id = any(${ids.map(authenticatorOf)}) and not ${isMethodAllowed}
+       limit ${count} for update of s skip locked)`,
+  )
+  if (ended.length < count) await tx.query(sql`delete from ended_signer where signer_id = any(${ids})`)
+  return ended
 }
 
 /** Ends sessions page by page, because a policy may have any number. The locks keep changes of the policies waiting. */

@@ -3,12 +3,14 @@ import sql, { type Sql } from 'sql-template-tag'
 import type { Disabling } from '../domain/disabled.js'
 import type { PasswordRules } from '../domain/passwords.js'
 import { authorityOfExternalId } from './external-id-authorities.js'
+import { authenticatorOf } from './signers.js'
 
 /** An identity with the rules of its auth policy. */
 export interface Person extends Disabling {
   readonly identityId: string
   readonly identityName: string
   readonly identityType: string
+  readonly externalId: string | null
   readonly isAdmin: boolean
   readonly isDefaultAdmin: boolean
   readonly authPolicyId: string
@@ -18,6 +20,11 @@ export interface Person extends Disabling {
   readonly maxAttempts: number
   readonly lockoutMinutes: number
   readonly passwordRules: PasswordRules
+  readonly isTokenAllowed: boolean
+  /** Signers whose tokens may log in. None: all. */
+  readonly allowedSigners: readonly string[]
+  /** The signer whose token must be presented beside the first factor. */
+  readonly requiredSigner: string | null
 }
 
 /** The identity of an authenticator, or of a certificate that an authority certifies. */
@@ -37,10 +44,13 @@ export interface Subject extends Person {
   readonly certifyingCaId?: string
   /** The external id, if no authority is bound to it. */
   readonly unboundExternalId?: string
+  /** The signer of a token that takes the place of an authenticator. */
+  readonly signerId?: string
 }
 
 const person = sql`
-  i.id as "identityId", i.name as "identityName", i.type as "identityType", i.is_admin as "isAdmin",
+  i.id as "identityId", i.name as "identityName", i.type as "identityType",
+  i.external_id as "externalId", i.is_admin as "isAdmin",
   i.is_default_admin as "isDefaultAdmin", i.auth_policy_id as "authPolicyId",
   i.disabled_at as "disabledAt", i.disabled_until as "disabledUntil",
   p.primary_cert_allowed as "isCertAllowed", p.primary_cert_allow_expired_certs as "areExpiredCertsAllowed",
@@ -50,7 +60,9 @@ const person = sql`
     'minPasswordLength', p.primary_updb_min_password_length,
     'requireMixedCase', p.primary_updb_require_mixed_case,
     'requireNumberChar', p.primary_updb_require_number_char,
-    'requireSpecialChar', p.primary_updb_require_special_char) as "passwordRules"`
+    'requireSpecialChar', p.primary_updb_require_special_char) as "passwordRules",
+  p.primary_ext_jwt_allowed as "isTokenAllowed", p.primary_ext_jwt_allowed_signers as "allowedSigners",
+  p.secondary_require_ext_jwt_signer as "requiredSigner"`
 
 const subject = sql`
   a.id as "authenticatorId", a.method, a.username, a.password, a.cert_pem as "certPem", a.fingerprint,
@@ -60,6 +72,9 @@ const subject = sql`
 
 export const personOf = (db: Db, identityId: string): Promise<Person | undefined> =>
   onePerson(db, sql`i.id = ${identityId}`, 'person')
+
+const personByExternalId = (db: Db, externalId: string): Promise<Person | undefined> =>
+  onePerson(db, sql`i.external_id = ${externalId}`, 'person-by-external-id')
 
 async function onePerson(db: Db, which: Sql, name: string): Promise<Person | undefined> {
   const { rows } = await db.query<Person>(
@@ -76,12 +91,14 @@ export const subjectByUsername = (db: Db, username: string): Promise<Subject | u
 export const subjectByFingerprint = (db: Db, fingerprint: string): Promise<Subject | undefined> =>
   oneSubject(db, sql`a.fingerprint = ${fingerprint}`, 'subject-by-fingerprint')
 
-/** wire: what takes the place of an authenticator where an authority certifies an external id. */
+/** What takes the place of an authenticator that is not stored. */
 const substitute = {
-  authenticatorId: 'internal',
-  method: 'cert',
   isIssuedByNetwork: false,
   hasFailed: false,
+  username: null,
+  password: null,
+  certPem: null,
+  fingerprint: null,
 } as const
 
 /** The identity that a certificate of the authority names, unless its external id is bound to another authority. */
@@ -90,21 +107,31 @@ export async function subjectByExternalId(
   externalId: string,
   caId: string,
 ): Promise<Subject | undefined> {
-  const named = await onePerson(db, sql`i.external_id = ${externalId}`, 'person-by-external-id')
+  const named = await personByExternalId(db, externalId)
   if (!named) return undefined
   const boundTo = await authorityOfExternalId(db, named.identityId, externalId)
   if (boundTo !== undefined && boundTo !== caId) return undefined
   return {
     ...named,
     ...substitute,
+    authenticatorId: 'internal', // wire
+    method: 'cert',
     caId,
     certifyingCaId: caId,
-    username: null,
-    password: null,
-    certPem: null,
-    fingerprint: null,
     ...(boundTo === undefined && { unboundExternalId: externalId }),
   }
+}
+
+/** The identity that a verified token of the signer names. */
+export async function subjectOfToken(
+  db: Db,
+  { id: signerId, useExternalId }: { readonly id: string; readonly useExternalId: boolean },
+  name: string,
+): Promise<Subject | undefined> {
+  const named = await (useExternalId ? personByExternalId(db, name) : personOf(db, name))
+  if (!named) return undefined
+  const proof = { authenticatorId: authenticatorOf(signerId), method: 'ext-jwt', caId: null, signerId }
+  return { ...named, ...substitute, ...proof }
 }
 
 export const subjectById = (db: Db, authenticatorId: string): Promise<Subject | undefined> =>

@@ -65,6 +65,8 @@ export interface RouterNameResponse {
 
 export interface GetApiSessionRequest {
   token: string;
+  /** presented in the same request */
+  bearerTokens: string[];
 }
 
 export interface GetBearerSessionRequest {
@@ -102,6 +104,10 @@ export interface ApiSession {
   identityName: string;
   /** Remaining time of the absolute lifetime. 0: no limit. */
   endsInMs: number;
+  /** The auth policy demands an external token beside each request. */
+  demandsToken: boolean;
+  /** How long a presented token satisfies that. 0: none does. */
+  secondTokenMs: number;
 }
 
 export interface MarkActivityRequest {
@@ -858,13 +864,16 @@ export const RouterNameResponse: MessageFns<RouterNameResponse> = {
 };
 
 function createBaseGetApiSessionRequest(): GetApiSessionRequest {
-  return { token: "" };
+  return { token: "", bearerTokens: [] };
 }
 
 export const GetApiSessionRequest: MessageFns<GetApiSessionRequest> = {
   encode(message: GetApiSessionRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.token !== "") {
       writer.uint32(10).string(message.token);
+    }
+    for (const v of message.bearerTokens) {
+      writer.uint32(18).string(v!);
     }
     return writer;
   },
@@ -890,6 +899,14 @@ export const GetApiSessionRequest: MessageFns<GetApiSessionRequest> = {
             message.token = reader.string();
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.bearerTokens.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -903,13 +920,23 @@ export const GetApiSessionRequest: MessageFns<GetApiSessionRequest> = {
   },
 
   fromJSON(object: any): GetApiSessionRequest {
-    return { token: isSet(object.token) ? globalThis.String(object.token) : "" };
+    return {
+      token: isSet(object.token) ? globalThis.String(object.token) : "",
+      bearerTokens: globalThis.Array.isArray(object?.bearerTokens)
+        ? object.bearerTokens.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.bearer_tokens)
+        ? object.bearer_tokens.map((e: any) => globalThis.String(e))
+        : [],
+    };
   },
 
   toJSON(message: GetApiSessionRequest): unknown {
     const obj: any = {};
     if (message.token !== "") {
       obj.token = message.token;
+    }
+    if (message.bearerTokens?.length) {
+      obj.bearerTokens = message.bearerTokens;
     }
     return obj;
   },
@@ -920,6 +947,7 @@ export const GetApiSessionRequest: MessageFns<GetApiSessionRequest> = {
   fromPartial<I extends Exact<DeepPartial<GetApiSessionRequest>, I>>(object: I): GetApiSessionRequest {
     const message = createBaseGetApiSessionRequest();
     message.token = object.token ?? "";
+    message.bearerTokens = object.bearerTokens?.map((e) => e) || [];
     return message;
   },
 };
@@ -1168,6 +1196,8 @@ function createBaseApiSession(): ApiSession {
     position: undefined,
     identityName: "",
     endsInMs: 0,
+    demandsToken: false,
+    secondTokenMs: 0,
   };
 }
 
@@ -1211,6 +1241,12 @@ export const ApiSession: MessageFns<ApiSession> = {
     }
     if (message.endsInMs !== 0) {
       writer.uint32(104).int64(message.endsInMs);
+    }
+    if (message.demandsToken !== false) {
+      writer.uint32(112).bool(message.demandsToken);
+    }
+    if (message.secondTokenMs !== 0) {
+      writer.uint32(120).int64(message.secondTokenMs);
     }
     return writer;
   },
@@ -1332,6 +1368,22 @@ export const ApiSession: MessageFns<ApiSession> = {
             message.endsInMs = longToNumber(reader.int64());
             continue;
           }
+          case 14: {
+            if (tag !== 112) {
+              break;
+            }
+
+            message.demandsToken = reader.bool();
+            continue;
+          }
+          case 15: {
+            if (tag !== 120) {
+              break;
+            }
+
+            message.secondTokenMs = longToNumber(reader.int64());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1395,6 +1447,16 @@ export const ApiSession: MessageFns<ApiSession> = {
         : isSet(object.ends_in_ms)
         ? globalThis.Number(object.ends_in_ms)
         : 0,
+      demandsToken: isSet(object.demandsToken)
+        ? globalThis.Boolean(object.demandsToken)
+        : isSet(object.demands_token)
+        ? globalThis.Boolean(object.demands_token)
+        : false,
+      secondTokenMs: isSet(object.secondTokenMs)
+        ? globalThis.Number(object.secondTokenMs)
+        : isSet(object.second_token_ms)
+        ? globalThis.Number(object.second_token_ms)
+        : 0,
     };
   },
 
@@ -1439,6 +1501,12 @@ export const ApiSession: MessageFns<ApiSession> = {
     if (message.endsInMs !== 0) {
       obj.endsInMs = Math.round(message.endsInMs);
     }
+    if (message.demandsToken !== false) {
+      obj.demandsToken = message.demandsToken;
+    }
+    if (message.secondTokenMs !== 0) {
+      obj.secondTokenMs = Math.round(message.secondTokenMs);
+    }
     return obj;
   },
 
@@ -1462,6 +1530,8 @@ export const ApiSession: MessageFns<ApiSession> = {
       : undefined;
     message.identityName = object.identityName ?? "";
     message.endsInMs = object.endsInMs ?? 0;
+    message.demandsToken = object.demandsToken ?? false;
+    message.secondTokenMs = object.secondTokenMs ?? 0;
     return message;
   },
 };
@@ -3973,7 +4043,10 @@ export const IdentityServiceService = {
     responseSerialize: (value: RouterNameResponse): Buffer => Buffer.from(RouterNameResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): RouterNameResponse => RouterNameResponse.decode(value),
   },
-  /** UNAUTHORIZED if the session does not exist. */
+  /**
+   * UNAUTHORIZED if the session does not exist. A bearer token that the auth policy demands beside it counts for this
+   * answer only.
+   */
   getApiSession: {
     path: "/overlay.identity.v1.IdentityService/GetApiSession" as const,
     requestStream: false as const,
@@ -4275,7 +4348,10 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   reserveRouterName: handleUnaryCall<RouterName, RouterNameResponse>;
   /** The router does not get the name. */
   releaseRouterName: handleUnaryCall<RouterName, RouterNameResponse>;
-  /** UNAUTHORIZED if the session does not exist. */
+  /**
+   * UNAUTHORIZED if the session does not exist. A bearer token that the auth policy demands beside it counts for this
+   * answer only.
+   */
   getApiSession: handleUnaryCall<GetApiSessionRequest, ApiSession>;
   /**
    * The API session of an access token, whose signature and validity the gateway has checked. UNAUTHORIZED if it does
@@ -4396,7 +4472,10 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: RouterNameResponse) => void,
   ): ClientUnaryCall;
-  /** UNAUTHORIZED if the session does not exist. */
+  /**
+   * UNAUTHORIZED if the session does not exist. A bearer token that the auth policy demands beside it counts for this
+   * answer only.
+   */
   getApiSession(
     request: GetApiSessionRequest,
     callback: (error: ServiceError | null, response: ApiSession) => void,

@@ -1,0 +1,100 @@
+import { lookup as resolve } from 'node:dns/promises'
+import { request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { type BlockList, isIP, type LookupFunction } from 'node:net'
+import { isAllowedAddress } from '../domain/public-address.js'
+
+/** From where keys of issuers may be fetched. */
+export interface FetchRules {
+  /** Not only https. */
+  readonly isHttpAllowed: boolean
+  /** Networks that are allowed besides the public internet. */
+  readonly networks: BlockList | undefined
+  /** All authorities that are trusted, PEM. Undefined: those of the process. */
+  readonly authorities: readonly string[] | undefined
+}
+
+/** A document that could not be fetched. The message is for operators. */
+export class FetchError extends Error {
+  override readonly name = 'FetchError'
+}
+
+/** Of a fetch, from the look-up of its name to the last byte. */
+export const FETCH_MS = 5000
+const MOST_BYTES = 256 * 1024
+
+/**
+ * Gets a document from an address that an administrator has set. Follows no redirect, uses no proxy and connects only
+ * to addresses that the rules allow: those of the connection itself, however the name resolves.
+ */
+export function fetchDocument(
+  endpoint: string,
+  { isHttpAllowed, networks, authorities }: FetchRules,
+  timeoutMs = FETCH_MS,
+): Promise<string> {
+  if (!URL.canParse(endpoint)) return Promise.reject(new FetchError('the address cannot be read'))
+  const url = new URL(endpoint)
+  const isHttps = url.protocol === 'https:'
+  if (!isHttps && !(isHttpAllowed && url.protocol === 'http:'))
+    return Promise.reject(new FetchError('the address is not https, which the settings demand'))
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  if (isIP(host) !== 0 && !isAllowedAddress(host, networks)) return Promise.reject(notAllowed(host))
+
+  return new Promise((fulfil, reject) => {
+    const signal = AbortSignal.timeout(timeoutMs)
+    const fail = (err: Error): void => {
+      reject(signal.aborted ? new FetchError(`no answer within ${timeoutMs / 1000} s`) : err)
+      request.destroy()
+    }
+    const request = (isHttps ? requestHttps : requestHttp)(url, {
+      agent: false,
+      signal,
+      lookup: lookupWithin(networks),
+      headers: { accept: 'application/json', 'accept-encoding': 'identity' },
+      ...(authorities && { ca: [...authorities] }),
+    })
+    request.on('error', (cause) => fail(cause instanceof FetchError ? cause : failure(cause)))
+    request.on('response', (response) => {
+      const { statusCode, headers } = response
+      if (statusCode !== 200) return fail(new FetchError(`the answer has status ${statusCode}`))
+      if (headers['content-encoding']) return fail(new FetchError('the answer is compressed'))
+      const chunks: Buffer[] = []
+      let size = 0
+      response.on('error', (cause) => fail(failure(cause)))
+      response.on('data', (chunk: Buffer) => {
+        size += chunk.length
+        if (size > MOST_BYTES) fail(new FetchError(`the answer is longer than ${MOST_BYTES / 1024} KiB`))
+        else chunks.push(chunk)
+      })
+      response.on('end', () => fulfil(Buffer.concat(chunks).toString()))
+      response.on('close', () => fail(new FetchError('the answer is incomplete')))
+    })
+    request.end()
+  })
+}
+
+const failure = (cause: Error): FetchError => new FetchError(`not reached: ${cause.message}`, { cause })
+
+const notAllowed = (address: string): FetchError =>
+  new FetchError(`${address} is not a public address, and the settings do not allow it`)
+
+/** Resolves a name to addresses that are allowed; the connection is made to one of these. */
+const lookupWithin =
+  (networks: BlockList | undefined): LookupFunction =>
+  (host, { family, hints, all }, done) => {
+    const options = {
+      all: true,
+      ...(family !== undefined && { family }),
+      ...(hints !== undefined && { hints }),
+    }
+    resolve(host, options as { readonly all: true }).then(
+      (found) => {
+        const usable = found.filter(({ address }) => isAllowedAddress(address, networks))
+        const [first] = usable
+        if (!first) done(notAllowed(found[0]?.address ?? host), '')
+        else if (all) done(null, usable)
+        else done(null, first.address, first.family)
+      },
+      (err: NodeJS.ErrnoException) => done(err, ''),
+    )
+  }
