@@ -54,7 +54,7 @@ const health = (): Health => {
 }
 await using _ops = await serveOps(settings.opsListen, { log, health })
 const apis = apisOf({ services, caches, address, about })
-const oidc = oidcApi({ services, address, redirects, logoutRedirects })
+const oidc = oidcApi({ services, caches, address, redirects, logoutRedirects })
 const web = await openWeb({ address, apis, health, console })
 
 const app = mount(

@@ -52,6 +52,9 @@ describe('a client that nobody wrote for this product, through two gateways in t
     const tokens = await logIn(username)
     expect(tokens.claims()).toMatchObject({ sub: id, aud: ['native'], amr: ['password'] })
 
+    const who = await client.fetchUserInfo(config, tokens.access_token, id)
+    expect(who).toEqual({ sub: id, name: username })
+
     const renewed = await client.refreshTokenGrant(config, tokens.refresh_token ?? '')
     expect(renewed.claims()?.sub).toBe(id)
     await expect(client.refreshTokenGrant(config, tokens.refresh_token ?? '')).rejects.toMatchObject({
@@ -67,6 +70,9 @@ describe('a client that nobody wrote for this product, through two gateways in t
     expect((await openId.fetch(client.buildEndSessionUrl(config, hint).href)).status).toBe(302)
     await expect(client.refreshTokenGrant(config, renewed.refresh_token ?? '')).rejects.toMatchObject({
       error: 'invalid_grant',
+    })
+    await expect(client.fetchUserInfo(config, renewed.access_token, id)).rejects.toMatchObject({
+      status: 401,
     })
     expect(gateways.size).toBe(2)
   })

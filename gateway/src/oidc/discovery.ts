@@ -9,6 +9,7 @@ export function discovery(issuer: string): PreparedBody {
       issuer,
       authorization_endpoint: `${issuer}/authorize`,
       token_endpoint: `${issuer}/oauth/token`,
+      userinfo_endpoint: `${issuer}/userinfo`,
       revocation_endpoint: `${issuer}/revoke`,
       end_session_endpoint: `${issuer}/end_session`,
       jwks_uri: `${issuer}/keys`,

@@ -1,7 +1,8 @@
+import type { GatewayCaches } from '../cache/caches.js'
 import type { Services } from '../clients/services.js'
-import { callContext } from '../http/calls.js'
 import type { MountedApi } from '../http/endpoint.js'
 import { send, sendPrepared } from '../http/send.js'
+import { issuerOf } from '../paths.js'
 import { authorize } from './authorize.js'
 import { discovery } from './discovery.js'
 import { endSession } from './end-session.js'
@@ -11,9 +12,11 @@ import { oidcProtocol } from './protocol.js'
 import type { RedirectUris } from './redirect-uris.js'
 import { secondFactorSteps } from './second-factor.js'
 import { tokens } from './tokens.js'
+import { userinfo } from './userinfo.js'
 
 export interface OidcOptions {
   readonly services: Services
+  readonly caches: Pick<GatewayCaches, 'sessions' | 'tokenKeys'>
   /** `host:port` of the APIs. */
   readonly address: string
   readonly redirects: RedirectUris
@@ -21,9 +24,15 @@ export interface OidcOptions {
 }
 
 /** The provider of OpenID Connect, at `/oidc`. Its state is identity's, its keys are pki's. */
-export function oidcApi({ services, address, redirects, logoutRedirects }: OidcOptions): MountedApi<'oidc'> {
-  const issuer = `https://${address}/oidc`
-  const { oidc, pki } = services
+export function oidcApi({
+  services,
+  caches,
+  address,
+  redirects,
+  logoutRedirects,
+}: OidcOptions): MountedApi<'oidc'> {
+  const issuer = issuerOf(address)
+  const { oidc } = services
   const provider = { oidc, signers: services.entitiesOf('identity'), issuer, redirects, logoutRedirects }
   const metadata = discovery(issuer)
   return {
@@ -34,15 +43,13 @@ export function oidcApi({ services, address, redirects, logoutRedirects }: OidcO
     handlers: {
       'GET /.well-known/openid-configuration': (c) => sendPrepared(c, metadata),
       'GET /oidc/.well-known/openid-configuration': (c) => sendPrepared(c, metadata),
-      'GET /oidc/keys': async (c) => {
-        const { jwks } = await pki.getTokenKeys({}, callContext(c))
-        return send(c, 200, jwks)
-      },
+      'GET /oidc/keys': async (c) => send(c, 200, await caches.tokenKeys.document()),
       ...authorize(provider),
       ...loginSteps(provider),
       ...secondFactorSteps(provider),
       ...tokens(provider),
       ...endSession(provider),
+      ...userinfo(caches.sessions),
     },
   }
 }

@@ -23,6 +23,8 @@ const paths = [
   'POST /oidc/login/totp/enroll/verify',
   'POST /oidc/oauth/token',
   'POST /oidc/oauth/introspect',
+  'GET /oidc/userinfo',
+  'POST /oidc/userinfo',
   'POST /oidc/revoke',
   'GET /oidc/end_session',
   'POST /oidc/end_session',

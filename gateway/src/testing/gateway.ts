@@ -85,7 +85,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     redirectUris(localUris('callback')),
     redirectUris(localUris('logout')),
   ]
-  const oidc = oidcApi({ services, address, redirects, logoutRedirects })
+  const oidc = oidcApi({ services, caches, address, redirects, logoutRedirects })
   const app = mount(
     {
       sessions: caches.sessions,
