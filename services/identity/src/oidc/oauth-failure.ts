@@ -4,6 +4,7 @@ export class OauthFailure extends Error {
 
   constructor(
     readonly error: 'invalid_request' | 'invalid_grant' | 'invalid_scope' | 'unsupported_grant_type',
+    /** May be empty. */
     readonly description: string,
     readonly reason: string,
     /** Whom the refused grant is about. */
@@ -16,6 +17,10 @@ export class OauthFailure extends Error {
 /** The grant is refused. Clients do not learn why. */
 export const refusedGrant = (reason: string, about?: OauthFailure['about']): OauthFailure =>
   new OauthFailure('invalid_grant', 'the grant is not valid', reason, about)
+
+/** wire: without a description. */
+export const otherClient = (about: OauthFailure['about']): OauthFailure =>
+  new OauthFailure('invalid_grant', '', 'other client', about)
 
 export const malformed = (description: string): OauthFailure =>
   new OauthFailure('invalid_request', description, 'malformed')

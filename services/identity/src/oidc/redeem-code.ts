@@ -12,7 +12,7 @@ import { completeSession } from '../store/second-factors.js'
 import { OFFLINE, OPENID, tokenAnswer } from './answers.js'
 import { asIdentity } from './as-identity.js'
 import { keepTokens } from './keep-tokens.js'
-import { malformed, refusedGrant } from './oauth-failure.js'
+import { malformed, otherClient, refusedGrant } from './oauth-failure.js'
 import type { OidcDeps } from './oidc-deps.js'
 
 /**
@@ -63,7 +63,7 @@ async function matchingLogin(
   const login = await loginByCode(changeLog.db, code)
   if (!login) throw refusedGrant('unknown code')
   const about = { identityId: login.identityId }
-  if (login.clientId !== clientId) throw refusedGrant('other client', about)
+  if (login.clientId !== clientId) throw otherClient(about)
   if (login.redirectUri !== redirectUri) throw refusedGrant('other redirect', about)
   if (!verifies(codeVerifier, login.codeChallenge)) throw refusedGrant('wrong verifier', about)
   // the auth policy or the identity may have changed since

@@ -13,7 +13,7 @@ import {
 import { OFFLINE, OPENID, scopesWithin, secondsUntil, tokenAnswer } from './answers.js'
 import { asIdentity } from './as-identity.js'
 import { keepTokens } from './keep-tokens.js'
-import { malformed, refusedGrant } from './oauth-failure.js'
+import { malformed, otherClient, refusedGrant } from './oauth-failure.js'
 import type { OidcDeps } from './oidc-deps.js'
 import type { Issued, TokenClaims, Wanted } from './tokens.js'
 
@@ -79,7 +79,7 @@ async function subjectOf(
   const claims = await tokens.read(token, context)
   if (!claims || !types.includes(claims.type)) throw refusedGrant('no token')
   if (claims.isExpired) throw refusedGrant('expired', claims)
-  if (claims.clientId !== clientId) throw refusedGrant('other client', claims)
+  if (claims.clientId !== clientId) throw otherClient(claims)
   return claims
 }
 
