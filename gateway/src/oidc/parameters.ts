@@ -9,11 +9,13 @@ const lists = new Set(['configTypes', 'resource', 'audience'])
 
 /**
  * The parameters of a body. wire: a body of another type counts as empty.
- * @throws Fault if one has several values or contains NUL
+ * @throws Fault if one has several values or contains NUL, unless it is among those without a meaning
  */
-export function formOf(c: RequestContext, bytes: Buffer): URLSearchParams {
+export function formOf(c: RequestContext, bytes: Buffer, unused: readonly string[] = []): URLSearchParams {
   const { incoming } = c.env
-  return checked(new URLSearchParams(isForm(incoming) && bytes.length > 0 ? bytes.toString() : ''))
+  const form = new URLSearchParams(isForm(incoming) && bytes.length > 0 ? bytes.toString() : '')
+  for (const name of unused) form.delete(name)
+  return checked(form)
 }
 
 /** The parameters of query and body together, which must not repeat each other. */
