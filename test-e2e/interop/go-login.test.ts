@@ -3,7 +3,7 @@ import { type Fixture, password, startFixture } from '../fixture.js'
 import { type Application, startApplication } from './application.js'
 import { goProgram, goVersions } from './go.js'
 
-const schemes = ['sessions'] as const
+const schemes = ['sessions', 'oidc'] as const
 const methods = ['password', 'certificate'] as const
 type Method = (typeof methods)[number]
 
@@ -64,12 +64,12 @@ describe.each(goVersions)('Go SDK %s', (version) => {
 
   describe.each(schemes)('by %s', (scheme) => {
     const whole = (user: { readonly name: string; readonly service: string }) => ({
-      bearer: false,
+      bearer: scheme === 'oidc',
       asked: false,
       name: user.name,
       services: [user.service],
       routers: 1,
-      renewed: false,
+      renewed: scheme === 'oidc',
       after: 'UNAUTHORIZED',
     })
 

@@ -67,15 +67,29 @@ func logIns() error {
 		if err := decoder.Decode(&one); err != nil {
 			return err
 		}
-		result, err := one.perform()
-		result.Error = text(err)
-		line, err := json.Marshal(result)
+		line, err := json.Marshal(one.inTime())
 		if err != nil {
 			return err
 		}
 		fmt.Println(string(line))
 	}
 	return nil
+}
+
+// inTime performs a login. The SDK would wait for half an hour for tokens that do not come.
+func (one *login) inTime() visit {
+	done := make(chan visit, 1)
+	go func() {
+		result, err := one.perform()
+		result.Error = text(err)
+		done <- result
+	}()
+	select {
+	case result := <-done:
+		return result
+	case <-time.After(30 * time.Second):
+		return visit{Error: "login: no tokens in time"}
+	}
 }
 
 func (one *login) perform() (visit, error) {
