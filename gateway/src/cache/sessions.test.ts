@@ -20,6 +20,7 @@ let trusted: boolean
 let received: Position
 let asked: string[]
 let bearersAsked: unknown[]
+let beside: string[][]
 let marked: { apiSessionIds: string[]; atMs: number[] }[]
 let answer: () => Promise<ReturnType<typeof sessionFor>>
 let unknownIds: string[]
@@ -32,6 +33,7 @@ beforeEach(() => {
   received = at(10)
   asked = []
   bearersAsked = []
+  beside = []
   verified = []
   marked = []
   unknownIds = []
@@ -39,8 +41,9 @@ beforeEach(() => {
   writePositions = openWritePositions()
   sessions = openSessions({
     identity: {
-      getApiSession: ({ token }) => {
+      getApiSession: ({ token, bearerTokens }) => {
         asked.push(token)
+        beside.push(bearerTokens)
         return answer()
       },
       getBearerSession: (request) => {
@@ -314,4 +317,49 @@ test('while the owner is silent no access token is valid', async () => {
   await sessions.find(bearer(token))
   trusted = false
   expect(sessions.cached(bearer(token))).toBeUndefined()
+})
+
+const demanding = (secondTokenMs: number) => async () =>
+  sessionFor(ALICE, { demandsToken: true, isPartial: secondTokenMs === 0, secondTokenMs })
+const both = (...bearers: string[]) => ({ token: ALICE, bearers })
+
+test('a token that the policy demands counts for requests that present it, until it expires', async () => {
+  answer = demanding(0)
+  expect(await sessions.find(stored(ALICE))).toMatchObject({ isPartial: true })
+  answer = demanding(60_000)
+  expect(await sessions.find(both('a', 'b', 'c'))).toMatchObject({ isPartial: false })
+  expect(await sessions.find(both('a', 'b'))).toMatchObject({ isPartial: false })
+  expect(await sessions.find(stored(ALICE))).toMatchObject({ isPartial: true })
+  expect(beside).toEqual([[], ['a', 'b']])
+  now += 60_000
+  await sessions.find(both('a', 'b'))
+  expect(beside).toEqual([[], ['a', 'b'], ['a', 'b']])
+})
+
+test('a token that does not count is tried again with the next request', async () => {
+  answer = demanding(0)
+  await sessions.find(both('a'))
+  await sessions.find(both('a'))
+  expect(beside).toEqual([[], ['a'], ['a']])
+})
+
+test('without such a demand, tokens beside a session are not looked at', async () => {
+  await sessions.find(both('a'))
+  await sessions.find(both('b'))
+  expect(beside).toEqual([[]])
+})
+
+test('a session that was opened with such a token is not cached without it', async () => {
+  const opened = await demanding(60_000)()
+  expect(sessions.add(opened).isPartial).toBe(false)
+  answer = demanding(0)
+  expect(await sessions.find(stored(ALICE))).toMatchObject({ isPartial: true })
+})
+
+test('what was found with a token is dropped with its session', async () => {
+  answer = demanding(60_000)
+  const { id } = await sessions.find(both('a'))
+  sessions.drop(`api-sessions ${id}`)
+  answer = demanding(0)
+  expect(await sessions.find(both('a'))).toMatchObject({ isPartial: true })
 })

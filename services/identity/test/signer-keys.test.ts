@@ -1,0 +1,172 @@
+import { BlockList } from 'node:net'
+import sql from 'sql-template-tag'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { certify } from './certificates.js'
+import {
+  keyPair,
+  loginByToken,
+  type Provider,
+  person,
+  provider,
+  publishingSigner,
+  token,
+} from './external-tokens.js'
+import { bytes, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
+
+let identity: TestIdentity
+let one: Replica
+let two: Replica
+let idp: Provider
+let sub: string
+const lines: { readonly [fact: string]: unknown }[] = []
+beforeAll(async () => {
+  identity = await testIdentity()
+  const networks = new BlockList()
+  networks.addSubnet('127.0.0.0', 8, 'ipv4')
+  const tokens = { isHttpAllowed: true, networks }
+  const onRefusal = (facts: object) => void lines.push({ ...facts })
+  one = await identity.replica({ tokens, onRefusal })
+  two = await identity.replica({ tokens, onRefusal })
+  sub = await person(one)
+})
+afterAll(() => identity[Symbol.asyncDispose]())
+beforeEach(async () => {
+  idp = await provider()
+  return () => idp[Symbol.asyncDispose]()
+})
+
+/** A signer whose provider publishes one key. */
+async function published() {
+  const [signer, key] = [await publishingSigner(one, idp.endpoint), await keyPair()]
+  idp.keys = [key.jwk]
+  const by = (pair: Awaited<ReturnType<typeof keyPair>>) => token({ ...signer, ...pair }, { sub })
+  return { signer, key, by }
+}
+
+async function expectRefusal(reason: string, replica: Replica, presented: string): Promise<void> {
+  await expect(loginByToken(replica, presented)).rejects.toMatchObject({ code: 'INVALID_AUTH' })
+  expect(lines.findLast((line) => 'reason' in line)).toMatchObject({ reason })
+}
+
+/** As if the keys had been fetched, and fetches tried, so long ago. */
+const age = (signerId: string, minutes: number) =>
+  one.db.query(sql`
+    update signer_key_set
+       set fetched_at = fetched_at - ${minutes} * interval '1 minute',
+           failed_at = failed_at - ${minutes} * interval '1 minute',
+           missed = '{}'
+     where signer_id = ${signerId}`)
+
+test('one fetch serves all replicas, and later logins', async () => {
+  const { by, key } = await published()
+  const logins = [one, two, one, two].map(async (replica) => loginByToken(replica, await by(key)))
+  await Promise.all(logins)
+  await loginByToken(two, await by(key))
+  expect(idp.requests).toEqual(['/keys'])
+})
+
+test('a rotated key is fetched when a token names it, and the former one is dropped', async () => {
+  const { by, key } = await published()
+  await loginByToken(one, await by(key))
+  const next = await keyPair()
+  idp.keys = [next.jwk]
+  await loginByToken(two, await by(next))
+  await expectRefusal('unknown key', one, await by(key))
+})
+
+test('an unknown key causes one fetch a minute, any number of them five', async () => {
+  const { signer, by, key } = await published()
+  await loginByToken(one, await by(key))
+  const other = await keyPair()
+  for (let n = 0; n < 3; n++) await expectRefusal('unknown key', one, await by(other))
+  expect(idp.requests).toHaveLength(2)
+  for (let n = 0; n < 10; n++) await expectRefusal('unknown key', two, await by(await keyPair()))
+  expect(idp.requests).toHaveLength(6)
+  await age(signer.id, 0)
+  await expectRefusal('unknown key', one, await by(other))
+  expect(idp.requests).toHaveLength(7)
+})
+
+test('a provider that is away does not break keys that are known, for a day', async () => {
+  const { signer, by, key } = await published()
+  await loginByToken(one, await by(key))
+  idp.answer = (_, response) => response.writeHead(503).end()
+  await age(signer.id, 23 * 60)
+  await loginByToken(two, await by(key))
+  await age(signer.id, 60)
+  await expectRefusal('keys not available', one, await by(key))
+})
+
+test('a provider that comes back is asked again', async () => {
+  const { signer, by, key } = await published()
+  const { answer } = idp
+  idp.answer = (_, response) => response.writeHead(503).end()
+  await expectRefusal('keys not available', one, await by(key))
+  idp.answer = answer
+  await age(signer.id, 1)
+  await loginByToken(two, await by(key))
+})
+
+test('keys that have become old are fetched before they are used', async () => {
+  const { signer, by, key } = await published()
+  await loginByToken(one, await by(key))
+  idp.keys = [(await keyPair()).jwk]
+  await age(signer.id, 16)
+  await expectRefusal('unknown key', one, await by(key))
+})
+
+test('another address of a signer takes effect at once', async () => {
+  const { signer, by, key } = await published()
+  await loginByToken(one, await by(key))
+  await using moved = await provider()
+  const next = await keyPair()
+  moved.keys = [next.jwk]
+  const body = { jwksEndpoint: moved.endpoint }
+  await one.entities.update(
+    { ref: { kind: 'external-jwt-signers', id: signer.id }, json: bytes(body), mask: Object.keys(body) },
+    system(),
+  )
+  await expectRefusal('unknown key', two, await by(key))
+  await loginByToken(two, await by(next))
+})
+
+test.each(['base64', 'base64url'] as const)('certificates of keys in %s are read', async (encoding) => {
+  const { certificate, keys } = await certify({ name: 'key' })
+  const signer = await publishingSigner(one, idp.endpoint)
+  idp.keys = [{ kid: 'certified', kty: 'EC', use: 'sig', x5c: [certificate.raw.toString(encoding)] }]
+  await loginByToken(one, await token({ ...signer, kid: 'certified', privateKey: keys.privateKey }, { sub }))
+})
+
+test('a key is refused for other algorithms than its issuer names', async () => {
+  const signer = await publishingSigner(one, idp.endpoint)
+  const key = await keyPair()
+  idp.keys = [{ ...key.jwk, alg: 'ES384' }]
+  await expectRefusal('unsafe token', one, await token({ ...signer, ...key }, { sub }))
+})
+
+test.each([
+  ['a redirect', (_: unknown, response) => response.writeHead(302, { location: idp.endpoint }).end()],
+  ['a long document', (_: unknown, response) => response.end(' '.repeat(300 * 1024))],
+  ['no JSON', (_: unknown, response) => response.end('<html>')],
+  ['an end without an answer', (request) => request.socket.destroy()],
+] satisfies [string, Provider['answer']][])('%s is no set of keys', async (_what, answer) => {
+  const { by, key } = await published()
+  idp.answer = answer
+  await expectRefusal('keys not available', one, await by(key))
+  expect(idp.requests).toHaveLength(1)
+})
+
+test.each([
+  ['plain http', { isHttpAllowed: false }, (port: string) => `http://127.0.0.1:${port}/`],
+  ['a loopback address', { networks: undefined }, (port: string) => `http://127.0.0.1:${port}/`],
+  ['a name of a loopback address', { networks: undefined }, (port: string) => `http://localhost:${port}/`],
+  ['an address in other notation', { networks: undefined }, (port: string) => `http://2130706433:${port}/`],
+  ['an embedded address', { networks: undefined }, (port: string) => `http://[::ffff:127.0.0.1]:${port}/`],
+] as const)('%s is not connected to unless the settings allow it', async (_what, rules, endpointOf) => {
+  const strict = await identity.replica({ tokens: { isHttpAllowed: true, ...rules } })
+  const key = await keyPair()
+  const signer = await publishingSigner(strict, endpointOf(new URL(idp.endpoint).port))
+  const presented = await token({ ...signer, ...key }, { sub })
+  await expect(loginByToken(strict, presented)).rejects.toMatchObject({ code: 'INVALID_AUTH' })
+  expect(idp.requests).toEqual([])
+})
