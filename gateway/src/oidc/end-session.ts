@@ -35,6 +35,7 @@ async function end(
   const idTokenHint = parameterOf(parameters, 'id_token_hint')
   const target = parameterOf(parameters, 'post_logout_redirect_uri')
   const state = parameters.get('state') ?? ''
+  // differs: without it nothing would end
   if (idTokenHint === undefined) throw invalid('id_token_hint', 'id_token_hint is missing')
   // differs: patterns hold here as well
   if (target !== undefined && !mayRedirect(logoutRedirects, target))

@@ -31,6 +31,7 @@ const isForm = (incoming: RequestContext['env']['incoming']): boolean =>
 function checked(parameters: URLSearchParams): URLSearchParams {
   const names = new Set<string>()
   for (const [name, value] of parameters) {
+    // differs: a proxy or a client could read another one than we do
     if (names.has(name) && !lists.has(name)) throw invalid(name, 'a parameter is given more than once')
     // Postgres cannot store NUL in text
     if (value.includes('\0')) throw new Fault('COULD_NOT_VALIDATE', 'a parameter contains NUL')

@@ -12,6 +12,7 @@ import { oauthFailure, plainText, publicText } from './refusals.js'
 
 /** Requests and failures of the provider. Login steps, endpoints for programs, and the rest differ in both. */
 export const oidcProtocol: Protocol = {
+  // differs: other types are refused, not answered with nothing
   check(c, { body }) {
     checkQuery(c, [])
     if (!body || !isLoginStep(c)) return

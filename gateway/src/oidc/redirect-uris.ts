@@ -29,7 +29,7 @@ export function redirectUris(text: string): RedirectUris {
 export const isRegistered = (uris: RedirectUris, uri: string): boolean =>
   uris.some((registered) => registered.matches(uri))
 
-/** Every character is compared, except the digits of the port: no spelling of another address is equal. */
+/** differs: every character is compared, except the digits of the port. No spelling of another address is equal. */
 function matchesPort(uri: string, before: string, after: string): boolean {
   if (!uri.startsWith(before) || !uri.endsWith(after)) return false
   const port = uri.slice(before.length, uri.length - after.length)
