@@ -6,29 +6,54 @@ import {
   type PresentCredentialRequest,
 } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
+import { missingOf } from '../domain/oidc-login.js'
 import { type Admitted, admit } from '../login/admit.js'
 import { updateClientInfo } from '../login/client-info.js'
 import { refuseLogin } from '../login/refuse-login.js'
-import { findLogin, loginOf } from '../oidc/find-login.js'
+import { secondToken } from '../login/second-token.js'
+import { findLogin, isIdentified, loginOf } from '../oidc/find-login.js'
 import { loginState, presenterOf } from '../oidc/login-state.js'
 import type { OidcDeps } from '../oidc/oidc-deps.js'
-import { type FirstFactor, identifyLogin } from '../store/oidc-logins.js'
+import { type FirstFactor, identifyLogin, passSecondFactor } from '../store/oidc-logins.js'
+import { type Person, personOf } from '../store/subjects.js'
 
-/** Takes the steps of the login method, as a login with a session does. An unknown login is refused like any other. */
+/**
+ * Takes the steps of the login method, as a login with a session does. An external token beside another credential, or
+ * after it, is the second factor. An unknown login is refused like any other.
+ */
 export const presentCredential =
   (deps: OidcDeps): Methods<OidcServiceService>['presentCredential'] =>
   async (request, context) => {
     const { credential } = request
     if (!credential) throw new Error('call without a credential')
-    if (!(await loginOf(deps, request, context)))
-      throw refusedAs(deps, context, credential.method, 'unknown login')
-    const admitted = await admit(deps, context, credential)
-    await updateClientInfo(deps.changeLog, context, admitted.subject.identityId, credential)
-    const first = firstFactor(admitted, credential, request.remoteAddress)
-    if (!(await identifyLogin(deps.changeLog.db, request.id, first, presenterOf(context, request))))
-      throw refusedAs(deps, context, credential.method, 'unknown login')
+    const { method } = credential
+    const login = await loginOf(deps, request, context)
+    if (!login) throw refusedAs(deps, context, method, 'unknown login')
+    if (method === 'ext-jwt' && isIdentified(login) && missingOf(login).needsToken) {
+      const person = await personOf(deps.changeLog.db, login.identityId)
+      if (!person || !(await presentToken(deps, context, request.id, person, credential.bearerTokens)))
+        throw new Fault('INVALID_AUTH') // noted where the token was refused
+    } else {
+      const { subject, ...admitted } = await admit(deps, context, credential)
+      await updateClientInfo(deps.changeLog, context, subject.identityId, credential)
+      const first = firstFactor({ ...admitted, subject }, credential, request.remoteAddress)
+      if (!(await identifyLogin(deps.changeLog.db, request.id, first, presenterOf(context, request))))
+        throw refusedAs(deps, context, method, 'unknown login')
+      await presentToken(deps, context, request.id, subject, credential.bearerTokens)
+    }
     return loginState(await findLogin(deps, request, context))
   }
+/** Records the first of the tokens that satisfies the auth policy. False: none does. */
+async function presentToken(
+  deps: OidcDeps,
+  context: Context,
+  id: string,
+  person: Person,
+  bearerTokens: readonly string[],
+): Promise<boolean> {
+  const second = await secondToken(deps, context, person, bearerTokens)
+  return second !== undefined && passSecondFactor(deps.changeLog.db, id, person.identityId, second)
+}
 
 function refusedAs({ noteRefusal }: OidcDeps, context: Context, method: string, reason: string): Fault {
   refuseLogin(noteRefusal, context, { method, reason })
