@@ -63,9 +63,8 @@ class FlowError extends Error {
   }
 }
 
-const sender =
-  (url: string, agent: Agent): Send =>
-  (method, path, form, token) =>
+const sender = (url: string, agent: Agent): Send => {
+  const send: Send = (method, path, form, token) =>
     new Promise((resolve, reject) => {
       const body = form?.toString()
       const headers = {
@@ -81,9 +80,15 @@ const sender =
         const location = new URL(headers.location ?? '/', url)
         text(response).then((content) => resolve({ status, location, content }), reject)
       })
-      outgoing.on('error', reject)
+      outgoing.on('error', (err: NodeJS.ErrnoException) => {
+        // the controller may close an idle connection at the moment of its next use
+        if (outgoing.reusedSocket && err.code === 'ECONNRESET') resolve(send(method, path, form, token))
+        else reject(err)
+      })
       outgoing.end(body)
     })
+  return send
+}
 
 /** Access tokens of these identities. */
 export async function accessTokens(url: string, proofs: readonly Proof[]): Promise<string[]> {
