@@ -5,14 +5,17 @@ import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Certificate } from '../client.js'
 import { type Fixture, startFixture } from '../fixture.js'
+import { addIssuer, type Issuer } from '../issuer.js'
 
 // PyPI has no C SDK that knows OpenID Connect. These are the requests of version 1.17, to the letter.
 
 const redirectUri = 'http://localhost:20314/auth/callback'
 
 let fixture: Fixture
+let issuer: Issuer
 beforeAll(async () => {
   fixture = await startFixture({ gateways: 2 })
+  issuer = await addIssuer(fixture.admin)
 })
 afterAll(() => fixture[Symbol.asyncDispose]())
 
@@ -114,12 +117,12 @@ async function nameOf(send: Send, { access_token }: Tokens): Promise<unknown> {
   return data && { name: data.name, sdkInfo: data.sdkInfo }
 }
 
-test.each(['cert'] as const)('the C SDK logs in by %s, and refreshes', async (method) => {
+test.each(['cert', 'ext-jwt'] as const)('the C SDK logs in by %s, and refreshes', async (method) => {
   const { admin, newName } = fixture
   const name = newName()
-  const { certificate } = await admin.enroll({ name })
-  const send = openSdk(certificate)
-  const tokens = await logIn(send, method)
+  const { id, certificate } = await admin.enroll({ name })
+  const send = openSdk(method === 'cert' ? certificate : undefined)
+  const tokens = await logIn(send, method, method === 'cert' ? undefined : `Bearer ${issuer.token(id)}`)
   const self = { name, sdkInfo: { type: 'ziti-sdk-c', version: '1.17.1' } }
   expect(await nameOf(send, tokens)).toEqual(self)
   expect(await nameOf(send, await refresh(send, tokens))).toEqual(self)

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Fixture, password, startFixture } from '../fixture.js'
+import { addIssuer, type Issuer } from '../issuer.js'
 import { type Application, startApplication } from './application.js'
 import { goProgram, goVersions } from './go.js'
 
 const schemes = ['sessions', 'oidc'] as const
-const methods = ['password', 'certificate'] as const
+const methods = ['password', 'certificate', 'token'] as const
 type Method = (typeof methods)[number]
 
 /** What became of a login, as the program says. */
@@ -14,9 +15,11 @@ interface Visit {
 }
 
 let fixture: Fixture
+let issuer: Issuer
 beforeAll(async () => {
   // The program opens a connection for each request, and the balancer gives them to the gateways in turn.
   fixture = await startFixture({ gateways: 2 })
+  issuer = await addIssuer(fixture.admin)
 })
 afterAll(() => fixture[Symbol.asyncDispose]())
 
@@ -38,6 +41,7 @@ async function newUser(more: object = {}) {
   const credentials = {
     password: () => ({ username: name, password }),
     certificate: () => ({ certificate: certificate.cert, key: certificate.key }),
+    token: () => ({ token: issuer.token(id) }),
   }
   return { id, name, service, credential: (method: Method) => ({ ...credentials[method](), service }) }
 }
@@ -102,5 +106,15 @@ describe.each(goVersions)('Go SDK %s', (version) => {
     const { provision, ...first } = await visit({ ...login, enroll: true })
     expect(first).toMatchObject({ asked: true, name: user.name, after: 'UNAUTHORIZED' })
     expect(await visit({ ...login, provision })).toMatchObject({ asked: true, name: user.name })
+  })
+
+  test('a session needs a second token if the auth policy says so', async ({ skip }) => {
+    if (!sdk) skip()
+    const secondary = { requireTotp: false, requireExtJwtSigner: issuer.signerId }
+    const user = await newUser({ authPolicyId: await fixture.makeAuthPolicy({}, { secondary }) })
+    const login = { scheme: 'sessions', ...user.credential('password') }
+    expect(await visit(login)).toHaveProperty('error')
+    const second = await visit({ ...login, secondToken: issuer.token(user.id) })
+    expect(second).toMatchObject({ name: user.name, services: [user.service], after: 'UNAUTHORIZED' })
   })
 })
