@@ -1,0 +1,66 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { text } from 'node:stream/consumers'
+
+export interface Tokens {
+  readonly access: string
+  readonly refresh: string
+  readonly id: string
+}
+
+const REDIRECT = 'http://localhost:8080/auth/callback'
+
+/** Logs in by OpenID Connect, each step at the next gateway. */
+export async function accessTokens(
+  gateways: readonly string[],
+  caPem: string,
+  credentials: { readonly username: string; readonly password: string },
+): Promise<Tokens> {
+  let turn = 0
+  let cookie = ''
+  const send = (method: string, target: string, form?: Record<string, string>) =>
+    new Promise<{ readonly headers: IncomingHttpHeaders; readonly content: string }>((resolve, reject) => {
+      const url = `https://${gateways[turn++ % gateways.length]}${target}`
+      const headers = {
+        accept: 'application/json',
+        ...(cookie && { cookie }),
+        ...(form && { 'content-type': 'application/x-www-form-urlencoded' }),
+      }
+      const outgoing = httpsRequest(url, { method, headers, ca: caPem, agent: false }, (response) => {
+        const set = response.headers['set-cookie']?.map((one) => one.split(';')[0]) ?? []
+        if (set.length > 0) cookie = set.join('; ')
+        text(response).then((content) => resolve({ headers: response.headers, content }), reject)
+      })
+      outgoing.on('error', reject)
+      outgoing.end(form && new URLSearchParams(form).toString())
+    })
+  const locationOf = ({ headers }: { readonly headers: IncomingHttpHeaders }): URL =>
+    new URL(headers.location ?? '/none', 'https://localhost')
+
+  const verifier = randomBytes(32).toString('base64url')
+  const query = new URLSearchParams({
+    client_id: 'native',
+    response_type: 'code',
+    scope: 'openid offline_access',
+    state: 'state',
+    redirect_uri: REDIRECT,
+    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge_method: 'S256',
+  })
+  const started = locationOf(await send('GET', `/oidc/authorize?${query}`))
+  const id = started.searchParams.get('authRequestID') ?? ''
+  const back = locationOf(await send('POST', '/oidc/login/password', { id, ...credentials }))
+  const code = locationOf(await send('GET', back.pathname + back.search)).searchParams.get('code') ?? ''
+  const { content } = await send('POST', '/oidc/oauth/token', {
+    grant_type: 'authorization_code',
+    client_id: 'native',
+    code,
+    code_verifier: verifier,
+    redirect_uri: REDIRECT,
+  })
+  const answer = JSON.parse(content) as Record<string, string | undefined>
+  const { access_token: access, refresh_token: refresh, id_token } = answer
+  if (!access || !refresh || !id_token) throw new Error(`no tokens: ${content}`)
+  return { access, refresh, id: id_token }
+}
