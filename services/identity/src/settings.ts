@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { rootCertificates } from 'node:tls'
+import { createSecureContext, rootCertificates } from 'node:tls'
 import {
   addressSetting,
   keySecretSetting,
@@ -124,8 +124,18 @@ export const tokenSettingsOf = (settings: IdentitySettings): TokenSettings => ({
   authorities:
     settings.jwksAuthorities === undefined
       ? undefined
-      : [...rootCertificates, readFileSync(settings.jwksAuthorities, 'utf8')],
+      : [...rootCertificates, authoritiesIn(settings.jwksAuthorities)],
 })
+
+function authoritiesIn(file: string): string {
+  try {
+    const pem = readFileSync(file, 'utf8')
+    createSecureContext({ ca: pem })
+    return pem
+  } catch (cause) {
+    throw new Error(`settings: OVERLAY_JWKS_CA: ${(cause as Error).message}`, { cause })
+  }
+}
 
 export const hashSettingsOf = (settings: IdentitySettings): HashSettings => ({
   memoryKib: settings.hashMemoryKib,
