@@ -350,7 +350,7 @@ test('without such a demand, tokens beside a session are not looked at', async (
 })
 
 test('a session that was opened with such a token is not cached without it', async () => {
-  const opened = await demanding(60_000)()
+  const opened = { ...(await demanding(60_000)()), position: at(10) }
   expect(sessions.add(opened).isPartial).toBe(false)
   answer = demanding(0)
   expect(await sessions.find(stored(ALICE))).toMatchObject({ isPartial: true })

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { reapSessions } from '../src/store/session-ends.js'
 import { certificateSigner, loginByToken, person, type TestSigner, token } from './external-tokens.js'
 import { bytes, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
@@ -160,4 +161,33 @@ test('sessions of a deleted signer end', async () => {
   const session = await loginByToken(one, await token(brief, { sub }))
   await one.entities.delete({ kind: 'external-jwt-signers', id: brief.id }, system())
   expect(await isOpen(session.token)).toBe(false)
+})
+
+const reap = () =>
+  one.db.transaction(undefined, (tx) => reapSessions(tx, { idleMs: 1e9, lifetimeMs: 0 }, 100))
+
+test.each([
+  ['the method', { 'primary.extJwt.allowed': false }],
+  ['the signer', { 'primary.extJwt.allowedSigners': [] as string[] }],
+])('a policy that no longer allows %s ends sessions at once', async (_what, narrower) => {
+  const other = await certificateSigner(one)
+  const authPolicyId = await policyWith({ allowed: true, allowedSigners: [] })
+  await change('identities', sub, { authPolicyId })
+  const session = await loginByToken(one, await token(signer, { sub }))
+  const [[leaf = '', value] = []] = Object.entries(narrower)
+  const extJwt = { [leaf.split('.')[2] ?? '']: Array.isArray(value) ? [other.id] : value }
+  await change('auth-policies', authPolicyId, { primary: { extJwt } }, [leaf])
+  expect(await isOpen(session.token)).toBe(false)
+  expect((await reap()).map(({ id }) => id)).toContain(session.id)
+})
+
+test('the reaper deletes the sessions of a signer that is disabled, and of one that is deleted', async () => {
+  const [off, gone] = [await certificateSigner(one), await certificateSigner(one)]
+  const opened: string[] = []
+  for (const each of [off, gone, signer])
+    opened.push((await loginByToken(one, await token(each, { sub }))).id)
+  await change('external-jwt-signers', off.id, { enabled: false })
+  await one.entities.delete({ kind: 'external-jwt-signers', id: gone.id }, system())
+  const ended = (await reap()).map(({ id }) => id)
+  expect(opened.map((id) => ended.includes(id))).toEqual([true, true, false])
 })

@@ -145,7 +145,11 @@ test('a key is refused for other algorithms than its issuer names', async () => 
 })
 
 test.each([
-  ['a redirect', (_: unknown, response) => response.writeHead(302, { location: idp.endpoint }).end()],
+  [
+    'a redirect',
+    (_: unknown, response) =>
+      response.writeHead(302, { location: idp.endpoint }).end(JSON.stringify({ keys: idp.keys })),
+  ],
   ['a long document', (_: unknown, response) => response.end(' '.repeat(300 * 1024))],
   ['no JSON', (_: unknown, response) => response.end('<html>')],
   ['an end without an answer', (request) => request.socket.destroy()],
