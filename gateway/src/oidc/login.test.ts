@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { browser, FORM, fails, ID, json, startOidc, type TestOidc } from '../testing/oidc.js'
+import { browser, FORM, fails, ID, json, returning, startOidc, type TestOidc } from '../testing/oidc.js'
 
 let oidc: TestOidc
 beforeAll(async () => {
@@ -161,6 +161,15 @@ describe('a credential', () => {
     },
   )
 
+  test('is refused in a browser without the cookie of the page', async () => {
+    const { status, headers, text } = await oidc.post('/oidc/login/password', credentials, {
+      headers: browser,
+    })
+    expect([status, oidc.called('presentCredential')]).toEqual([400, 0])
+    expect(headers['set-cookie']?.[0]).toContain('__Host-login=')
+    expect(text).toContain('role="alert"')
+  })
+
   test('is refused if no type is acceptable', async () => {
     const { status } = await oidc.post('/oidc/login/password', credentials, {
       headers: { accept: 'image/png' },
@@ -182,7 +191,7 @@ describe('a credential', () => {
       expect(text).not.toContain('alice')
       const cert = await oidc.post('/oidc/login/cert', { id: ID })
       expect([cert.status, cert.headers['content-type']]).toEqual([401, 'text/plain; charset=utf-8'])
-      const page = await oidc.post('/oidc/login/cert', { id: ID }, { headers: browser })
+      const page = await oidc.post('/oidc/login/cert', { id: ID }, { headers: returning })
       expect([page.status, page.headers['content-type']]).toEqual([401, 'text/html; charset=utf-8'])
     },
   )
@@ -192,7 +201,7 @@ describe('a credential', () => {
     expect([status, oidc.called('presentCredential')]).toEqual([200, 0])
   })
 
-  test.each([undefined, browser])('that comes too often must wait', async (headers) => {
+  test.each([undefined, returning])('that comes too often must wait', async (headers) => {
     oidc.answerWith('presentCredential', fails('SERVER_TOO_MANY_REQUESTS'))
     const answer = await oidc.post('/oidc/login/password', credentials, headers ? { headers } : {})
     expect([answer.status, answer.headers['retry-after']]).toEqual([429, expect.any(String)])
@@ -201,7 +210,7 @@ describe('a credential', () => {
   test('is not blamed if a service is away', async () => {
     oidc.answerWith('presentCredential', fails('UNAVAILABLE'))
     expect((await oidc.post('/oidc/login/password', credentials)).status).toBe(503)
-    expect((await oidc.post('/oidc/login/password', credentials, { headers: browser })).text).not.toContain(
+    expect((await oidc.post('/oidc/login/password', credentials, { headers: returning })).text).not.toContain(
       '<form',
     )
   })

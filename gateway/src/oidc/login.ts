@@ -35,6 +35,8 @@ export function loginSteps(provider: Provider): Handlers {
   const present = (method: LoginMethod) =>
     takes(raw('login', loginTypes), async (c, _, bytes) => {
       const body = loginBodyOf(c, bytes)
+      if (answerTypeOf(c.env.incoming) === 'html' && browserOf(c) === '')
+        return showLogin(provider, c, body.id, method, noCookie, 400)
       try {
         const login = await presentCredential(provider, c, method, body)
         return answerStep(provider, c, login)
@@ -53,6 +55,9 @@ export function loginSteps(provider: Provider): Handlers {
     'POST /oidc/login/ext-jwt': present('ext-jwt'),
   }
 }
+
+/** Without the cookie nothing would tell the browser from whoever has sent its user the link. */
+const noCookie = 'Signing in takes a cookie, which this browser has not kept. Try again.'
 
 async function showLogin(
   provider: Provider,

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
-  browser,
   fails,
   ID,
   json,
   login,
+  returning,
   startOidc,
   type TestOidc,
   totpQuery,
@@ -27,19 +27,19 @@ describe('the second factor', () => {
     expect([status, headers['totp-required']]).toEqual([200, 'true'])
     const query = { ...totpQuery, typeId: 'TOTP', httpUrl: './oidc/login/totp', isTotpEnrolled: true }
     expect(answer).toEqual({ authQueries: [query] })
-    const page = await oidc.post('/oidc/login/password', { id: ID }, { headers: browser })
+    const page = await oidc.post('/oidc/login/password', { id: ID }, { headers: returning })
     expect([page.status, page.headers['totp-required']]).toEqual([200, 'true'])
     expect(page.text).toContain('action="/oidc/login/totp"')
   })
 
   test('is created if it does not exist, with its picture', async () => {
     oidc.answerWith('presentCredential', async () => ({ ...withCode, needsEnrollment: true }))
-    const page = await oidc.post('/oidc/login/password', { id: ID }, { headers: browser })
+    const page = await oidc.post('/oidc/login/password', { id: ID }, { headers: returning })
     expect(page.text).toContain('action="/oidc/login/totp/enroll"')
     const { json: answer } = await oidc.post('/oidc/login/password', { id: ID })
     expect(answer).toMatchObject({ authQueries: [{ isTotpEnrolled: false }] })
 
-    const shown = await oidc.post('/oidc/login/totp/enroll', { id: ID }, { headers: browser })
+    const shown = await oidc.post('/oidc/login/totp/enroll', { id: ID }, { headers: returning })
     expect(shown.text).toMatch(/<img src="data:image\/png;base64,[^"]+"/)
     for (const text of ['ABCDEF', 'AAAAAA', 'BBBBBB', 'action="/oidc/login/totp/enroll/verify"'])
       expect(shown.text).toContain(text)
@@ -67,7 +67,7 @@ describe('the second factor', () => {
       const { status, json: answer } = await oidc.post(`/oidc/login/${step}`, form as Record<string, string>)
       expect([status, answer]).toEqual([400, { code: 'INVALID TOTP CODE', message: expect.any(String) }])
     }
-    const page = await oidc.post(`/oidc/login/${step}`, code, { headers: browser })
+    const page = await oidc.post(`/oidc/login/${step}`, code, { headers: returning })
     expect([page.status, page.text.includes(`action="/oidc/login/${step}"`)]).toEqual([200, true])
   })
 
@@ -77,7 +77,7 @@ describe('the second factor', () => {
     oidc.answerWith('presentCode', async () => state)
     const { status, headers, json: answer } = await oidc.post('/oidc/login/totp', code)
     expect([status, headers['totp-required'], answer]).toEqual([200, undefined, { authQueries: [query] }])
-    const page = await oidc.post('/oidc/login/totp', code, { headers: browser })
+    const page = await oidc.post('/oidc/login/totp', code, { headers: returning })
     expect(page.text).toContain('href="https://idp.example"')
     expect(page.text).toContain('action="/oidc/login/ext-jwt"')
   })

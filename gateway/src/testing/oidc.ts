@@ -7,6 +7,8 @@ export const ID = '0c7e42c8-4a1b-4b4e-9a34-6f3dd2c1a001'
 export const REDIRECT = 'http://localhost:8080/auth/callback'
 export const FORM = 'application/x-www-form-urlencoded'
 export const browser = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+/** A browser that has seen the login page. */
+export const returning = { ...browser, cookie: `__Host-login=${'a'.repeat(22)}` }
 export const challenge = createHash('sha256').update('verifier').digest('base64url')
 
 /** A login of which nothing is missing. */

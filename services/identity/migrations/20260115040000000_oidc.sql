@@ -14,7 +14,6 @@ create unlogged table oidc_login (
   fingerprints       text[]      not null,
   first_factor       jsonb,
   identity_id        text        collate "C",
-  presented_from     text        collate "C",
   browser_digest     bytea,
   is_mfa_complete    boolean     not null default false,
   second_signer_id   text        collate "C",
@@ -28,8 +27,7 @@ comment on table oidc_login is 'authorization requests, until their code is rede
 comment on column oidc_login.source is 'the network that started it: an IPv4 address, or an IPv6 network of 64 bits';
 comment on column oidc_login.first_factor is 'what the first factor has proven, and what the tokens say of it; null: not presented';
 comment on column oidc_login.identity_id is 'of the first factor; not a reference, so that no delete of an identity waits for a login';
-comment on column oidc_login.presented_from is 'the network that presented the first factor: only it continues';
-comment on column oidc_login.browser_digest is 'sha-256 of the secret of the browser that presented it; null: it had none';
+comment on column oidc_login.browser_digest is 'sha-256 of the secret of the browser that presented it: only it continues; null: the client is no browser';
 comment on column oidc_login.code_digest is 'sha-256; null: the login has not been finished';
 
 create table oidc_grant (

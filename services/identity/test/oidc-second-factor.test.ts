@@ -1,18 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
 import { as, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
-import {
-  claimsOf,
-  client,
-  codeRequest,
-  type Flow,
-  from,
-  person,
-  policy,
-  present,
-  start,
-  tokens,
-} from './oidc.js'
+import { claimsOf, client, codeRequest, type Flow, person, policy, present, start, tokens } from './oidc.js'
 
 let identity: TestIdentity
 let one: Replica
@@ -32,11 +21,11 @@ const step = (): number => Math.floor(Date.now() / 30_000)
 const secretIn = (provisioningUrl: string): string =>
   new URL(provisioningUrl).searchParams.get('secret') ?? ''
 const refOf = ({ id }: Flow) => ({ id, browser: '' })
-const enter = (flow: Flow, code: string, replica = one, context = client) =>
-  replica.oidc.presentCode({ ...refOf(flow), code }, context)
+const enter = (flow: Flow, code: string, replica = one) =>
+  replica.oidc.presentCode({ ...refOf(flow), code }, client)
 
-async function finish(flow: Flow) {
-  const { code } = await two.oidc.finishLogin(refOf(flow), client)
+async function finish(flow: Flow, browser = '') {
+  const { code } = await two.oidc.finishLogin({ id: flow.id, browser }, client)
   return tokens(one, codeRequest(flow, code))
 }
 
@@ -105,16 +94,17 @@ test('a code counts once in parallel logins, and a recovery code once', async ()
   await expect(enter(await begun('sharing'), recovery)).rejects.toMatchObject(invalid)
 })
 
-test('codes before the first factor, for unknown logins and from elsewhere are refused alike, and do not count', async () => {
+test('codes before the first factor, for unknown logins and from another browser are refused alike, and do not count', async () => {
   const { secret } = await protectedPerson('early')
   const code = codeAt(secret, step() + 1)
   const flow = await start(one)
   await expect(enter(flow, code)).rejects.toMatchObject(invalid)
   for (const id of ['00000000-0000-4000-8000-000000000000', 'nothing', ''])
     await expect(enter({ ...flow, id }, code)).rejects.toMatchObject(invalid)
-  await present(one, flow, { username: 'early' })
-  await expect(enter(flow, code, one, from('203.0.113.77'))).rejects.toMatchObject(invalid)
-  expect(await enter(flow, code)).toMatchObject({ isComplete: true })
+  await present(one, flow, { username: 'early' }, { browser: 'a cookie' })
+  await expect(enter(flow, code)).rejects.toMatchObject(invalid)
+  const mine = { id: flow.id, code, browser: 'a cookie' }
+  expect(await one.oidc.presentCode(mine, client)).toMatchObject({ isComplete: true })
 })
 
 test('another first factor takes the place of the former one and its codes', async () => {
@@ -141,21 +131,21 @@ test('where the policy demands TOTP, the login enrolls it and asks for a first c
   const id = await person(one, 'required', { authPolicyId: totpPolicy })
   const flow = await start(one)
   await expect(one.oidc.enrollSecondFactor(refOf(flow), client)).rejects.toMatchObject(notFound)
-  const state = await present(one, flow, { username: 'required' })
+  const mine = { id: flow.id, browser: 'a cookie' }
+  const state = await present(one, flow, { username: 'required' }, mine)
   expect(state).toMatchObject({ isComplete: false, needsCode: true, needsEnrollment: true })
   expect(parsed(state.authQueries)).toMatchObject([{ typeId: 'MFA', isTotpEnrolled: false }])
 
-  const elsewhere = from('203.0.113.78')
-  await expect(one.oidc.enrollSecondFactor(refOf(flow), elsewhere)).rejects.toMatchObject(notFound)
-  const first = await one.oidc.enrollSecondFactor(refOf(flow), client)
-  const second = await two.oidc.enrollSecondFactor(refOf(flow), client)
+  await expect(one.oidc.enrollSecondFactor(refOf(flow), client)).rejects.toMatchObject(notFound)
+  const first = await one.oidc.enrollSecondFactor(mine, client)
+  const second = await two.oidc.enrollSecondFactor(mine, client)
   expect(second).toMatchObject({
     isVerified: false,
     recoveryCodes: expect.arrayContaining([expect.any(String)]),
   })
   expect(secretIn(second.provisioningUrl)).not.toBe(secretIn(first.provisioningUrl))
 
-  const verify = (code: string) => two.oidc.verifySecondFactor({ ...refOf(flow), code }, client)
+  const verify = (code: string) => two.oidc.verifySecondFactor({ ...mine, code }, client)
   const code = codeAt(secretIn(second.provisioningUrl), step())
   for (const wrong of [
     '000000',
@@ -165,7 +155,7 @@ test('where the policy demands TOTP, the login enrolls it and asks for a first c
     await expect(verify(wrong)).rejects.toMatchObject(invalid)
   await expect(enter(flow, code)).rejects.toMatchObject(invalid)
   expect(await verify(code)).toMatchObject({ isComplete: true, needsEnrollment: false })
-  const answer = await finish(flow)
+  const answer = await finish(flow, mine.browser)
   expect(claimsOf(answer.access_token).amr).toEqual(['password', 'totp'])
   const ref = { kind: 'identities', id }
   expect(parsed((await one.entities.get({ ref, perspective: undefined }, system())).json)).toMatchObject({

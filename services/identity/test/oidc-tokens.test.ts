@@ -195,7 +195,7 @@ test.each(['access_token', 'refresh_token'] as const)(
 
 test('a logout ends the API session of the id token, also of one that has expired, and may be repeated', async () => {
   const { answer } = await entered('leaving')
-  const other = await logIn(one, 'leaving')
+  const other = await logIn(one, 'leaving', { nonce: 'another' })
   const { key, keyId } = identity.world.tokenSigner
   const expired = jwsOf({ alg: 'RS256', kid: keyId }, { ...claimsOf(answer.id_token), exp: 1 }, key)
   const leave = (idTokenHint: string, clientId = '') => two.oidc.endSession({ idTokenHint, clientId }, client)

@@ -52,7 +52,6 @@ const common = (facts: TokenFacts, now: number, seconds: number): Claims => ({
   auth_time: facts.authTimeSeconds,
   amr: methodsOf(facts),
   client_id: facts.clientId,
-  z_asid: facts.apiSessionId,
 })
 
 const bearer = (facts: TokenFacts, now: number, seconds: number, type: 'a' | 'r'): Claims => ({
@@ -60,6 +59,7 @@ const bearer = (facts: TokenFacts, now: number, seconds: number, type: 'a' | 'r'
   jti: randomUUID(),
   nbf: now,
   scopes: facts.scopes,
+  z_asid: facts.apiSessionId,
   z_aid: facts.clientId,
   z_t: type,
   z_cfs: facts.fingerprints.length > 0 ? facts.fingerprints : null,
@@ -82,7 +82,7 @@ export const refreshClaims = (
   { refreshSeconds }: TokenLifetimes,
 ): Claims & { readonly jti: string } => ({ ...bearer(facts, now, refreshSeconds, 'r'), jti: randomUUID() })
 
-/** `accessToken` and `code`: those that are issued and redeemed together with it. */
+/** wire: without the API session. `accessToken` and `code`: those that are issued and redeemed together with it. */
 export const idClaims = (
   facts: TokenFacts,
   now: number,

@@ -16,7 +16,7 @@ import { getMfa } from './get-mfa.js'
 export const enrollSecondFactor =
   (deps: OidcDeps): Methods<OidcServiceService>['enrollSecondFactor'] =>
   async (ref, context) => {
-    const login = await findLogin(deps, ref, context)
+    const login = await findLogin(deps, ref)
     if (!isIdentified(login)) throw new Fault('NOT_FOUND')
     if (login.hasVerifiedFactor) throw new Fault('MFA_EXISTS')
     if (!missingOf(login).needsEnrollment) throw new Fault('NOT_FOUND')

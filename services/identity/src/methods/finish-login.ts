@@ -8,8 +8,8 @@ import { finishLogin as finish } from '../store/oidc-logins.js'
 
 export const finishLogin =
   (deps: OidcDeps): Methods<OidcServiceService>['finishLogin'] =>
-  async (ref, context) => {
-    const login = await findLogin(deps, ref, context)
+  async (ref) => {
+    const login = await findLogin(deps, ref)
     if (!isComplete(login)) return { login: loginState(login), code: '' }
     const code = randomBytes(32).toString('base64url')
     if (!(await finish(deps.changeLog.db, login, code))) throw new Fault('NOT_FOUND')

@@ -5,5 +5,5 @@ import type { OidcDeps } from '../oidc/oidc-deps.js'
 
 export const getLogin =
   (deps: OidcDeps): Methods<OidcServiceService>['getLogin'] =>
-  async (ref, context) =>
-    loginState(await findLogin(deps, ref, context))
+  async (ref) =>
+    loginState(await findLogin(deps, ref))

@@ -12,7 +12,7 @@ import { updateClientInfo } from '../login/client-info.js'
 import { refuseLogin } from '../login/refuse-login.js'
 import { secondToken } from '../login/second-token.js'
 import { findLogin, isIdentified, loginOf } from '../oidc/find-login.js'
-import { loginState, presenterOf } from '../oidc/login-state.js'
+import { loginState } from '../oidc/login-state.js'
 import type { OidcDeps } from '../oidc/oidc-deps.js'
 import { type FirstFactor, identifyLogin, passSecondFactor } from '../store/oidc-logins.js'
 import { type Person, personOf } from '../store/subjects.js'
@@ -27,7 +27,7 @@ export const presentCredential =
     const { credential } = request
     if (!credential) throw new Error('call without a credential')
     const { method } = credential
-    const login = await loginOf(deps, request, context)
+    const login = await loginOf(deps, request)
     if (!login) throw refusedAs(deps, context, method, 'unknown login')
     if (method === 'ext-jwt' && isIdentified(login) && missingOf(login).needsToken) {
       const person = await personOf(deps.changeLog.db, login.identityId)
@@ -37,11 +37,11 @@ export const presentCredential =
       const { subject, ...admitted } = await admit(deps, context, credential)
       await updateClientInfo(deps.changeLog, context, subject.identityId, credential)
       const first = firstFactor({ ...admitted, subject }, credential, request.remoteAddress)
-      if (!(await identifyLogin(deps.changeLog.db, request.id, first, presenterOf(context, request))))
+      if (!(await identifyLogin(deps.changeLog.db, request.id, first, request.browser)))
         throw refusedAs(deps, context, method, 'unknown login')
       await presentToken(deps, context, request.id, subject, credential.bearerTokens)
     }
-    return loginState(await findLogin(deps, request, context))
+    return loginState(await findLogin(deps, request))
   }
 /** Records the first of the tokens that satisfies the auth policy. False: none does. */
 async function presentToken(

@@ -1,7 +1,7 @@
 import { isUuid } from '@overlay/model'
-import { type Context, Fault } from '@overlay/rpc'
+import { Fault } from '@overlay/rpc'
 import { loginById, type StoredLogin } from '../store/oidc-logins.js'
-import { mayContinue, presenterOf } from './login-state.js'
+import { mayContinue } from './login-state.js'
 import type { OidcDeps } from './oidc-deps.js'
 
 interface Ref {
@@ -13,19 +13,14 @@ interface Ref {
 export async function loginOf(
   { changeLog }: Pick<OidcDeps, 'changeLog'>,
   ref: Ref,
-  context: Context,
 ): Promise<StoredLogin | undefined> {
   const login = isUuid(ref.id) ? await loginById(changeLog.db, ref.id) : undefined
-  return login && mayContinue(login, presenterOf(context, ref)) ? login : undefined
+  return login && mayContinue(login, ref.browser) ? login : undefined
 }
 
 /** The same; NOT_FOUND if there is none. */
-export async function findLogin(
-  deps: Pick<OidcDeps, 'changeLog'>,
-  ref: Ref,
-  context: Context,
-): Promise<StoredLogin> {
-  const login = await loginOf(deps, ref, context)
+export async function findLogin(deps: Pick<OidcDeps, 'changeLog'>, ref: Ref): Promise<StoredLogin> {
+  const login = await loginOf(deps, ref)
   if (!login) throw new Fault('NOT_FOUND')
   return login
 }

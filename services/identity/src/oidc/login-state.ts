@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
-import { type Context, type LoginState, sourceOf } from '@overlay/rpc'
+import type { LoginState } from '@overlay/rpc'
 import { isComplete, loginQueries, missingOf } from '../domain/oidc-login.js'
-import { browserDigestOf, type Presenter, type StoredLogin } from '../store/oidc-logins.js'
+import { browserDigestOf, type StoredLogin } from '../store/oidc-logins.js'
 
 export function loginState(login: StoredLogin): LoginState {
   const { isIdentified } = login
@@ -18,22 +18,13 @@ export function loginState(login: StoredLogin): LoginState {
   }
 }
 
-export const presenterOf = (
-  { sourceAddress }: Context,
-  { browser }: { readonly browser: string },
-): Presenter => ({
-  source: sourceOf(sourceAddress),
-  browser,
-})
-
 /**
  * Whether the caller may continue the login. The id is in addresses, and whoever sends a link to a login of his own
- * knows it: the steps after the first factor are open only to the network and the browser that presented it.
+ * knows it: the steps after the first factor are open only to the browser that presented it. A client that is no browser
+ * follows no links, and its address may change between two steps.
  */
-export function mayContinue(login: StoredLogin, { source, browser }: Presenter): boolean {
-  if (!login.isIdentified) return true
-  if (login.presentedFrom !== source) return false
+export function mayContinue(login: StoredLogin, browser: string): boolean {
+  if (!login.isIdentified || login.browserDigest === null) return true
   const presented = browserDigestOf(browser)
-  if (login.browserDigest === null) return true
   return presented !== null && timingSafeEqual(presented, login.browserDigest)
 }

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { newId } from '@overlay/platform/kind-store'
+import { newTimeUuid } from '@overlay/platform/kind-store'
 import type { Context, TokenRequest } from '@overlay/rpc'
 import type { TokenFacts } from '../domain/oidc-claims.js'
 import { isComplete, verifies } from '../domain/oidc-login.js'
@@ -79,7 +79,7 @@ async function factsOf(deps: OidcDeps, login: CodedLogin, context: Context): Pro
   return {
     issuer: deps.issuer,
     clientId: login.clientId,
-    apiSessionId: newId('cuid'),
+    apiSessionId: newTimeUuid(),
     identityId: login.identityId,
     identityName: login.identityName ?? '',
     isAdmin: login.isAdmin,

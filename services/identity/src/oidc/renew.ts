@@ -15,7 +15,7 @@ import { asIdentity } from './as-identity.js'
 import { keepTokens } from './keep-tokens.js'
 import { malformed, otherClient, refusedGrant } from './oauth-failure.js'
 import type { OidcDeps } from './oidc-deps.js'
-import type { Issued, TokenClaims, Wanted } from './tokens.js'
+import type { BearerClaims, Issued, Wanted } from './tokens.js'
 
 /** Clients repeat a refresh whose answer was lost, or refresh twice at once. Later reuse means a stolen token. */
 const GRACE_SECONDS = 60
@@ -62,7 +62,7 @@ export async function exchange(deps: OidcDeps, request: TokenRequest, context: C
   }
 }
 
-const subjectTypes = new Map<string, TokenClaims['type']>([
+const subjectTypes = new Map<string, BearerClaims['type']>([
   [`${urn}refresh_token`, 'refresh'],
   [`${urn}access_token`, 'access'],
 ])
@@ -72,12 +72,12 @@ const requestedTypes = new Set(['refresh_token', 'access_token', 'id_token'].map
 async function subjectOf(
   { tokens }: OidcDeps,
   token: string,
-  types: readonly TokenClaims['type'][],
+  types: readonly BearerClaims['type'][],
   clientId: string,
   context: Context,
-): Promise<TokenClaims> {
+): Promise<BearerClaims> {
   const claims = await tokens.read(token, context)
-  if (!claims || !types.includes(claims.type)) throw refusedGrant('no token')
+  if (!claims || claims.type === 'id' || !types.includes(claims.type)) throw refusedGrant('no token')
   if (claims.isExpired) throw refusedGrant('expired', claims)
   if (claims.clientId !== clientId) throw otherClient(claims)
   return claims
@@ -86,7 +86,7 @@ async function subjectOf(
 /** What the next tokens say: of the API session and its identity as they are now. */
 async function liveFacts(
   { changeLog, lifetimes, issuer }: OidcDeps,
-  subject: TokenClaims,
+  subject: BearerClaims,
 ): Promise<TokenFacts> {
   const session = await grantedSession(changeLog.db, subject, lifetimes.lifetimeSeconds)
   if (!session) throw refusedGrant('ended', subject)
@@ -94,7 +94,7 @@ async function liveFacts(
 }
 
 interface Renewal {
-  readonly subject: TokenClaims
+  readonly subject: BearerClaims
   readonly facts: TokenFacts
   readonly wanted: Wanted
   readonly use: Use

@@ -32,15 +32,27 @@ export interface Issued {
   readonly refreshExpiresAt: number
 }
 
-/** What a token of this provider says, whose signature is valid. */
-export interface TokenClaims {
-  readonly type: 'access' | 'refresh' | 'id'
-  readonly jti: string
-  readonly apiSessionId: string
+interface CommonClaims {
   readonly identityId: string
   readonly clientId: string
   readonly isExpired: boolean
 }
+
+/** What an access token or a refresh token of this provider says, whose signature is valid. */
+export interface BearerClaims extends CommonClaims {
+  readonly type: 'access' | 'refresh'
+  readonly jti: string
+  readonly apiSessionId: string
+}
+
+/** What an id token says. It names its API session by the login that opened it. */
+export interface IdClaims extends CommonClaims {
+  readonly type: 'id'
+  readonly authTimeSeconds: number
+  readonly nonce: string
+}
+
+export type TokenClaims = BearerClaims | IdClaims
 
 export interface Tokens {
   issue(facts: TokenFacts, wanted: Wanted, context: Context): Promise<Issued>
@@ -159,11 +171,16 @@ const types = new Map<unknown, TokenClaims['type']>([
 
 function claimsIn(claims: unknown, issuer: string): TokenClaims | undefined {
   if (typeof claims !== 'object' || claims === null) return undefined
-  const { iss, sub, aud, exp, jti = '', z_t, z_asid } = claims as Record<string, unknown>
+  const { iss, sub, aud, exp, jti, auth_time, nonce = '', z_t, z_asid } = claims as Record<string, unknown>
   const type = types.get(z_t)
   const [clientId] = Array.isArray(aud) ? aud : []
   if (iss !== issuer || !type || typeof exp !== 'number') return undefined
-  if (typeof sub !== 'string' || typeof z_asid !== 'string' || typeof jti !== 'string') return undefined
-  if (typeof clientId !== 'string' || (type !== 'id' && !isUuid(jti))) return undefined
-  return { type, jti, apiSessionId: z_asid, identityId: sub, clientId, isExpired: exp * 1000 <= Date.now() }
+  if (typeof sub !== 'string' || typeof clientId !== 'string') return undefined
+  const common = { identityId: sub, clientId, isExpired: exp * 1000 <= Date.now() }
+  if (type === 'id') {
+    if (typeof auth_time !== 'number' || typeof nonce !== 'string') return undefined
+    return { ...common, type, authTimeSeconds: auth_time, nonce }
+  }
+  if (typeof z_asid !== 'string' || typeof jti !== 'string' || !isUuid(jti)) return undefined
+  return { ...common, type, jti, apiSessionId: z_asid }
 }

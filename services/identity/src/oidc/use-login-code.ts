@@ -25,7 +25,7 @@ export async function useLoginCode(
   context: Context,
   { accepted, accepts, requires, isVerified }: CodeRules,
 ): Promise<LoginState> {
-  const login = await loginOf(deps, request, context)
+  const login = await loginOf(deps, request)
   if (!isIdentified(login) || !accepts(login)) {
     refuseLogin(deps.noteRefusal, context, { method: 'totp', reason: 'not asked for' })
     throw new Fault('MFA_INVALID_TOKEN')
@@ -39,7 +39,7 @@ export async function useLoginCode(
     const shown = await touchIdentity(tx, identityId)
     return [...(shown ? [shown] : []), await save(factor, true)]
   })
-  return loginState(await findLogin(deps, request, context))
+  return loginState(await findLogin(deps, request))
 }
 
 const orRefused =

@@ -140,6 +140,26 @@ export const endBearerSession = (
 ): Promise<RowChange[]> =>
   endSessions(tx, sql`id = ${apiSessionId} and identity_id = ${identityId} and client_id = ${clientId}`)
 
+/**
+ * Ends the API session of a login, which its id token names. Two logins of an identity by one client can be equal only
+ * within a second and without a nonce: then both end.
+ */
+export const endSessionsOfLogin = (
+  tx: Tx,
+  {
+    identityId,
+    clientId,
+    authTimeSeconds,
+    nonce,
+  }: Pick<TokenFacts, 'identityId' | 'clientId' | 'authTimeSeconds' | 'nonce'>,
+): Promise<RowChange[]> =>
+  endSessions(
+    tx,
+    sql`identity_id = ${identityId} and client_id = ${clientId} and id in (
+      select api_session_id from oidc_grant
+       where auth_time = to_timestamp(${authTimeSeconds}::float8) and nonce = ${nonce})`,
+  )
+
 export const removeOldRefreshTokens = (db: Db) =>
   db.query(sql`
     delete from refresh_token

@@ -46,13 +46,6 @@ export interface FirstFactor
   readonly atMs: number
 }
 
-/** Who presents a first factor, and may take the steps after it. */
-export interface Presenter {
-  readonly source: string
-  /** Empty: it has no secret of a browser. */
-  readonly browser: string
-}
-
 /** A login that is not finished. */
 export interface StoredLogin extends Progress {
   readonly id: string
@@ -62,7 +55,7 @@ export interface StoredLogin extends Progress {
   /** Null: not identified. */
   readonly identityId: string | null
   readonly identityName: string | null
-  readonly presentedFrom: string | null
+  /** Null: no browser has presented the first factor. */
   readonly browserDigest: Buffer | null
 }
 
@@ -107,7 +100,7 @@ const soon = sql`now() + ${LOGIN_SECONDS}::float8 * interval '1 second'`
 /** Of login `l` and, once it is identified, its identity `i` with policy `p`. */
 const columns = sql`
   l.id, l.client_id as "clientId", l.redirect_uri as "redirectUri", l.state, i.id as "identityId",
-  i.name as "identityName", i.id is not null as "isIdentified", l.presented_from as "presentedFrom",
+  i.name as "identityName", i.id is not null as "isIdentified",
   l.browser_digest as "browserDigest", l.is_mfa_complete as "isMfaComplete", l.second_signer_id as "secondSignerId",
   exists (select from second_factor where identity_id = i.id and is_verified) as "hasVerifiedFactor",
   json_build_object(
@@ -151,12 +144,12 @@ export const identifyLogin = (
   db: Db,
   id: string,
   firstFactor: FirstFactor,
-  { source, browser }: Presenter,
+  browser: string,
 ): Promise<boolean> =>
   changeLogin(
     db,
     sql`first_factor = ${JSON.stringify(firstFactor)}::jsonb, identity_id = ${firstFactor.identityId},
-        presented_from = ${source}, browser_digest = ${browserDigestOf(browser)},
+        browser_digest = ${browserDigestOf(browser)},
         is_mfa_complete = false, second_signer_id = null`,
     sql`id = ${id}`,
   )

@@ -1,4 +1,6 @@
 import { ApiSessionAdded, type RouterApiSession } from '@overlay/channel'
+import { isUuid } from '@overlay/model'
+import { cuidAt, timeOfUuid } from '@overlay/platform/kind-store'
 import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
 
 /** Some API sessions, encoded once for all routers. */
@@ -24,9 +26,13 @@ export interface Chunks {
 /** wire: sessions of one message of a full state. */
 export const SESSIONS_PER_CHUNK = 100
 
+/** wire: routers compare ids as texts: the greater one is newer. The UUID of an API session begins with its time. */
+export const routerIdOf = (id: string): string =>
+  isUuid(id) ? cuidAt(timeOfUuid(id) * 1000, id.replaceAll('-', '').slice(-13)) : id
+
 export const routerApiSession = (session: ApiSession): RouterApiSession => ({
   token: session.token,
-  id: session.id,
+  id: routerIdOf(session.id),
   certFingerprints: fingerprintsAt(session, Date.now()),
 })
 

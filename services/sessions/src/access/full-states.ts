@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { edgeType, type RouterApiSession, SYNC_STRATEGY, type SyncState, syncHeader } from '@overlay/channel'
 import { boundedQueue, yielder } from '@overlay/platform/async'
-import { newId } from '@overlay/platform/kind-store'
+import { cuidAt, newId } from '@overlay/platform/kind-store'
 import type { RouterChannel } from '../control/router-channel.js'
 import type { SyncReport } from '../control/router-status.js'
 import type { ApiSession } from '../domain/api-session.js'
@@ -135,6 +135,6 @@ export const syncHeaders = (state: SyncState | undefined) =>
  */
 const boundary = (atMs: number): RouterApiSession => ({
   token: randomUUID(),
-  id: `c${(atMs * 1000).toString(36).padStart(11, '0')}${'0'.repeat(13)}`,
+  id: cuidAt(atMs * 1000, '0'.repeat(13)),
   certFingerprints: [],
 })
