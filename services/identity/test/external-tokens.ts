@@ -98,7 +98,7 @@ export async function publishingSigner(replica: Replica, jwksEndpoint: string, m
 }
 
 /** A new pair of keys, and its public key as providers publish it. */
-export async function keyPair(kid = randomUUID()) {
+export async function keyPair(kid: string = randomUUID()) {
   const kind = { name: 'ECDSA', namedCurve: 'P-256' }
   const keys = (await webcrypto.subtle.generateKey(kind, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair
   return { kid, privateKey: keys.privateKey, jwk: { ...(await exportJWK(keys.publicKey)), kid, use: 'sig' } }

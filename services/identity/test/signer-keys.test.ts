@@ -87,6 +87,17 @@ test('an unknown key causes one fetch a minute, any number of them five', async 
   expect(idp.requests).toHaveLength(7)
 })
 
+test.each(['__proto__', 'constructor', 'hasOwnProperty'])(
+  'an unknown key named %s causes one fetch a minute',
+  async (kid) => {
+    const { by, key } = await published()
+    await loginByToken(one, await by(key))
+    const odd = await by(await keyPair(kid))
+    for (let n = 0; n < 3; n++) await expectRefusal('unknown key', one, odd)
+    expect(idp.requests).toHaveLength(2)
+  },
+)
+
 test('a provider that is away does not break keys that are known, for a day', async () => {
   const { signer, by, key } = await published()
   await loginByToken(one, await by(key))

@@ -50,5 +50,5 @@ const pauseMs = (failures: number): number => Math.min(FIRST_PAUSE_MS * 2 ** (fa
 export const recentlyMissed = ({
   missed,
   nowMs,
-}: Pick<KeySetState, 'missed' | 'nowMs'>): Record<string, number> =>
+}: Pick<KeySetState, 'missed' | 'nowMs'>): KeySetState['missed'] =>
   Object.fromEntries(Object.entries(missed).filter(([, atMs]) => nowMs - atMs < MISS_MS))

@@ -81,8 +81,9 @@ export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules
   ): Promise<void> {
     try {
       const keys = keysIn(await fetchDocument(endpoint, rules))
-      const missed = recentlyMissed(state)
-      if (missing !== undefined && !Object.hasOwn(keys, missing)) missed[missing] = state.nowMs
+      const isMissed = missing !== undefined && !Object.hasOwn(keys, missing)
+      // as a literal: an assignment would not store a kid such as `__proto__`, which then caused fetches without end
+      const missed = { ...recentlyMissed(state), ...(isMissed && { [missing]: state.nowMs }) }
       await storeKeys(db, id, fetchNumber, keys, missed)
       metrics.keyFetches.inc({ result: 'fetched' })
       log.info({ signerId: id, signer: name, kids: Object.keys(keys) }, 'keys of a signer fetched')
