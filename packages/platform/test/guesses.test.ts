@@ -187,12 +187,25 @@ test('a guess of no account counts for its source alone', () =>
     expect(pauseOf(limits, await guessHistory(tx, guess('alice', '10.0.0.1')))).toBeUndefined()
   }))
 
-test('more rows than the table may have are removed, those without a success first', () =>
+test('of more rows than the table may have, those that settle first are removed', () =>
   inStillTime(async (tx) => {
     await countRightGuess(tx, guess('alice', '10.0.0.1'))
+    for (let i = 0; i < 5; i++) await countWrongGuess(tx, guess('alice', '10.0.0.9'), { isFamiliar: true })
     for (let i = 0; i < 20; i++) await guessWrongly(tx, guess(`name ${i}`, `10.0.1.${i}`))
     await removeOldGuesses(tx, 5)
     const { rows } = await tx.query(sql`select from guess`)
-    expect(rows).toHaveLength(5)
+    expect(rows).toHaveLength(6)
     expect(await guessHistory(tx, guess('alice', '10.0.0.1'))).toMatchObject({ isFamiliar: true })
+    expect(pauseOf(limits, await guessHistory(tx, guess('alice', '10.0.0.9')))).toBeDefined()
+  }))
+
+test('any number of successes leaves the wrong guesses in the table', () =>
+  inStillTime(async (tx) => {
+    const attacked = guess('alice', '10.0.0.9')
+    for (let i = 0; i < 3; i++) await guessWrongly(tx, attacked)
+    for (let i = 0; i < 20; i++) await countRightGuess(tx, guess(`name ${i}`, `10.0.1.${i}`))
+    await removeOldGuesses(tx, 5)
+    expect(pauseOf(limits, await guessHistory(tx, attacked))).toBeDefined()
+    const { rows } = await tx.query(sql`select from guess where succeeded_at > '-infinity'`)
+    expect(rows).toHaveLength(5)
   }))

@@ -20,7 +20,8 @@ export interface Guess {
 const ALL_SOURCES = '*'
 const ALL_ACCOUNTS = Buffer.alloc(0)
 const FAMILIAR_DAYS = 30
-const MOST_ROWS = 200_000
+/** Of wrong guesses, and of successes. */
+const MOST_ROWS = 100_000
 const REMOVE_EVERY_MS = 60_000
 
 const days = (count: number): Sql => sql`${count}::float8 * interval '1 day'`
@@ -112,13 +113,20 @@ export async function forgetWrongGuesses(db: Db, kind: string, accounts: readonl
      where kind = ${kind} and account = any(${accounts.map(digestOf)}::bytea[])`)
 }
 
-/** Removes rows without effect, and the least useful of more than `most`, so that clients cannot fill the table. */
+/**
+ * Removes rows without effect. Of more than `most` wrong guesses or successes, each counted apart, those go that are the
+ * least useful: clients cannot fill the table, and rows of one kind do not displace those of the other.
+ */
 export async function removeOldGuesses(db: Db, most = MOST_ROWS): Promise<void> {
   await db.query(sql`
     delete from guess where settled_at < now() and succeeded_at < now() - ${days(FAMILIAR_DAYS)}`)
+  const beyond = sql`offset ${most}::int`
   await db.query(sql`
     delete from guess
-     where ctid in (select ctid from guess order by succeeded_at desc, settled_at desc offset ${most}::int)`)
+     where ctid in (
+      select ctid from (select ctid from guess where succeeded_at = '-infinity' order by settled_at desc ${beyond}) as surplus
+       union all
+      select ctid from (select ctid from guess where succeeded_at > '-infinity' order by succeeded_at desc ${beyond}) as others)`)
 }
 
 export const startRemovingGuesses = (db: Db, log: Pick<Logger, 'warn'>): AsyncDisposable =>
