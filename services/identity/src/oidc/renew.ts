@@ -47,8 +47,9 @@ export async function exchange(deps: OidcDeps, request: TokenRequest, context: C
   const facts = await liveFacts(deps, subject)
   const scopes = scopesWithin(facts.scopes, request.scopes)
   const isId = requested === `${urn}id_token`
-  // no grant of offline access, no refresh token
-  const isRefresh = requested === `${urn}refresh_token` && facts.scopes.includes(OFFLINE)
+  // differs: an access token buys no refresh token. Routers and services see access tokens.
+  const isRefresh =
+    requested === `${urn}refresh_token` && type === 'refresh' && facts.scopes.includes(OFFLINE)
   const wanted = { access: !isId, refresh: isRefresh, id: isId, scopes }
   const issued = await renew(deps, { subject, facts, wanted, use: 'keep' }, context)
   // wire: the id token is in the member of the access token
@@ -118,7 +119,8 @@ async function renew(
     if (used === 'reused') return { result: used, changes: await endBearerSession(tx, subject) }
     if (used === 'refused') return unchanged(used)
     await keepTokens(tx, apiSessionId, issued)
-    if (wanted.access)
+    // a session with refresh tokens ends unless its client uses one: holders of an access token alone do not prolong it
+    if (wanted.access && (subject.type === 'refresh' || !facts.scopes.includes(OFFLINE)))
       await extendSession(tx, apiSessionId, wanted.refresh ? issued.refreshExpiresAt : issued.accessExpiresAt)
     return unchanged(used)
   })
