@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { certificateSigner, type TestSigner, token } from './external-tokens.js'
-import { parsed, type Replica, type TestIdentity, testIdentity } from './identity.js'
+import { bytes, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 import { claimsOf, client, codeRequest, person, policy, present, refreshed, start, tokens } from './oidc.js'
 
 let identity: TestIdentity
@@ -54,4 +54,39 @@ test('a token beside a password counts at once', async () => {
   const flow = await start(one)
   const bearerTokens = [await token(signer, { sub: id })]
   expect(await present(one, flow, { username: 'prepared', bearerTokens })).toMatchObject({ isComplete: true })
+})
+
+test('tokens of a signer that is disabled count no more, neither for sessions nor for logins', async () => {
+  const switched = await certificateSigner(one)
+  const id = await person(one, 'switched', {
+    authPolicyId: await policy(one, 'with a switched signer', { requireExtJwtSigner: switched.id }),
+  })
+  const bearerTokens = [await token(switched, { sub: id })]
+  const begun = async () => {
+    const flow = await start(one)
+    expect(await present(one, flow, { username: 'switched', bearerTokens })).toMatchObject({
+      isComplete: true,
+    })
+    return { ...flow, code: (await one.oidc.finishLogin({ id: flow.id, browser: '' }, client)).code }
+  }
+  const [entered, coded, waiting] = [await begun(), await begun(), await start(one)]
+  await present(one, waiting, { username: 'switched', bearerTokens })
+  const { access_token } = await tokens(one, codeRequest(entered, entered.code))
+  const isPartial = async () => {
+    const claims = { apiSessionId: String(claimsOf(access_token).z_asid), identityId: id }
+    return (await two.identity.getBearerSession(claims, client)).isPartial
+  }
+  expect(await isPartial()).toBe(false)
+
+  const enable = (enabled: boolean) =>
+    one.entities.update(
+      { ref: { kind: 'external-jwt-signers', id: switched.id }, json: bytes({ enabled }), mask: ['enabled'] },
+      system(),
+    )
+  await enable(false)
+  expect(await isPartial()).toBe(true)
+  expect(await tokens(one, codeRequest(coded, coded.code))).toEqual({ error: 'invalid_grant' })
+  expect(await one.oidc.finishLogin({ id: waiting.id, browser: '' }, client)).toMatchObject({ code: '' })
+  await enable(true)
+  expect(await isPartial()).toBe(false)
 })

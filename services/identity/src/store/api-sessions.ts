@@ -82,7 +82,8 @@ export const sessionColumns = sql`
   s.is_mfa_required as "isMfaRequired", s.is_mfa_complete as "isMfaComplete",
   s.is_cert_extendable as "isCertExtendable", s.created_at as "createdAt",
   s.last_activity_at as "lastActivityAt", s.tags,
-  case when s.second_token_until > clock_timestamp() then s.second_signer_id end as "secondSigner",
+  (select id from external_jwt_signer
+    where id = s.second_signer_id and enabled and s.second_token_until > clock_timestamp()) as "secondSigner",
   extract(epoch from clock_timestamp() - s.created_at)::float8 * 1000 as "ageMs",
   extract(epoch from s.expires_at - clock_timestamp())::float8 * 1000 as "leftMs", stream.timeline, stream.number::float8 as number`
 

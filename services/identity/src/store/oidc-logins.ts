@@ -101,7 +101,8 @@ const soon = sql`now() + ${LOGIN_SECONDS}::float8 * interval '1 second'`
 const columns = sql`
   l.id, l.client_id as "clientId", l.redirect_uri as "redirectUri", l.state, i.id as "identityId",
   i.name as "identityName", i.id is not null as "isIdentified",
-  l.browser_digest as "browserDigest", l.is_mfa_complete as "isMfaComplete", l.second_signer_id as "secondSignerId",
+  l.browser_digest as "browserDigest", l.is_mfa_complete as "isMfaComplete",
+  (select id from external_jwt_signer where id = l.second_signer_id and enabled) as "secondSignerId",
   exists (select from second_factor where identity_id = i.id and is_verified) as "hasVerifiedFactor",
   json_build_object(
     'requireTotp', coalesce(p.secondary_require_totp, false),
