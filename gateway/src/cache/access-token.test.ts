@@ -1,4 +1,5 @@
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import { newTokenKey, signToken } from '@overlay/platform/tokens/testing'
 import {
   assert,
   asyncProperty,
@@ -10,7 +11,7 @@ import {
   string,
 } from 'fast-check'
 import { expect, test } from 'vitest'
-import { accessClaims, ISSUER, newTokenKey, signToken } from '../testing/tokens.js'
+import { accessClaims, ISSUER } from '../testing/tokens.js'
 import { RefusedToken, verifyAccessToken } from './access-token.js'
 
 const T0 = Date.UTC(2026, 0, 1)
@@ -70,6 +71,7 @@ test.each([
   ['text', 'x'],
   ['too few parts', `${head}.${body}`],
   ['too many parts', `${good}.x`],
+  ['no signature', `${head}.${body}.`],
   ['algorithm none', `${encode({ alg: 'none', typ: 'JWT', kid: 'k1' })}.${body}.`],
   [
     'algorithm none with a signature',
@@ -81,7 +83,7 @@ test.each([
   ['RS512', signToken(key, claims, { alg: 'RS512' })],
   ['no key id', signToken(key, claims, { kid: undefined })],
   ['a key id that is no text', signToken(key, claims, { kid: ['k1'] })],
-  ['a long key id', signToken(key, claims, { kid: 'k'.repeat(101) })],
+  ['a long key id', signToken(key, claims, { kid: 'k'.repeat(1001) })],
   ['an embedded key', signToken(key, claims, { jwk: key.publicKey.export({ format: 'jwk' }) })],
   ['the address of a key', signToken(key, claims, { jku: 'https://localhost/keys' })],
   ['the address of a certificate', signToken(key, claims, { x5u: 'https://localhost/c' })],
@@ -107,7 +109,6 @@ test.each([
     `${head}.${body}.${signToken(key, { ...claims, sub: 'x' }).split('.')[2]}`,
     'signature',
   ],
-  ['no signature', `${head}.${body}.`, 'signature'],
   ['another content', `${head}.${encode({ ...claims, sub: 'i-admin' })}.${signature}`, 'signature'],
 ])('a token signed with %s is refused', async (_what, token, reason) => {
   expect(await reasonOf(token)).toBe(reason)

@@ -1,5 +1,6 @@
 import { authPolicy, externalJwtSigner } from '@overlay/model'
 import { metrics } from '@overlay/platform/process'
+import { openTokenKeys, type TokenKeys } from '@overlay/platform/tokens'
 import { type Change, type Context, ownContext, traceparentOf } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { requestId } from '../http/ids.js'
@@ -10,7 +11,6 @@ import { type Identities, openIdentities } from './identities.js'
 import type { Gauged } from './lru.js'
 import { openServiceLists, type ServiceLists } from './service-lists.js'
 import { openSessions, type Sessions } from './sessions.js'
-import { openTokenKeys, type TokenKeys } from './token-keys.js'
 import type { WritePositions } from './write-positions.js'
 
 /** Cached data of the services, and the streams of changes that invalidate it. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isUuid } from '@overlay/model'
 import { metrics } from '@overlay/platform/process'
+import type { TokenKeys } from '@overlay/platform/tokens'
 import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import type { Credentials } from '../http/credentials.js'
 import { type SessionStore, unauthenticated } from '../http/session.js'
@@ -9,7 +10,6 @@ import { openCache } from './cache.js'
 import type { Followed, Log } from './follow.js'
 import type { Gauged } from './lru.js'
 import { bearerSession, type CachedSession, cachedSession, setStoredActivity } from './session.js'
-import type { TokenKeys } from './token-keys.js'
 import { isAtLeast, type WritePositions } from './write-positions.js'
 
 /** API sessions by token of a stored session, or by access token. */

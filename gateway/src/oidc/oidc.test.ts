@@ -1,8 +1,9 @@
+import { newTokenKey, publishedKeys, signToken } from '@overlay/platform/tokens/testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { accessLog } from '../http/access-log.js'
 import { ALICE, sessionFor } from '../testing/fakes.js'
 import { authorizeUrl, fails, ID, startOidc, type TestOidc } from '../testing/oidc.js'
-import { accessClaims, newTokenKey, publishedKeys, signToken } from '../testing/tokens.js'
+import { accessClaims } from '../testing/tokens.js'
 
 const key = newTokenKey('k1')
 const keys = publishedKeys([key])

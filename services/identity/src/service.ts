@@ -161,7 +161,7 @@ export function openService(options: ServiceOptions) {
     oidc: oidcMethods({
       ...methodDeps,
       issuer,
-      tokens: openTokens({ issuer, lifetimes: options.tokenLifetimes, pki }),
+      tokens: openTokens({ issuer, lifetimes: options.tokenLifetimes, pki, log }),
     }),
     maintenance,
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { newTokenKey, signToken } from '@overlay/platform/tokens/testing'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 import { type Answer, claimsOf, client, exchanged, logIn, person, refreshed, typeOf, works } from './oidc.js'
-import { jwsOf, tokenSigner } from './token-signer.js'
 
 let identity: TestIdentity
 let one: Replica
@@ -146,26 +146,27 @@ test('tokens of another client, kind or issuer are refused', async () => {
 
 test('forged tokens are refused, and look at no key that they bring', async () => {
   const { answer } = await entered('forged')
-  const { key, keyId } = identity.world.tokenSigner
+  const { key } = identity.world.tokenSigner
   const claims = claimsOf(answer.refresh_token)
-  const other = tokenSigner()
+  const other = newTokenKey(randomUUID())
   const [header = '', payload = '', signature = ''] = answer.refresh_token.split('.')
   const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const forged = [
-    jwsOf({ alg: 'RS256', kid: keyId, typ: 'JWT' }, claims, other.key),
-    jwsOf({ alg: 'RS256', kid: other.keyId, typ: 'JWT' }, claims, other.key),
-    jwsOf({ alg: 'RS256', typ: 'JWT' }, claims, key),
-    jwsOf({ alg: 'RS256', kid: keyId, crit: ['exp'], exp: 1 }, claims, key),
-    jwsOf({ alg: 'RS384', kid: keyId }, claims, key),
-    jwsOf({ alg: 'RS256', kid: keyId }, { ...claims, iss: 'https://elsewhere/oidc' }, key),
-    jwsOf({ alg: 'RS256', kid: keyId }, { ...claims, exp: Math.floor(Date.now() / 1000) - 1 }, key),
-    jwsOf({ alg: 'RS256', kid: keyId }, { ...claims, jti: randomUUID() }, key),
-    jwsOf({ alg: 'RS256', kid: keyId }, { ...claims, jti: "'; drop" }, key),
-    jwsOf({ alg: 'RS256', kid: keyId }, { ...claims, z_t: 's' }, key),
-    jwsOf({ alg: 'RS256', kid: keyId }, { ...claims, aud: [] }, key),
-    jwsOf({ alg: 'RS256', kid: keyId }, { ...claims, sub: 7 }, key),
-    `${encoded({ alg: 'none', kid: keyId })}.${payload}.`,
-    `${encoded({ alg: 'HS256', kid: keyId })}.${payload}.${signature}`,
+    signToken({ ...other, id: key.id }, claims),
+    signToken(other, claims),
+    signToken(key, claims, { kid: undefined }),
+    signToken(key, claims, { crit: ['exp'], exp: 1 }),
+    signToken(key, claims, { jku: 'https://localhost/keys' }),
+    signToken(key, claims, { alg: 'RS384' }),
+    signToken(key, { ...claims, iss: 'https://elsewhere/oidc' }),
+    signToken(key, { ...claims, exp: Math.floor(Date.now() / 1000) - 1 }),
+    signToken(key, { ...claims, jti: randomUUID() }),
+    signToken(key, { ...claims, jti: "'; drop" }),
+    signToken(key, { ...claims, z_t: 's' }),
+    signToken(key, { ...claims, aud: [] }),
+    signToken(key, { ...claims, sub: 7 }),
+    `${encoded({ alg: 'none', kid: key.id })}.${payload}.`,
+    `${encoded({ alg: 'HS256', kid: key.id })}.${payload}.${signature}`,
     `${header}.${encoded({ ...claims, sub: 'somebody' })}.${signature}`,
     `${header}.${payload}.${signature}x`,
     answer.refresh_token + 'x'.repeat(20_000),
@@ -224,8 +225,8 @@ test.each(['access_token', 'refresh_token'] as const)(
 test('a logout ends the API session of the id token, also of one that has expired, and may be repeated', async () => {
   const { answer } = await entered('leaving')
   const other = await logIn(one, 'leaving', { nonce: 'another' })
-  const { key, keyId } = identity.world.tokenSigner
-  const expired = jwsOf({ alg: 'RS256', kid: keyId }, { ...claimsOf(answer.id_token), exp: 1 }, key)
+  const { key } = identity.world.tokenSigner
+  const expired = signToken(key, { ...claimsOf(answer.id_token), exp: 1 })
   const leave = (idTokenHint: string, clientId = '') => two.oidc.endSession({ idTokenHint, clientId }, client)
   for (const hint of ['nothing', '', answer.access_token, answer.refresh_token])
     expect(await leave(hint)).toMatchObject({ error: invalidRequest })

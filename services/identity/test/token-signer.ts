@@ -1,9 +1,9 @@
-import { generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
+import { newTokenKey, publishedKeys, signToken, type TestKey } from '@overlay/platform/tokens/testing'
 
 /** What pki does with the keys of tokens. */
 export interface TokenSigner {
-  readonly keyId: string
-  readonly key: KeyObject
+  readonly key: TestKey
   /** Called before each signature. */
   before: () => Promise<unknown>
   signTokens(request: { readonly claims: readonly Uint8Array[] }): Promise<{ tokens: string[] }>
@@ -11,29 +11,14 @@ export interface TokenSigner {
 }
 
 export function tokenSigner(): TokenSigner {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-  const keyId = randomUUID()
-  const jwk = { ...publicKey.export({ format: 'jwk' }), kid: keyId, use: 'sig', alg: 'RS256' }
+  const key = newTokenKey(randomUUID())
   return {
-    keyId,
-    key: privateKey,
+    key,
     before: async () => undefined,
     async signTokens({ claims }) {
       await this.before()
-      const header = { alg: 'RS256', kid: keyId, typ: 'JWT' }
-      return {
-        tokens: claims.map((json) => jwsOf(header, JSON.parse(Buffer.from(json).toString()), privateKey)),
-      }
+      return { tokens: claims.map((json) => signToken(key, JSON.parse(Buffer.from(json).toString()))) }
     },
-    getTokenKeys: async () => ({ jwks: Buffer.from(JSON.stringify({ keys: [jwk] })), keyIds: [keyId] }),
+    getTokenKeys: async () => publishedKeys([key]),
   }
-}
-
-/** A compact JWS with any header. */
-export function jwsOf(header: object, claims: object, key: KeyObject): string {
-  const input = [header, claims]
-    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
-    .join('.')
-  const signature = sign('sha256', Buffer.from(input), key)
-  return `${input}.${signature.toString('base64url')}`
 }

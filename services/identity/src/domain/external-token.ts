@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import { isTokenText, readTokenHead, type TokenHead, TokenHeadError } from '@overlay/x509'
 
 /** Why a token of another issuer is refused. For metrics and the log only. */
 export type TokenReason =
@@ -27,9 +28,7 @@ export class TokenError extends Error {
 }
 
 /** What a token says about itself. Nothing of it is verified. */
-export interface TokenHead {
-  readonly algorithm: Algorithm
-  readonly kid: string
+export interface ExternalTokenHead extends Omit<TokenHead<Algorithm>, 'claims'> {
   readonly issuer: string
 }
 
@@ -48,53 +47,27 @@ const algorithms = [
 ] as const
 export type Algorithm = (typeof algorithms)[number]
 
-const LONGEST_TOKEN = 16_384
-const LONGEST_NAME = 1000
-/** Members by which a token would bring its own key, and those that demand extensions. */
-const unsafeMembers = ['jwk', 'jku', 'x5c', 'x5u', 'crit']
-const compact = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/
-
-/** Reads a compact JWS before any key is looked up. Throws TokenError unless its form and algorithm are allowed. */
-export function headOf(token: string): TokenHead {
-  if (token.length > LONGEST_TOKEN) throw malformed(`it is longer than ${LONGEST_TOKEN} characters`)
-  const [, header = '', payload = ''] = compact.exec(token) ?? []
-  if (payload === '') throw malformed('it is not a compact JWS')
-  const { alg, kid, ...others } = objectIn(header, 'header')
-  const unsafe = unsafeMembers.find((name) => Object.hasOwn(others, name))
-  if (unsafe !== undefined) throw new TokenError('unsafe token', `its header has the member ${unsafe}`)
-  const algorithm = algorithms.find((one) => one === alg)
-  if (algorithm === undefined) throw new TokenError('unsafe token', 'its algorithm is not allowed')
-  const { iss } = objectIn(payload, 'payload')
-  if (!isName(kid)) throw malformed('kid is not a text')
-  if (!isName(iss)) throw malformed('iss is not a text')
-  return { algorithm, kid, issuer: iss }
+/** Reads a token before any key is looked up. Throws TokenError unless its form and algorithm are allowed. */
+export function headOf(token: string): ExternalTokenHead {
+  const { claims, ...head } = checkedHead(token)
+  if (!isTokenText(claims.iss)) throw new TokenError('malformed token', 'iss is not a text')
+  return { ...head, issuer: claims.iss }
 }
 
-const malformed = (message: string): TokenError => new TokenError('malformed token', message)
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-function objectIn(part: string, what: string): Readonly<Record<string, unknown>> {
-  let value: unknown
+function checkedHead(token: string): TokenHead<Algorithm> {
   try {
-    value = JSON.parse(utf8.decode(Buffer.from(part, 'base64url')))
-  } catch {
-    throw malformed(`its ${what} is not JSON`)
+    return readTokenHead(token, algorithms)
+  } catch (err) {
+    if (!(err instanceof TokenHeadError)) throw err
+    throw new TokenError(err.reason === 'unsafe' ? 'unsafe token' : 'malformed token', err.message)
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw malformed(`its ${what} is not an object`)
-  return value as Record<string, unknown>
 }
-
-/** A text that a database can store, in reasonable length. */
-export const isName = (value: unknown): value is string =>
-  typeof value === 'string' && value !== '' && value.length <= LONGEST_NAME && !/[\p{Cc}\p{Cs}]/u.test(value)
 
 /** The identity that verified claims name. wire: only a member of the top level. */
 export function subjectIn(claims: Readonly<Record<string, unknown>>, property: string): string {
   const value = Object.hasOwn(claims, property) ? claims[property] : undefined
   if (value === undefined) throw new TokenError('missing claim', `it has no claim ${property}`)
-  if (!isName(value))
+  if (!isTokenText(value))
     throw new TokenError('missing claim', `its claim ${property} is not a text, or it is empty`)
   return value
 }

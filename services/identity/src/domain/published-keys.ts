@@ -1,6 +1,5 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { soundKey } from '@overlay/x509'
-import { isName } from './external-token.js'
+import { isTokenText, soundKey } from '@overlay/x509'
 
 /** A public key as it is stored. */
 export interface PublishedKey {
@@ -29,7 +28,7 @@ export function keysIn(json: string): KeySet {
   const found = new Map<string, PublishedKey | undefined>()
   for (const entry of entries) {
     const { kid, alg, use = 'sig', key_ops: operations = ['verify'] } = entry
-    if (!isName(kid) || use !== 'sig' || !Array.isArray(operations) || !operations.includes('verify'))
+    if (!isTokenText(kid) || use !== 'sig' || !Array.isArray(operations) || !operations.includes('verify'))
       continue
     const spki = keyIn(entry)?.export({ format: 'der', type: 'spki' }).toString('base64')
     if (spki === undefined) continue

@@ -6,7 +6,7 @@ import type { OidcDeps } from '../oidc/oidc-deps.js'
 export const endSession =
   (deps: OidcDeps): Methods<OidcServiceService>['endSession'] =>
   async ({ idTokenHint, clientId }, context) => {
-    const claims = await deps.tokens.read(idTokenHint, context)
+    const claims = await deps.tokens.read(idTokenHint)
     if (claims?.type !== 'id') return refused('id_token_hint is not an id token of this provider')
     if (clientId !== '' && clientId !== claims.clientId)
       return refused('client_id is not that of the id token')

@@ -5,7 +5,7 @@ import type { OidcDeps } from '../oidc/oidc-deps.js'
 export const revokeToken =
   (deps: OidcDeps): Methods<OidcServiceService>['revokeToken'] =>
   async ({ clientId, token }, context) => {
-    const claims = await deps.tokens.read(token, context)
+    const claims = await deps.tokens.read(token)
     if (claims && claims.type !== 'id' && !claims.isExpired && claims.clientId === clientId)
       await endSessionOf(deps, claims, context)
     return {}

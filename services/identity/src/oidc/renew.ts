@@ -23,7 +23,7 @@ const GRACE_SECONDS = 60
 /** Replaces a refresh token, and issues tokens of the same API session. Of parallel uses of one token, one succeeds. */
 export async function refresh(deps: OidcDeps, request: TokenRequest, context: Context): Promise<object> {
   if (request.refreshToken === '') throw malformed('refresh_token is required')
-  const subject = await subjectOf(deps, request.refreshToken, ['refresh'], request.clientId, context)
+  const subject = await subjectOf(deps, request.refreshToken, ['refresh'], request.clientId)
   const facts = await liveFacts(deps, subject)
   const scopes = scopesWithin(facts.scopes, request.scopes)
   const wanted = { access: true, refresh: true, id: facts.scopes.includes(OPENID), scopes }
@@ -43,7 +43,7 @@ export async function exchange(deps: OidcDeps, request: TokenRequest, context: C
   const type = subjectTypes.get(subjectTokenType)
   if (!type) throw malformed('subject_token_type is not supported')
   if (!requestedTypes.has(requested)) throw malformed('requested_token_type is not supported')
-  const subject = await subjectOf(deps, subjectToken, [type], clientId, context)
+  const subject = await subjectOf(deps, subjectToken, [type], clientId)
   const facts = await liveFacts(deps, subject)
   const scopes = scopesWithin(facts.scopes, request.scopes)
   const isId = requested === `${urn}id_token`
@@ -75,9 +75,8 @@ async function subjectOf(
   token: string,
   types: readonly BearerClaims['type'][],
   clientId: string,
-  context: Context,
 ): Promise<BearerClaims> {
-  const claims = await tokens.read(token, context)
+  const claims = await tokens.read(token)
   if (!claims || claims.type === 'id' || !types.includes(claims.type)) throw refusedGrant('no token')
   if (claims.isExpired) throw refusedGrant('expired', claims)
   if (claims.clientId !== clientId) throw otherClient(claims)

@@ -1,7 +1,9 @@
-import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { isUuid } from '@overlay/model'
-import type { Context, Methods, PkiServiceService } from '@overlay/rpc'
-import { compactVerify, decodeProtectedHeader, errors } from 'jose'
+import { openTokenKeys } from '@overlay/platform/tokens'
+import { type Context, type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
+import { readTokenHead, TokenHeadError } from '@overlay/x509'
+import { compactVerify, errors } from 'jose'
+import type { Logger } from 'pino'
 import {
   accessClaims,
   type Claims,
@@ -57,25 +59,25 @@ export type TokenClaims = BearerClaims | IdClaims
 export interface Tokens {
   issue(facts: TokenFacts, wanted: Wanted, context: Context): Promise<Issued>
   /** Undefined: it is no token of this provider. */
-  read(token: string, context: Context): Promise<TokenClaims | undefined>
+  read(token: string): Promise<TokenClaims | undefined>
 }
 
 export interface TokenOptions {
   readonly issuer: string
   readonly lifetimes: TokenLifetimes
   readonly pki: Pick<Methods<PkiServiceService>, 'signTokens' | 'getTokenKeys'>
+  readonly log: Pick<Logger, 'warn'>
 }
 
-const LONGEST = 16_384
 /** Of the keys that pki signs with. */
-const ALGORITHM = 'RS256'
+const algorithms = ['RS256'] as const
 const KEYS_AGE_MS = 60_000
-/** Between two reads of the keys that unknown key ids cause. */
-const REFETCH_MS = 1000
+const READ_MS = 5000
 
 /** Issues the tokens of API sessions and reads them again. pki has the keys. */
-export function openTokens({ issuer, lifetimes, pki }: TokenOptions): Tokens {
-  const keyOf = openKeys(pki)
+export function openTokens({ issuer, lifetimes, pki, log }: TokenOptions): Tokens {
+  const context = () => ownContext(AbortSignal.timeout(READ_MS))
+  const keys = openTokenKeys({ pki, context, log, maxAgeMs: KEYS_AGE_MS })
 
   async function sign(claims: readonly Claims[], context: Context): Promise<(string | undefined)[]> {
     const { tokens } = await pki.signTokens(
@@ -109,12 +111,12 @@ export function openTokens({ issuer, lifetimes, pki }: TokenOptions): Tokens {
       }
     },
 
-    async read(token, context) {
+    async read(token) {
       const keyId = keyIdOf(token)
-      const key = keyId === undefined ? undefined : await keyOf(keyId, context)
+      const key = keyId === undefined ? undefined : await keys.find(keyId)
       if (!key) return undefined
       try {
-        const { payload } = await compactVerify(token, key, { algorithms: [ALGORITHM] })
+        const { payload } = await compactVerify(token, key, { algorithms: [...algorithms] })
         return claimsIn(JSON.parse(Buffer.from(payload).toString()), issuer)
       } catch (err) {
         if (err instanceof errors.JOSEError || err instanceof SyntaxError) return undefined
@@ -124,42 +126,13 @@ export function openTokens({ issuer, lifetimes, pki }: TokenOptions): Tokens {
   }
 }
 
-/** Before any key is looked at. Undefined: the token can not be one of ours. */
+/** Undefined: no key may verify the token. */
 function keyIdOf(token: string): string | undefined {
-  if (token.length > LONGEST) return undefined
   try {
-    const { alg, kid } = decodeProtectedHeader(token)
-    return alg === ALGORITHM && typeof kid === 'string' ? kid : undefined
-  } catch {
-    return undefined // the header is not readable
-  }
-}
-
-/** The keys that verify tokens, cached. An unknown id causes a read, at most one a second. */
-function openKeys(
-  pki: TokenOptions['pki'],
-): (id: string, context: Context) => Promise<KeyObject | undefined> {
-  let keys: ReadonlyMap<string, KeyObject> = new Map()
-  let readAt = Number.NEGATIVE_INFINITY
-  let reading: Promise<void> | undefined
-
-  async function read(context: Context): Promise<void> {
-    const { jwks, keyIds } = await pki.getTokenKeys({}, context)
-    const all = (JSON.parse(Buffer.from(jwks).toString()) as { keys: (JsonWebKey & { kid: string })[] }).keys
-    const own = all.filter(({ kid }) => keyIds.includes(kid))
-    keys = new Map(own.map((jwk) => [jwk.kid, createPublicKey({ key: jwk, format: 'jwk' })]))
-    readAt = performance.now()
-  }
-
-  return async (id, context) => {
-    const age = performance.now() - readAt
-    if (age > KEYS_AGE_MS || (!keys.has(id) && age > REFETCH_MS)) {
-      reading ??= read(context).finally(() => {
-        reading = undefined
-      })
-      await reading
-    }
-    return keys.get(id)
+    return readTokenHead(token, algorithms).kid
+  } catch (err) {
+    if (err instanceof TokenHeadError) return undefined
+    throw err
   }
 }
 

@@ -1,7 +1,6 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import { coalesced } from '@overlay/platform/async'
 import type { Context, Methods, PkiServiceService } from '@overlay/rpc'
-import type { Log } from './follow.js'
+import { coalesced } from '../async/coalesced.js'
 
 /** The published keys of tokens. */
 export interface TokenKeys {
@@ -15,10 +14,13 @@ export interface TokenKeys {
 
 export interface TokenKeysOptions {
   readonly pki: Pick<Methods<PkiServiceService>, 'getTokenKeys'>
+  /** Of a read that several callers may wait for. */
   readonly context: () => Context
-  readonly log: Log
+  readonly log: { warn(facts: object, message: string): void }
   /** The key is not published any more: its tokens are invalid. */
-  readonly onRemoved: (id: string) => void
+  readonly onRemoved?: (id: string) => void
+  /** Age at which keys are read again. Absent: the caller follows pki and calls `reload`. */
+  readonly maxAgeMs?: number
   /** Milliseconds of a clock that only advances. */
   readonly now?: () => number
 }
@@ -32,58 +34,62 @@ interface Loaded {
 const REFETCH_MS = 1000
 
 /**
- * Loaded when first needed, again when pki says that a key has changed, and for an unknown key id at most once a second:
- * the next key is published before it signs, so unknown ids are wrong except after an emergency.
+ * Caches the keys. They are read when first needed, when they are stale, and for an unknown key id at most once a second:
+ * the next key is published before it signs, so unknown ids are wrong except after an emergency. While pki does not
+ * answer, the last keys remain in use.
  */
 export function openTokenKeys(options: TokenKeysOptions): TokenKeys {
-  const { pki, context, log, onRemoved, now = () => performance.now() } = options
+  const { pki, context, log, onRemoved, maxAgeMs = Number.POSITIVE_INFINITY } = options
+  const { now = () => performance.now() } = options
   let loaded: Loaded | undefined
-  let isStale = false
+  let hasChanged = false
+  let loadedAt = Number.NEGATIVE_INFINITY
   let triedAt = Number.NEGATIVE_INFINITY
 
   const load = coalesced(async (): Promise<Loaded> => {
     triedAt = now()
-    isStale = false
+    hasChanged = false
     try {
       const { jwks, keyIds } = await pki.getTokenKeys({}, context())
       const before = loaded
       loaded = { document: jwks, keys: keysIn(jwks, keyIds) }
-      for (const id of before?.keys.keys() ?? []) if (!loaded.keys.has(id)) onRemoved(id)
+      loadedAt = triedAt
+      for (const id of before?.keys.keys() ?? []) if (!loaded.keys.has(id)) onRemoved?.(id)
       return loaded
     } catch (err) {
-      isStale = true
+      hasChanged = true
       throw err
     }
   })
 
-  /** While pki does not answer, the last keys are used. */
   async function loadOrKeep(): Promise<Loaded> {
     const last = loaded
     if (!last) return load()
     try {
       return await load()
     } catch (err) {
-      log.warn({ err }, 'keys of tokens could not be read, going on with the last ones')
+      log.warn({ err }, 'token keys not read, using the last ones')
       return last
     }
   }
 
-  const isTimely = (): boolean => now() - triedAt >= REFETCH_MS
+  const isStale = (): boolean => hasChanged || now() - loadedAt >= maxAgeMs
+  const mayRetry = (): boolean => now() - triedAt >= REFETCH_MS
 
   return {
     async document() {
-      return (isStale || !loaded ? await loadOrKeep() : loaded).document
+      return (isStale() || !loaded ? await loadOrKeep() : loaded).document
     },
     find(id) {
       const key = loaded?.keys.get(id)
-      if (key && !isStale) return key
-      if (loaded && !isTimely()) return key
+      if (key && !isStale()) return key
+      if (loaded && !mayRetry()) return key
       return loadOrKeep().then(({ keys }) => keys.get(id))
     },
     reload() {
-      isStale = true
+      hasChanged = true
       triedAt = Number.NEGATIVE_INFINITY
-      void loadOrKeep().catch((err: unknown) => log.warn({ err }, 'keys of tokens could not be read'))
+      void loadOrKeep().catch((err: unknown) => log.warn({ err }, 'token keys not read'))
     },
   }
 }

@@ -1,7 +1,7 @@
 import { Fault, ownContext } from '@overlay/rpc'
 import { beforeEach, expect, test } from 'vitest'
-import { newTokenKey, publishedKeys } from '../testing/tokens.js'
-import { openTokenKeys, type TokenKeys } from './token-keys.js'
+import { newTokenKey, publishedKeys } from './testing.js'
+import { openTokenKeys, type TokenKeys, type TokenKeysOptions } from './token-keys.js'
 
 const [first, second, server] = ['k1', 'k2', 'server'].map(newTokenKey)
 if (!first || !second || !server) throw new Error('three keys were made')
@@ -17,7 +17,11 @@ beforeEach(() => {
   asked = 0
   removed = []
   answer = async () => publishedKeys([first], [server])
-  keys = openTokenKeys({
+  keys = open()
+})
+
+const open = (more: Partial<TokenKeysOptions> = {}): TokenKeys =>
+  openTokenKeys({
     pki: {
       getTokenKeys: () => {
         asked++
@@ -28,8 +32,8 @@ beforeEach(() => {
     log: { warn: () => undefined },
     onRemoved: (id) => removed.push(id),
     now: () => now,
+    ...more,
   })
-})
 
 const idsIn = (document: Buffer): string[] =>
   (JSON.parse(document.toString()) as { keys: { kid: string }[] }).keys.map(({ kid }) => kid)
@@ -80,4 +84,19 @@ test('before the first answer of pki nothing is known, which is no refusal', asy
   await expect(keys.find('k1')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   answer = async () => publishedKeys([first])
   expect((await keys.find('k1'))?.equals(first.publicKey)).toBe(true)
+})
+
+test('keys of a maximum age are read again, and remain in use while pki does not answer', async () => {
+  keys = open({ maxAgeMs: 60_000 })
+  await keys.find('k1')
+  now += 59_999
+  await keys.find('k1')
+  expect(asked).toBe(1)
+  now += 1
+  answer = () => Promise.reject(new Fault('UNAVAILABLE'))
+  expect((await keys.find('k1'))?.equals(first.publicKey)).toBe(true)
+  now += 1000
+  answer = async () => publishedKeys([second])
+  expect(await keys.find('k1')).toBeUndefined()
+  expect(asked).toBe(3)
 })
