@@ -7,7 +7,7 @@ import { newAuthority } from './authority.js'
 
 export const AUDIENCE = 'network'
 
-/** An OpenID provider that nobody wrote for this product, over https with a private authority. */
+/** A third-party OpenID provider, over https with a certificate of a private authority. */
 export interface ThirdParty extends AsyncDisposable {
   readonly issuer: string
   readonly jwksEndpoint: string

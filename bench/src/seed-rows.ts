@@ -4,7 +4,7 @@ import { names } from './topology.js'
 export const rowName = (at: number): string => `bench-row-${at}`
 
 /**
- * Adds identities, each with an authenticator of a password and one of a certificate, behind the back of the services:
+ * Adds identities, each with an authenticator of a password and one of a certificate, directly in the database:
  * a hundred thousand take seconds. They can log in. The password is that of the other identities.
  */
 export async function seedRows(

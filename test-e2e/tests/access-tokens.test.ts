@@ -164,7 +164,7 @@ test('while keys are replaced, tokens of the key before stay valid', async () =>
   )
   const pki = [...network.processes.keys()].find((name) => name.startsWith('pki')) ?? ''
   process.kill(network.processes.get(pki)?.pid() ?? 0, 'SIGKILL') // it checks its keys when it starts
-  expect(await statuses(before.access, '/current-api-session')).toEqual([200, 200]) // nobody is asked for the key
+  expect(await statuses(before.access, '/current-api-session')).toEqual([200, 200]) // gateways have the key
   let renewed = before
   const logIn = async (): Promise<unknown> => {
     renewed = await user.logIn().catch(() => before) // while pki is away

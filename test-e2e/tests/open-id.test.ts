@@ -45,7 +45,7 @@ async function logIn(username: string) {
   return login.redeem(locationOf(await openId.fetch(callback)))
 }
 
-describe('a client that nobody wrote for this product, through two gateways in turn,', () => {
+describe('a third-party client, through two gateways in turn,', () => {
   test('logs in, renews its tokens, and logs out', async () => {
     const { username, id } = await fixture.createUser()
     const { config, gateways } = openId

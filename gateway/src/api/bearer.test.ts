@@ -45,7 +45,7 @@ test('an access token is a session on both APIs', async () => {
   expect(await statusAt('/edge/management/v1/current-api-session')).toBe(200)
 })
 
-test('a repeated request asks nobody', async () => {
+test('a repeated request calls no service', async () => {
   const token = newToken()
   await get(CURRENT, token)
   gateway.fakes.calls.length = 0

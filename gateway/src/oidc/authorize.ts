@@ -116,7 +116,7 @@ function refusalOf(parameters: URLSearchParams): readonly [string, string?] | un
   if (scopes.length === 0) return ['invalid_request', 'scope is missing']
   if (!scopes.includes('openid')) return ['invalid_scope', 'the scope openid is missing']
   if (scopes.length > MAX_SCOPES) return ['invalid_scope', 'there are too many scopes']
-  // differs: without a challenge, whoever reads the redirect could redeem the code
+  // differs: without a challenge, a reader of the redirect could redeem the code
   if (value('code_challenge_method') !== 'S256' || !/^[\w-]{43}$/.test(value('code_challenge')))
     return ['invalid_request', 'code_challenge is missing, or its method is not S256']
   return undefined

@@ -11,8 +11,8 @@ export const browserOf = ({ env: { incoming } }: RequestContext): string =>
   cookie.exec(incoming.headers.cookie ?? '')?.[1] ?? ''
 
 /**
- * Gives a browser a secret, or prolongs the one that it has. The id of a login is in addresses: without the secret,
- * whoever sends a link to a login could finish it in place of its user. It says nothing else about the user.
+ * Gives a browser a secret, or prolongs the one that it has. The id of a login is in addresses: without the secret, an
+ * attacker who sends a link to a login could finish it in place of its user. The secret identifies nothing else.
  */
 export function keepBrowser(c: RequestContext): void {
   const value = browserOf(c) || randomBytes(16).toString('base64url')

@@ -56,8 +56,8 @@ export function loginSteps(provider: Provider): Handlers {
   }
 }
 
-/** Without the cookie nothing would tell the browser from whoever has sent its user the link. */
-const noCookie = 'Signing in takes a cookie, which this browser has not kept. Try again.'
+/** Without the cookie, an attacker who has sent the link could continue the login. */
+const noCookie = 'Signing in requires a cookie. Allow cookies for this site and try again.'
 
 async function showLogin(
   provider: Provider,

@@ -93,7 +93,7 @@ test('a token of an external signer is refused in the same place', async () => {
   expect(line).toMatchObject({ msg: 'login refused', method: 'ext-jwt', reason: 'no token' })
 })
 
-test('a source that presents bad tokens over and over is told to wait, and how long', async () => {
+test('a source that presents too many bad tokens receives 429 with a time to wait', async () => {
   const from = { ...system(), sourceAddress: '192.0.2.8' }
   const present = () => one.identity.authenticate(login({ method: 'ext-jwt', bearerTokens: ['bad'] }), from)
   await expect(present()).rejects.toMatchObject({ code: 'INVALID_AUTH' })

@@ -4,7 +4,7 @@ import { newTokenKey, publishedKeys } from './testing.js'
 import { openTokenKeys, type TokenKeys, type TokenKeysOptions } from './token-keys.js'
 
 const [first, second, server] = ['k1', 'k2', 'server'].map(newTokenKey)
-if (!first || !second || !server) throw new Error('three keys were made')
+if (!first || !second || !server) throw new Error('three keys expected')
 
 let now: number
 let asked: number

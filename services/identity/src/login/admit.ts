@@ -19,7 +19,7 @@ const stepsOf: Readonly<Record<string, readonly Step[]>> = {
   'ext-jwt': externalToken,
 }
 
-/** Methods whose credential cannot be guessed, but may be presented over and over. */
+/** Methods whose credential cannot be guessed, but may be presented repeatedly. */
 const tokenMethods = new Set(['ext-jwt'])
 
 type Presented = Pick<

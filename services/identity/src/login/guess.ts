@@ -17,9 +17,9 @@ export const guessOf = (
 })
 
 /**
- * Passwords: 1,450 guesses a day from one source, and as many from all unfamiliar ones. Codes, for somebody who knows the
- * password: one of a million is guessed in 24 attempts a day with a chance of 0.01 %. Tokens cannot be guessed: their
- * limit only slows clients that present the same bad one over and over.
+ * Passwords: 1,450 guesses a day from one source, and as many from all unfamiliar ones. Codes, for an attacker with
+ * the password: 24 attempts a day guess one of a million codes with a chance of 0.01 %. Tokens cannot be guessed: their
+ * limit only slows clients that repeat a bad one.
  */
 const limits: Readonly<Record<Secret, Limits>> = {
   password: {

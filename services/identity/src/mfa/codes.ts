@@ -99,9 +99,9 @@ type Tried =
   | { readonly begun: readonly Scope[] }
 
 /**
- * Uses a code of the caller's second factor. Commits also after a wrong code, to count it. The lock of the factor puts guesses in a
- * sequence, so that a burst gets no more of them. Faults: MFA_INVALID_TOKEN for a wrong code, SERVER_TOO_MANY_REQUESTS
- * while guesses are paused.
+ * Uses a code of the caller's second factor. Commits also after a wrong code, to count it. The lock of the factor puts
+ * guesses in a sequence, so that a burst gets no more of them.
+ * @throws Fault MFA_INVALID_TOKEN for a wrong code, SERVER_TOO_MANY_REQUESTS while guesses are paused
  */
 export async function writeWithCode(
   { changeLog, secondFactors, noteRefusal, pauseReports }: CodeDeps,

@@ -1,8 +1,8 @@
 import { OauthFailure } from './oauth-failure.js'
-import type { Issued } from './tokens.js'
+import type { IssuedTokens } from './tokens.js'
 
 /** The answer of the token endpoint to a code or a refresh token. */
-export const tokenAnswer = ({ access, refresh, id, accessExpiresAt }: Issued, state = ''): object => ({
+export const tokenAnswer = ({ access, refresh, id, accessExpiresAt }: IssuedTokens, state = ''): object => ({
   access_token: access,
   token_type: 'Bearer',
   ...(refresh !== undefined && { refresh_token: refresh }),

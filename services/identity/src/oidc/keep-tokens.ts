@@ -1,10 +1,10 @@
 import type { Tx } from '@overlay/platform/postgres'
 import { keepAccessToken } from '../store/access-tokens.js'
 import { insertRefreshToken } from '../store/oidc-grants.js'
-import type { Issued } from './tokens.js'
+import type { IssuedTokens } from './tokens.js'
 
 /** Stores tokens that are about to be handed out. Callers have locked the API session. */
-export async function keepTokens(tx: Tx, apiSessionId: string, issued: Issued): Promise<void> {
+export async function keepTokens(tx: Tx, apiSessionId: string, issued: IssuedTokens): Promise<void> {
   const { access, refresh, jti } = issued
   if (access !== undefined) {
     const expiresAt = new Date(issued.accessExpiresAt * 1000)

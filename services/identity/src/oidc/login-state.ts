@@ -19,8 +19,8 @@ export function loginState(login: StoredLogin): LoginState {
 }
 
 /**
- * Whether the caller may continue the login. The id is in addresses, and whoever sends a link to a login of his own
- * knows it: the steps after the first factor are open only to the browser that presented it. A client that is no browser
+ * Whether the caller may continue the login. The id is in addresses, and an attacker who sends a link to a login knows
+ * it: the steps after the first factor are open only to the browser that presented it. A client that is no browser
  * follows no links, and its address may change between two steps.
  */
 export function mayContinue(login: StoredLogin, browser: string): boolean {

@@ -23,8 +23,13 @@ export async function redeemCode(deps: OidcDeps, request: TokenRequest, context:
   const login = await matchingLogin(deps, request)
   const facts = await factsOf(deps, login, context)
   const isOffline = login.scopes.includes(OFFLINE)
-  const wanted = { access: true, refresh: isOffline, id: login.scopes.includes(OPENID), scopes: login.scopes }
-  const issued = await deps.tokens.issue(facts, { ...wanted, code: request.code }, context)
+  const selection = {
+    access: true,
+    refresh: isOffline,
+    id: login.scopes.includes(OPENID),
+    scopes: login.scopes,
+  }
+  const issued = await deps.tokens.issue(facts, { ...selection, code: request.code }, context)
   const expiresAt = isOffline ? issued.refreshExpiresAt : issued.accessExpiresAt
   const by = asIdentity(context, login)
   const { result: session, position } = await deps.changeLog.write<Session | undefined>(by, async (tx) => {

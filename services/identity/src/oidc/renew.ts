@@ -15,7 +15,7 @@ import { asIdentity } from './as-identity.js'
 import { keepTokens } from './keep-tokens.js'
 import { malformed, otherClient, refusedGrant } from './oauth-failure.js'
 import type { OidcDeps } from './oidc-deps.js'
-import type { BearerClaims, Issued, Wanted } from './tokens.js'
+import type { BearerClaims, IssuedTokens, TokenSelection } from './tokens.js'
 
 /** Clients repeat a refresh whose answer was lost, or refresh twice at once. Later reuse means a stolen token. */
 const GRACE_SECONDS = 60
@@ -26,8 +26,8 @@ export async function refresh(deps: OidcDeps, request: TokenRequest, context: Co
   const subject = await subjectOf(deps, request.refreshToken, ['refresh'], request.clientId)
   const facts = await liveFacts(deps, subject)
   const scopes = scopesWithin(facts.scopes, request.scopes)
-  const wanted = { access: true, refresh: true, id: facts.scopes.includes(OPENID), scopes }
-  return tokenAnswer(await renew(deps, { subject, facts, wanted, use: 'replace' }, context))
+  const selection = { access: true, refresh: true, id: facts.scopes.includes(OPENID), scopes }
+  return tokenAnswer(await renew(deps, { subject, facts, selection, use: 'replace' }, context))
 }
 
 const urn = 'urn:ietf:params:oauth:token-type:'
@@ -50,8 +50,8 @@ export async function exchange(deps: OidcDeps, request: TokenRequest, context: C
   // differs: an access token buys no refresh token. Routers and services see access tokens.
   const isRefresh =
     requested === `${urn}refresh_token` && type === 'refresh' && facts.scopes.includes(OFFLINE)
-  const wanted = { access: !isId, refresh: isRefresh, id: isId, scopes }
-  const issued = await renew(deps, { subject, facts, wanted, use: 'keep' }, context)
+  const selection = { access: !isId, refresh: isRefresh, id: isId, scopes }
+  const issued = await renew(deps, { subject, facts, selection, use: 'keep' }, context)
   // wire: the id token is in the member of the access token
   if (isId) return { access_token: issued.id, issued_token_type: requested, token_type: 'N_A' }
   return {
@@ -96,17 +96,17 @@ async function liveFacts(
 interface Renewal {
   readonly subject: BearerClaims
   readonly facts: TokenFacts
-  readonly wanted: Wanted
+  readonly selection: TokenSelection
   readonly use: Use
 }
 
 /** Signs the tokens first, so that the presented one survives a failure of pki. */
 async function renew(
   deps: OidcDeps,
-  { subject, facts, wanted, use }: Renewal,
+  { subject, facts, selection, use }: Renewal,
   context: Context,
-): Promise<Issued> {
-  const issued = await deps.tokens.issue(facts, wanted, context)
+): Promise<IssuedTokens> {
+  const issued = await deps.tokens.issue(facts, selection, context)
   const { apiSessionId } = subject
   const by = asIdentity(context, facts)
   const { result } = await deps.changeLog.write<Used>(by, async (tx) => {
@@ -119,11 +119,15 @@ async function renew(
     if (used === 'refused') return unchanged(used)
     await keepTokens(tx, apiSessionId, issued)
     // a session with refresh tokens ends unless its client uses one: holders of an access token alone do not prolong it
-    if (wanted.access && (subject.type === 'refresh' || !facts.scopes.includes(OFFLINE)))
-      await extendSession(tx, apiSessionId, wanted.refresh ? issued.refreshExpiresAt : issued.accessExpiresAt)
+    if (selection.access && (subject.type === 'refresh' || !facts.scopes.includes(OFFLINE)))
+      await extendSession(
+        tx,
+        apiSessionId,
+        selection.refresh ? issued.refreshExpiresAt : issued.accessExpiresAt,
+      )
     return unchanged(used)
   })
-  if (result === 'used' && wanted.access) await deps.credentialFeed.handOver()
+  if (result === 'used' && selection.access) await deps.credentialFeed.handOver()
   if (result !== 'used') throw refusedGrant(result === 'reused' ? 'reused' : 'used or unknown', subject)
   return issued
 }

@@ -13,8 +13,8 @@ import {
   type TokenLifetimes,
 } from '../domain/oidc-claims.js'
 
-/** Which tokens are issued. */
-export interface Wanted {
+/** Which tokens to issue. */
+export interface TokenSelection {
   readonly access: boolean
   readonly refresh: boolean
   readonly id: boolean
@@ -24,7 +24,7 @@ export interface Wanted {
   readonly code?: string
 }
 
-export interface Issued {
+export interface IssuedTokens {
   readonly access?: string | undefined
   readonly refresh?: string | undefined
   readonly id?: string | undefined
@@ -57,7 +57,7 @@ export interface IdClaims extends CommonClaims {
 export type TokenClaims = BearerClaims | IdClaims
 
 export interface Tokens {
-  issue(facts: TokenFacts, wanted: Wanted, context: Context): Promise<Issued>
+  issue(facts: TokenFacts, selection: TokenSelection, context: Context): Promise<IssuedTokens>
   /** Undefined: it is no token of this provider. */
   read(token: string): Promise<TokenClaims | undefined>
 }
@@ -89,16 +89,16 @@ export function openTokens({ issuer, lifetimes, pki, log }: TokenOptions): Token
   }
 
   return {
-    async issue(facts, wanted, context) {
+    async issue(facts, selection, context) {
       const now = Math.floor(Date.now() / 1000)
-      const { scopes, code } = wanted
+      const { scopes, code } = selection
       const forAccess = accessClaims({ ...facts, scopes }, now, lifetimes)
       const forRefresh = refreshClaims(facts, now, lifetimes)
-      const [access, refresh] = wanted.access
-        ? await sign([forAccess, ...(wanted.refresh ? [forRefresh] : [])], context)
+      const [access, refresh] = selection.access
+        ? await sign([forAccess, ...(selection.refresh ? [forRefresh] : [])], context)
         : []
       // a call of its own: it contains a hash of the access token
-      const [id] = wanted.id
+      const [id] = selection.id
         ? await sign([idClaims(facts, now, lifetimes, { accessToken: access, code })], context)
         : []
       return {
