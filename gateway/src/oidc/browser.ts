@@ -19,3 +19,12 @@ export function keepBrowser(c: RequestContext): void {
   const attributes = `Path=/; Max-Age=${MAX_AGE_SECONDS}; Secure; HttpOnly; SameSite=Lax`
   c.env.outgoing.setHeader('set-cookie', `${NAME}=${value}; ${attributes}`)
 }
+
+/**
+ * Whether a page of another site may have sent the request. Browsers then leave the cookie out, but not the certificate
+ * of the connection.
+ */
+export function mayBeForeign({ env: { incoming } }: RequestContext): boolean {
+  const { origin, 'sec-fetch-site': site } = incoming.headers
+  return site === undefined ? origin !== undefined : site !== 'same-origin'
+}

@@ -235,3 +235,32 @@ describe('a credential', () => {
     }
   })
 })
+
+describe('a page of another site', () => {
+  const cookie = `__Host-login=${'a'.repeat(22)}`
+  const present = async (headers: Readonly<Record<string, string>>): Promise<[number, number]> => {
+    oidc.reset()
+    const { status } = await oidc.post(
+      '/oidc/login/cert',
+      { id: ID },
+      { headers: { accept: '*/*', ...headers } },
+    )
+    return [status, oidc.called('presentCredential')]
+  }
+
+  test.each([
+    { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
+    { 'sec-fetch-site': 'same-site', origin: 'null' },
+    { 'sec-fetch-site': 'cross-site' },
+    { origin: 'https://evil.example' },
+    { origin: 'null' },
+  ])('cannot present the certificate of its visitor: %j', async (headers) => {
+    expect(await present(headers)).toEqual([400, 0])
+  })
+
+  test('is told from the login page and from programs', async () => {
+    expect(await present({})).toEqual([302, 1])
+    expect(await present({ 'sec-fetch-site': 'same-origin', origin: 'null' })).toEqual([302, 1])
+    expect(await present({ origin: 'null', cookie })).toEqual([302, 1])
+  })
+})

@@ -7,7 +7,7 @@ import { type Handler, takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
 import type { RequestContext } from '../http/request-context.js'
 import { sendDialogue } from '../web/html.js'
-import { browserOf, keepBrowser } from './browser.js'
+import { browserOf, keepBrowser, mayBeForeign } from './browser.js'
 import { answerStep, formTargets } from './login-answer.js'
 import { type LoginBody, loginBodyOf, loginTypes } from './login-body.js'
 import { answerTypeOf, isBrowser } from './negotiate.js'
@@ -35,8 +35,8 @@ export function loginSteps(provider: Provider): Handlers {
   const present = (method: LoginMethod) =>
     takes(raw('login', loginTypes), async (c, _, bytes) => {
       const body = loginBodyOf(c, bytes)
-      if (answerTypeOf(c.env.incoming) === 'html' && browserOf(c) === '')
-        return showLogin(provider, c, body.id, method, noCookie, 400)
+      const takesCookie = answerTypeOf(c.env.incoming) === 'html' || (method === 'cert' && mayBeForeign(c))
+      if (takesCookie && browserOf(c) === '') return showLogin(provider, c, body.id, method, noCookie, 400)
       try {
         const login = await presentCredential(provider, c, method, body)
         return answerStep(provider, c, login)
