@@ -3,7 +3,18 @@ import { newTokenKey, signToken } from '@overlay/platform/tokens/testing'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Replica, system, type TestIdentity, testIdentity } from './identity.js'
-import { type Answer, claimsOf, client, exchanged, logIn, person, refreshed, typeOf, works } from './oidc.js'
+import {
+  type Answer,
+  claimsOf,
+  client,
+  exchanged,
+  logIn,
+  person,
+  refreshed,
+  tokenRequest,
+  typeOf,
+  works,
+} from './oidc.js'
 
 let identity: TestIdentity
 let one: Replica
@@ -183,6 +194,8 @@ test('no text at the token endpoint is a server error', async () => {
     const byte = String.fromCharCode(Math.floor(Math.random() * 256))
     const mutant = i % 3 === 0 ? token.slice(0, at) : token.slice(0, at) + byte + token.slice(at + 1)
     if (mutant === token || mutant.replace(/=+$/, '') === token || mutant === '') continue
+    // so many bad tokens would pause their source
+    if (i % 100 === 0) await one.db.query(sql`delete from guess where kind = 'token'`)
     const { error } = await (i % 2 === 0 ? refreshed(one, mutant) : exchanged(one, mutant))
     // the last character of a signature has unused bits
     if (at < token.length - 1 || mutant.length < token.length) expect(error, mutant).toBe('invalid_grant')
@@ -249,4 +262,22 @@ test('an API session lasts as long as its newest token', async () => {
   expect(await endOf(answer)).toBe(claimsOf(answer.access_token).exp)
   const offline = await entered('lasting longer')
   expect(await endOf(offline.answer)).toBe(claimsOf(offline.answer.refresh_token).exp)
+})
+
+test('a source of many bad grants is told to wait, while good ones pass', async () => {
+  const { answer } = await entered('beside a flood')
+  const context = { ...client, sourceAddress: '10.9.8.7' }
+  const grant = (refreshToken: string) =>
+    one.oidc.getTokens(
+      tokenRequest({ grantType: 'refresh_token', clientId: 'native', refreshToken }),
+      context,
+    )
+  expect(await grant('nothing')).toMatchObject({ error: invalidGrant })
+  await one.db.query(sql`
+    update guess set settled_at = now() + interval '300 seconds' where kind = 'token' and source = '10.9.8.7'`)
+  await expect(grant('nothing')).rejects.toMatchObject({
+    code: 'SERVER_TOO_MANY_REQUESTS',
+    retryAfterSeconds: expect.any(Number),
+  })
+  expect(await grant(answer.refresh_token)).toMatchObject({ error: undefined })
 })

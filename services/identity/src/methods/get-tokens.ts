@@ -1,4 +1,6 @@
-import type { Context, Methods, OidcServiceService, TokenRequest } from '@overlay/rpc'
+import { afterBadToken } from '@overlay/platform/service'
+import { type Context, Fault, type Methods, type OidcServiceService, type TokenRequest } from '@overlay/rpc'
+import { guessOf } from '../login/guess.js'
 import { refuseLogin } from '../login/refuse-login.js'
 import { OauthFailure } from '../oidc/oauth-failure.js'
 import type { OidcDeps } from '../oidc/oidc-deps.js'
@@ -31,9 +33,17 @@ export const getTokens =
         identityId: about.identityId,
         apiSessionId: about.apiSessionId,
       })
+      if (error === 'invalid_grant') await countBadGrant(deps, context)
       return { json: Buffer.alloc(0), error: { error, description } }
     }
   }
+
+/** Counts it like a bad external token. @throws Fault SERVER_TOO_MANY_REQUESTS from the limit on */
+async function countBadGrant(deps: OidcDeps, context: Context): Promise<void> {
+  const refusal = new Fault('INVALID_AUTH')
+  const fault = await afterBadToken(deps, context, guessOf('token', context), refusal)
+  if (fault !== refusal) throw fault
+}
 
 const unsupported = (grantType: string): OauthFailure =>
   grantType === ''
