@@ -6,18 +6,27 @@ import { OauthRefusal } from './refusals.js'
 /**
  * The client of a request, by HTTP Basic with an empty secret or by a parameter. Clients have no secrets, so any secret
  * is wrong.
- * @throws OauthRefusal invalid_client
+ * @throws OauthRefusal invalid_client, with 401, or 400 if `asBadRequest` and the request does not use HTTP Basic
  */
-export function clientOf(c: RequestContext, form: URLSearchParams, { onlyBasic = false } = {}): string {
+export function clientOf(
+  c: RequestContext,
+  form: URLSearchParams,
+  { onlyBasic = false, asBadRequest = false } = {},
+): string {
   const basic = basicOf(c)
+  const refused = (description?: string): OauthRefusal =>
+    new OauthRefusal(
+      'invalid_client',
+      description,
+      asBadRequest && !c.env.incoming.headers.authorization ? 400 : 401,
+    )
   const [named, secret] = [parameterOf(form, 'client_id'), parameterOf(form, 'client_secret')]
-  if (onlyBasic && !basic)
-    throw new OauthRefusal('invalid_client', 'the client must authenticate by HTTP Basic') // wire
+  if (onlyBasic && !basic) throw refused('the client must authenticate by HTTP Basic') // wire
   const id = basic ? basic.id : named
-  if (id === undefined) throw new OauthRefusal('invalid_client') // wire: without a description
+  if (id === undefined) throw refused() // wire: without a description
   const isSame = named === undefined || named === id
   if (!isClient(id) || !isSame || (basic?.secret || secret) !== undefined)
-    throw new OauthRefusal('invalid_client', 'the client is unknown, or its secret is wrong')
+    throw refused('the client is unknown, or its secret is wrong')
   return id
 }
 

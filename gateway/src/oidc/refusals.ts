@@ -8,8 +8,9 @@ export class OauthRefusal extends Fault {
   constructor(
     readonly error: string,
     readonly description = '',
+    status: 400 | 401 = error === 'invalid_client' ? 401 : 400,
   ) {
-    super(error === 'invalid_client' ? 'INVALID_AUTH' : 'COULD_NOT_VALIDATE', description)
+    super(status === 401 ? 'INVALID_AUTH' : 'COULD_NOT_VALIDATE', description)
   }
 }
 

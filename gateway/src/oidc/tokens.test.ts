@@ -62,6 +62,14 @@ describe('the token endpoint', () => {
     expect(oidc.called('getTokens')).toBe(0)
   })
 
+  test('refuses an unknown client of a refresh as a bad request, unless it uses the header', async () => {
+    const form = { grant_type: 'refresh_token', refresh_token: 'token', client_id: 'nobody' }
+    const { status, json: answer } = await token(form)
+    expect([status, answer]).toMatchObject([400, { error: 'invalid_client' }])
+    expect((await token(form, basic('nobody:'))).status).toBe(401)
+    expect(oidc.called('getTokens')).toBe(0)
+  })
+
   test.each<[string, object, string]>([
     ['no grant type', { client_id: 'native' }, 'invalid_request'],
     ['an unknown grant type', { ...redeem, grant_type: 'magic' }, 'unsupported_grant_type'],

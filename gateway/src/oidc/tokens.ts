@@ -49,7 +49,10 @@ async function grant({ oidc }: Provider, c: RequestContext, parameters: URLSearc
   const names = required[grantType]
   if (!GRANTS.includes(grantType) || !names)
     throw new OauthRefusal('unsupported_grant_type', 'the grant type is not supported')
-  const clientId = clientOf(c, parameters, { onlyBasic: grantType === EXCHANGE })
+  const clientId = clientOf(c, parameters, {
+    onlyBasic: grantType === EXCHANGE,
+    asBadRequest: grantType === REFRESH, // wire: 401 only for the other grants
+  })
   const missing = names.find((name) => value(name) === '')
   if (missing) throw new OauthRefusal('invalid_request', `${missing} is missing`)
   const { json, error } = await oidc.getTokens(
