@@ -148,6 +148,15 @@ test('whatever others guess, an account is admitted where it has proved itself',
     runs,
   ))
 
+test('a source where an account has proved itself has a limit, too', () =>
+  inStillTime(async (tx) => {
+    const own = guess('owner', '10.0.0.1')
+    await countRightGuess(tx, own)
+    const outcomes: Outcome[] = []
+    for (let i = 0; i < 4; i++) outcomes.push(await guessWrongly(tx, own))
+    expect(outcomes.map(({ pause }) => pause?.scope)).toEqual([...Array(3), 'account-at-source'])
+  }))
+
 test('a pause is reported when it begins, not when a guess prolongs it', () =>
   inStillTime(async (tx) => {
     const one = guess('alice', '10.0.0.1')

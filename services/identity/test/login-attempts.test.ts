@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   as,
   bytes,
+  hashing,
   login,
   parsed,
   type Replica,
@@ -262,6 +263,37 @@ test('a source that tries many names is paused for names that are new there, at 
     await enter(familiar.username, 'right-one', address, replica)
   }
   await enter(other.username, 'right-one', newAddress())
+})
+
+test('an account logs in from a familiar source while other sources fill the queue of hashes', async () => {
+  const { username } = await person()
+  const [owner, stranger] = [newAddress(), await person()]
+  await enter(username, 'right-one', owner)
+  const { running, waiting } = hashing
+  const outcomes: string[] = []
+  let login: Promise<string> | undefined
+  await two.db.transaction(undefined, async (tx) => {
+    await tx.query(sql`lock table guess in share mode`) // what runs waits for it when its guess is counted
+    const isFull = new Promise<void>((resolve) => {
+      for (let i = 0; i <= running + waiting; i++)
+        void enter(newName(), 'wrong-one', newAddress()).catch((err: Fault) => {
+          outcomes.push(err.code)
+          resolve()
+        })
+    })
+    await isFull
+    await expect(enter(stranger.username, 'right-one', newAddress())).rejects.toMatchObject(paused)
+    const { length } = outcomes
+    login = enter(username, 'right-one', owner).then(
+      () => 'in',
+      (err: Fault) => {
+        outcomes.push(err.code)
+        return err.code
+      },
+    )
+    while (outcomes.length === length) await tx.query(sql`select`) // until one has made room
+  })
+  expect(await login).toBe('in')
 })
 
 test('a refusal says after how many seconds the pause ends', async () => {
