@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { newTokenKey, publishedKeys, signToken, type TestKey } from '@overlay/platform/tokens/testing'
 
 /** What pki does with the keys of tokens. */
@@ -6,7 +6,10 @@ export interface TokenSigner {
   readonly key: TestKey
   /** Called before each signature. */
   before: () => Promise<unknown>
-  signTokens(request: { readonly claims: readonly Uint8Array[] }): Promise<{ tokens: string[] }>
+  signTokens(request: {
+    readonly claims: readonly Uint8Array[]
+    readonly addsHash: boolean
+  }): Promise<{ tokens: string[] }>
   getTokenKeys(): Promise<{ jwks: Buffer; keyIds: string[] }>
 }
 
@@ -15,9 +18,17 @@ export function tokenSigner(): TokenSigner {
   return {
     key,
     before: async () => undefined,
-    async signTokens({ claims }) {
+    async signTokens({ claims, addsHash }) {
       await this.before()
-      return { tokens: claims.map((json) => signToken(key, JSON.parse(Buffer.from(json).toString()))) }
+      const tokens: string[] = []
+      for (const [at, json] of claims.entries()) {
+        const [first] = addsHash && at === claims.length - 1 ? tokens : []
+        const hash =
+          first && createHash('sha256').update(first).digest().subarray(0, 16).toString('base64url')
+        const added = hash ? { at_hash: hash } : {}
+        tokens.push(signToken(key, { ...JSON.parse(Buffer.from(json).toString()), ...added }))
+      }
+      return { tokens }
     },
     getTokenKeys: async () => publishedKeys([key]),
   }

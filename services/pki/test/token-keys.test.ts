@@ -1,4 +1,4 @@
-import { createPublicKey, type JsonWebKey, verify } from 'node:crypto'
+import { createHash, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
 import { noBus, openChangeLog } from '@overlay/platform/change-log'
 import pino from 'pino'
 import sql from 'sql-template-tag'
@@ -31,7 +31,7 @@ const check = (of: Pki, now: Date, rules: Partial<TokenKeyRules> = {}): Promise<
 
 const sign = async (of: Pki, ...claims: readonly unknown[]): Promise<readonly string[]> => {
   const json = claims.map((one) => Buffer.from(JSON.stringify(one)))
-  return (await of.pki.signTokens({ claims: json }, context)).tokens
+  return (await of.pki.signTokens({ claims: json, addsHash: false }, context)).tokens
 }
 
 const publishedBy = async (of: Pki): Promise<readonly Jwk[]> => {
@@ -52,6 +52,25 @@ function isVerified(token: string, keys: readonly JsonWebKey[]): boolean {
 }
 
 const soon = (): number => Math.floor(Date.now() / 1000) + HOUR
+
+const claimsOf = (token: string): Record<string, unknown> =>
+  JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+
+test('the last token names the hash of the first one if that is asked for', async () => {
+  const claims = ['a', 'b', 'c'].map((sub) => ({ sub, exp: soon() }))
+  const json = claims.map((one) => Buffer.from(JSON.stringify(one)))
+  const { tokens } = await pki.pki.signTokens({ claims: json, addsHash: true }, context)
+  const hash = createHash('sha256')
+    .update(tokens[0] ?? '')
+    .digest()
+    .subarray(0, 16)
+    .toString('base64url')
+  const [first, second, third] = claims
+  expect(tokens.map(claimsOf)).toEqual([first, second, { ...third, at_hash: hash }])
+
+  const alone = await pki.pki.signTokens({ claims: json.slice(0, 1), addsHash: true }, context)
+  expect(alone.tokens.map(claimsOf)).toEqual([first])
+})
 
 test('tokens are signed by a published key that is not the one of the gateways', async () => {
   const claims = [

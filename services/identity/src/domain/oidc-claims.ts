@@ -82,12 +82,12 @@ export const refreshClaims = (
   { refreshSeconds }: TokenLifetimes,
 ): Claims & { readonly jti: string } => ({ ...bearer(facts, now, refreshSeconds, 'r'), jti: randomUUID() })
 
-/** wire: without the API session. `accessToken` and `code`: those that are issued and redeemed together with it. */
+/** wire: without the API session. Without at_hash, which is added when it is signed. `code`: redeemed for it. */
 export const idClaims = (
   facts: TokenFacts,
   now: number,
   { accessSeconds }: TokenLifetimes,
-  { accessToken, code }: { readonly accessToken?: string | undefined; readonly code?: string | undefined },
+  code: string | undefined,
 ): Claims => ({
   ...common(facts, now, accessSeconds),
   azp: facts.clientId,
@@ -95,7 +95,6 @@ export const idClaims = (
   z_ia: facts.isAdmin,
   ...(facts.nonce !== '' && { nonce: facts.nonce }),
   ...(facts.externalId !== null && { z_eid: facts.externalId }),
-  ...(accessToken !== undefined && { at_hash: halfHash(accessToken) }),
   ...(code !== undefined && { c_hash: halfHash(code) }),
 })
 

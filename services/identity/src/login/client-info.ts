@@ -1,6 +1,6 @@
 import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
-import { clientInfoDiffers, storeClientInfo } from '../store/client-info.js'
+import { type ClientInfo, clientInfoDiffers, storeClientInfo } from '../store/client-info.js'
 
 /** Stores what a client reports of itself with its identity. The last login wins; an absent part stays. */
 export async function updateClientInfo(
@@ -9,9 +9,29 @@ export async function updateClientInfo(
   identityId: string,
   { envInfo, sdkInfo }: { readonly envInfo: Uint8Array; readonly sdkInfo: Uint8Array },
 ): Promise<void> {
+  const info = clientInfoOf({ envInfo, sdkInfo })
+  if (info && (await clientInfoDiffers(changeLog.db, identityId, info)))
+    await replaceClientInfo(changeLog, context, identityId, info)
+}
+
+/** Undefined: the client reports nothing. */
+export function clientInfoOf({
+  envInfo,
+  sdkInfo,
+}: {
+  readonly envInfo: Uint8Array
+  readonly sdkInfo: Uint8Array
+}): ClientInfo | undefined {
   const info = { env: textOf(envInfo), sdk: textOf(sdkInfo) }
-  if (info.env === null && info.sdk === null) return
-  if (!(await clientInfoDiffers(changeLog.db, identityId, info))) return
+  return info.env === null && info.sdk === null ? undefined : info
+}
+
+export async function replaceClientInfo(
+  changeLog: ChangeLog,
+  context: Context,
+  identityId: string,
+  info: ClientInfo,
+): Promise<void> {
   await writeChanges(changeLog, context, async (tx) => {
     const change = await storeClientInfo(tx, identityId, info)
     return change ? [change] : []

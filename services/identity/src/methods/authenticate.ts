@@ -1,6 +1,6 @@
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { admit, refused } from '../login/admit.js'
-import { updateClientInfo } from '../login/client-info.js'
+import { clientInfoOf, replaceClientInfo } from '../login/client-info.js'
 import { secondToken } from '../login/second-token.js'
 import { apiSessionEvent } from '../login/session-event.js'
 import { sessionMessage } from '../login/session-message.js'
@@ -14,9 +14,9 @@ export const authenticate =
     const { method } = request
     const login = await admit(deps, context, request)
     const { subject } = login
-    await updateClientInfo(deps.changeLog, context, subject.identityId, request)
     const second = await secondToken(deps, context, subject, request.bearerTokens)
     if (request.configTypes.length > 0) await deps.configTypes.ready(context)
+    const info = clientInfoOf(request)
     const session = await openSession(deps.changeLog.db, {
       ...subject,
       ipAddress: request.ipAddress,
@@ -24,8 +24,10 @@ export const authenticate =
       isCertExtendable: method === 'cert' && subject.isIssuedByNetwork,
       certificate: method === 'cert' ? login.certificates[0] : undefined,
       second,
+      info,
     })
     if (!session) throw refused(login, method, 'gone meanwhile')
+    if (info && session.hasNewInfo) await replaceClientInfo(deps.changeLog, context, subject.identityId, info)
     deps.events?.emit(apiSessionEvent('created', session))
     await deps.credentialFeed.handOver()
     return sessionMessage(session, deps.lifetimes, second)

@@ -37,12 +37,14 @@ export const presentCredential =
       const { subject, ...admitted } = await admit(deps, context, credential)
       await updateClientInfo(deps.changeLog, context, subject.identityId, credential)
       const first = firstFactor({ ...admitted, subject }, credential, request.remoteAddress)
-      if (!(await identifyLogin(deps.changeLog.db, request.id, first, request.browser)))
-        throw refusedAs(deps, context, method, 'unknown login')
-      await presentToken(deps, context, request.id, subject, credential.bearerTokens)
+      const identified = await identifyLogin(deps.changeLog.db, request.id, first, request.browser)
+      if (!identified) throw refusedAs(deps, context, method, 'unknown login')
+      if (!(await presentToken(deps, context, request.id, subject, credential.bearerTokens)))
+        return loginState(identified)
     }
     return loginState(await findLogin(deps, request))
   }
+
 /** Records the first of the tokens that satisfies the auth policy. False: none does. */
 async function presentToken(
   deps: OidcDeps,

@@ -1,19 +1,20 @@
 import { X509Certificate } from 'node:crypto'
 import { newTimeUuid } from '@overlay/platform/kind-store'
+import type { Db } from '@overlay/platform/postgres'
 import type { Context, TokenRequest } from '@overlay/rpc'
 import type { TokenFacts } from '../domain/oidc-claims.js'
 import { isComplete, verifies } from '../domain/oidc-login.js'
 import { apiSessionEvent } from '../login/session-event.js'
-import { openSession, type Session } from '../store/api-sessions.js'
+import { openSession } from '../store/api-sessions.js'
+import type { FirstTokens } from '../store/first-tokens.js'
 import { configTypesNamed } from '../store/known-config-types.js'
-import { insertGrant } from '../store/oidc-grants.js'
 import { type CodedLogin, codeDigestOf, loginByCode } from '../store/oidc-logins.js'
 import { completeSession } from '../store/second-factors.js'
 import { OFFLINE, OPENID, tokenAnswer } from './answers.js'
 import { asIdentity } from './as-identity.js'
-import { keepTokens } from './keep-tokens.js'
 import { malformed, otherClient, refusedGrant } from './oauth-failure.js'
 import type { OidcDeps } from './oidc-deps.js'
+import type { IssuedTokens } from './tokens.js'
 
 /**
  * Opens the API session of a login for its code. A request that does not match leaves the code; of several that do, one
@@ -31,9 +32,8 @@ export async function redeemCode(deps: OidcDeps, request: TokenRequest, context:
   }
   const issued = await deps.tokens.issue(facts, { ...selection, code: request.code }, context)
   const expiresAt = isOffline ? issued.refreshExpiresAt : issued.accessExpiresAt
-  const by = asIdentity(context, login)
-  const { result: session, position } = await deps.changeLog.write<Session | undefined>(by, async (tx) => {
-    const opened = await openSession(tx, {
+  const open = (db: Db) =>
+    openSession(db, {
       ...login.firstFactor,
       configTypes: facts.configTypes,
       certificate: certificateOf(login),
@@ -45,18 +45,33 @@ export async function redeemCode(deps: OidcDeps, request: TokenRequest, context:
         clientId: login.clientId,
         expiresAtSeconds: expiresAt,
         codeDigest: codeDigestOf(request.code),
+        tokens: firstTokens(facts, issued),
       },
     })
-    if (!opened) return { result: undefined, changes: [] }
-    await insertGrant(tx, facts)
-    await keepTokens(tx, facts.apiSessionId, issued)
-    return { result: opened, changes: login.isMfaComplete ? await completeSession(tx, opened.id) : [] }
-  })
+  const { result: session, position } = login.isMfaComplete
+    ? await deps.changeLog.write(asIdentity(context, login), async (tx) => {
+        const opened = await open(tx)
+        return { result: opened, changes: opened ? await completeSession(tx, opened.id) : [] }
+      })
+    : { result: await open(deps.changeLog.db), position: undefined } // followers learn nothing of it
   if (!session) throw refusedGrant('gone meanwhile', { identityId: login.identityId })
   deps.events?.emit(apiSessionEvent('created', session))
   await deps.credentialFeed.handOver()
   if (position) await deps.waitForFollowers({ id: session.id, position }, context, ['policy']) // for posture checks
   return tokenAnswer(issued, login.state)
+}
+
+function firstTokens(
+  grant: TokenFacts,
+  { access, refresh, jti, accessExpiresAt, refreshExpiresAt }: IssuedTokens,
+): FirstTokens {
+  if (access === undefined) throw new Error('no access token was issued')
+  return {
+    grant,
+    accessToken: access,
+    accessExpiresAtSeconds: accessExpiresAt,
+    refresh: refresh === undefined ? undefined : { id: jti, expiresAtSeconds: refreshExpiresAt },
+  }
 }
 
 async function matchingLogin(

@@ -79,9 +79,13 @@ export function openTokens({ issuer, lifetimes, pki, log }: TokenOptions): Token
   const context = () => ownContext(AbortSignal.timeout(READ_MS))
   const keys = openTokenKeys({ pki, context, log, maxAgeMs: KEYS_AGE_MS })
 
-  async function sign(claims: readonly Claims[], context: Context): Promise<(string | undefined)[]> {
+  async function sign(
+    claims: readonly Claims[],
+    addsHash: boolean,
+    context: Context,
+  ): Promise<(string | undefined)[]> {
     const { tokens } = await pki.signTokens(
-      { claims: claims.map((one) => Buffer.from(JSON.stringify(one))) },
+      { claims: claims.map((one) => Buffer.from(JSON.stringify(one))), addsHash },
       context,
     )
     if (tokens.length !== claims.length) throw new Error('fewer tokens than claims')
@@ -94,13 +98,15 @@ export function openTokens({ issuer, lifetimes, pki, log }: TokenOptions): Token
       const { scopes, code } = selection
       const forAccess = accessClaims({ ...facts, scopes }, now, lifetimes)
       const forRefresh = refreshClaims(facts, now, lifetimes)
-      const [access, refresh] = selection.access
-        ? await sign([forAccess, ...(selection.refresh ? [forRefresh] : [])], context)
-        : []
-      // a call of its own: it contains a hash of the access token
-      const [id] = selection.id
-        ? await sign([idClaims(facts, now, lifetimes, { accessToken: access, code })], context)
-        : []
+      const claims = [
+        ...(selection.access ? [forAccess] : []),
+        ...(selection.access && selection.refresh ? [forRefresh] : []),
+        ...(selection.id ? [idClaims(facts, now, lifetimes, code)] : []),
+      ]
+      const tokens = await sign(claims, selection.access && selection.id, context)
+      const next = (isWanted: boolean): string | undefined => (isWanted ? tokens.shift() : undefined)
+      const [access, refresh] = [next(selection.access), next(selection.access && selection.refresh)]
+      const id = next(selection.id)
       return {
         access,
         refresh,

@@ -5,6 +5,8 @@ import sql, { type Sql } from 'sql-template-tag'
 import type { Demands, Factors } from '../domain/auth-queries.js'
 import { sameText } from '../domain/same-text.js'
 import { hasPassword } from './authenticators.js'
+import { type ClientInfo, infoDiffers } from './client-info.js'
+import { type FirstTokens, firstTokenRows } from './first-tokens.js'
 import { allOrNone, typesNamed } from './known-config-types.js'
 import { insertCertificate } from './session-certificates.js'
 import { authenticatorOf } from './signers.js'
@@ -36,6 +38,11 @@ export interface Session extends Factors {
   readonly number: number
 }
 
+export interface OpenedSession extends Session {
+  /** The client reports other facts of itself than its identity has. */
+  readonly hasNewInfo: boolean
+}
+
 /** `password` and `fingerprint`: as the authenticator had them when the login was checked. */
 export interface NewSession
   extends Pick<Subject, 'identityId' | 'authenticatorId' | 'method' | 'password' | 'fingerprint'>,
@@ -52,7 +59,10 @@ export interface NewSession
     readonly clientId: string
     readonly expiresAtSeconds: number
     readonly codeDigest: Buffer
+    readonly tokens: FirstTokens
   }
+  /** What the client reports of itself. */
+  readonly info?: ClientInfo | undefined
   /** The token that was presented beside the first factor. */
   readonly second?: SecondToken | undefined
 }
@@ -108,11 +118,11 @@ export const digestOf = (token: string): Buffer => createHash('sha256').update(t
  * the credential has been replaced or the code of the login used. The locks order this after or before any transaction
  * that ends sessions.
  */
-export async function openSession(db: Db, session: NewSession): Promise<Session | undefined> {
+export async function openSession(db: Db, session: NewSession): Promise<OpenedSession | undefined> {
   const token = randomUUID()
   const types = typesNamed(session.configTypes)
-  const { bearer, second } = session
-  const { rows } = await db.query<Session>(
+  const { bearer, second, info } = session
+  const { rows } = await db.query<OpenedSession>(
     sql`
     with ${types ? sql`type as (${types.type}),` : sql``}
          person as (
@@ -132,12 +142,15 @@ export async function openSession(db: Db, session: NewSession): Promise<Session 
                 to_timestamp(${bearer?.expiresAtSeconds ?? null}::float8),
                 ${second?.signerId ?? null}, ${endOf(second)}
            from person, proof ${bearer ? sql`, login` : sql``}
-      returning *)${certificateRow(session.certificate)}
-  select ${sessionColumns} from s, person i, auth_policy p, stream where p.id = i.auth_policy_id`,
-    `open-session${session.certificate ? '-by-certificate' : ''}${session.certifyingCaId ? '-of-authority' : ''}${session.signerId ? '-of-signer' : ''}${types ? '-with-types' : ''}${bearer ? '-for-code' : ''}`,
+      returning *)${certificateRow(session.certificate)}${bearer ? firstTokenRows(bearer.tokens) : sql``}
+  select ${sessionColumns}, ${info ? infoDiffers(sql`i`, info) : sql`false`} as "hasNewInfo" from s, person i, auth_policy p, stream where p.id = i.auth_policy_id`,
+    `open-session${session.certificate ? '-by-certificate' : ''}${session.certifyingCaId ? '-of-authority' : ''}${session.signerId ? '-of-signer' : ''}${types ? '-with-types' : ''}${nameOfRest(session)}`,
   )
   return rows[0]
 }
+
+const nameOfRest = ({ bearer, info }: NewSession): string =>
+  `${bearer ? '-for-code' : ''}${bearer?.tokens.refresh ? '-with-refresh' : ''}${info ? '-with-info' : ''}`
 
 /** Of parallel statements with one code, one deletes the login. */
 const loginOf = ({ identityId }: NewSession, { codeDigest }: { readonly codeDigest: Buffer }): Sql => sql`

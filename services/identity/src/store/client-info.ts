@@ -1,6 +1,6 @@
 import type { RowChange } from '@overlay/platform/change-log'
 import type { Db, Tx } from '@overlay/platform/postgres'
-import sql from 'sql-template-tag'
+import sql, { type Sql } from 'sql-template-tag'
 import { changeIdentity } from './identities.js'
 
 /** What clients report of themselves, as JSON; null: nothing. */
@@ -9,17 +9,16 @@ export interface ClientInfo {
   readonly sdk: string | null
 }
 
+/** Whether a row of identity has another one. */
+export const infoDiffers = (i: Sql, { env, sdk }: ClientInfo): Sql => sql`
+  (${i}.env_info <> coalesce(${env}::jsonb, ${i}.env_info) or ${i}.sdk_info <> coalesce(${sdk}::jsonb, ${i}.sdk_info))`
+
 /** Whether the identity has another one. */
-export async function clientInfoDiffers(
-  db: Db,
-  identityId: string,
-  { env, sdk }: ClientInfo,
-): Promise<boolean> {
+export async function clientInfoDiffers(db: Db, identityId: string, info: ClientInfo): Promise<boolean> {
   const { rows } = await db.query(
     sql`
-    select from identity
-     where id = ${identityId}
-       and (env_info <> coalesce(${env}::jsonb, env_info) or sdk_info <> coalesce(${sdk}::jsonb, sdk_info))`,
+    select from identity i
+     where id = ${identityId} and ${infoDiffers(sql`i`, info)}`,
     'client-info-differs',
   )
   return rows.length > 0

@@ -14,24 +14,6 @@ export interface RefreshToken {
   readonly expiresAtSeconds: number
 }
 
-export type NewGrant = Pick<
-  TokenFacts,
-  'apiSessionId' | 'scopes' | 'nonce' | 'fingerprints' | 'envInfo' | 'sdkInfo' | 'authTimeSeconds'
->
-
-export async function insertGrant(tx: Tx, grant: NewGrant): Promise<void> {
-  await tx.query(
-    sql`
-    insert into oidc_grant (api_session_id, scopes, nonce, fingerprints, env_info, sdk_info, auth_time)
-    values (${grant.apiSessionId}, ${grant.scopes}, ${grant.nonce}, ${grant.fingerprints},
-            ${jsonOf(grant.envInfo)}::jsonb, ${jsonOf(grant.sdkInfo)}::jsonb,
-            to_timestamp(${grant.authTimeSeconds}::float8))`,
-    'insert-oidc-grant',
-  )
-}
-
-const jsonOf = (info: object | null): string | null => (info ? JSON.stringify(info) : null)
-
 export async function insertRefreshToken(
   tx: Tx,
   { id, apiSessionId, expiresAtSeconds }: RefreshToken,

@@ -111,12 +111,14 @@ const columns = sql`
       select external_auth_url from external_jwt_signer where id = p.secondary_require_ext_jwt_signer)) as demands`
 
 /** An identity that is disabled, or whose policy no longer allows the method, has presented nothing. */
-const source = sql`
-  oidc_login l
+const sourceOf = (login: Sql): Sql => sql`
+  ${login} l
   cross join lateral (select l.first_factor ->> 'method' as method,
                              l.first_factor ->> 'authenticatorId' as authenticator_id) s
   left join (identity i join auth_policy p on p.id = i.auth_policy_id)
     on i.id = l.identity_id and (i.disabled_at is null or i.disabled_until <= now()) and ${isMethodAllowed}`
+
+const source = sourceOf(sql`oidc_login`)
 
 export const loginById = (db: Db, id: string): Promise<StoredLogin | undefined> =>
   oneLogin<StoredLogin>(
@@ -140,19 +142,23 @@ async function oneLogin<Row extends StoredLogin>(db: Db, query: Sql, name: strin
   return (await db.query<Row & Record<string, unknown>>(query, name)).rows[0]
 }
 
-/** Records a first factor, in place of an earlier one. False: the login does not exist. */
+/** Records a first factor, in place of an earlier one. Undefined: the login does not exist. */
 export const identifyLogin = (
   db: Db,
   id: string,
   firstFactor: FirstFactor,
   browser: string,
-): Promise<boolean> =>
-  changeLogin(
+): Promise<StoredLogin | undefined> =>
+  oneLogin<StoredLogin>(
     db,
-    sql`first_factor = ${JSON.stringify(firstFactor)}::jsonb, identity_id = ${firstFactor.identityId},
-        browser_digest = ${browserDigestOf(browser)},
-        is_mfa_complete = false, second_signer_id = null`,
-    sql`id = ${id}`,
+    sql`
+    with changed as (
+         update oidc_login
+            set first_factor = ${JSON.stringify(firstFactor)}::jsonb, identity_id = ${firstFactor.identityId},
+                browser_digest = ${browserDigestOf(browser)}, is_mfa_complete = false, second_signer_id = null
+          where id = ${id} and ${unfinished} returning *)
+    select ${columns} from ${sourceOf(sql`changed`)}`,
+    'identify-oidc-login',
   )
 
 /** Records a second factor of the identity. False: the login does not exist, or is of another identity meanwhile. */
@@ -178,9 +184,11 @@ export const finishLogin = (db: Db, { id, identityId }: StoredLogin, code: strin
 
 async function changeLogin(db: Db, sets: Sql, which: Sql): Promise<boolean> {
   const { rowCount } = await db.query(sql`
-    update oidc_login set ${sets} where ${which} and code_digest is null and expires_at > now()`)
+    update oidc_login set ${sets} where ${which} and ${unfinished}`)
   return rowCount === 1
 }
+
+const unfinished = sql`code_digest is null and expires_at > now()`
 
 /** Removes logins that have expired. Beyond the limit, networks with many lose the oldest of them. */
 export async function removeOldLogins(db: Db): Promise<void> {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { type SigningKey, signJwt } from '../domain/jwt.js'
 import type { Deps, PkiMethods } from './deps.js'
 
@@ -11,13 +12,24 @@ const CLOCK_SKEW_MS = 60_000
  */
 export const signTokens =
   ({ tokenKeyring, tokenKeyRules, now }: Deps): PkiMethods['signTokens'] =>
-  async ({ claims }) => {
+  async ({ claims, addsHash }) => {
     if (claims.length > MAX_TOKENS) throw new Error(`more than ${MAX_TOKENS} tokens in one call`)
     const { active } = await tokenKeyring()
     const signer: SigningKey = { key: active.key, keyId: active.id }
     const latest = (now().getTime() + tokenKeyRules.tokenMs + CLOCK_SKEW_MS) / 1000
-    return { tokens: await Promise.all(claims.map((json) => signJwt(signer, claimsIn(json, latest)))) }
+    const [first, ...others] = claims.map((json) => claimsIn(json, latest))
+    if (!first) return { tokens: [] }
+    const last = addsHash ? others.pop() : undefined
+    const signed = signJwt(signer, first)
+    const withHash = async (claims: object) =>
+      signJwt(signer, { ...claims, at_hash: leftHalfOfHash(await signed) })
+    const all = [signed, ...others.map((one) => signJwt(signer, one)), ...(last ? [withHash(last)] : [])]
+    return { tokens: await Promise.all(all) }
   }
+
+/** Of algorithms with SHA-256. */
+const leftHalfOfHash = (token: string): string =>
+  createHash('sha256').update(token).digest().subarray(0, 16).toString('base64url')
 
 function claimsIn(json: Uint8Array, latest: number): object {
   if (json.length > MAX_BYTES) throw new Error(`claims of more than ${MAX_BYTES} bytes`)

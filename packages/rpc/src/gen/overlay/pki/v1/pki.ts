@@ -46,6 +46,8 @@ export interface TrustBundle {
 export interface SignTokensRequest {
   /** one JSON object for each token, at most 8 */
   claims: Buffer[];
+  /** The last claims get at_hash, the hash of the first token (OpenID Connect Core, 3.1.3.6). */
+  addsHash: boolean;
 }
 
 export interface SignedTokens {
@@ -501,13 +503,16 @@ export const TrustBundle: MessageFns<TrustBundle> = {
 };
 
 function createBaseSignTokensRequest(): SignTokensRequest {
-  return { claims: [] };
+  return { claims: [], addsHash: false };
 }
 
 export const SignTokensRequest: MessageFns<SignTokensRequest> = {
   encode(message: SignTokensRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.claims) {
       writer.uint32(10).bytes(v!);
+    }
+    if (message.addsHash !== false) {
+      writer.uint32(16).bool(message.addsHash);
     }
     return writer;
   },
@@ -533,6 +538,14 @@ export const SignTokensRequest: MessageFns<SignTokensRequest> = {
             message.claims.push(Buffer.from(reader.bytes()));
             continue;
           }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.addsHash = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -550,6 +563,11 @@ export const SignTokensRequest: MessageFns<SignTokensRequest> = {
       claims: globalThis.Array.isArray(object?.claims)
         ? object.claims.map((e: any) => Buffer.from(bytesFromBase64(e)))
         : [],
+      addsHash: isSet(object.addsHash)
+        ? globalThis.Boolean(object.addsHash)
+        : isSet(object.adds_hash)
+        ? globalThis.Boolean(object.adds_hash)
+        : false,
     };
   },
 
@@ -557,6 +575,9 @@ export const SignTokensRequest: MessageFns<SignTokensRequest> = {
     const obj: any = {};
     if (message.claims?.length) {
       obj.claims = message.claims.map((e) => base64FromBytes(e));
+    }
+    if (message.addsHash !== false) {
+      obj.addsHash = message.addsHash;
     }
     return obj;
   },
@@ -567,6 +588,7 @@ export const SignTokensRequest: MessageFns<SignTokensRequest> = {
   fromPartial<I extends Exact<DeepPartial<SignTokensRequest>, I>>(object: I): SignTokensRequest {
     const message = createBaseSignTokensRequest();
     message.claims = object.claims?.map((e) => e) || [];
+    message.addsHash = object.addsHash ?? false;
     return message;
   },
 };
