@@ -5,9 +5,6 @@ const ROOT = { client: '/edge/client/v1', management: '/edge/management/v1', fab
 /** The path before all operations of an API. */
 export const rootOf = (api: Api): string => ROOT[api]
 
-/** Of the tokens of OpenID Connect. */
-export const issuerOf = (address: string): string => `https://${address}/oidc`
-
 /**
  * The path by which an operation is found.
  * wire: repeated slashes and one trailing slash are ignored; `/edge/v1` and paths without a prefix mean the client API.

@@ -9,7 +9,8 @@ import type { Handlers } from './operations.js'
 import { messagePage } from './pages.js'
 import { FORM_TYPE, parameterOf, parametersOf, queryParametersOf } from './parameters.js'
 import { mayRedirect, type Provider, redirect, withParameters } from './provider.js'
-import { OauthRefusal, plainText } from './refusals.js'
+import { OauthRefusal } from './refusals.js'
+import { plainText } from './send.js'
 
 const LOGGED_OUT = '/oidc/logged-out'
 

@@ -1,11 +1,11 @@
 import type { LoginState } from '@overlay/rpc'
 import type { RequestContext } from '../http/request-context.js'
-import { forbidStoring, JSON_TYPE } from '../http/send.js'
 import { sendDialogue } from '../web/html.js'
 import { answerTypeOf } from './negotiate.js'
 import { codePage, type ExternalProvider, enrollmentPage, tokenPage } from './pages.js'
 import { type Provider, redirect } from './provider.js'
 import type { RedirectUris } from './redirect-uris.js'
+import { sendJson } from './send.js'
 
 /** wire: the SDK asks for a code when it sees it. */
 const TOTP_HEADER = 'totp-required'
@@ -29,11 +29,6 @@ export function answerStep(provider: Provider, c: RequestContext, login: LoginSt
 export function sendQueries(c: RequestContext, login: LoginState): Response {
   noteCode(c, login)
   return sendJson(c, 200, { authQueries: queriesOf(login) })
-}
-
-export function sendJson(c: RequestContext, status: number, value: object): Response {
-  forbidStoring(c)
-  return new Response(JSON.stringify(value), { status, headers: { 'content-type': JSON_TYPE } })
 }
 
 function noteCode(c: RequestContext, { needsCode, needsEnrollment }: LoginState): void {

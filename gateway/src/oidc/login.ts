@@ -15,7 +15,7 @@ import type { Handlers } from './operations.js'
 import { type LoginMethod, loginPage, refusedLogin } from './pages.js'
 import { loginIdOf, queryParametersOf } from './parameters.js'
 import type { Provider } from './provider.js'
-import { plainText } from './refusals.js'
+import { plainText } from './send.js'
 import { signersOf } from './signers.js'
 
 /** wire: the SDK reads the id of the login here. */

@@ -4,11 +4,11 @@ import { contentTypeOf, hasBody } from '../http/negotiate.js'
 import { checkQuery } from '../http/query.js'
 import type { RequestContext } from '../http/request-context.js'
 import { sendDialogue } from '../web/html.js'
-import { sendJson } from './login-answer.js'
 import { loginTypes } from './login-body.js'
 import { answerTypeOf, isBrowser } from './negotiate.js'
 import { messagePage, tooMany } from './pages.js'
-import { oauthFailure, plainText, publicText } from './refusals.js'
+import { oauthFailure, publicText } from './refusals.js'
+import { plainText, sendJson } from './send.js'
 
 /** Requests and failures of the provider. Login steps, endpoints for programs, and the rest differ in both. */
 export const oidcProtocol: Protocol = {

@@ -1,7 +1,7 @@
 import { Fault, faults } from '@overlay/rpc'
 import { retryAfterOf } from '../http/answer.js'
 import type { RequestContext } from '../http/request-context.js'
-import { forbidStoring, JSON_TYPE } from '../http/send.js'
+import { sendJson } from './send.js'
 
 /** A failure that the protocol defines. Unlike the description, `error` is part of it. */
 export class OauthRefusal extends Fault {
@@ -16,7 +16,6 @@ export class OauthRefusal extends Fault {
 
 /** A failure as the token endpoint and its neighbours answer it. */
 export function oauthFailure(c: RequestContext, fault: Fault): Response {
-  forbidStoring(c)
   const status = faults[fault.code][0]
   const { error, description } =
     fault instanceof OauthRefusal
@@ -28,7 +27,7 @@ export function oauthFailure(c: RequestContext, fault: Fault): Response {
   // a browser must not ask its user: only clients that used the header learn that it is one
   if (status === 401 && c.env.incoming.headers.authorization !== undefined)
     c.env.outgoing.setHeader('www-authenticate', 'Basic realm="oidc"')
-  return new Response(JSON.stringify(body), { status, headers: { 'content-type': JSON_TYPE } })
+  return sendJson(c, status, body)
 }
 
 const errorOf = (status: number): string =>
@@ -43,11 +42,3 @@ export function publicText({ detail, message }: Fault): string {
   if (typeof detail === 'string') return detail || message
   return detail && 'reason' in detail ? detail.reason : message
 }
-
-const TEXT_TYPE = 'text/plain; charset=utf-8'
-
-export const plainText = (status: number, text: string): Response =>
-  new Response(`${text}\n`, {
-    status,
-    headers: { 'content-type': TEXT_TYPE, 'x-content-type-options': 'nosniff' },
-  })

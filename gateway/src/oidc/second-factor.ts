@@ -6,14 +6,14 @@ import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
 import { sendDialogue } from '../web/html.js'
 import { browserOf } from './browser.js'
-import { answerStep, formTargets, sendJson, sendQueries } from './login-answer.js'
+import { answerStep, formTargets, sendQueries } from './login-answer.js'
 import { type LoginBody, loginBodyOf, loginTypes } from './login-body.js'
 import { answerTypeOf } from './negotiate.js'
 import type { Handlers } from './operations.js'
 import { codePage, newFactorPage, refusedCode } from './pages.js'
 import { loginIdOf, queryParametersOf } from './parameters.js'
 import type { Provider } from './provider.js'
-import { plainText } from './refusals.js'
+import { plainText, sendJson } from './send.js'
 
 const body = raw('login', loginTypes)
 

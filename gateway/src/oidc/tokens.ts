@@ -5,11 +5,11 @@ import type { RequestContext } from '../http/request-context.js'
 import { forbidStoring, JSON_TYPE } from '../http/send.js'
 import { clientOf } from './client-authentication.js'
 import { remoteAddressOf } from './login.js'
-import { sendJson } from './login-answer.js'
 import type { Handlers } from './operations.js'
 import { FORM_TYPE, formOf, parameterOf } from './parameters.js'
 import type { Provider } from './provider.js'
 import { OauthRefusal } from './refusals.js'
+import { sendJson } from './send.js'
 
 const form = raw('form', [FORM_TYPE])
 

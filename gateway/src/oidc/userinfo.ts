@@ -3,9 +3,8 @@ import { decodeJwt } from 'jose'
 import type { Sessions } from '../cache/sessions.js'
 import { credentialsOf } from '../http/credentials.js'
 import type { Handler } from '../http/endpoint.js'
-import { sendJson } from './login-answer.js'
 import type { Handlers } from './operations.js'
-import { plainText } from './refusals.js'
+import { plainText, sendJson } from './send.js'
 
 /** Whom an access token is about. */
 export function userinfo(sessions: Pick<Sessions, 'find'>): Handlers {

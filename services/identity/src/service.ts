@@ -12,6 +12,7 @@ import {
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
 import { openPauseReports, openRefusals, type ServiceDeps } from '@overlay/platform/service'
+import { issuerOf } from '@overlay/platform/tokens'
 import {
   CREDENTIALS,
   type MaintenanceServiceService,
@@ -150,7 +151,7 @@ export function openService(options: ServiceOptions) {
     jobs,
     jobDeps,
   }
-  const issuer = `https://${options.address}/oidc`
+  const issuer = issuerOf(options.address)
 
   const loaders = { ...loadersOf(db, kinds), [CREDENTIALS]: credentialLoader(db) }
   return {

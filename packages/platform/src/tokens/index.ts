@@ -1,1 +1,2 @@
+export * from './issuer.js'
 export * from './token-keys.js'
