@@ -78,12 +78,12 @@ export const identitySettings = {
   ),
   tokensWithoutExpiry: setting.flag(
     'OVERLAY_TOKENS_WITHOUT_EXPIRY',
-    'Accept external tokens without the claim exp. They are valid for ever',
+    'Accept external tokens without the claim exp. They never expire',
     { default: false },
   ),
   jwksHttp: setting.flag(
     'OVERLAY_JWKS_HTTP',
-    'Fetch keys of external JWT signers from http addresses, too. Who can change that traffic can log in as anybody',
+    'Fetch keys of external JWT signers from http addresses, too. An attacker who changes that traffic can log in as any identity',
     { default: false },
   ),
   jwksNetworks: setting.optional(

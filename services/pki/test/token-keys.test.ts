@@ -2,7 +2,7 @@ import { createHash, createPublicKey, type JsonWebKey, verify } from 'node:crypt
 import { noBus, openChangeLog } from '@overlay/platform/change-log'
 import pino from 'pino'
 import sql from 'sql-template-tag'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { signJwt } from '../src/domain/jwt.js'
 import type { TokenKeyRules } from '../src/domain/token-key-plan.js'
 import { readTokenKeyring } from '../src/keys/token-keyring.js'
@@ -115,36 +115,6 @@ test.each([
   await expect(sign(pki, ...claims)).rejects.toThrow(/exp|bytes|more than/)
 })
 
-test('replicas that start at the same time create one active and one next key', async () => {
-  await using other = await startPki()
-  await other.changeLog.db.query(sql`delete from token_key`)
-  await Promise.all([1, 2, 3].map(() => check(other, new Date())))
-  const keys = await tokenKeys(other.changeLog.db)
-  expect(keys.map(({ state }) => state).sort()).toEqual(['active', 'next'])
-})
-
-test('through a rotation each token verifies with the keys of an hour ago and those of now', async () => {
-  await using other = await startPki()
-  const rules = { periodMs: 12 * HOUR_MS, tokenMs: 5 * HOUR_MS }
-  const start = Date.now()
-  let before = (await readTokenKeyring(other.changeLog.db, keySecret)).jwks
-  let tokens: readonly { readonly token: string; readonly end: number }[] = []
-  const kids = new Set<unknown>()
-  for (let time = start; time < start + 40 * HOUR_MS; time += HOUR_MS) {
-    await check(other, new Date(time), rules)
-    const { active, jwks } = await readTokenKeyring(other.changeLog.db, keySecret)
-    const token = await signJwt({ key: active.key, keyId: active.id }, { exp: time })
-    kids.add(active.id)
-    expect(isVerified(token, before)).toBe(true)
-    tokens = [...tokens, { token, end: time + rules.tokenMs }].filter(({ end }) => end > time)
-    for (const one of tokens) expect(isVerified(one.token, jwks)).toBe(true)
-    before = jwks
-  }
-  expect(kids.size).toBe(4)
-  const keys = await tokenKeys(other.changeLog.db)
-  expect(keys.map(({ state }) => state).sort()).toEqual(['active', 'next', 'retired'])
-})
-
 test('a rotation of another replica is used, and its steps are in the change log and in the audit', async () => {
   await using other = await startPki()
   const [token = ''] = await sign(other, { exp: soon() })
@@ -168,17 +138,54 @@ test('a rotation of another replica is used, and its steps are in the change log
   expect(JSON.stringify(audited)).not.toMatch(/PRIVATE KEY|public_jwk|publicJwk/)
 })
 
-test('keys from before the time that the operator sets are removed, with all that they have signed', async () => {
-  await using other = await startPki()
-  const { ids } = await readTokenKeyring(other.changeLog.db, keySecret)
-  const since = new Date(Date.now() + 1000)
-  await check(other, new Date(since.getTime() - 1), { since })
-  expect((await readTokenKeyring(other.changeLog.db, keySecret)).ids).toEqual(ids)
-  await check(other, since, { since })
-  const after = await readTokenKeyring(other.changeLog.db, keySecret)
-  expect(after.ids.filter((id) => ids.includes(id))).toEqual([])
-  await check(other, new Date(since.getTime() + HOUR_MS), { since })
-  expect((await readTokenKeyring(other.changeLog.db, keySecret)).ids).toEqual(after.ids)
+describe('in a schema without keys of tokens,', () => {
+  let other: Pki
+  beforeAll(async () => {
+    other = await startPki()
+  })
+  beforeEach(() => other.changeLog.db.query(sql`delete from token_key`))
+  afterAll(() => other[Symbol.asyncDispose]())
+
+  test('replicas that start at the same time create one active and one next key', async () => {
+    await Promise.all([1, 2, 3].map(() => check(other, new Date())))
+    const keys = await tokenKeys(other.changeLog.db)
+    expect(keys.map(({ state }) => state).sort()).toEqual(['active', 'next'])
+  })
+
+  test('through a rotation each token verifies with the keys of an hour ago and those of now', async () => {
+    const rules = { periodMs: 12 * HOUR_MS, tokenMs: 5 * HOUR_MS }
+    const start = Date.now()
+    await check(other, new Date(start), rules)
+    let before = (await readTokenKeyring(other.changeLog.db, keySecret)).jwks
+    let tokens: readonly { readonly token: string; readonly end: number }[] = []
+    const kids = new Set<unknown>()
+    for (let time = start; time < start + 40 * HOUR_MS; time += HOUR_MS) {
+      await check(other, new Date(time), rules)
+      const { active, jwks } = await readTokenKeyring(other.changeLog.db, keySecret)
+      const token = await signJwt({ key: active.key, keyId: active.id }, { exp: time })
+      kids.add(active.id)
+      expect(isVerified(token, before)).toBe(true)
+      tokens = [...tokens, { token, end: time + rules.tokenMs }].filter(({ end }) => end > time)
+      for (const one of tokens) expect(isVerified(one.token, jwks)).toBe(true)
+      before = jwks
+    }
+    expect(kids.size).toBe(4)
+    const keys = await tokenKeys(other.changeLog.db)
+    expect(keys.map(({ state }) => state).sort()).toEqual(['active', 'next', 'retired'])
+  })
+
+  test('keys from before the time that the operator sets are removed, with all that they have signed', async () => {
+    await check(other, new Date())
+    const { ids } = await readTokenKeyring(other.changeLog.db, keySecret)
+    const since = new Date(Date.now() + 1000)
+    await check(other, new Date(since.getTime() - 1), { since })
+    expect((await readTokenKeyring(other.changeLog.db, keySecret)).ids).toEqual(ids)
+    await check(other, since, { since })
+    const after = await readTokenKeyring(other.changeLog.db, keySecret)
+    expect(after.ids.filter((id) => ids.includes(id))).toEqual([])
+    await check(other, new Date(since.getTime() + HOUR_MS), { since })
+    expect((await readTokenKeyring(other.changeLog.db, keySecret)).ids).toEqual(after.ids)
+  })
 })
 
 test('private keys are encrypted, each under its own name', async () => {
