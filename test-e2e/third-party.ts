@@ -89,7 +89,8 @@ export async function startThirdParty(clients: readonly string[]): Promise<Third
         'content-type': 'application/x-www-form-urlencoded',
       }
       const answer = await new Promise<string>((resolve, reject) => {
-        const request = httpsRequest(`${issuer}/token`, { method: 'POST', ca: authority.cert, headers })
+        const options = { method: 'POST', ca: authority.cert, headers, agent: false } // the server closes connections
+        const request = httpsRequest(`${issuer}/token`, options)
         request.on('response', async (response) =>
           resolve(Buffer.concat(await response.toArray()).toString()),
         )
