@@ -1,3 +1,4 @@
+import { retryAfter } from '@overlay/rpc'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { browser, FORM, fails, ID, json, returning, startOidc, type TestOidc } from '../testing/oidc.js'
 
@@ -205,6 +206,18 @@ describe('a credential', () => {
     oidc.answerWith('presentCredential', fails('SERVER_TOO_MANY_REQUESTS'))
     const answer = await oidc.post('/oidc/login/password', credentials, headers ? { headers } : {})
     expect([answer.status, answer.headers['retry-after']]).toEqual([429, expect.any(String)])
+  })
+
+  test.each([
+    [1, '1 second,'],
+    [57, '57 seconds,'],
+    [601, '11 minutes,'],
+  ])('that must wait %d s says how long to a browser', async (seconds, wait) => {
+    oidc.answerWith('presentCredential', async () => {
+      throw retryAfter(seconds)
+    })
+    const { text } = await oidc.post('/oidc/login/password', credentials, { headers: returning })
+    expect(text).toContain(`Wait ${wait}`)
   })
 
   test('is not blamed if a service is away', async () => {

@@ -31,7 +31,11 @@ export function loginPage(
 export const refusedLogin =
   'Sign-in failed. Check your input and try again. If it fails again, return to your application and start over.'
 
-export const tooMany = 'Too many attempts. Wait a moment, then try again.'
+export function tooMany(seconds: number): string {
+  const wait =
+    seconds > 90 ? `${Math.ceil(seconds / 60)} minutes` : seconds === 1 ? '1 second' : `${seconds} seconds`
+  return `Too many attempts. Wait ${wait}, then go back and try again.`
+}
 
 const passwordForm = (
   id: string,

@@ -1,4 +1,5 @@
 import { Fault, faults } from '@overlay/rpc'
+import { retryAfterOf } from '../http/answer.js'
 import type { Protocol } from '../http/endpoint.js'
 import { contentTypeOf, hasBody } from '../http/negotiate.js'
 import { checkQuery } from '../http/query.js'
@@ -37,7 +38,7 @@ const isLoginStep = (c: RequestContext): boolean => c.req.path.startsWith('/oidc
 
 function pageText(fault: Fault): string {
   const status = faults[fault.code][0]
-  if (status === 429) return tooMany
+  if (status === 429) return tooMany(Number(retryAfterOf(fault)))
   return status >= 500
     ? 'The controller cannot answer at present. Try again later.'
     : 'This sign-in cannot continue. Return to your application and start over.'
