@@ -271,7 +271,7 @@ describe('a page of another site', () => {
     expect(await present(headers)).toEqual([400, 0])
   })
 
-  test('is told from the login page and from programs', async () => {
+  test('differs between the login page and programs', async () => {
     expect(await present({})).toEqual([302, 1])
     expect(await present({ 'sec-fetch-site': 'same-origin', origin: 'null' })).toEqual([302, 1])
     expect(await present({ origin: 'null', cookie })).toEqual([302, 1])

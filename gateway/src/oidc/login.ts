@@ -56,7 +56,7 @@ export function loginSteps(provider: Provider): Handlers {
   }
 }
 
-/** Without the cookie, an attacker who has sent the link could continue the login. */
+/** Without the cookie, an attacker who had sent the link could continue the login. */
 const noCookie = 'Signing in requires a cookie. Allow cookies for this site and try again.'
 
 async function showLogin(

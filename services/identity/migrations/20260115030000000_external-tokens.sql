@@ -38,7 +38,7 @@ create trigger api_session_has_second_token after update of second_signer_id, se
 create table ended_signer (
   signer_id text collate "C" primary key
 );
-comment on table ended_signer is 'signers that admit nobody any more: the reaper ends the sessions that they opened';
+comment on table ended_signer is 'signers that no longer admit anyone: the reaper ends the sessions that they opened';
 
 create function note_signer() returns trigger language plpgsql set search_path from current as $$
 begin

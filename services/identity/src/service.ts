@@ -11,7 +11,7 @@ import {
 } from '@overlay/platform/change-log'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
-import { openPauseReports, openRefusals, type ServiceDeps } from '@overlay/platform/service'
+import { auditedRefusals, openPauseReports, openRefusals, type ServiceDeps } from '@overlay/platform/service'
 import { issuerOf } from '@overlay/platform/tokens'
 import {
   CREDENTIALS,
@@ -96,9 +96,9 @@ export function openService(options: ServiceOptions) {
   const hashing = openHashing(options.hashing)
   const trust = openTrust(pki, trustAgeMs)
   const authorities = openAuthorities(changeLog, consumers.pki)
-  const noteRefusal = openRefusals(log, 'login refused')
   const noteLock = openRefusals(log, 'identity locked')
   const pauseReports = openPauseReports(changeLog, log)
+  const noteRefusal = auditedRefusals(openRefusals(log, 'login refused'), pauseReports.auditLater)
   const externalTokens = openExternalTokens(changeLog, options.tokens)
   const credentials = {
     changeLog,

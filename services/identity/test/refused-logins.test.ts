@@ -65,6 +65,53 @@ test('a user name that does not exist is logged, bounded and without control cha
   expect(line).not.toHaveProperty('identityId', expect.anything())
 })
 
+interface AuditRow {
+  readonly id: string
+  readonly after: object
+  readonly requestId: string
+}
+
+/** What the audit has from the address, oldest first. Rows are written behind the answers. */
+async function audited(address: string): Promise<AuditRow[]> {
+  const { rows } = await one.db.query<AuditRow & Record<string, unknown>>(sql`
+    select entity_id as id, after, request_id as "requestId" from audit
+     where kind = 'login-refusals' and source_address = ${address} order by audit.id`)
+  return rows
+}
+
+test('refusals are in the audit, about the identity if it is known, without the name as typed', async () => {
+  const identityId = await alice('audited')
+  const origin = { ...system(), sourceAddress: '192.0.2.8' }
+  for (const [requestId, username] of [
+    ['first', 'audited'],
+    ['second', 'a typed password'],
+  ] as const)
+    await expect(
+      one.identity.authenticate(login({ username, password: 'guess' }), { ...origin, requestId }),
+    ).rejects.toBeDefined()
+  await expect
+    .poll(() => audited('192.0.2.8'))
+    .toEqual([
+      {
+        id: identityId,
+        after: { name: "audited's identity", method: 'password', reason: 'wrong password' },
+        requestId: 'first',
+      },
+      { id: '', after: { method: 'password', reason: 'unknown' }, requestId: 'second' },
+    ])
+})
+
+test('the audit has ten refusals a minute of one source', async () => {
+  const origin = { ...system(), sourceAddress: '192.0.2.9' }
+  for (let n = 0; n < 12; n++)
+    await expect(
+      one.identity.authenticate(login({ method: 'cert' }), { ...origin, requestId: String(n) }),
+    ).rejects.toBeDefined()
+  await expect
+    .poll(async () => (await audited('192.0.2.9')).map(({ requestId }) => requestId))
+    .toHaveLength(10)
+})
+
 test('a user name that is paused is logged as such', async () => {
   const attempt = (request: ReturnType<typeof context>) =>
     one.identity.authenticate(login({ username: 'guessed', password: 'guess' }), request)

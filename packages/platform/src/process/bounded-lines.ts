@@ -18,31 +18,43 @@ export type WriteLine = (source: string, facts: object) => void
  * Lines at `info` with one message, about what clients cause without a session. Of each period, the first lines of each
  * source are written, up to a total; at its end, one line counts those that were left out.
  */
-export function boundedLines(
-  log: LineLog,
-  message: string,
-  { perSource, total, withinMs }: LineLimits = usualLimits,
-): WriteLine {
-  let written = new Map<string, number>() // of this period, by source
-  let lines = 0
+export function boundedLines(log: LineLog, message: string, limits: LineLimits = usualLimits): WriteLine {
+  const isWithin = boundedPerSource(limits, (omitted) =>
+    log.info({ lines: message, omitted, withinSeconds: limits.withinMs / 1000 }, 'lines omitted'),
+  )
+  return (source, facts) => {
+    if (isWithin(source)) log.info(facts, message)
+  }
+}
+
+/**
+ * Counts by source. Of each period, true for the first of each source, up to a total. `end`: called after a period of
+ * which some were left out.
+ */
+export function boundedPerSource(
+  { perSource, total, withinMs }: LineLimits,
+  end: (omitted: number) => void = () => undefined,
+): (source: string) => boolean {
+  let counts = new Map<string, number>() // of this period
+  let counted = 0
   let omitted = 0
   let isCounting = false
 
-  function end(): void {
-    if (omitted > 0) log.info({ lines: message, omitted, withinSeconds: withinMs / 1000 }, 'lines omitted')
-    ;[written, lines, omitted, isCounting] = [new Map(), 0, 0, false]
+  function endPeriod(): void {
+    if (omitted > 0) end(omitted)
+    ;[counts, counted, omitted, isCounting] = [new Map(), 0, 0, false]
   }
 
-  return (source, facts) => {
-    if (!isCounting) setTimeout(end, withinMs).unref()
+  return (source) => {
+    if (!isCounting) setTimeout(endPeriod, withinMs).unref()
     isCounting = true
-    const own = written.get(source) ?? 0
-    if (own >= perSource || lines >= total) {
+    const own = counts.get(source) ?? 0
+    if (own >= perSource || counted >= total) {
       omitted++
-      return
+      return false
     }
-    written.set(source, own + 1)
-    lines++
-    log.info(facts, message)
+    counts.set(source, own + 1)
+    counted++
+    return true
   }
 }

@@ -9,7 +9,7 @@ import { openRefusals, type Refused } from './refusals.js'
 /** Of whom the secret is. An account that does not exist has no identity. */
 export type PausedAccount = Pick<Refused, 'username' | 'identityId' | 'identityName' | 'apiSessionId'>
 
-/** Tells administrators of pauses that begin: by metric, log and audit. */
+/** Tells administrators of what clients cause without a session: of pauses that begin by metric, log and audit. */
 export interface PauseReports extends AsyncDisposable {
   /** Counts and logs them. */
   report(context: Context, guess: Guess, begun: readonly Scope[], account?: PausedAccount): void
@@ -46,7 +46,7 @@ export function openPauseReports(changeLog: ChangeLog, log: Logger): PauseReport
       }
       await changeLog.write(withDeadline(own), async () => ({ result: undefined, changes: rows }))
     } catch (err) {
-      log.warn({ err, requestId: context.requestId }, 'begin of a pause not in the audit')
+      log.warn({ err, requestId: context.requestId }, 'not in the audit')
     }
   }
 

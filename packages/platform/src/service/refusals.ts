@@ -1,5 +1,6 @@
 import { type Context, sourceOf, traceIdOf } from '@overlay/rpc'
-import { boundedLines, type LineLog } from '../process/bounded-lines.js'
+import type { RowChange } from '../change-log/change-log.js'
+import { boundedLines, boundedPerSource, type LineLog } from '../process/bounded-lines.js'
 import { printable } from '../process/printable.js'
 
 /** What is known of a client that is refused. Never a password, code or token. */
@@ -36,15 +37,36 @@ export function openRefusals(log: LineLog, message: string): NoteRefusal {
   const write = boundedLines(log, message)
   return (context, refused) => {
     const { requestId, sourceAddress } = context
-    const facts = Object.entries(refused).map(([name, text]: [string, string | undefined]) => [
+    const origin = { sourceAddress, requestId, traceId: traceIdOf(context) }
+    write(sourceOf(sourceAddress), { ...printed(refused), ...origin })
+  }
+}
+
+const printed = (refused: Partial<Refused>): object =>
+  Object.fromEntries(
+    Object.entries(refused).map(([name, text]: [string, string | undefined]) => [
       name,
       text && printable(text, LONGEST),
-    ])
-    write(sourceOf(sourceAddress), {
-      ...Object.fromEntries(facts),
-      sourceAddress,
-      requestId,
-      traceId: traceIdOf(context),
-    })
+    ]),
+  )
+
+/** Of one process: clients cause these rows without a session, and rows stay for months. */
+const auditLimits = { perSource: 10, total: 60, withinMs: 60_000 }
+
+/**
+ * Also adds refusals to the audit, about the identity if it is known. Not the name as typed: it may be a password.
+ * Beyond the limits, only log and metrics have them.
+ */
+export function auditedRefusals(
+  note: NoteRefusal,
+  auditLater: (context: Context, rows: readonly RowChange[]) => void,
+): NoteRefusal {
+  const isWithin = boundedPerSource(auditLimits)
+  return (context, refused) => {
+    note(context, refused)
+    if (!isWithin(sourceOf(context.sourceAddress))) return
+    const { identityId = '', identityName: name, username: _typed, ...facts } = refused
+    const after = { name, ...printed(facts) }
+    auditLater(context, [{ kind: 'login-refusals', id: identityId, before: null, after }])
   }
 }

@@ -76,7 +76,7 @@ const forgetLapsedTokens = (tx: Tx, count: number) =>
        where second_token_until <= now() and second_token_until <> 'infinity' limit ${count}
          for no key update skip locked)`)
 
-/** Marks a signer that admits nobody any more: its sessions are refused from now on, and the reaper deletes them. */
+/** Marks a signer that no longer admits anyone: its sessions are refused from now on, and the reaper deletes them. */
 export const markSignerEnded = (tx: Tx, signerId: string) =>
   tx.query(sql`insert into ended_signer (signer_id) values (${signerId}) on conflict do nothing`)
 
