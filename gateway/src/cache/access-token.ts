@@ -1,6 +1,8 @@
 import type { KeyObject } from 'node:crypto'
+import { TOKEN_ALGORITHM } from '@overlay/platform/tokens'
 import { readTokenHead, TokenHeadError } from '@overlay/x509'
 import { errors, type JWTPayload, jwtVerify } from 'jose'
+import { CLIENTS } from '../http/clients.js'
 
 /** What a valid access token says. */
 export interface AccessToken {
@@ -29,8 +31,7 @@ export class RefusedToken extends Error {
   }
 }
 
-const algorithms = ['RS256'] as const
-const audience = ['native', 'openziti']
+const algorithms = [TOKEN_ALGORITHM] as const
 const CLOCK_SKEW_SECONDS = 60
 
 /**
@@ -48,7 +49,7 @@ export async function verifyAccessToken(
     algorithms: [...algorithms],
     typ: 'JWT',
     issuer,
-    audience,
+    audience: [...CLIENTS],
     requiredClaims: ['exp', 'nbf', 'sub'],
     clockTolerance: CLOCK_SKEW_SECONDS,
     currentDate: new Date(now()),

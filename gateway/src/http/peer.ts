@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
+import { clientAddressOf } from '@overlay/platform/tls'
 
 const MAX_CHAIN_LENGTH = 16
 
@@ -14,4 +15,10 @@ export function peerCertificates({ socket }: IncomingMessage): Buffer[] {
     next = next.issuerCertificate
   }
   return chain
+}
+
+/** The address of the client with its port, as host:port. */
+export function remoteAddressOf({ socket }: IncomingMessage): string {
+  const host = clientAddressOf(socket)
+  return `${host.includes(':') ? `[${host}]` : host}:${socket.remotePort ?? 0}`
 }

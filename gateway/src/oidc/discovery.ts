@@ -1,3 +1,4 @@
+import { TOKEN_ALGORITHM } from '@overlay/platform/tokens'
 import { type PreparedBody, prepareBody } from '../http/send.js'
 import { GRANTS } from './tokens.js'
 
@@ -18,7 +19,7 @@ export function discovery(issuer: string): PreparedBody {
       response_modes_supported: ['query'],
       grant_types_supported: GRANTS,
       subject_types_supported: ['public'],
-      id_token_signing_alg_values_supported: ['RS256'],
+      id_token_signing_alg_values_supported: [TOKEN_ALGORITHM],
       token_endpoint_auth_methods_supported: clients,
       revocation_endpoint_auth_methods_supported: clients,
       claims_supported: [

@@ -4,7 +4,7 @@ import { jsonBytes, raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { credentialsOf } from '../http/credentials.js'
 import { type Handler, takes } from '../http/endpoint.js'
-import { peerCertificates } from '../http/peer.js'
+import { peerCertificates, remoteAddressOf } from '../http/peer.js'
 import type { RequestContext } from '../http/request-context.js'
 import { sendDialogue } from '../web/html.js'
 import { browserOf, keepBrowser, mayBeForeign } from './browser.js'
@@ -92,17 +92,11 @@ function presentCredential(
     sdkInfo: infoBytes(sdkInfo),
     ipAddress: clientAddressOf(incoming.socket),
   }
-  const [remoteAddress, browser] = [remoteAddressOf(c), browserOf(c)]
+  const [remoteAddress, browser] = [remoteAddressOf(incoming), browserOf(c)]
   return oidc.presentCredential({ id, credential, remoteAddress, browser }, callContext(c))
 }
 
 const infoBytes = (info: object | undefined): Buffer => (info ? jsonBytes(info) : Buffer.alloc(0))
-
-/** wire: tokens name the address with its port. */
-export function remoteAddressOf({ env: { incoming } }: RequestContext): string {
-  const host = clientAddressOf(incoming.socket)
-  return `${host.includes(':') ? `[${host}]` : host}:${incoming.socket.remotePort ?? 0}`
-}
 
 /** wire: a wrong password is answered with the page and 200, whatever the client accepts; others with text and 401. */
 function refuseLogin(

@@ -1,4 +1,5 @@
 import type { Services } from '../clients/services.js'
+import { CLIENTS } from '../http/clients.js'
 import type { RequestContext } from '../http/request-context.js'
 import { forbidStoring } from '../http/send.js'
 import { isRegistered, type RedirectUris } from './redirect-uris.js'
@@ -13,9 +14,6 @@ export interface Provider {
   readonly redirects: RedirectUris
   readonly logoutRedirects: RedirectUris
 }
-
-/** The clients. They have no secrets. wire: SDKs use the first one. */
-const CLIENTS: ReadonlySet<string> = new Set(['native', 'openziti'])
 
 export const isClient = (id: string): boolean => CLIENTS.has(id)
 

@@ -1,10 +1,10 @@
 import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
+import { remoteAddressOf } from '../http/peer.js'
 import type { RequestContext } from '../http/request-context.js'
 import { forbidStoring, JSON_TYPE } from '../http/send.js'
 import { clientOf } from './client-authentication.js'
-import { remoteAddressOf } from './login.js'
 import type { Handlers } from './operations.js'
 import { FORM_TYPE, formOf, parameterOf } from './parameters.js'
 import type { Provider } from './provider.js'
@@ -67,7 +67,7 @@ async function grant({ oidc }: Provider, c: RequestContext, parameters: URLSearc
       subjectToken: value('subject_token'),
       subjectTokenType: value('subject_token_type'),
       requestedTokenType: value('requested_token_type'),
-      remoteAddress: remoteAddressOf(c),
+      remoteAddress: remoteAddressOf(c.env.incoming),
     },
     callContext(c),
   )

@@ -1,5 +1,5 @@
 import { isUuid } from '@overlay/model'
-import { openTokenKeys } from '@overlay/platform/tokens'
+import { openTokenKeys, TOKEN_ALGORITHM } from '@overlay/platform/tokens'
 import { type Context, type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
 import { readTokenHead, TokenHeadError } from '@overlay/x509'
 import { compactVerify, errors } from 'jose'
@@ -69,8 +69,7 @@ export interface TokenOptions {
   readonly log: Pick<Logger, 'warn'>
 }
 
-/** Of the keys that pki signs with. */
-const algorithms = ['RS256'] as const
+const algorithms = [TOKEN_ALGORITHM] as const
 const KEYS_AGE_MS = 60_000
 const READ_MS = 5000
 

@@ -54,7 +54,8 @@ export async function reapSessions(tx: Tx, limits: SessionLimits, count: number)
   if (!rows[0]?.isLocked) return []
   await forgetLapsedTokens(tx, count)
   const disallowed = await endOfEndedSigners(tx, count)
-  if (disallowed.length < count) disallowed.push(...(await endDisallowed(tx, count - disallowed.length)))
+  if (disallowed.length < count)
+    disallowed.push(...(await endOfStricterPolicies(tx, count - disallowed.length)))
   const expired = await endSessions(
     tx,
     sql`id in (
@@ -85,37 +86,32 @@ async function endOfEndedSigners(tx: Tx, count: number): Promise<RowChange[]> {
     select signer_id as id from ended_signer order by signer_id limit 100 for update`)
   if (rows.length === 0) return []
   const ids = rows.map(({ id }) => id)
-  const ended = await endSessions(
+  const ended = await endDisallowed(tx, sql`s.authenticator_id = any(${ids.map(authenticatorOf)})`, count)
+  if (ended.length < count) await tx.query(sql`delete from ended_signer where signer_id = any(${ids})`)
+  return ended
+}
+
+/** Ends sessions page by page, because a policy may have any number. The locks keep changes of the policies waiting. */
+async function endOfStricterPolicies(tx: Tx, count: number): Promise<RowChange[]> {
+  const { rows } = await tx.query<{ id: string }>(sql`
+    select id from auth_policy where ends_sessions order by id for no key update`)
+  if (rows.length === 0) return []
+  const ids = rows.map(({ id }) => id)
+  const ended = await endDisallowed(tx, sql`p.id = any(${ids})`, count)
+  if (ended.length < count)
+    await tx.query(sql`update auth_policy set ends_sessions = false where id = any(${ids})`)
+  return ended
+}
+
+/** Ends up to `count` of the sessions whose method, or signer, their auth policy does not allow. */
+const endDisallowed = (tx: Tx, which: Sql, count: number): Promise<RowChange[]> =>
+  endSessions(
     tx,
     sql`id in (
       select s.id
         from api_session s
         join identity i on i.id = s.identity_id
         join auth_policy p on p.id = i.auth_policy_id
-       where s.authenticator_id = any(${ids.map(authenticatorOf)}) and not ${isMethodAllowed}
+       where ${which} and not ${isMethodAllowed}
        limit ${count} for update of s skip locked)`,
   )
-  if (ended.length < count) await tx.query(sql`delete from ended_signer where signer_id = any(${ids})`)
-  return ended
-}
-
-/** Ends sessions page by page, because a policy may have any number. The locks keep changes of the policies waiting. */
-async function endDisallowed(tx: Tx, count: number): Promise<RowChange[]> {
-  const { rows } = await tx.query<{ id: string }>(sql`
-    select id from auth_policy where ends_sessions order by id for no key update`)
-  if (rows.length === 0) return []
-  const ids = rows.map(({ id }) => id)
-  const ended = await endSessions(
-    tx,
-    sql`id in (
-      select s.id
-        from auth_policy p
-        join identity i on i.auth_policy_id = p.id
-        join api_session s on s.identity_id = i.id
-       where p.id = any(${ids}) and not ${isMethodAllowed}
-       limit ${count} for update of s skip locked)`,
-  )
-  if (ended.length < count)
-    await tx.query(sql`update auth_policy set ends_sessions = false where id = any(${ids})`)
-  return ended
-}

@@ -1,5 +1,6 @@
 import { createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { Db } from '@overlay/platform/postgres'
+import { TOKEN_ALGORITHM } from '@overlay/platform/tokens'
 import type { TokenKeyState } from '../domain/token-key-plan.js'
 import { tokenKeys, tokenPrivateKey } from '../store/token-keys.js'
 
@@ -18,7 +19,7 @@ export async function readTokenKeyring(db: Db, secret: string): Promise<TokenKey
   if (!active) throw new Error('there is no active key of tokens')
   return {
     active: { ...active, key: createPrivateKey(await tokenPrivateKey(db, secret, active.id)) },
-    jwks: keys.map(({ id, publicJwk }) => ({ ...publicJwk, kid: id, use: 'sig', alg: 'RS256' })),
+    jwks: keys.map(({ id, publicJwk }) => ({ ...publicJwk, kid: id, use: 'sig', alg: TOKEN_ALGORITHM })),
     ids: keys.map(({ id }) => id),
   }
 }
