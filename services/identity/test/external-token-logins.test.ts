@@ -148,7 +148,7 @@ const isOpen = (token: string) =>
     () => false,
   )
 
-test('a disabled signer admits nobody, and its sessions end', async () => {
+test('a disabled signer admits no identity, and its sessions end', async () => {
   const brief = await certificateSigner(one)
   const session = await loginByToken(one, await token(brief, { sub }))
   await change('external-jwt-signers', brief.id, { enabled: false })

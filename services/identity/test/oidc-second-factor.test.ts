@@ -163,7 +163,7 @@ test('where the policy demands TOTP, the login enrolls it and asks for a first c
   })
 })
 
-test('a verified second factor is not enrolled anew by a login', async () => {
+test('a verified second factor is not enrolled again by a login', async () => {
   await protectedPerson('enrolled')
   const flow = await begun('enrolled')
   await expect(one.oidc.enrollSecondFactor(refOf(flow), client)).rejects.toMatchObject({ code: 'MFA_EXISTS' })
