@@ -16,6 +16,7 @@ export const tag = {
   integer: 0x02,
   bitString: 0x03,
   octetString: 0x04,
+  null: 0x05,
   objectId: 0x06,
   utf8String: 0x0c,
   printableString: 0x13,

@@ -19,3 +19,12 @@ export function* pemBlocksIn(text: string): Generator<PemBlock, void> {
     }
   }
 }
+
+/** One PEM block that ends in a newline, so that blocks can be concatenated. */
+export function pemOf(der: Uint8Array, label = 'CERTIFICATE'): string {
+  const lines =
+    Buffer.from(der)
+      .toString('base64')
+      .match(/.{1,64}/g) ?? []
+  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`
+}

@@ -1,11 +1,9 @@
 import { createPrivateKey, createPublicKey, verify, X509Certificate } from 'node:crypto'
+import { forYears, issueCa, issueLeaf, issueServer, openSigner, withCommonName } from '@overlay/x509'
 import { expect, test } from 'vitest'
 import { type KeyKind, newCsr, newKey, openssl, verifies } from '../../test/openssl.js'
-import { issueCa, issueLeaf, issueServer } from './certificate.js'
 import { readCsr } from './csr.js'
 import { enrollmentJwt } from './jwt.js'
-import { forYears, openSigner } from './signer.js'
-import { withCommonName } from './subject.js'
 
 const now = new Date()
 const trustDomain = 'net.example'
@@ -132,5 +130,20 @@ test.each([
     const signed = Buffer.from(`${header}.${claims}`)
     const bytes = Buffer.from(signature, 'base64url')
     expect(verify('sha256', signed, { key, dsaEncoding: 'ieee-p1363' }, bytes)).toBe(true)
+  },
+)
+
+test.each<KeyKind>(['RSA-2048', 'P-256', 'P-384', 'P-521', 'Ed25519'])(
+  'an authority with a %s key issues certificates that OpenSSL accepts',
+  async (kind) => {
+    const own = await issueCa({ privateKey: newKey(kind), commonName: kind, trustDomain, now })
+    const { altNames: _, ...csr } = await readCsr(newCsr())
+    const leaf = await issueLeaf(openSigner(own), {
+      ...csr,
+      altNames: [],
+      role: 'client',
+      validity: forYears(1, now),
+    })
+    expect(verifies(leaf, own.pem, 'sslclient')).toBe('chain: OK')
   },
 )

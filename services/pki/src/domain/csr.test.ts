@@ -1,9 +1,7 @@
-import { encode, sequence, tag } from '@overlay/x509'
+import { commonNameOf, encode, sequence, tag, textOf } from '@overlay/x509'
 import { expect, test } from 'vitest'
 import { newCsr, newKey } from '../../test/openssl.js'
-import { textOf } from './alt-names.js'
 import { CsrError, readCsr } from './csr.js'
-import { commonNameOf } from './subject.js'
 
 const good = newCsr()
 

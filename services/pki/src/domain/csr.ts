@@ -3,7 +3,10 @@ import { promisify } from 'node:util'
 import {
   type Algorithm,
   algorithmIn,
+  altNamesIn,
   bytesOfBits,
+  checkName,
+  commonNameOf,
   contentOf,
   DerError,
   type Element,
@@ -16,9 +19,7 @@ import {
   soundKey,
   tag,
 } from '@overlay/x509'
-import { altNamesIn, checkName } from './alt-names.js'
 import { derOfPem } from './pem.js'
-import { commonNameOf } from './subject.js'
 
 /** A certificate request whose signature is verified: its sender has the key. */
 export interface Csr {

@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
-import { type Element, nameTags } from '@overlay/x509'
-import { textOf } from './alt-names.js'
+import { type Element, nameTags, textOf } from '@overlay/x509'
 
 /** A host name or address in canonical form. */
 export interface Host {

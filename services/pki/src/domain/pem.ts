@@ -12,12 +12,3 @@ export function derOfPem(text: string, what: string, Refusal: new (message: stri
   if (rest.slice(at + end.length).trim() !== '') throw new Refusal('unexpected PEM blocks at end of CSR')
   return Buffer.from(body, 'base64')
 }
-
-/** One PEM block that ends in a newline, so that blocks can be concatenated. */
-export function pemOf(der: Uint8Array, label = 'CERTIFICATE'): string {
-  const lines =
-    Buffer.from(der)
-      .toString('base64')
-      .match(/.{1,64}/g) ?? []
-  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`
-}

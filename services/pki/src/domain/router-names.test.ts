@@ -1,6 +1,5 @@
-import { encode, nameTags, onlyElement } from '@overlay/x509'
+import { encode, hostName, nameTags, onlyElement, textOf, uriName } from '@overlay/x509'
 import { expect, test } from 'vitest'
-import { hostName, textOf, uriName } from './alt-names.js'
 import { namePatternsIn, routerNames } from './router-names.js'
 
 const own = ['localhost', '127.0.0.1', '::1', 'ctrl.example.org', '10.0.0.5', '2001:db8::5']

@@ -1,6 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import type { Element } from '@overlay/x509'
-import { textOf, uriName } from './alt-names.js'
+import { type Element, textOf, uriName } from '@overlay/x509'
 import { type Host, hostIn, hostOf, isLoopback, overlap } from './host.js'
 
 /** The names that certificates of routers may have. */

@@ -1,7 +1,7 @@
 import type { Db } from '@overlay/platform/postgres'
 import { AddAuthenticatorRequest, type Context, Fault, invalid } from '@overlay/rpc'
+import { forYears } from '@overlay/x509'
 import type { Enrollment } from '../domain/enrollment.js'
-import { forYears } from '../domain/signer.js'
 import { issueClientCertificate } from '../keys/client-certificate.js'
 import { findCa } from '../store/cas.js'
 import { parseCsr } from './csr.js'

@@ -1,10 +1,8 @@
 import { splitAddress } from '@overlay/platform/process'
+import { forYears, issueLeaf, withCommonName } from '@overlay/x509'
 import type { Logger } from 'pino'
-import { issueLeaf } from '../domain/certificate.js'
 import type { Csr } from '../domain/csr.js'
 import { routerNames } from '../domain/router-names.js'
-import { forYears } from '../domain/signer.js'
-import { withCommonName } from '../domain/subject.js'
 import type { Keyring } from '../keys/keyring.js'
 
 /** The rules for the names in certificates of routers. */

@@ -1,8 +1,6 @@
 import type { IssuedCertificate } from '@overlay/rpc'
-import type { Element } from '@overlay/x509'
-import { issueLeaf } from '../domain/certificate.js'
+import { type Element, issueLeaf, type Validity } from '@overlay/x509'
 import type { Csr } from '../domain/csr.js'
-import type { Validity } from '../domain/signer.js'
 import type { Keyring } from './keyring.js'
 
 /** A client certificate for the key of the request. The names that the request asks for are not used. */

@@ -2,15 +2,16 @@ import { generateKeyPairSync, type KeyPairKeyObjectResult, randomUUID } from 'no
 import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Context } from '@overlay/rpc'
-import { issueCa, issueServer } from '../domain/certificate.js'
 import {
   type CertifiedKey,
   hostsOf,
+  issueCa,
+  issueServer,
   notAfterOf,
   notBeforeOf,
   openSigner,
   trustDomainOf,
-} from '../domain/signer.js'
+} from '@overlay/x509'
 import {
   activeKey,
   addActiveKey,

@@ -1,14 +1,14 @@
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Db } from '@overlay/platform/postgres'
-import { fingerprintOfPem } from '@overlay/x509'
 import {
   type CertifiedKey,
+  fingerprintOfPem,
   hostsOf,
   notAfterOf,
   openSigner,
   type Signer,
   trustDomainOf,
-} from '../domain/signer.js'
+} from '@overlay/x509'
 import { activeKey, type Key, type KeyRole, readKeys } from '../store/keys.js'
 
 /** The keys of the network, decrypted, with what follows from them. */

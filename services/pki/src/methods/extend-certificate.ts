@@ -1,5 +1,5 @@
 import { Fault } from '@overlay/rpc'
-import { forYears, isIssuedBy } from '../domain/signer.js'
+import { forYears, isIssuedBy } from '@overlay/x509'
 import { parseCsr } from '../enroll/csr.js'
 import { issueClientCertificate } from '../keys/client-certificate.js'
 import type { Deps, PkiMethods } from './deps.js'

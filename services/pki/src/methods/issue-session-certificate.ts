@@ -1,5 +1,4 @@
-import { uriName } from '../domain/alt-names.js'
-import { forHours } from '../domain/signer.js'
+import { forHours, uriName } from '@overlay/x509'
 import { parseCsr } from '../enroll/csr.js'
 import { issueClientCertificate } from '../keys/client-certificate.js'
 import type { Deps, PkiMethods } from './deps.js'

@@ -2,15 +2,15 @@ import { X509Certificate } from 'node:crypto'
 import { writeChanges } from '@overlay/platform/change-log'
 import { Fault } from '@overlay/rpc'
 import {
+  commonNameOf,
   DerError,
+  isIssuedBy,
   KeyError,
   partsOfCertificate,
   pemBlocksIn,
   signatureSchemeOf,
   soundKey,
 } from '@overlay/x509'
-import { isIssuedBy } from '../domain/signer.js'
-import { commonNameOf } from '../domain/subject.js'
 import { lockCa, markVerified } from '../store/cas.js'
 import type { Deps, PkiMethods } from './deps.js'
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { RowChange } from '@overlay/platform/change-log'
 import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/platform/postgres'
+import { type CertifiedKey, notAfterOf } from '@overlay/x509'
 import sql from 'sql-template-tag'
-import { type CertifiedKey, notAfterOf } from '../domain/signer.js'
 
 export type KeyRole = 'root' | 'signing' | 'server'
 

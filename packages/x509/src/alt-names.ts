@@ -1,15 +1,6 @@
 import { isIP } from 'node:net'
-import {
-  DerError,
-  type Element,
-  type Extension,
-  elementsIn,
-  encode,
-  extensionIds,
-  nameTags,
-  onlyElement,
-  partsOf,
-} from '@overlay/x509'
+import { DerError, type Element, elementsIn, encode, onlyElement, partsOf } from './der.js'
+import { type Extension, extensionIds, nameTags } from './extension.js'
 
 /** The tags of the kinds of names that certificates of the network have. */
 const supportedTags: readonly number[] = [nameTags.email, nameTags.dns, nameTags.uri, nameTags.ip]

@@ -1,4 +1,5 @@
-import { bits, type Element, encode, extensionIds, objectId, sequence, tag } from '@overlay/x509'
+import { bits, type Element, encode, objectId, sequence, tag } from './der.js'
+import { extensionIds } from './extension.js'
 
 function extension(type: string, value: Buffer, critical = false): Buffer {
   return sequence(objectId(type), ...(critical ? [derTrue] : []), encode(tag.octetString, value))

@@ -1,6 +1,6 @@
-import { type Element, sequence } from '@overlay/x509'
 import { hostName, uriName } from './alt-names.js'
-import { altNames, authority, noAuthority, purposes, subjectKeyId, usages } from './extensions.js'
+import { type Element, sequence } from './der.js'
+import { altNames, authority, noAuthority, purposes, subjectKeyId, usages } from './issued-extensions.js'
 import {
   type CertifiedKey,
   forYears,

@@ -10,7 +10,7 @@ import {
   stringIn,
   tag,
   text,
-} from '@overlay/x509'
+} from './der.js'
 
 const COMMON_NAME = '2.5.4.3'
 const ORGANIZATION = '2.5.4.10'

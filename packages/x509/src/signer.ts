@@ -8,23 +8,22 @@ import {
   X509Certificate,
 } from 'node:crypto'
 import { promisify } from 'node:util'
+import { altNamesIn, isHost, textOf } from './alt-names.js'
+import { partsOfCertificate } from './certificate.js'
 import {
   bits,
   bytesOfBits,
   contentOf,
   encode,
-  extensionIds,
-  extensionOf,
   objectId,
   onlyElement,
   partsOf,
-  partsOfCertificate,
   sequence,
   tag,
   time,
-} from '@overlay/x509'
-import { altNamesIn, isHost, textOf } from './alt-names.js'
-import { authorityKeyId } from './extensions.js'
+} from './der.js'
+import { extensionIds, extensionOf } from './extension.js'
+import { authorityKeyId } from './issued-extensions.js'
 import { pemOf } from './pem.js'
 
 /** A certificate with its private key. */
@@ -118,25 +117,56 @@ export interface Contents {
 }
 
 const version3 = encode(0xa0, encode(tag.integer, Buffer.from([2])))
-const ecdsaWithSha256 = sequence(objectId('1.2.840.10045.4.3.2'))
+
+interface SignatureKind {
+  /** DER of the AlgorithmIdentifier. */
+  readonly algorithm: Buffer
+  /** The name in node:crypto. null: the algorithm implies it. */
+  readonly digest: string | null
+}
+
+const ecdsa = (id: string, digest: string): SignatureKind => ({ algorithm: sequence(objectId(id)), digest })
+const rsa: SignatureKind = {
+  algorithm: sequence(objectId('1.2.840.113549.1.1.11'), encode(tag.null)),
+  digest: 'sha256',
+}
+const ed25519: SignatureKind = { algorithm: sequence(objectId('1.3.101.112')), digest: null }
+const byCurve: Readonly<Record<string, SignatureKind>> = {
+  prime256v1: ecdsa('1.2.840.10045.4.3.2', 'sha256'),
+  secp384r1: ecdsa('1.2.840.10045.4.3.3', 'sha384'),
+  secp521r1: ecdsa('1.2.840.10045.4.3.4', 'sha512'),
+}
+
+/** How an authority signs, by its key. */
+function signatureKindOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): SignatureKind {
+  const kind =
+    asymmetricKeyType === 'rsa'
+      ? rsa
+      : asymmetricKeyType === 'ed25519'
+        ? ed25519
+        : byCurve[asymmetricKeyDetails?.namedCurve ?? '']
+  if (!kind) throw new Error('an authority must have an RSA, P-256, P-384, P-521 or Ed25519 key')
+  return kind
+}
 
 const signOnThread = promisify(sign)
 
 /** PEM of a certificate. Signs on a thread of the pool, not on the event loop. */
 export async function signCertificate(signer: Signer, contents: Contents): Promise<string> {
   const { subject, publicKey, validity, extensions } = contents
+  const { algorithm, digest } = signatureKindOf(signer.key)
   const toBeSigned = sequence(
     version3,
     encode(tag.integer, newSerialNumber()),
-    ecdsaWithSha256,
+    algorithm,
     signer.subject,
     sequence(time(validity.notBefore), time(validity.notAfter)),
     subject,
     publicKey,
     encode(0xa3, sequence(...extensions, authorityKeyId(signer.keyId))),
   )
-  const signature = await signOnThread('sha256', toBeSigned, signer.key)
-  return pemOf(sequence(toBeSigned, ecdsaWithSha256, bits(signature)))
+  const signature = await signOnThread(digest, toBeSigned, signer.key)
+  return pemOf(sequence(toBeSigned, algorithm, bits(signature)))
 }
 
 /** differs: 128 bits, not 20. The first byte keeps it positive and without a leading zero. */
