@@ -99,11 +99,13 @@ function answerTo(
   { method, certPem, chainPem, serverChainPem, caPem }: EnrollResponse,
 ): Answer {
   switch (method) {
-    // wire: the leaf as PEM, unless `Accept` names JSON. differs: whatever the query calls the method
-    case 'ott':
-      return accepts(c.env.incoming, JSON_TYPE)
-        ? detail(c, JSON.stringify({ cert: chainPem }))
-        : send(c, 200, certPem, PEM)
+    case 'ott': {
+      const json = JSON.stringify({ cert: chainPem })
+      if (accepts(c.env.incoming, JSON_TYPE)) return detail(c, json)
+      // wire: the leaf as PEM, unless `Accept` names JSON. Under another method in the query, JSON with the type of PEM
+      const isNamed = queryOf(c).get('method') === 'ott'
+      return send(c, 200, isNamed ? certPem : `{"data":${json},"meta":{}}`, PEM)
+    }
     case 'erott':
     case 'trott':
       return detail(c, JSON.stringify({ ca: caPem, cert: chainPem, serverCert: serverChainPem }))

@@ -16,10 +16,13 @@ const COMMON_NAME = '2.5.4.3'
 const ORGANIZATION = '2.5.4.10'
 
 /** The last common name, as in other implementations. Empty where there is none. `subject`: DER of a Name. */
-export function commonNameOf(subject: Buffer): string {
-  const names = partsOf(onlyElement(subject)).flatMap(attributesOf)
-  return names.findLast(({ type }) => type === COMMON_NAME)?.value ?? ''
-}
+export const commonNameOf = (subject: Buffer): string => commonNamesOf(subject).at(-1) ?? ''
+
+/** All common names. */
+export const commonNamesOf = (subject: Buffer): readonly string[] =>
+  partsOf(onlyElement(subject))
+    .flatMap(attributesOf)
+    .flatMap(({ type, value }) => (type === COMMON_NAME ? [value] : []))
 
 /** The same subject with this common name as its only one. */
 export function withCommonName(subject: Buffer, commonName: string): Buffer {

@@ -1,6 +1,17 @@
-import { encode, hostName, nameTags, onlyElement, textOf, uriName } from '@overlay/x509'
+import {
+  commonNamesOf,
+  encode,
+  hostName,
+  nameTags,
+  objectId,
+  onlyElement,
+  sequence,
+  tag,
+  textOf,
+  uriName,
+} from '@overlay/x509'
 import { expect, test } from 'vitest'
-import { namePatternsIn, routerNames } from './router-names.js'
+import { namePatternsIn, routerNames, serverSubject } from './router-names.js'
 
 const own = ['localhost', '127.0.0.1', '::1', 'ctrl.example.org', '10.0.0.5', '2001:db8::5']
 const rules = { trustDomain: 'net.example', own, patterns: [] as readonly string[] }
@@ -12,14 +23,23 @@ const nameOf = (kind: keyof typeof nameTags, text: string) =>
 const granted = (asked: readonly ReturnType<typeof nameOf>[], patterns: readonly string[] = []) =>
   routerNames(asked, { ...rules, patterns }, router).granted.map(textOf)
 
-test('a router has the hosts that it asks for, and the SPIFFE id of the network', () => {
-  const asked = ['berlin.example.org', '*.berlin.example.org', '192.0.2.1', '2001:db8::1'].map(hostName)
-  expect(granted(asked)).toEqual([...asked.map(textOf), id])
+test('a router has the names that it requests, and no others', () => {
+  const hosts = ['berlin.example.org', '*.berlin.example.org', '192.0.2.1', '2001:db8::1']
+  const uris = [
+    id,
+    'spiffe://x/y',
+    'spiffe://sub.net.example/router/r2',
+    'https://berlin.example.org:8443/',
+    'urn:x:y',
+  ]
+  const asked = [...hosts.map(hostName), ...uris.map(uriName), nameOf('email', 'a@b.example')]
+  expect(granted(asked)).toEqual(asked.map(textOf))
+  expect(granted([])).toEqual([])
 })
 
-test('loopback names stay, because stock routers ask for them', () => {
+test('loopback names stay, because unmodified routers request them', () => {
   const loopback = ['localhost', '127.0.0.1', '::1']
-  expect(granted(loopback.map(hostName))).toEqual([...loopback, id])
+  expect(granted(loopback.map(hostName))).toEqual(loopback)
 })
 
 test.each([
@@ -34,7 +54,7 @@ test.each([
   '2001:DB8:0:0::5',
 ])('the host %s of the product is left out', (host) => {
   const { leftOut } = routerNames([hostName(host)], rules, router)
-  expect(granted([hostName(host)])).toEqual([id])
+  expect(granted([hostName(host)])).toEqual([])
   expect(leftOut).toHaveLength(1)
 })
 
@@ -58,7 +78,7 @@ test.each([
   'xn--xn--a--gua.pt',
   '',
 ])('the DNS name "%s", which could pass for one of the product or is none, is left out', (text) => {
-  expect(granted([nameOf('dns', text)])).toEqual([id])
+  expect(granted([nameOf('dns', text)])).toEqual([])
 })
 
 test('an IDN of the product is left out in its ASCII form', () => {
@@ -66,12 +86,74 @@ test('an IDN of the product is left out in its ASCII form', () => {
   expect(routerNames([hostName('xn--bcher-kva.example')], idn, router).leftOut).toHaveLength(1)
 })
 
-test('URIs and mail addresses are left out: the network gives them', () => {
-  const asked = [uriName('spiffe://net.example/controller/c1'), nameOf('email', 'admin@example.org')]
-  expect(routerNames(asked, rules, router)).toMatchObject({
-    granted: [{ tag: nameTags.uri }],
-    leftOut: ['spiffe://net.example/controller/c1', 'admin@example.org'],
-  })
+test.each([
+  'spiffe://net.example/controller/c1',
+  'spiffe://net.example/router/r2',
+  'spiffe://net.example/router/r1/',
+  'spiffe://net.example/identity/i1/apiSession/s1',
+  'SPIFFE://NET.example/router/r1',
+  'spiffe://net.example:443/router/r1',
+  'spiffe://user@net.example/router/r1',
+  'spiffe://n%65t.example/router/r1',
+  'spiffe:///router/r1',
+  'spiffe:net.example/router/r1',
+  'https://ctrl.example.org/',
+  'wss://CTRL.example.org:443',
+  'https://10.0.0.5/',
+  'https://user@berlin.example.org/',
+  'https:ctrl.example.org',
+  '//ctrl.example.org',
+  'ctrl.example.org',
+  '',
+])('the URI "%s", which could pass for one of the network or of the product, is left out', (uri) => {
+  expect(granted([uriName(uri)])).toEqual([])
+})
+
+const commonName = (text: string): Buffer =>
+  encode(tag.set, sequence(objectId('2.5.4.3'), encode(tag.utf8String, Buffer.from(text))))
+const commonNamesAs = (names: readonly string[], patterns: readonly string[] = []) =>
+  commonNamesOf(
+    serverSubject(
+      sequence(...names.map(commonName)),
+      { ...rules, patterns: namePatternsIn(patterns.join()) },
+      router,
+    ).subject,
+  )
+
+test.each([
+  ['server'],
+  ['berlin.example.org'],
+  ['192.0.2.1'],
+  ['localhost'],
+  ['Edge router 7'],
+  ['r1', 'berlin'],
+  [],
+])('a server certificate keeps the common name %s', (...names) => {
+  expect(commonNamesAs(names)).toEqual(names)
+})
+
+test.each([
+  ['ctrl.example.org'],
+  ['CTRL.example.org.'],
+  [' ctrl.example.org '],
+  ['*.example.org'],
+  ['c*.example.org'],
+  ['ctrl.example.org\0.evil.example'],
+  ['ctrl.example.org:443'],
+  ['https://ctrl.example.org'],
+  ['10.0.0.5'],
+  ['167772165'],
+  ['2001:DB8::5'],
+  ['ctrl.example.org', 'berlin'],
+])('the router id replaces the common name "%s" of a server certificate', (...names) => {
+  expect(commonNamesAs(names)).toEqual(['r1'])
+})
+
+test('a common name must fit the patterns if it is a host name', () => {
+  const patterns = ['[name].example.org']
+  expect(commonNamesAs(['berlin.example.org'], patterns)).toEqual(['berlin.example.org'])
+  expect(commonNamesAs(['Edge router 7'], patterns)).toEqual(['Edge router 7'])
+  for (const name of ['paris.example.org', 'server']) expect(commonNamesAs([name], patterns)).toEqual(['r1'])
 })
 
 test('a wildcard of the product takes all names below it', () => {
@@ -95,7 +177,7 @@ test.each<[string, string[], string[]]>([
   ],
   ['*.example.org', ['ctrl.example.org', 'localhost', 'x.example.org'], ['localhost', 'x.example.org']],
 ])('with the patterns %s a router has no other names', (patterns, asked, expected) => {
-  expect(granted(asked.map(hostName), namePatternsIn(patterns))).toEqual([...expected, id])
+  expect(granted(asked.map(hostName), namePatternsIn(patterns))).toEqual(expected)
 })
 
 test.each(['*', 'a.b', 'berlin x', ''])('the router name "%s" fills no pattern', (name) => {

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { type Element, textOf, uriName } from '@overlay/x509'
+import { commonNamesOf, type Element, nameTags, textOf, withCommonName } from '@overlay/x509'
 import { type Host, hostIn, hostOf, isLoopback, overlap } from './host.js'
 
 /** The names that certificates of routers may have. */
@@ -22,25 +22,57 @@ export interface RouterNames {
 }
 
 /**
- * The names of a router's certificate, out of those that it asks for. With a name of the product it could impersonate a
- * gateway. Names other than hosts are assigned by the network: each router gets its SPIFFE id. Loopback names stay
- * because stock routers ask for them.
+ * The names of a router's certificate, out of those that it requests. With a name of the product it could impersonate a
+ * gateway, with a SPIFFE id of the network an API session. Loopback names stay because unmodified routers request them.
  */
 export function routerNames(requested: readonly Element[], rules: NameRules, router: Router): RouterNames {
-  const own = rules.own.flatMap((host) => hostIn(host) ?? []).filter((host) => !isLoopback(host))
-  const isAllowed = matcherOf(rules.patterns, router)
+  const mayHave = hostRule(rules, router)
   const isGranted = (name: Element): boolean => {
+    if (name.tag === nameTags.email) return true
+    if (name.tag === nameTags.uri) return isGrantedUri(textOf(name), rules.trustDomain, router.id, mayHave)
     const host = hostOf(name)
-    if (!host) return false
-    return isLoopback(host) || (!own.some((one) => overlap(one, host)) && isAllowed(host))
+    return host !== undefined && mayHave(host)
   }
   return {
-    granted: [
-      ...requested.filter(isGranted),
-      uriName(`spiffe://${rules.trustDomain}/router/${encodeURIComponent(router.id)}`),
-    ],
+    granted: requested.filter(isGranted),
     leftOut: requested.filter((name) => !isGranted(name)).map(textOf),
   }
+}
+
+/** DER of the subject. The router's id replaces its common names if one of them is a host that the router may not have. */
+export function serverSubject(subject: Buffer, rules: NameRules, router: Router): RouterSubject {
+  const mayHave = hostRule(rules, router)
+  const leftOut = commonNamesOf(subject).filter((name) => !isGrantedCommonName(name, mayHave))
+  return { subject: leftOut.length === 0 ? subject : withCommonName(subject, router.id), leftOut }
+}
+
+export interface RouterSubject extends Pick<RouterNames, 'leftOut'> {
+  readonly subject: Buffer
+}
+
+type HostRule = (host: Host) => boolean
+
+function hostRule({ own, patterns }: NameRules, router: Router): HostRule {
+  const ownHosts = own.flatMap((host) => hostIn(host) ?? []).filter((host) => !isLoopback(host))
+  const isAllowed = matcherOf(patterns, router)
+  return (host) => isLoopback(host) || (!ownHosts.some((one) => overlap(one, host)) && isAllowed(host))
+}
+
+/** A URI counts as its host. In a SPIFFE id, that is a trust domain. */
+function isGrantedUri(uri: string, trustDomain: string, routerId: string, mayHave: HostRule): boolean {
+  if (/^urn:/i.test(uri)) return true
+  const [, scheme = '', authority = ''] = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*)/i.exec(uri) ?? []
+  const host = hostIn(authority.replace(/:\d*$/, ''))
+  if (!host || host.isWildcard) return false
+  if (scheme.toLowerCase() !== 'spiffe') return mayHave(host)
+  const isOwn = host.text === (hostIn(trustDomain)?.text ?? trustDomain)
+  return !isOwn || uri === `spiffe://${trustDomain}/router/${encodeURIComponent(routerId)}`
+}
+
+/** Some TLS libraries take a common name for a host name. Text with characters of addresses may pass for one. */
+function isGrantedCommonName(name: string, mayHave: HostRule): boolean {
+  const host = hostIn(name.trim())
+  return host ? mayHave(host) : !/[.:*\p{C}]/u.test(name)
 }
 
 const placeholder = /\[(id|name)\]/g
@@ -60,7 +92,7 @@ export function namePatternsIn(text: string): readonly string[] {
 }
 
 /** Without patterns every name is allowed. No pattern allows a wildcard name. */
-function matcherOf(patterns: readonly string[], router: Router): (host: Host) => boolean {
+function matcherOf(patterns: readonly string[], router: Router): HostRule {
   if (patterns.length === 0) return () => true
   const subnets = new BlockList()
   const hosts: Host[] = []
