@@ -5,6 +5,7 @@ import { settingsOfProcesses } from './process-settings.js'
 const assigned = new Set([
   'OVERLAY_OPS_LISTEN',
   'OVERLAY_RPC_LISTEN',
+  'OVERLAY_TLS',
   'OVERLAY_PEER_SECRET',
   'OVERLAY_KEY_SECRET',
   'OVERLAY_CTRL_ID',

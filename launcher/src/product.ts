@@ -4,6 +4,7 @@ import { splitAddress } from '@overlay/platform/process/settings'
 import { accountsOf } from './home/account.js'
 import { type Home, openHome } from './home/home.js'
 import { addressFile, caFile, launcherLog, passwordFile } from './home/home-files.js'
+import { openProcessCertificates, type ProcessCertificates } from './home/process-certificates.js'
 import { snapshotsDirectory } from './home/snapshots.js'
 import { type InitialCredentials, initialize } from './initialize.js'
 import { type Journal, openJournal } from './journal.js'
@@ -38,6 +39,9 @@ export interface Product extends InitialCredentials {
   readonly metricsAddress: string
   stop(): Promise<void>
 }
+
+/** The caller of the commands and tools of this machine. */
+const OPERATOR = 'operator'
 
 type Print = (line: string) => void
 
@@ -104,6 +108,10 @@ async function start(
   await refuseForgottenDatabase(home.directory, settings.databaseUrl)
   await home.write(addressFile, `${settings.address}\n`)
 
+  const certificates = await openProcessCertificates({ home, warn })
+  stops.postgres.push(async () => certificates[Symbol.asyncDispose]()) // before the home is released
+  await certificates.issue({ name: OPERATOR, hosts: [OPERATOR] })
+
   const launch = async (stage: 'postgres' | 'bus', starting: Promise<LaunchedServer>): Promise<string> => {
     const { url, description, stop } = await starting
     stops[stage].push(stop)
@@ -146,13 +154,14 @@ async function start(
     isBalanced,
     isCtrlBalanced,
     entry,
+    certificateOf: (name, part) => certificates.issue({ name, hosts: [part], account }),
     urlOf,
   })
   const { address, ctrlAddress } = settings
   const place = { address, ctrlAddress, database: databaseText(settings.databaseUrl), snapshots }
   const status = keepStatus(home, place, instances, warn)
   stops.postgres.push(status.stopped) // before the home is released
-  const processes = await startProcesses(instances, settings, home, journal, stops, status)
+  const processes = await startProcesses(instances, settings, home, certificates, journal, stops, status)
   const gateways = instances.filter(({ part }) => part === 'gateway').map(({ listen }) => listen)
   const controllers = instances.flatMap(({ ctrlListen }) => ctrlListen ?? [])
   const lost = boundedLines(journal.log, 'connection not forwarded: no process accepts it')
@@ -188,6 +197,7 @@ async function startProcesses(
   instances: readonly Instance[],
   settings: LauncherSettings,
   home: Home,
+  certificates: ProcessCertificates,
   { step, warn }: Journal,
   stops: Stops,
   status: StatusKeeper,
@@ -200,6 +210,7 @@ async function startProcesses(
     const { name, part } = instance
     const logFile = home.path(`${name}.log`)
     const start = async () => {
+      await certificates.renew() // after a suspension of the machine, they may have expired
       const running = await startNode(instance, { log: () => openLogFile(logFile, limits, warn), silenceMs })
       status.started(name, running.pid)
       return running

@@ -3,13 +3,15 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type Accounts, admitAccounts, chownTo, isReachable, refuseOtherFiles } from './account.js'
 
-/** The directory of sockets of one machine. Other users cannot create sockets in it. */
+/** The directory of sockets and certificates of one machine. Other users cannot create files in it. */
 export interface RunDirectory {
   readonly path: string
   /** Has the sockets of the services. */
   readonly rpc: string
   /** Has the socket of Postgres. */
   readonly postgres: string
+  /** Has the certificates of the processes. */
+  readonly tls: string
   remove(): Promise<void>
 }
 
@@ -43,7 +45,7 @@ export async function makeRunDirectory(home: string, id: string, accounts: Accou
   })
   if (existing && (!existing.isDirectory() || existing.uid !== process.getuid?.()))
     throw new Error(`${path} belongs to another user: remove it, or set OVERLAY_HOME to a shorter path`)
-  if (existing) await refuseOtherFiles(path, /^(postgres|rpc-\w+|nats\.conf)$/)
+  if (existing) await refuseOtherFiles(path, /^(postgres|rpc-\w+|nats\.conf|tls)$/)
   await rm(path, { recursive: true, force: true })
   await mkdir(path, { mode: 0o700 }) // fails if another user has created it in the meantime
   // other accounts may enter it, but not read it; its content has its own modes
@@ -51,6 +53,9 @@ export async function makeRunDirectory(home: string, id: string, accounts: Accou
   if (isShared && path === join(home, 'run')) await admitAccounts(home)
   const postgres = join(path, 'postgres')
   await mkdir(postgres, { mode: 0o700 })
+  const tls = join(path, 'tls')
+  await mkdir(tls, { mode: 0o700 })
+  if (isShared) await chmod(tls, 0o711)
   // new for each start: processes of a killed launcher remove their sockets when they end
   const rpc = await mkdtemp(join(path, 'rpc-'))
   await chownTo(rpc, accounts.processes)
@@ -58,6 +63,7 @@ export async function makeRunDirectory(home: string, id: string, accounts: Accou
     path,
     rpc,
     postgres,
+    tls,
     remove: () => rm(path, { recursive: true, force: true }),
   }
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { lstat, readFile } from 'node:fs/promises'
+import type { CertifiedKey } from '@overlay/x509'
 import { type Service, services } from '../servers/schemas.js'
 import { fileReason, ignoreMissing } from './file-errors.js'
 
@@ -11,6 +12,8 @@ export interface Secrets {
   /** Each opens only the values of its service. */
   readonly keySecrets: Readonly<Record<'identity' | 'pki', string>>
   readonly rolePasswords: Readonly<Record<Service, string>>
+  /** Of the certificates between the processes of this machine, newest first. Empty before the first start. */
+  readonly internalAuthorities: readonly CertifiedKey[]
 }
 
 const secret = (bytes: number): string => randomBytes(bytes).toString('base64url')
@@ -21,6 +24,7 @@ export const newSecrets = (): Secrets => ({
   peerSecret: secret(32),
   keySecrets: { identity: secret(32), pki: secret(32) },
   rolePasswords: newRolePasswords(),
+  internalAuthorities: [],
 })
 
 /** For a restore: what opens the database is kept, what belongs to a machine is new. */
@@ -65,8 +69,9 @@ const restore = 'restore it from a backup, because keys and second factors canno
  */
 export function secretsIn(text: string): Secrets {
   const { keySecret, ...stored } = parse(text)
-  const { keySecrets, rolePasswords = {} } = stored
+  const { keySecrets, rolePasswords = {}, internalAuthorities = [] } = stored
   if (!isStrings(rolePasswords)) throw new Error("has no valid member 'rolePasswords'")
+  if (!areCertifiedKeys(internalAuthorities)) throw new Error("has no valid member 'internalAuthorities'")
   const keys =
     keySecrets === undefined && isSecret(keySecret)
       ? { identity: secret(32), pki: keySecret }
@@ -83,6 +88,7 @@ export function secretsIn(text: string): Secrets {
       pki: member(keys, 'pki', 'keySecrets.'),
     },
     rolePasswords: { ...newRolePasswords(), ...rolePasswords },
+    internalAuthorities,
   }
 }
 
@@ -111,3 +117,5 @@ const isObject = (value: unknown): value is Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isStrings = (value: unknown): value is Readonly<Record<string, string>> =>
   isObject(value) && Object.values(value).every(isSecret)
+const areCertifiedKeys = (value: unknown): value is readonly CertifiedKey[] =>
+  Array.isArray(value) && value.every((one) => isObject(one) && isSecret(one.pem) && isSecret(one.privateKey))

@@ -36,6 +36,8 @@ export interface PlanOptions {
   readonly isBalanced: boolean // a balancer listens at the address of the gateways
   readonly isCtrlBalanced: boolean // the same for the control channel
   readonly entry: string // of each process, below its folder
+  /** The directory of the certificate of a process. */
+  certificateOf(name: string, part: Part): Promise<string>
   urlOf(service: Service): string
 }
 
@@ -52,6 +54,7 @@ export async function planInstances({
   isBalanced,
   isCtrlBalanced,
   entry,
+  certificateOf,
   urlOf,
 }: PlanOptions): Promise<Instance[]> {
   const addressed = await Promise.all(
@@ -71,6 +74,7 @@ export async function planInstances({
           name,
           ops: await loopback(),
           listen: await listenOf(),
+          tls: await certificateOf(name, part),
           ctrlListen: await ctrlListenOf(),
         }
       }),
@@ -95,7 +99,7 @@ export async function planInstances({
       UV_USE_IO_URING: '0', // operations that were queued before would keep root's rights
     }),
   }
-  return addressed.map(({ part, name, ops, listen, ctrlListen }) => ({
+  return addressed.map(({ part, name, ops, listen, tls, ctrlListen }) => ({
     part,
     name,
     ops,
@@ -105,6 +109,7 @@ export async function planInstances({
     env: {
       ...shared,
       OVERLAY_OPS_LISTEN: ops,
+      OVERLAY_TLS: tls,
       ...(part === 'gateway'
         ? {
             OVERLAY_LISTEN: listen,
