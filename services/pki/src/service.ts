@@ -90,7 +90,7 @@ export async function openService(options: ServiceOptions) {
   const checkDeps = { changeLog, names, consumers }
 
   return {
-    entities: entityService({ changeLog, kinds, names, foreign }),
+    entities: entityService({ changeLog, kinds, names, foreign: foreign(issuer) }),
     changes: changeService(
       changeLog,
       { ...loadersOf(changeLog.db, kinds), keys: () => allKeyPayloads(changeLog.db) },

@@ -148,11 +148,10 @@ test('a load ends enrollments of deleted identities and redeemed ones, and none 
   expect(recorded).toEqual([])
 })
 
-const noIssuer = {
-  issue: () => Promise.reject(new Error('no wish')),
-  renew: () => Promise.reject(new Error()),
-  caJwt: () => Promise.reject(new Error()),
+const unexpected = (): never => {
+  throw new Error('nothing is to be issued')
 }
+const noIssuer = { issue: unexpected, renew: unexpected, jwtsOf: unexpected, caJwt: unexpected }
 
 const enrollmentOfRouter = {
   token: randomUUID(),
@@ -162,7 +161,6 @@ const enrollmentOfRouter = {
   caId: null,
   username: null,
   expiresAt: new Date(),
-  jwt: 'signed',
 } as const
 
 test('a load ends the enrollments of deleted routers', async () => {
@@ -179,14 +177,14 @@ test('a load ends the enrollments of deleted routers', async () => {
   expect((await rowOf(living.id))?.id).toBe(living.id)
 })
 
-test('a router that has the enrollment that it names costs no signature; others get or lose theirs', async () => {
+test('a router that has the enrollment that it names keeps it; others get or lose theirs', async () => {
   const [consistent, ended] = [await pki.routerWish('erott'), await pki.routerWish('trott')]
   await pki.entities.delete({ kind: 'enrollments', id: ended.id }, context)
   const [enrolled, replaced] = [await pki.routerWish('erott'), await pki.routerWish('erott')]
   const wishes: string[] = []
   const issue = (wish: EnrollmentWish) => {
     wishes.push(wish.id)
-    return Promise.resolve({ ...enrollmentOfRouter, id: wish.id, edgeRouterId: wish.edgeRouterId })
+    return { ...enrollmentOfRouter, id: wish.id, edgeRouterId: wish.edgeRouterId }
   }
   const { effects } = sessionsConsumer({
     source: pki.sources.sessions,

@@ -4,7 +4,10 @@ import { reference, texts } from '../kernel/schema.js'
 
 const hidden = { nullable: true, hidden: true } as const
 
-/** A single-use permission to become an identity or a router. wire: members without a value are not shown. */
+/**
+ * A single-use permission to become an identity or a router. Its JWT is signed when it is read. wire: members without a
+ * value are not shown.
+ */
 export const enrollment = defineEntity({
   kind: 'enrollments',
   singular: 'enrollment',
@@ -17,7 +20,6 @@ export const enrollment = defineEntity({
     method: field.oneOf(['ott', 'ottca', 'updb'], { write: 'R--', filter: false }),
     expiresAt: field.datetime({ write: 'R--', filter: false }),
     token: field.string({ write: '---', secret: true }),
-    jwt: field.string({ write: '---', filter: false, secret: true }),
     identityId: field.string({ fallback: null, hidden: true, write: 'R--', symbolName: 'identity' }),
     edgeRouterId: field.string({ ...hidden, write: '---', symbolName: 'edgeRouter' }),
     transitRouterId: field.string({ ...hidden, write: '---', symbolName: 'transitRouter' }),

@@ -56,7 +56,7 @@ export function identityConsumer(
       case 'requested':
         return insertEnrollments(
           tx,
-          await Promise.all(run.flatMap(({ wish }) => (wish ? issuer.issue(wish) : []))),
+          run.flatMap(({ wish }) => (wish ? issuer.issue(wish) : [])),
         )
       case 'redeemed':
         return endEnrollments(tx, ids)

@@ -41,7 +41,7 @@ export function sessionsConsumer({ source, issuer, names }: ConsumerDeps): Consu
     if (!router) return endEnrollmentsOfOwners(tx, kind === 'transit-routers' ? kind : 'edge-routers', [id])
     const enrollmentId = enrollmentIdOf(router)
     if (!enrollmentId) return endRouterEnrollments(tx, id)
-    const enrollment = await issuer.issue(wishOf(id, enrollmentId, router.isEdge !== false))
+    const enrollment = issuer.issue(wishOf(id, enrollmentId, router.isEdge !== false))
     return [
       ...(await endRouterEnrollments(tx, id, enrollment.id)),
       ...(await insertEnrollments(tx, [enrollment])),
@@ -70,10 +70,7 @@ export function sessionsConsumer({ source, issuer, names }: ConsumerDeps): Consu
   }
 }
 
-/**
- * Routers for which there is nothing to do. A token costs a signature, so none is issued to compare. All changes of a
- * router that changes twice are applied.
- */
+/** Routers for which there is nothing to do. All changes of a router that changes twice are applied. */
 async function findConsistent(tx: Tx, changes: readonly Change[]): Promise<ReadonlySet<string>> {
   const counts = new Map<string, number>()
   for (const { id } of changes) counts.set(id, (counts.get(id) ?? 0) + 1)

@@ -11,11 +11,10 @@ export interface Enrollment {
   readonly caId: string | null
   readonly username: string | null
   readonly expiresAt: Date
-  readonly jwt: string
 }
 
 /** The id of the identity or router that the enrollment is for. */
-export const ownerIdOf = ({ identityId, edgeRouterId, transitRouterId }: Omit<Enrollment, 'jwt'>): string =>
+export const ownerIdOf = ({ identityId, edgeRouterId, transitRouterId }: Enrollment): string =>
   identityId ?? edgeRouterId ?? transitRouterId ?? ''
 
 interface Wish {

@@ -15,7 +15,7 @@ export interface TokenSigner extends SigningKey {
 }
 
 /** What a client redeems. */
-export const enrollmentJwt = (signer: TokenSigner, enrollment: Omit<Enrollment, 'jwt'>): Promise<string> =>
+export const enrollmentJwt = (signer: TokenSigner, enrollment: Enrollment): Promise<string> =>
   signJwt(signer, {
     iss: `https://${signer.address}`,
     sub: ownerIdOf(enrollment),

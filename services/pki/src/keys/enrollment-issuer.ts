@@ -1,15 +1,19 @@
 import { randomUUID } from 'node:crypto'
+import { boundedQueue } from '@overlay/platform/async'
 import { newId } from '@overlay/platform/kind-store'
 import type { EnrollmentWish } from '@overlay/rpc'
+import { LRUCache } from 'lru-cache'
 import type { Enrollment, EnrollmentMethod } from '../domain/enrollment.js'
 import { caJwt, enrollmentJwt, type TokenSigner } from '../domain/jwt.js'
 import type { Keyring } from './keyring.js'
 
-/** Creates enrollments and signs their tokens. It stores nothing. */
+/** Creates enrollments, and signs their tokens when they are read. It stores nothing. */
 export interface EnrollmentIssuer {
-  issue(wish: EnrollmentWish): Promise<Enrollment>
+  issue(wish: EnrollmentWish): Enrollment
   /** The same enrollment with another token and another end. */
-  renew(enrollment: Enrollment, expiresAt: Date): Promise<Enrollment>
+  renew(enrollment: Enrollment, expiresAt: Date): Enrollment
+  /** Signed with the active server key, in the order of the enrollments. */
+  jwtsOf(enrollments: readonly Enrollment[]): Promise<readonly string[]>
   /** The token for clients that have a certificate of the authority. */
   caJwt(caId: string): Promise<string>
 }
@@ -23,20 +27,32 @@ export interface IssuerOptions {
   keyring(): Promise<Keyring>
 }
 
+const MAX_JWTS = 10_000 // about 10 MB
+const SIGNED_AT_ONCE = 2 // of the four threads of the pool
+const MAX_WAITING = 10_000
+
 export function openEnrollmentIssuer(options: IssuerOptions): EnrollmentIssuer {
   const { address, identityMinutes, routerMinutes, now, keyring } = options
+  const queue = boundedQueue({ name: 'enrollment-tokens', running: SIGNED_AT_ONCE, waiting: MAX_WAITING })
+  const jwts = new LRUCache<string, Promise<string>>({ max: MAX_JWTS })
   const signer = async (): Promise<TokenSigner> => {
     const { key, keyId } = (await keyring()).server
     return { address, key, keyId }
   }
-  const sign = async (enrollment: Omit<Enrollment, 'jwt'>): Promise<Enrollment> => ({
-    ...enrollment,
-    jwt: await enrollmentJwt(await signer(), enrollment),
-  })
+  /** Concurrent readers share a signature. A failed one is not kept. */
+  function jwtOf(signer: TokenSigner, enrollment: Enrollment): Promise<string> {
+    const key = `${enrollment.token} ${enrollment.expiresAt.getTime()} ${signer.keyId}`
+    const cached = jwts.get(key)
+    if (cached) return cached
+    const signed = queue(() => enrollmentJwt(signer, enrollment))
+    jwts.set(key, signed)
+    signed.catch(() => jwts.delete(key)) // the callers get the failure
+    return signed
+  }
   return {
     issue(wish) {
       const minutes = wish.identityId ? identityMinutes : routerMinutes
-      return sign({
+      return {
         id: wish.id || newId('base62'), // wire: longer than those that the system chooses
         token: wish.token || randomUUID(),
         method: wish.method as EnrollmentMethod,
@@ -46,9 +62,14 @@ export function openEnrollmentIssuer(options: IssuerOptions): EnrollmentIssuer {
         caId: wish.caId || null,
         username: wish.username || null,
         expiresAt: new Date(wish.expiresAtMs || now().getTime() + minutes * 60_000),
-      })
+      }
     },
-    renew: (enrollment, expiresAt) => sign({ ...enrollment, token: randomUUID(), expiresAt }),
+    renew: (enrollment, expiresAt) => ({ ...enrollment, token: randomUUID(), expiresAt }),
+    async jwtsOf(enrollments) {
+      if (enrollments.length === 0) return []
+      const active = await signer()
+      return Promise.all(enrollments.map((one) => jwtOf(active, one)))
+    },
     caJwt: async (caId) => caJwt(await signer(), caId),
   }
 }

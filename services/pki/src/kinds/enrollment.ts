@@ -15,7 +15,7 @@ import { type Objection, objectionTo } from '../domain/enrollment.js'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import { findCa } from '../store/cas.js'
 import { recordEnded } from '../store/ended-enrollments.js'
-import { insertEnrollments, type OwnerKind, ownerKinds } from '../store/enrollments.js'
+import { insertEnrollments, type OwnerKind, ownerKinds, type StoredEnrollment } from '../store/enrollments.js'
 
 type Row = RowOf<typeof enrollment>
 
@@ -31,11 +31,14 @@ export const enrollments = (deps: EnrollmentKindDeps): Kind =>
     enrollment,
     {
       async view(_, rows, { context }) {
-        const nameOf = await ownerNames(deps.names, rows, context)
-        return rows.map(({ token, method, jwt, caId, identityId, edgeRouterId, transitRouterId }) => ({
+        const [nameOf, jwts] = await Promise.all([
+          ownerNames(deps.names, rows, context),
+          deps.issuer.jwtsOf(rows.map(storedRow)),
+        ])
+        return rows.map(({ token, method, caId, identityId, edgeRouterId, transitRouterId }, i) => ({
           token,
           method,
-          jwt,
+          jwt: jwts[i] ?? '',
           // wire: members that it does not have are left out
           ...(caId && { caId }),
           ...(identityId && { identityId, identity: reference('identities', identityId, nameOf) }),
@@ -62,6 +65,9 @@ export const enrollments = (deps: EnrollmentKindDeps): Kind =>
       }),
     },
   )
+
+/** The definition has the methods of creates, and times of any kind. */
+const storedRow = (row: Row) => row as StoredEnrollment
 
 const ownerIdsOf = (row: Row): Readonly<Record<OwnerKind, string | null>> => ({
   identities: row.identityId,
@@ -117,7 +123,7 @@ async function create(
     throw objection.field === 'username' && wish.username
       ? invalidMember(objection)
       : invalidReference(objection)
-  const issued = await issuer.issue(wish)
+  const issued = issuer.issue(wish)
   const owner = new Map([['identities', new Set([identityId])]])
   const position = await writeChanges(changeLog, context, async (tx) => {
     const deleted = await lockEntities(tx, owner, moment)

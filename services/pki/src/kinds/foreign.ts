@@ -1,13 +1,14 @@
 import { ca, type edgeRouter, type identity, referenceTo, timeText } from '@overlay/model'
 import type { ForeignKind, ForeignViews } from '@overlay/platform/kind-store'
+import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import { type Ca, findCas } from '../store/cas.js'
 import { findByOwners, type StoredEnrollment } from '../store/enrollments.js'
 import { caLinks } from './ca.js'
 
 /** What enrollments add to the members of identities and routers. */
-const identities: ForeignKind = {
+const identities = (issuer: EnrollmentIssuer): ForeignKind => ({
   async view(db, ids): Promise<ForeignViews<typeof identity>> {
-    const enrollments = await findByOwners(db, 'identities', ids)
+    const enrollments = await signed(issuer, await findByOwners(db, 'identities', ids))
     const caIds = enrollments.flatMap(({ caId }) => caId ?? [])
     const cas = new Map((await findCas(db, caIds)).map((row) => [row.id, row]))
     return ids.map((id) => {
@@ -16,9 +17,19 @@ const identities: ForeignKind = {
       return { enrollment: Object.fromEntries(own.map((one) => [one.method, shown(one, cas)])) }
     })
   },
+})
+
+type SignedEnrollment = StoredEnrollment & { readonly jwt: string }
+
+async function signed(
+  issuer: EnrollmentIssuer,
+  enrollments: readonly StoredEnrollment[],
+): Promise<readonly SignedEnrollment[]> {
+  const jwts = await issuer.jwtsOf(enrollments)
+  return enrollments.map((one, i) => ({ ...one, jwt: jwts[i] ?? '' }))
 }
 
-function shown({ id, token, jwt, expiresAt, caId }: StoredEnrollment, cas: ReadonlyMap<string, Ca>) {
+function shown({ id, token, jwt, expiresAt, caId }: SignedEnrollment, cas: ReadonlyMap<string, Ca>) {
   const authority = cas.get(caId ?? '')
   return {
     id,
@@ -32,9 +43,9 @@ function shown({ id, token, jwt, expiresAt, caId }: StoredEnrollment, cas: Reado
   }
 }
 
-const routers = (kind: 'edge-routers' | 'transit-routers'): ForeignKind => ({
+const routers = (kind: 'edge-routers' | 'transit-routers', issuer: EnrollmentIssuer): ForeignKind => ({
   async view(db, ids): Promise<ForeignViews<typeof edgeRouter>> {
-    const enrollments = await findByOwners(db, kind, ids)
+    const enrollments = await signed(issuer, await findByOwners(db, kind, ids))
     return ids.map((id) => {
       const own = enrollments.find(
         ({ edgeRouterId, transitRouterId }) => id === (edgeRouterId ?? transitRouterId),
@@ -49,8 +60,8 @@ const routers = (kind: 'edge-routers' | 'transit-routers'): ForeignKind => ({
   },
 })
 
-export const foreign: Readonly<Record<string, ForeignKind>> = {
-  identities,
-  'edge-routers': routers('edge-routers'),
-  'transit-routers': routers('transit-routers'),
-}
+export const foreign = (issuer: EnrollmentIssuer): Readonly<Record<string, ForeignKind>> => ({
+  identities: identities(issuer),
+  'edge-routers': routers('edge-routers', issuer),
+  'transit-routers': routers('transit-routers', issuer),
+})

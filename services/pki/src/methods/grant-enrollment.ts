@@ -10,7 +10,7 @@ export function grantEnrollment(deps: Deps): PkiMethods['grantEnrollment'] {
     const wish = required(request.wish)
     const position = required(request.position)
     const isGranted = await eagerSteps.granted.run(wish.id, async () =>
-      insert(await issuer.issue(wish), position, context),
+      insert(issuer.issue(wish), position, context),
     )
     if (!isGranted) await consumers.identity.waitFor(position, context.signal)
     return {}

@@ -106,14 +106,14 @@ export function eagerInserter(
 export async function renewEnrollment(
   tx: Tx,
   id: string,
-  renew: (before: StoredEnrollment) => Promise<Enrollment>,
+  renew: (before: StoredEnrollment) => Enrollment,
 ): Promise<readonly RowChange[]> {
   const [before] = await findWhere(tx, sql`id = ${id} for update`)
   if (!before) return []
-  const { token, jwt, expiresAt } = await renew(before)
+  const { token, expiresAt } = renew(before)
   const { rows } = await tx.query(sql`
     update enrollment
-       set token = ${token}, jwt = ${jwt}, expires_at = ${expiresAt}, claimed_until = null, claim_hash = null,
+       set token = ${token}, expires_at = ${expiresAt}, claimed_until = null, claim_hash = null,
            updated_at = clock_timestamp()
      where id = ${id}
  returning ${columns}`)
