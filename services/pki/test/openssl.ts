@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -19,12 +19,20 @@ export type KeyKind = keyof typeof generators
 export const newKey = (kind: KeyKind = 'P-256'): string =>
   generators[kind]().privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
 
-/** Runs the command line tool, with files that arguments name by their keys. */
-export function openssl(args: readonly string[], files: Readonly<Record<string, string>> = {}): string {
+/**
+ * Runs the command line tool, with files that arguments name by their keys. The answer is its output, or the bytes of the
+ * file that it writes, as latin1.
+ */
+export function openssl(
+  args: readonly string[],
+  files: Readonly<Record<string, string>> = {},
+  written?: string,
+): string {
   const dir = mkdtempSync(join(tmpdir(), 'pki-'))
   try {
     for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text)
-    return execFileSync('openssl', args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] }).toString()
+    const output = execFileSync('openssl', args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'] })
+    return written === undefined ? output.toString() : readFileSync(join(dir, written), 'latin1')
   } finally {
     rmSync(dir, { recursive: true })
   }

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { encode, fingerprintOf, objectId, sequence, tag, text } from '@overlay/x509'
+import { encode, fingerprintOf, objectId, pathLengthOf, sequence, tag, text } from '@overlay/x509'
 import { beforeAll, expect, test } from 'vitest'
 import {
   authority,
@@ -14,7 +14,7 @@ import {
   SubjectAlternativeNameExtension,
 } from '../../test/certificates.js'
 import { chainOf, hasBegun, isWithin } from './chain.js'
-import { isSoundlySigned, linkOf, pathLengthOf } from './link-rules.js'
+import { isSoundlySigned, linkOf } from './link-rules.js'
 
 const hour = 3_600_000
 const now = new Date()

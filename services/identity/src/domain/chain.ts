@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto'
-import { DerError, KeyError } from '@overlay/x509'
-import { isSoundlySigned, isUsable, type Link, linkOf, pathLengthOf } from './link-rules.js'
+import { DerError, KeyError, pathLengthOf } from '@overlay/x509'
+import { isSoundlySigned, isUsable, type Link, linkOf } from './link-rules.js'
 import { isWithinConstraints } from './name-constraints.js'
 
 const mostPresented = 16

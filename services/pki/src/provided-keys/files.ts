@@ -1,0 +1,147 @@
+import { type FileHandle, open, realpath, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ProvidedKeyError } from './provided-key-error.js'
+
+/** Where an operator's key is. */
+export interface KeySource {
+  /** A directory, or a file. */
+  readonly path: string
+  readonly passphraseFile: string | undefined
+  /** The settings or options that name the two, for messages. */
+  readonly names: { readonly path: string; readonly passphraseFile: string }
+}
+
+/** A file and how messages name it. */
+export interface KeyFile {
+  readonly where: string
+  readonly bytes: Buffer
+}
+
+/** The files of a key, not decoded. */
+export interface KeyFiles {
+  /** Has the key. */
+  readonly key: KeyFile
+  /** Has certificates. Absent: the file of the key has them. */
+  readonly certificates: KeyFile | undefined
+  /** Where a missing certificate belongs, for messages. */
+  readonly certificatesWhere: string
+  /** Has the authorities above. */
+  readonly authorities: KeyFile | undefined
+  readonly passphrase: string | undefined
+  /** How to give a passphrase, for messages. */
+  readonly passphraseRemedy: string
+  /** Lines about files that other users can read. */
+  readonly warnings: readonly string[]
+}
+
+const MAX_BYTES = 256 * 1024
+const readableByAll = 0o004
+
+/**
+ * Reads a directory with `tls.key`, `tls.crt`, `ca.crt` and `passphrase`, or with `keystore.p12` instead of the first
+ * two, or a single file.
+ */
+export async function readKeyFiles(source: KeySource): Promise<KeyFiles> {
+  const { path, names } = source
+  const isDirectory = (await lookUp(names.path, path)).isDirectory()
+  const directory = isDirectory ? await currentVersion(path) : undefined
+  const warnings: string[] = []
+  const read = (where: string, file: string) => readLimited(where, file, warnings)
+  const inDirectory = (name: string, isSecret = false): Promise<KeyFile | undefined> =>
+    directory === undefined
+      ? Promise.resolve(undefined)
+      : readIfThere(`${names.path} ${join(path, name)}`, join(directory, name), isSecret ? warnings : [])
+
+  const certificates = await inDirectory('tls.crt')
+  const store = certificates ? undefined : await inDirectory('keystore.p12', true)
+  const key =
+    directory === undefined
+      ? await read(`${names.path} ${path}`, path)
+      : ((await inDirectory('tls.key', true)) ?? store)
+  if (!key)
+    throw new ProvidedKeyError(
+      `${names.path} ${join(path, 'tls.key')}`,
+      'no such file',
+      'the directory must have tls.key and tls.crt, or keystore.p12',
+    )
+  const passphrase =
+    source.passphraseFile === undefined
+      ? await inDirectory('passphrase', true)
+      : await read(`${names.passphraseFile} ${source.passphraseFile}`, source.passphraseFile)
+  return {
+    key,
+    certificates,
+    certificatesWhere:
+      directory !== undefined && key !== store ? `${names.path} ${join(path, 'tls.crt')}` : key.where,
+    authorities: await inDirectory('ca.crt'),
+    passphrase: passphrase?.bytes.toString().split(/\r?\n/, 1)[0],
+    passphraseRemedy: isDirectory
+      ? `write it to ${join(path, 'passphrase')}, or name its file in ${names.passphraseFile}`
+      : `name the file of its passphrase in ${names.passphraseFile}`,
+    warnings,
+  }
+}
+
+/** The files of a Kubernetes volume are replaced together, behind the link `..data`. */
+async function currentVersion(directory: string): Promise<string> {
+  try {
+    return await realpath(join(directory, '..data'))
+  } catch {
+    return directory
+  }
+}
+
+async function lookUp(where: string, path: string) {
+  try {
+    return await stat(path)
+  } catch (err) {
+    throw unreadable(`${where} ${path}`, err)
+  }
+}
+
+async function readIfThere(where: string, path: string, warnings: string[]): Promise<KeyFile | undefined> {
+  try {
+    await stat(path)
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw unreadable(where, err)
+  }
+  return readLimited(where, path, warnings)
+}
+
+async function readLimited(where: string, path: string, warnings: string[]): Promise<KeyFile> {
+  let file: FileHandle
+  try {
+    file = await open(path)
+  } catch (err) {
+    throw unreadable(where, err)
+  }
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile()) throw new ProvidedKeyError(where, 'not a file', 'name a file with a key')
+    if (stats.size > MAX_BYTES)
+      throw new ProvidedKeyError(
+        where,
+        'larger than 256 KiB',
+        'leave only the key and its certificates in it',
+      )
+    if ((stats.mode & readableByAll) !== 0) warnings.push(`${where}: every user can read it: chmod o-r`)
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(stats.size), 0, stats.size, 0)
+    return { where, bytes: buffer.subarray(0, bytesRead) }
+  } finally {
+    await file.close()
+  }
+}
+
+function unreadable(where: string, err: unknown): ProvidedKeyError {
+  const { code } = err as NodeJS.ErrnoException
+  if (code === 'ENOENT' || code === 'ENOTDIR')
+    return new ProvidedKeyError(where, 'no such file or directory', 'check the path')
+  if (code === 'EACCES' || code === 'EPERM')
+    return new ProvidedKeyError(
+      where,
+      `not readable for user id ${process.getuid?.() ?? '?'}`,
+      'let this user read it',
+    )
+  return new ProvidedKeyError(where, `not readable (${code ?? 'unknown'})`, 'check the file')
+}
