@@ -12,6 +12,7 @@ import {
   splitAddress,
   untilStopped,
 } from '@overlay/platform/process'
+import { grpcHealth, serveGrpcHealth } from '@overlay/platform/process/grpc-health'
 import { type FetchKey, renewServerKey, type ServerKey, serverKey } from '@overlay/platform/tls'
 import { connectPeers, ownContext, sourceOf } from '@overlay/rpc'
 import { aboutOf, SERVER_NAME } from './about.js'
@@ -53,6 +54,8 @@ const health = (): Health => {
   return { ready: Object.values(checks).every((state) => state === 'ok'), checks }
 }
 await using _ops = await serveOps(settings.opsListen, { log, health })
+const probes = grpcHealth('gateway', health, log)
+await using _health = await serveGrpcHealth(settings.grpcHealthListen, probes, log)
 const apis = apisOf({ services, caches, address, about })
 const oidc = oidcApi({ services, caches, address, redirects, logoutRedirects })
 const web = await openWeb({ address, apis, health, console })
@@ -108,3 +111,4 @@ log.info(
 
 await untilStopped()
 isServing = false
+probes.stop()

@@ -13,7 +13,7 @@ import { startBalancer } from './processes/balancer.js'
 import { consoleDirectory } from './processes/console.js'
 import { startNode, untilReady } from './processes/node-process.js'
 import { type Address, isPrivileged } from './processes/ports.js'
-import { type Instance, planInstances, type Scale } from './processes/processes.js'
+import { consecutive, type Instance, parts, planInstances, type Scale } from './processes/processes.js'
 import { requireFree } from './processes/require-free.js'
 import { DEFAULT_METRICS_ADDRESS, serveMetrics } from './processes/serve-metrics.js'
 import { keepStatus, type StatusKeeper } from './processes/status-record.js'
@@ -98,12 +98,16 @@ async function start(
   const { processes: processAccount } = home.accounts
   const console = settings.console && (await consoleDirectory(settings.console, processAccount))
   const { metricsAddress } = settings
+  const { grpcHealthListen } = settings
+  const processCount = parts.reduce((count, part) => count + scale[part], 0)
+  const healthListens = grpcHealthListen === undefined ? [] : consecutive(grpcHealthListen, processCount)
   await requireFree([
     { text: settings.listen, settings: ['OVERLAY_ADDRESS', 'OVERLAY_LISTEN'] },
     { text: settings.ctrlListen, settings: ['OVERLAY_CTRL_ADDRESS', 'OVERLAY_CTRL_LISTEN'] },
     ...(metricsAddress === undefined
       ? []
       : [{ text: metricsAddress, settings: ['OVERLAY_METRICS_ADDRESS'] as const }]),
+    ...healthListens.map((text) => ({ text, settings: ['OVERLAY_GRPC_HEALTH_LISTEN'] as const })),
   ])
   await refuseForgottenDatabase(home.directory, settings.databaseUrl)
   await home.write(addressFile, `${settings.address}\n`)

@@ -72,6 +72,7 @@ export const launcherSettings = {
       'Address at which the launcher serves health and metrics of all processes; keep it private. If not set, `127.0.0.1:9962`, or a free port if another program has taken it',
     ),
   ),
+  grpcHealthListen: processSettings.grpcHealthListen,
   logLevel: processSettings.logLevel,
   logFormat: processSettings.logFormat,
   logMib: setting.number('OVERLAY_LOG_MIB', 'Size at which a log file is rotated', {

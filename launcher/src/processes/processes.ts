@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { splitAddress } from '@overlay/platform/process/settings'
 import type { Account } from '../home/account.js'
 import type { Secrets } from '../home/secrets.js'
 import { projectRoot } from '../project-root.js'
@@ -99,7 +100,9 @@ export async function planInstances({
       UV_USE_IO_URING: '0', // operations that were queued before would keep root's rights
     }),
   }
-  return addressed.map(({ part, name, ops, listen, tls, ctrlListen }) => ({
+  const { grpcHealthListen: first } = settings
+  const healthListens = first === undefined ? [] : consecutive(first, addressed.length)
+  return addressed.map(({ part, name, ops, listen, tls, ctrlListen }, at) => ({
     part,
     name,
     ops,
@@ -110,6 +113,7 @@ export async function planInstances({
       ...shared,
       OVERLAY_OPS_LISTEN: ops,
       OVERLAY_TLS: tls,
+      OVERLAY_GRPC_HEALTH_LISTEN: healthListens[at] ?? '',
       ...(part === 'gateway'
         ? {
             OVERLAY_LISTEN: listen,
@@ -128,3 +132,10 @@ export async function planInstances({
 }
 
 const loopback = async (): Promise<string> => `127.0.0.1:${await freePort()}`
+
+/** Addresses with the port of the first one and those that follow it. */
+export function consecutive(first: string, count: number): string[] {
+  const { host, port } = splitAddress(first)
+  const shown = host.includes(':') ? `[${host}]` : host
+  return Array.from({ length: count }, (_, at) => `${shown}:${port + at}`)
+}

@@ -28,6 +28,8 @@ export interface ServiceHost {
   readonly stopping: AbortSignal
   /** By path: the methods that the shared stream serves too. */
   readonly multiplexed: Map<string, RawMethod>
+  /** The full names of the services so far. */
+  readonly names: Set<string>
 }
 
 /** Adds a service to a server. */
@@ -44,6 +46,7 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
     const raw: Record<string, AnyMethod> = {}
     for (const [name, method] of Object.entries<AnyMethod>(definition)) {
       const { path } = method
+      serviceHost.names.add(serviceIn(path))
       const implementation: unknown = methods[name as keyof D]
       if (!implementation) throw new Error(`${path} is not implemented`)
       raw[name] = {
@@ -62,6 +65,8 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
     serviceHost.server.addService(raw, handlers)
   }
 }
+
+const serviceIn = (path: string): string => path.split('/')[1] ?? ''
 
 /** Decodes and encodes inside its try: a malformed message fails its own call only. */
 function rawMethod(method: AnyMethod, run: UnaryMethod, { log, observe }: ServiceHost): RawMethod {

@@ -35,10 +35,7 @@ export async function serveOps(
   const answers: Record<string, (res: ServerResponse) => Promise<void>> = {
     '/healthz/live': async (res) => send(res, 200, 'application/json', '{"live":true}'),
     '/healthz/ready': async (res) => {
-      const result = await inTime(health).catch((err: unknown): Health => {
-        log.error({ err }, 'health not determined')
-        return { ready: false, checks: {} }
-      })
+      const result = await healthInTime(health, log)
       send(res, result.ready ? 200 : 503, 'application/json', JSON.stringify(result))
     },
     '/metrics': async (res) => send(res, 200, metrics.contentType, await metrics.metrics()),
@@ -66,6 +63,13 @@ export async function serveOps(
     },
   }
 }
+
+/** Not ready if the health cannot be determined in time. */
+export const healthInTime = (health: OpsOptions['health'], log: FailureLog): Promise<Health> =>
+  inTime(health).catch((err: unknown) => {
+    log.error({ err }, 'health not determined')
+    return { ready: false, checks: {} }
+  })
 
 function send(res: ServerResponse, status: number, type: string, body: string): void {
   res.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) }).end(body)

@@ -8,6 +8,12 @@ export const processSettings = {
     isList: true,
   }),
   opsListen: setting.address('OVERLAY_OPS_LISTEN', 'Address of health checks and metrics; keep it private'),
+  grpcHealthListen: setting.optional(
+    setting.address(
+      'OVERLAY_GRPC_HEALTH_LISTEN',
+      'Address of the standard gRPC health service, in plain text, for probes of Kubernetes; keep it private. If not set, it is served on the ports of the services only. The launcher gives this port to the gateway and the following ones to the other processes',
+    ),
+  ),
   peerSecret: setting.secret(
     'OVERLAY_PEER_SECRET',
     'Shared secret by which the processes authenticate their calls',

@@ -6,6 +6,7 @@ import {
   type MaintenanceServiceService,
   type Methods,
   type Peers,
+  reflection,
   remote,
   serve,
 } from '@overlay/rpc'
@@ -21,10 +22,11 @@ import { maintenanceService } from '../maintenance/maintenance-service.js'
 import { type Database, openDatabase } from '../postgres/database.js'
 import { migrationFolders, migrationsIn, untilMigrated } from '../postgres/migrate.js'
 import { startCompactingCounts } from '../postgres/row-counts.js'
+import { grpcHealth, serveGrpcHealth } from '../process/grpc-health.js'
 import { openLog } from '../process/log.js'
 import { observeCall } from '../process/metrics.js'
 import { type Health, serveOps } from '../process/ops.js'
-import { dropRights, guardProcess, untilStopped } from '../process/process.js'
+import { dropRights, guardProcess, isStopping, untilStopped } from '../process/process.js'
 import type { Values } from '../process/settings.js'
 import type { serviceSettings } from '../process/shared-settings.js'
 
@@ -63,7 +65,7 @@ export async function runService(
   { schema, settings, migrations }: ServiceOptions,
   work: (deps: ServiceDeps) => Promise<void>,
 ): Promise<void> {
-  const { databaseUrl, opsListen, rpcListen, peerSecret: secret } = settings
+  const { databaseUrl, opsListen, grpcHealthListen, rpcListen, peerSecret: secret } = settings
   const log = openLog(schema, { level: settings.logLevel, format: settings.logFormat })
   guardProcess(log)
   const defined = await migrationsIn(migrationFolders(migrations))
@@ -91,13 +93,23 @@ export async function runService(
     connect,
     waitForFollowers: waitForFollowers(changeLog, connected),
     async serve(hosted, health) {
-      await using _ops = await serveOps(opsListen, { log, health })
-      await using _server = await serve(rpcListen, { log, secret, observe: observeCall }, hosted)
+      const current = (): Promise<Health> | Health => (isStopping() ? stopping : health())
+      const probes = grpcHealth(schema, current, log)
+      await using _ops = await serveOps(opsListen, { log, health: current })
+      await using _health = await serveGrpcHealth(grpcHealthListen, probes, log)
+      await using _server = await serve(rpcListen, { log, secret, observe: observeCall }, [
+        ...hosted,
+        probes.service,
+        reflection,
+      ])
       log.info({ listen: rpcListen }, 'ready')
       await untilStopped()
+      probes.stop()
     },
   })
 }
+
+const stopping: Health = { ready: false, checks: { process: 'stopping' } }
 
 function remoteService(schema: string, peers: Peers): RemoteService {
   const changes = remote(ChangeServiceService, peers)

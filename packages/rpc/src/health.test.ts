@@ -1,0 +1,154 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { type ClientReadableStream, credentials, Metadata, status } from '@grpc/grpc-js'
+import pino from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+import {
+  HealthCheckRequest,
+  type HealthCheckResponse,
+  HealthClient,
+  HealthCheckResponse_ServingStatus as Status,
+} from './gen/health/v1/health.js'
+import { openHealth } from './health.js'
+import { serveHealth } from './serve-health.js'
+
+const log = pino({ enabled: false })
+
+/** A process whose readiness the test sets, served in plain text, and a client of it. */
+async function start() {
+  let refresh = (): void => undefined
+  let answer: () => Promise<boolean> = async () => true
+  let reads = 0
+  const health = openHealth({
+    name: 'policy',
+    isReady() {
+      reads++
+      return answer()
+    },
+    startRefreshing(refreshNow) {
+      refresh = refreshNow
+      return () => {
+        refresh = () => undefined
+      }
+    },
+  })
+  const server = await serveHealth({ host: '127.0.0.1', port: 0 }, health, log)
+  let stopped: Promise<void> | undefined
+  const stop = (): Promise<void> => {
+    stopped ??= Promise.resolve(server[Symbol.asyncDispose]())
+    return stopped
+  }
+  onTestFinished(stop)
+  const client = new HealthClient(`127.0.0.1:${server.port}`, credentials.createInsecure())
+  onTestFinished(() => client.close())
+  return {
+    port: server.port,
+    stop,
+    health,
+    client,
+    reads: () => reads,
+    becomes(isReady: () => Promise<boolean>) {
+      answer = isReady
+      refresh()
+    },
+    check: (service = '') =>
+      new Promise<Status>((resolve, reject) =>
+        client.check(HealthCheckRequest.create({ service }), (err, response) =>
+          err ? reject(err) : resolve(response.status),
+        ),
+      ),
+    watch: (service = '') =>
+      client.watch(HealthCheckRequest.create({ service }), new Metadata()).on('error', () => undefined),
+  }
+}
+
+const nextOf = async (stream: ClientReadableStream<HealthCheckResponse>): Promise<Status> =>
+  ((await once(stream, 'data')) as [HealthCheckResponse])[0].status
+
+const statusOf = (
+  stream: ClientReadableStream<HealthCheckResponse>,
+): Promise<{ code: number; details: string }> =>
+  new Promise((resolve) => stream.on('error', (err) => resolve(err as never)))
+
+test('a check has the readiness of the process, under each of its names', async () => {
+  const { check, becomes } = await start()
+  expect([await check(), await check('policy')]).toEqual([Status.SERVING, Status.SERVING])
+  becomes(async () => false)
+  expect([await check(), await check('policy')]).toEqual([Status.NOT_SERVING, Status.NOT_SERVING])
+  becomes(() => Promise.reject(new Error('broken')))
+  expect(await check()).toBe(Status.NOT_SERVING)
+  await expect(check('unknown')).rejects.toMatchObject({ code: status.NOT_FOUND })
+})
+
+test('checks at the same time read the readiness once', async () => {
+  const { check, becomes, reads } = await start()
+  let ready = (_: boolean): void => undefined
+  becomes(() => new Promise((resolve) => (ready = resolve)))
+  const [first, second] = [check(), check('policy')]
+  await expect.poll(reads).toBe(1)
+  const other = check('unknown') // answered after the others have arrived
+  await expect(other).rejects.toMatchObject({ code: status.NOT_FOUND })
+  ready(true)
+  expect(await Promise.all([first, second])).toEqual([Status.SERVING, Status.SERVING])
+  expect(reads()).toBe(1)
+})
+
+test('a watch has the current state and then each change, once', async () => {
+  const { watch, becomes } = await start()
+  const states: Status[] = []
+  watch('policy').on('data', ({ status }: HealthCheckResponse) => states.push(status))
+  const expected: Status[] = []
+  for (const isReady of [true, false, true]) {
+    expected.push(isReady ? Status.SERVING : Status.NOT_SERVING)
+    await expect
+      .poll(() => {
+        becomes(async () => isReady)
+        return states
+      })
+      .toEqual(expected)
+  }
+})
+
+test('a watch of an unknown name says so and stays open', async () => {
+  const { watch } = await start()
+  const stream = watch('unknown')
+  expect(await nextOf(stream)).toBe(Status.SERVICE_UNKNOWN)
+  const ended = statusOf(stream)
+  stream.cancel()
+  expect(await ended).toMatchObject({ code: status.CANCELLED })
+})
+
+test('a process that stops does not serve from then on, whatever its readiness', async () => {
+  const { watch, check, health } = await start()
+  const stream = watch()
+  expect(await nextOf(stream)).toBe(Status.SERVING)
+  const changed = nextOf(stream)
+  health.stop()
+  expect(await changed).toBe(Status.NOT_SERVING)
+  expect(await check()).toBe(Status.NOT_SERVING)
+})
+
+test('watches end when their server stops', async () => {
+  const server = await start()
+  const stream = server.watch()
+  await nextOf(stream)
+  const ended = statusOf(stream)
+  await server.stop()
+  expect(await ended).toMatchObject({ code: status.UNAVAILABLE, details: 'the server stops' })
+})
+
+test('the port without TLS has nothing but health, and closes connections that speak something else', async () => {
+  const { client, port } = await start()
+  const raw = (bytes: Buffer): Buffer => bytes
+  const path = '/grpc.reflection.v1.ServerReflection/ServerReflectionInfo'
+  const other = client.makeBidiStreamRequest(path, raw, raw)
+  other.on('data', () => undefined)
+  const [err] = await new Promise<[{ code: number }]>((resolve) =>
+    other.on('error', (e) => resolve([e as never])),
+  )
+  expect(err.code).toBe(status.UNIMPLEMENTED)
+
+  const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\n\r\n'))
+  socket.on('error', () => undefined).resume()
+  await once(socket, 'close')
+})
