@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import type { Methods, PkiServiceService } from '@overlay/rpc'
-import { encode, objectId, sequence, tag } from '@overlay/x509'
+import { derOf, encode, objectId, sequence, tag } from '@overlay/x509'
 import { callContext } from '../http/calls.js'
 import type { Handlers } from './operations.js'
 
@@ -46,5 +46,5 @@ export function certificateBag(pems: readonly string[]): Buffer {
     encode(0xa1), // revocation lists: none
     encode(tag.set),
   )
-  return sequence(SIGNED_DATA, encode(0xa0, signedData))
+  return derOf(sequence(SIGNED_DATA, encode(0xa0, signedData)))
 }

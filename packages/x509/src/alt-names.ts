@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { DerError, type Element, elementsIn, encode, onlyElement, partsOf } from './der.js'
+import { contentOf, DerError, type Element, encode, onlyElement, partsOf } from './der.js'
 import { type Extension, extensionIds, nameTags } from './extension.js'
 
 /** The tags of the kinds of names that certificates of the network have. */
@@ -9,29 +9,30 @@ const supportedTags: readonly number[] = [nameTags.email, nameTags.dns, nameTags
 export const altNamesIn = (extensions: readonly Extension[]): readonly Element[] =>
   extensions
     .filter(({ id }) => id === extensionIds.altNames)
-    .flatMap(({ value }) => elementsIn(value))
-    .flatMap((names) => partsOf(names))
+    .flatMap(({ value }) => partsOf(onlyElement(value)))
     .filter(({ tag }) => supportedTags.includes(tag))
 
 /** Refuses a name whose content does not fit its kind. */
-export function checkName({ tag, content }: Element): void {
+export function checkName(name: Element): void {
+  const { tag } = name
+  const content = contentOf(name, tag)
   const isSound =
     tag === nameTags.ip ? [4, 16].includes(content.length) : content.every((byte) => byte < 0x80)
   if (!isSound) throw new DerError('content of a name does not fit its kind')
 }
 
-export const uriName = (uri: string): Element => name(nameTags.uri, Buffer.from(uri))
+export const uriName = (uri: string): Element => encode(nameTags.uri, Buffer.from(uri))
 
 export const hostName = (host: string): Element =>
-  isIP(host) ? name(nameTags.ip, ipBytes(host)) : name(nameTags.dns, Buffer.from(host))
-
-const name = (kind: number, content: Buffer): Element => onlyElement(encode(kind, content))
+  isIP(host) ? encode(nameTags.ip, ipBytes(host)) : encode(nameTags.dns, Buffer.from(host))
 
 export const isHost = ({ tag }: Element): boolean => tag === nameTags.dns || tag === nameTags.ip
 
 /** The text of a name. Addresses are in their shortest form. */
-export const textOf = ({ tag, content }: Element): string =>
-  tag === nameTags.ip ? ipText(content) : content.toString('latin1')
+export const textOf = (name: Element): string => {
+  const content = contentOf(name, name.tag)
+  return name.tag === nameTags.ip ? ipText(content) : content.toString('latin1')
+}
 
 function ipBytes(ip: string): Buffer {
   if (isIP(ip) === 4) return Buffer.from(ip.split('.').map(Number))

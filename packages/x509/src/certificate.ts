@@ -1,5 +1,5 @@
 import { createHash, type X509Certificate } from 'node:crypto'
-import { DerError, type Element, objectIdIn, onlyElement, partsOf } from './der.js'
+import { DerError, derOf, type Element, objectIdIn, onlyElement, partsOf } from './der.js'
 import { type Extension, extensionsIn } from './extension.js'
 
 /** The parts of a certificate that node:crypto does not expose. */
@@ -27,9 +27,9 @@ export function partsOfCertificate({ raw }: Pick<X509Certificate, 'raw'>): Certi
   )
   if (!issuer || !subject || !publicKey) throw new DerError('certificate without subject, issuer or key')
   return {
-    issuer: issuer.whole,
-    subject: subject.whole,
-    publicKey: publicKey.whole,
+    issuer: derOf(issuer),
+    subject: derOf(subject),
+    publicKey: derOf(publicKey),
     signature: algorithmIn(signature),
     extensions: optional
       .filter((part) => part.tag === 0xa3)

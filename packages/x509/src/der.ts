@@ -1,9 +1,10 @@
+import type { asn1 } from 'node-forge'
+import forge from 'node-forge/lib/asn1.js'
+
 /** One element of DER. */
 export interface Element {
   readonly tag: number
-  readonly content: Buffer
-  /** Together with its tag and length. */
-  readonly whole: Buffer
+  readonly node: asn1.Asn1
 }
 
 /** The bytes are not valid DER, or not the expected structure. */
@@ -29,73 +30,79 @@ export const tag = {
   set: 0x31,
 } as const
 
-/** Reads consecutive elements. Accepts only the canonical encoding of each. */
-export function elementsIn(bytes: Buffer): readonly Element[] {
-  const elements: Element[] = []
-  for (let at = 0; at < bytes.length; ) {
-    const element = elementAt(bytes.subarray(at))
-    elements.push(element)
-    at += element.whole.length
+const MAX_BYTES = 32_768
+const limits = { strict: true, parseAllBytes: true, decodeBitStrings: false, maxDepth: 32 }
+
+/** Reads bytes that are exactly one element, in its canonical encoding. Throws DerError, also for nested elements. */
+export function onlyElement(bytes: Uint8Array): Element {
+  if (bytes.length > MAX_BYTES) throw new DerError(`longer than ${MAX_BYTES} bytes`)
+  const text = binary(bytes)
+  const node = orDerError('not one element', () => forge.fromDer(text, { ...limits }))
+  // the library also reads indefinite lengths and lengths in long form
+  if (forge.toDer(node).getBytes() !== text) throw new DerError('encoding is not canonical')
+  return elementOf(node)
+}
+
+function elementOf(node: asn1.Asn1): Element {
+  if (Number(node.type) === longTag) throw new DerError('tag of several bytes')
+  return { tag: node.tagClass | (node.constructed ? constructed : 0) | node.type, node }
+}
+
+const constructed = 0x20
+const longTag = 0x1f
+/** Of BMPString, in all classes: the library decodes its content. */
+const decodedType = 0x1e
+
+/** The library works on strings of one character a byte. */
+const binary = (...parts: readonly Uint8Array[]): string => Buffer.concat(parts).toString('latin1')
+
+function orDerError<T>(message: string, run: () => T): T {
+  try {
+    return run()
+  } catch (cause) {
+    throw new DerError(message, { cause })
   }
-  return elements
 }
 
-function elementAt(bytes: Buffer): Element {
-  const [tag = 0, first = 0x80] = bytes
-  const lengthBytes = first < 0x80 ? 0 : first & 0x7f
-  const start = 2 + lengthBytes
-  if ((tag & 0x1f) === 0x1f || first === 0x80 || lengthBytes > 3 || bytes.length < start)
-    throw new DerError('no element')
-  const length = lengthBytes === 0 ? first : bytes.readUIntBE(2, lengthBytes)
-  if (lengthBytes > 0 && (length < 0x80 || length < 2 ** (8 * (lengthBytes - 1))))
-    throw new DerError('length in long form')
-  if (bytes.length < start + length) throw new DerError('element is cut off')
-  return { tag, content: bytes.subarray(start, start + length), whole: bytes.subarray(0, start + length) }
-}
+/** An element together with its tag and length. */
+export const derOf = ({ node }: Element): Buffer => Buffer.from(forge.toDer(node).getBytes(), 'latin1')
 
-/** Reads bytes that are exactly one element. */
-export function onlyElement(bytes: Buffer): Element {
-  const [element, ...more] = elementsIn(bytes)
-  if (!element || more.length > 0) throw new DerError('not one element')
-  return element
-}
-
-/** The content of an element, which must have this tag. */
+/** The content of a primitive element, which must have this tag. */
 export function contentOf(element: Element | undefined, expected: number): Buffer {
-  if (element?.tag !== expected) throw new DerError(`tag ${element?.tag}, not ${expected}`)
-  return element.content
+  const { type, value } = nodeOf(element, expected)
+  if (typeof value !== 'string') throw new DerError(`tag ${expected} has parts`)
+  return Number(type) === decodedType ? Buffer.from(value, 'utf16le').swap16() : Buffer.from(value, 'latin1')
 }
 
-export const partsOf = (element: Element | undefined, expected: number = tag.sequence): readonly Element[] =>
-  elementsIn(contentOf(element, expected))
+function nodeOf(element: Element | undefined, expected: number): asn1.Asn1 {
+  if (element?.tag !== expected) throw new DerError(`tag ${element?.tag}, not ${expected}`)
+  return element.node
+}
+
+/** The elements in an element, which must have this tag. */
+export function partsOf(element: Element | undefined, expected: number = tag.sequence): readonly Element[] {
+  const { value } = nodeOf(element, expected)
+  return typeof value === 'string' ? [] : value.map(elementOf)
+}
 
 /** An object identifier in dotted form. */
 export function objectIdIn(element: Element | undefined): string {
-  const bytes = contentOf(element, tag.objectId)
-  const arcs: number[] = []
-  let arc = 0
-  let isNew = true
-  for (const byte of bytes) {
-    if (isNew && byte === 0x80) throw new DerError('object id with a leading zero')
-    arc = arc * 128 + (byte & 0x7f)
-    isNew = byte < 0x80
-    if (!isNew) continue
-    arcs.push(arc)
-    arc = 0
-  }
-  const [first, ...rest] = arcs
-  if (first === undefined || !isNew) throw new DerError('object id is cut off')
-  const root = Math.min(2, Math.floor(first / 40))
-  return [root, first - 40 * root, ...rest].join('.')
+  const bytes = contentOf(element, tag.objectId).toString('latin1')
+  return orDerError('not an object id', () => {
+    const dotted = forge.derToOid(bytes)
+    // the library also reads leading zeros and incomplete ids
+    if (forge.oidToDer(dotted).getBytes() !== bytes) throw new DerError('encoding is not canonical')
+    return dotted
+  })
 }
 
-/** The text of a character string of any encoding. */
-export function stringIn({ tag: kind, content }: Element): string {
+/** The text of a character string of any encoding. Of lists, such as postal addresses, their DER. */
+export function stringIn(element: Element): string {
+  const { tag: kind, node } = element
+  if (typeof node.value !== 'string') return derOf(element).toString('latin1')
   if (kind === tag.universalString) throw new DerError('a string of four bytes a character')
-  if (kind === tag.teletexString) return content.toString('latin1')
-  if (kind !== tag.bmpString) return content.toString()
-  if (content.length % 2 !== 0) throw new DerError('half a character')
-  return Buffer.from(content).swap16().toString('utf16le')
+  const isDecoded = kind === tag.teletexString || kind === tag.bmpString
+  return isDecoded ? node.value : contentOf(element, kind).toString()
 }
 
 /** The bytes of a BIT STRING without unused bits. */
@@ -105,38 +112,31 @@ export function bytesOfBits(element: Element | undefined): Buffer {
   return content.subarray(1)
 }
 
-export function encode(tag: number, ...parts: readonly Uint8Array[]): Buffer {
-  const length = parts.reduce((sum, part) => sum + part.length, 0)
-  return Buffer.concat([Buffer.from([tag, ...encodeLength(length)]), ...parts])
+/**
+ * `parts`: elements or their DER where the tag is constructed, else elements or bytes. Not for BMPString, whose content
+ * the library converts.
+ */
+export function encode(tag: number, ...parts: readonly (Element | Uint8Array)[]): Element {
+  const isConstructed = (tag & constructed) !== 0
+  const value = isConstructed
+    ? parts.map((part) => ('node' in part ? part : onlyElement(part)).node)
+    : binary(...parts.map((part) => ('node' in part ? derOf(part) : part)))
+  return elementOf(forge.create(tag & 0xc0, tag & 0x1f, isConstructed, value))
 }
 
-function encodeLength(length: number): number[] {
-  if (length < 0x80) return [length]
-  const bytes: number[] = []
-  for (let left = length; left > 0; left >>>= 8) bytes.unshift(left & 0xff)
-  return [0x80 | bytes.length, ...bytes]
-}
+export const sequence = (...parts: readonly (Element | Uint8Array)[]): Element =>
+  encode(tag.sequence, ...parts)
 
-export const sequence = (...parts: readonly Uint8Array[]): Buffer => encode(tag.sequence, ...parts)
+export const text = (of: string, tag: number): Element => encode(tag, Buffer.from(of))
 
-export const text = (of: string, tag: number): Buffer => encode(tag, Buffer.from(of))
-
-export const bits = (bytes: Uint8Array, unused = 0): Buffer =>
+export const bits = (bytes: Uint8Array, unused = 0): Element =>
   encode(tag.bitString, Buffer.from([unused]), bytes)
 
-export function objectId(dotted: string): Buffer {
-  const [root = 0, second = 0, ...rest] = dotted.split('.').map(Number)
-  return encode(tag.objectId, Buffer.from([40 * root + second, ...rest].flatMap(arcBytes)))
-}
-
-function arcBytes(arc: number): number[] {
-  const bytes = [arc & 0x7f]
-  for (let left = arc >>> 7; left > 0; left >>>= 7) bytes.unshift((left & 0x7f) | 0x80)
-  return bytes
-}
+export const objectId = (dotted: string): Element =>
+  encode(tag.objectId, Buffer.from(forge.oidToDer(dotted).getBytes(), 'latin1'))
 
 /** A time as in certificates: with two digits of the year until 2049. */
-export function time(at: Date): Buffer {
-  const digits = `${at.toISOString().replace(/\D/g, '').slice(0, 14)}Z`
-  return at.getUTCFullYear() < 2050 ? text(digits.slice(2), tag.utcTime) : text(digits, tag.generalizedTime)
-}
+export const time = (at: Date): Element =>
+  at.getUTCFullYear() < 2050
+    ? text(forge.dateToUtcTime(at), tag.utcTime)
+    : text(forge.dateToGeneralizedTime(at), tag.generalizedTime)

@@ -1,4 +1,4 @@
-import { contentOf, type Element, objectIdIn, partsOf, tag } from './der.js'
+import { contentOf, DerError, type Element, objectIdIn, partsOf, tag } from './der.js'
 
 export interface Extension {
   readonly id: string
@@ -20,17 +20,23 @@ export const extensionIds = {
 /** Tags of the kinds of alternative names. */
 export const nameTags = { email: 0x81, dns: 0x82, directory: 0xa4, uri: 0x86, ip: 0x87 } as const
 
-/** Reads a list of extensions, as certificates and requests have them. */
-export const extensionsIn = (list: Element): readonly Extension[] =>
-  partsOf(list).map((extension) => {
-    const [id, ...rest] = partsOf(extension)
-    const [critical] = rest.length > 1 ? rest : []
-    return {
-      id: objectIdIn(id),
-      isCritical: critical !== undefined && contentOf(critical, tag.boolean)[0] !== 0,
-      value: contentOf(rest.at(-1), tag.octetString),
-    }
-  })
+/** Reads a list of extensions, as certificates and requests have them. Each occurs once at most. */
+export function extensionsIn(list: Element): readonly Extension[] {
+  const extensions = partsOf(list).map(extensionIn)
+  if (new Set(extensions.map(({ id }) => id)).size < extensions.length)
+    throw new DerError('an extension occurs twice')
+  return extensions
+}
+
+function extensionIn(extension: Element): Extension {
+  const [id, ...rest] = partsOf(extension)
+  const [critical] = rest.length > 1 ? rest : []
+  return {
+    id: objectIdIn(id),
+    isCritical: critical !== undefined && contentOf(critical, tag.boolean)[0] !== 0,
+    value: contentOf(rest.at(-1), tag.octetString),
+  }
+}
 
 export const extensionOf = (extensions: readonly Extension[], id: string): Buffer | undefined =>
   extensions.find((extension) => extension.id === id)?.value

@@ -1,5 +1,5 @@
 import { hostName, uriName } from './alt-names.js'
-import { type Element, sequence } from './der.js'
+import { derOf, type Element, sequence } from './der.js'
 import { altNames, authority, noAuthority, purposes, subjectKeyId, usages } from './issued-extensions.js'
 import {
   type CertifiedKey,
@@ -91,6 +91,6 @@ export function issueLeaf(
   })
 }
 
-const emptyName = sequence()
+const emptyName = derOf(sequence())
 const leafUsages = usages('digitalSignature', 'keyEncipherment', 'dataEncipherment')
 const leafPurposes = { client: purposes('clientAuth'), server: purposes('serverAuth') }

@@ -1,13 +1,13 @@
 import { bits, type Element, encode, objectId, sequence, tag } from './der.js'
 import { extensionIds } from './extension.js'
 
-function extension(type: string, value: Buffer, critical = false): Buffer {
+function extension(type: string, value: Element, critical = false): Element {
   return sequence(objectId(type), ...(critical ? [derTrue] : []), encode(tag.octetString, value))
 }
 const derTrue = encode(tag.boolean, Buffer.from([0xff]))
 
 /** @param pathLength the number of authorities that may follow below; absent: any number */
-export const authority = (pathLength?: number): Buffer =>
+export const authority = (pathLength?: number): Element =>
   extension(
     extensionIds.basicConstraints,
     sequence(derTrue, ...(pathLength === undefined ? [] : [encode(tag.integer, Buffer.from([pathLength]))])),
@@ -24,7 +24,7 @@ const usageBits = {
   crlSign: 0x02,
 }
 
-export function usages(...names: readonly (keyof typeof usageBits)[]): Buffer {
+export function usages(...names: readonly (keyof typeof usageBits)[]): Element {
   const byte = names.reduce((sum, name) => sum | usageBits[name], 0)
   const unused = 31 - Math.clz32(byte & -byte) // zeros at the end
   return extension(extensionIds.keyUsage, bits(Buffer.from([byte]), unused), true)
@@ -33,15 +33,15 @@ export function usages(...names: readonly (keyof typeof usageBits)[]): Buffer {
 const purposeIds = { serverAuth: '1.3.6.1.5.5.7.3.1', clientAuth: '1.3.6.1.5.5.7.3.2' }
 export type Purpose = keyof typeof purposeIds
 
-export const purposes = (...names: readonly Purpose[]): Buffer =>
+export const purposes = (...names: readonly Purpose[]): Element =>
   extension(extensionIds.extendedKeyUsage, sequence(...names.map((name) => objectId(purposeIds[name]))))
 
 /** @param critical required where the subject is empty */
-export const altNames = (names: readonly Element[], critical = false): Buffer =>
-  extension(extensionIds.altNames, sequence(...names.map(({ whole }) => whole)), critical)
+export const altNames = (names: readonly Element[], critical = false): Element =>
+  extension(extensionIds.altNames, sequence(...names), critical)
 
-export const subjectKeyId = (keyId: Buffer): Buffer =>
+export const subjectKeyId = (keyId: Buffer): Element =>
   extension(extensionIds.subjectKeyId, encode(tag.octetString, keyId))
 
-export const authorityKeyId = (keyId: Buffer): Buffer =>
+export const authorityKeyId = (keyId: Buffer): Element =>
   extension(extensionIds.authorityKeyId, sequence(encode(0x80, keyId)))

@@ -1,6 +1,6 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { bits, encode, objectId, sequence, tag } from './der.js'
+import { bits, derOf, encode, objectId, sequence, tag } from './der.js'
 import { soundKey } from './keys.js'
 
 type Curve = 'P-256' | 'P-384' | 'P-521' | 'P-224' | 'secp256k1'
@@ -64,9 +64,11 @@ test('RSA keys of 2048 bits and Ed25519 keys are sound', () => {
 
 const close = primeFrom(1n << 1024n)
 const offCurve = Buffer.concat([ecKey('P-256').subarray(0, -1), Buffer.of(0)])
-const compressed = sequence(
-  sequence(objectId('1.2.840.10045.2.1'), objectId('1.2.840.10045.3.1.7')),
-  bits(Buffer.concat([Buffer.of(2), Buffer.alloc(32, 1)])),
+const compressed = derOf(
+  sequence(
+    sequence(objectId('1.2.840.10045.2.1'), objectId('1.2.840.10045.3.1.7')),
+    bits(Buffer.concat([Buffer.of(2), Buffer.alloc(32, 1)])),
+  ),
 )
 
 test.each<[string, Buffer, RegExp]>([
@@ -88,7 +90,7 @@ test.each<[string, Buffer, RegExp]>([
   ['a point that is not on its curve', offCurve, /could not read/],
   ['X25519', generateKeyPairSync('x25519').publicKey.export(spki), /Ed25519/],
   ['RSA-PSS', generateKeyPairSync('rsa-pss', { modulusLength: 2048 }).publicKey.export(spki), /Ed25519/],
-  ['no key', encode(tag.octetString), /could not read/],
+  ['no key', derOf(encode(tag.octetString)), /could not read/],
 ])('a key is refused that is %s', (_what, key, reason) => {
   expect(() => soundKey(key)).toThrow(reason)
 })

@@ -1,6 +1,6 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { algorithmIn } from './certificate.js'
-import { DerError, objectIdIn, onlyElement, partsOf, tag } from './der.js'
+import { contentOf, objectIdIn, onlyElement, partsOf, tag } from './der.js'
 import { rsaWeakness } from './rsa.js'
 
 /** Why a public key is refused. The message is for the sender. */
@@ -55,11 +55,10 @@ interface Key {
 function readKey(publicKey: Buffer): Key {
   try {
     const [algorithm, bits] = partsOf(onlyElement(publicKey))
-    if (bits?.tag !== tag.bitString) throw new DerError('a key is bits')
     const { id, parameters } = algorithmIn(algorithm)
     const isEc = id === EC
     const curve = isEc && parameters?.tag === tag.objectId ? objectIdIn(parameters) : undefined
-    return { isEc, curve, bits: bits.content }
+    return { isEc, curve, bits: contentOf(bits, tag.bitString) }
   } catch (cause) {
     throw new KeyError('could not read the public key', { cause })
   }

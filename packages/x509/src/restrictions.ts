@@ -9,7 +9,8 @@ export function pathLengthOf({ extensions }: Extended): number | undefined {
   const value = extensionOf(extensions, extensionIds.basicConstraints)
   const limit = value && partsOf(onlyElement(value)).find((part) => part.tag === tag.integer)
   if (!limit) return undefined
-  return limit.content.length <= 4 ? limit.content.readUIntBE(0, limit.content.length) : undefined
+  const content = contentOf(limit, tag.integer)
+  return content.length <= 4 ? content.readUIntBE(0, content.length) : undefined
 }
 
 const usageBits = { digitalSignature: 0x80, certificateSign: 0x04 }

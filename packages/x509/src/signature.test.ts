@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { algorithmIn } from './certificate.js'
-import { encode, objectId, onlyElement, sequence } from './der.js'
+import { type Element, encode, objectId, sequence } from './der.js'
 import { signatureSchemeOf } from './signature.js'
 
-const schemeOf = (id: string, ...parameters: Buffer[]) =>
-  signatureSchemeOf(algorithmIn(onlyElement(sequence(objectId(id), ...parameters))))
+const schemeOf = (id: string, ...parameters: Element[]) =>
+  signatureSchemeOf(algorithmIn(sequence(objectId(id), ...parameters)))
 
 const pss = '1.2.840.113549.1.1.10'
-const hash = (id: string): Buffer => sequence(encode(0xa0, sequence(objectId(id))))
+const hash = (id: string): Element => sequence(encode(0xa0, sequence(objectId(id))))
 
 test.each([
   ['RSA with SHA-256', schemeOf('1.2.840.113549.1.1.11'), { digest: 'sha256', isPss: false }],

@@ -14,6 +14,8 @@ import {
   bits,
   bytesOfBits,
   contentOf,
+  derOf,
+  type Element,
   encode,
   objectId,
   onlyElement,
@@ -113,14 +115,14 @@ export interface Contents {
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKey: Buffer
   readonly validity: Validity
-  readonly extensions: readonly Buffer[]
+  readonly extensions: readonly Element[]
 }
 
 const version3 = encode(0xa0, encode(tag.integer, Buffer.from([2])))
 
 interface SignatureKind {
-  /** DER of the AlgorithmIdentifier. */
-  readonly algorithm: Buffer
+  /** The AlgorithmIdentifier. */
+  readonly algorithm: Element
   /** The name in node:crypto. null: the algorithm implies it. */
   readonly digest: string | null
 }
@@ -165,8 +167,8 @@ export async function signCertificate(signer: Signer, contents: Contents): Promi
     publicKey,
     encode(0xa3, sequence(...extensions, authorityKeyId(signer.keyId))),
   )
-  const signature = await signOnThread(digest, toBeSigned, signer.key)
-  return pemOf(sequence(toBeSigned, algorithm, bits(signature)))
+  const signature = await signOnThread(digest, derOf(toBeSigned), signer.key)
+  return pemOf(derOf(sequence(toBeSigned, algorithm, bits(signature))))
 }
 
 /** differs: 128 bits, not 20. The first byte keeps it positive and without a leading zero. */

@@ -1,5 +1,6 @@
 import {
   DerError,
+  derOf,
   type Element,
   encode,
   objectId,
@@ -29,28 +30,30 @@ export function withCommonName(subject: Buffer, commonName: string): Buffer {
   const rest = partsOf(onlyElement(subject))
     .map((part) => attributesOf(part).filter(({ type }) => type !== COMMON_NAME))
     .filter((part) => part.length > 0)
-    .map((part) => encode(tag.set, ...part.map(({ whole }) => whole)))
-  return sequence(...rest, attribute(COMMON_NAME, text(commonName, tag.utf8String)))
+    .map((part) => encode(tag.set, ...part.map(({ element }) => element)))
+  return derOf(sequence(...rest, attribute(COMMON_NAME, text(commonName, tag.utf8String))))
 }
 
 /** The name of an authority or server of the network. */
 export const ownName = (commonName: string): Buffer =>
-  sequence(
-    attribute(ORGANIZATION, text('overlay', tag.printableString)),
-    attribute(COMMON_NAME, text(commonName, tag.printableString)),
+  derOf(
+    sequence(
+      attribute(ORGANIZATION, text('overlay', tag.printableString)),
+      attribute(COMMON_NAME, text(commonName, tag.printableString)),
+    ),
   )
 
-const attribute = (type: string, value: Buffer): Buffer => encode(tag.set, sequence(objectId(type), value))
+const attribute = (type: string, value: Element): Element => encode(tag.set, sequence(objectId(type), value))
 
 interface Attribute {
   readonly type: string
   readonly value: string
-  readonly whole: Buffer
+  readonly element: Element
 }
 
 const attributesOf = (part: Element): readonly Attribute[] =>
   partsOf(part, tag.set).map((attribute) => {
     const [type, value, ...more] = partsOf(attribute)
     if (!value || more.length > 0) throw new DerError('an attribute is a type and a value')
-    return { type: objectIdIn(type), value: stringIn(value), whole: attribute.whole }
+    return { type: objectIdIn(type), value: stringIn(value), element: attribute }
   })

@@ -3,7 +3,6 @@ import {
   contentOf,
   type Element,
   type Extension,
-  elementsIn,
   encode,
   extensionIds,
   extensionOf,
@@ -49,7 +48,7 @@ interface Constraints {
 function constraintsIn(value: Buffer): Constraints {
   const lists = partsOf(onlyElement(value))
   const basesIn = (which: number) =>
-    lists.filter((list) => list.tag === which).flatMap((list) => elementsIn(list.content).map(baseOf))
+    lists.filter((list) => list.tag === which).flatMap((list) => partsOf(list, which).map(baseOf))
   return { permitted: basesIn(0xa0), excluded: basesIn(0xa1) }
 }
 
@@ -69,9 +68,9 @@ function namesOf({ subject, extensions, isLeaf }: Link): readonly Element[] {
     isLeaf && !hasHosts ? attributes.filter(({ type, text }) => type === COMMON_NAME && isHost(text)) : []
   return [
     ...alternative,
-    ...(attributes.length > 0 ? [onlyElement(encode(nameTags.directory, subject))] : []),
-    ...mails.map(({ text }) => onlyElement(encode(nameTags.email, Buffer.from(text)))),
-    ...hosts.map(({ text }) => onlyElement(encode(nameTags.dns, Buffer.from(text)))),
+    ...(attributes.length > 0 ? [encode(nameTags.directory, subject)] : []),
+    ...mails.map(({ text }) => encode(nameTags.email, Buffer.from(text))),
+    ...hosts.map(({ text }) => encode(nameTags.dns, Buffer.from(text))),
   ]
 }
 
@@ -95,7 +94,9 @@ const attributesOf = (part: Element): readonly Attribute[] =>
 
 /** `isExcluding`: in doubt a name matches, else it does not. */
 function matches(name: Element, base: Element, isExcluding = false): boolean {
-  const [text, limit] = [name, base].map(({ content }) => content.toString('latin1')) as [string, string]
+  if (name.tag === nameTags.directory) return isDirectoryWithin(name, base)
+  const [content, limitContent] = [name, base].map((one) => contentOf(one, one.tag)) as [Buffer, Buffer]
+  const [text, limit] = [content, limitContent].map((one) => one.toString('latin1')) as [string, string]
   switch (name.tag) {
     case nameTags.dns:
       return isHostWithin(text, limit, isExcluding)
@@ -104,9 +105,9 @@ function matches(name: Element, base: Element, isExcluding = false): boolean {
     case nameTags.uri:
       return isUriWithin(text, limit, isExcluding)
     case nameTags.ip:
-      return isAddressWithin(name.content, base.content)
+      return isAddressWithin(content, limitContent)
     default:
-      return isDirectoryWithin(name, base)
+      return isExcluding
   }
 }
 
@@ -155,15 +156,14 @@ const mappedPrefix = Buffer.from('00000000000000000000ffff', 'hex')
 
 /** The limit is the beginning of the name. Case and white space do not count. */
 function isDirectoryWithin(name: Element, base: Element): boolean {
-  const [parts, limit] = [name, base].map(({ content }) => partsOf(onlyElement(content)).map(comparable)) as [
-    string[],
-    string[],
-  ]
+  const [parts, limit] = [name, base].map((one) =>
+    partsOf(partsOf(one, nameTags.directory)[0]).map(comparable),
+  ) as [string[], string[]]
   return limit.every((part, i) => part === parts[i])
 }
 
 const comparable = (part: Element): string =>
-  elementsIn(contentOf(part, tag.set))
+  partsOf(part, tag.set)
     .map((attribute) => {
       const [type, value] = partsOf(attribute)
       const text = value && stringIn(value).trim().replaceAll(/\s+/g, ' ').toLowerCase()

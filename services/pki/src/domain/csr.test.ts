@@ -1,4 +1,4 @@
-import { commonNameOf, encode, sequence, tag, textOf } from '@overlay/x509'
+import { commonNameOf, derOf, encode, objectId, sequence, tag, text, textOf } from '@overlay/x509'
 import { expect, test } from 'vitest'
 import { newCsr, newKey } from '../../test/openssl.js'
 import { CsrError, readCsr } from './csr.js'
@@ -25,6 +25,15 @@ test('names of four kinds are read from the extension request', async () => {
   expect(altNames.map(textOf)).toEqual(['a.example', '127.0.0.1', 'spiffe://x/y', 'a@b.example'])
 })
 
+test('a subject with a list among its attributes is read', () => {
+  const address = encode(
+    tag.set,
+    sequence(objectId('2.5.4.16'), sequence(text('Main Street', tag.utf8String))),
+  )
+  const name = encode(tag.set, sequence(objectId('2.5.4.3'), text('device', tag.utf8String)))
+  expect(commonNameOf(derOf(sequence(address, name)))).toBe('device')
+})
+
 test.each([
   ['UTF8String', '0c02c3bc', 'ü'],
   ['TeletexString', '1401fc', 'ü'],
@@ -32,7 +41,7 @@ test.each([
 ])('a common name that is a %s is read', (_what, value, name) => {
   const type = Buffer.from('0603550403', 'hex')
   const part = encode(tag.set, sequence(type, Buffer.from(value, 'hex')))
-  expect(commonNameOf(sequence(part))).toBe(name)
+  expect(commonNameOf(derOf(sequence(part)))).toBe(name)
 })
 
 test.each([

@@ -9,6 +9,7 @@ import {
   commonNameOf,
   contentOf,
   DerError,
+  derOf,
   type Element,
   extensionsIn,
   KeyError,
@@ -70,14 +71,14 @@ function parse(der: Buffer): Request {
   const [info, algorithm, signature, ...more] = partsOf(onlyElement(der))
   const [version, subject, publicKey, attributes, ...moreInfo] = partsOf(info)
   contentOf(version, tag.integer)
-  contentOf(publicKey, tag.sequence)
+  partsOf(publicKey)
   if (!info || !subject || !publicKey || more.length + moreInfo.length > 0)
     throw new DerError('too few parts, or too many')
   return {
-    subject: subject.whole,
-    commonName: commonNameOf(subject.whole),
-    publicKey: publicKey.whole,
-    signed: info.whole,
+    subject: derOf(subject),
+    commonName: commonNameOf(derOf(subject)),
+    publicKey: derOf(publicKey),
+    signed: derOf(info),
     algorithm: algorithmIn(algorithm),
     signature: bytesOfBits(signature),
     attributes: attributes ? partsOf(attributes, 0xa0) : [], // some clients leave out the empty list
@@ -108,12 +109,13 @@ async function isSignedBy(key: KeyObject, { algorithm, signed, signature }: Requ
 }
 
 function altNamesOf(attributes: readonly Element[]): readonly Element[] {
-  const names = attributes.flatMap((attribute) => {
+  const requests = attributes.flatMap((attribute) => {
     const [type, values] = partsOf(attribute)
-    if (objectIdIn(type) !== EXTENSION_REQUEST) return []
-    const [extensions] = partsOf(values, tag.set)
-    return extensions ? altNamesIn(extensionsIn(extensions)) : []
+    return objectIdIn(type) === EXTENSION_REQUEST ? partsOf(values, tag.set) : []
   })
+  const [extensions, ...more] = requests
+  if (more.length > 0) throw new DerError('more than one list of extensions')
+  const names = extensions ? altNamesIn(extensionsIn(extensions)) : []
   for (const name of names) checkName(name)
   return names
 }

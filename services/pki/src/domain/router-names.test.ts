@@ -1,10 +1,11 @@
 import {
   commonNamesOf,
+  derOf,
+  type Element,
   encode,
   hostName,
   nameTags,
   objectId,
-  onlyElement,
   sequence,
   tag,
   textOf,
@@ -19,7 +20,7 @@ const router = { id: 'r1', name: 'berlin' }
 const id = 'spiffe://net.example/router/r1'
 
 const nameOf = (kind: keyof typeof nameTags, text: string) =>
-  onlyElement(encode(nameTags[kind], Buffer.from(text, 'latin1')))
+  encode(nameTags[kind], Buffer.from(text, 'latin1'))
 const granted = (asked: readonly ReturnType<typeof nameOf>[], patterns: readonly string[] = []) =>
   routerNames(asked, { ...rules, patterns }, router).granted.map(textOf)
 
@@ -109,12 +110,12 @@ test.each([
   expect(granted([uriName(uri)])).toEqual([])
 })
 
-const commonName = (text: string): Buffer =>
+const commonName = (text: string): Element =>
   encode(tag.set, sequence(objectId('2.5.4.3'), encode(tag.utf8String, Buffer.from(text))))
 const commonNamesAs = (names: readonly string[], patterns: readonly string[] = []) =>
   commonNamesOf(
     serverSubject(
-      sequence(...names.map(commonName)),
+      derOf(sequence(...names.map(commonName))),
       { ...rules, patterns: namePatternsIn(patterns.join()) },
       router,
     ).subject,
