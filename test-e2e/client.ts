@@ -19,6 +19,8 @@ export interface Origin {
 
 export interface Answer {
   readonly status: number
+  /** The content type, exactly. */
+  readonly type: string | undefined
   /** Seconds, of a client that should wait. */
   readonly retryAfter?: number
   readonly body: {
@@ -72,6 +74,7 @@ export function openClient(
             .then((content) => {
               resolve({
                 status: response.statusCode ?? 0,
+                type: response.headers['content-type'],
                 ...(retryAfter !== undefined && { retryAfter: Number(retryAfter) }),
                 body: bodyOf(response.headers['content-type'], content),
               })

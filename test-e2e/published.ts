@@ -11,7 +11,9 @@ export interface PublishedOperation {
 }
 
 /** Operations that the published documents do not have. */
-export const added: readonly PublishedOperation[] = []
+export const added: readonly PublishedOperation[] = [
+  { api: 'client', method: 'POST', path: '/enroll/trott', id: 'enrollTrOtt', access: 'none' },
+]
 
 /** All operations that the product may have: published and added ones. */
 export const published: readonly PublishedOperation[] = [

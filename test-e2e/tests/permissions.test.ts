@@ -31,10 +31,12 @@ const bodies: Readonly<Record<string, () => unknown>> = {
   'POST /enroll': () => 'no request',
   'POST /cas/{id}/verify': () => 'no certificate',
   'POST /enroll/ca': () => ({}),
+  'POST /enroll/challenge': () => ({ keyId: 'nothing', nonce: '00000000-0000-4000-8000-000000000000' }),
   'POST /enroll/erott': () => ({}),
   'POST /enroll/extend/router': () => ({}), // a valid one needs the certificate of a router
   'POST /enroll/ott': () => ({}),
   'POST /enroll/ottca': () => ({}),
+  'POST /enroll/trott': () => ({}),
   'POST /enroll/updb': () => ({}),
   'POST /routers': () => ({ name: `router-${count++}` }),
   'PUT /routers/{id}': () => ({ name: `router-${count++}` }),

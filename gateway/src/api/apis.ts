@@ -14,6 +14,7 @@ import { current } from './current.js'
 import { database } from './database.js'
 import { enroll } from './enroll.js'
 import { typedEnroll } from './enroll-typed.js'
+import { enrollmentKeys } from './enrollment-keys.js'
 import { enrollments } from './enrollments.js'
 import { fabricCollections } from './fabric.js'
 import { fabricDatabase } from './fabric-database.js'
@@ -53,6 +54,7 @@ export function apisOf({ services, caches, address, about }: ApisOptions): reado
     ...current(services, caches),
     ...database(services),
     ...enroll(services),
+    ...enrollmentKeys(services),
     ...typedEnroll(services),
     ...enrollments(services),
     ...identities(services),

@@ -38,6 +38,16 @@ export function typedEnroll({ identity, pki, sessions }: Services): Handlers {
       { ...noRequest, ...request, peerCertificates: peerCertificates(c.env.incoming) },
       callContext(c),
     )
+  const router = (method: 'erott' | 'trott') =>
+    takes(
+      bodies.erott,
+      async (c, _, { token = '', clientCsr, serverCsr }) => {
+        const request = { method, token, csrPem: clientCsr, serverCsrPem: serverCsr }
+        const { caPem, chainPem, serverChainPem } = await redeem(c, request)
+        return detail(c, JSON.stringify({ ca: caPem, cert: chainPem, serverCert: serverChainPem }))
+      },
+      { about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope' } },
+    )
   return {
     'POST /enroll/ott': takes(
       bodies.ott,
@@ -53,15 +63,8 @@ export function typedEnroll({ identity, pki, sessions }: Services): Handlers {
       return empty(c)
     }),
 
-    'POST /enroll/erott': takes(
-      bodies.erott,
-      async (c, _, { token = '', clientCsr, serverCsr }) => {
-        const request = { method: 'erott', token, csrPem: clientCsr, serverCsrPem: serverCsr }
-        const { caPem, chainPem, serverChainPem } = await redeem(c, request)
-        return detail(c, JSON.stringify({ ca: caPem, cert: chainPem, serverCert: serverChainPem }))
-      },
-      { about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope' } },
-    ),
+    'POST /enroll/erott': router('erott'),
+    'POST /enroll/trott': router('trott'), // not published
 
     'POST /enroll/updb': takes(
       bodies.updb,

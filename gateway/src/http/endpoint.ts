@@ -21,6 +21,8 @@ export interface Endpoint {
     readonly status?: 200 | 201 | 202
     readonly data?: JsonSchema
     readonly page?: true
+    /** wire: `data` is the whole answer. */
+    readonly bare?: true
     /** wire: null in a few answers. */
     readonly meta?: null
     /** Name of the whole answer in the published documents, where it does not follow from `data`. */

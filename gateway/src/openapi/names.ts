@@ -78,6 +78,7 @@ const irregular: Readonly<Record<string, string>> = {
   'GET /enroll/jwks': 'getEnrollmentJwks',
   'POST /enroll/ott': 'enrollOtt',
   'POST /enroll/ottca': 'enrollOttCa',
+  'POST /enroll/trott': 'enrollTrOtt',
   'POST /enroll/updb': 'enrollUpdb',
   'GET /identities/{id}/authenticators': 'getIdentityAuthenticators',
   'GET /identities/{id}/edge-router-policies': 'listIdentitysEdgeRouterPolicies',

@@ -113,11 +113,12 @@ const noMeta = { type: ['object', 'null'], enum: [null] }
 const nothing = object({})
 
 function envelopeOf(about: Endpoint['about']): JsonSchema {
-  const { status, data, page, envelope } = about ?? {}
+  const { status, data, page, bare, envelope } = about ?? {}
   const around = (shown: JsonSchema): JsonSchema =>
     object({ data: shown, meta: about?.meta === null ? noMeta : meta })
   if (!data)
     return status === 201 ? named('createEnvelope', around(createLocation)) : named('empty', around(nothing))
+  if (bare) return data
   const base = typeof data.title === 'string' ? data.title.replace(/Detail$/, '') : undefined
   const title = envelope ?? (base && (page ? pageNameOf(base) : detailNameOf(base)))
   const rows = base ? named(`${base}List`, listOf(data)) : listOf(data)

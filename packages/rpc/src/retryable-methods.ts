@@ -19,8 +19,15 @@ const {
   getMfa,
 } = IdentityServiceService
 const { openRouterSession, reserveRouterName, releaseRouterName } = IdentityServiceService
-const { getServerCertificate, getTrustBundle, getTokenKeys, signTokens, checkEnrollment, getCaJwt } =
-  PkiServiceService
+const {
+  getServerCertificate,
+  getTrustBundle,
+  getTokenKeys,
+  signTokens,
+  checkEnrollment,
+  getCaJwt,
+  answerChallenge,
+} = PkiServiceService
 const { getLogin, revokeToken, endSession } = OidcServiceService
 const policy = PolicyServiceService
 const sessions = SessionsServiceService
@@ -40,7 +47,15 @@ const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
   openRouterSession, // finds the one that was opened before
   ...[reserveRouterName, releaseRouterName],
   ...[getLogin, revokeToken, endSession],
-  ...[getServerCertificate, getTrustBundle, getTokenKeys, signTokens, checkEnrollment, getCaJwt],
+  ...[
+    getServerCertificate,
+    getTrustBundle,
+    getTokenKeys,
+    signTokens,
+    checkEnrollment,
+    getCaJwt,
+    answerChallenge,
+  ],
   ...[policy.authorize, policy.getHeader, policy.getCommonRouters, policy.findLost, policy.findRequiring],
   ...[policy.getPolicyAdvice, policy.listServiceConfigs, policy.getPostureData, policy.listFailedRequests],
   // a repeated create of a session finds the first one

@@ -33,13 +33,21 @@ export const caJwt = (signer: TokenSigner, caId: string): Promise<string> =>
 
 /** A compact JWS: RS256 or ES256, by key. */
 export async function signJwt({ key, keyId }: SigningKey, claims: object): Promise<string> {
-  const alg = key.asymmetricKeyType === 'rsa' ? 'RS256' : 'ES256'
-  const header = { alg, kid: keyId, typ: 'JWT' }
+  const header = { alg: algorithmOf(key), kid: keyId, typ: 'JWT' }
   const input = [header, claims]
     .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
     .join('.')
-  const signature = await signOnThread('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' })
-  return `${input}.${signature.toString('base64url')}`
+  return `${input}.${await signText(key, input)}`
+}
+
+/** The name of the algorithm in JSON Web Signatures. */
+export const algorithmOf = (key: KeyObject): 'RS256' | 'ES256' =>
+  key.asymmetricKeyType === 'rsa' ? 'RS256' : 'ES256'
+
+/** The signature of a JSON Web Signature, base64url. */
+export async function signText(key: KeyObject, text: string): Promise<string> {
+  const signature = await signOnThread('sha256', Buffer.from(text), { key, dsaEncoding: 'ieee-p1363' })
+  return signature.toString('base64url')
 }
 
 /** RSA takes about a millisecond. */

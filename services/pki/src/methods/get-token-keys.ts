@@ -1,4 +1,5 @@
 import { createPublicKey } from 'node:crypto'
+import { algorithmOf } from '../domain/jwt.js'
 import type { Deps, PkiMethods } from './deps.js'
 
 /** The public keys of tokens, and that of the gateways, which signs enrollment tokens. */
@@ -7,7 +8,6 @@ export const getTokenKeys =
   async () => {
     const [{ server }, { jwks, ids }] = await Promise.all([keyring(), tokenKeyring()])
     const jwk = createPublicKey(server.key).export({ format: 'jwk' })
-    const alg = jwk.kty === 'RSA' ? 'RS256' : 'ES256'
-    const keys = [...jwks, { ...jwk, kid: server.keyId, use: 'sig', alg }]
+    const keys = [...jwks, { ...jwk, kid: server.keyId, use: 'sig', alg: algorithmOf(server.key) }]
     return { jwks: Buffer.from(JSON.stringify({ keys })), keyIds: [...ids] }
   }

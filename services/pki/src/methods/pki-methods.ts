@@ -1,4 +1,5 @@
 import type { Methods, PkiServiceService } from '@overlay/rpc'
+import { answerChallenge } from './answer-challenge.js'
 import { checkEnrollment } from './check-enrollment.js'
 import type { Deps } from './deps.js'
 import { enroll } from './enroll.js'
@@ -16,6 +17,7 @@ import { verifyCa } from './verify-ca.js'
 
 /** All methods of the service. */
 export const pkiMethods = (deps: Deps): Methods<PkiServiceService> => ({
+  answerChallenge: answerChallenge(deps),
   checkEnrollment: checkEnrollment(deps),
   enroll: enroll(deps),
   extendCertificate: extendCertificate(deps),

@@ -107,6 +107,23 @@ export interface CaJwt {
   jwt: string;
 }
 
+export interface Challenge {
+  /** of the key: as enrollment tokens name it */
+  keyId: string;
+  /** a UUID */
+  nonce: string;
+}
+
+export interface ChallengeAnswer {
+  /** RS256 or ES256 */
+  algorithm: string;
+  /** over the text of the nonce, base64url */
+  signature: string;
+  keyId: string;
+  /** trust bundle */
+  caPem: string;
+}
+
 export interface EnrollRequest {
   /** required method of the token; empty: any */
   method: string;
@@ -1468,6 +1485,220 @@ export const CaJwt: MessageFns<CaJwt> = {
   },
 };
 
+function createBaseChallenge(): Challenge {
+  return { keyId: "", nonce: "" };
+}
+
+export const Challenge: MessageFns<Challenge> = {
+  encode(message: Challenge, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.keyId !== "") {
+      writer.uint32(10).string(message.keyId);
+    }
+    if (message.nonce !== "") {
+      writer.uint32(18).string(message.nonce);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Challenge {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseChallenge();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.keyId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nonce = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Challenge {
+    return {
+      keyId: isSet(object.keyId)
+        ? globalThis.String(object.keyId)
+        : isSet(object.key_id)
+        ? globalThis.String(object.key_id)
+        : "",
+      nonce: isSet(object.nonce) ? globalThis.String(object.nonce) : "",
+    };
+  },
+
+  toJSON(message: Challenge): unknown {
+    const obj: any = {};
+    if (message.keyId !== "") {
+      obj.keyId = message.keyId;
+    }
+    if (message.nonce !== "") {
+      obj.nonce = message.nonce;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<Challenge>, I>>(base?: I): Challenge {
+    return Challenge.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Challenge>, I>>(object: I): Challenge {
+    const message = createBaseChallenge();
+    message.keyId = object.keyId ?? "";
+    message.nonce = object.nonce ?? "";
+    return message;
+  },
+};
+
+function createBaseChallengeAnswer(): ChallengeAnswer {
+  return { algorithm: "", signature: "", keyId: "", caPem: "" };
+}
+
+export const ChallengeAnswer: MessageFns<ChallengeAnswer> = {
+  encode(message: ChallengeAnswer, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.algorithm !== "") {
+      writer.uint32(10).string(message.algorithm);
+    }
+    if (message.signature !== "") {
+      writer.uint32(18).string(message.signature);
+    }
+    if (message.keyId !== "") {
+      writer.uint32(26).string(message.keyId);
+    }
+    if (message.caPem !== "") {
+      writer.uint32(34).string(message.caPem);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ChallengeAnswer {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseChallengeAnswer();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.algorithm = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.signature = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.keyId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.caPem = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ChallengeAnswer {
+    return {
+      algorithm: isSet(object.algorithm) ? globalThis.String(object.algorithm) : "",
+      signature: isSet(object.signature) ? globalThis.String(object.signature) : "",
+      keyId: isSet(object.keyId)
+        ? globalThis.String(object.keyId)
+        : isSet(object.key_id)
+        ? globalThis.String(object.key_id)
+        : "",
+      caPem: isSet(object.caPem)
+        ? globalThis.String(object.caPem)
+        : isSet(object.ca_pem)
+        ? globalThis.String(object.ca_pem)
+        : "",
+    };
+  },
+
+  toJSON(message: ChallengeAnswer): unknown {
+    const obj: any = {};
+    if (message.algorithm !== "") {
+      obj.algorithm = message.algorithm;
+    }
+    if (message.signature !== "") {
+      obj.signature = message.signature;
+    }
+    if (message.keyId !== "") {
+      obj.keyId = message.keyId;
+    }
+    if (message.caPem !== "") {
+      obj.caPem = message.caPem;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ChallengeAnswer>, I>>(base?: I): ChallengeAnswer {
+    return ChallengeAnswer.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ChallengeAnswer>, I>>(object: I): ChallengeAnswer {
+    const message = createBaseChallengeAnswer();
+    message.algorithm = object.algorithm ?? "";
+    message.signature = object.signature ?? "";
+    message.keyId = object.keyId ?? "";
+    message.caPem = object.caPem ?? "";
+    return message;
+  },
+};
+
 function createBaseEnrollRequest(): EnrollRequest {
   return {
     method: "",
@@ -2523,6 +2754,16 @@ export const PkiServiceService = {
     responseSerialize: (value: EnrollResponse): Buffer => Buffer.from(EnrollResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): EnrollResponse => EnrollResponse.decode(value),
   },
+  /** Proves to a client that the network has the key that signs enrollment tokens, before the client trusts it. */
+  answerChallenge: {
+    path: "/overlay.pki.v1.PkiService/AnswerChallenge" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: Challenge): Buffer => Buffer.from(Challenge.encode(value).finish()),
+    requestDeserialize: (value: Buffer): Challenge => Challenge.decode(value),
+    responseSerialize: (value: ChallengeAnswer): Buffer => Buffer.from(ChallengeAnswer.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ChallengeAnswer => ChallengeAnswer.decode(value),
+  },
   /**
    * Issues a certificate for another key, with the names of a certificate in use. Fails unless the current signing key
    * has issued the latter; its validity period is ignored.
@@ -2590,6 +2831,8 @@ export interface PkiServiceServer extends UntypedServiceImplementation {
   /** A token that leads owners of the authority's certificates to the enrollment endpoint. Does not expire. */
   getCaJwt: handleUnaryCall<EntityRef, CaJwt>;
   enroll: handleUnaryCall<EnrollRequest, EnrollResponse>;
+  /** Proves to a client that the network has the key that signs enrollment tokens, before the client trusts it. */
+  answerChallenge: handleUnaryCall<Challenge, ChallengeAnswer>;
   /**
    * Issues a certificate for another key, with the names of a certificate in use. Fails unless the current signing key
    * has issued the latter; its validity period is ignored.
@@ -2766,6 +3009,22 @@ export interface PkiServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: EnrollResponse) => void,
+  ): ClientUnaryCall;
+  /** Proves to a client that the network has the key that signs enrollment tokens, before the client trusts it. */
+  answerChallenge(
+    request: Challenge,
+    callback: (error: ServiceError | null, response: ChallengeAnswer) => void,
+  ): ClientUnaryCall;
+  answerChallenge(
+    request: Challenge,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ChallengeAnswer) => void,
+  ): ClientUnaryCall;
+  answerChallenge(
+    request: Challenge,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ChallengeAnswer) => void,
   ): ClientUnaryCall;
   /**
    * Issues a certificate for another key, with the names of a certificate in use. Fails unless the current signing key
