@@ -38,6 +38,7 @@ const rowOf = async (id: string) => {
     select fingerprint, cert_pem as "certPem", unverified_fingerprint as unverified from router where id = ${id}`)
   return rows[0]
 }
+const formerOf = (id: string) => replica.directory.get(id)?.formerFingerprints
 
 /** Asks over the channel for new certificates. Resolves with the last key that pki has issued. */
 async function extend(router: TestRouter, { requireVerification = true } = {}) {
@@ -77,8 +78,52 @@ test('a new certificate replaces the old one when the router has verified it, an
   expect(await rowOf(old.id)).toEqual(row)
   expect(router.channel.closed.aborted).toBe(false)
   router.channel.close('done')
-  await expect(connect(old)).rejects.toThrow('closed before the hello')
   await connect(key)
+  await expect.poll(() => formerOf(old.id)).toEqual([])
+  await expect(connect(old)).rejects.toThrow('closed before the hello')
+})
+
+test('a router that did not receive the answer to its verification keeps its old certificate', async () => {
+  const old = await network.createRouter('h')
+  const stopped = await connect(old)
+  const first = await extend(stopped)
+  await verify(stopped, first.certificates.clientCertPem)
+  const again = await connect(old)
+  const second = await extend(again)
+  expect(await verify(again, second.certificates.clientCertPem)).toBe('')
+  expect(formerOf(old.id)).toEqual([first.key.fingerprint, old.fingerprint])
+  again.channel.close('done')
+  await connect(second.key)
+  await expect.poll(() => formerOf(old.id)).toEqual([])
+})
+
+test('a connection that is older than the certificate of its router serves to renew that one', async () => {
+  const old = await network.createRouter('i')
+  const router = await connect(old)
+  for (let year = 0; year < 3; year++)
+    expect(await verify(router, (await extend(router)).certificates.clientCertPem)).toBe('')
+  expect(await rowOf(old.id)).toMatchObject({ fingerprint: issued.at(-1)?.fingerprint, unverified: null })
+})
+
+test('a router that connects with its new certificate has verified it', async () => {
+  const old = await network.createRouter('j')
+  const { key } = await extend(await connect(old))
+  await connect(key)
+  const row = { fingerprint: key.fingerprint, certPem: key.certPem, unverified: null }
+  await expect.poll(() => rowOf(old.id)).toEqual(row)
+  await expect.poll(() => replica.directory.get(old.id)?.fingerprint).toBe(key.fingerprint)
+  await expect(connect(old)).rejects.toThrow('closed before the hello')
+})
+
+test('a repeated request replaces the certificate that is not verified', async () => {
+  const old = await network.createRouter('k')
+  const router = await connect(old)
+  const lost = await extend(router)
+  const { certificates, key } = await extend(router)
+  expect(await verify(router, lost.certificates.clientCertPem)).toBe('INVALID_CLIENT_PEM')
+  expect(await verify(router, certificates.clientCertPem)).toBe('')
+  expect(await rowOf(old.id)).toMatchObject({ fingerprint: key.fingerprint })
+  await expect(connect(lost.key)).rejects.toThrow('closed before the hello')
 })
 
 test('a chain is verified by its first certificate, also if its base64 has no padding', async () => {
@@ -110,9 +155,13 @@ test('a router verifies only the certificate that it has been given', async () =
 
 test('a new enrollment ends the certificate that is not verified', async () => {
   const old = await network.createRouter('e')
-  await extend(await connect(old))
+  const router = await connect(old)
+  await verify(router, (await extend(router)).certificates.clientCertPem)
+  const { key } = await extend(router)
   await network.resetEnrollment(old.id, replica)
   expect(await rowOf(old.id)).toEqual({ fingerprint: null, certPem: null, unverified: null })
+  expect(formerOf(old.id)).toEqual([])
+  for (const each of [old, key]) await expect(connect(each)).rejects.toThrow('closed before the hello')
 })
 
 /** The method behind the API. */

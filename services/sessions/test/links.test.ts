@@ -74,6 +74,15 @@ interface Options {
   readonly busUrl?: string
 }
 
+const newRouter = (fingerprint: string | undefined): KnownRouter => ({
+  cost: 0,
+  noTraversal: false,
+  disabled: false,
+  fingerprint,
+  formerFingerprints: [],
+  unverifiedFingerprint: undefined,
+})
+
 /** Replicas with one database and one bus. */
 async function startReplicas(options: Options = {}) {
   const { routerIds = ['a', 'b', 'c'], replicas = 1, graceMs = 60_000, confirmMs = 60_000 } = options
@@ -87,9 +96,7 @@ async function startReplicas(options: Options = {}) {
   for (const id of routerIds)
     await db.query(sql`insert into router (id, name, is_edge) values (${id}, ${id}, true)`)
   const network = startPresence()
-  const rows = new Map<string, KnownRouter>(
-    routerIds.map((id) => [id, { cost: 0, noTraversal: false, disabled: false, fingerprint: `of ${id}` }]),
-  )
+  const rows = new Map<string, KnownRouter>(routerIds.map((id) => [id, newRouter(`of ${id}`)]))
   const routers: KnownRouters = { get: (id) => rows.get(id), ...unchanged }
   const started = []
   for (let n = 1; n <= replicas; n++) {
@@ -364,16 +371,20 @@ test('a router is verified by any of the certificates of its peer, unless it is 
   await a.verify('b', 'of c')
   await a.verify('b')
   await a.verify('nobody', 'of b')
-  rows.set('b', { cost: 0, noTraversal: false, disabled: true, fingerprint: 'of b' })
+  rows.set('b', { ...newRouter('of b'), disabled: true })
   await a.verify('b', 'of b')
-  rows.set('b', { cost: 0, noTraversal: false, disabled: false, fingerprint: undefined })
+  rows.set('b', newRouter(undefined))
   await a.verify('b', 'of b')
+  rows.set('b', { ...newRouter('new'), formerFingerprints: ['old'], unverifiedFingerprint: 'newest' })
+  for (const fingerprint of ['old', 'new', 'newest']) await a.verify('b', fingerprint)
   const success = a.replies.map(({ type, headers }) => [
     type,
     decodeBool(headers?.get(headerKey.resultSuccess) ?? Buffer.alloc(0)),
   ])
   const refused = [contentType.result, false]
-  expect(success).toEqual([[contentType.result, true], refused, refused, refused, refused, refused])
+  const verified = [contentType.result, true]
+  const expected = [verified, refused, refused, refused, refused, refused, verified, verified, verified]
+  expect(success).toEqual(expected)
 })
 
 test('an administrator takes a link down, changes its cost and deletes it', async () => {

@@ -43,6 +43,7 @@ export const edgeRouter = defineEntity({
     isVerified: field.bool({ write: '---' }),
     fingerprint: field.string({ write: '---', nullable: true }),
     certPem: field.string({ write: '---', nullable: true, filter: false }),
+    formerFingerprints: field.strings({ write: '---', filter: false, hidden: true }),
     unverifiedFingerprint: field.string({ write: '---', nullable: true, filter: false }),
     unverifiedCertPem: field.string({ write: '---', nullable: true, filter: false }),
   },

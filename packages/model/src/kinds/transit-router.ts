@@ -50,6 +50,7 @@ export const transitRouter = defineEntity({
     enrollmentId: field.string({ write: '---', nullable: true, filter: false, hidden: true }),
     isVerified: field.bool({ write: '---', filter: false }),
     fingerprint: field.string({ write: '---', fabricWrite: 'OOO', nullable: true }),
+    formerFingerprints: field.strings({ write: '---', filter: false, hidden: true }),
     unverifiedFingerprint: field.string({ write: '---', nullable: true, filter: false }),
     unverifiedCertPem: field.string({ write: '---', nullable: true, filter: false }),
   },

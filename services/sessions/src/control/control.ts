@@ -98,7 +98,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   const traffic = owners && (await openTraffic(core, owners))
   const circuits = traffic?.circuits ?? { leaveLink: async () => undefined }
   const links = linksConcern({ ...shared, topology, routers: directory, circuits })
-  const extension = certificates ? [extendEnrollment({ certificates, log })] : []
+  const extension = certificates ? [extendEnrollment({ certificates, directory, log })] : []
   const concerns: readonly Concern[] = [status, links, ...extension, ...(traffic?.concerns ?? [])]
   const acceptor = openAcceptor({
     controllerId,

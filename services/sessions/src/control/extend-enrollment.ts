@@ -7,12 +7,15 @@ import {
 } from '@overlay/channel'
 import { Fault, ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { standingOf } from '../domain/hello.js'
 import { type Concern, onMessage } from './handlers.js'
 import type { CertificateRequests, RouterCertificates } from './router-certificates.js'
 import type { RouterChannel } from './router-channel.js'
+import type { RouterDirectory } from './router-directory.js'
 
 export interface ExtensionDeps {
-  readonly certificates: Pick<RouterCertificates, 'ownerOf' | 'replace' | 'prepare' | 'verify'>
+  readonly certificates: Pick<RouterCertificates, 'router' | 'replace' | 'prepare' | 'verify' | 'confirm'>
+  readonly directory: Pick<RouterDirectory, 'get'>
   readonly log: Logger
 }
 
@@ -35,14 +38,15 @@ const refusals = {
 } as const
 
 /** Routers ask for new certificates a week before theirs expire. Open channels of the router stay. */
-export function extendEnrollment({ certificates, log }: ExtensionDeps): Concern {
+export function extendEnrollment({ certificates, directory, log }: ExtensionDeps): Concern {
   const extending = new Set<string>()
 
   async function extend(router: RouterChannel, request: ExtendRouterRequest): Promise<void> {
-    const { routerId, fingerprint, channel } = router
-    const owner = await certificates.ownerOf(fingerprint)
-    if (owner?.id !== routerId) {
-      log.warn({ routerId }, 'certificates not extended: the one of the connection has been replaced')
+    const { routerId, channel } = router
+    // differs: not by the certificate of the connection, which is older than the router's if it was replaced before
+    const owner = await certificates.router(routerId)
+    if (!owner) {
+      log.warn({ routerId }, 'certificates not extended: the router is disabled or has to enroll')
       return
     }
     const requests: CertificateRequests = {
@@ -74,7 +78,22 @@ export function extendEnrollment({ certificates, log }: ExtensionDeps): Concern 
     }
   }
 
+  /** Ends former certificates of a router that connects with one that replaced them. */
+  async function confirm({ routerId, fingerprint }: RouterChannel): Promise<void> {
+    const router = directory.get(routerId)
+    const standing = router && standingOf(router, fingerprint)
+    if (standing === 'former') log.warn({ routerId }, 'router connected with a certificate that was replaced')
+    const isSettled = standing === 'current' && router?.formerFingerprints.length === 0
+    if (!standing || standing === 'former' || isSettled) return
+    try {
+      await certificates.confirm(routerId, fingerprint, ownContext(AbortSignal.timeout(ANSWER_MS)))
+    } catch (err) {
+      log.warn({ err, routerId }, 'former certificates of a router not ended') // its next connection ends them
+    }
+  }
+
   return {
+    connected: confirm,
     handlers: [
       onMessage(edgeType.extendRouter, ExtendRouterRequest, async (request, _message, router) => {
         const { routerId } = router

@@ -10,6 +10,8 @@ import type {
 import { fingerprintOfPem, pemBlocksIn } from '@overlay/x509'
 import {
   type CertifiedRouter,
+  certifiedRouter,
+  confirmCertificate,
   replaceCertificate,
   routerOfCertificate,
   saveUnverified,
@@ -34,6 +36,8 @@ export interface CertificateRequests {
 export interface RouterCertificates {
   /** The router, not disabled, that has this client certificate. */
   ownerOf(fingerprint: string): Promise<CertifiedRouter | undefined>
+  /** The router, unless it is disabled or has to enroll. */
+  router(id: string): Promise<CertifiedRouter | undefined>
   /** The old certificate is no longer valid. Undefined: it is no longer valid already. */
   replace(
     router: CertifiedRouter,
@@ -51,6 +55,8 @@ export interface RouterCertificates {
     certPem: string,
     context: Context,
   ): Promise<'verified' | 'nothing to verify' | 'another certificate'>
+  /** The router has connected with this certificate: former ones become invalid. */
+  confirm(routerId: string, fingerprint: string, context: Context): Promise<void>
 }
 
 export function routerCertificates({
@@ -67,6 +73,7 @@ export function routerCertificates({
   }
   return {
     ownerOf: (fingerprint) => routerOfCertificate(changeLog.db, fingerprint),
+    router: (id) => certifiedRouter(changeLog.db, id),
 
     async replace(router, requests, context) {
       const issued = await issue(router, requests, context)
@@ -90,6 +97,11 @@ export function routerCertificates({
       if (!written) return 'nothing to verify'
       await follow(written.position, context)
       return 'verified'
+    },
+
+    async confirm(routerId, fingerprint, context) {
+      const written = await confirmCertificate(changeLog, context, routerId, fingerprint)
+      await follow(written?.position, context)
     },
   }
 }

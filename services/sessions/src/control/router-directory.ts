@@ -23,6 +23,10 @@ export interface NetworkRouter {
   readonly isTunnelerEnabled: boolean
   /** SHA-1 of its client certificate, hex. Undefined until it enrolls. */
   readonly fingerprint: string | undefined
+  /** Of certificates that this one replaced, which the router may still use. */
+  readonly formerFingerprints: readonly string[]
+  /** Of a certificate that will replace this one. */
+  readonly unverifiedFingerprint: string | undefined
 }
 
 export type RouterListener = (id: string, router: NetworkRouter | undefined) => void
@@ -51,6 +55,8 @@ function decode(change: Change): NetworkRouter | undefined {
       disabled: row.disabled ?? false,
       isTunnelerEnabled: row.isTunnelerEnabled ?? false,
       fingerprint: row.fingerprint ?? undefined,
+      formerFingerprints: row.formerFingerprints ?? [],
+      unverifiedFingerprint: row.unverifiedFingerprint ?? undefined,
     }
   )
 }

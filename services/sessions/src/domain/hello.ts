@@ -17,13 +17,28 @@ export type HelloRefusal =
 export interface Admissible {
   readonly disabled: boolean
   readonly fingerprint: string | undefined
+  readonly formerFingerprints: readonly string[]
+  readonly unverifiedFingerprint: string | undefined
+}
+
+/**
+ * What a certificate is to a router. While one replaces another, the router may have stored either: it may have stopped
+ * before it stored the new one, or before it received the answer to its verification.
+ */
+export function standingOf(
+  { fingerprint, formerFingerprints, unverifiedFingerprint }: Omit<Admissible, 'disabled'>,
+  presented: string,
+): 'current' | 'former' | 'unverified' | undefined {
+  if (presented === fingerprint) return 'current'
+  if (presented === unverifiedFingerprint) return 'unverified'
+  return formerFingerprints.includes(presented) ? 'former' : undefined
 }
 
 /** Why this router may not connect with a certificate. Undefined: it may. */
 export function refusalOf(router: Admissible | undefined, fingerprint: string): HelloRefusal | undefined {
   if (!router) return 'unknown-router'
   if (router.fingerprint === undefined) return 'not-enrolled'
-  if (router.fingerprint !== fingerprint) return 'wrong-certificate'
+  if (!standingOf(router, fingerprint)) return 'wrong-certificate'
   return router.disabled ? 'disabled' : undefined
 }
 

@@ -5,6 +5,8 @@ export interface KnownRouter {
   readonly disabled: boolean
   /** SHA-1 of its client certificate, hex. Undefined until it enrolls. */
   readonly fingerprint: string | undefined
+  readonly formerFingerprints: readonly string[]
+  readonly unverifiedFingerprint: string | undefined
 }
 
 /** All routers, in memory. */

@@ -35,7 +35,16 @@ function startNetwork(...routerIds: string[]) {
     },
     routers: {
       get: (id) =>
-        rows.has(id) ? { cost: 0, noTraversal: false, disabled: false, fingerprint: 'f' } : undefined,
+        rows.has(id)
+          ? {
+              cost: 0,
+              noTraversal: false,
+              disabled: false,
+              fingerprint: 'f',
+              formerFingerprints: [],
+              unverifiedFingerprint: undefined,
+            }
+          : undefined,
       onChange: (listener) => listen(deletions, listener),
     },
     channels: { all: () => channels.values() },

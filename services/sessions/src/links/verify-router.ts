@@ -1,4 +1,5 @@
 import { contentType, encodeBool, headerKey, type Outgoing, type VerifyRouter } from '@overlay/channel'
+import { standingOf } from '../domain/hello.js'
 import type { KnownRouters } from './known-routers.js'
 
 /** Answers a router that asks whether the peer of a new link is the router that it claims to be. */
@@ -21,5 +22,6 @@ function refusalOf(
   if (!router) return 'the router does not exist'
   if (router.fingerprint === undefined) return 'the router has not enrolled'
   if (router.disabled) return 'the router is disabled' // differs: the original verifies it
-  return fingerprints.includes(router.fingerprint) ? undefined : 'the certificate is not that of the router'
+  if (fingerprints.some((fingerprint) => standingOf(router, fingerprint))) return undefined
+  return 'the certificate is not that of the router'
 }

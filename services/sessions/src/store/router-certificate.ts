@@ -32,6 +32,13 @@ export async function unverifiedFingerprint(db: Db, routerId: string): Promise<s
   return rows[0]?.fingerprint ?? undefined
 }
 
+/** The router, unless it is disabled. */
+export async function certifiedRouter(db: Db, id: string): Promise<CertifiedRouter | undefined> {
+  const { rows } = await db.query<CertifiedRouter>(sql`
+    select id, name, fingerprint from router where id = ${id} and is_verified and not disabled`)
+  return rows[0]
+}
+
 /** Replaces the certificate of a router. Undefined: it has another one by now. */
 export const replaceCertificate = (
   changeLog: ChangeLog,
@@ -44,8 +51,8 @@ export const replaceCertificate = (
     context,
     sql`id = ${id} and fingerprint = ${fingerprint} and is_verified`,
     sql`
-      fingerprint = ${next.fingerprint}, cert_pem = ${next.certPem}, unverified_fingerprint = null,
-      unverified_cert_pem = null`,
+      fingerprint = ${next.fingerprint}, cert_pem = ${next.certPem}, former_fingerprints = '{}',
+      unverified_fingerprint = null, unverified_cert_pem = null`,
   )
 
 /** Saves a certificate that replaces that of the router once it is verified. */
@@ -62,7 +69,12 @@ export const saveUnverified = (
     sql`unverified_fingerprint = ${next.fingerprint}, unverified_cert_pem = ${next.certPem}`,
   )
 
-/** The unverified certificate replaces that of the router. Undefined: the router has no such certificate. */
+const MAX_FORMER = 8
+
+/**
+ * The unverified certificate replaces that of the router, which becomes a former one. Undefined: the router has no such
+ * certificate.
+ */
 export const verifyCertificate = (
   changeLog: ChangeLog,
   context: Context,
@@ -75,5 +87,26 @@ export const verifyCertificate = (
     sql`id = ${routerId} and unverified_fingerprint = ${fingerprint} and is_verified`,
     sql`
       fingerprint = unverified_fingerprint, cert_pem = unverified_cert_pem, unverified_fingerprint = null,
-      unverified_cert_pem = null`,
+      unverified_cert_pem = null, former_fingerprints = (array_prepend(fingerprint, former_fingerprints))[1:${MAX_FORMER}]`,
+  )
+
+/**
+ * A router has connected with this certificate, so it has stored it: former ones become invalid, and an unverified one
+ * is verified. Undefined: the router has no such certificate.
+ */
+export const confirmCertificate = (
+  changeLog: ChangeLog,
+  context: Context,
+  routerId: string,
+  fingerprint: string,
+) =>
+  updateRouter(
+    changeLog,
+    context,
+    sql`id = ${routerId} and ${fingerprint} in (fingerprint, unverified_fingerprint) and is_verified`,
+    sql`
+      fingerprint = ${fingerprint}, former_fingerprints = '{}',
+      cert_pem = case when fingerprint = ${fingerprint} then cert_pem else unverified_cert_pem end,
+      unverified_fingerprint = nullif(unverified_fingerprint, ${fingerprint}),
+      unverified_cert_pem = case when unverified_fingerprint = ${fingerprint} then null else unverified_cert_pem end`,
   )

@@ -105,8 +105,8 @@ export const resetEnrollment = (changeLog: ChangeLog, context: Context, id: stri
     context,
     sql`id = ${id} and is_edge`,
     sql`
-      is_verified = false, fingerprint = null, cert_pem = null, unverified_fingerprint = null,
-      unverified_cert_pem = null, enrollment_id = ${newId('short')}`,
+      is_verified = false, fingerprint = null, cert_pem = null, former_fingerprints = '{}',
+      unverified_fingerprint = null, unverified_cert_pem = null, enrollment_id = ${newId('short')}`,
   )
 
 export interface Admission {
