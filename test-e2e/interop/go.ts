@@ -19,12 +19,12 @@ const modOf = (version: GoVersion): string => (version === '1.2.3' ? 'go.mod' : 
 export async function goProgram(version: GoVersion): Promise<string> {
   const mod = modOf(version)
   const hash = createHash('sha256')
-  for (const file of ['login.go', 'main.go', mod, mod.replace(/mod$/, 'sum')])
+  for (const file of ['enroll.go', 'login.go', 'main.go', mod, mod.replace(/mod$/, 'sum')])
     hash.update(await readFile(join(source, file)))
   const program = join(cache, `go-sdk-${version}-${hash.digest('hex').slice(0, 16)}`)
   if (existsSync(program)) return program
   await mkdir(cache, { recursive: true })
-  const output = `${program}.unfinished`
+  const output = `${program}.${process.pid}`
   await run(
     await goCommand(),
     ['build', '-ldflags=-s -w', '-buildvcs=false', `-modfile=${mod}`, '-o', output, '.'],

@@ -34,7 +34,13 @@ export const enroll = ({ identity, pki }: Services): Handlers => ({
       produces: [JSON_TYPE, PEM],
       about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope', fails: [401, 404, 409] },
       query: [
-        { name: 'token', type: 'string', format: 'uuid', about: 'The one-time token.' },
+        {
+          name: 'token',
+          type: 'string',
+          format: 'uuid',
+          about: 'The one-time token.',
+          uncheckedWith: ['method', 'ca'], // differs: the C SDK sends the id of the authority
+        },
         { name: 'method', type: 'string', about: 'Only ca matters: every token knows its own method.' },
       ],
     },

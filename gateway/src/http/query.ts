@@ -10,6 +10,8 @@ export interface Parameter {
   readonly required?: true
   readonly oneOf?: readonly string[]
   readonly format?: 'uuid'
+  /** Another parameter and its value, with which this one is not checked. */
+  readonly uncheckedWith?: readonly [name: string, value: string]
 }
 
 /** wire: an empty parameter counts as absent. */
@@ -17,7 +19,8 @@ export function checkQuery(c: RequestContext, parameters: readonly Parameter[]):
   refuseNul(c)
   if (parameters.length === 0) return
   const query = queryOf(c)
-  for (const { name, type, required, oneOf, format } of parameters) {
+  for (const { name, type, required, oneOf, format, uncheckedWith } of parameters) {
+    if (uncheckedWith && query.get(uncheckedWith[0]) === uncheckedWith[1]) continue
     const value = query.get(name)
     if (!value) {
       if (required) throw invalid(name, `${name} in query is required`, value ?? undefined)

@@ -1,6 +1,6 @@
-// Command sdk is an application on the Go SDK. It hosts a service that echoes, dials it, or logs in.
+// Command sdk is an application on the Go SDK. It hosts a service that echoes, dials it, logs in, or enrolls.
 //
-// Arguments: file of the enrollment token, "host" or "dial", name of the service. Or only "login". Events are JSON lines
+// Arguments: file of the enrollment token, "host" or "dial", name of the service. Or only "login" or "enroll". Events are JSON lines
 // on stdout, and commands are lines on stdin. The end of stdin ends the program.
 package main
 
@@ -30,9 +30,12 @@ type event struct {
 
 func main() {
 	var err error
-	if os.Args[1] == "login" {
+	switch os.Args[1] {
+	case "login":
 		err = logIns()
-	} else {
+	case "enroll":
+		err = enrollments()
+	default:
 		err = run(os.Args[1], os.Args[2], os.Args[3])
 	}
 	if err != nil {
