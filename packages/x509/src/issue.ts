@@ -1,6 +1,17 @@
+import { X509Certificate } from 'node:crypto'
 import { hostName, uriName } from './alt-names.js'
+import { partsOfCertificate } from './certificate.js'
 import { derOf, type Element, sequence } from './der.js'
-import { altNames, authority, noAuthority, purposes, subjectKeyId, usages } from './issued-extensions.js'
+import { extensionIds } from './extension.js'
+import {
+  altNames,
+  authority,
+  copied,
+  noAuthority,
+  purposes,
+  subjectKeyId,
+  usages,
+} from './issued-extensions.js'
 import {
   type CertifiedKey,
   forYears,
@@ -38,6 +49,22 @@ export async function issueCa(request: CaRequest): Promise<CertifiedKey> {
     ],
   })
   return { pem, privateKey }
+}
+
+/**
+ * Certifies the key of another root under its name, with the same extensions: who trusts only the signer's root verifies
+ * everything below the other one.
+ */
+export function crossSign(signer: Signer, rootPem: string, now: Date): Promise<string> {
+  const root = new X509Certificate(rootPem)
+  const { subject, publicKey, extensions } = partsOfCertificate(root)
+  const notBefore = new Date(now.getTime() - 60_000)
+  return signCertificate(signer, {
+    subject,
+    publicKey,
+    validity: { notBefore, notAfter: new Date(root.validTo) },
+    extensions: extensions.filter(({ id }) => id !== extensionIds.authorityKeyId).map(copied),
+  })
 }
 
 interface ServerRequest {

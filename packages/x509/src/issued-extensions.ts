@@ -1,10 +1,13 @@
-import { bits, type Element, encode, objectId, sequence, tag } from './der.js'
-import { extensionIds } from './extension.js'
+import { bits, type Element, encode, objectId, onlyElement, sequence, tag } from './der.js'
+import { type Extension, extensionIds } from './extension.js'
 
 function extension(type: string, value: Element, critical = false): Element {
   return sequence(objectId(type), ...(critical ? [derTrue] : []), encode(tag.octetString, value))
 }
 const derTrue = encode(tag.boolean, Buffer.from([0xff]))
+
+export const copied = ({ id, value, isCritical }: Extension): Element =>
+  extension(id, onlyElement(value), isCritical)
 
 /** @param pathLength the number of authorities that may follow below; absent: any number */
 export const authority = (pathLength?: number): Element =>

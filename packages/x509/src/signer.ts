@@ -42,6 +42,8 @@ export interface Signer {
   /** The key identifier of its own certificate: a computed one could differ, and OpenSSL compares. */
   readonly keyId: Buffer
   readonly key: KeyObject
+  /** The end of its own certificate, which no certificate that it signs outlives. Absent: it signs its own. */
+  readonly notAfter?: Date
 }
 
 export function openSigner({ pem, privateKey }: CertifiedKey): Signer {
@@ -49,7 +51,7 @@ export function openSigner({ pem, privateKey }: CertifiedKey): Signer {
   const subjectKeyId = extensionOf(extensions, extensionIds.subjectKeyId)
   if (!subjectKeyId) throw new Error('signing certificate has no subject key identifier')
   const keyId = contentOf(onlyElement(subjectKeyId), tag.octetString)
-  return { subject, keyId, key: createPrivateKey(privateKey) }
+  return { subject, keyId, key: createPrivateKey(privateKey), notAfter: notAfterOf(pem) }
 }
 
 /** Signs its own certificate. */
@@ -155,7 +157,8 @@ const signOnThread = promisify(sign)
 
 /** PEM of a certificate. Signs on a thread of the pool, not on the event loop. */
 export async function signCertificate(signer: Signer, contents: Contents): Promise<string> {
-  const { subject, publicKey, validity, extensions } = contents
+  const { subject, publicKey, extensions } = contents
+  const validity = within(contents.validity, signer.notAfter)
   const { algorithm, digest } = signatureKindOf(signer.key)
   const toBeSigned = sequence(
     version3,
@@ -169,6 +172,11 @@ export async function signCertificate(signer: Signer, contents: Contents): Promi
   )
   const signature = await signOnThread(digest, derOf(toBeSigned), signer.key)
   return pemOf(derOf(sequence(toBeSigned, algorithm, bits(signature))))
+}
+
+function within({ notBefore, notAfter }: Validity, end = notAfter): Validity {
+  if (end <= notBefore) throw new Error(`the authority has expired: ${end.toISOString()}`)
+  return { notBefore, notAfter: end < notAfter ? end : notAfter } // differs: the original lets leaves outlive it
 }
 
 /** differs: 128 bits, not 20. The first byte keeps it positive and without a leading zero. */

@@ -1,10 +1,8 @@
 import { noBus, openChangeLog } from '@overlay/platform/change-log'
 import { openDatabase } from '@overlay/platform/postgres'
-import { splitAddress } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { serverHosts } from './domain/host.js'
-import { ensureKeys } from './keys/ensure-keys.js'
+import { checkKeys, hostsAt } from './keys/check-keys.js'
 import { readKeyring } from './keys/keyring.js'
 
 export interface InitOptions {
@@ -22,14 +20,12 @@ export interface InitOptions {
 
 /** Creates missing keys and certificates. Processes may call it at the same time. */
 export async function initPki(options: InitOptions): Promise<{ readonly caPem: string }> {
-  const { databaseUrl, keySecret: secret, address, ctrlAddress, hostNames = [], log } = options
+  const { databaseUrl, keySecret, address, ctrlAddress, hostNames, log } = options
   await using db = openDatabase(databaseUrl, 'pki', { max: 2 })
   await using changeLog = await openChangeLog(db, noBus, log)
   const now = new Date()
-  const advertised = [address, ctrlAddress].map((text) => splitAddress(text).host)
-  const hosts = serverHosts([...advertised, ...hostNames])
+  const rules = { hosts: hostsAt([address, ctrlAddress], hostNames), tokens: undefined }
   const context = ownContext(new AbortController().signal)
-  const isCreated = await ensureKeys(changeLog, context, { secret, hosts, now })
-  if (isCreated) log.info({ hosts }, 'keys and certificates created')
-  return { caPem: (await readKeyring(db, secret, now)).bundle.join('') }
+  await checkKeys({ changeLog, keySecret, rules, log }, context, now)
+  return { caPem: (await readKeyring(db, keySecret, now)).bundle.join('') }
 }

@@ -15,19 +15,15 @@ import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { untypedOwnerCheck } from './consumers/owners.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import type { Owners } from './enroll/method.js'
+import { type KeyCheckOptions, startKeyChecks } from './keys/check-keys.js'
 import { type IssuerOptions, openEnrollmentIssuer } from './keys/enrollment-issuer.js'
 import { allKeyPayloads, openKeyringCache } from './keys/keyring-cache.js'
-import { type RenewalOptions, startRenewal } from './keys/renewal.js'
-import { startTokenKeys, type TokenKeyOptions } from './keys/token-keys.js'
 import { cas } from './kinds/ca.js'
 import { enrollments } from './kinds/enrollment.js'
 import { foreign } from './kinds/foreign.js'
 import { pkiMethods } from './methods/pki-methods.js'
 
-export interface ServiceOptions
-  extends RenewalOptions,
-    TokenKeyOptions,
-    Omit<IssuerOptions, 'now' | 'keyring'> {
+export interface ServiceOptions extends Omit<KeyCheckOptions, 'now'>, Omit<IssuerOptions, 'now' | 'keyring'> {
   readonly bus: Bus
   /** Patterns of names that the certificates of routers may have. Empty: any but the names of the product. */
   readonly routerNames: readonly string[]
@@ -43,10 +39,10 @@ export interface ServiceOptions
 /** All of the service but its connections. It serves before its consumers have loaded. */
 export async function openService(options: ServiceOptions) {
   const { changeLog, bus, log, keySecret, tokenKeyRules, owners, sources, now = () => new Date() } = options
-  const keys = await openKeyringCache(changeLog, { keySecret, tokenKeyRules, bus, log })
+  const keys = await openKeyringCache(changeLog, { keySecret, tokenKeyRules, bus, log, now })
   const { keyring, tokenKeyring } = keys
-  const tokenKeys = await startTokenKeys({ ...options, now })
   await keyring() // fails the start where the secret does not fit or keys are missing
+  const keyChecks = await startKeyChecks({ ...options, now })
 
   const issuer = openEnrollmentIssuer({ ...options, now, keyring })
   const names = namesFrom(options.viewers)
@@ -56,7 +52,6 @@ export async function openService(options: ServiceOptions) {
     sessions: sessionsConsumer({ source: sources.sessions, issuer, names }),
   }
   const consumers = startConsumers(changeLog, definitions, log)
-  const renewal = startRenewal(options)
 
   const kinds = [enrollments({ changeLog, issuer, names, now }), cas(options.waitForFollowers)]
   const queue = boundedQueue({
@@ -107,8 +102,7 @@ export async function openService(options: ServiceOptions) {
     async [Symbol.asyncDispose]() {
       await removingGuesses[Symbol.asyncDispose]()
       await pauseReports[Symbol.asyncDispose]()
-      await tokenKeys[Symbol.asyncDispose]()
-      await renewal[Symbol.asyncDispose]()
+      await keyChecks[Symbol.asyncDispose]()
       await consumers[Symbol.asyncDispose]()
       await keys[Symbol.asyncDispose]()
     },

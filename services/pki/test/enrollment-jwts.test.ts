@@ -1,14 +1,11 @@
 import { createPublicKey, verify, X509Certificate } from 'node:crypto'
-import { writeChanges } from '@overlay/platform/change-log'
-import { issueServer, openSigner } from '@overlay/x509'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openEnrollmentIssuer } from '../src/keys/enrollment-issuer.js'
 import { readKeyring } from '../src/keys/keyring.js'
+import { activateKey, prepareKey } from '../src/keys/operations.js'
 import { findByToken } from '../src/store/enrollments.js'
-import { activeKey, addActiveKey, readKeys } from '../src/store/keys.js'
-import { context, keySecret, type Pki, startPki } from './network.js'
-import { newKey } from './openssl.js'
+import { context, keySecret, type Pki, startPki, tokenKeyRules } from './network.js'
 
 let pki: Pki
 beforeAll(async () => {
@@ -43,14 +40,9 @@ async function isVerified(jwt: string): Promise<boolean> {
 }
 
 async function changeServerKey(): Promise<void> {
-  const signing = activeKey(await readKeys(pki.changeLog.db, keySecret), 'signing')
-  if (!signing) throw new Error('there is a signing key')
-  const request = { privateKey: newKey('RSA-2048'), hosts: ['api.example'], now: new Date() }
-  const certified = await issueServer(openSigner(signing), request)
-  await writeChanges(pki.changeLog, context, async (tx) => {
-    await tx.query(sql`update key set state = 'retired' where role = 'server'`)
-    return [await addActiveKey(tx, keySecret, 'server', certified)]
-  })
+  const deps = { changeLog: pki.changeLog, keySecret, tokenKeyRules, context }
+  await prepareKey(deps, 'server')
+  await activateKey(deps, 'server', { force: true })
 }
 
 test('an enrollment shows one JWT everywhere, and another one after the server key has changed', async () => {

@@ -8,7 +8,7 @@ import pino from 'pino'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { type InitOptions, initPki } from '../src/init.js'
-import { ensureKeys } from '../src/keys/ensure-keys.js'
+import { checkKeys } from '../src/keys/check-keys.js'
 import { readKeyring } from '../src/keys/keyring.js'
 import { verifies } from './openssl.js'
 
@@ -83,13 +83,12 @@ test('a server certificate is renewed over the same key when a third of its life
   const before = await net.keyring()
   await using changeLog = await openChangeLog(net.db, noBus, log)
   const context = ownContext(new AbortController().signal)
-  const inDays = (days: number) => ({
-    secret: keySecret,
-    hosts: [],
-    now: new Date(Date.now() + days * 86_400_000),
-  })
-  expect(await ensureKeys(changeLog, context, inDays(240))).toBe(false)
-  expect(await ensureKeys(changeLog, context, inDays(250))).toBe(true)
+  const rules = { hosts: [], tokens: undefined }
+  const checkIn = (days: number) =>
+    checkKeys({ changeLog, keySecret, rules, log }, context, new Date(Date.now() + days * 86_400_000))
+  await checkIn(240)
+  expect((await net.keyring()).server.keyId).toBe(before.server.keyId)
+  await checkIn(250)
   const after = await net.keyring()
   expect(after.server.privateKey).toBe(before.server.privateKey)
   expect(notAfterOf(after.server.pem).getTime()).toBeGreaterThan(notAfterOf(before.server.pem).getTime())

@@ -41,7 +41,7 @@ test('an extended certificate has the new key and subject, no names, and lasts a
   expect(verifies(chainPem, caPem, 'sslclient')).toBe('chain: OK')
 })
 
-test('only certificates of the current signing key are extended, and that is checked before the request', async () => {
+test('only certificates of the network are extended, and that is checked before the request', async () => {
   const stranger = await issueCa({
     privateKey: newKey(),
     commonName: 'overlay signing',
@@ -53,7 +53,7 @@ test('only certificates of the current signing key are extended, and that is che
   const certPem = await issueLeaf(signer, { ...(await readCsr(named())), role: 'client', validity })
   expect(await faultOf(pki.pki.extendCertificate({ certPem, csrPem: 'none' }, context))).toEqual([
     'CAN_NOT_UPDATE_AUTHENTICATOR',
-    'the certificate is not of the current authority',
+    'the certificate is not of an authority of the network',
   ])
 })
 

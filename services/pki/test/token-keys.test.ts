@@ -5,8 +5,8 @@ import sql from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { signJwt } from '../src/domain/jwt.js'
 import type { TokenKeyRules } from '../src/domain/token-key-plan.js'
+import { checkKeys } from '../src/keys/check-keys.js'
 import { readTokenKeyring } from '../src/keys/token-keyring.js'
-import { checkTokenKeys } from '../src/keys/token-keys.js'
 import { tokenKeys } from '../src/store/token-keys.js'
 import { context, keySecret, type Pki, startPki, tokenKeyRules } from './network.js'
 
@@ -23,8 +23,13 @@ afterAll(() => pki[Symbol.asyncDispose]())
 type Jwk = JsonWebKey & { readonly kid: string }
 
 const check = (of: Pki, now: Date, rules: Partial<TokenKeyRules> = {}): Promise<void> =>
-  checkTokenKeys(
-    { changeLog: of.changeLog, keySecret, tokenKeyRules: { ...tokenKeyRules, ...rules }, log },
+  checkKeys(
+    {
+      changeLog: of.changeLog,
+      keySecret,
+      rules: { hosts: undefined, tokens: { ...tokenKeyRules, ...rules } },
+      log,
+    },
     context,
     now,
   )

@@ -1,6 +1,7 @@
 import { assert, constant, date, integer, option, property, record, uniqueArray } from 'fast-check'
 import { expect, test } from 'vitest'
-import { KEYS_CACHED_MS, planTokenKeys, type TokenKeyRules, type TokenKeyState } from './token-key-plan.js'
+import type { PlannedKey } from './key-plan.js'
+import { dueTokenStep, KEYS_CACHED_MS, type TokenKeyRules } from './token-key-plan.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -8,24 +9,30 @@ const rules: TokenKeyRules = { periodMs: 30 * DAY_MS, tokenMs: DAY_MS, since: un
 const start = Date.parse('2026-01-01T00:00:00Z')
 const at = (ms: number): Date => new Date(start + ms)
 
-/** What the store does with a plan. */
-function take(keys: readonly TokenKeyState[], when: TokenKeyRules, now: Date): readonly TokenKeyState[] {
-  const { remove, retire, activate, add } = planTokenKeys(keys, when, now)
-  const stepped = keys
-    .filter(({ id }) => !remove.includes(id))
-    .map((key): TokenKeyState => {
-      if (retire.includes(key.id)) return { ...key, state: 'retired', retiredAt: now }
-      return activate.includes(key.id) ? { ...key, state: 'active', activeAt: now } : key
+/** What the store does with the steps that are due. */
+function take(keys: readonly PlannedKey[], when: TokenKeyRules, now: Date): readonly PlannedKey[] {
+  let taken = keys
+  for (let steps = 0; steps < 20; steps++) {
+    const due = dueTokenStep(taken, when, now)
+    if (!due) return taken
+    taken = taken.flatMap((key): PlannedKey[] => {
+      if (due.step === 'remove' && due.id === key.id) return []
+      if (due.step !== 'activate') return [key]
+      if (key.state === 'active') return [{ ...key, state: 'retired', retiredAt: now }]
+      return [due.id === key.id ? { ...key, state: 'active', activeAt: now } : key]
     })
-  const added = add.map((state): TokenKeyState => {
+    if (due.step !== 'add') continue
+    const { state } = due
     const activeAt = state === 'active' ? now : null
-    return { id: `${state} of ${now.toISOString()}`, state, createdAt: now, activeAt, retiredAt: null }
-  })
-  return [...stepped, ...added]
+    const id = `${state} of ${now.toISOString()}`
+    taken = [...taken, { ...token, id, state, createdAt: now, activeAt, retiredAt: null }]
+  }
+  throw new Error('the steps do not end')
 }
 
-const idsOf = (keys: readonly TokenKeyState[]): ReadonlySet<string> => new Set(keys.map(({ id }) => id))
-const activeIn = (keys: readonly TokenKeyState[]) => keys.filter(({ state }) => state === 'active')
+const token = { role: 'token', source: 'generated' } as const
+const idsOf = (keys: readonly PlannedKey[]): ReadonlySet<string> => new Set(keys.map(({ id }) => id))
+const activeIn = (keys: readonly PlannedKey[]) => keys.filter(({ state }) => state === 'active')
 
 test('through all rotations every token verifies with keys that were published a cache period ago', () => {
   const lengths = record({
@@ -36,7 +43,7 @@ test('through all rotations every token verifies with keys that were published a
   })
   assert(
     property(lengths, ({ stepMs, ...rules }) => {
-      let keys: readonly TokenKeyState[] = []
+      let keys: readonly PlannedKey[] = []
       const published: { readonly time: number; readonly ids: ReadonlySet<string> }[] = []
       const ends = new Map<string, number>() // of the last token of each key
       for (let time = 0; time < 4 * rules.periodMs; time += stepMs) {
@@ -56,7 +63,7 @@ test('through all rotations every token verifies with keys that were published a
 })
 
 test('rotations happen once a period, and retired keys go', () => {
-  let keys: readonly TokenKeyState[] = []
+  let keys: readonly PlannedKey[] = []
   const seen = new Set<string>()
   for (let time = 0; time <= 95 * DAY_MS; time += HOUR_MS) {
     keys = take(keys, rules, at(time))
@@ -87,16 +94,21 @@ test('whatever keys there are, one is active and one is next afterwards, and non
   })
   assert(
     property(states, ({ active, next, retired, since, now }) => {
-      const keys: TokenKeyState[] = []
-      const given = retired.map((one) => ({ ...one, state: 'retired' as const }))
+      const keys: PlannedKey[] = []
+      const given = retired.map((one) => ({ ...token, ...one, state: 'retired' as const }))
       for (const one of given) keys.push({ ...one, id: `r${keys.length}` })
-      if (active) keys.push({ ...active, id: 'a', state: 'active', retiredAt: null })
-      if (next) keys.push({ ...next, id: 'n', state: 'next', activeAt: null, retiredAt: null })
+      if (active) keys.push({ ...token, ...active, id: 'a', state: 'active', retiredAt: null })
+      if (next) keys.push({ ...token, ...next, id: 'n', state: 'next', activeAt: null, retiredAt: null })
       const after = take(keys, { ...rules, since }, now)
       expect(activeIn(after)).toHaveLength(1)
       expect(after.filter(({ state }) => state === 'next')).toHaveLength(1)
       if (since && since <= now) for (const { createdAt } of after) expect(createdAt >= since).toBe(true)
-      expect(planTokenKeys(after, { ...rules, since }, now)).toMatchObject({ remove: [], add: [] })
     }),
   )
+})
+
+test('a key that the operator has provided is not replaced by itself', () => {
+  const [active] = activeIn(take([], rules, at(0)))
+  const provided = active ? [{ ...active, source: 'provided' as const }] : []
+  expect(take(provided, rules, at(1000 * DAY_MS))).toEqual(provided)
 })

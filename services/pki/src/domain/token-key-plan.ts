@@ -1,11 +1,4 @@
-/** A key that signs tokens, without the key itself. */
-export interface TokenKeyState {
-  readonly id: string
-  readonly state: 'next' | 'active' | 'retired'
-  readonly createdAt: Date
-  readonly activeAt: Date | null
-  readonly retiredAt: Date | null
-}
+import type { PlannedKey, Step } from './key-plan.js'
 
 export interface TokenKeyRules {
   /** How long a key signs. */
@@ -16,45 +9,46 @@ export interface TokenKeyRules {
   readonly since: Date | undefined
 }
 
-/** What to do, in this order. */
-export interface TokenKeyPlan {
-  readonly remove: readonly string[]
-  readonly retire: readonly string[]
-  readonly activate: readonly string[]
-  readonly add: readonly ('active' | 'next')[]
-}
-
 /** How long others may keep the published keys. The next key is published at least as long before it signs. */
 export const KEYS_CACHED_MS = 3_600_000
 
 /** A retired key stays longer than its tokens: replicas learn of its retirement late, and clocks differ. */
 const RETIRED_EXTRA_MS = 3_600_000
 
-/** The steps to the keys that there should be at a time. */
-export function planTokenKeys(keys: readonly TokenKeyState[], rules: TokenKeyRules, now: Date): TokenKeyPlan {
+/** The first step that is due for the keys of tokens. A key that the operator has provided is not replaced. */
+export function dueTokenStep(keys: readonly PlannedKey[], rules: TokenKeyRules, now: Date): Step | undefined {
   const since = rules.since && rules.since <= now ? rules.since : undefined
-  const isTrusted = ({ createdAt }: TokenKeyState): boolean => !since || createdAt >= since
-  const isOver = ({ retiredAt }: TokenKeyState): boolean =>
-    retiredAt !== null && retiredAt.getTime() + rules.tokenMs + RETIRED_EXTRA_MS < now.getTime()
-  const remove = keys.filter((key) => !isTrusted(key) || isOver(key)).map(({ id }) => id)
+  const isTrusted = ({ createdAt }: PlannedKey): boolean => !since || createdAt >= since
+  const isOver = (key: PlannedKey): boolean => {
+    const end = tokensUntil(key, rules, now)
+    return key.state === 'retired' && end.getTime() + RETIRED_EXTRA_MS < now.getTime()
+  }
+  const over = keys.find((key) => !isTrusted(key) || isOver(key))
+  if (over) return { step: 'remove', id: over.id }
 
-  const only = (state: TokenKeyState['state']): TokenKeyState | undefined =>
-    keys.find((key) => key.state === state && isTrusted(key))
-  const active = only('active')
-  const next = only('next')
+  const active = keys.find(({ state }) => state === 'active')
+  const next = keys.find(({ state }) => state === 'next')
   if (!active)
-    return next
-      ? { remove, retire: [], activate: [next.id], add: ['next'] }
-      : { remove, retire: [], activate: [], add: ['active', 'next'] }
-  if (!next) return { remove, retire: [], activate: [], add: ['next'] }
-  return isDue(active, next, rules, now)
-    ? { remove, retire: [active.id], activate: [next.id], add: ['next'] }
-    : { remove, retire: [], activate: [], add: [] }
+    return next ? { step: 'activate', id: next.id } : { step: 'add', role: 'token', state: 'active' }
+  if (active.source === 'provided') return undefined
+  if (!next) return { step: 'add', role: 'token', state: 'next' }
+  return next.source === 'generated' && isDue(active, next, rules, now)
+    ? { step: 'activate', id: next.id }
+    : undefined
 }
 
-/** When the active key is to be replaced. */
-export const rotationOf = ({ activeAt }: TokenKeyState, { periodMs }: TokenKeyRules): Date =>
-  new Date((activeAt ?? new Date()).getTime() + periodMs)
+/** When the last token of a key ends, at the latest. */
+export const tokensUntil = (
+  { retiredAt }: Pick<PlannedKey, 'retiredAt'>,
+  { tokenMs }: Pick<TokenKeyRules, 'tokenMs'>,
+  now: Date,
+): Date => new Date((retiredAt ?? now).getTime() + tokenMs)
 
-const isDue = (active: TokenKeyState, next: TokenKeyState, rules: TokenKeyRules, now: Date): boolean =>
+/** When the active key is to be replaced. */
+export const rotationOf = (
+  { activeAt }: Pick<PlannedKey, 'activeAt'>,
+  { periodMs }: Pick<TokenKeyRules, 'periodMs'>,
+): Date => new Date((activeAt ?? new Date()).getTime() + periodMs)
+
+const isDue = (active: PlannedKey, next: PlannedKey, rules: TokenKeyRules, now: Date): boolean =>
   rotationOf(active, rules) <= now && next.createdAt.getTime() + KEYS_CACHED_MS <= now.getTime()

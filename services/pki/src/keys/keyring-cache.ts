@@ -19,17 +19,15 @@ export interface KeyringCacheOptions {
   readonly tokenKeyRules: TokenKeyRules
   readonly bus: Bus
   readonly log: Logger
+  now(): Date
 }
 
 export async function openKeyringCache(
   changeLog: ChangeLog,
-  { keySecret, tokenKeyRules, bus, log }: KeyringCacheOptions,
+  { keySecret, tokenKeyRules, bus, log, now }: KeyringCacheOptions,
 ): Promise<KeyringCache> {
   const keyring = kept(async () => {
-    const keyring = await readKeyring(changeLog.db, keySecret, new Date())
-    for (const [role, expiry] of Object.entries(keyring.expiry))
-      metrics.certificateExpiry.set({ role }, expiry.getTime() / 1000)
-    return keyring
+    return readKeyring(changeLog.db, keySecret, now())
   })
   const tokenKeyring = kept(async () => {
     const keyring = await readTokenKeyring(changeLog.db, keySecret)

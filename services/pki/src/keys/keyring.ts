@@ -7,55 +7,60 @@ import {
   notAfterOf,
   openSigner,
   type Signer,
-  trustDomainOf,
 } from '@overlay/x509'
-import { activeKey, type Key, type KeyRole, readKeys } from '../store/keys.js'
+import { keyOf } from '../domain/key-plan.js'
+import { type Key, privateKeyOf, readKeys } from '../store/keys.js'
+import { intermediatesOf, serverChainOf } from './all-keys.js'
+import { trustDomainIn } from './steps.js'
 
-/** The keys of the network, decrypted, with what follows from them. */
+/** The keys of the network that are in use, decrypted, with what follows from them. */
 export interface Keyring {
   readonly signer: Signer
-  /** PEM of the authority that signs now. */
-  readonly signing: string
-  /** PEM of the certificates between a leaf and the root. */
+  /** PEM of every authority whose certificates may be valid. */
+  readonly authorities: readonly string[]
+  /** PEM of the certificates between a leaf and the roots, those that only an older root has signed included. */
   readonly intermediates: string
   /** What gateways serve. */
   readonly server: CertifiedKey & {
     readonly key: KeyObject
+    /** What follows its certificate. */
+    readonly chain: string
     /** How tokens name the certificate. */
     readonly keyId: string
     /** The names and addresses of its certificate. */
     readonly hosts: readonly string[]
   }
-  /** PEM of every trusted authority. Retired ones stay until they expire. */
+  /** PEM of every trusted authority: also the next ones, and the retired ones whose certificates may be valid. */
   readonly bundle: readonly string[]
   /** The bundle as one text. wire: an empty line before each block. */
   readonly caPem: string
   /** Changes when the bundle does. */
   readonly bundleId: string
   readonly trustDomain: string
-  readonly expiry: Readonly<Record<KeyRole, Date>>
 }
 
 export async function readKeyring(db: Db, secret: string, now: Date): Promise<Keyring> {
-  const keys = await readKeys(db, secret)
-  const active = (role: KeyRole): Key => {
-    const key = activeKey(keys, role)
+  const keys = await readKeys(db)
+  const active = (role: Key['role']): Key => {
+    const key = keyOf(keys, role, 'active')
     if (!key) throw new Error(`there is no active ${role} key: pki init has not run`)
     return key
   }
-  const root = active('root')
+  active('root')
   const signing = active('signing')
-  const { privateKey, pem } = active('server')
-  const bundle = keys
-    .filter((key) => key.role !== 'server' && notAfterOf(key.pem) > now)
-    .map((key) => key.pem)
+  const server = active('server')
+  const privateKey = privateKeyOf(server, secret)
+  const { pem } = server
+  const trusted = keys.filter((key) => key.role !== 'server' && notAfterOf(key.pem) > now)
+  const bundle = trusted.map((key) => key.pem)
   return {
-    signer: openSigner(signing),
-    signing: signing.pem,
-    intermediates: signing.pem,
+    signer: openSigner({ pem: signing.pem, privateKey: privateKeyOf(signing, secret) }),
+    authorities: trusted.filter(({ role }) => role === 'signing').map((key) => key.pem),
+    intermediates: intermediatesOf(signing, keys, now),
     server: {
       privateKey,
       pem,
+      chain: serverChainOf(server, keys, now),
       key: createPrivateKey(privateKey),
       keyId: fingerprintOfPem(pem),
       hosts: hostsOf(pem),
@@ -63,11 +68,6 @@ export async function readKeyring(db: Db, secret: string, now: Date): Promise<Ke
     bundle,
     caPem: bundle.map((pem) => `\n${pem}`).join(''),
     bundleId: createHash('sha256').update(bundle.join('')).digest('hex'),
-    trustDomain: trustDomainOf(root.pem),
-    expiry: {
-      root: notAfterOf(root.pem),
-      signing: notAfterOf(signing.pem),
-      server: notAfterOf(pem),
-    },
+    trustDomain: trustDomainIn(keys),
   }
 }

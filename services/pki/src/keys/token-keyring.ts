@@ -1,12 +1,11 @@
 import { createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { Db } from '@overlay/platform/postgres'
 import { TOKEN_ALGORITHM } from '@overlay/platform/tokens'
-import type { TokenKeyState } from '../domain/token-key-plan.js'
-import { tokenKeys, tokenPrivateKey } from '../store/token-keys.js'
+import { type TokenKey, tokenKeys, tokenPrivateKey } from '../store/token-keys.js'
 
 /** The keys of tokens, and the one that signs now. */
 export interface TokenKeyring {
-  readonly active: TokenKeyState & { readonly key: KeyObject }
+  readonly active: TokenKey & { readonly key: KeyObject }
   /** The public halves of all of them, as JWKs. */
   readonly jwks: readonly JsonWebKey[]
   /** How tokens name them. */

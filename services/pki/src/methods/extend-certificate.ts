@@ -10,8 +10,12 @@ export const extendCertificate =
   ({ certPem, csrPem }, { signal }) =>
     queue(async () => {
       const keys = await keyring()
-      if (!isIssuedBy(certPem, keys.signing))
-        throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR', 'the certificate is not of the current authority')
+      // differs: also one of a former authority, which the original refuses
+      if (!keys.authorities.some((authority) => isIssuedBy(certPem, authority)))
+        throw new Fault(
+          'CAN_NOT_UPDATE_AUTHENTICATOR',
+          'the certificate is not of an authority of the network',
+        )
       // differs: no names are carried over, as identities have none
       return issueClientCertificate(keys, await parseCsr(csrPem), forYears(1, now()))
     }, signal)

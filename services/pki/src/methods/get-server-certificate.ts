@@ -4,6 +4,6 @@ import type { Deps, PkiMethods } from './deps.js'
 export const getServerCertificate =
   ({ keyring }: Deps): PkiMethods['getServerCertificate'] =>
   async () => {
-    const { server, intermediates } = await keyring()
-    return { keyPem: server.privateKey, chainPem: server.pem + intermediates, fingerprint: server.keyId }
+    const { server } = await keyring()
+    return { keyPem: server.privateKey, chainPem: server.pem + server.chain, fingerprint: server.keyId }
   }

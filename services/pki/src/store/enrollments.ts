@@ -10,7 +10,7 @@ import {
   plainOfNew,
   rowOf,
 } from '@overlay/platform/kind-store'
-import type { Db, Tx } from '@overlay/platform/postgres'
+import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { Enrollment, EnrollmentMethod } from '../domain/enrollment.js'
@@ -139,4 +139,15 @@ export async function claim(db: Db, { id, token }: Enrollment, hash: string): Pr
 export async function release(db: Db, { id }: Enrollment, hash: string): Promise<void> {
   await db.query(sql`
     update enrollment set claimed_until = null, claim_hash = null where id = ${id} and claim_hash = ${hash}`)
+}
+
+/** Those that have not expired, and when the last one does. */
+export async function countEnrollments(
+  db: Pick<Db, 'query'>,
+  now: Date,
+): Promise<{ readonly count: number; readonly until: Date | null }> {
+  const { rows } = await db.query<{ readonly count: number; readonly until: Date | null }>(
+    sql`select count(*)::int as count, max(expires_at) as until from enrollment where expires_at > ${now}`,
+  )
+  return onlyRow(rows)
 }

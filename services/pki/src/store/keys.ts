@@ -1,61 +1,70 @@
 import { randomUUID } from 'node:crypto'
 import type { RowChange } from '@overlay/platform/change-log'
 import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/platform/postgres'
-import { type CertifiedKey, notAfterOf } from '@overlay/x509'
+import { notAfterOf } from '@overlay/x509'
 import sql from 'sql-template-tag'
+import { type KeyFacts, keyChange, payloadOf, stateColumns } from './key-states.js'
 
-export type KeyRole = 'root' | 'signing' | 'server'
-
-/** A decrypted key. */
-export interface Key extends CertifiedKey {
-  readonly id: string
-  readonly role: KeyRole
-  readonly state: 'next' | 'active' | 'retired'
+/** A key with a certificate. */
+export interface Key extends KeyFacts {
+  readonly role: 'root' | 'signing' | 'server'
+  /** Its certificate, PEM. */
+  readonly pem: string
+  /** PEM of the certificates between a provided one and its root, the lowest first. */
+  readonly chain: string
+  /** Of a root: its certificate by the root that was active before. */
+  readonly crossPem: string | null
+  /** Of the network. null: its certificate names it. */
+  readonly trustDomain: string | null
+  /** The encrypted private key. null: it is elsewhere. */
+  readonly sealed: string | null
 }
 
-type Row = Omit<Key, 'pem' | 'privateKey'> & { readonly certificate: string; readonly private_key: string }
-
-/** All keys, decrypted. Throws when the secret does not fit. */
-export async function readKeys(db: Db, secret: string): Promise<readonly Key[]> {
-  const { rows } = await db.query<Row>(
-    sql`select id, role, state, certificate, private_key from key order by role, created_at, id`,
-  )
-  return rows.map(({ certificate, private_key, ...rest }) => ({
-    ...rest,
-    pem: certificate,
-    privateKey: unseal(secret, rest.id, private_key),
-  }))
+export interface NewKey extends Pick<Key, 'role' | 'state' | 'pem'>, Partial<Pick<Key, 'source' | 'chain'>> {
+  /** PKCS#8, PEM. */
+  readonly privateKey: string | undefined
+  readonly crossPem?: string | undefined
+  readonly trustDomain?: string | undefined
 }
 
-export const activeKey = (keys: readonly Key[], role: KeyRole): Key | undefined =>
-  keys.find((key) => key.role === role && key.state === 'active')
+const columns = sql`
+  ${stateColumns}, role, certificate as pem, chain, cross_certificate as "crossPem", trust_domain as "trustDomain",
+  private_key as sealed`
 
-/** Excludes other writers of keys until the transaction ends. */
-export async function lockKeys(tx: Tx): Promise<void> {
-  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended('pki keys', 0))`)
+/** All keys, oldest first within a role. */
+export async function readKeys(db: Db): Promise<readonly Key[]> {
+  const { rows } = await db.query<Key>(sql`select ${columns} from key order by role, created_at, id`)
+  return rows
 }
 
-export async function addActiveKey(
-  tx: Tx,
-  secret: string,
-  role: KeyRole,
-  { pem, privateKey }: CertifiedKey,
-): Promise<RowChange> {
+/** PKCS#8, PEM. Throws when the secret does not fit, or the key is not here. */
+export function privateKeyOf({ id, role, sealed }: Key, secret: string): string {
+  if (sealed === null) throw new Error(`the private key of ${role} ${id} is not in this network`)
+  return unseal(secret, id, sealed)
+}
+
+export async function addKey(tx: Tx, secret: string, key: NewKey, now: Date): Promise<RowChange> {
   const id = randomUUID()
-  const { rows } = await tx.query<Row>(sql`
-    insert into key (id, role, state, certificate, private_key, not_after)
-    values (${id}, ${role}, 'active', ${pem}, ${seal(secret, id, privateKey)}, ${notAfterOf(pem)})
- returning id, role, state, certificate`)
-  return keyChange(null, onlyRow(rows))
+  const { role, state, pem, privateKey, source = 'generated', chain = '', crossPem, trustDomain } = key
+  const sealed = privateKey === undefined ? null : seal(secret, id, privateKey)
+  const activeAt = state === 'active' ? now : null
+  const retiredAt = state === 'retired' ? now : null
+  const { rows } = await tx.query<Key>(sql`
+    insert into key (id, role, state, source, certificate, chain, cross_certificate, trust_domain, private_key, not_after,
+                     created_at, active_at, retired_at)
+    values (${id}, ${role}, ${state}, ${source}, ${pem}, ${chain}, ${crossPem}, ${trustDomain}, ${sealed},
+            ${notAfterOf(pem)}, ${now}, ${activeAt}, ${retiredAt})
+ returning ${columns}`)
+  return keyChange(null, withCertificate(onlyRow(rows)))
 }
 
 /** Stores a newer certificate for the same key. */
-export async function replaceCertificate(tx: Tx, key: Key, pem: string): Promise<RowChange> {
-  const { rows } = await tx.query<Row>(sql`
-    update key set certificate = ${pem}, not_after = ${notAfterOf(pem)}, updated_at = now()
+export async function replaceCertificate(tx: Tx, key: Key, pem: string, chain = ''): Promise<RowChange> {
+  const { rows } = await tx.query<Key>(sql`
+    update key set certificate = ${pem}, chain = ${chain}, not_after = ${notAfterOf(pem)}, updated_at = now()
      where id = ${key.id}
- returning id, role, state, certificate`)
-  return keyChange({ id: key.id, role: key.role, state: key.state, certificate: key.pem }, onlyRow(rows))
+ returning ${columns}`)
+  return keyChange(withCertificate(key), withCertificate(onlyRow(rows)))
 }
 
 /** The payloads of all keys, for followers that load. */
@@ -63,13 +72,7 @@ export async function* keyPayloads(db: Db): AsyncIterable<{ readonly id: string;
   const { rows } = await db.query<Pick<Key, 'id' | 'role' | 'state'>>(
     sql`select id, role, state from key order by id`,
   )
-  for (const { id, role, state } of rows) yield { id, json: { role, state } }
+  for (const row of rows) yield { id: row.id, json: payloadOf(row) }
 }
 
-const keyChange = (before: object | null, after: Omit<Row, 'private_key'>): RowChange => ({
-  kind: 'keys',
-  id: after.id,
-  before,
-  after,
-  payload: { role: after.role, state: after.state },
-})
+const withCertificate = (key: Key) => ({ ...key, certificate: key.pem })

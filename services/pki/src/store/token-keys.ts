@@ -1,7 +1,7 @@
 import type { RowChange } from '@overlay/platform/change-log'
 import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/platform/postgres'
-import sql, { type Sql } from 'sql-template-tag'
-import type { TokenKeyState } from '../domain/token-key-plan.js'
+import sql from 'sql-template-tag'
+import { type KeyFacts, keyChange, payloadOf, stateColumns } from './key-states.js'
 
 /** A key with its secret half. */
 export interface NewTokenKey {
@@ -12,10 +12,11 @@ export interface NewTokenKey {
   readonly privateKey: string
 }
 
-export type TokenKey = TokenKeyState & Pick<NewTokenKey, 'publicJwk'>
+export interface TokenKey extends KeyFacts, Pick<NewTokenKey, 'publicJwk'> {
+  readonly role: 'token'
+}
 
-const columns = sql`
-  id, state, public_jwk as "publicJwk", created_at as "createdAt", active_at as "activeAt", retired_at as "retiredAt"`
+const columns = sql`${stateColumns}, public_jwk as "publicJwk", 'token' as role`
 
 /** All of them, oldest first. */
 export async function tokenKeys(db: Db): Promise<readonly TokenKey[]> {
@@ -35,53 +36,21 @@ export async function addTokenKey(
   tx: Tx,
   secret: string,
   { id, publicJwk, privateKey }: NewTokenKey,
-  state: 'active' | 'next',
+  { state, source }: { readonly state: 'active' | 'next'; readonly source: KeyFacts['source'] },
   now: Date,
 ): Promise<RowChange> {
   const activeAt = state === 'active' ? now : null
   const { rows } = await tx.query<TokenKey>(sql`
-    insert into token_key (id, state, public_jwk, private_key, created_at, active_at)
-    values (${id}, ${state}, ${JSON.stringify(publicJwk)}, ${seal(secret, id, privateKey)}, ${now}, ${activeAt})
+    insert into token_key (id, state, source, public_jwk, private_key, created_at, active_at)
+    values (${id}, ${state}, ${source}, ${JSON.stringify(publicJwk)}, ${seal(secret, id, privateKey)}, ${now},
+            ${activeAt})
  returning ${columns}`)
   return keyChange(null, onlyRow(rows))
-}
-
-export const activateTokenKey = (tx: Tx, key: TokenKey, now: Date): Promise<RowChange> =>
-  updateTokenKey(tx, key, sql`state = 'active', active_at = ${now}`)
-
-export const retireTokenKey = (tx: Tx, key: TokenKey, now: Date): Promise<RowChange> =>
-  updateTokenKey(tx, key, sql`state = 'retired', retired_at = ${now}`)
-
-export async function removeTokenKey(tx: Tx, key: TokenKey): Promise<RowChange> {
-  await tx.query(sql`delete from token_key where id = ${key.id}`)
-  return keyChange(key, null)
-}
-
-async function updateTokenKey(tx: Tx, key: TokenKey, assignments: Sql): Promise<RowChange> {
-  const { rows } = await tx.query<TokenKey>(
-    sql`update token_key set ${assignments} where id = ${key.id} returning ${columns}`,
-  )
-  return keyChange(key, onlyRow(rows))
 }
 
 /** The payloads of all of them, for followers that load. */
 export async function* tokenKeyPayloads(
   db: Db,
 ): AsyncIterable<{ readonly id: string; readonly json: object }> {
-  for (const { id, state } of await tokenKeys(db)) yield { id, json: payloadOf({ state }) }
+  for (const key of await tokenKeys(db)) yield { id: key.id, json: payloadOf(key) }
 }
-
-const payloadOf = ({ state }: Pick<TokenKey, 'state'>): object => ({ role: 'token', state })
-
-function keyChange(before: TokenKey | null, after: TokenKey | null): RowChange {
-  const id = (after ?? before)?.id ?? ''
-  return {
-    kind: 'keys',
-    id,
-    before: before && auditOf(before),
-    after: after && auditOf(after),
-    payload: after && payloadOf(after),
-  }
-}
-
-const auditOf = ({ publicJwk: _, ...key }: TokenKey): object => ({ ...key, role: 'token' })

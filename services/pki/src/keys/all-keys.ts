@@ -1,0 +1,85 @@
+import { X509Certificate } from 'node:crypto'
+import type { Db } from '@overlay/platform/postgres'
+import { hostsOf, isIssuedBy, notAfterOf, notBeforeOf, pemBlocksIn } from '@overlay/x509'
+import type { PlannedKey } from '../domain/key-plan.js'
+import { type Key, readKeys } from '../store/keys.js'
+import { type TokenKey, tokenKeys } from '../store/token-keys.js'
+
+/** All keys of the network, of both tables. */
+export interface AllKeys {
+  readonly certified: readonly Key[]
+  readonly tokens: readonly TokenKey[]
+  readonly planned: readonly PlannedKey[]
+}
+
+export async function readAllKeys(db: Db): Promise<AllKeys> {
+  const certified = await readKeys(db)
+  const tokens = await tokenKeys(db)
+  return { certified, tokens, planned: [...plannedKeys(certified), ...tokens] }
+}
+
+export function plannedKeys(keys: readonly Key[]): readonly PlannedKey[] {
+  const roots = keys.filter(({ role }) => role === 'root')
+  const signings = keys.filter(({ role }) => role === 'signing')
+  return keys.map((key) => ({
+    ...key,
+    certificate: {
+      notBefore: notBeforeOf(key.pem),
+      notAfter: notAfterOf(key.pem),
+      issuerId: (key.role === 'server' ? issuerIn(signings, key) : undefined)?.id ?? rootOf(key, roots)?.id,
+      crossedBy: (key.crossPem === null ? undefined : issuerOf(roots, key.crossPem))?.id,
+      hosts: key.role === 'server' ? hostsOf(key.pem) : [],
+      canSign: key.sealed !== null,
+    },
+  }))
+}
+
+/**
+ * PEM of the certificates between a leaf and every trusted root, the lowest first: who trusts only an older root needs
+ * its certificate over the newer one.
+ *
+ * @param authority signs the leaf
+ */
+export function intermediatesOf(authority: Key, keys: readonly Key[], now: Date): string {
+  const roots = keys.filter(({ role }) => role === 'root')
+  const root = rootOf(authority, roots)
+  return [authority.pem, authority.chain, ...(root ? crossesOf(root, roots, now) : [])].join('')
+}
+
+/** What a server sends after its own certificate. */
+export function serverChainOf(server: Key, keys: readonly Key[], now: Date): string {
+  const signing = issuerIn(
+    keys.filter(({ role }) => role === 'signing'),
+    server,
+  )
+  if (signing) return intermediatesOf(signing, keys, now)
+  const roots = keys.filter(({ role }) => role === 'root')
+  const root = rootOf(server, roots)
+  return [server.chain, ...(root ? crossesOf(root, roots, now) : [])].join('')
+}
+
+function crossesOf({ crossPem }: Key, roots: readonly Key[], now: Date): readonly string[] {
+  if (crossPem === null || notAfterOf(crossPem) <= now) return []
+  const older = issuerOf(roots, crossPem)
+  const rest = older ? roots.filter(({ id }) => id !== older.id) : []
+  return older ? [crossPem, ...crossesOf(older, rest, now)] : []
+}
+
+/** The root that the chain of a key ends at. */
+function rootOf(key: Key, roots: readonly Key[]): Key | undefined {
+  const top = [...pemBlocksIn(key.chain)].at(-1)?.text ?? key.pem
+  return issuerOf(
+    roots.filter(({ id }) => id !== key.id),
+    top,
+  )
+}
+
+const issuerIn = (signings: readonly Key[], { pem, chain }: Key): Key | undefined =>
+  chain === '' ? issuerOf(signings, pem) : undefined
+
+const issuerOf = (authorities: readonly Key[], pem: string): Key | undefined =>
+  authorities.find((authority) => isIssuedBy(pem, authority.pem))
+
+export const isSelfSigned = (pem: string): boolean => isIssuedBy(pem, pem)
+
+export const subjectOf = (pem: string): string => new X509Certificate(pem).subject.replaceAll('\n', ', ')

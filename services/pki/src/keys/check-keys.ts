@@ -1,0 +1,65 @@
+import { runPeriodically } from '@overlay/platform/async'
+import type { ChangeLog } from '@overlay/platform/change-log'
+import { splitAddress } from '@overlay/platform/process'
+import { type Context, ownContext } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { serverHosts } from '../domain/host.js'
+import type { KeyRules } from '../domain/key-plan.js'
+import type { TokenKeyRules } from '../domain/token-key-plan.js'
+import { lockKeys } from '../store/key-states.js'
+import { takeDueSteps } from './steps.js'
+
+const CHECK_MS = 3_600_000
+
+export interface CheckOptions {
+  readonly changeLog: ChangeLog
+  readonly keySecret: string
+  readonly rules: KeyRules
+  readonly log: Logger
+}
+
+export interface KeyCheckOptions extends Omit<CheckOptions, 'rules'> {
+  readonly tokenKeyRules: TokenKeyRules
+  /** Advertised `host:port` of the APIs. */
+  readonly address: string
+  /** Where routers reach the control channel, as host:port. */
+  readonly ctrlAddress: string
+  now(): Date
+}
+
+/**
+ * Creates missing keys and replaces old ones, now and every hour, in every replica. The first that finds a step due
+ * takes it. Fails if the first check does.
+ */
+export async function startKeyChecks(options: KeyCheckOptions): Promise<AsyncDisposable> {
+  const { log, now, address, ctrlAddress, tokenKeyRules: tokens } = options
+  const rules = { hosts: hostsAt([address, ctrlAddress]), tokens }
+  const check = (signal: AbortSignal) => checkKeys({ ...options, rules }, ownContext(signal), now())
+  await check(new AbortController().signal)
+  return runPeriodically(CHECK_MS, async (signal) => {
+    try {
+      await check(signal)
+    } catch (err) {
+      log.error({ err }, 'keys not checked') // the next check is in time: replacements begin long before they must
+    }
+  })
+}
+
+/** Takes the steps that are due. Processes may call it at the same time. */
+export async function checkKeys(
+  { changeLog, keySecret, rules, log }: CheckOptions,
+  context: Context,
+  now: Date,
+): Promise<void> {
+  const { result: changes } = await changeLog.write(context, async (tx) => {
+    await lockKeys(tx)
+    const changes = await takeDueSteps(tx, { keySecret, rules, now })
+    return { result: changes, changes }
+  })
+  for (const { id, payload } of changes)
+    log.info({ keyId: id, ...(payload ?? { state: 'removed' }) }, 'key changed')
+}
+
+/** Names that the certificate of the servers must have. `addresses`: `host:port` each. */
+export const hostsAt = (addresses: readonly string[], more: readonly string[] = []): readonly string[] =>
+  serverHosts([...addresses.map((text) => splitAddress(text).host), ...more])

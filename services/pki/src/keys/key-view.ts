@@ -1,0 +1,77 @@
+import { fingerprintOfPem } from '@overlay/x509'
+import { type KeyRole, type KeyState, neededUntil, type PlannedKey, renewalOf } from '../domain/key-plan.js'
+import { type TokenKeyRules, tokensUntil } from '../domain/token-key-plan.js'
+import { type AllKeys, subjectOf } from './all-keys.js'
+
+/** A key of the network as the operator sees it. */
+export interface KeyView {
+  readonly id: string
+  readonly role: KeyRole
+  readonly state: KeyState
+  /** Of its certificate. Undefined: keys of tokens have none. */
+  readonly subject: string | undefined
+  /** SHA-1 of the certificate, hex; of a key of tokens its RFC 7638 thumbprint. */
+  readonly fingerprint: string
+  readonly notBefore: Date | undefined
+  readonly notAfter: Date | undefined
+  readonly createdAt: Date
+  /** When it is replaced by itself, its certificate alone if it is the server's. Undefined: it is not. */
+  readonly renewsAt: Date | undefined
+  /** True: no private key is here, it only anchors trust. */
+  readonly isPublicOnly: boolean
+  readonly source: 'generated' | 'provided'
+  /** What is valid only as long as this key is known. Undefined: nothing. */
+  readonly outstanding: Outstanding | undefined
+}
+
+export interface Outstanding {
+  /** What an authority has certified, enrollment tokens that the key of the server signed, or tokens of sessions. */
+  readonly what: 'certificates' | 'enrollments' | 'tokens'
+  /** Undefined: they are not counted. */
+  readonly count: number | undefined
+  /** When the last of them ends, at the latest. */
+  readonly until: Date
+}
+
+export interface ViewDeps {
+  readonly tokens: TokenKeyRules
+  readonly now: Date
+  /** Unexpired enrollments. */
+  readonly enrollments: { readonly count: number; readonly until: Date | null }
+}
+
+/** By role, then the order of their creation. */
+export function keyViews({ certified, planned }: AllKeys, deps: ViewDeps): readonly KeyView[] {
+  const pems = new Map(certified.map(({ id, pem }) => [id, pem]))
+  const order: readonly KeyRole[] = ['root', 'signing', 'server', 'token']
+  return planned
+    .map((key): KeyView => {
+      const { id, role, state, source, createdAt, certificate } = key
+      const pem = pems.get(id)
+      return {
+        ...{ id, role, state, source, createdAt },
+        subject: pem && subjectOf(pem),
+        fingerprint: pem ? fingerprintOfPem(pem) : id,
+        notBefore: certificate?.notBefore,
+        notAfter: certificate?.notAfter,
+        renewsAt: renewalOf(key, deps.tokens),
+        isPublicOnly: certificate?.canSign === false,
+        outstanding: outstandingOf(key, planned, deps),
+      }
+    })
+    .sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role))
+}
+
+function outstandingOf(
+  key: PlannedKey,
+  keys: readonly PlannedKey[],
+  { tokens, now, enrollments }: ViewDeps,
+): Outstanding | undefined {
+  if (key.state === 'next') return undefined
+  const { count, until: last } = enrollments
+  if (key.role === 'server')
+    return key.state === 'active' && last ? { what: 'enrollments', count, until: last } : undefined
+  const until = key.role === 'token' ? tokensUntil(key, tokens, now) : neededUntil(key, keys, now)
+  if (!until || until <= now) return undefined
+  return { what: key.role === 'token' ? 'tokens' : 'certificates', count: undefined, until }
+}

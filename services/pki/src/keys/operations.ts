@@ -1,0 +1,192 @@
+import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
+import type { Tx } from '@overlay/platform/postgres'
+import type { Context } from '@overlay/rpc'
+import { isPublished, type KeyRole, keyOf, type PlannedKey } from '../domain/key-plan.js'
+import type { TokenKeyRules } from '../domain/token-key-plan.js'
+import { countEnrollments } from '../store/enrollments.js'
+import { type KeyFacts, lockKeys, remove } from '../store/key-states.js'
+import { type AllKeys, readAllKeys } from './all-keys.js'
+import { KeyRefused } from './key-refused.js'
+import { type KeyView, keyViews } from './key-view.js'
+import { addProvided, type ProvidedKey } from './provided-key.js'
+import { type StepDeps, takeDueSteps, takeStep } from './steps.js'
+
+export type { KeyRole, KeyState } from '../domain/key-plan.js'
+export { KeyRefused } from './key-refused.js'
+export type { KeyView, Outstanding } from './key-view.js'
+export type { ProvidedKey } from './provided-key.js'
+
+/**
+ * What the operations work with. They are safe while the product runs, whose replicas follow the change log, and while
+ * it is stopped.
+ */
+export interface KeyDeps {
+  /** Of pki. */
+  readonly changeLog: ChangeLog
+  readonly keySecret: string
+  readonly tokenKeyRules: TokenKeyRules
+  /** Its caller is the author in the audit. */
+  readonly context: Context
+  now?(): Date
+}
+
+/** What has changed. */
+export interface KeyChange {
+  readonly activated: readonly KeyView[]
+  readonly retired: readonly KeyView[]
+  /** As they were. */
+  readonly removed: readonly KeyView[]
+  /** Enrollment tokens that clients have and can no longer verify. They work when they are read again. */
+  readonly unverifiableTokens: number
+}
+
+/** A key is published for so long before the operator may activate it: verifiers follow the keys, or poll them. */
+export const PUBLISHED_MS = 60_000
+
+export async function listKeys(deps: KeyDeps): Promise<readonly KeyView[]> {
+  const { changeLog, now } = timed(deps)
+  return viewsOf(deps, await readAllKeys(changeLog.db), now)
+}
+
+/**
+ * Adds the next key of a role, and publishes it: a generated one, or the operator's. A next root brings a next signing
+ * authority below it, and a provided authority its root. Repetitions return the key that is next already. The
+ * operator's key takes the place of another next one, which has signed nothing; if it is the active key, its certificate
+ * is replaced.
+ */
+export async function prepareKey(deps: KeyDeps, role: KeyRole, material?: ProvidedKey): Promise<KeyView> {
+  const { changed, after } = await change(deps, async (tx, keys, step) => {
+    if (material) return addProvided(tx, keys, role, material, step)
+    const next = keyOf(keys.planned, role, 'next')
+    if (next?.source === 'provided')
+      throw new KeyRefused('exists', `the next ${role} key is provided by you: retire it first`)
+    return next ? [] : takeStep(tx, keys, { step: 'add', role, state: 'next' }, step)
+  })
+  const isChanged = ({ id }: KeyView): boolean => changed.some((row) => row.id === id && row.after)
+  const ofRole = after.filter((key) => key.role === role)
+  const prepared =
+    ofRole.find((key) => key.state === 'active' && isChanged(key)) ?? keyOf(ofRole, role, 'next')
+  const same = prepared ?? keyOf(ofRole, role, 'active') // the provided certificate is in use already
+  if (!same) throw new Error(`no ${role} key was prepared`)
+  return same
+}
+
+/**
+ * Makes the next key of a role the active one, and retires that. A root and the signing authority below it change
+ * together, in one transaction; certificates of both are trusted before and afterwards.
+ */
+export async function activateKey(
+  deps: KeyDeps,
+  role: KeyRole,
+  { force = false }: { readonly force?: boolean } = {},
+): Promise<KeyChange> {
+  const { before, after, enrollments } = await change(deps, async (tx, { planned }, step) => {
+    const together = activatedWith(planned, role)
+    const fresh = together.find((key) => !isPublished(key, PUBLISHED_MS, step.now))
+    if (fresh && !force)
+      throw new KeyRefused(
+        'not-published',
+        `the next ${fresh.role} key is not known everywhere yet: wait until a minute after ${fresh.createdAt.toISOString()}`,
+      )
+    const changes: RowChange[] = []
+    for (const { id } of together)
+      changes.push(...(await takeStep(tx, await readAllKeys(tx), { step: 'activate', id }, step)))
+    return changes
+  })
+  return changeBetween(before, after, role === 'server' ? enrollments : 0)
+}
+
+/**
+ * Withdraws a next key, or ends a retired one. Refuses while something that depends on it is valid, unless forced:
+ * what it has issued is invalid afterwards.
+ */
+export async function retireKey(
+  deps: KeyDeps,
+  id: string,
+  { force = false }: { readonly force?: boolean } = {},
+): Promise<KeyChange> {
+  const { before, after } = await change(deps, async (tx, keys, { now }) => {
+    const key = keys.planned.find((one) => one.id === id)
+    if (!key) throw new KeyRefused('unknown', `there is no key ${id}`)
+    if (key.state === 'active')
+      throw new KeyRefused('active', `the ${key.role} key is in use: activate another one first`)
+    const { outstanding } = (await viewsOf({ ...deps, tx }, keys, now)).find((view) => view.id === id) ?? {}
+    if (outstanding && !force)
+      throw new KeyRefused(
+        'outstanding',
+        `${outstanding.what} that depend on the ${key.role} key are valid until ${outstanding.until.toISOString()} at the latest`,
+      )
+    const changes: RowChange[] = []
+    for (const one of [...belowOf(key, keys.planned), key]) changes.push(await remove(tx, one))
+    return changes
+  })
+  return changeBetween(before, after, 0)
+}
+
+/** The keys that change with the next one of a role, in their order. */
+function activatedWith(keys: readonly PlannedKey[], role: KeyRole): readonly PlannedKey[] {
+  const next = keyOf(keys, role, 'next')
+  if (!next) throw new KeyRefused('none', `there is no next ${role} key: prepare one`)
+  const root = keyOf(keys, 'root', 'next')
+  const signing = keyOf(keys, 'signing', 'next')
+  const isBelow = root !== undefined && signing?.certificate?.issuerId === root.id
+  if (role === 'root' && !isBelow)
+    throw new KeyRefused('none', 'there is no next signing key below the next root: prepare one')
+  return isBelow && signing && (role === 'root' || role === 'signing') ? [root, signing] : [next]
+}
+
+/** Other authorities are of no use without it. */
+const belowOf = (key: PlannedKey, keys: readonly PlannedKey[]): readonly PlannedKey[] =>
+  keys.filter(
+    ({ role, state, certificate }) =>
+      role === 'signing' && state !== 'active' && certificate?.issuerId === key.id,
+  )
+
+/** Changes keys under their lock, then takes the steps that are due. */
+async function change(
+  deps: KeyDeps,
+  work: (tx: Tx, keys: AllKeys, step: StepDeps) => Promise<readonly RowChange[]>,
+) {
+  const { changeLog, context, keySecret, tokenKeyRules: tokens, now } = timed(deps)
+  const { result } = await changeLog.write(context, async (tx) => {
+    await lockKeys(tx)
+    const step: StepDeps = { keySecret, rules: { hosts: undefined, tokens }, now }
+    const keys = await readAllKeys(tx)
+    const { count } = await countEnrollments(tx, now)
+    const before = await viewsOf({ ...deps, tx }, keys, now)
+    const changed = await work(tx, keys, step)
+    const due = await takeDueSteps(tx, step)
+    const after = await viewsOf({ ...deps, tx }, await readAllKeys(tx), now)
+    return { result: { before, after, changed, enrollments: count }, changes: [...changed, ...due] }
+  })
+  return result
+}
+
+function changeBetween(
+  before: readonly KeyView[],
+  after: readonly KeyView[],
+  unverifiableTokens: number,
+): KeyChange {
+  const was = (id: string): KeyFacts['state'] | undefined => before.find((key) => key.id === id)?.state
+  const became = (state: KeyFacts['state']) =>
+    after.filter((key) => key.state === state && was(key.id) !== state)
+  return {
+    activated: became('active'),
+    retired: became('retired'),
+    removed: before.filter(({ id }) => !after.some((key) => key.id === id)),
+    unverifiableTokens,
+  }
+}
+
+async function viewsOf(
+  { changeLog, tokenKeyRules: tokens, tx = changeLog.db }: KeyDeps & { readonly tx?: Pick<Tx, 'query'> },
+  keys: AllKeys,
+  now: Date,
+): Promise<readonly KeyView[]> {
+  return keyViews(keys, { tokens, now, enrollments: await countEnrollments(tx, now) })
+}
+
+const timed = (deps: KeyDeps): Omit<KeyDeps, 'now'> & { readonly now: Date } => ({
+  ...deps,
+  now: deps.now?.() ?? new Date(),
+})

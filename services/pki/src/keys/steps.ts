@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto'
+import type { RowChange } from '@overlay/platform/change-log'
+import type { Tx } from '@overlay/platform/postgres'
+import {
+  crossSign,
+  hostsOf,
+  issueCa,
+  issueServer,
+  openSigner,
+  type Signer,
+  trustDomainOf,
+} from '@overlay/x509'
+import { dueStep, type KeyRole, type KeyRules, keyOf, type Step } from '../domain/key-plan.js'
+import { activate, remove, retire } from '../store/key-states.js'
+import { addKey, type Key, privateKeyOf, replaceCertificate } from '../store/keys.js'
+import { addTokenKey } from '../store/token-keys.js'
+import { type AllKeys, readAllKeys } from './all-keys.js'
+import { newAuthorityKey, newAuthorityName, newServerKey, newTokenKey } from './new-keys.js'
+
+export interface StepDeps {
+  readonly keySecret: string
+  readonly rules: KeyRules
+  readonly now: Date
+}
+
+const MOST_STEPS = 100
+
+/** Takes the steps that are due. The transaction holds the lock of the keys. */
+export async function takeDueSteps(tx: Tx, deps: StepDeps): Promise<readonly RowChange[]> {
+  const changes: RowChange[] = []
+  for (let steps = 0; steps < MOST_STEPS; steps++) {
+    const keys = await readAllKeys(tx)
+    const step = dueStep(keys.planned, deps.rules, deps.now)
+    if (!step) return changes
+    changes.push(...(await takeStep(tx, keys, step, deps)))
+  }
+  throw new Error(`the plan of keys does not end after ${MOST_STEPS} steps`)
+}
+
+export async function takeStep(
+  tx: Tx,
+  keys: AllKeys,
+  step: Step,
+  deps: StepDeps,
+): Promise<readonly RowChange[]> {
+  if (step.step === 'add') return [await addGenerated(tx, keys, step.role, step.state, deps)]
+  const key = [...keys.certified, ...keys.tokens].find(({ id }) => id === step.id)
+  if (!key) throw new Error(`there is no key ${step.id}`)
+  if (step.step === 'remove') return [await remove(tx, key)]
+  if (step.step === 'renew') return [await renewServer(tx, keys, key.id, deps)]
+  const former = keys.planned.find(({ role, state }) => role === key.role && state === 'active')
+  return [
+    ...(former ? [await retire(tx, former, deps.now)] : []), // first: one of each role is active
+    await activate(tx, key, deps.now),
+  ]
+}
+
+async function addGenerated(
+  tx: Tx,
+  { certified }: AllKeys,
+  role: KeyRole,
+  state: 'next' | 'active',
+  { keySecret, rules, now }: StepDeps,
+): Promise<RowChange> {
+  const add = (key: Omit<Parameters<typeof addKey>[2], 'role' | 'state'>, as: Key['role']) =>
+    addKey(tx, keySecret, { ...key, role: as, state }, now)
+  switch (role) {
+    case 'token':
+      return addTokenKey(tx, keySecret, await newTokenKey(), { state, source: 'generated' }, now)
+    case 'server': {
+      const request = { privateKey: await newServerKey(), hosts: hostsFor(certified, rules), now }
+      return add(await issueServer(signerOf(keyOf(certified, 'signing', 'active'), keySecret), request), role)
+    }
+    case 'signing': {
+      const root = issuingRoot(certified, state)
+      const signer = signerOf(root, keySecret)
+      const trustDomain = trustDomainIn(certified)
+      const request = { privateKey: await newAuthorityKey(), trustDomain, now, signer }
+      return add(
+        { ...(await issueCa({ ...request, commonName: newAuthorityName(role) })), trustDomain },
+        role,
+      )
+    }
+    case 'root': {
+      const trustDomain = trustDomainIn(certified)
+      const request = { privateKey: await newAuthorityKey(), trustDomain, now }
+      const root = await issueCa({ ...request, commonName: newAuthorityName(role) })
+      const crossPem = await crossCertificate(root.pem, certified, { keySecret, now })
+      return add({ ...root, crossPem, trustDomain }, role)
+    }
+  }
+}
+
+/** Undefined: the active root cannot certify another one. */
+export async function crossCertificate(
+  pem: string,
+  certified: readonly Key[],
+  { keySecret, now }: Pick<StepDeps, 'keySecret' | 'now'>,
+): Promise<string | undefined> {
+  const active = keyOf(certified, 'root', 'active')
+  return active && active.sealed !== null ? crossSign(signerOf(active, keySecret), pem, now) : undefined
+}
+
+/** A next signing authority is below the next root. */
+function issuingRoot(certified: readonly Key[], state: 'next' | 'active'): Key | undefined {
+  const next = state === 'next' ? keyOf(certified, 'root', 'next') : undefined
+  return next && next.sealed !== null ? next : keyOf(certified, 'root', 'active')
+}
+
+async function renewServer(
+  tx: Tx,
+  { certified }: AllKeys,
+  id: string,
+  { keySecret, rules, now }: StepDeps,
+): Promise<RowChange> {
+  const server = certified.find((key) => key.id === id)
+  if (!server) throw new Error(`there is no server key ${id}`)
+  const signer = signerOf(keyOf(certified, 'signing', 'active'), keySecret)
+  const privateKey = privateKeyOf(server, keySecret)
+  const { pem } = await issueServer(signer, { privateKey, hosts: hostsFor(certified, rules, server), now })
+  return replaceCertificate(tx, server, pem)
+}
+
+/** Names of earlier certificates stay: tokens name them. */
+const hostsFor = (
+  certified: readonly Key[],
+  { hosts = [] }: KeyRules,
+  server = keyOf(certified, 'server', 'active'),
+): readonly string[] => [...new Set([...hosts, ...(server ? hostsOf(server.pem) : [])])]
+
+function signerOf(authority: Key | undefined, keySecret: string): Signer {
+  if (!authority) throw new Error('there is no authority that could sign')
+  return openSigner({ pem: authority.pem, privateKey: privateKeyOf(authority, keySecret) })
+}
+
+/** A new network gets one. It never changes: routers and identities are named in it. */
+export function trustDomainIn(certified: readonly Key[]): string {
+  const root = keyOf(certified, 'root', 'active')
+  return root ? (root.trustDomain ?? trustDomainOf(root.pem)) : randomUUID()
+}

@@ -1,0 +1,65 @@
+import type { RowChange } from '@overlay/platform/change-log'
+import { onlyRow, type Tx } from '@overlay/platform/postgres'
+import sql, { type Sql } from 'sql-template-tag'
+import type { KeyRole, KeyState } from '../domain/key-plan.js'
+
+/** What the audit shows of a key, of either table. */
+export interface KeyFacts {
+  readonly id: string
+  readonly role: KeyRole
+  readonly state: KeyState
+  readonly source: 'generated' | 'provided'
+  readonly createdAt: Date
+  readonly activeAt: Date | null
+  readonly retiredAt: Date | null
+}
+
+/** Excludes other writers of keys until the transaction ends. */
+export async function lockKeys(tx: Tx): Promise<void> {
+  await tx.query(sql`select pg_advisory_xact_lock(hashtextextended('pki keys', 0))`)
+}
+
+export const activate = (tx: Tx, key: KeyFacts, now: Date): Promise<RowChange> =>
+  setState(tx, key, sql`state = 'active', active_at = ${now}`)
+
+export const retire = (tx: Tx, key: KeyFacts, now: Date): Promise<RowChange> =>
+  setState(tx, key, sql`state = 'retired', retired_at = ${now}`)
+
+export async function remove(tx: Tx, key: KeyFacts): Promise<RowChange> {
+  await tx.query(sql`delete from ${tableOf(key.role)} where id = ${key.id}`)
+  return keyChange(key, null)
+}
+
+async function setState(tx: Tx, key: KeyFacts, assignments: Sql): Promise<RowChange> {
+  const { rows } = await tx.query<Omit<KeyFacts, 'role'>>(
+    sql`update ${tableOf(key.role)} set ${assignments} where id = ${key.id} returning ${stateColumns}`,
+  )
+  return keyChange(key, { ...onlyRow(rows), role: key.role })
+}
+
+const tableOf = (role: KeyRole): Sql => (role === 'token' ? sql`token_key` : sql`key`)
+
+export const stateColumns = sql`
+  id, state, source, created_at as "createdAt", active_at as "activeAt", retired_at as "retiredAt"`
+
+/** `certificate`: PEM, where the change is about it. */
+type Audited = KeyFacts & { readonly certificate?: string }
+
+export function keyChange(before: Audited | null, after: Audited | null): RowChange {
+  return {
+    kind: 'keys',
+    id: (after ?? before)?.id ?? '',
+    before: before && auditOf(before),
+    after: after && auditOf(after),
+    payload: after && payloadOf(after),
+  }
+}
+
+/** What followers get. */
+export const payloadOf = ({ role, state }: Pick<KeyFacts, 'role' | 'state'>): object => ({ role, state })
+
+/** Without secrets and what else a row has. */
+const auditOf = ({ id, role, state, source, createdAt, activeAt, retiredAt, certificate }: Audited) => ({
+  ...{ id, role, state, source, createdAt, activeAt, retiredAt },
+  ...(certificate !== undefined && { certificate }),
+})
