@@ -9,11 +9,12 @@ entries=
 for folder in gateway launcher services/*; do
   entries="$entries $folder/dist/main=$folder/src/main.ts"
 done
-for command in restore audit status backup admin-password; do
+for command in restore audit status backup admin-password keys; do
   entries="$entries launcher/dist/$command=launcher/src/commands/$command.ts"
 done
 entries="$entries services/identity/dist/identity-init=services/identity/src/identity-init.ts"
 entries="$entries services/pki/dist/pki-init=services/pki/src/pki-init.ts"
+entries="$entries services/pki/dist/pki-keys=services/pki/src/pki-keys.ts"
 
 # Bundled CommonJS modules expect what ES modules do not have.
 banner="import { createRequire as requireFrom } from 'node:module'

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { initIdentity, resealSecondFactors } from '@overlay/identity/init'
 import { initPki } from '@overlay/pki/init'
+import { tokenKeyRulesOf } from '@overlay/pki/settings'
 import { splitAddress } from '@overlay/platform/process/settings'
 import type { Home } from './home/home.js'
 import type { Log } from './journal.js'
@@ -35,6 +36,7 @@ export async function initialize(
       ctrlAddress,
       // a loopback address is not reachable from outside, so the machine's name stays free for its routers
       hostNames: isLoopbackName(splitAddress(address).host) ? [] : [hostname()],
+      provided: { paths: settings, tokenKeyRules: tokenKeyRulesOf(settings) },
       log,
     }),
     initIdentity({

@@ -1,5 +1,6 @@
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
+import { providedKeySettings, tokenKeySettings } from '@overlay/pki/settings'
 import { readSettings, setting, splitAddress, type Values } from '@overlay/platform/process/settings'
 import {
   consoleSetting,
@@ -59,6 +60,8 @@ export const launcherSettings = {
       isList: true,
     }),
   ),
+  ...providedKeySettings,
+  ...tokenKeySettings,
   snapshots: setting.optional(
     setting.text(
       'OVERLAY_SNAPSHOTS',

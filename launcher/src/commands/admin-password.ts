@@ -1,5 +1,4 @@
 import { rm } from 'node:fs/promises'
-import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type ResetResult, resetPassword } from '@overlay/identity/init'
@@ -12,6 +11,7 @@ import { requireMigrated, roleUrl } from '../servers/schemas.js'
 import { readLauncherSettings } from '../settings.js'
 import { askPassword } from './ask-password.js'
 import { runCommand } from './command.js'
+import { operator } from './operator.js'
 import { withDatabase } from './with-database.js'
 
 const usage = `npm run admin-password [-- [NAME] [options]]
@@ -105,16 +105,4 @@ function* report(
   if (secondSigner !== undefined)
     yield `logins still ask for a token of the external signer '${secondSigner}'; if that is lost, too: --allow-passwords`
   yield 'it is valid within a second, if the product runs'
-}
-
-function operator(): string {
-  const { SUDO_USER: sudo } = process.env
-  const uid = String(process.getuid?.() ?? '')
-  let name = uid
-  try {
-    name = userInfo().username
-  } catch {
-    // the account has no name
-  }
-  return sudo ? `${sudo} as ${name}` : name
 }

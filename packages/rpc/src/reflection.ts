@@ -2,19 +2,15 @@ import { type handleBidiStreamingCall, status } from '@grpc/grpc-js'
 import type { HostedService } from './host.js'
 
 /** Both versions have the same messages. */
-const services = ['v1', 'v1alpha'].map((version) => `grpc.reflection.${version}.ServerReflection`)
-const pathOf = (service: string): string => `/${service}/ServerReflectionInfo`
-
-export const reflectionPaths: readonly string[] = services.map(pathOf)
+const versions = ['v1', 'v1alpha'] as const
 
 /** Describes the services that were added before it. The implementation takes 20 MB, so it is loaded at the first call. */
 export const reflection: HostedService = ({ server, names, log }) => {
-  const described = [...names, 'grpc.health.v1.Health', ...services]
+  const standard = versions.map((version) => `grpc.reflection.${version}.ServerReflection`)
+  const services = [...names, 'grpc.health.v1.Health', ...standard]
   let loading: Promise<(request: Buffer) => Buffer> | undefined
   const load = () => {
-    loading ??= import('./reflection-answers.js').then(({ reflectionAnswers }) =>
-      reflectionAnswers(described),
-    )
+    loading ??= import('./reflection-answers.js').then(({ reflectionAnswers }) => reflectionAnswers(services))
     return loading
   }
   const handler: handleBidiStreamingCall<Buffer, Buffer> = (stream) => {
@@ -30,10 +26,10 @@ export const reflection: HostedService = ({ server, names, log }) => {
     stream.on('end', () => void load().then(() => stream.end(), fail))
     stream.on('error', () => undefined) // the client has gone, or has its status
   }
-  for (const name of services) {
+  for (const name of standard) {
     const raw = (bytes: Buffer): Buffer => bytes
     const method = {
-      path: pathOf(name),
+      path: `/${name}/ServerReflectionInfo`,
       requestStream: true,
       responseStream: true,
       requestSerialize: raw,

@@ -1,7 +1,7 @@
-import { createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { bits, derOf, encode, objectId, sequence, tag } from './der.js'
-import { soundKey } from './keys.js'
+import { isSameKey, soundKey } from './keys.js'
 
 type Curve = 'P-256' | 'P-384' | 'P-521' | 'P-224' | 'secp256k1'
 
@@ -93,4 +93,14 @@ test.each<[string, Buffer, RegExp]>([
   ['no key', derOf(encode(tag.octetString)), /could not read/],
 ])('a key is refused that is %s', (_what, key, reason) => {
   expect(() => soundKey(key)).toThrow(reason)
+})
+
+test('a comparison of keys of different kinds leaves no error for the next key that is decoded', () => {
+  const [rsa, ec] = [
+    generateKeyPairSync('rsa', { modulusLength: 2048 }),
+    generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  ]
+  const pem = ec.privateKey.export({ type: 'pkcs8', format: 'pem' })
+  expect(isSameKey(rsa.publicKey, ec.publicKey)).toBe(false)
+  expect(isSameKey(ec.publicKey, createPublicKey(createPrivateKey(pem)))).toBe(true)
 })

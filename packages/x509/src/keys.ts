@@ -35,6 +35,14 @@ export function soundKey(publicKey: Buffer): KeyObject {
   }
 }
 
+/**
+ * Whether two public keys are the same. `KeyObject.equals` leaves an error in OpenSSL's queue if their kinds differ, and
+ * the next key that Node decodes fails with it.
+ */
+export const isSameKey = (a: KeyObject, b: KeyObject): boolean => spkiOf(a).equals(spkiOf(b))
+
+const spkiOf = (key: KeyObject): Buffer => key.export({ type: 'spki', format: 'der' })
+
 const numberOf = (base64url: string): bigint =>
   BigInt(`0x${Buffer.from(base64url, 'base64url').toString('hex') || '0'}`)
 

@@ -67,6 +67,7 @@ await runService(
       host(ChangeServiceService, service.changes),
       host(IdentityServiceService, service.identity),
       host(OidcServiceService, service.oidc),
+      host(MaintenanceServiceService, service.maintenance),
     ]
     await serve(hosted, healthOf(changeLog, bus))
   },

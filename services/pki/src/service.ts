@@ -15,15 +15,20 @@ import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { untypedOwnerCheck } from './consumers/owners.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import type { Owners } from './enroll/method.js'
-import { type KeyCheckOptions, startKeyChecks } from './keys/check-keys.js'
+import { advertisedHosts, type KeyCheckOptions, startKeyChecks } from './keys/check-keys.js'
 import { type IssuerOptions, openEnrollmentIssuer } from './keys/enrollment-issuer.js'
 import { allKeyPayloads, openKeyringCache } from './keys/keyring-cache.js'
 import { cas } from './kinds/ca.js'
 import { enrollments } from './kinds/enrollment.js'
 import { foreign } from './kinds/foreign.js'
 import { pkiMethods } from './methods/pki-methods.js'
+import { type ProvidedKeyPaths, providedSources } from './provided-keys/key-sources.js'
+import { startProvidedKeys } from './provided-keys/watch-keys.js'
 
-export interface ServiceOptions extends Omit<KeyCheckOptions, 'now'>, Omit<IssuerOptions, 'now' | 'keyring'> {
+export interface ServiceOptions
+  extends Omit<KeyCheckOptions, 'now'>,
+    Omit<IssuerOptions, 'now' | 'keyring'>,
+    ProvidedKeyPaths {
   readonly bus: Bus
   /** Patterns of names that the certificates of routers may have. Empty: any but the names of the product. */
   readonly routerNames: readonly string[]
@@ -43,6 +48,8 @@ export async function openService(options: ServiceOptions) {
   const { keyring, tokenKeyring } = keys
   await keyring() // fails the start where the secret does not fit or keys are missing
   const keyChecks = await startKeyChecks({ ...options, now })
+  const hosts = advertisedHosts(options.address, options.ctrlAddress)
+  const providedKeys = startProvidedKeys({ ...options, hosts, now }, providedSources(options))
 
   const issuer = openEnrollmentIssuer({ ...options, now, keyring })
   const names = namesFrom(options.viewers)
@@ -102,6 +109,7 @@ export async function openService(options: ServiceOptions) {
     async [Symbol.asyncDispose]() {
       await removingGuesses[Symbol.asyncDispose]()
       await pauseReports[Symbol.asyncDispose]()
+      await providedKeys[Symbol.asyncDispose]()
       await keyChecks[Symbol.asyncDispose]()
       await consumers[Symbol.asyncDispose]()
       await keys[Symbol.asyncDispose]()

@@ -12,33 +12,30 @@ import { namePatternsIn } from './domain/router-names.js'
 import type { TokenKeyRules } from './domain/token-key-plan.js'
 
 const DAY_MS = 86_400_000
-const minutes = { min: 5, max: 525_600, default: 180 }
 
-/** The settings of `pki init`. */
-export const initSettings = {
-  databaseUrl: serviceSettings.databaseUrl,
-  logLevel: serviceSettings.logLevel,
-  logFormat: serviceSettings.logFormat,
-  address: addressSetting,
-  ctrlAddress: ctrlAddressSetting,
-  keySecret: keySecretSetting,
+const providedKey = (env: string, what: string) =>
+  setting.optional(
+    setting.text(
+      env,
+      `${what} of your own: a directory with \`tls.crt\`, \`tls.key\`, \`ca.crt\` and optionally \`passphrase\`, or with \`keystore.p12\`; or a file in PEM or PKCS#12. If not set, it is generated`,
+    ),
+  )
+const passphraseFile = (env: string) =>
+  setting.optional(setting.text(`${env}_PASSPHRASE_FILE`, `File with the passphrase of \`${env}\``))
+
+/** The keys that an operator brings. */
+export const providedKeySettings = {
+  signingKey: providedKey('OVERLAY_SIGNING_KEY', 'Signing authority'),
+  signingKeyPassphraseFile: passphraseFile('OVERLAY_SIGNING_KEY'),
+  serverKey: providedKey('OVERLAY_SERVER_KEY', 'Key and certificate of the servers'),
+  serverKeyPassphraseFile: passphraseFile('OVERLAY_SERVER_KEY'),
+  tokenKey: providedKey('OVERLAY_TOKEN_KEY', 'RSA key that signs the tokens of OpenID Connect'),
+  tokenKeyPassphraseFile: passphraseFile('OVERLAY_TOKEN_KEY'),
 }
 
-/** All settings of the process. */
-export const pkiSettings = {
-  ...serviceSettings,
-  ...initSettings,
+/** When the keys of tokens are replaced. */
+export const tokenKeySettings = {
   ...tokenSettings,
-  identityPeers: peersSetting('identity'),
-  sessionsPeers: peersSetting('sessions'),
-  routerNames: {
-    ...setting.text(
-      'OVERLAY_ROUTER_NAMES',
-      'Host names, addresses and subnets that certificates of routers may contain, separated by commas: `*.example.org`, `[name].example.org`, `[id].example.org`, `10.0.0.0/8`; empty: all except those of the product',
-      { default: '' },
-    ),
-    parse: (text = '') => namePatternsIn(text),
-  },
   tokenKeyDays: setting.number(
     'OVERLAY_TOKEN_KEY_DAYS',
     'Time after which the key that signs tokens is replaced. Tokens that it has signed stay valid',
@@ -51,6 +48,36 @@ export const pkiSettings = {
     ),
     parse: (text = '') => timeIn(text),
   }),
+}
+
+const minutes = { min: 5, max: 525_600, default: 180 }
+
+/** The settings of `pki init`. */
+export const initSettings = {
+  databaseUrl: serviceSettings.databaseUrl,
+  logLevel: serviceSettings.logLevel,
+  logFormat: serviceSettings.logFormat,
+  address: addressSetting,
+  ctrlAddress: ctrlAddressSetting,
+  keySecret: keySecretSetting,
+  ...tokenKeySettings,
+  ...providedKeySettings,
+}
+
+/** All settings of the process. */
+export const pkiSettings = {
+  ...serviceSettings,
+  ...initSettings,
+  identityPeers: peersSetting('identity'),
+  sessionsPeers: peersSetting('sessions'),
+  routerNames: {
+    ...setting.text(
+      'OVERLAY_ROUTER_NAMES',
+      'Host names, addresses and subnets that certificates of routers may contain, separated by commas: `*.example.org`, `[name].example.org`, `[id].example.org`, `10.0.0.0/8`; empty: all except those of the product',
+      { default: '' },
+    ),
+    parse: (text = '') => namePatternsIn(text),
+  },
   identityMinutes: setting.number(
     'OVERLAY_ENROLLMENT_MINUTES',
     'Lifetime of an enrollment of an identity that does not set its own',
@@ -74,7 +101,7 @@ export const pkiSettings = {
 }
 
 /** How the keys of tokens are replaced. */
-export const tokenKeyRulesOf = (settings: Values<typeof pkiSettings>): TokenKeyRules => ({
+export const tokenKeyRulesOf = (settings: Values<typeof tokenKeySettings>): TokenKeyRules => ({
   periodMs: settings.tokenKeyDays * DAY_MS,
   tokenMs: Math.max(settings.accessTokenMinutes, settings.refreshTokenMinutes) * 60_000,
   since: settings.tokenKeysSince,

@@ -49,19 +49,6 @@ export const metrics = {
     'Calls answered by this process, by method and fault code (OK: none)',
     ['method', 'code'],
   ),
-  rpcRefused: counter(
-    'overlay_rpc_refused_total',
-    'Connections of other processes (method: none) and their calls that were refused, by method and by the service that the certificate names (none: no valid one)',
-    ['method', 'caller'],
-  ),
-  peerCertificateExpiry: gauge(
-    'overlay_peer_certificate_expiry_timestamp_seconds',
-    'Expiry of the certificate by which this process is a peer of the others',
-  ),
-  peerCertificateRefused: counter(
-    'overlay_peer_certificate_refused_total',
-    'Unusable certificates found while the last valid one stays in use',
-  ),
   poolConnections: new Gauge({
     name: 'overlay_pool_connections',
     help: 'Database connections: busy, idle, and callers waiting for one',
@@ -192,6 +179,11 @@ export const metrics = {
     'overlay_access_token_refused_total',
     'Refused access tokens, by what is wrong with them (size, header, key, signature, claims, expired; session: it has ended)',
     ['reason'],
+  ),
+  providedKeyRefused: gauge(
+    'overlay_provided_key_refused',
+    'Keys that the operator brings (signing, server, token): 1 while the files cannot be used, and the last key stays',
+    ['role'],
   ),
   tokenKeyRotation: gauge(
     'overlay_token_key_rotation_timestamp_seconds',

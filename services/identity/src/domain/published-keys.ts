@@ -1,5 +1,5 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { isTokenText, soundKey } from '@overlay/x509'
+import { isSameKey, isTokenText, soundKey } from '@overlay/x509'
 
 /** A public key as it is stored. */
 export interface PublishedKey {
@@ -58,7 +58,7 @@ function keyIn(entry: Readonly<Record<string, unknown>>): KeyObject | undefined 
     const certified = Array.isArray(x5c) ? certifiedKey(x5c[0]) : undefined
     const isPlain = ['n', 'x'].some((name) => Object.hasOwn(parameters, name))
     const plain = isPlain ? plainKey({ ...parameters, kty }) : undefined
-    if (certified && plain && !certified.equals(plain)) return undefined
+    if (certified && plain && !isSameKey(certified, plain)) return undefined
     return plain ?? certified
   } catch {
     return undefined // one bad key does not spoil the others

@@ -60,6 +60,11 @@ export async function checkKeys(
     log.info({ keyId: id, ...(payload ?? { state: 'removed' }) }, 'key changed')
 }
 
+/** Hosts of the addresses that clients and routers connect to. `addresses`: `host:port` each. */
+export const advertisedHosts = (...addresses: readonly string[]): readonly string[] => [
+  ...new Set(addresses.map((text) => splitAddress(text).host.toLowerCase())),
+]
+
 /** Names that the certificate of the servers must have. `addresses`: `host:port` each. */
 export const hostsAt = (addresses: readonly string[], more: readonly string[] = []): readonly string[] =>
-  serverHosts([...addresses.map((text) => splitAddress(text).host), ...more])
+  serverHosts([...advertisedHosts(...addresses), ...more])

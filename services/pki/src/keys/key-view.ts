@@ -1,4 +1,6 @@
+import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { fingerprintOfPem } from '@overlay/x509'
+import { kindOf } from '../domain/key-kind.js'
 import { type KeyRole, type KeyState, neededUntil, type PlannedKey, renewalOf } from '../domain/key-plan.js'
 import { type TokenKeyRules, tokensUntil } from '../domain/token-key-plan.js'
 import { type AllKeys, subjectOf } from './all-keys.js'
@@ -8,6 +10,8 @@ export interface KeyView {
   readonly id: string
   readonly role: KeyRole
   readonly state: KeyState
+  /** Such as RSA 2048 or P-256. */
+  readonly kind: string
   /** Of its certificate. Undefined: keys of tokens have none. */
   readonly subject: string | undefined
   /** SHA-1 of the certificate, hex; of a key of tokens its RFC 7638 thumbprint. */
@@ -41,8 +45,13 @@ export interface ViewDeps {
 }
 
 /** By role, then the order of their creation. */
-export function keyViews({ certified, planned }: AllKeys, deps: ViewDeps): readonly KeyView[] {
+export function keyViews({ certified, tokens, planned }: AllKeys, deps: ViewDeps): readonly KeyView[] {
   const pems = new Map(certified.map(({ id, pem }) => [id, pem]))
+  const jwks = new Map(tokens.map(({ id, publicJwk }) => [id, publicJwk as JsonWebKey]))
+  const publicKeyOf = (id: string, pem: string | undefined): KeyObject =>
+    pem === undefined
+      ? createPublicKey({ key: jwks.get(id) ?? {}, format: 'jwk' })
+      : new X509Certificate(pem).publicKey
   const order: readonly KeyRole[] = ['root', 'signing', 'server', 'token']
   return planned
     .map((key): KeyView => {
@@ -50,6 +59,7 @@ export function keyViews({ certified, planned }: AllKeys, deps: ViewDeps): reado
       const pem = pems.get(id)
       return {
         ...{ id, role, state, source, createdAt },
+        kind: kindOf(publicKeyOf(id, pem)),
         subject: pem && subjectOf(pem),
         fingerprint: pem ? fingerprintOfPem(pem) : id,
         notBefore: certificate?.notBefore,

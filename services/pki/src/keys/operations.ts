@@ -72,6 +72,28 @@ export async function prepareKey(deps: KeyDeps, role: KeyRole, material?: Provid
 }
 
 /**
+ * Adds the operator's keys in one transaction, in their order, so that none is generated in the place of another. Those
+ * that are refused are left out.
+ */
+export async function prepareProvidedKeys(
+  deps: KeyDeps,
+  provided: readonly { readonly role: KeyRole; readonly material: ProvidedKey }[],
+  refused: (at: number, reason: KeyRefused) => void,
+): Promise<void> {
+  await change(deps, async (tx, _keys, step) => {
+    const changes: RowChange[] = []
+    for (const [at, { role, material }] of provided.entries())
+      try {
+        changes.push(...(await addProvided(tx, await readAllKeys(tx), role, material, step)))
+      } catch (err) {
+        if (!(err instanceof KeyRefused)) throw err
+        refused(at, err)
+      }
+    return changes
+  })
+}
+
+/**
  * Makes the next key of a role the active one, and retires that. A root and the signing authority below it change
  * together, in one transaction; certificates of both are trusted before and afterwards.
  */

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
-import { fingerprintOfPem, isIssuedBy } from '@overlay/x509'
+import { fingerprintOfPem, isIssuedBy, isSameKey } from '@overlay/x509'
 import { type KeyRole, keyOf } from '../domain/key-plan.js'
 import { remove } from '../store/key-states.js'
 import { addKey, type Key, replaceCertificate } from '../store/keys.js'
@@ -146,6 +146,6 @@ const isTrusted = (root: string, certified: readonly Key[]): boolean =>
   certified.some((key) => fingerprintOfPem(key.pem) === fingerprintOfPem(root))
 
 const hasSameKey = (pem: string, other: string): boolean =>
-  new X509Certificate(pem).publicKey.equals(new X509Certificate(other).publicKey)
+  isSameKey(new X509Certificate(pem).publicKey, new X509Certificate(other).publicKey)
 
 const withNewline = (pem: string): string => `${pem.trim()}\n`

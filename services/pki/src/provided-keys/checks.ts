@@ -13,6 +13,7 @@ import {
   signatureSchemeOf,
   soundKey,
 } from '@overlay/x509'
+import { kindOf } from '../domain/key-kind.js'
 import { isSelfSigned, subjectOf } from './chain.js'
 import { ProvidedKeyError } from './provided-key-error.js'
 
@@ -110,20 +111,6 @@ export function checkTokenKey(key: KeyObject, where: string): void {
 
 export const isP256 = ({ asymmetricKeyDetails }: KeyObject): boolean =>
   asymmetricKeyDetails?.namedCurve === 'prime256v1'
-
-/** Such as 'RSA 4096' and 'P-384'. */
-export function kindOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string {
-  const { modulusLength, namedCurve = '' } = asymmetricKeyDetails ?? {}
-  if (asymmetricKeyType === 'rsa') return `RSA ${modulusLength}`
-  if (asymmetricKeyType === 'ed25519') return 'Ed25519'
-  return curveNames[namedCurve] ?? namedCurve
-}
-
-const curveNames: Readonly<Record<string, string>> = {
-  prime256v1: 'P-256',
-  secp384r1: 'P-384',
-  secp521r1: 'P-521',
-}
 
 function checkDates(subject: Subject, now: Date): void {
   const { validFrom, validTo } = subject.certificate

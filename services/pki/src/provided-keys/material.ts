@@ -1,5 +1,5 @@
 import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { pemBlocksIn } from '@overlay/x509'
+import { isSameKey, pemBlocksIn } from '@overlay/x509'
 import type { KeyFile, KeyFiles } from './files.js'
 import { pkcs12Contents } from './pkcs12.js'
 import { type Decryption, privateKeyIn } from './private-key.js'
@@ -79,7 +79,7 @@ function onlyKey(keys: readonly KeyObject[], where: string): KeyObject {
       'bring the key in PEM (PKCS#8, PKCS#1 or SEC1) or PKCS#12',
     )
   const publicKey = createPublicKey(first)
-  if (more.some((other) => !createPublicKey(other).equals(publicKey)))
+  if (more.some((other) => !isSameKey(createPublicKey(other), publicKey)))
     throw new ProvidedKeyError(where, `it has ${keys.length} private keys`, 'leave only one in it')
   return first
 }

@@ -5,10 +5,12 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type KeyKind, newKey, openssl } from '../../test/openssl.js'
 import { authorityExtensions, type Certified, certified, serverExtensions } from '../../test/own-authority.js'
-import { type ProvidableRole, readProvidedKey } from './read-provided-key.js'
+import { readProvidedKey } from './read-provided-key.js'
 
 const directory = mkdtempSync(join(tmpdir(), 'own-keys-'))
 afterAll(() => rmSync(directory, { recursive: true }))
+
+type Role = Parameters<typeof readProvidedKey>[0]
 
 let count = 0
 /** A new directory with these files. Undefined: the file is absent. */
@@ -25,11 +27,11 @@ const fileOf = (content: string | Buffer): string => join(directoryOf({ file: co
 const names = { path: 'OVERLAY_KEY', passphraseFile: 'OVERLAY_KEY_PASSPHRASE_FILE' }
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
 
-const read = (role: ProvidableRole, path: string, passphraseFile?: string, now = inDays(1)) =>
+const read = (role: Role, path: string, passphraseFile?: string, now = inDays(1)) =>
   readProvidedKey(role, { path, passphraseFile, names }, { hosts: ['api.example', '192.0.2.1'], now })
 
 /** What the refusal says, with the path of the directory left out. */
-async function refusal(role: ProvidableRole, path: string, passphraseFile?: string, now?: Date) {
+async function refusal(role: Role, path: string, passphraseFile?: string, now?: Date) {
   const err: unknown = await read(role, path, passphraseFile, now).catch((err: unknown) => err)
   expect(err).toBeInstanceOf(Error)
   const { message } = err as Error
@@ -317,6 +319,15 @@ describe('what is wrong with the certificates', () => {
     expect(await refusal('signing', filesOf(own))).toMatch(
       /has no subject key identifier: issue it again with/,
     )
+  })
+  test('a root as signing authority, and another authority as root', async () => {
+    expect(await refusal('signing', filesOf(root))).toMatch(
+      /'O=example, CN=root' is a root: bring an authority that the root has certified, with the root in ca.crt$/,
+    )
+    expect(await refusal('root', filesOf(signing))).toMatch(
+      /'O=example, CN=signing' is not a root: bring the key/,
+    )
+    expect((await read('root', filesOf(root))).chain).toEqual([])
   })
   test('a root whose path is too short', async () => {
     const strict = certified('strict', {

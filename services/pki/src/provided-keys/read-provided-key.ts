@@ -1,6 +1,6 @@
-import { createPublicKey, type KeyObject } from 'node:crypto'
-import { pemOf } from '@overlay/x509'
-import { chainToRoot, subjectOf } from './chain.js'
+import { createPublicKey } from 'node:crypto'
+import { isSameKey, pemOf } from '@overlay/x509'
+import { chainToRoot, isSelfSigned, subjectOf } from './chain.js'
 import {
   checkAuthorities,
   checkServer,
@@ -9,7 +9,7 @@ import {
   checkTokenKey,
   isP256,
 } from './checks.js'
-import { type KeySource, readKeyFiles } from './files.js'
+import { type KeyFiles, type KeySource, readKeyFiles } from './files.js'
 import { decodeMaterial, type Material } from './material.js'
 import { ProvidedKeyError } from './provided-key-error.js'
 
@@ -31,18 +31,19 @@ export interface CheckOptions {
   readonly now: Date
 }
 
-export const providableRoles = ['signing', 'server', 'token'] as const
-export type ProvidableRole = (typeof providableRoles)[number]
+type Role = 'root' | 'signing' | 'server' | 'token'
 
 /** Reads and checks a key. Throws ProvidedKeyError, whose message is one line without anything secret. */
-export async function readProvidedKey(
-  role: ProvidableRole,
+export const readProvidedKey = async (
+  role: Role,
   source: KeySource,
   options: CheckOptions,
-): Promise<CheckedKey> {
-  const files = await readKeyFiles(source)
+): Promise<CheckedKey> => checkProvidedKey(role, await readKeyFiles(source), options)
+
+/** The same for files that have been read. */
+export function checkProvidedKey(role: Role, files: KeyFiles, options: CheckOptions): CheckedKey {
   const material = decodeMaterial(files)
-  const { certificate, chain, warnings } = check[role](material, options)
+  const { certificate, chain, warnings } = checks[role](material, options)
   return {
     privateKey: material.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
     certificate,
@@ -53,13 +54,29 @@ export async function readProvidedKey(
 
 type Checked = Omit<CheckedKey, 'privateKey'>
 
-const check: Readonly<Record<ProvidableRole, (material: Material, options: CheckOptions) => Checked>> = {
+const checks: Readonly<Record<Role, (material: Material, options: CheckOptions) => Checked>> = {
+  root(material, { now }) {
+    const [certificate] = matching(material)
+    const where = material.certificatesWhere
+    if (!isSelfSigned(certificate))
+      throw new ProvidedKeyError(
+        where,
+        `the certificate of ${subjectOf(certificate)} is not a root`,
+        'bring the key of the authority that has signed its own certificate',
+      )
+    return authorityOf([certificate], where, now)
+  },
+
   signing(material, { now }) {
     const chain = chainOf(material, now)
-    const [certificate] = chain
-    checkAuthorities(chain, material.certificatesWhere, now)
-    checkSigner({ certificate, where: material.certificatesWhere })
-    return { ...pemsOf(chain), warnings: [] }
+    const where = material.certificatesWhere
+    if (chain.length === 1)
+      throw new ProvidedKeyError(
+        where,
+        `the certificate of ${subjectOf(chain[0])} is a root`,
+        'bring an authority that the root has certified, with the root in ca.crt',
+      )
+    return authorityOf(chain, where, now)
   },
 
   server(material, { hosts, now }) {
@@ -85,6 +102,12 @@ const check: Readonly<Record<ProvidableRole, (material: Material, options: Check
   },
 }
 
+function authorityOf(chain: Chain, where: string, now: Date): Checked {
+  checkAuthorities(chain, where, now)
+  checkSigner({ certificate: chain[0], where })
+  return { ...pemsOf(chain), warnings: [] }
+}
+
 type Chain = readonly [Material['certificates'][number], ...Material['certificates']]
 
 function chainOf(material: Material, now: Date): Chain {
@@ -96,7 +119,7 @@ function chainOf(material: Material, now: Date): Chain {
 /** The certificate of the key, and all others. */
 function matching({ privateKey, certificates, authorities, where, certificatesWhere }: Material) {
   const publicKey = createPublicKey(privateKey)
-  const certificate = certificates.find((one) => isOf(one.publicKey, publicKey))
+  const certificate = certificates.find((one) => isSameKey(one.publicKey, publicKey))
   if (certificate)
     return [certificate, [...certificates, ...authorities].filter((one) => one !== certificate)] as const
   const [first] = certificates
@@ -114,8 +137,6 @@ function matching({ privateKey, certificates, authorities, where, certificatesWh
           : 'write the certificate of the key into it',
       )
 }
-
-const isOf = (a: KeyObject, b: KeyObject): boolean => a.equals(b)
 
 const pemsOf = ([certificate, ...above]: Chain) => ({
   certificate: pemOf(certificate.raw),

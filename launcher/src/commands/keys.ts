@@ -1,0 +1,33 @@
+import { keysUsage, readKeysArguments, runKeysCommand } from '@overlay/pki/keys-command'
+import { tokenKeyRulesOf } from '@overlay/pki/settings'
+import { openLog } from '@overlay/platform/process'
+import { requireInstallation } from '../home/installation.js'
+import { requireMigrated, roleUrl } from '../servers/schemas.js'
+import { readLauncherSettings } from '../settings.js'
+import { runCommand } from './command.js'
+import { operator } from './operator.js'
+import { withDatabase } from './with-database.js'
+
+await runCommand('keys not changed', async () => {
+  const request = readKeysArguments(process.argv.slice(2))
+  if (request.action === 'help') return console.log(keysUsage)
+  const settings = readLauncherSettings(process.env)
+  const { keySecrets, ...secrets } = await requireInstallation(settings.home)
+  await withDatabase(
+    settings,
+    () => undefined,
+    async (ownerUrl) => {
+      await requireMigrated(ownerUrl, 'pki')
+      await runKeysCommand({
+        request,
+        databaseUrl: roleUrl(ownerUrl, 'pki', secrets),
+        keySecret: keySecrets.pki,
+        tokenKeyRules: tokenKeyRulesOf(settings),
+        addresses: [settings.address, settings.ctrlAddress],
+        operator: operator(),
+        print: (line) => console.log(line),
+        log: openLog('launcher', { level: 'silent', format: 'json' }),
+      })
+    },
+  )
+})

@@ -1,0 +1,85 @@
+import type { KeyView } from '../keys/operations.js'
+
+const DAY_MS = 86_400_000
+const SOON_DAYS = 30
+
+/** Enough of an id to name a key. */
+export const shortId = (id: string): string => id.slice(0, 8)
+
+/** Such as: next signing key 1a2b3c4d ('O=example, CN=signing'). */
+export const nameOf = ({ id, role, state, subject }: KeyView): string =>
+  `${state} ${role} key ${shortId(id)}${subject === undefined ? '' : ` ('${subject}')`}`
+
+/** For people. Times are in UTC. */
+export function keysTable(keys: readonly KeyView[], now: Date): readonly string[] {
+  const head = [
+    'role',
+    'state',
+    'id',
+    'key',
+    'subject',
+    'valid until',
+    'days left',
+    'replaced',
+    'depends on it',
+  ]
+  const rows = keys.map((key) => [
+    key.role,
+    key.state,
+    shortId(key.id),
+    key.isPublicOnly ? `${key.kind}, public` : key.kind,
+    key.subject ?? '-',
+    dayOf(key.notAfter) ?? '-',
+    key.notAfter ? daysText(daysLeft(key.notAfter, now)) : '-',
+    replacement(key),
+    dependents(key),
+  ])
+  return columns([head, ...rows])
+}
+
+/** A line for each key that needs the operator. */
+export const hintsOf = (keys: readonly KeyView[], now: Date): readonly string[] => {
+  const hints = keys.flatMap((key) => hintOf(key, now) ?? [])
+  return hints.length > 0 ? ['', ...hints] : []
+}
+
+function hintOf(key: KeyView, now: Date): string | undefined {
+  const { role, state, notAfter, renewsAt, source, isPublicOnly } = key
+  if (state === 'next')
+    return `the ${nameOf(key)} waits: npm run keys -- activate ${isPublicOnly ? 'signing' : role}`
+  if (state !== 'active') return undefined
+  const days = notAfter && daysLeft(notAfter, now)
+  if (days !== undefined && days < 0) return `the ${nameOf(key)} HAS EXPIRED: npm run keys -- prepare ${role}`
+  if (renewsAt && renewsAt.getTime() + DAY_MS < now.getTime())
+    return `the ${nameOf(key)} should have been replaced on ${dayOf(renewsAt)}: the log of pki says why it was not`
+  if (days !== undefined && days < SOON_DAYS && source === 'provided' && !isPublicOnly)
+    return `the ${nameOf(key)} is yours and is not renewed: bring a newer certificate or another key`
+  return undefined
+}
+
+const replacement = ({ state, renewsAt, source }: KeyView): string => {
+  if (state !== 'active') return '-'
+  return dayOf(renewsAt) ?? (source === 'provided' ? 'by you' : '-')
+}
+
+function dependents({ outstanding }: KeyView): string {
+  if (!outstanding) return '-'
+  const { count, what, until } = outstanding
+  return `${count === undefined ? '' : `${count} `}${what} until ${dayOf(until)}`
+}
+
+const dayOf = (time: Date | undefined): string | undefined => time?.toISOString().slice(0, 10)
+
+const daysLeft = (time: Date, now: Date): number => Math.floor((time.getTime() - now.getTime()) / DAY_MS)
+
+const daysText = (days: number): string => (days < 0 ? 'EXPIRED' : String(days))
+
+function columns(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
+  return rows.map((row) =>
+    row
+      .map((text, at) => text.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+}

@@ -1,0 +1,169 @@
+import { noBus, openChangeLog } from '@overlay/platform/change-log'
+import { openDatabase } from '@overlay/platform/postgres'
+import { type Context, ownContext, system } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import type { TokenKeyRules } from '../domain/token-key-plan.js'
+import { advertisedHosts } from '../keys/check-keys.js'
+import {
+  activateKey,
+  type KeyChange,
+  type KeyDeps,
+  KeyRefused,
+  type KeyView,
+  listKeys,
+  prepareKey,
+  retireKey,
+} from '../keys/operations.js'
+import { readProvidedKey } from '../provided-keys/read-provided-key.js'
+import type { KeysRequest } from './arguments.js'
+import { hintsOf, keysTable, nameOf, shortId } from './keys-text.js'
+
+export { readKeysArguments } from './arguments.js'
+
+export const keysUsage = `npm run keys [-- COMMAND]
+
+Without a command: the keys of the network, their states, and what depends on them. With --json for scripts.
+
+  prepare ROLE              adds the next key and publishes it: root, signing, server or token
+    --from PATH             your own key instead of a generated one: a directory with tls.crt, tls.key and ca.crt, or
+                            with keystore.p12, or a file in PEM or PKCS#12
+    --passphrase-file FILE  the passphrase of that key
+  activate ROLE [--force]   makes the next key the active one, at least a minute after it was prepared
+  retire ID [--force]       withdraws a next key, or ends a retired one; the first characters of an ID are enough
+
+--force does it although something that is valid depends on it. While the product runs, it follows within seconds.`
+
+export interface KeysCommandOptions {
+  readonly request: KeysRequest
+  /** With the role of pki. */
+  readonly databaseUrl: string
+  readonly keySecret: string
+  readonly tokenKeyRules: TokenKeyRules
+  /** `host:port` of the APIs and of the control channel, which the certificate of the servers must name. */
+  readonly addresses: readonly string[]
+  /** The author in the audit. */
+  readonly operator: string
+  readonly print: (line: string) => void
+  readonly log: Logger
+}
+
+export async function runKeysCommand(options: KeysCommandOptions): Promise<void> {
+  const { request, databaseUrl, keySecret, tokenKeyRules, addresses, operator, print, log } = options
+  await using db = openDatabase(databaseUrl, 'pki', { max: 2 })
+  await using changeLog = await openChangeLog(db, noBus, log)
+  const deps = { changeLog, keySecret, tokenKeyRules, context: contextOf(operator) }
+  try {
+    for await (const line of answer(deps, request, advertisedHosts(...addresses))) print(line)
+  } catch (err) {
+    if (!(err instanceof KeyRefused) || !['not-published', 'outstanding'].includes(err.reason)) throw err
+    throw new Error(`${err.message} (--force does it nevertheless)`)
+  }
+}
+
+async function* answer(deps: KeyDeps, request: KeysRequest, hosts: readonly string[]): AsyncIterable<string> {
+  switch (request.action) {
+    case 'help':
+      yield keysUsage
+      return
+    case 'list': {
+      const keys = await listKeys(deps)
+      if (request.isJson) yield JSON.stringify(keys, null, 2)
+      else yield* [...keysTable(keys, new Date()), ...hintsOf(keys, new Date())]
+      return
+    }
+    case 'prepare':
+      yield* await prepare(deps, request, hosts)
+      return
+    case 'activate':
+      yield* activated(await activateKey(deps, request.role, { force: request.force }))
+      return
+    case 'retire': {
+      const key = keyBy(await listKeys(deps), request.id)
+      yield* removed(await retireKey(deps, key.id, { force: request.force }))
+    }
+  }
+}
+
+async function prepare(
+  deps: KeyDeps,
+  { role, from, passphraseFile }: Extract<KeysRequest, { action: 'prepare' }>,
+  hosts: readonly string[],
+): Promise<readonly string[]> {
+  const names = { path: '--from', passphraseFile: '--passphrase-file' }
+  const source = from === undefined ? undefined : { path: from, passphraseFile, names }
+  const provided = source && (await readProvidedKey(role, source, { hosts, now: new Date() }))
+  const before = await listKeys(deps)
+  const key = await prepareKey(
+    deps,
+    role,
+    provided && {
+      privateKey: provided.privateKey,
+      certificate: provided.certificate ?? '',
+      chain: provided.chain,
+    },
+  )
+  const after = await listKeys(deps)
+  const was = before.find(({ id }) => id === key.id)
+  const brought = after.filter(({ id }) => id !== key.id && !before.some((one) => one.id === id))
+  const isRenewed = was !== undefined && was.fingerprint !== key.fingerprint
+  return [
+    ...(provided?.warnings ?? []).map((warning) => `warning: ${warning}`),
+    isRenewed
+      ? `replaced the certificate of the ${nameOf(key)}`
+      : was
+        ? `nothing changed: the ${nameOf(key)} is there already`
+        : `prepared the ${nameOf(key)}`,
+    ...brought.map((other) => `also added the ${nameOf(other)}`),
+    ...(key.state === 'next' ? nextStep(key, after) : []),
+  ]
+}
+
+function nextStep(key: KeyView, keys: readonly KeyView[]): readonly string[] {
+  const time = new Date(key.createdAt.getTime() + 60_000).toISOString()
+  const { outstanding } = keys.find(({ role, state }) => role === 'server' && state === 'active') ?? {}
+  return [
+    `it is published, and not used yet; next, after ${time}: npm run keys -- activate ${key.role}`,
+    ...(key.role === 'server' && outstanding?.count
+      ? [`clients will not be able to verify ${tokensText(outstanding.count)} then`]
+      : []),
+  ]
+}
+
+const tokensText = (count: number): string =>
+  count === 1
+    ? 'the enrollment token that is outstanding'
+    : `the ${count} enrollment tokens that are outstanding`
+
+function* activated({ activated, retired, removed, unverifiableTokens }: KeyChange): Iterable<string> {
+  for (const key of activated) yield `the ${nameOf(key)} is active now`
+  for (const key of retired) {
+    const until = key.outstanding?.until.toISOString()
+    yield `retired the ${nameOf(key)}${until === undefined ? '' : `; what it has signed stays valid, until ${until} at the latest`}`
+  }
+  for (const key of removed) yield `removed the ${nameOf(key)}`
+  if (unverifiableTokens > 0)
+    yield `clients can no longer verify ${tokensText(unverifiableTokens)}: read the enrollments again, their tokens are signed with the new key, and give these to the clients`
+}
+
+function* removed({ removed }: KeyChange): Iterable<string> {
+  for (const key of removed)
+    yield key.state === 'next'
+      ? `withdrew the ${nameOf(key)}`
+      : `removed the ${nameOf(key)}: what it has signed is not accepted any more`
+}
+
+function keyBy(keys: readonly KeyView[], text: string): KeyView {
+  const found = keys.filter(({ id }) => id === text || id.startsWith(text))
+  const [key] = found
+  if (!key) throw new Error(`there is no key ${text}`)
+  if (found.length > 1)
+    throw new Error(`several keys begin with ${text}: ${found.map(({ id }) => shortId(id)).join(', ')}`)
+  return key
+}
+
+/** The audit shows the user of this machine in place of an API session. */
+const contextOf = (operator: string): Context => ({
+  ...ownContext(new AbortController().signal),
+  caller: { ...system, identityName: operator },
+  requestId: 'keys',
+})

@@ -1,0 +1,23 @@
+import { openLog, readSettings } from '@overlay/platform/process'
+import { keysUsage, readKeysArguments, runKeysCommand } from './keys-command/run-keys-command.js'
+import { initSettings, tokenKeyRulesOf } from './settings.js'
+
+try {
+  const request = readKeysArguments(process.argv.slice(2))
+  if (request.action === 'help') process.stdout.write(`${keysUsage}\n`)
+  else {
+    const { logFormat: format, ...settings } = readSettings(initSettings, process.env)
+    await runKeysCommand({
+      ...settings,
+      request,
+      tokenKeyRules: tokenKeyRulesOf(settings),
+      addresses: [settings.address, settings.ctrlAddress],
+      operator: 'pki-keys',
+      print: (line) => process.stdout.write(`${line}\n`),
+      log: openLog('pki', { level: 'silent', format }),
+    })
+  }
+} catch (err) {
+  process.stderr.write(`keys not changed: ${(err as Error).message}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,66 @@
+import { fingerprintOfPem } from '@overlay/x509'
+import type { Logger } from 'pino'
+import { tokenKeyOf } from '../keys/new-keys.js'
+import { type KeyDeps, listKeys, prepareProvidedKeys } from '../keys/operations.js'
+import type { ProvidedSource } from './key-sources.js'
+import { ProvidedKeyError } from './provided-key-error.js'
+import { type CheckedKey, readProvidedKey } from './read-provided-key.js'
+
+export interface ImportDeps extends KeyDeps {
+  /** Hosts that the certificate of the servers must name. */
+  readonly hosts: readonly string[]
+  readonly log: Logger
+}
+
+/** A key of the settings that can be used. */
+export interface CheckedSource {
+  readonly source: ProvidedSource
+  readonly key: CheckedKey
+}
+
+/** Reads the keys of the settings and brings them into the network. Throws before anything has changed. */
+export async function importProvidedKeys(
+  deps: ImportDeps,
+  sources: readonly ProvidedSource[],
+): Promise<void> {
+  if (sources.length === 0) return
+  const { hosts, now = () => new Date() } = deps
+  const read = async (source: ProvidedSource): Promise<CheckedSource> => ({
+    source,
+    key: await readProvidedKey(source.role, source, { hosts, now: now() }),
+  })
+  await importKeys(deps, await Promise.all(sources.map(read)))
+}
+
+/**
+ * Brings keys into the network: as active keys where there are none yet, otherwise as next ones. A newer certificate of
+ * a key that is there replaces the former one. A key that has been retired stays so, with a warning. Throws
+ * ProvidedKeyError if the network cannot use a key.
+ */
+export async function importKeys(deps: ImportDeps, checked: readonly CheckedSource[]): Promise<void> {
+  const { log } = deps
+  for (const { source, key } of checked)
+    for (const detail of key.warnings)
+      log.warn({ role: source.role, detail }, 'provided key accepted with a warning')
+  const provided = checked.map(({ source, key: { privateKey, certificate = '', chain } }) => ({
+    role: source.role,
+    material: { privateKey, certificate, chain },
+  }))
+  await prepareProvidedKeys(deps, provided, (at, { reason, message }) => {
+    const source = checked[at]?.source
+    const where = `${source?.names.path} ${source?.path}`
+    if (reason !== 'exists') throw new ProvidedKeyError(where, message, 'bring another key')
+    log.warn({ role: source?.role, detail: `${where}: ${message}` }, 'provided key not used')
+  })
+}
+
+/** The id of this very key while it is the next one. */
+export async function nextIdOf(
+  deps: ImportDeps,
+  role: ProvidedSource['role'],
+  { privateKey, certificate }: CheckedKey,
+): Promise<string | undefined> {
+  const fingerprint = certificate === undefined ? tokenKeyOf(privateKey).id : fingerprintOfPem(certificate)
+  const keys = await listKeys(deps)
+  return keys.find((key) => key.role === role && key.state === 'next' && key.fingerprint === fingerprint)?.id
+}
