@@ -13,7 +13,7 @@ import {
   untilStopped,
 } from '@overlay/platform/process'
 import { grpcHealth, serveGrpcHealth } from '@overlay/platform/process/grpc-health'
-import { type FetchKey, renewServerKey, type ServerKey, serverKey } from '@overlay/platform/tls'
+import { type FetchKey, openTls, renewServerKey, type ServerKey, serverKey } from '@overlay/platform/tls'
 import { connectPeers, ownContext, sourceOf } from '@overlay/rpc'
 import { aboutOf, SERVER_NAME } from './about.js'
 import { apisOf } from './api/apis.js'
@@ -39,11 +39,11 @@ guardProcess(log)
 const about = aboutOf(fileURLToPath(import.meta.url))
 dropRights()
 
-const secret = { secret: settings.peerSecret }
-await using identity = connectPeers(settings.identityPeers, secret)
-await using pki = connectPeers(settings.pkiPeers, secret)
-await using policy = connectPeers(settings.policyPeers, secret)
-await using sessions = connectPeers(settings.sessionsPeers, secret)
+using tls = await openTls(settings.tls, 'gateway', log)
+await using identity = connectPeers(settings.identityPeers, { tls, service: 'identity' })
+await using pki = connectPeers(settings.pkiPeers, { tls, service: 'pki' })
+await using policy = connectPeers(settings.policyPeers, { tls, service: 'policy' })
+await using sessions = connectPeers(settings.sessionsPeers, { tls, service: 'sessions' })
 const writePositions = openWritePositions()
 const services = noteWrites(connectServices({ identity, pki, policy, sessions }), writePositions.note)
 const { address, console, redirects, logoutRedirects } = settings

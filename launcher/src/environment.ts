@@ -6,7 +6,6 @@ const assigned = new Set([
   'OVERLAY_OPS_LISTEN',
   'OVERLAY_RPC_LISTEN',
   'OVERLAY_TLS',
-  'OVERLAY_PEER_SECRET',
   'OVERLAY_KEY_SECRET',
   'OVERLAY_CTRL_ID',
   ...Object.keys(settingsOfProcesses).map((part) => `OVERLAY_${part.toUpperCase()}_PEERS`),

@@ -133,7 +133,7 @@ test.each<[string, string, (directory: string) => Promise<unknown>]>([
 
 test('messages about broken secrets do not quote them', async () => {
   const directory = await newDirectory()
-  await secretsIn(directory, '{"id": "abc", "peerSecret": "geheim')
+  await secretsIn(directory, '{"id": "abc", "postgresPassword": "geheim')
   await expect(openHome(directory)).rejects.toThrow(/^((?!geheim).)*$/s)
 })
 

@@ -71,8 +71,8 @@ test('the bus sends nothing to a client without its password', async () => {
 })
 
 test('no command line has a secret', async () => {
-  const { peerSecret, keySecrets, postgresPassword, rolePasswords } = await secrets()
-  const all = [peerSecret, postgresPassword, ...Object.values(keySecrets), ...Object.values(rolePasswords)]
+  const { keySecrets, postgresPassword, rolePasswords } = await secrets()
+  const all = [postgresPassword, ...Object.values(keySecrets), ...Object.values(rolePasswords)]
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue
     const line = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '')

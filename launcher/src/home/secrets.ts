@@ -8,7 +8,6 @@ import { fileReason, ignoreMissing } from './file-errors.js'
 export interface Secrets {
   readonly id: string // of this home
   readonly postgresPassword: string
-  readonly peerSecret: string
   /** Each opens only the values of its service. */
   readonly keySecrets: Readonly<Record<'identity' | 'pki', string>>
   readonly rolePasswords: Readonly<Record<Service, string>>
@@ -21,7 +20,6 @@ const secret = (bytes: number): string => randomBytes(bytes).toString('base64url
 export const newSecrets = (): Secrets => ({
   id: secret(9),
   postgresPassword: secret(24),
-  peerSecret: secret(32),
   keySecrets: { identity: secret(32), pki: secret(32) },
   rolePasswords: newRolePasswords(),
   internalAuthorities: [],
@@ -65,10 +63,10 @@ const restore = 'restore it from a backup, because keys and second factors canno
 
 /**
  * A home of an earlier version may lack passwords of services that are new, and has one key secret for both services.
- * pki keeps it. Errors do not quote the text.
+ * pki keeps it. The secret that its processes shared is dropped. Errors do not quote the text.
  */
 export function secretsIn(text: string): Secrets {
-  const { keySecret, ...stored } = parse(text)
+  const { keySecret, peerSecret: _unused, ...stored } = parse(text)
   const { keySecrets, rolePasswords = {}, internalAuthorities = [] } = stored
   if (!isStrings(rolePasswords)) throw new Error("has no valid member 'rolePasswords'")
   if (!areCertifiedKeys(internalAuthorities)) throw new Error("has no valid member 'internalAuthorities'")
@@ -82,7 +80,6 @@ export function secretsIn(text: string): Secrets {
     ...stored, // of a newer version
     id: member(stored, 'id'),
     postgresPassword: member(stored, 'postgresPassword'),
-    peerSecret: member(stored, 'peerSecret'),
     keySecrets: {
       identity: member(keys, 'identity', 'keySecrets.'),
       pki: member(keys, 'pki', 'keySecrets.'),

@@ -88,7 +88,6 @@ export async function planInstances({
   const shared = {
     ...Object.fromEntries(peers),
     NATS_URL: natsUrl,
-    OVERLAY_PEER_SECRET: secrets.peerSecret,
     OVERLAY_ADDRESS: settings.address,
     OVERLAY_CTRL_ADDRESS: settings.ctrlAddress,
     OVERLAY_HOME: settings.home,

@@ -1,4 +1,5 @@
 import { ChangeServiceService, connectPeers, host, ownContext, remote, serve } from '@overlay/rpc'
+import { testTls } from '@overlay/rpc/testing'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { ChangeLog } from '../src/change-log/change-log.js'
@@ -14,14 +15,14 @@ beforeAll(async () => {
 afterEach(() => streams.close())
 afterAll(() => streams[Symbol.asyncDispose]())
 
-const secret = 'of all services, thirty-two characters'
+const tls = { owner: await testTls('identity'), follower: await testTls('policy') }
 const large = { text: 'x'.repeat(17 * 1024 * 1024) } // as an earlier release may have stored it
 const rows = [
   ...numbersTo(1201).map((n) => ({ id: `row ${n}`, json: { text: 'x'.repeat(2000) } })),
   { id: 'large', json: large },
 ]
 const serving = (changeLog: ChangeLog) =>
-  serve('127.0.0.1:0', { log, secret }, [
+  serve('127.0.0.1:0', { log, tls: tls.owner }, [
     host(
       ChangeServiceService,
       changeService(changeLog, {
@@ -37,7 +38,10 @@ const timeout = () => AbortSignal.timeout(30_000)
 async function network() {
   const changeLogs = [await streams.replica(), await streams.replica()] as const
   const servers = [await serving(changeLogs[0]), await serving(changeLogs[1])] as const
-  const peers = connectPeers(servers.map(({ port }) => `127.0.0.1:${port}`).join(), { secret })
+  const peers = connectPeers(servers.map(({ port }) => `127.0.0.1:${port}`).join(), {
+    tls: tls.follower,
+    service: 'identity',
+  })
   const ids = new Set<string>()
   const lengths = new Map<string, number>()
   const projection = await openProjection(

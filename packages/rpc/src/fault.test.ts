@@ -58,7 +58,7 @@ describe('without a fault', () => {
     ['a service that stops', broken(status.CANCELLED), 'UNAVAILABLE'],
     ['a stream that is reset', broken(status.INTERNAL, 'Received RST_STREAM with code 2'), 'UNAVAILABLE'],
     ['a service that is late', broken(status.DEADLINE_EXCEEDED), 'TIMEOUT'],
-    ['a call without the secret', broken(status.UNAUTHENTICATED, 'not a peer'), 'UNHANDLED'],
+    ['a call of a peer that may not make it', broken(status.PERMISSION_DENIED, 'refused'), 'UNHANDLED'],
     ['a message that is too large', broken(status.RESOURCE_EXHAUSTED), 'UNHANDLED'],
   ])('%s', (_what, err, code) => {
     expect(toFault(err)).toMatchObject({ code, cause: err })

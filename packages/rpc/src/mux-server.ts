@@ -1,9 +1,10 @@
 import type { handleBidiStreamingCall } from '@grpc/grpc-js'
+import { type Admission, callerOf, refusalOf } from './admit.js'
 import { bytesOf } from './bytes.js'
 import { contextFromMessage } from './context.js'
-import { asFault, Fault, faultToMessage } from './fault.js'
+import { asFault, Fault, faultToMessage, refusalMessage } from './fault.js'
 import { Answer, type Call, CallContext } from './gen/overlay/stream/v1/stream.js'
-import type { RawMethod } from './host.js'
+import type { ServiceHost } from './host.js'
 import { CALL_LIMIT_MS, expireAfter, onAbort } from './limits.js'
 import { PING } from './mux-client.js'
 
@@ -16,11 +17,12 @@ const EMPTY = Buffer.alloc(0)
  */
 export const muxServer =
   (
-    methods: ReadonlyMap<string, RawMethod>,
-    stopping: AbortSignal,
+    { multiplexed: methods, stopping }: Pick<ServiceHost, 'multiplexed' | 'stopping'>,
+    { host, callersOf, refused }: Admission,
     ageMs: number,
   ): handleBidiStreamingCall<Call, Buffer> =>
   (stream) => {
+    const caller = callerOf(stream)
     const running = new Map<number, AbortController>()
     let hasClientEnded = false
     const endIfIdle = (): void => {
@@ -33,6 +35,11 @@ export const muxServer =
     const removeListener = onAbort(stopping, drain)
     const ageTimer = setTimeout(drain, ageMs)
     ageTimer.unref()
+
+    function refuse({ tag, method }: Call): void {
+      refused({ reason: 'caller', method, caller })
+      reply(tag, { fault: refusalMessage(refusalOf(caller, method)) })
+    }
 
     async function answer({ tag, method, request, context, timeoutMs }: Call): Promise<void> {
       const abort = new AbortController()
@@ -57,6 +64,7 @@ export const muxServer =
     stream.on('data', (call: Call) => {
       if (call.method === PING) reply(call.tag, {})
       else if (call.method === '') running.get(call.tag)?.abort(new Fault('TIMEOUT'))
+      else if (methods.has(call.method) && !callersOf(host, call.method)?.has(caller)) refuse(call)
       else void answer(call)
     })
     stream.on('end', () => {

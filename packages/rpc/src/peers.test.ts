@@ -4,13 +4,13 @@ import { connectPeers } from './peers.js'
 import { remote } from './remote.js'
 import {
   breakableProxy,
+  callerTls,
   changeMethods,
   context,
   contexts,
   freePort,
   hangingProxy,
   peersAt,
-  secret,
   sendMultiplexed,
   startServer,
   starts,
@@ -90,7 +90,8 @@ async function startReplicas() {
   const beatAll = new Set<() => void>()
   const addresses = [first.port, servers[1].port].map((port) => `127.0.0.1:${port}`).join()
   const peers = connectPeers(addresses, {
-    secret,
+    tls: callerTls,
+    service: 'policy',
     startBeats(beat) {
       beatAll.add(beat)
       return () => beatAll.delete(beat)

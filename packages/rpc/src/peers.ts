@@ -1,9 +1,11 @@
-import { Client, connectivityState, credentials, Metadata } from '@grpc/grpc-js'
+import { createSecureContext, type SecureContext } from 'node:tls'
+import { Client, connectivityState, credentials, Metadata, type VerifyOptions } from '@grpc/grpc-js'
 import { Fault } from './fault.js'
 import { BEAT_MS, type Keepalive, startKeepalive, UnresponsiveReplica } from './keepalive.js'
 import { MESSAGE_LIMIT_BYTES } from './limits.js'
 import { type MuxClient, openMuxClient } from './mux-client.js'
-import { SECRET_KEY } from './serve.js'
+import { type PeerName, peerNameIn } from './peer-name.js'
+import type { PeerTls } from './peer-tls.js'
 
 /** One replica of a service. */
 export interface Replica {
@@ -24,7 +26,9 @@ export interface Peers extends AsyncDisposable {
 }
 
 export interface PeersOptions {
-  readonly secret: string
+  readonly tls: PeerTls
+  /** The service that the replicas must prove to be. */
+  readonly service: PeerName
   /** Calls `beat` at intervals. Returns a function that stops it. */
   readonly startBeats?: (beat: () => void) => () => void
 }
@@ -35,19 +39,20 @@ export interface PeersOptions {
  */
 export function connectPeers(
   addresses: string,
-  { secret, startBeats = everyHalfSecond }: PeersOptions,
+  { tls, service, startBeats = everyHalfSecond }: PeersOptions,
 ): Peers {
   let wasConnected = false
   let turn = 0
 
   const sign = (metadata: Metadata): Metadata => {
-    metadata.set(SECRET_KEY, secret)
     // calls wait for the first start of their service; later a service that is away fails them at once
     metadata.setOptions({ waitForReady: !wasConnected })
     return metadata
   }
+  const channel = channelCredentials(service, tls)
+  const options = { ...clientOptions, 'grpc.ssl_target_name_override': service }
   const replicas = addresses.split(',').map((address): Replica => {
-    const client = new Client(address.trim(), credentials.createInsecure(), clientOptions)
+    const client = new Client(address.trim(), channel.credentials, options)
     client.waitForReady(Number.POSITIVE_INFINITY, (closed) => {
       if (!closed) wasConnected = true
     })
@@ -98,12 +103,33 @@ export function connectPeers(
     sign,
     async [Symbol.asyncDispose]() {
       stopBeats()
+      channel.stopRenewing()
       for (const { client, mux } of replicas) {
         mux.close()
         client.close()
       }
     },
   }
+}
+
+/** Each new connection uses the current certificate and authorities. */
+function channelCredentials(service: PeerName, tls: PeerTls) {
+  let { context } = createSecureContext(tls.contextOptions())
+  const stopRenewing = tls.onChange(() => {
+    context = createSecureContext(tls.contextOptions()).context
+  })
+  const current: SecureContext = {
+    get context() {
+      return context
+    },
+  }
+  const verify: VerifyOptions = {
+    checkServerIdentity(_host, { subjectaltname }) {
+      if (peerNameIn(subjectaltname) === service) return undefined
+      return new Error(`the server has the certificate of ${subjectaltname}, not of ${service}`)
+    },
+  }
+  return { credentials: credentials.createFromSecureContext(current, verify), stopRenewing }
 }
 
 /** The fault that ends the calls of an unresponsive replica. */

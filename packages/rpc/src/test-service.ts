@@ -18,8 +18,11 @@ import type { Methods } from './methods.js'
 import { connectPeers, type Peers } from './peers.js'
 import { remote } from './remote.js'
 import { type ServeOptions, serve } from './serve.js'
+import { testTls } from './testing.js'
 
-export const secret = 'a secret that has enough characters'
+/** The certificates of the servers, which are policy, and of their caller. */
+export const serverTls = await testTls('policy')
+export const callerTls = await testTls('sessions')
 
 /** The log lines of the servers of a test, the contexts of their calls, and an event for each 'slow' call. */
 export const logLines: string[] = []
@@ -73,17 +76,30 @@ const changes: Methods<typeof changeMethods> = {
   },
 }
 
+/** One caller for all methods. */
+const callersOf = () => new Set([callerTls.name])
+
 export type Server = Awaited<ReturnType<typeof serve>>
 
-export const startServer = (port = 0, name = 'a', options: Partial<ServeOptions> = {}): Promise<Server> =>
+/** @param at a port of this machine, or an address */
+export const startServer = (
+  at: number | string = 0,
+  name = 'a',
+  options: Partial<ServeOptions> = {},
+): Promise<Server> =>
   serve(
-    `127.0.0.1:${port}`,
-    { log: pino({}, { write: (line: string) => logLines.push(line) }), secret, ...options },
+    typeof at === 'string' ? at : `127.0.0.1:${at}`,
+    {
+      log: pino({}, { write: (line: string) => logLines.push(line) }),
+      tls: serverTls,
+      callersOf,
+      ...options,
+    },
     [host(policyMethods, policy(name)), host(changeMethods, changes)],
   )
 
 export const peersAt = (...ports: number[]): Peers =>
-  connectPeers(ports.map((port) => `127.0.0.1:${port}`).join(), { secret })
+  connectPeers(ports.map((port) => `127.0.0.1:${port}`).join(), { tls: callerTls, service: 'policy' })
 
 export const context = (ms = 60_000, signal = new AbortController().signal): Context => ({
   requestId: 'r1',

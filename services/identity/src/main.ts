@@ -67,7 +67,6 @@ await runService(
       host(ChangeServiceService, service.changes),
       host(IdentityServiceService, service.identity),
       host(OidcServiceService, service.oidc),
-      host(MaintenanceServiceService, service.maintenance),
     ]
     await serve(hosted, healthOf(changeLog, bus))
   },

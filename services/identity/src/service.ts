@@ -164,7 +164,6 @@ export function openService(options: ServiceOptions) {
       issuer,
       tokens: openTokens({ issuer, lifetimes: options.tokenLifetimes, pki, log }),
     }),
-    maintenance,
 
     async [Symbol.asyncDispose]() {
       await jobs[Symbol.asyncDispose]()

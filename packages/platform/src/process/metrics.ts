@@ -49,6 +49,19 @@ export const metrics = {
     'Calls answered by this process, by method and fault code (OK: none)',
     ['method', 'code'],
   ),
+  rpcRefused: counter(
+    'overlay_rpc_refused_total',
+    'Connections of other processes (method: none) and their calls that were refused, by method and by the service that the certificate names (none: no valid one)',
+    ['method', 'caller'],
+  ),
+  peerCertificateExpiry: gauge(
+    'overlay_peer_certificate_expiry_timestamp_seconds',
+    'Expiry of the certificate by which this process is a peer of the others',
+  ),
+  peerCertificateRefused: counter(
+    'overlay_peer_certificate_refused_total',
+    'Unusable certificates found while the last valid one stays in use',
+  ),
   poolConnections: new Gauge({
     name: 'overlay_pool_connections',
     help: 'Database connections: busy, idle, and callers waiting for one',

@@ -14,12 +14,9 @@ export const processSettings = {
       'Address of the standard gRPC health service, in plain text, for probes of Kubernetes; keep it private. If not set, it is served on the ports of the services only. The launcher gives this port to the gateway and the following ones to the other processes',
     ),
   ),
-  peerSecret: setting.secret(
-    'OVERLAY_PEER_SECRET',
-    'Shared secret by which the processes authenticate their calls',
-    {
-      min: 32,
-    },
+  tls: setting.text(
+    'OVERLAY_TLS',
+    'Directory with the certificate of the process for the others: `tls.crt`, with the name of its service as DNS name and for both sides of connections, `tls.key` and `ca.crt`. Read again when they change',
   ),
   logLevel: setting.oneOf(
     'OVERLAY_LOG_LEVEL',

@@ -1,3 +1,4 @@
+import type { Service } from '@overlay/model'
 import {
   ChangeServiceService,
   connectPeers,
@@ -29,6 +30,7 @@ import { type Health, serveOps } from '../process/ops.js'
 import { dropRights, guardProcess, isStopping, untilStopped } from '../process/process.js'
 import type { Values } from '../process/settings.js'
 import type { serviceSettings } from '../process/shared-settings.js'
+import { noteRefused, openTls } from '../tls/peer-tls.js'
 
 /** Another service, and the operations that all services have. */
 export interface RemoteService extends AsyncDisposable {
@@ -44,7 +46,7 @@ export interface ServiceDeps {
   readonly bus: Bus
   readonly db: Database
   readonly changeLog: ChangeLog
-  connect(schema: string, addresses: string): RemoteService
+  connect(schema: Service, addresses: string): RemoteService
   /** Waits, after a commit, until the connected services have applied it. */
   readonly waitForFollowers: WaitForFollowers
   /** The part of the service in the jobs that concern all schemas. */
@@ -54,7 +56,7 @@ export interface ServiceDeps {
 }
 
 interface ServiceOptions {
-  readonly schema: string
+  readonly schema: Service
   readonly settings: Values<typeof serviceSettings>
   /** The folder of the service's own migrations. */
   readonly migrations: string
@@ -65,11 +67,12 @@ export async function runService(
   { schema, settings, migrations }: ServiceOptions,
   work: (deps: ServiceDeps) => Promise<void>,
 ): Promise<void> {
-  const { databaseUrl, opsListen, grpcHealthListen, rpcListen, peerSecret: secret } = settings
+  const { databaseUrl, opsListen, grpcHealthListen, rpcListen } = settings
   const log = openLog(schema, { level: settings.logLevel, format: settings.logFormat })
   guardProcess(log)
   const defined = await migrationsIn(migrationFolders(migrations))
   dropRights()
+  using tls = await openTls(settings.tls, schema, log)
   await untilMigrated(databaseUrl, schema, defined, { log })
   await using bus = await openBus(settings.natsUrl, log)
   await using db = openDatabase(databaseUrl, schema)
@@ -79,7 +82,7 @@ export async function runService(
   await using _counts = startCompactingCounts(db, log)
   const connected: RemoteService[] = []
   const connect: ServiceDeps['connect'] = (schema, addresses) => {
-    const service = remoteService(schema, connectPeers(addresses, { secret }))
+    const service = remoteService(schema, connectPeers(addresses, { tls, service: schema }))
     connected.push(service)
     return service
   }
@@ -97,11 +100,11 @@ export async function runService(
       const probes = grpcHealth(schema, current, log)
       await using _ops = await serveOps(opsListen, { log, health: current })
       await using _health = await serveGrpcHealth(grpcHealthListen, probes, log)
-      await using _server = await serve(rpcListen, { log, secret, observe: observeCall }, [
-        ...hosted,
-        probes.service,
-        reflection,
-      ])
+      await using _server = await serve(
+        rpcListen,
+        { log, tls, observe: observeCall, refused: noteRefused(log) },
+        [...hosted, probes.service, reflection],
+      )
       log.info({ listen: rpcListen }, 'ready')
       await untilStopped()
       probes.stop()
@@ -111,7 +114,7 @@ export async function runService(
 
 const stopping: Health = { ready: false, checks: { process: 'stopping' } }
 
-function remoteService(schema: string, peers: Peers): RemoteService {
+function remoteService(schema: Service, peers: Peers): RemoteService {
   const changes = remote(ChangeServiceService, peers)
   return {
     peers,

@@ -529,7 +529,7 @@ export const ExportedTable: MessageFns<ExportedTable> = {
   },
 };
 
-/** Implemented by every service for its own schema; called by identity, which runs the jobs. */
+/** Implemented by every service for its own schema. identity, which runs the jobs, calls it and hosts none. */
 export type MaintenanceServiceService = typeof MaintenanceServiceService;
 export const MaintenanceServiceService = {
   /** Compares every copy and every reference with its owner. */

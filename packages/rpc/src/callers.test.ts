@@ -1,0 +1,59 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ServiceDefinition } from '@grpc/grpc-js'
+import { describe, expect, test } from 'vitest'
+import { callers, callersOf } from './callers.js'
+import { HealthService } from './gen/health/v1/health.js'
+import { CallServiceService } from './gen/overlay/stream/v1/stream.js'
+import * as definitions from './index.js'
+import { reflectionPaths } from './reflection.js'
+
+const standard = [...Object.values(HealthService).map(({ path }) => path), ...reflectionPaths]
+const root = join(import.meta.dirname, '../../..')
+const services = ['identity', 'pki', 'policy', 'sessions'] as const
+
+/** The paths of the methods that a service hosts, in the text of its main file. */
+async function hostedBy(service: string): Promise<string[]> {
+  const main = await readFile(join(root, 'services', service, 'src/main.ts'), 'utf8')
+  const names = [...main.matchAll(/host\((\w+),/g)].map(([, name = '']) => name)
+  const byName: Readonly<Record<string, unknown>> = definitions
+  return names.flatMap((name) => Object.values(byName[name] as ServiceDefinition).map(({ path }) => path))
+}
+
+test('only services have rows', () => {
+  expect([...callers.keys()].sort()).toEqual(services)
+})
+
+describe.each(services)('%s', (service) => {
+  const rows = [...(callers.get(service) ?? [])]
+  const own = rows.filter(([path]) => !standard.includes(path))
+
+  test('has one row for each method that it hosts, and no other', async () => {
+    const hosted = [...(await hostedBy(service)), ...standard]
+    expect(hosted.length).toBeGreaterThan(20)
+    expect(rows.map(([path]) => path).sort()).toEqual(hosted.sort())
+  })
+  test('is called only by processes that connect to it', async () => {
+    const named = new Set(own.flatMap(([, names]) => [...names]))
+    named.delete('gateway') // connects to all
+    const connected = await Promise.all(
+      services.map(async (other) => {
+        const main = await readFile(join(root, 'services', other, 'src/main.ts'), 'utf8')
+        return main.includes(`connect('${service}'`) ? [other] : []
+      }),
+    )
+    expect([...named].sort()).toEqual(connected.flat())
+  })
+  test('neither calls itself nor is called by an operator', () => {
+    for (const [path, names] of own) {
+      expect(names.has(service), path).toBe(false)
+      expect(names.has('operator'), path).toBe(false)
+    }
+  })
+})
+
+test('a method without a row, and the shared stream itself, have no callers', () => {
+  expect(callersOf('policy', '/overlay.pki.v1.PkiService/Enroll')).toBe(undefined)
+  expect(callersOf('gateway', '/overlay.pki.v1.PkiService/Enroll')).toBe(undefined)
+  for (const service of services) expect(callersOf(service, CallServiceService.calls.path)).toBe(undefined)
+})

@@ -1,0 +1,61 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createServer, type TLSSocket } from 'node:tls'
+import { type PeerName, peerNameIn } from './peer-name.js'
+import type { PeerTls } from './peer-tls.js'
+import type { Refused } from './refusals.js'
+import { removeStaleSocket, socketPathOf } from './unix-socket.js'
+
+export interface Listener extends AsyncDisposable {
+  readonly port: number
+}
+
+const HANDSHAKE_MS = 10_000
+
+/** Accepts connections of peers at `host:port` or `unix:/path`. Disposing accepts no more; those that exist stay. */
+export async function listen(
+  address: string,
+  tls: PeerTls,
+  accept: (socket: TLSSocket, peer: PeerName) => void,
+  refused: Refused,
+): Promise<Listener> {
+  const server = createServer({
+    ...tls.contextOptions(),
+    requestCert: true,
+    rejectUnauthorized: true,
+    ALPNProtocols: ['h2'],
+    handshakeTimeout: HANDSHAKE_MS,
+    noDelay: true,
+  })
+  server.on('secureConnection', (socket) => {
+    socket.on('error', () => undefined) // 'close' follows
+    const { subjectaltname } = socket.getPeerCertificate()
+    const peer = peerNameIn(subjectaltname)
+    if (peer !== undefined && socket.alpnProtocol === 'h2') return accept(socket, peer)
+    refused({ reason: peer === undefined ? 'names no peer' : 'no HTTP/2', names: subjectaltname })
+    socket.destroy()
+  })
+  server.on('tlsClientError', (err: NodeJS.ErrnoException, { authorizationError }) => {
+    refused({ reason: String(authorizationError ?? err.code ?? err.message) })
+  })
+  const removeListener = tls.onChange(() => server.setSecureContext(tls.contextOptions()))
+
+  const path = socketPathOf(address)
+  if (path !== undefined) await removeStaleSocket(path)
+  server.listen(path === undefined ? hostAndPort(address) : { path })
+  await once(server, 'listening') // throws if an error is first
+  const bound = server.address()
+  return {
+    port: typeof bound === 'object' ? ((bound satisfies AddressInfo | null)?.port ?? 0) : 0,
+    async [Symbol.asyncDispose]() {
+      removeListener()
+      server.close()
+    },
+  }
+}
+
+function hostAndPort(address: string): { host: string; port: number } {
+  const [, host, port] = /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? []
+  if (host === undefined) throw new Error(`${address} is not host:port`)
+  return { host, port: Number(port) }
+}
