@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import forge from 'node-forge/lib/util.js'
 import { contentOf, DerError, type Element, encode, onlyElement, partsOf } from './der.js'
 import { type Extension, extensionIds, nameTags } from './extension.js'
 
@@ -24,29 +25,17 @@ export function checkName(name: Element): void {
 export const uriName = (uri: string): Element => encode(nameTags.uri, Buffer.from(uri))
 
 export const hostName = (host: string): Element =>
-  isIP(host) ? encode(nameTags.ip, ipBytes(host)) : encode(nameTags.dns, Buffer.from(host))
+  isIP(host)
+    ? encode(nameTags.ip, Buffer.from(forge.bytesFromIP(plain(host)) ?? '', 'latin1'))
+    : encode(nameTags.dns, Buffer.from(host))
 
 export const isHost = ({ tag }: Element): boolean => tag === nameTags.dns || tag === nameTags.ip
 
 /** The text of a name. Addresses are in their shortest form. */
 export const textOf = (name: Element): string => {
-  const content = contentOf(name, name.tag)
-  return name.tag === nameTags.ip ? ipText(content) : content.toString('latin1')
+  const content = contentOf(name, name.tag).toString('latin1')
+  return name.tag === nameTags.ip ? (forge.bytesToIP(content) ?? '') : content
 }
 
-function ipBytes(ip: string): Buffer {
-  if (isIP(ip) === 4) return Buffer.from(ip.split('.').map(Number))
-  const [head = [], tail = []] = shortest(ip)
-    .split('::')
-    .map((part) => part.split(':').filter(Boolean))
-  const zeros = Array<string>(8 - head.length - tail.length).fill('0')
-  return Buffer.from([...head, ...zeros, ...tail].map((group) => group.padStart(4, '0')).join(''), 'hex')
-}
-
-function ipText(bytes: Buffer): string {
-  if (bytes.length === 4) return bytes.join('.')
-  return shortest(bytes.toString('hex').match(/.{4}/g)?.join(':') ?? '')
-}
-
-/** The shortest form of an IPv6 address, without dots. */
-const shortest = (ip: string): string => new URL(`http://[${ip}]`).hostname.slice(1, -1)
+/** Without dots, as the library reads it. */
+const plain = (ip: string): string => (isIP(ip) === 6 ? new URL(`http://[${ip}]`).hostname.slice(1, -1) : ip)

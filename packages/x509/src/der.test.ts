@@ -8,7 +8,6 @@ import {
   objectIdIn,
   onlyElement,
   sequence,
-  stringIn,
   tag,
   time,
 } from './der.js'
@@ -78,7 +77,10 @@ test.each([
 })
 
 test('a time has two digits of the year until 2049', () => {
-  const textOf = (at: string): string => stringIn(time(new Date(at)))
+  const textOf = (at: string): string =>
+    derOf(time(new Date(at)))
+      .subarray(2)
+      .toString()
   expect(textOf('2026-02-03T04:05:06.789Z')).toBe('260203040506Z')
   expect(textOf('2049-12-31T23:59:59Z')).toBe('491231235959Z')
   expect(textOf('2050-01-01T00:00:00Z')).toBe('20500101000000Z')

@@ -20,11 +20,12 @@ export const tag = {
   null: 0x05,
   objectId: 0x06,
   utf8String: 0x0c,
+  numericString: 0x12,
   printableString: 0x13,
   teletexString: 0x14,
+  ia5String: 0x16,
   utcTime: 0x17,
   generalizedTime: 0x18,
-  universalString: 0x1c,
   bmpString: 0x1e,
   sequence: 0x30,
   set: 0x31,
@@ -96,13 +97,23 @@ export function objectIdIn(element: Element | undefined): string {
   })
 }
 
-/** The text of a character string of any encoding. Of lists, such as postal addresses, their DER. */
+/** The text of a value in a Name. Of lists, such as postal addresses, and of bits their DER. */
 export function stringIn(element: Element): string {
-  const { tag: kind, node } = element
-  if (typeof node.value !== 'string') return derOf(element).toString('latin1')
-  if (kind === tag.universalString) throw new DerError('a string of four bytes a character')
-  const isDecoded = kind === tag.teletexString || kind === tag.bmpString
-  return isDecoded ? node.value : contentOf(element, kind).toString()
+  switch (element.tag) {
+    case tag.teletexString:
+    case tag.bmpString:
+      return String(element.node.value)
+    case tag.utf8String:
+    case tag.numericString:
+    case tag.printableString:
+    case tag.ia5String:
+      return contentOf(element, element.tag).toString()
+    case tag.sequence:
+    case tag.bitString:
+      return derOf(element).toString('latin1')
+    default: // TLS libraries refuse a certificate with other types
+      throw new DerError(`tag ${element.tag} in a name`)
+  }
 }
 
 /** The bytes of a BIT STRING without unused bits. */

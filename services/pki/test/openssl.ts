@@ -11,6 +11,8 @@ const generators = {
   secp256k1: () => generateKeyPairSync('ec', { namedCurve: 'secp256k1' }),
   'RSA-1024': () => generateKeyPairSync('rsa', { modulusLength: 1024 }),
   'RSA-2048': () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  'RSA-3072': () => generateKeyPairSync('rsa', { modulusLength: 3072 }),
+  'RSA-4096': () => generateKeyPairSync('rsa', { modulusLength: 4096 }),
   'RSA-e3': () => generateKeyPairSync('rsa', { modulusLength: 2048, publicExponent: 3 }),
   Ed25519: () => generateKeyPairSync('ed25519'),
 }

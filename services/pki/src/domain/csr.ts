@@ -110,8 +110,10 @@ async function isSignedBy(key: KeyObject, { algorithm, signed, signature }: Requ
 
 function altNamesOf(attributes: readonly Element[]): readonly Element[] {
   const requests = attributes.flatMap((attribute) => {
-    const [type, values] = partsOf(attribute)
-    return objectIdIn(type) === EXTENSION_REQUEST ? partsOf(values, tag.set) : []
+    const [type, values, ...more] = partsOf(attribute)
+    if (more.length > 0) throw new DerError('an attribute is a type and a set of values')
+    const set = partsOf(values, tag.set)
+    return objectIdIn(type) === EXTENSION_REQUEST ? set : []
   })
   const [extensions, ...more] = requests
   if (more.length > 0) throw new DerError('more than one list of extensions')
