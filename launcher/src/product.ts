@@ -12,7 +12,7 @@ import { openLogFile } from './log-file.js'
 import { startBalancer } from './processes/balancer.js'
 import { consoleDirectory } from './processes/console.js'
 import { startNode, untilReady } from './processes/node-process.js'
-import { type Address, isPrivileged } from './processes/ports.js'
+import { type Address, isPrivileged, reservePorts } from './processes/ports.js'
 import { consecutive, type Instance, parts, planInstances, type Scale } from './processes/processes.js'
 import { requireFree } from './processes/require-free.js'
 import { DEFAULT_METRICS_ADDRESS, serveMetrics } from './processes/serve-metrics.js'
@@ -109,6 +109,7 @@ async function start(
       : [{ text: metricsAddress, settings: ['OVERLAY_METRICS_ADDRESS'] as const }]),
     ...healthListens.map((text) => ({ text, settings: ['OVERLAY_GRPC_HEALTH_LISTEN'] as const })),
   ])
+  reservePorts(healthListens.map((text) => splitAddress(text).port))
   await refuseForgottenDatabase(home.directory, settings.databaseUrl)
   await home.write(addressFile, `${settings.address}\n`)
 

@@ -24,6 +24,11 @@ export async function freePort(): Promise<number> {
   }
 }
 
+/** Makes sure that `freePort` does not return these. */
+export function reservePorts(ports: readonly number[]): void {
+  for (const port of ports) reserved.add(port)
+}
+
 /** Whether only root may listen at the port. */
 export async function isPrivileged({ port }: Address): Promise<boolean> {
   const lowestFree = await readFile('/proc/sys/net/ipv4/ip_unprivileged_port_start', 'utf8').catch(
