@@ -1,12 +1,12 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { freePort } from '@overlay/launcher/testing'
 import { expect, onTestFinished, test } from 'vitest'
 import { logInAsAdmin } from '../admin.js'
+import { launch, untilOutput } from '../launch.js'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -30,7 +30,7 @@ test('a first start creates all state, a second one uses it, and no process outl
   }
   expect(status()).toMatchObject({ exit: 1, state: 'none' })
 
-  const first = launch(home, addresses)
+  const first = launched(home, addresses)
   const output = await untilOutput(first, /ziti edge login/)
   const passwordFile = join(home, 'admin-password')
   const password = (await readFile(passwordFile, 'utf8')).trim()
@@ -58,7 +58,7 @@ test('a first start creates all state, a second one uses it, and no process outl
     expect(JSON.parse(line)).toMatchObject({ service: part, ...start })
   }
 
-  const second = launch(home, {
+  const second = launched(home, {
     OVERLAY_ADDRESS: `localhost:${await freePort()}`,
     OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,
   })
@@ -89,7 +89,7 @@ test('a first start creates all state, a second one uses it, and no process outl
   expect(status()).toMatchObject({ exit: 1, state: 'stopped', start: { version } })
   expect(status().start.stoppedAt).toBeUndefined()
 
-  const third = launch(home, addresses)
+  const third = launched(home, addresses)
   expect(await untilOutput(third, /ziti edge login/)).toContain(`in ${join(home, 'admin-password')}`)
   const again = await logInAsAdmin(server, credentials)
   expect(await again.request('GET', `/services/${id}`)).toMatchObject({ name: 'kept' })
@@ -113,34 +113,14 @@ test('a first start creates all state, a second one uses it, and no process outl
 
 test('all wrong settings are reported together', async () => {
   const env = { OVERLAY_ADDRESS: 'nowhere', OVERLAY_LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://host' }
-  const output = await untilOutput(launch('/nonexistent', env), /cannot start/)
+  const output = await untilOutput(launched('/nonexistent', env), /cannot start/)
   for (const name of Object.keys(env)) expect(output).toContain(name)
 })
 
-function launch(home: string, env: NodeJS.ProcessEnv): ChildProcess {
-  const launcher = spawn(process.execPath, ['launcher/dist/main.js'], {
-    cwd: root,
-    env: { ...process.env, OVERLAY_HOME: home, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+function launched(home: string, env: NodeJS.ProcessEnv): ChildProcess {
+  const launcher = launch(home, env)
   onTestFinished(() => void launcher.kill('SIGKILL'))
   return launcher
-}
-
-/** The output up to a line. */
-async function untilOutput({ stdout, stderr }: ChildProcess, line: RegExp): Promise<string> {
-  const output: string[] = []
-  return new Promise((resolve, reject) => {
-    for (const input of [stdout, stderr]) {
-      if (!input) continue
-      const lines = createInterface({ input })
-      lines.on('line', (text) => {
-        output.push(text)
-        if (line.test(text)) resolve(output.join('\n'))
-      })
-      lines.once('close', () => reject(new Error(`ended without ${line}: ${output.join('\n')}`)))
-    }
-  })
 }
 
 const childrenOf = async ({ pid }: ChildProcess): Promise<number[]> => {
