@@ -134,7 +134,7 @@ export async function startControlNetwork({ hasBus = false } = {}): Promise<Test
       const key = await issue(id, profile)
       const { fingerprint } = key
       await own.query(
-        sql`update router set is_verified = true, fingerprint = ${fingerprint} where id = ${id}`,
+        sql`update router set is_verified = true, fingerprint = ${fingerprint}, cert_pem = ${key.certPem} where id = ${id}`,
       )
       await applied(await change(id, { cost: 1 }, ownLog), ...running) // a change row with the fingerprint
       return key

@@ -9,6 +9,7 @@ import {
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { checkCertificates } from '../src/control/certificate-watch.js'
 import { routerCertificates } from '../src/control/router-certificates.js'
 import { extendRouter } from '../src/methods/extend-router.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
@@ -162,6 +163,21 @@ test('a new enrollment ends the certificate that is not verified', async () => {
   expect(await rowOf(old.id)).toEqual({ fingerprint: null, certPem: null, unverified: null })
   expect(formerOf(old.id)).toEqual([])
   for (const each of [old, key]) await expect(connect(each)).rejects.toThrow('closed before the hello')
+})
+
+test('routers whose certificates end soon are reported, unless they are disabled', async () => {
+  const in4Days = new Date(Date.now() + 4 * 86_400_000)
+  const [late, disabled] = [
+    await network.createRouter('l', { to: in4Days }),
+    await network.createRouter('m', { to: new Date(Date.now() + 86_400_000) }),
+  ]
+  await network.updateRouter(disabled.id, { disabled: true }, replica)
+  const warnings: unknown[] = []
+  const log = { warn: (facts: object) => void warnings.push(facts) }
+  await checkCertificates(network.db, log, new Date())
+  const expiry = new Date(new X509Certificate(late.certPem).validTo)
+  expect(warnings).toContainEqual({ routerId: late.id, name: 'l', expiry })
+  expect(warnings).not.toContainEqual(expect.objectContaining({ routerId: disabled.id }))
 })
 
 /** The method behind the API. */

@@ -169,6 +169,10 @@ export const metrics = {
     'Connections of routers that have ended, by reason (closed, replaced, revoked, silent, stalled, malformed, stopping)',
     ['reason'],
   ),
+  routerCertificateExpiry: gauge(
+    'overlay_router_certificate_expiry_timestamp_seconds',
+    'Earliest expiry of the client certificate of a router that is not disabled; +Inf without routers',
+  ),
   routerMessages: counter(
     'overlay_router_messages_total',
     'Messages of routers, by type and result (ok, failed, malformed; dropped: this type is not used)',

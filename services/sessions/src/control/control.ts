@@ -5,6 +5,7 @@ import { type LinkAdministration, linksConcern } from '../links/links.js'
 import { openTopology } from '../links/live-topology.js'
 import type { Topology } from '../links/topology.js'
 import { openAcceptor } from './accept-router.js'
+import { watchCertificates } from './certificate-watch.js'
 import { openDispatch } from './dispatch.js'
 import { extendEnrollment } from './extend-enrollment.js'
 import type { Concern } from './handlers.js'
@@ -113,6 +114,8 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   })
   presence.onLost(() => channels.closeAll('another process has the controller id'))
 
+  const watching = listen && watchCertificates(db, log)
+
   const stop = new AbortController()
   let listener: ControlListener | undefined
   let renewing: Disposable | undefined
@@ -140,6 +143,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
       stop.abort()
       await listening.catch(() => undefined) // logged
       listener?.stopAccepting()
+      await watching?.[Symbol.asyncDispose]()
       await acceptor[Symbol.asyncDispose]()
       renewing?.[Symbol.dispose]()
       await listener?.[Symbol.asyncDispose]()

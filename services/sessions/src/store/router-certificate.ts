@@ -24,6 +24,23 @@ export async function routerOfCertificate(db: Db, fingerprint: string): Promise<
   return rows[0]
 }
 
+const PAGE = 500
+
+/** The client certificates of all routers that are not disabled. */
+export async function* storedCertificates(
+  db: Db,
+): AsyncGenerator<{ readonly id: string; readonly name: string; readonly certPem: string }> {
+  for (let after = ''; ; ) {
+    const { rows } = await db.query<{ id: string; name: string; certPem: string }>(sql`
+      select id, name, cert_pem as "certPem" from router
+       where id > ${after} and is_verified and not disabled and cert_pem is not null order by id limit ${PAGE}`)
+    yield* rows
+    const last = rows.at(-1)
+    if (!last || rows.length < PAGE) return
+    after = last.id
+  }
+}
+
 /** SHA-1 of the client certificate that the router has not verified yet. */
 export async function unverifiedFingerprint(db: Db, routerId: string): Promise<string | undefined> {
   const { rows } = await db.query<{ fingerprint: string | null }>(
