@@ -93,16 +93,6 @@ test('from a number of unknown tokens on their source is told to wait, and its g
   expect(await faultOf(pki.enroll({ token: randomUUID() }))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
 })
 
-test('an expired token of any method is refused', async () => {
-  let now = new Date()
-  await using pki = await startPki({ now: () => now })
-  const ott = await pki.wish({})
-  const updb = await pki.wish({ method: 'updb', username: 'alice' })
-  now = new Date(now.getTime() + 180 * 60_000 + 1)
-  expect(await faultOf(pki.enroll({ token: ott.token, csrPem: newCsr() }))).toEqual(['ENROLLMENT_EXPIRED'])
-  expect(await faultOf(pki.enroll({ token: updb.token, password: 'secret' }))).toEqual(['ENROLLMENT_EXPIRED'])
-})
-
 test('a user name gets its password; without one the token remains valid', async () => {
   const wish = await pki.wish({ method: 'updb', username: 'alice' })
   const { id, token, identityId } = wish
@@ -219,6 +209,36 @@ test('no other request may redeem a token while it is unknown whether the owner 
   const request = { token, csrPem: newCsr() }
   expect(await faultOf(pki.enroll(request))).toEqual(['TIMEOUT'])
   expect(await faultOf(pki.enroll(request))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
+})
+
+test('an enrollment that is refreshed while it is redeemed has ended', async () => {
+  let meanwhile = async (): Promise<unknown> => undefined
+  const addAuthenticator = async () => {
+    await meanwhile()
+    return { authenticatorId: 'a1', created: true, position: undefined }
+  }
+  const admitRouter = () => Promise.reject(new Error('no router enrolls'))
+  await using pki = await startPki({ owners: { identity: { addAuthenticator }, sessions: { admitRouter } } })
+  const { id, token } = await pki.wish({})
+  meanwhile = () => pki.pki.refreshEnrollment({ id, expiresAtMs: Date.now() + 60_000 }, context)
+  expect((await pki.enroll({ token, csrPem: newCsr() })).method).toBe('ott')
+  expect(await pki.outstanding()).toEqual([])
+})
+
+test('an expired token of every method is refused', async () => {
+  let now = new Date()
+  await using pki = await startPki({ now: () => now })
+  const wishes = [
+    await pki.wish({}),
+    await pki.wish({ method: 'updb', username: 'alice' }),
+    await pki.routerWish('erott'),
+    await pki.routerWish('trott'),
+  ]
+  now = new Date(now.getTime() + 180 * 60_000 + 1)
+  for (const { token } of wishes)
+    expect(await faultOf(pki.enroll({ token, csrPem: newCsr(), password: 'secret' }))).toEqual([
+      'ENROLLMENT_EXPIRED',
+    ])
 })
 
 test('a full queue refuses before anything is signed', async () => {

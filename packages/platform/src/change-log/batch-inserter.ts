@@ -17,12 +17,16 @@ export interface NewRow {
   readonly by: Actor
 }
 
-interface Inserted {
+/** A row and its place in the change log. */
+export interface Numbered {
   readonly id: string
-  readonly createdAt: Date
   readonly number: number
   readonly timeline: string
   readonly at: Date
+}
+
+interface Inserted extends Numbered {
+  readonly createdAt: Date
 }
 
 /**
@@ -56,7 +60,7 @@ export function batchInserter(
   }
 }
 
-const positionOf = ({ timeline, number }: Inserted): Position => ({ timeline, number })
+export const positionOf = ({ timeline, number }: Numbered): Position => ({ timeline, number })
 
 /** Each part is serialized once: the path is hot. */
 interface Entry {
@@ -69,13 +73,7 @@ interface Entry {
 
 function entryOf({ id, columns, by }: NewRow, plain: string, whole: string): Entry {
   const payload = withMember(whole, 'isNew', true) // nothing refers to a new row yet: followers may skip it
-  const { caller, requestId, sourceAddress } = by
-  const author = JSON.stringify({
-    identity_id: caller.identityId,
-    identity_name: caller.identityName,
-    source_address: sourceAddress,
-    request_id: requestId,
-  })
+  const author = JSON.stringify(authorOf(by))
   return {
     id,
     columns,
@@ -83,6 +81,14 @@ function entryOf({ id, columns, by }: NewRow, plain: string, whole: string): Ent
     text: `{"id":${JSON.stringify(id)},"plain":${plain},"payload":${payload},${author.slice(1)}`,
   }
 }
+
+/** By the columns of the audit. */
+export const authorOf = ({ caller, requestId, sourceAddress }: Actor) => ({
+  identity_id: caller.identityId,
+  identity_name: caller.identityName,
+  source_address: sourceAddress,
+  request_id: requestId,
+})
 
 /** The JSON object, which has members already, with one more. */
 const withMember = (object: string, name: string, value: unknown): string =>

@@ -1,5 +1,6 @@
 export * from './after-commit.js'
-export * from './batch-inserter.js'
+export { batchInserter, type NewRow } from './batch-inserter.js'
+export * from './batch-remover.js'
 export * from './bus.js'
 export * from './change-log.js'
 export * from './change-service.js'

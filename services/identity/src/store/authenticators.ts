@@ -1,5 +1,5 @@
 import { authenticator, type RowOf } from '@overlay/model'
-import type { Actor, ChangeLog, RowChange } from '@overlay/platform/change-log'
+import { type Actor, batchInserter, type ChangeLog, type RowChange } from '@overlay/platform/change-log'
 import {
   changeRow,
   columnsOf,
@@ -7,10 +7,11 @@ import {
   deleteRows,
   insertListSql,
   insertRows,
+  plainOfNew,
   rowOf,
 } from '@overlay/platform/kind-store'
-import { batch, type Db, type Tx } from '@overlay/platform/postgres'
-import { Fault, invalid, notFound, ownContext, type Position } from '@overlay/rpc'
+import type { Db, Tx } from '@overlay/platform/postgres'
+import { Fault, invalid, notFound, type Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 
 export type Authenticator = RowOf<typeof authenticator>
@@ -62,39 +63,36 @@ export interface NewAuthenticator
 export const insertAuthenticator = async (tx: Tx, row: NewAuthenticator): Promise<RowChange | undefined> =>
   (await insertAuthenticators(tx, [row]))[0]
 
-function insertAuthenticators(tx: Tx, authenticators: readonly NewAuthenticator[]): Promise<RowChange[]> {
-  const list = authenticators.map((one) => columnValues(authenticator, one.id, one, one.tags))
-  const insert = insertListSql(
+const columnsOfNew = (row: NewAuthenticator): object => columnValues(authenticator, row.id, row, row.tags)
+
+const insertSome = (list: string): Sql =>
+  insertListSql(
     authenticator,
-    JSON.stringify(list),
+    list,
     sql`
       join identity on identity.id = entry.identity_id
      where entry.ca_id is null or exists (select from known_ca where known_ca.id = entry.ca_id for key share)
        for key share of identity
         on conflict (enrollment_id) do nothing`,
   )
-  return insertRows(tx, authenticator, insert, 'insert-authenticators')
-}
 
-/** Inserts authenticators of enrollments: concurrent requests share one transaction. Undefined: as above. */
+const insertAuthenticators = (tx: Tx, authenticators: readonly NewAuthenticator[]): Promise<RowChange[]> =>
+  insertRows(
+    tx,
+    authenticator,
+    insertSome(JSON.stringify(authenticators.map(columnsOfNew))),
+    'insert-authenticators',
+  )
+
+/** Inserts authenticators of enrollments: concurrent requests share one statement. Undefined: as above. */
 export function authenticatorInserter(
   changeLog: ChangeLog,
 ): (row: NewAuthenticator & { readonly by: Actor }) => Promise<Position | undefined> {
-  const context = ownContext(new AbortController().signal)
-  return batch(async (entries) => {
-    const { result, position } = await changeLog.write(context, async (tx) => {
-      const inserted = await insertAuthenticators(
-        tx,
-        entries.map(({ by: _, ...row }) => row),
-      )
-      const actors = new Map(entries.map(({ id, by }) => [id, by]))
-      return {
-        result: new Set(inserted.map(({ id }) => id)),
-        changes: inserted.map((change) => ({ ...change, by: actors.get(change.id) })),
-      }
-    })
-    return entries.map(({ id }) => (result.has(id) ? position : undefined))
-  })
+  const insert = batchInserter(changeLog, authenticator.kind, insertSome)
+  return (row) => {
+    const { id, tags, by } = row
+    return insert({ id, columns: columnsOfNew(row), plain: plainOfNew(authenticator, id, row, tags), by })
+  }
 }
 
 /** A certificate by its PEM and fingerprint. */

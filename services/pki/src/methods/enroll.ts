@@ -1,26 +1,11 @@
 import { openLimit, untilAborted } from '@overlay/platform/async'
-import {
-  type Actor,
-  AFTER_COMMIT_MS,
-  afterCommit,
-  withDeadline,
-  writeChanges,
-} from '@overlay/platform/change-log'
-import { batch } from '@overlay/platform/postgres'
+import { AFTER_COMMIT_MS, afterCommit, withDeadline, writeChanges } from '@overlay/platform/change-log'
 import { afterBadToken } from '@overlay/platform/service'
-import {
-  type Context,
-  type EnrollRequest,
-  type EnrollResponse,
-  Fault,
-  faults,
-  ownContext,
-  sourceOf,
-} from '@overlay/rpc'
+import { type Context, type EnrollRequest, type EnrollResponse, Fault, faults, sourceOf } from '@overlay/rpc'
 import { ott, ottca, updb } from '../enroll/identity-methods.js'
 import type { EnrollMethod, Issued, Redemption, Registration } from '../enroll/method.js'
 import { erott, trott } from '../enroll/router-methods.js'
-import { endEnrollments } from '../store/ended-enrollments.js'
+import { endEnrollments, enrollmentEnder } from '../store/ended-enrollments.js'
 import { claim, findByToken, release, type StoredEnrollment } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
 
@@ -111,19 +96,18 @@ const isRefusal = (err: unknown): err is Fault => err instanceof Fault && faults
  * owner's changes ends it later.
  */
 function eagerEnd({ changeLog, consumers, eagerSteps }: Deps) {
-  const system = ownContext(new AbortController().signal)
-  const end = batch(async (entries: readonly (Actor & { readonly id: string })[]) => {
-    const ids = entries.map(({ id }) => id)
-    await writeChanges(changeLog, withDeadline(system), async (tx) => {
-      const ended = await endEnrollments(tx, ids)
-      return ended.map((change) => ({ ...change, by: entries.find(({ id }) => id === change.id) }))
-    })
-    return ids.map(() => true)
-  })
-  return async ({ id, identityId }: StoredEnrollment, { position }: Registration, context: Context) => {
+  const end = enrollmentEnder(changeLog)
+  async function endOne(enrollment: StoredEnrollment, context: Context): Promise<true> {
+    if (await end(enrollment, context)) return true
+    // refreshed meanwhile, or ended
+    await writeChanges(changeLog, withDeadline(context), (tx) => endEnrollments(tx, [enrollment.id]))
+    return true
+  }
+  return async (enrollment: StoredEnrollment, { position }: Registration, context: Context) => {
+    const { id, identityId } = enrollment
     using limit = openLimit(AFTER_COMMIT_MS, context.signal)
     const step = identityId
-      ? eagerSteps.ended.run(id, () => end({ id, ...context }))
+      ? eagerSteps.ended.run(id, () => endOne(enrollment, context))
       : position && consumers.sessions.waitFor(position, limit.signal)
     await afterCommit(changeLog, Promise.race([step, untilAborted(limit.signal)]))
   }
