@@ -20,7 +20,7 @@ export function withDeadline(
  * in any case. Counts steps that are late or unavailable, logs other failures.
  */
 export async function afterCommit(
-  { db, log }: Pick<ChangeLog, 'db' | 'log'>,
+  { db, log }: Pick<ChangeLog, 'log'> & { readonly db: Pick<ChangeLog['db'], 'schema'> },
   step: Promise<unknown>,
 ): Promise<void> {
   try {

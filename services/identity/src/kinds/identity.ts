@@ -29,7 +29,7 @@ import {
   type Enrollments,
   enrollmentIn,
   enrollmentPayload,
-  grantAfterCommit,
+  openEnrollmentRequests,
 } from '../credentials/enrollments.js'
 import { isDisabled } from '../domain/disabled.js'
 import { hostingMembers, hostingOf, servicesIn } from '../domain/hosting.js'
@@ -165,6 +165,7 @@ const derivedValues = ({ authPolicyId, externalId }: Pick<Values, 'authPolicyId'
 /** Creates an identity with the enrollment that the body requests. Both exist when the answer leaves, or neither. */
 function create({ changeLog, names, pki }: IdentityDeps): KindOperations['create'] {
   const insert = identityInserter(changeLog)
+  const enrollments = openEnrollmentRequests(changeLog, pki)
   return async ({ json }, context) => {
     const body = bodyIn(json)
     const { values, tags } = valuesIn(body)
@@ -172,12 +173,11 @@ function create({ changeLog, names, pki }: IdentityDeps): KindOperations['create
     const lock = await lockOfServices(changeLog, names, servicesIn(values), context)
     const id = newId(identity.ids)
     const wish = enrollmentIn(body, id)
-    // without the identity: a new one cannot have an outstanding enrollment
-    if (wish) await pki.checkEnrollment({ ...wish, identityId: '' }, context)
+    if (wish) await enrollments.check(wish, context)
     const payload = wish ? enrollmentPayload(wish) : {}
     const position = await insert({ id, values, tags, payload, context }, lock)
     const written = { id, position }
-    return wish ? grantAfterCommit(changeLog, pki, written, wish, context) : written
+    return wish ? enrollments.grant(written, wish, context) : written
   }
 }
 
