@@ -124,10 +124,10 @@ async function start(
     return url
   }
   const { databaseUrl } = settings
-  if (settings.natsUrl !== undefined) await checkBus(settings.natsUrl, warn)
+  if (settings.natsUrl !== undefined) await checkBus(settings.natsUrl, settings.natsTls, warn)
   const [ownerUrl, natsUrl] = await all([
     databaseUrl ?? launch('postgres', launchPostgres(home, logLimits(settings), warn)),
-    settings.natsUrl ?? launch('bus', launchBus(home, warn)),
+    settings.natsUrl ?? launch('bus', launchBus(home, certificates, warn)),
   ])
 
   const schemas = rolesIn(ownerUrl, home.secrets)

@@ -1,10 +1,13 @@
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
 import { providedKeySettings, tokenKeySettings } from '@overlay/pki/settings'
+import { withTlsDirectory } from '@overlay/platform/postgres/migrate'
 import { readSettings, setting, splitAddress, type Values } from '@overlay/platform/process/settings'
 import {
   consoleSetting,
   ctrlAddressSetting,
+  databaseTlsSetting,
+  natsTlsSetting,
   processSettings,
 } from '@overlay/platform/process/shared-settings'
 import { checkEnvironment } from './environment.js'
@@ -62,6 +65,8 @@ export const launcherSettings = {
   ),
   ...providedKeySettings,
   ...tokenKeySettings,
+  databaseTls: databaseTlsSetting,
+  natsTls: natsTlsSetting,
   snapshots: setting.optional(
     setting.text(
       'OVERLAY_SNAPSHOTS',
@@ -100,17 +105,30 @@ export type LauncherSettings = Omit<Values<typeof launcherSettings>, Listens> &
   Readonly<Record<Listens, string>>
 
 export function readLauncherSettings(env: NodeJS.ProcessEnv): LauncherSettings {
-  const { inherited, problems } = checkEnvironment(launcherSettings, env)
+  const { inherited, problems: others } = checkEnvironment(launcherSettings, env)
+  const problems = [...others, ...withoutServer(env)]
   // those of the processes are checked here, where all problems are reported together
   const values = readSettings<typeof launcherSettings>({ ...inherited, ...launcherSettings }, env, problems)
+  const { databaseUrl, natsTls } = values
   const home = env.OVERLAY_HOME ? resolve(values.home) : join(projectRoot, values.home)
   return {
     ...values,
+    databaseUrl: databaseUrl && withTlsDirectory(databaseUrl, values.databaseTls),
+    natsTls: natsTls && resolve(natsTls),
     home,
     listen: values.listen ?? listenFor(values.address),
     ctrlListen: values.ctrlListen ?? listenFor(values.ctrlAddress),
   }
 }
+
+/** Directories for TLS are of servers that the launcher does not run. */
+const withoutServer = (env: NodeJS.ProcessEnv): readonly string[] =>
+  [['OVERLAY_DATABASE_TLS', 'DATABASE_URL'] as const, ['OVERLAY_NATS_TLS', 'NATS_URL'] as const].flatMap(
+    ([directory, url]) =>
+      env[directory] && !env[url]
+        ? [`${directory} is for an external server: set ${url}, too, or unset ${directory}`]
+        : [],
+  )
 
 /** Variables of the environment that have no effect. */
 export const environmentWarnings = (env: NodeJS.ProcessEnv): readonly string[] =>

@@ -1,15 +1,18 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { connect as connectSocket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { connect as connectTls, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import { connect, type NatsConnection, type Subscription } from '@nats-io/transport-node'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { commandLineOf } from '../src/processes/command-line.js'
 import { freePort } from '../src/processes/ports.js'
-import { busUser, startBroker } from '../src/servers/broker.js'
+import { type BrokerOptions, busUser, startBroker } from '../src/servers/broker.js'
 import { findNatsServer, startNatsServer } from '../src/servers/nats-server.js'
+import { testCertificates } from '../src/testing/test-certificates.js'
 
 const natsServer = await findNatsServer()
 if (!natsServer) {
@@ -24,20 +27,32 @@ const configDirectory = await mkdtemp(join(tmpdir(), 'overlay test '))
 afterAll(() => rm(configDirectory, { recursive: true }))
 
 const configFile = join(configDirectory, 'nats.conf')
-const buses = [
-  { name: 'the built-in broker', start: async () => startBroker({ port: await freePort(), password }) },
+const certificates = await testCertificates()
+afterAll(() => certificates[Symbol.asyncDispose]())
+const serverTls = await certificates.issue({ name: 'nats', hosts: ['nats', 'localhost', '127.0.0.1'] })
+const clientTls = await certificates.issue({ name: 'policy', hosts: ['policy'] })
+const servers = [
+  { program: 'the built-in broker', startAt: startBroker },
   ...(natsServer
     ? [
         {
-          name: 'nats-server',
-          start: async () =>
-            startNatsServer({ path: natsServer, port: await freePort(), password, configFile }),
+          program: 'nats-server',
+          startAt: (options: Omit<BrokerOptions, 'limits'>) =>
+            startNatsServer({ path: natsServer, configFile, ...options }),
         },
       ]
     : []),
 ]
+const buses = servers.flatMap(({ program, startAt }) => [
+  { name: program, tls: undefined, start: async () => startAt({ port: await freePort(), password }) },
+  {
+    name: `${program} with TLS`,
+    tls: clientTls,
+    start: async () => startAt({ port: await freePort(), password, tls: serverTls }),
+  },
+])
 
-describe.each(buses)('$name', ({ start }) => {
+describe.each(buses)('$name', ({ start, tls }) => {
   test('delivers a message to every subscription that its subject matches', async () => {
     const { client } = await network()
     const [reader, writer] = [await client(), await client()]
@@ -99,7 +114,7 @@ describe.each(buses)('$name', ({ start }) => {
     ],
   ])('%s', async (_rule, input, expected) => {
     const { port } = await network()
-    const socket = connectSocket(port, '127.0.0.1')
+    const socket = tls === undefined ? connectSocket(port, '127.0.0.1') : await secured(port, filesIn(tls))
     const answer = text(socket)
     socket.on('error', () => undefined) // a reset after the last line counts as an end
     socket.write(input)
@@ -118,12 +133,67 @@ describe.each(buses)('$name', ({ start }) => {
     return {
       port: Number(new URL(bus.url).port),
       async client() {
-        const client = await connect({ servers: new URL(bus.url).host, ...login, reconnect: false })
+        const server = { servers: new URL(bus.url).host, ...login, reconnect: false }
+        const client = await connect({ ...server, ...(tls !== undefined && { tls: filesIn(tls) }) })
         clients.push(client)
         return client
       },
     }
   }
+})
+
+describe.each(servers)('$program with TLS', ({ startAt }) => {
+  const start = async () => startAt({ port: await freePort(), password, tls: serverTls })
+
+  test('sends nothing but its first line to a client without TLS', async () => {
+    await using bus = await start()
+    const socket = connectSocket(portOf(bus), '127.0.0.1')
+    socket.on('error', () => undefined) // a reset after the last line counts as an end
+    const answer = text(socket)
+    socket.write(`${connectLine()}SUB > 1\r\nPING\r\n`)
+    const [info, ...rest] = (await answer).split('\r\n')
+    expect(info).toMatch(/^INFO .*"tls_required":true/)
+    expect(rest.join('')).not.toContain('PONG')
+  })
+
+  test('refuses clients without a certificate, and with one of another authority', async () => {
+    await using bus = await start()
+    await using others = await testCertificates()
+    const stranger = filesIn(await others.issue({ name: 'policy', hosts: ['policy'] }))
+    const { ca } = filesIn(clientTls)
+    for (const files of [{ ca }, { ...stranger, ca }]) {
+      const socket = await secured(portOf(bus), files)
+      const answer = text(socket)
+      socket.write(`${connectLine()}PING\r\n`)
+      expect(await answer.catch(() => 'refused')).not.toContain('PONG')
+    }
+    const socket = await secured(portOf(bus), filesIn(clientTls))
+    socket.write(`${connectLine()}PING\r\n`)
+    const [answer] = await once(socket, 'data')
+    expect(String(answer)).toContain('PONG')
+    socket.destroy()
+  })
+
+  test('uses a renewed certificate for new connections, and keeps the others', async () => {
+    await using own = await testCertificates(new Date(Date.now() - 2 * 86_400_000))
+    let reload = (): void => undefined
+    const server = { name: 'nats', hosts: ['nats', 'localhost', '127.0.0.1'] } as const
+    const tls = await own.issue({ ...server, onRenewed: () => reload() })
+    const directory = await own.issue({ name: 'policy', hosts: ['policy'] })
+    await using bus = await startAt({ port: await freePort(), password, tls })
+    reload = bus.reload
+    const first = await secured(portOf(bus), filesIn(directory))
+    const answerTo = async (input: string): Promise<string> => {
+      first.write(input)
+      const [answer] = await once(first, 'data')
+      return String(answer)
+    }
+    expect(await answerTo(`${connectLine()}PING\r\n`)).toContain('PONG')
+    await own.at(new Date())
+    await expect.poll(() => certificateOf(bus, directory), { timeout: 30_000 }).not.toEqual(peerOf(first))
+    expect(await answerTo('PING\r\n')).toContain('PONG')
+    first.destroy()
+  })
 })
 
 test('the built-in broker disconnects a client that does not read', async () => {
@@ -229,4 +299,31 @@ async function received(client: NatsConnection, subscriptions: readonly Subscrip
       return words
     }),
   )
+}
+
+const portOf = ({ url }: { readonly url: string }): number => Number(new URL(url).port)
+
+function filesIn(directory: string) {
+  const read = (name: string): string => readFileSync(join(directory, name), 'utf8')
+  return { cert: read('tls.crt'), key: read('tls.key'), ca: read('ca.crt') }
+}
+
+/** A connection that has read the first line of the server and continues with TLS. */
+async function secured(port: number, files: SecureContextOptions): Promise<TLSSocket> {
+  const socket = connectSocket(port, '127.0.0.1')
+  await once(socket, 'data')
+  socket.pause()
+  const secure = connectTls({ socket, servername: 'localhost', ...files })
+  secure.on('error', () => undefined) // a reset after the last line counts as an end
+  await once(secure, 'secureConnect')
+  return secure
+}
+
+const peerOf = (socket: TLSSocket): string => socket.getPeerCertificate().fingerprint256
+
+async function certificateOf(bus: { readonly url: string }, directory: string): Promise<string> {
+  const socket = await secured(portOf(bus), filesIn(directory))
+  const fingerprint = peerOf(socket)
+  socket.destroy()
+  return fingerprint
 }

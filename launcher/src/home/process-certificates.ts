@@ -9,6 +9,7 @@ import { ignoreMissing } from './file-errors.js'
 import type { Home } from './home.js'
 import { secretsFile } from './home-files.js'
 import { newPrivateKey, renewedAuthorities, signingAuthority } from './internal-authorities.js'
+import type { RunDirectory } from './run-directory.js'
 
 /** The certificates by which the processes of this machine trust each other, each in a directory of its own. */
 export interface ProcessCertificates extends AsyncDisposable {
@@ -33,7 +34,7 @@ export interface CertificateOptions {
 }
 
 export interface ProcessCertificatesOptions {
-  readonly home: Pick<Home, 'secrets' | 'run' | 'write'>
+  readonly home: Pick<Home, 'secrets' | 'write'> & { readonly run: Pick<RunDirectory, 'tls'> }
   readonly warn: (line: string) => void
   readonly now?: () => Date
 }

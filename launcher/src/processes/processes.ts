@@ -113,6 +113,7 @@ export async function planInstances({
       OVERLAY_OPS_LISTEN: ops,
       OVERLAY_TLS: tls,
       OVERLAY_GRPC_HEALTH_LISTEN: healthListens[at] ?? '',
+      OVERLAY_NATS_TLS: settings.natsUrl === undefined ? tls : (settings.natsTls ?? ''),
       ...(part === 'gateway'
         ? {
             OVERLAY_LISTEN: listen,

@@ -3,10 +3,13 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { type Command, commandReader, type Message, ProtocolError } from './nats-protocol.js'
 import { isValidSubject, type Subscription, subscriptions } from './subscriptions.js'
+import { openTlsUpgrade } from './tls-upgrade.js'
 
 export interface BrokerOptions {
   readonly port: number
   readonly password: string // of the user `busUser`
+  /** Directory of the server's certificate and of the authorities of clients. Absent: no TLS; for tests. */
+  readonly tls?: string
   readonly limits?: Partial<BrokerLimits>
 }
 
@@ -41,6 +44,8 @@ export const busUrl = (port: number, password: string): string =>
 
 export interface Broker extends AsyncDisposable {
   readonly url: string
+  /** New connections use the present files of the directory. */
+  reload(): void
   stop(): Promise<void>
 }
 
@@ -57,9 +62,10 @@ interface Client {
 
 /** Publish and subscribe of the NATS core protocol, on the loopback interface: for one machine and for tests. */
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
-  const { port, password } = options
+  const { port, password, tls } = options
   const limits = { ...busLimits, ...options.limits }
-  const sockets = new Set<Socket>()
+  const connections = new Set<Socket>()
+  const clients = new Set<Socket>() // behind TLS, where there is TLS
   const all = subscriptions<ClientSubscription>()
   const info = {
     server_id: randomUUID(),
@@ -70,10 +76,22 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     port,
     headers: false,
     auth_required: true,
+    ...(tls !== undefined && { tls_required: true, tls_verify: true }),
     max_payload: limits.payloadBytes,
   }
 
   const server = createServer({ noDelay: true }, (socket) => {
+    connections.add(socket)
+    socket.on('error', () => socket.destroy()) // the client went away; `close` follows
+    socket.on('close', () => connections.delete(socket))
+    // wire: the first line precedes TLS
+    socket.write(`INFO ${JSON.stringify(info)}\r\n`, (err) => {
+      if (!err) upgrade ? upgrade.start(socket) : serve(socket)
+    })
+  })
+
+  const serve = (socket: Socket): void => {
+    clients.add(socket)
     const client: Client = {
       send: sender(socket, limits.pendingBytes),
       subscriptions: new Map(),
@@ -83,7 +101,6 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     const loginTimer = setTimeout(() => {
       if (!client.isAdmitted) socket.destroy()
     }, limits.loginMs)
-    sockets.add(socket)
     socket.on('data', (chunk) => {
       try {
         for (const command of commands(chunk)) run(command, client)
@@ -97,11 +114,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     socket.on('error', () => socket.destroy()) // the client went away; `close` follows
     socket.on('close', () => {
       clearTimeout(loginTimer)
-      sockets.delete(socket)
+      clients.delete(socket)
       for (const subscription of client.subscriptions.values()) all.remove(subscription)
     })
-    client.send(`INFO ${JSON.stringify(info)}\r\n`)
-  })
+  }
+  const upgrade = tls === undefined ? undefined : openTlsUpgrade(tls, limits.loginMs, serve)
 
   server.maxConnections = limits.connections
 
@@ -147,14 +164,15 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
   server.listen(port, '127.0.0.1')
   await once(server, 'listening')
   const stop = async (): Promise<void> => {
-    for (const socket of sockets) socket.destroySoon()
+    for (const socket of clients) socket.destroySoon()
     const late = setTimeout(() => {
-      for (const socket of sockets) socket.destroy() // clients that do not read
+      for (const socket of connections) socket.destroy() // clients that do not read
     }, CLOSE_MS)
     await new Promise((resolve) => server.close(resolve))
     clearTimeout(late)
   }
-  return { url: busUrl(port, password), stop, [Symbol.asyncDispose]: stop }
+  const reload = (): void => upgrade?.reload()
+  return { url: busUrl(port, password), reload, stop, [Symbol.asyncDispose]: stop }
 }
 
 /** Compares in constant time. */

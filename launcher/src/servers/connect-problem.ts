@@ -33,10 +33,26 @@ const network: Readonly<Record<string, Problem>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: wrong(
     'its certificate is for another host: use the host name of the certificate',
   ),
-  CERT_HAS_EXPIRED: wrong('its certificate has expired'),
+  CERT_HAS_EXPIRED: wrong('its certificate has expired: renew it there'),
+  CERT_NOT_YET_VALID: wrong('its certificate is not valid yet: check the clocks'),
 }
 
-const authority = 'name its authority in NODE_EXTRA_CA_CERTS=FILE'
+/** The server refuses the certificate of this side. Versions of OpenSSL name alerts differently. */
+const alerts: readonly (readonly [RegExp, string])[] = [
+  [
+    /^ERR_SSL_.*ALERT_CERTIFICATE_REQUIRED$/,
+    'it requires a client certificate: put tls.crt and tls.key into',
+  ],
+  [/^ERR_SSL_.*ALERT_CERTIFICATE_EXPIRED$/, 'it refuses an expired client certificate: renew tls.crt in'],
+  [
+    /^ERR_SSL_.*ALERT_(UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_UNKNOWN|CERTIFICATE_REVOKED)$/,
+    'it does not trust the client certificate: name its authority at the server, or replace tls.crt and tls.key in',
+  ],
+]
+
+const alertOf = (code: string): string | undefined => alerts.find(([pattern]) => pattern.test(code))?.[1]
+
+const isKnown = (code: string): boolean => code in network || alertOf(code) !== undefined
 
 /** What to do if a database cannot be used. Undefined: the error has another reason. No password is quoted. */
 export function databaseProblem(err: unknown, url: string): string | undefined {
@@ -45,25 +61,39 @@ export function databaseProblem(err: unknown, url: string): string | undefined {
   const server = searchParams.get('host') ?? `${hostname}:${port || 5432}`
   const reasons: Readonly<Record<string, string>> = {
     '28P01': `wrong password for user ${user}`,
-    '28000': `the server does not admit user ${user} (${textOf(err)}): correct the user, or allow it in pg_hba.conf; if the server requires TLS, add sslmode=verify-full to the URL`,
+    '28000': `the server does not admit user ${user} (${textOf(err)}): ${admission(textOf(err))}`,
     '3D000': `there is no database ${database}: run create database ${database} owner ${user}, or correct the name`,
     '42501': `user ${user} lacks rights (${textOf(err)}): the user must own database ${database}`,
     '53100': 'the disk of the database server is full',
     '53300': 'the server has too many connections: raise its max_connections',
     '57P03': 'the server is starting or stopping: try again',
   }
-  const code = codeIn(err, (code) => code in reasons || code in network)
+  const code = codeIn(err, (code) => code in reasons || isKnown(code))
+  const alert = alertOf(code)
   const reason =
     reasons[code] ??
     (network[code] === untrusted
-      ? `${untrusted.reason}: add sslrootcert=FILE to the URL, or ${authority}`
+      ? `${untrusted.reason}: put its authority into ca.crt in ${databaseTls}`
       : undefined) ??
+    (alert && `${alert} ${databaseTls}`) ??
     network[code]?.reason ??
     byMessage.find(([pattern]) => pattern.test(textOf(err)))?.[1]
   return (
     reason && `cannot use the database ${database} at ${server} as user ${user}: ${reason} (DATABASE_URL)`
   )
 }
+
+const databaseTls = 'OVERLAY_DATABASE_TLS, or add sslrootcert, sslcert and sslkey to the URL'
+
+/** What to do about a user that pg_hba.conf does not admit as it connected. */
+const admission = (text: string): string =>
+  /no encryption/.test(text)
+    ? 'if the server requires TLS, set OVERLAY_DATABASE_TLS, or add sslmode=verify-full to the URL; otherwise allow the user in pg_hba.conf'
+    : /valid client certificate/.test(text)
+      ? `it requires a client certificate: put tls.crt and tls.key into ${databaseTls}`
+      : /certificate authentication failed/.test(text)
+        ? 'the common name of tls.crt must be the user, or be mapped to it in pg_ident.conf'
+        : 'correct the user, or allow it in pg_hba.conf'
 
 const byMessage: readonly (readonly [RegExp, string])[] = [
   [/connect ENOENT/, 'there is no socket: start the server, or correct the directory'],
@@ -75,7 +105,10 @@ const byMessage: readonly (readonly [RegExp, string])[] = [
     /timeout expired|timeout exceeded when trying to connect/,
     'no answer within 5 s: check host, port and firewalls',
   ],
-  [/does not support SSL/, 'the server does not support TLS: remove sslmode from the URL'],
+  [
+    /does not support SSL/,
+    'the server has no TLS: set ssl = on there, or sslmode=disable in the URL, which protects nothing',
+  ],
   [/password must be a (non-empty )?string/, 'the server requires a password, and the URL has none'],
   [
     /Connection terminated/,
@@ -86,10 +119,12 @@ const byMessage: readonly (readonly [RegExp, string])[] = [
 /** What to do if a bus cannot be reached. */
 export function busProblem(err: unknown, urls: string): Problem {
   const servers = urls.split(',').map((url) => new URL(url.trim()).host)
-  const code = codeIn(err, (code) => code in network)
+  const code = codeIn(err, isKnown)
+  const alert = alertOf(code)
   const text = textOf(err)
   const { reason, isWrongSetting } =
     network[code] ??
+    (alert ? wrong(`${alert} OVERLAY_NATS_TLS`) : undefined) ??
     (/authoriz|authentic/i.test(`${(err as Failure).name} ${text}`)
       ? wrong('it refuses user and password')
       : /timeout/i.test(text)
@@ -97,7 +132,10 @@ export function busProblem(err: unknown, urls: string): Problem {
         : /tls|certificate/i.test(text)
           ? wrong(`TLS fails (${text}): the scheme is tls:// if the server requires TLS, otherwise nats://`)
           : away(text))
-  const advice = reason === untrusted.reason ? `: ${authority}` : ''
+  const advice =
+    reason === untrusted.reason
+      ? ': put its authority into ca.crt in the directory OVERLAY_NATS_TLS, or name it in NODE_EXTRA_CA_CERTS=FILE'
+      : ''
   return {
     reason: `cannot reach the bus at ${servers.join(', ')}: ${reason}${advice} (NATS_URL)`,
     isWrongSetting,

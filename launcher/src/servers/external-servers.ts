@@ -69,9 +69,13 @@ export async function explainDatabase<T>(url: string, work: () => Promise<T>): P
 }
 
 /** Refuses a bus that never admits the processes. One that may come later is a warning, as the product works without. */
-export async function checkBus(urls: string, print: (line: string) => void): Promise<void> {
+export async function checkBus(
+  urls: string,
+  tls: string | undefined,
+  print: (line: string) => void,
+): Promise<void> {
   try {
-    await probeBus(urls)
+    await probeBus(urls, { tls })
   } catch (err) {
     const { reason, isWrongSetting } = busProblem(err, urls)
     if (isWrongSetting) throw new Error(reason)

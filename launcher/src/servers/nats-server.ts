@@ -1,5 +1,5 @@
 import { access, constants, rm, writeFile } from 'node:fs/promises'
-import { delimiter, resolve } from 'node:path'
+import { delimiter, join, resolve } from 'node:path'
 import { type Account, chownTo, isReachable } from '../home/account.js'
 import { type RunningProcess, startProgram } from '../processes/die-with-parent.js'
 import { busLimits, busUrl, busUser } from './broker.js'
@@ -11,6 +11,14 @@ export interface NatsServerOptions {
   /** The file for its configuration. It has the password, which must not be on a command line. */
   readonly configFile: string
   readonly account?: Account
+  /** Directory of the server's certificate and of the authorities of clients. Absent: no TLS; for tests. */
+  readonly tls?: string
+}
+
+export interface NatsServer extends RunningProcess {
+  readonly url: string
+  /** New connections use the present files of the directory. */
+  reload(): void
 }
 
 /** The path of nats-server, if PATH has one that the account can reach. */
@@ -33,21 +41,39 @@ export async function startNatsServer({
   password,
   configFile,
   account = {},
-}: NatsServerOptions): Promise<RunningProcess & { url: string }> {
+  tls,
+}: NatsServerOptions): Promise<NatsServer> {
   const { connections, loginMs, subscriptions, payloadBytes, pendingBytes } = busLimits
   const config = {
     host: '127.0.0.1',
     port,
-    authorization: { user: busUser, password, timeout: loginMs / 1000 },
+    // a list, because a reload disconnects the clients of a single user
+    authorization: { users: [{ user: busUser, password }], timeout: loginMs / 1000 },
     max_connections: connections,
     max_subscriptions: subscriptions,
     max_payload: payloadBytes,
     max_pending: pendingBytes,
+    ...(tls !== undefined && {
+      tls: {
+        cert_file: join(tls, 'tls.crt'),
+        key_file: join(tls, 'tls.key'),
+        ca_file: join(tls, 'ca.crt'),
+        verify: true,
+        timeout: loginMs / 1000,
+      },
+    }),
   }
   await rm(configFile, { force: true }) // the mode is for new files only
   await writeFile(configFile, JSON.stringify(config), { mode: 0o600 })
   await chownTo(configFile, account)
   const args = ['--config', configFile]
   const server = await startProgram({ path, args, account, readyText: 'Server is ready' })
-  return { ...server, url: busUrl(port, password) }
+  let isRunning = true
+  server.ended.then(() => {
+    isRunning = false // another process may get the id
+  })
+  const reload = (): void => {
+    if (isRunning) process.kill(server.pid, 'SIGHUP')
+  }
+  return { ...server, url: busUrl(port, password), reload }
 }

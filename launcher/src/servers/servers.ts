@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { withClient } from '@overlay/platform/postgres/migrate'
 import { type Account, chownTo, ownerOf, sharedCache } from '../home/account.js'
 import { dataDirectory, type Home } from '../home/home.js'
+import type { ProcessCertificates } from '../home/process-certificates.js'
 import type { LogLimits } from '../log-file.js'
 import { freePort } from '../processes/ports.js'
 import { supervise } from '../processes/supervise.js'
@@ -76,15 +77,28 @@ async function admitToSocket({ run, accounts: { processes } }: Home, { uid, gid 
   await chmod(run.postgres, 0o710)
 }
 
+const BUS = 'nats'
+const busHosts = [BUS, 'localhost', '127.0.0.1'] as const
+
 /** Starts nats-server if it is installed, else the built-in broker. */
-export async function launchBus(home: Home, print: (line: string) => void): Promise<LaunchedServer> {
+export async function launchBus(
+  home: Home,
+  certificates: ProcessCertificates,
+  print: (line: string) => void,
+): Promise<LaunchedServer> {
   const port = await freePort()
   const password = randomBytes(24).toString('base64url')
   const account = home.accounts.processes
+  let reload = (): void => undefined
+  const tls = await certificates.issue({ name: BUS, hosts: busHosts, account, onRenewed: () => reload() })
   const path = await findNatsServer(account)
   if (path) {
     const configFile = join(home.run.path, 'nats.conf')
-    const start = () => startNatsServer({ path, port, password, configFile, account })
+    const start = async () => {
+      const server = await startNatsServer({ path, port, password, configFile, account, tls })
+      reload = server.reload
+      return server
+    }
     const first = await start()
     return {
       url: first.url,
@@ -92,6 +106,7 @@ export async function launchBus(home: Home, print: (line: string) => void): Prom
       stop: supervise(first, start, print).stop,
     }
   }
-  const { url, stop } = await startBroker({ port, password })
-  return { url, description: `bus at port ${port}: built in`, stop }
+  const broker = await startBroker({ port, password, tls })
+  reload = broker.reload
+  return { url: broker.url, description: `bus at port ${port}: built in`, stop: broker.stop }
 }

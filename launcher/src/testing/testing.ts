@@ -7,7 +7,9 @@ import { prepareAndMigrate, type Service, schemaOf } from '../servers/schemas.js
 
 export { withDatabase } from '../commands/with-database.js'
 export { probeHealth } from '../processes/health.js'
+export { type TestCertificates, testCertificates } from './test-certificates.js'
 export { type TestPostgres, testPostgres } from './test-postgres.js'
+export { type TlsPostgres, tlsPostgres } from './tls-postgres.js'
 export { freePort, withClient }
 
 export interface TestDatabase extends AsyncDisposable {

@@ -1,10 +1,12 @@
+import { withTlsDirectory } from '@overlay/platform/postgres'
 import { openLog, readSettings, serviceSettings, setting } from '@overlay/platform/process'
 import { initIdentity } from './init.js'
 
-const { databaseUrl, logLevel, logFormat } = serviceSettings
+const { databaseUrl, databaseTls, logLevel, logFormat } = serviceSettings
 const settings = readSettings(
   {
     databaseUrl,
+    databaseTls,
     logLevel,
     logFormat,
     username: setting.text('OVERLAY_ADMIN_USERNAME', 'User name of the first administrator', {
@@ -20,7 +22,7 @@ const settings = readSettings(
 )
 const log = openLog('identity', { level: settings.logLevel, format: settings.logFormat })
 const { created, username, password } = await initIdentity({
-  databaseUrl: settings.databaseUrl,
+  databaseUrl: withTlsDirectory(settings.databaseUrl, settings.databaseTls),
   username: settings.username,
   ...(settings.password !== undefined && { password: settings.password }),
   log,

@@ -27,7 +27,16 @@ const lifetimes = lifetimesOf(settings)
 const migrations = `${import.meta.dirname}/../migrations`
 await runService(
   { schema: 'identity', settings, migrations },
-  async ({ bus, changeLog: ownChangeLog, connect, log, maintenance, serve, waitForFollowers }) => {
+  async ({
+    bus,
+    changeLog: ownChangeLog,
+    connect,
+    databaseUrl,
+    log,
+    maintenance,
+    serve,
+    waitForFollowers,
+  }) => {
     const events = fabricEvents(bus)
     const changeLog = announcing(ownChangeLog, (changes) => emitEnded(events, changes))
     await using pki = connect('pki', settings.pkiPeers)
@@ -35,6 +44,7 @@ await runService(
     await using sessions = connect('sessions', settings.sessionsPeers)
     await using service = openService({
       ...settings,
+      databaseUrl,
       changeLog,
       bus,
       events,

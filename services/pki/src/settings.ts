@@ -55,6 +55,7 @@ const minutes = { min: 5, max: 525_600, default: 180 }
 /** The settings of `pki init`. */
 export const initSettings = {
   databaseUrl: serviceSettings.databaseUrl,
+  databaseTls: serviceSettings.databaseTls,
   logLevel: serviceSettings.logLevel,
   logFormat: serviceSettings.logFormat,
   address: addressSetting,

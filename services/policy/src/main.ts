@@ -13,11 +13,10 @@ import { openService } from './service.js'
 import { policySettings } from './settings.js'
 
 const settings = readSettings(policySettings, process.env)
-const { databaseUrl } = settings
 const migrations = `${import.meta.dirname}/../migrations`
 await runService(
   { schema: 'policy', settings, migrations },
-  async ({ bus, connect, changeLog, log, maintenance, serve, waitForFollowers }) => {
+  async ({ bus, connect, changeLog, databaseUrl, log, maintenance, serve, waitForFollowers }) => {
     await using identity = connect('identity', settings.identityPeers)
     await using sessions = connect('sessions', settings.sessionsPeers)
     await using service = await openService({

@@ -1,6 +1,9 @@
+import { isIP } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import { type ConnectionOptions, connect, type NatsConnection } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
+import { clientContext } from '../process/client-tls.js'
 import { metrics } from '../process/metrics.js'
 
 /** Hints between replicas, over NATS core. Hints are lost while the bus is away: nothing may depend on one. */
@@ -23,8 +26,20 @@ interface Subscriber {
 const FIRST_CONNECT_MS = 1000
 const RECONNECT_MS = 500
 
-/** Returns once connected, or after a second without a connection. The client reconnects for ever in both cases. */
-export async function openBus(urls: string, log: Logger): Promise<Bus> {
+export interface BusOptions {
+  /**
+   * Directory with `ca.crt`, and `tls.crt` with `tls.key` if the servers want a certificate. Each new connection reads
+   * the present files, and requires TLS. Absent: as the servers want, with the public authorities.
+   */
+  readonly tls?: string | undefined
+}
+
+/**
+ * Returns once connected, or after a second without a connection. The client reconnects for ever in both cases. Fails if
+ * the files of `tls` are unusable.
+ */
+export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {}): Promise<Bus> {
+  const options = optionsOf(urls, tls, log)
   const subscribers = new Set<Subscriber>()
   const listeners = new Set<(connected: boolean) => void>()
   let nats: NatsConnection | undefined
@@ -66,7 +81,7 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
 
   const firstConnection = new AbortController()
   const run = async (): Promise<void> => {
-    const connection = await connect({ ...optionsOf(urls), reconnectDelayHandler: nextDelay })
+    const connection = await connect({ ...options, reconnectDelayHandler: nextDelay })
     if (stopped) return connection.close()
     nats = connection
     const onConnected = async (): Promise<void> => {
@@ -129,18 +144,19 @@ export async function openBus(urls: string, log: Logger): Promise<Bus> {
 }
 
 /** Connects once. Throws if no server admits the client. */
-export async function probeBus(urls: string): Promise<void> {
-  const connection = await connect({ ...optionsOf(urls), waitOnFirstConnect: false, reconnect: false })
+export async function probeBus(urls: string, { tls }: BusOptions = {}): Promise<void> {
+  const connection = await connect({ ...optionsOf(urls, tls), waitOnFirstConnect: false, reconnect: false })
   await connection.close()
 }
 
-function optionsOf(urls: string): ConnectionOptions {
+function optionsOf(urls: string, tls: string | undefined, log?: Logger): ConnectionOptions {
   const parsed = urls.split(',').map((url) => new URL(url.trim()))
   const [{ username, password, protocol } = new URL('nats://localhost')] = parsed
   const credentials =
     password !== ''
       ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
       : username !== '' && { token: decodeURIComponent(username) }
+  const isRequired = protocol === 'tls:' || tls !== undefined
   return {
     servers: parsed.map(({ host }) => host),
     waitOnFirstConnect: true,
@@ -150,6 +166,27 @@ function optionsOf(urls: string): ConnectionOptions {
     pingInterval: 1000, // a server that vanished or hangs is noticed in 3 s
     maxPingOut: 2,
     ...credentials,
-    ...(protocol === 'tls:' && { tls: {} }),
+    ...(isRequired && { tls: tlsOptions(hostsOf(parsed), tls, log) }),
+  }
+}
+
+const hostsOf = (urls: readonly URL[]): readonly string[] =>
+  urls.map(({ hostname }) => hostname.replace(/^\[(.*)\]$/, '$1'))
+
+/** The client copies the members for each connection. */
+function tlsOptions(hosts: readonly string[], directory: string | undefined, log?: Logger): object {
+  const context = () => clientContext({ directory }, log)
+  context() // unusable files are an error now
+  const addresses = hosts.filter((host) => isIP(host) !== 0)
+  return {
+    get secureContext() {
+      return context()
+    },
+    // the client passes no host where it connects to an IP address, and TLS takes localhost instead
+    checkServerIdentity(host: string, certificate: PeerCertificate) {
+      const candidates = hosts.includes(host) || addresses.length === 0 ? [host] : addresses
+      const problems = candidates.map((candidate) => checkServerIdentity(candidate, certificate))
+      return problems.includes(undefined) ? undefined : problems[0]
+    },
   }
 }

@@ -44,8 +44,7 @@ export async function openLockConnection(
     idleSessionMs = IDLE_SESSION_MS,
   }: LockConnectionOptions = {},
 ): Promise<LockConnection> {
-  const connection = await openClient({
-    connectionString: url,
+  const connection = await openClient(url, {
     application_name: applicationName,
     options:
       `-c search_path=${schema} -c idle_session_timeout=${idleSessionMs} -c idle_in_transaction_session_timeout=${idleSessionMs}` +

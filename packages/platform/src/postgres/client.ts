@@ -1,22 +1,24 @@
 import pg from 'pg'
+import { connectionOf } from './connection.js'
 
 /** Runs work on a connection of its own, before any pool exists. */
 export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  await using connection = await openClient({ connectionString: url })
+  await using connection = await openClient(url)
   return await work(connection.client)
 }
 
 /** A connection outside of the pools, until it is disposed. */
 export async function openClient(
-  config: pg.ClientConfig,
+  url: string,
+  config: pg.ClientConfig = {},
 ): Promise<AsyncDisposable & { readonly client: pg.Client }> {
-  const client = new pg.Client({ connectionTimeoutMillis: 5000, ...config })
+  const client = new pg.Client({ connectionTimeoutMillis: 5000, ...config, ...connectionOf(url) })
   client.on('error', () => undefined) // a broken connection fails its query too
   const close = (): Promise<void> => client.end()
   try {
     await client.connect()
   } catch (err) {
-    await close()
+    close().catch(() => undefined) // not awaited: after a failed handshake of TLS, the driver may not report the end
     throw err
   }
   return { client, [Symbol.asyncDispose]: close }

@@ -34,9 +34,9 @@ export const isAway = (err: unknown): boolean =>
   err instanceof Fault && (err.code === 'UNAVAILABLE' || err.code === 'TIMEOUT')
 
 // of the server: connection exceptions, out of resources, shut down, ended by the server, read-only after a
-// failover; of the network: refused, reset, unreachable, no such host
+// failover; of the network: refused, reset, unreachable, no such host; of TLS, such as an expired certificate
 const unavailable =
-  /^(08...|53...|57P0[1-5]|25P03|25006|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/
+  /^(08...|53...|57P0[1-5]|25P03|25006|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT|CERT_\w+|ERR_TLS_\w+|ERR_SSL_.+|SELF_SIGNED_\w+|DEPTH_ZERO_\w+|UNABLE_TO_\w+)$/
 
 /** Messages of the driver, which have no code. */
 const lost =

@@ -1,7 +1,9 @@
 import { Fault } from '@overlay/rpc'
 import pg from 'pg'
+import type { Logger } from 'pino'
 import type { Sql } from 'sql-template-tag'
 import { metrics, pools } from '../process/metrics.js'
+import { connectionOf } from './connection.js'
 import { type Failure, failureOf, isConflict } from './database-failure.js'
 import { CONNECTION_SECONDS, clientTexts, ownTexts, preparedNames } from './prepared.js'
 
@@ -53,14 +55,14 @@ const STATEMENT_MS = 30_000 // of a statement outside a transaction, and of a tr
 const GRACE_MS = 1000 // a server that has not answered by then does not answer
 const IDLE_MS = 15_000 // a replica that hangs must not keep its locks
 
-/** Connects on demand. A database that is unavailable or late is a Fault. The pool recovers by itself. */
+/** Connects on demand. Fails if the files for TLS are unusable. A database that is unavailable or late is a Fault. The pool recovers by itself. */
 export function openDatabase(
   url: string,
   schema: string,
-  { max = 8 }: { readonly max?: number } = {},
+  { max = 8, log }: { readonly max?: number; readonly log?: Logger } = {},
 ): Database {
   const pool = new pg.Pool({
-    connectionString: url,
+    ...connectionOf(url, log),
     application_name: schema,
     options: `-c search_path=${schema}`,
     max,

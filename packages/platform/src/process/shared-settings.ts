@@ -1,12 +1,27 @@
 import type { Service } from '@overlay/model'
 import { type Setting, setting } from './settings.js'
 
+export const natsTlsSetting = setting.optional(
+  setting.text(
+    'OVERLAY_NATS_TLS',
+    'Directory with `ca.crt`, the authorities of the NATS servers, and `tls.crt` with `tls.key` if they require a certificate. Read again when it changes. TLS is then required',
+  ),
+)
+
+export const databaseTlsSetting = setting.optional(
+  setting.text(
+    'OVERLAY_DATABASE_TLS',
+    'Directory with `ca.crt`, the authorities of the database server, and `tls.crt` with `tls.key` if it requires a certificate. Read again when it changes. Connections then use `sslmode=verify-full`, unless the URL has another one',
+  ),
+)
+
 /** The settings of all processes. */
 export const processSettings = {
   natsUrl: setting.url('NATS_URL', 'NATS server for hints between replicas', {
     schemes: ['nats', 'tls'],
     isList: true,
   }),
+  natsTls: natsTlsSetting,
   opsListen: setting.address('OVERLAY_OPS_LISTEN', 'Address of health checks and metrics; keep it private'),
   grpcHealthListen: setting.optional(
     setting.address(
@@ -61,6 +76,7 @@ export const serviceSettings = {
   databaseUrl: setting.url('DATABASE_URL', 'Database, with the role of the process', {
     schemes: ['postgres', 'postgresql'],
   }),
+  databaseTls: databaseTlsSetting,
   rpcListen: setting.endpoint(
     'OVERLAY_RPC_LISTEN',
     'Address for calls from other processes: `host:port`, or `unix:/path` on one machine',

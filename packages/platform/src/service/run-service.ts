@@ -21,7 +21,13 @@ import { type WaitForFollowers, waitForFollowers } from '../change-log/wait-for-
 import type { Check } from '../maintenance/check.js'
 import { maintenanceService } from '../maintenance/maintenance-service.js'
 import { type Database, openDatabase } from '../postgres/database.js'
-import { migrationFolders, migrationsIn, untilMigrated } from '../postgres/migrate.js'
+import {
+  migrationFolders,
+  migrationsIn,
+  tlsWarning,
+  untilMigrated,
+  withTlsDirectory,
+} from '../postgres/migrate.js'
 import { startCompactingCounts } from '../postgres/row-counts.js'
 import { grpcHealth, serveGrpcHealth } from '../process/grpc-health.js'
 import { openLog } from '../process/log.js'
@@ -45,6 +51,8 @@ export interface ServiceDeps {
   readonly log: Logger
   readonly bus: Bus
   readonly db: Database
+  /** For connections of its own. */
+  readonly databaseUrl: string
   readonly changeLog: ChangeLog
   connect(schema: Service, addresses: string): RemoteService
   /** Waits, after a commit, until the connected services have applied it. */
@@ -67,15 +75,18 @@ export async function runService(
   { schema, settings, migrations }: ServiceOptions,
   work: (deps: ServiceDeps) => Promise<void>,
 ): Promise<void> {
-  const { databaseUrl, opsListen, grpcHealthListen, rpcListen } = settings
+  const { opsListen, grpcHealthListen, rpcListen } = settings
+  const databaseUrl = withTlsDirectory(settings.databaseUrl, settings.databaseTls)
   const log = openLog(schema, { level: settings.logLevel, format: settings.logFormat })
   guardProcess(log)
   const defined = await migrationsIn(migrationFolders(migrations))
   dropRights()
   using tls = await openTls(settings.tls, schema, log)
+  const warning = tlsWarning(databaseUrl)
+  if (warning !== undefined) log.warn({ warning }, 'database not verified')
   await untilMigrated(databaseUrl, schema, defined, { log })
-  await using bus = await openBus(settings.natsUrl, log)
-  await using db = openDatabase(databaseUrl, schema)
+  await using bus = await openBus(settings.natsUrl, log, { tls: settings.natsTls })
+  await using db = openDatabase(databaseUrl, schema, { log })
   await using changeLog = await openChangeLog(db, bus, log)
   await using _changes = startPruningChanges(db, log)
   await using _audit = startPruningAudit(db, settings.auditDays, log)
@@ -90,6 +101,7 @@ export async function runService(
     log,
     bus,
     db,
+    databaseUrl,
     changeLog,
     maintenance: (checks) =>
       maintenanceService({ schema, databaseUrl, snapshots: settings.snapshots, checks }),

@@ -36,7 +36,7 @@ export async function* exportSchema(
   await mkdir(folder, { recursive: true, mode: 0o700 })
   let isComplete = false
   try {
-    await using connection = await openClient({ connectionString: url, application_name: `${schema} export` })
+    await using connection = await openClient(url, { application_name: `${schema} export` })
     const { client } = connection
     await client.query('begin isolation level repeatable read, read only')
     await client.query(`set transaction snapshot ${pg.escapeLiteral(snapshot)}`)

@@ -20,7 +20,7 @@ export async function importSnapshot(
   ownerUrl: string,
   { directory, manifest }: ImportOptions,
 ): Promise<void> {
-  await using connection = await openClient({ connectionString: ownerUrl, application_name: 'restore' })
+  await using connection = await openClient(ownerUrl, { application_name: 'restore' })
   const { client } = connection
   const schemas = Object.entries(manifest.schemas)
   await client.query('begin')
@@ -36,7 +36,7 @@ export async function importSnapshot(
 
 /** Refuses a database that is in use. The schemas need not exist. */
 export async function requireUnused(ownerUrl: string, schemas: readonly string[]): Promise<void> {
-  await using connection = await openClient({ connectionString: ownerUrl, application_name: 'restore' })
+  await using connection = await openClient(ownerUrl, { application_name: 'restore' })
   const { client } = connection
   for (const schema of schemas) {
     const { rows } = await client.query<{ audit: string | null }>('select to_regclass($1) as audit', [

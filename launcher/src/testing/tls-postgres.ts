@@ -1,0 +1,68 @@
+import { writeFile } from 'node:fs/promises'
+import { withClient } from '@overlay/platform/postgres/migrate'
+import { accountsOf, DEFAULT_UID } from '../home/account.js'
+import { testCertificates } from './test-certificates.js'
+import { testPostgres } from './test-postgres.js'
+
+export interface TlsPostgres extends AsyncDisposable {
+  /** Of the user of the server, who may do everything. Has the password and no files for TLS. */
+  readonly adminUrl: string
+  /** The directory by which clients connect; the certificate in it has the common name `controller`. */
+  readonly directory: string
+  /** Of the owner of a new database, in place of which the certificate counts. Has no files for TLS. */
+  readonly ownerUrl: string
+  /** Renews the certificates of server and clients. New connections use them. */
+  renew(): Promise<void>
+}
+
+const owner = 'overlay'
+const roles = [owner, ...['identity', 'pki', 'policy', 'sessions'].map((schema) => `${owner}_${schema}`)]
+
+/** A server that takes connections with TLS only, from others than its own user only with a certificate. @param issuedAt of all certificates, which are valid for seven days */
+export async function tlsPostgres(issuedAt = new Date(Date.now() - 2 * 86_400_000)): Promise<TlsPostgres> {
+  const certificates = await testCertificates(issuedAt)
+  const postgres = await testPostgres('sesame')
+  const adminUrl = postgres.url.replace('127.0.0.1', 'localhost')
+  const { database: account } = accountsOf(DEFAULT_UID)
+  const server = await certificates.issue({ name: 'postgres', hosts: ['localhost'], account })
+  const directory = await certificates.issue({ name: 'controller', hosts: ['controller'] })
+  const ownerUrl = new URL(adminUrl)
+  ownerUrl.username = ownerUrl.password = ''
+  ownerUrl.username = owner
+  ownerUrl.pathname = `/${owner}`
+
+  await withClient(postgres.url, async (client) => {
+    await client.query(`create role ${owner} login createrole`)
+    await client.query(`create database ${owner} owner ${owner}`)
+    const { rows } = await client.query<{ hba: string; ident: string }>(
+      "select current_setting('hba_file') as hba, current_setting('ident_file') as ident",
+    )
+    const { hba = '', ident = '' } = rows[0] ?? {}
+    await writeFile(hba, 'hostssl all postgres all scram-sha-256\nhostssl all all all cert map=overlay\n')
+    await writeFile(ident, roles.map((role) => `overlay controller ${role}\n`).join(''))
+    for (const [name, file] of [
+      ['ssl_cert_file', 'tls.crt'],
+      ['ssl_key_file', 'tls.key'],
+      ['ssl_ca_file', 'ca.crt'],
+    ])
+      await client.query(`alter system set ${name} = '${server}/${file}'`)
+    await client.query('alter system set ssl = on')
+  })
+  await postgres.stop()
+  await postgres.start()
+  return {
+    adminUrl,
+    directory,
+    ownerUrl: ownerUrl.href,
+    async renew() {
+      await certificates.at(new Date())
+      await withClient(`${adminUrl}?sslrootcert=${directory}/ca.crt`, (client) =>
+        client.query('select pg_reload_conf()'),
+      )
+    },
+    async [Symbol.asyncDispose]() {
+      await postgres[Symbol.asyncDispose]()
+      await certificates[Symbol.asyncDispose]()
+    },
+  }
+}
