@@ -2,11 +2,22 @@ import { createPrivateKey, generateKeyPairSync } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  EdgeError,
+  EnrollmentCertsResponse,
+  ExtendRouterRequest,
+  ExtendRouterVerifyRequest,
+  edgeType,
+  type Message,
+} from '@overlay/channel'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Authority, clientAuth, newAuthority } from '../authority.js'
 import type { Certificate } from '../client.js'
-import { startTraffic, type Traffic } from '../traffic.js'
-import { type Answer, type Command, type EnrollingSdk, type Sdk, startSdks } from './enrolling.js'
+import { keyAndRequest, logIn, type Member } from '../member.js'
+import { rotate } from '../rotation.js'
+import { startRouter, type TestRouter } from '../router/router.js'
+import { startTraffic, type Traffic, until } from '../traffic.js'
+import { type Answer, type Command, type EnrollingSdk, type Sdk, sdks, startSdks } from './enrolling.js'
 
 let traffic: Traffic
 let running: ReadonlyMap<Sdk, EnrollingSdk>
@@ -144,4 +155,92 @@ test('go-1.2.3 enrolls by a password', async ({ skip }) => {
   const { token, name } = await invite({ updb: username })
   const answer = await enrollAndLogIn(sdk, { token, username, password: 'correct horse' })
   expect(answer).toEqual({ name, services: ['wiki'] })
+})
+
+describe.each(['signing', 'root', 'server'] as const)('after another %s key', (role) => {
+  const before = new Map<Sdk, Command>()
+  let member: Member
+  let router: TestRouter
+  const issued: Message[] = []
+
+  beforeAll(async () => {
+    for (const [name, sdk] of running) {
+      const command = { ...(await invite({ ott: true })), action: 'login', service: 'wiki' } as const
+      expect(await sdk.perform({ ...command, action: 'enroll', keyAlg: 'EC' })).toMatchObject({
+        services: ['wiki'],
+      })
+      before.set(name, command)
+    }
+    member = await traffic.member(`before ${role}`, 'client')
+    router = await traffic.router(`before ${role}`, {
+      observe: (message) => message.type === edgeType.enrollmentCerts && issued.push(message),
+    })
+    await rotate(traffic.network, role)
+  })
+
+  test.for(sdks)('an identity that %s has enrolled before keeps working', async (name, { skip }) => {
+    const sdk = running.get(name) ?? skip()
+    const command = before.get(name) ?? skip()
+    if (name.startsWith('go')) {
+      const answer = await sdk.perform({ ...command, action: 'continue' })
+      expect(answer).toMatchObject({ services: ['wiki'] })
+    }
+    expect(await sdk.perform(command)).toMatchObject({ services: ['wiki'] })
+  })
+
+  test.for(sdks)('%s enrolls', async (name, { skip }) => {
+    const sdk = running.get(name) ?? skip()
+    const { token } = await invite({ ott: true })
+    expect(await enrollAndLogIn(sdk, { token, keyAlg: 'EC' })).toMatchObject({ services: ['wiki'] })
+  })
+
+  test('an identity extends its certificate, and logs in with the new one at both gateways', async () => {
+    const { network } = traffic
+    const both = { addresses: network.gateways, caPem: network.caPem }
+    using session = await logIn(both, member.id, member.certificate)
+    const [{ id } = { id: '' }] = await session.request<{ id: string }[]>(
+      'GET',
+      '/current-identity/authenticators',
+    )
+    const { csr, key } = await keyAndRequest(member.id)
+    const path = `/current-identity/authenticators/${id}`
+    const { clientCert } = await session.request<{ clientCert: string }>('POST', `${path}/extend`, {
+      clientCertCsr: csr,
+    })
+    await session.request('POST', `${path}/extend-verify`, { clientCert })
+    for (const address of network.gateways) {
+      const server = { addresses: [address], caPem: network.caPem }
+      const again = await logIn(server, member.id, { key, cert: clientCert })
+      expect(await again.services()).toEqual(['wiki'])
+      await expect(logIn(server, member.id, member.certificate)).rejects.toThrow('INVALID_AUTH')
+    }
+  })
+
+  test('a router stays connected, renews its certificates, and connects with them', async () => {
+    const [controller] = router.controllers.all()
+    if (!controller) throw new Error('the router has been disconnected')
+    const { csr, key } = await keyAndRequest(router.id, { names: [{ type: 'dns', value: 'localhost' }] })
+    const request = { clientCertCsr: csr, serverCertCsr: csr, requireVerification: true }
+    const body = ExtendRouterRequest.encode(request).finish()
+    controller.channel.send({ type: edgeType.extendRouter, body })
+    const { body: certificates } = await until(() => issued[0])
+    const { clientCertPem, serverCertPem, caCertsPem } = EnrollmentCertsResponse.decode(certificates)
+    const answer = await controller.channel.request(
+      {
+        type: edgeType.extendRouterVerify,
+        body: ExtendRouterVerifyRequest.encode({ clientCertPem }).finish(),
+      },
+      30_000,
+    )
+    expect(EdgeError.decode(answer.body).code).toBe('')
+    await router[Symbol.asyncDispose]()
+    const identity = {
+      ...router.identity,
+      client: { key, cert: clientCertPem },
+      server: { key, cert: serverCertPem },
+      caPem: caCertsPem,
+    }
+    await using again = await startRouter({ identity, controllers: traffic.network.controllers })
+    await until(() => again.controllers.any() !== undefined)
+  })
 })
