@@ -102,7 +102,8 @@ await using streams = openStreams({
 })
 caches.onDrop(streams.recheck)
 server.onUpgrade(streams.upgrade)
-using _renewing = renewServerKey(fetchKey, log, key, server.renew)
+using serverKeys = renewServerKey(fetchKey, log, key, server.renew)
+caches.onKeys(serverKeys.reload)
 isServing = true
 log.info(
   { listen: settings.listen, address: settings.address, connections: connections.connections },

@@ -46,7 +46,7 @@ export function apisOf({ services, caches, address, about }: ApisOptions): reado
   const everywhere: Handlers = {
     ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services))),
     ...info(address, about),
-    ...caCertificates(services.pki),
+    ...caCertificates(services.pki, caches.onKeys),
     ...cas(services),
     ...specs(docs, about),
     ...apiSessions(services),

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
-import type { Methods, PkiServiceService } from '@overlay/rpc'
+import type { Methods, PkiServiceService, Positions } from '@overlay/rpc'
 import { derOf, encode, objectId, sequence, tag } from '@overlay/x509'
+import type { GatewayCaches } from '../cache/caches.js'
 import { callContext } from '../http/calls.js'
 import type { Handlers } from './operations.js'
 
@@ -8,17 +9,28 @@ const FRESH_MS = 10_000
 const headers = { 'content-type': 'application/pkcs7-mime', 'content-transfer-encoding': 'base64' }
 
 /** The certificates that clients trust, in the form of EST. */
-export function caCertificates(pki: Pick<Methods<PkiServiceService>, 'getTrustBundle'>): Handlers {
-  let cached: { readonly text: string; readonly untilMs: number } | undefined
+export function caCertificates(
+  pki: Pick<Methods<PkiServiceService>, 'getTrustBundle'>,
+  onKeys: GatewayCaches['onKeys'],
+): Handlers {
+  let seen: Positions = {}
+  let cached: { readonly text: string; readonly untilMs: number; readonly seen: Positions } | undefined
+  onKeys((positions) => {
+    seen = positions
+  })
 
   return {
     'GET /.well-known/est/cacerts': {
       produces: [headers['content-type']],
       handle: async (c) => {
-        if (!cached || cached.untilMs < Date.now()) {
+        if (!cached || cached.seen !== seen || cached.untilMs < Date.now()) {
+          const positions = seen
           try {
-            const { pems } = await pki.getTrustBundle({}, callContext(c))
-            cached = { text: linesOf(certificateBag(pems)), untilMs: Date.now() + FRESH_MS }
+            const context = callContext(c)
+            const reading = { ...context, positions: { ...context.positions, ...positions } }
+            const { pems } = await pki.getTrustBundle({}, reading)
+            const text = linesOf(certificateBag(pems))
+            cached = { text, untilMs: Date.now() + FRESH_MS, seen: positions }
           } catch (err) {
             if (!cached) throw err // an older bundle is still valid
           }

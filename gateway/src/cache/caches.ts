@@ -1,7 +1,7 @@
 import { authPolicy, externalJwtSigner } from '@overlay/model'
 import { metrics } from '@overlay/platform/process'
 import { issuerOf, openTokenKeys, type TokenKeys } from '@overlay/platform/tokens'
-import { type Change, type Context, ownContext, traceparentOf } from '@overlay/rpc'
+import { type Change, type Context, ownContext, type Positions, traceparentOf } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { requestId } from '../http/ids.js'
 import { type Followed, followChanges, type Log } from './follow.js'
@@ -26,6 +26,8 @@ export interface GatewayCaches extends AsyncDisposable {
    * listener.
    */
   onDrop(listener: (tag?: string) => void): void
+  /** Runs when keys or certificates of the network may have changed. pki shows the change at these positions. */
+  onKeys(listener: (seen: Positions) => void): void
 }
 
 const FLUSH_MS = 15_000
@@ -86,14 +88,20 @@ export function openCaches(
     restart: dropAll,
     apply: (changes) => dropChanged(changes, drop, dropAll),
   })
+  const keysListeners: ((seen: Positions) => void)[] = [tokenKeys.reload]
+  const keysChanged = (seen: Positions): void => {
+    for (const listener of keysListeners) listener(seen)
+  }
   const pki: Followed = followChanges('pki', services.changesOf('pki'), log, writePositions, {
-    restart() {
+    restart(seen) {
       identities.dropAll()
-      tokenKeys.reload()
+      keysChanged(seen)
     },
-    apply(changes) {
+    apply(changes, seen) {
       dropChanged(changes, identities.drop, identities.dropAll)
-      if (changes.some(({ kind }) => kind === KEYS)) tokenKeys.reload()
+      if (!changes.some(({ kind }) => kind === KEYS)) return
+      identities.dropAll() // they show tokens of enrollments, which the key of the server signs
+      keysChanged(seen)
     },
   })
   const lists = openServiceLists()
@@ -115,6 +123,7 @@ export function openCaches(
     onDrop(listener) {
       dropped = listener
     },
+    onKeys: (listener) => void keysListeners.push(listener),
     async [Symbol.asyncDispose]() {
       clearInterval(flushing)
       await sessions.flush()

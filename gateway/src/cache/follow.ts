@@ -71,13 +71,19 @@ export function follow<M>(
   }
 }
 
-/** Follows the changes of a service's rows. `restart` drops all cached values of the service. */
+/**
+ * Follows the changes of a service's rows. `restart` drops all cached values of the service. Both get the position that
+ * reads must have reached to see the changes.
+ */
 export function followChanges(
   schema: string,
   owner: Changes,
   log: Log,
   writePositions: WritePositions,
-  effects: { apply(changes: ChangesMessage['changes']): void; restart(): void },
+  effects: {
+    apply(changes: ChangesMessage['changes'], seen: Positions): void
+    restart(seen: Positions): void
+  },
 ): Followed {
   let at: Position | undefined
   let timeline: string | undefined
@@ -86,7 +92,7 @@ export function followChanges(
     const context = ownContext(signal)
     if (!at) {
       at = await owner.head({}, context)
-      effects.restart()
+      effects.restart({ [schema]: at })
       if (timeline !== undefined && timeline !== at.timeline) writePositions.forget(schema, timeline)
       timeline = at.timeline
       yield { upto: at, changes: [], more: false, after: undefined, ageMs: 0, oversized: [] }
@@ -99,9 +105,10 @@ export function followChanges(
     }
   }
   const hear = ({ upto, changes, more, oversized }: ChangesMessage): Positions | null => {
-    if (changes.length > 0) effects.apply(changes)
-    if (oversized.length > 0) effects.restart() // the message does not name the identities of these rows
     at = upto ?? at
+    const seen = at ? { [schema]: at } : {}
+    if (changes.length > 0) effects.apply(changes, seen)
+    if (oversized.length > 0) effects.restart(seen) // the message does not name the identities of these rows
     if (at) metrics.followPosition.set({ schema }, at.number)
     return at && !more ? { [schema]: at } : null
   }

@@ -81,12 +81,12 @@ async function readRunning({
     database: worstState(readiness, 'database'),
     bus: worstState(readiness, 'bus'),
     routersConnected: samplesOf(text, 'overlay_routers_connected').reduce((sum, { value }) => sum + value, 0),
-    certificates: samplesOf(text, 'overlay_certificate_expiry_timestamp_seconds').map(
-      ({ labels, value }) => ({
+    certificates: samplesOf(text, 'overlay_certificate_expiry_timestamp_seconds')
+      .filter(({ labels }) => labels.includes('state="active"'))
+      .map(({ labels, value }) => ({
         role: /role="(\w+)"/.exec(labels)?.[1] ?? '',
         expiresAt: new Date(value * 1000).toISOString(),
-      }),
-    ),
+      })),
   }
 }
 

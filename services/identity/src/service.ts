@@ -8,6 +8,7 @@ import {
   type Source,
   startConsumers,
   type WaitForFollowers,
+  watchKinds,
 } from '@overlay/platform/change-log'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
@@ -153,6 +154,17 @@ export function openService(options: ServiceOptions) {
   }
   const issuer = issuerOf(options.address)
 
+  const tokens = openTokens({ issuer, lifetimes: options.tokenLifetimes, pki, log })
+  const keys = watchKinds(
+    sources.pki,
+    ['keys'],
+    (position) => {
+      const seen = { [sources.pki.schema]: position }
+      trust.reload(seen)
+      tokens.reloadKeys(seen)
+    },
+    { bus: options.bus, log, loaded: 'background' },
+  )
   const loaders = { ...loadersOf(db, kinds), [CREDENTIALS]: credentialLoader(db) }
   return {
     entities,
@@ -162,10 +174,11 @@ export function openService(options: ServiceOptions) {
     oidc: oidcMethods({
       ...methodDeps,
       issuer,
-      tokens: openTokens({ issuer, lifetimes: options.tokenLifetimes, pki, log }),
+      tokens,
     }),
 
     async [Symbol.asyncDispose]() {
+      await (await keys)[Symbol.asyncDispose]()
       await jobs[Symbol.asyncDispose]()
       await pauseReports[Symbol.asyncDispose]()
       await externalTokens[Symbol.asyncDispose]()

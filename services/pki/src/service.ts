@@ -45,7 +45,7 @@ export interface ServiceOptions
 export async function openService(options: ServiceOptions) {
   const { changeLog, bus, log, keySecret, tokenKeyRules, owners, sources, now = () => new Date() } = options
   const keys = await openKeyringCache(changeLog, { keySecret, tokenKeyRules, bus, log, now })
-  const { keyring, tokenKeyring } = keys
+  const { keyring, tokenKeyring, reach: reachKeys } = keys
   await keyring() // fails the start where the secret does not fit or keys are missing
   const keyChecks = await startKeyChecks({ ...options, now })
   const hosts = advertisedHosts(options.address, options.ctrlAddress)
@@ -82,6 +82,7 @@ export async function openService(options: ServiceOptions) {
     queue,
     keyring,
     tokenKeyring,
+    reachKeys,
     tokenKeyRules,
     now,
     owners,

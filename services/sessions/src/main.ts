@@ -32,6 +32,7 @@ await runService({ schema: 'sessions', settings, migrations }, async (deps) => {
       connectionsPerSource: settings.maxConnectionsPerSource,
       proxies: settings.proxyProtocolFrom ?? new BlockList(),
     },
+    keySource: pki.source,
     async fetchKey(context: Context) {
       const { keyPem, chainPem } = await pkiCalls.getServerCertificate({}, context)
       const { pems } = await pkiCalls.getTrustBundle({}, context)

@@ -189,7 +189,12 @@ export const metrics = {
   ),
   certificateExpiry: gauge(
     'overlay_certificate_expiry_timestamp_seconds',
-    'Expiry of the active certificate of a role (root, signing, server)',
+    'Expiry of the certificate of a key of the network, by role (root, signing, server) and state (next, active, retired: the first of them)',
+    ['role', 'state'],
+  ),
+  keyRenewal: gauge(
+    'overlay_key_renewal_timestamp_seconds',
+    'Time at which the active key of a role (root, signing, token) is due for replacement, or the certificate of the server. Keys that the operator has provided have none',
     ['role'],
   ),
   accessTokenRefused: counter(

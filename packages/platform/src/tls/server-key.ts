@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import { type Context, Fault, ownContext } from '@overlay/rpc'
+import { type Context, Fault, ownContext, type Positions } from '@overlay/rpc'
+import { coalesced } from '../async/coalesced.js'
 
 /** The key and the certificate of a TLS server, leaf first. */
 export interface ServerKey {
@@ -37,17 +38,24 @@ export async function serverKey<Key extends ServerKey>(
   }
 }
 
-/** Polls pki for a new certificate: certificates expire, and keys are replaced. */
+/** Follows the key of a server. */
+export interface KeyFollower extends Disposable {
+  /** The key may have changed. @param positions the changes that the answer of pki must contain */
+  reload(positions: Positions): void
+}
+
+/** Asks pki for a new certificate when it is told to, and every minute: certificates expire, and keys are replaced. */
 export function renewServerKey<Key extends ServerKey>(
   fetch: FetchKey<Key>,
   log: Log,
   first: Key,
   renew: (key: Key) => void,
-): Disposable {
+): KeyFollower {
   let current = first
-  const poll = async (): Promise<void> => {
+  let seen: Positions = {}
+  const poll = coalesced(async (): Promise<void> => {
     try {
-      const key = await fetch(limited())
+      const key = await fetch({ ...limited(), positions: seen })
       if (isDeepStrictEqual(key, current)) return
       renew(key)
       current = key
@@ -55,9 +63,15 @@ export function renewServerKey<Key extends ServerKey>(
     } catch (err) {
       log.warn({ err }, 'server certificate could not be looked up, going on with the last one')
     }
-  }
+  })
   const timer = setInterval(() => void poll(), RENEW_MS)
-  return { [Symbol.dispose]: () => clearInterval(timer) }
+  return {
+    reload(positions) {
+      seen = positions
+      void poll()
+    },
+    [Symbol.dispose]: () => clearInterval(timer),
+  }
 }
 
 const limited = (): Context => ownContext(AbortSignal.timeout(LIMIT_MS))

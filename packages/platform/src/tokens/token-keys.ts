@@ -1,5 +1,5 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import type { Context, Methods, PkiServiceService } from '@overlay/rpc'
+import type { Context, Methods, PkiServiceService, Positions } from '@overlay/rpc'
 import { coalesced } from '../async/coalesced.js'
 
 /** The published keys of tokens. */
@@ -8,8 +8,8 @@ export interface TokenKeys {
   document(): Promise<Buffer>
   /** The key that verifies tokens with this key id. Undefined: there is none. */
   find(id: string): KeyObject | undefined | Promise<KeyObject | undefined>
-  /** The keys may have changed. */
-  reload(): void
+  /** The keys may have changed. @param positions the changes that the answer of pki must contain */
+  reload(positions?: Positions): void
 }
 
 export interface TokenKeysOptions {
@@ -43,6 +43,7 @@ export function openTokenKeys(options: TokenKeysOptions): TokenKeys {
   const { now = () => performance.now() } = options
   let loaded: Loaded | undefined
   let hasChanged = false
+  let seen: Positions = {}
   let loadedAt = Number.NEGATIVE_INFINITY
   let triedAt = Number.NEGATIVE_INFINITY
 
@@ -50,7 +51,9 @@ export function openTokenKeys(options: TokenKeysOptions): TokenKeys {
     triedAt = now()
     hasChanged = false
     try {
-      const { jwks, keyIds } = await pki.getTokenKeys({}, context())
+      const own = context()
+      const reading = { ...own, positions: { ...own.positions, ...seen } }
+      const { jwks, keyIds } = await pki.getTokenKeys({}, reading)
       const before = loaded
       loaded = { document: jwks, keys: keysIn(jwks, keyIds) }
       loadedAt = triedAt
@@ -86,7 +89,8 @@ export function openTokenKeys(options: TokenKeysOptions): TokenKeys {
       if (loaded && !mayRetry()) return key
       return loadOrKeep().then(({ keys }) => keys.get(id))
     },
-    reload() {
+    reload(positions = {}) {
+      seen = positions
       hasChanged = true
       triedAt = Number.NEGATIVE_INFINITY
       void loadOrKeep().catch((err: unknown) => log.warn({ err }, 'token keys not read'))

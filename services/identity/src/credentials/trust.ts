@@ -1,10 +1,12 @@
 import { X509Certificate } from 'node:crypto'
-import { type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
+import { type Methods, ownContext, type PkiServiceService, type Positions } from '@overlay/rpc'
 
 /** The authorities of the network, to which client certificates must lead. */
 export interface Trust {
   /** Reads them from pki unless the last answer is younger than `maxAgeMs`. */
   certificates(maxAgeMs?: number): Promise<readonly X509Certificate[]>
+  /** They may have changed. @param positions the changes that the answer of pki must contain */
+  reload(positions: Positions): void
 }
 
 /** Caches the trust bundle of pki. Concurrent callers share one request. */
@@ -15,21 +17,31 @@ export function openTrust(
 ): Trust {
   let cached: { readonly certificates: readonly X509Certificate[]; readonly at: number } | undefined
   let request: Promise<readonly X509Certificate[]> | undefined
+  let seen: Positions = {}
 
   const read = async (): Promise<readonly X509Certificate[]> => {
     const at = now()
-    const { pems } = await pki.getTrustBundle({}, ownContext(AbortSignal.timeout(5000)))
+    const positions = seen
+    const { pems } = await pki.getTrustBundle({}, { ...ownContext(AbortSignal.timeout(5000)), positions })
     const certificates = pems.map((pem) => new X509Certificate(pem))
-    cached = { certificates, at }
+    if (positions === seen) cached = { certificates, at }
     return certificates
   }
   return {
     async certificates(maxAgeMs = usualAgeMs) {
       if (cached && now() - cached.at < maxAgeMs) return cached.certificates
-      request ??= read().finally(() => {
-        request = undefined
-      })
+      if (!request) {
+        const own = read().finally(() => {
+          if (request === own) request = undefined
+        })
+        request = own
+      }
       return request
+    },
+    reload(positions) {
+      seen = positions
+      request = undefined
+      cached = undefined
     },
   }
 }

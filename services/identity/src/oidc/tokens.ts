@@ -1,6 +1,6 @@
 import { isUuid } from '@overlay/model'
 import { openTokenKeys, TOKEN_ALGORITHM } from '@overlay/platform/tokens'
-import { type Context, type Methods, ownContext, type PkiServiceService } from '@overlay/rpc'
+import { type Context, type Methods, ownContext, type PkiServiceService, type Positions } from '@overlay/rpc'
 import { readTokenHead, TokenHeadError } from '@overlay/x509'
 import { compactVerify, errors } from 'jose'
 import type { Logger } from 'pino'
@@ -60,6 +60,8 @@ export interface Tokens {
   issue(facts: TokenFacts, selection: TokenSelection, context: Context): Promise<IssuedTokens>
   /** Undefined: it is no token of this provider. */
   read(token: string): Promise<TokenClaims | undefined>
+  /** The keys may have changed. */
+  reloadKeys(positions: Positions): void
 }
 
 export interface TokenOptions {
@@ -92,6 +94,7 @@ export function openTokens({ issuer, lifetimes, pki, log }: TokenOptions): Token
   }
 
   return {
+    reloadKeys: keys.reload,
     async issue(facts, selection, context) {
       const now = Math.floor(Date.now() / 1000)
       const { scopes, code } = selection

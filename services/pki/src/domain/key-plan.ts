@@ -48,6 +48,10 @@ const DAY_MS = 86_400_000
 
 /** A next authority is published for so long before it is activated by itself. */
 export const PUBLISHED_MS = DAY_MS
+/** A key that expires so soon concerns the operator. */
+const CONCERN_MS = 30 * DAY_MS
+/** A replacement may take a day of publication and some checks. */
+const LATE_MS = 2 * DAY_MS
 /** The longest life of a leaf. */
 const LEAF_MS = 366 * DAY_MS
 /** Kept longer than needed: clocks differ. */
@@ -76,6 +80,19 @@ export function renewalOf(key: PlannedKey, tokens: TokenKeyRules | undefined): D
   if (key.state !== 'active' || key.source === 'provided') return undefined
   if (!key.certificate) return tokens && rotationOf(key, tokens)
   return key.certificate.canSign ? twoThirdsOf(key.certificate) : undefined
+}
+
+/** Why the operator should look at a key. */
+export function concernOf(
+  key: PlannedKey,
+  tokens: TokenKeyRules | undefined,
+  now: Date,
+): 'expires within 30 days' | 'replacement overdue' | undefined {
+  const end = key.certificate?.notAfter
+  if (key.state === 'retired') return undefined
+  if (end && end.getTime() - now.getTime() < CONCERN_MS) return 'expires within 30 days'
+  const renewal = renewalOf(key, tokens)
+  return renewal && now.getTime() - renewal.getTime() > LATE_MS ? 'replacement overdue' : undefined
 }
 
 /**

@@ -7,6 +7,8 @@ import { serverHosts } from '../domain/host.js'
 import type { KeyRules } from '../domain/key-plan.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
 import { lockKeys } from '../store/key-states.js'
+import { readAllKeys } from './all-keys.js'
+import { keyWarnings } from './key-report.js'
 import { takeDueSteps } from './steps.js'
 
 const CHECK_MS = 3_600_000
@@ -34,7 +36,11 @@ export interface KeyCheckOptions extends Omit<CheckOptions, 'rules'> {
 export async function startKeyChecks(options: KeyCheckOptions): Promise<AsyncDisposable> {
   const { log, now, address, ctrlAddress, tokenKeyRules: tokens } = options
   const rules = { hosts: hostsAt([address, ctrlAddress]), tokens }
-  const check = (signal: AbortSignal) => checkKeys({ ...options, rules }, ownContext(signal), now())
+  const warn = keyWarnings(log)
+  const check = async (signal: AbortSignal): Promise<void> => {
+    await checkKeys({ ...options, rules }, ownContext(signal), now())
+    warn((await readAllKeys(options.changeLog.db)).planned, tokens, now())
+  }
   await check(new AbortController().signal)
   return runPeriodically(CHECK_MS, async (signal) => {
     try {

@@ -1,10 +1,14 @@
-import { type Bus, type ChangeLog, localSource, openProjection } from '@overlay/platform/change-log'
-import type { Db } from '@overlay/platform/postgres'
+import { openLimit } from '@overlay/platform/async'
+import { type Bus, type ChangeLog, localSource, watchKinds } from '@overlay/platform/change-log'
+import { bestEffort, type Db } from '@overlay/platform/postgres'
 import { metrics } from '@overlay/platform/process'
+import type { Context } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { rotationOf, type TokenKeyRules } from '../domain/token-key-plan.js'
 import { keyPayloads } from '../store/keys.js'
 import { tokenKeyPayloads } from '../store/token-keys.js'
+import { readAllKeys } from './all-keys.js'
+import { reportKeys } from './key-report.js'
 import { type Keyring, readKeyring } from './keyring.js'
 import { readTokenKeyring, type TokenKeyring } from './token-keyring.js'
 
@@ -12,7 +16,11 @@ import { readTokenKeyring, type TokenKeyring } from './token-keyring.js'
 export interface KeyringCache extends AsyncDisposable {
   keyring(): Promise<Keyring>
   tokenKeyring(): Promise<TokenKeyring>
+  /** Waits until this replica has the changes of keys that the caller has seen, for two seconds at most. */
+  reach(context: Context): Promise<void>
 }
+
+const REACH_MS = 2000
 
 export interface KeyringCacheOptions {
   readonly keySecret: string
@@ -27,6 +35,7 @@ export async function openKeyringCache(
   { keySecret, tokenKeyRules, bus, log, now }: KeyringCacheOptions,
 ): Promise<KeyringCache> {
   const keyring = kept(async () => {
+    reportKeys((await readAllKeys(changeLog.db)).planned, tokenKeyRules)
     return readKeyring(changeLog.db, keySecret, now())
   })
   const tokenKeyring = kept(async () => {
@@ -38,18 +47,17 @@ export async function openKeyringCache(
     keyring.forget()
     tokenKeyring.forget()
   }
-  const memory = {
-    kinds: ['keys'],
-    load: () => ({ add: invalidate, end: invalidate }),
-    apply: (changes: readonly unknown[]) => {
-      if (changes.length > 0) invalidate()
-    },
-  }
   const source = localSource(changeLog, { keys: () => allKeyPayloads(changeLog.db) })
-  const projection = await openProjection(source, memory, { bus, log })
+  const projection = await watchKinds(source, ['keys'], invalidate, { bus, log })
   return {
     keyring: keyring.get,
     tokenKeyring: tokenKeyring.get,
+    async reach({ positions, signal }) {
+      const position = positions[source.schema]
+      if (!position) return
+      using limit = openLimit(REACH_MS, signal)
+      await bestEffort(source.schema, projection.waitFor(position, limit.signal))
+    },
     [Symbol.asyncDispose]: () => projection[Symbol.asyncDispose](),
   }
 }

@@ -1,7 +1,7 @@
 import type { Queue } from '@overlay/platform/async'
 import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
 import type { NoteRefusal, PauseReports } from '@overlay/platform/service'
-import type { Methods, PkiServiceService } from '@overlay/rpc'
+import type { Context, Methods, PkiServiceService } from '@overlay/rpc'
 import type { EagerSteps } from '../consumers/eager-steps.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
 import type { Owners } from '../enroll/method.js'
@@ -24,6 +24,8 @@ export interface Deps {
   readonly pauseReports: PauseReports
   keyring(): Promise<Keyring>
   tokenKeyring(): Promise<TokenKeyring>
+  /** Waits until the keyrings are as new as what the caller has seen. */
+  reachKeys(context: Context): Promise<void>
   readonly tokenKeyRules: TokenKeyRules
   now(): Date
 }

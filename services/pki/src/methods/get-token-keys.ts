@@ -4,8 +4,9 @@ import type { Deps, PkiMethods } from './deps.js'
 
 /** The public keys of tokens, and that of the gateways, which signs enrollment tokens. */
 export const getTokenKeys =
-  ({ keyring, tokenKeyring }: Deps): PkiMethods['getTokenKeys'] =>
-  async () => {
+  ({ reachKeys, keyring, tokenKeyring }: Deps): PkiMethods['getTokenKeys'] =>
+  async (_request, context) => {
+    await reachKeys(context)
     const [{ server }, { jwks, ids }] = await Promise.all([keyring(), tokenKeyring()])
     const jwk = createPublicKey(server.key).export({ format: 'jwk' })
     const keys = [...jwks, { ...jwk, kid: server.keyId, use: 'sig', alg: algorithmOf(server.key) }]

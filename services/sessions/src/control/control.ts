@@ -1,5 +1,13 @@
-import { type Bus, type ChangeLog, type FabricEvents, fabricEvents } from '@overlay/platform/change-log'
+import {
+  type Bus,
+  type ChangeLog,
+  type FabricEvents,
+  fabricEvents,
+  type Source,
+  watchKinds,
+} from '@overlay/platform/change-log'
 import { type ConnectionLimits, type FetchKey, renewServerKey, serverKey } from '@overlay/platform/tls'
+import type { Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { type LinkAdministration, linksConcern } from '../links/links.js'
 import { openTopology } from '../links/live-topology.js'
@@ -29,6 +37,8 @@ export interface ControlListen {
   readonly controllerId: string
   readonly limits: ConnectionLimits
   readonly fetchKey: FetchKey<ControlKey>
+  /** Of pki, whose changes of keys are followed. Undefined: they are polled. */
+  readonly keySource?: Source | undefined
 }
 
 export interface ControlOptions {
@@ -119,11 +129,17 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   const stop = new AbortController()
   let listener: ControlListener | undefined
   let renewing: Disposable | undefined
-  async function start({ address, limits, fetchKey }: ControlListen): Promise<number> {
+  let following: AsyncDisposable | undefined
+  async function start({ address, limits, fetchKey, keySource }: ControlListen): Promise<number> {
     const key = await serverKey(fetchKey, log, stop.signal)
     const opened = await listenForRouters(address, key, limits, acceptor.accept)
     listener = opened
-    renewing = renewServerKey(fetchKey, log, key, opened.renew)
+    const follower = renewServerKey(fetchKey, log, key, opened.renew)
+    renewing = follower
+    if (keySource) {
+      const reload = (position: Position) => follower.reload({ [keySource.schema]: position })
+      following = await watchKinds(keySource, ['keys'], reload, { bus, log, loaded: 'background' })
+    }
     log.info({ address, controllerId }, 'listening for routers')
     return opened.port
   }
@@ -145,6 +161,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
       listener?.stopAccepting()
       await watching?.[Symbol.asyncDispose]()
       await acceptor[Symbol.asyncDispose]()
+      await following?.[Symbol.asyncDispose]()
       renewing?.[Symbol.dispose]()
       await listener?.[Symbol.asyncDispose]()
       await links[Symbol.asyncDispose]()

@@ -1,0 +1,29 @@
+import type { Position } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import type { Bus } from './bus.js'
+import { openProjection, type Projection } from './projection.js'
+import type { Source } from './source.js'
+
+/**
+ * Reports that rows of these kinds may have changed, without their content. `changed` gets the position that a read must
+ * have reached to see them.
+ */
+export function watchKinds(
+  source: Source,
+  kinds: readonly string[],
+  changed: (upto: Position) => void,
+  options: {
+    readonly bus: Pick<Bus, 'subscribe'>
+    readonly log: Logger
+    readonly loaded?: 'await' | 'background'
+  },
+): Promise<Projection> {
+  const memory = {
+    kinds,
+    load: () => ({ add: () => undefined, end: changed }),
+    apply(changes: readonly unknown[], upto: Position): void {
+      if (changes.length > 0) changed(upto)
+    },
+  }
+  return openProjection(source, memory, options)
+}
