@@ -86,7 +86,7 @@ test('the answer of disabling has an envelope', async () => {
   const { admin, createUser, statusOfLogin } = fixture
   const { id, username } = await createUser()
   const answer = await admin.call('POST', `/identities/${id}/disable`, { durationMinutes: 5 })
-  expect(answer).toEqual({ status: 200, body: { data: {}, meta: {} } })
+  expect(answer).toEqual({ status: 200, body: { data: {}, meta: {} }, type: 'application/json' })
   expect(await statusOfLogin(username)).toBe(401)
 })
 
