@@ -180,7 +180,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
     ...entities(['identity', 'pki', 'policy']),
     ...changes({
       followers: ['identity', 'pki', 'policy'],
-      writers: ['identity', 'pki', 'policy'],
+      writers: ['identity', 'policy'],
       heads: nobody,
       isCached: false,
     }),
