@@ -23,7 +23,7 @@ async function write(directory: string, { certificate, key, authority }: TlsFile
   await writeFile(join(directory, 'ca.crt'), authority)
 }
 
-/** Opens a directory with these files, or with its only some of them. */
+/** Opens a new directory with these files. */
 async function opened(files: TlsFiles, options: PeerTlsOptions = {}) {
   const directory = await newDirectory()
   await write(directory, files)
@@ -147,11 +147,13 @@ test('a set that Kubernetes swaps is replaced as a whole', async () => {
   await expect.poll(certificate, { timeout: 30_000 }).toBe(other.certificate)
 })
 
-test('a directory that is replaced is noticed by polling', async () => {
-  const { directory, certificate } = await opened(valid, { pollMs: 10 })
-  await write(`${directory}.new`, other)
-  await rename(directory, `${directory}.old`)
-  onTestFinished(() => rm(`${directory}.old`, { recursive: true }))
-  await rename(`${directory}.new`, directory)
+test('a change that the file system does not report is noticed by polling', async () => {
+  const parent = await newDirectory()
+  const at = (version: string): string => join(parent, version, 'tls')
+  await write(at('now'), valid)
+  await write(at('next'), other)
+  const { certificate } = await openedAt(at('now'), { pollMs: 10 })
+  await rename(join(parent, 'now'), join(parent, 'old')) // the watched directory itself stays as it is
+  await rename(join(parent, 'next'), join(parent, 'now'))
   await expect.poll(certificate, { timeout: 30_000 }).toBe(other.certificate)
 })
