@@ -44,7 +44,7 @@ export async function startSdks(): Promise<ReadonlyMap<Sdk, EnrollingSdk>> {
   const outcomes = await Promise.allSettled(
     sdks.map(async (sdk) => {
       const [command, ...args] = await commandOf(sdk)
-      running.set(sdk, enrollingSdk(startApplication(command, args, { timeoutMs: 300_000 })))
+      running.set(sdk, enrollingSdk(startApplication(command, args, { timeoutMs: 1_200_000 })))
     }),
   )
   for (const outcome of outcomes) {
