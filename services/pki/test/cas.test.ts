@@ -189,6 +189,50 @@ test.each([
   expect(fault).toMatchObject(['COULD_NOT_VALIDATE', { field }])
 })
 
+const validMatchers: Readonly<Record<string, readonly string[]>> = {
+  COMMON_NAME: ['ALL', 'PREFIX', 'SUFFIX'],
+  SAN_EMAIL: ['ALL', 'PREFIX', 'SUFFIX'],
+  SAN_URI: ['ALL', 'SCHEME'],
+}
+const combinations = Object.keys(validMatchers).flatMap((location) =>
+  ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'].flatMap((matcher) =>
+    ['', 'x'].flatMap((matcherCriteria) =>
+      ['NONE', 'SPLIT'].flatMap((parser) =>
+        ['', '.'].map((parserCriteria) => ({
+          location,
+          matcher,
+          matcherCriteria,
+          parser,
+          parserCriteria,
+          index: 0,
+        })),
+      ),
+    ),
+  ),
+)
+
+test('every combination of a claim is accepted or refused alike by create, replace and patch', async () => {
+  const { id, authority } = await newCa({ externalIdClaim: wholeClaim })
+  const members = Object.keys(wholeClaim).map((member) => `externalIdClaim.${member}`)
+  for (const claim of combinations) {
+    const { location, matcher, matcherCriteria, parser, parserCriteria } = claim
+    const isValid =
+      validMatchers[location]?.includes(matcher) &&
+      (matcher === 'ALL' || matcherCriteria !== '') &&
+      (parser === 'NONE' || parserCriteria !== '')
+    const patched = patch(id, { externalIdClaim: claim }, ...members)
+    const replaced = patch(id, { ...bodyOf(), externalIdClaim: claim }, 'name', ...members)
+    const outcomes = (await Promise.allSettled([patched, replaced])).map(({ status }) => status)
+    const expected = isValid ? 'fulfilled' : 'rejected'
+    expect([claim, ...outcomes]).toEqual([claim, expected, expected])
+    if (isValid) continue
+    const [code, detail] = await faultOf(create(bodyOf({ certPem: authority.cert, externalIdClaim: claim })))
+    const hasField = matcher !== 'SCHEME' || location === 'SAN_URI'
+    expect(code).toBe(hasField ? 'COULD_NOT_VALIDATE' : 'REFERENCED_ENTITY_NOT_FOUND')
+    if (hasField) expect(detail).toMatchObject({ field: expect.stringMatching(/^externalIdClaim\./) })
+  }
+})
+
 test('a scheme for names other than URIs has its own code', async () => {
   const externalIdClaim = { ...wholeClaim, matcher: 'SCHEME' }
   const [code] = await faultOf(create(bodyOf({ certPem: newAuthority().cert, externalIdClaim })))
