@@ -6,6 +6,7 @@ import { type Home, openHome } from './home/home.js'
 import { addressFile, caFile, launcherLog, passwordFile } from './home/home-files.js'
 import { openProcessCertificates, type ProcessCertificates } from './home/process-certificates.js'
 import { snapshotsDirectory } from './home/snapshots.js'
+import { unreadableKeys } from './home/unreadable-keys.js'
 import { type InitialCredentials, initialize } from './initialize.js'
 import { type Journal, openJournal } from './journal.js'
 import { openLogFile } from './log-file.js'
@@ -139,6 +140,7 @@ async function start(
   await writeCredentials(home, credentials)
   print('keys, certificates, administrator')
   for (const line of ignoredCredentials(settings, credentials.admin)) warn(line)
+  for (const line of await unreadableKeys(settings, home.accounts.processes)) warn(line)
 
   const { processes: account } = home.accounts
   // other accounts than root cannot listen at low ports: the launcher listens there, the processes behind it

@@ -23,6 +23,8 @@ export interface Status {
   readonly bus?: string
   readonly routersConnected?: number
   readonly certificates: readonly Certificate[]
+  /** Keys that need the operator, and why. Known while the product runs. */
+  readonly keyConcerns?: readonly KeyConcern[]
   readonly lastSnapshot?: Saved
   readonly lastBackup?: Saved
 }
@@ -37,7 +39,13 @@ export interface Certificate {
   readonly expiresAt: string
 }
 
+export interface KeyConcern {
+  readonly role: string
+  readonly problem: 'expires within 30 days' | 'replacement overdue' | 'files of your own key refused'
+}
+
 const METRICS_MS = 3000
+const DAY_MS = 86_400_000
 
 /** Reads files of the home. If the product runs, it asks the processes, too. */
 export async function readStatus({
@@ -81,13 +89,46 @@ async function readRunning({
     database: worstState(readiness, 'database'),
     bus: worstState(readiness, 'bus'),
     routersConnected: samplesOf(text, 'overlay_routers_connected').reduce((sum, { value }) => sum + value, 0),
-    certificates: samplesOf(text, 'overlay_certificate_expiry_timestamp_seconds')
-      .filter(({ labels }) => labels.includes('state="active"'))
-      .map(({ labels, value }) => ({
-        role: /role="(\w+)"/.exec(labels)?.[1] ?? '',
-        expiresAt: new Date(value * 1000).toISOString(),
-      })),
+    certificates: certificatesIn(text),
+    keyConcerns: keyConcernsIn(text, Date.now()),
   }
+}
+
+const roleIn = (labels: string): string => /role="(\w+)"/.exec(labels)?.[1] ?? ''
+
+/** Of the active keys: replicas report the same. */
+function certificatesIn(metrics: string): readonly Certificate[] {
+  const active = samplesOf(metrics, 'overlay_certificate_expiry_timestamp_seconds')
+    .filter(({ labels }) => labels.includes('state="active"'))
+    .map(({ labels, value }) => [roleIn(labels), value] as const)
+  return [...new Map(active)].map(([role, value]) => ({
+    role,
+    expiresAt: new Date(value * 1000).toISOString(),
+  }))
+}
+
+/** Exported for tests. `metrics`: of all processes. */
+export function keyConcernsIn(metrics: string, now: number): readonly KeyConcern[] {
+  const rolesWhere = (name: string, isConcern: (value: number) => boolean): readonly string[] => [
+    ...new Set(
+      samplesOf(metrics, name)
+        .filter(({ value }) => isConcern(value))
+        .map(({ labels }) => roleIn(labels)),
+    ),
+  ]
+  const expiring = certificatesIn(metrics).filter(
+    ({ expiresAt }) => Date.parse(expiresAt) - now < 30 * DAY_MS,
+  )
+  const overdue = rolesWhere(
+    'overlay_key_renewal_timestamp_seconds',
+    (time) => now - time * 1000 > 2 * DAY_MS,
+  )
+  const refused = rolesWhere('overlay_provided_key_refused', (value) => value > 0)
+  return [
+    ...expiring.map(({ role }) => ({ role, problem: 'expires within 30 days' }) as const),
+    ...overdue.map((role) => ({ role, problem: 'replacement overdue' }) as const),
+    ...refused.map((role) => ({ role, problem: 'files of your own key refused' }) as const),
+  ]
 }
 
 function withoutProcesses({ processes: _, ...record }: StatusRecord): Omit<StatusRecord, 'processes'> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Status } from './read-status.js'
+import { keyConcernsIn, type Status } from './read-status.js'
 import { statusText } from './status-text.js'
 
 const now = new Date('2026-01-12T10:00:00.000Z')
@@ -59,4 +59,26 @@ test('a stopped product shows how and when it ended', () => {
   expect(statusText(stopped, now)).toContain('stopped        without an orderly stop; started 2 h ago')
   const orderly = { ...start, stoppedAt: '2026-01-12T09:59:00.000Z' }
   expect(statusText({ ...stopped, start: orderly }, now)).toContain('stopped        1 min ago')
+})
+
+test('a key that needs the operator is shown, once for all replicas', () => {
+  const days = (count: number): number => (now.getTime() + count * 86_400_000) / 1000
+  const metrics = `
+overlay_certificate_expiry_timestamp_seconds{role="signing",state="active"} ${days(29)}
+overlay_certificate_expiry_timestamp_seconds{role="signing",state="active"} ${days(29)}
+overlay_certificate_expiry_timestamp_seconds{role="signing",state="retired"} ${days(2)}
+overlay_certificate_expiry_timestamp_seconds{role="root",state="active"} ${days(300)}
+overlay_key_renewal_timestamp_seconds{role="server"} ${days(-3)}
+overlay_key_renewal_timestamp_seconds{role="token"} ${days(-1)}
+overlay_provided_key_refused{role="token"} 1
+overlay_provided_key_refused{role="signing"} 0`
+  const keyConcerns = keyConcernsIn(metrics, now.getTime())
+  expect(keyConcerns).toEqual([
+    { role: 'signing', problem: 'expires within 30 days' },
+    { role: 'server', problem: 'replacement overdue' },
+    { role: 'token', problem: 'files of your own key refused' },
+  ])
+  expect(statusText({ ...stopped, keyConcerns }, now)).toContain(
+    'ATTENTION      server key: replacement overdue: npm run keys',
+  )
 })

@@ -33,6 +33,8 @@ export function statusText(status: Status, now: Date): string {
   }
   for (const { role, expiresAt } of certificates)
     rows.push(['certificate', `${role}: ${daysUntil(expiresAt, now)} (${expiresAt.slice(0, 10)})`])
+  for (const { role, problem } of status.keyConcerns ?? [])
+    rows.push(['ATTENTION', `${role} key: ${problem}: npm run keys`])
   if (state !== 'none') {
     rows.push(['last backup', saved(status.lastBackup, 'none: npm run backup')])
     rows.push(['last snapshot', saved(status.lastSnapshot, 'none')])

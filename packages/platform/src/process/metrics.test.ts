@@ -33,3 +33,21 @@ test('connections of all pools are counted when metrics are asked for', async ()
   expect(text).toContain('{state="idle"} 2')
   expect(text).toContain('{state="waiting"} 7')
 })
+
+test('the alerts name metrics that exist, with labels that they have', async () => {
+  const text = await readFile(`${import.meta.dirname}/../../../../deploy/prometheus/alerts.yaml`, 'utf8')
+  const declared = [...Object.values<unknown>(metrics), ...Object.values<unknown>(processMetrics())].flatMap(
+    (metric) => {
+      const { name, labelNames = [] } = metric as Partial<Described>
+      return name === undefined ? [] : [[name, [...labelNames, 'process']] as const]
+    },
+  )
+  const labelsOf = new Map(declared)
+  const used = [...text.matchAll(/(overlay_\w+?)(?:_count)?\b(?:\{([^}]*)\})?/g)]
+  expect(used.length).toBeGreaterThan(15)
+  for (const [, name = '', selector = ''] of used) {
+    const labels = [...selector.matchAll(/(\w+)=/g)].map(([, label]) => label)
+    expect([name, labels.filter((label) => !labelsOf.get(name)?.includes(String(label)))]).toEqual([name, []])
+    expect(labelsOf.has(name), name).toBe(true)
+  }
+})

@@ -6,9 +6,9 @@ const SOON_DAYS = 30
 /** Enough of an id to name a key. */
 export const shortId = (id: string): string => id.slice(0, 8)
 
-/** Such as: next signing key 1a2b3c4d ('O=example, CN=signing'). */
-export const nameOf = ({ id, role, state, subject }: KeyView): string =>
-  `${state} ${role} key ${shortId(id)}${subject === undefined ? '' : ` ('${subject}')`}`
+/** Such as: signing key 1a2b3c4d ('O=example, CN=signing'). */
+export const nameOf = ({ id, role, subject }: KeyView): string =>
+  `${role} key ${shortId(id)}${subject === undefined ? '' : ` ('${subject}')`}`
 
 /** For people. Times are in UTC. */
 export function keysTable(keys: readonly KeyView[], now: Date): readonly string[] {
@@ -45,8 +45,9 @@ export const hintsOf = (keys: readonly KeyView[], now: Date): readonly string[] 
 
 function hintOf(key: KeyView, now: Date): string | undefined {
   const { role, state, notAfter, renewsAt, source, isPublicOnly } = key
-  if (state === 'next')
-    return `the ${nameOf(key)} waits: npm run keys -- activate ${isPublicOnly ? 'signing' : role}`
+  if (state === 'next' && (role !== 'token' || source === 'provided'))
+    // others of tokens are activated in time
+    return `the next ${nameOf(key)} is not in use yet: npm run keys -- activate ${isPublicOnly ? 'signing' : role}`
   if (state !== 'active') return undefined
   const days = notAfter && daysLeft(notAfter, now)
   if (days !== undefined && days < 0) return `the ${nameOf(key)} HAS EXPIRED: npm run keys -- prepare ${role}`

@@ -109,10 +109,10 @@ async function prepare(
   return [
     ...(provided?.warnings ?? []).map((warning) => `warning: ${warning}`),
     isRenewed
-      ? `replaced the certificate of the ${nameOf(key)}`
+      ? `replaced the certificate of the ${key.state} ${nameOf(key)}`
       : was
-        ? `nothing changed: the ${nameOf(key)} is there already`
-        : `prepared the ${nameOf(key)}`,
+        ? `nothing changed: the ${key.state} ${nameOf(key)} is there already`
+        : `prepared the next ${nameOf(key)}`,
     ...brought.map((other) => `also added the ${nameOf(other)}`),
     ...(key.state === 'next' ? nextStep(key, after) : []),
   ]
@@ -148,8 +148,8 @@ function* activated({ activated, retired, removed, unverifiableTokens }: KeyChan
 function* removed({ removed }: KeyChange): Iterable<string> {
   for (const key of removed)
     yield key.state === 'next'
-      ? `withdrew the ${nameOf(key)}`
-      : `removed the ${nameOf(key)}: what it has signed is not accepted any more`
+      ? `withdrew the next ${nameOf(key)}`
+      : `removed the retired ${nameOf(key)}: what it has signed is not accepted any more`
 }
 
 function keyBy(keys: readonly KeyView[], text: string): KeyView {

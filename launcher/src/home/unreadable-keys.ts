@@ -1,0 +1,42 @@
+import { readdir, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { providedKeySettings } from '@overlay/pki/settings'
+import { type Account, isReachable } from './account.js'
+
+type Paths = Readonly<Partial<Record<keyof typeof providedKeySettings, string | undefined>>>
+
+/** A line for each of the operator's keys that the launcher reads, and pki under its account does not. */
+export async function unreadableKeys(paths: Paths, account: Account): Promise<readonly string[]> {
+  const names = Object.keys(providedKeySettings) as (keyof typeof providedKeySettings)[]
+  const lines = await Promise.all(
+    names.map(async (name) => {
+      const path = paths[name]
+      if (path === undefined || (await isReadable(resolve(path), account))) return []
+      return [
+        `${providedKeySettings[name].env}: user id ${account.uid}, under which pki runs, cannot read all of ${path}: changes wait for the next start`,
+      ]
+    }),
+  )
+  return lines.flat()
+}
+
+async function isReadable(path: string, account: Account): Promise<boolean> {
+  if (account.uid === undefined) return true
+  const stats = await stat(path)
+  if (!stats.isDirectory())
+    return isReachable(join(path, '..'), account).then((may) => may && mayRead(stats, account))
+  if (!(await isReachable(path, account))) return false
+  const files = (await readdir(path)).filter((name) => !name.startsWith('.'))
+  const readable = await Promise.all(
+    files.map(async (name) => mayRead(await stat(join(path, name)), account)),
+  )
+  return readable.every(Boolean)
+}
+
+function mayRead(
+  stats: { readonly mode: number; readonly uid: number; readonly gid: number },
+  { uid, gid }: Account,
+): boolean {
+  const bit = stats.uid === uid ? 0o400 : stats.gid === gid ? 0o040 : 0o004
+  return (stats.mode & bit) !== 0
+}
