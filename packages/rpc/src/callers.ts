@@ -128,7 +128,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
   pki: [
     ...entities(['identity', 'sessions'], { select: nobody, listAttributes: nobody }),
     ...changes({
-      followers: ['identity'],
+      followers: ['identity', 'sessions'],
       writers: ['identity', 'sessions'],
       heads: nobody,
       isCached: true,
