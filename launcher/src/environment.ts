@@ -62,7 +62,7 @@ const prefix = 'OVERLAY_'
 const LONG = 8
 
 /** The name that differs least. Undefined: none is similar. */
-export function nearest(name: string, names: readonly string[]): string | undefined {
+function nearest(name: string, names: readonly string[]): string | undefined {
   const text = withoutPrefix(name)
   const [best] = names
     .map((known) => ({ known, text: withoutPrefix(known) }))

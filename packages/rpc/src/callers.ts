@@ -23,7 +23,7 @@ const rows = <D extends ServiceDefinition>(
 
 const gateway: Callers = ['gateway']
 
-const nobody: Callers = []
+const none: Callers = []
 
 /** The API of the kinds of one owner. `viewers`: services that show names of its rows. */
 const entities = (viewers: Callers, more: Partial<Record<keyof EntityServiceService, Callers>> = {}) =>
@@ -126,11 +126,11 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
     }),
   ],
   pki: [
-    ...entities(['identity', 'sessions'], { select: nobody, listAttributes: nobody }),
+    ...entities(['identity', 'sessions'], { select: none, listAttributes: none }),
     ...changes({
       followers: ['identity', 'sessions'],
       writers: ['identity', 'sessions'],
-      heads: nobody,
+      heads: none,
       isCached: true,
     }),
     ...rows(PkiServiceService, {
@@ -181,7 +181,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
     ...changes({
       followers: ['identity', 'pki', 'policy'],
       writers: ['identity', 'policy'],
-      heads: nobody,
+      heads: none,
       isCached: false,
     }),
     ...rows(SessionsServiceService, {

@@ -4,18 +4,13 @@ export const peerNames = ['gateway', 'identity', 'pki', 'policy', 'sessions', 'o
 export type PeerName = (typeof peerNames)[number]
 
 /**
- * The peers among the DNS names of a certificate.
+ * The peer that a certificate names. Undefined: none, or several.
  * @param altNames as Node writes them: `DNS:policy, DNS:policy.overlay.svc`
  */
-export function peerNamesIn(altNames: string | undefined): readonly PeerName[] {
-  // Node quotes names that contain a comma. None of ours does, and within the quotes anything can be written
-  if (altNames === undefined || altNames.includes('"')) return []
-  const names = new Set(altNames.split(', '))
-  return peerNames.filter((name) => names.has(`DNS:${name}`))
-}
-
-/** The peer that a certificate names. Undefined: none, or several. */
 export function peerNameIn(altNames: string | undefined): PeerName | undefined {
-  const [name, ...others] = peerNamesIn(altNames)
+  // Node quotes names that contain a comma. Names of peers have none, and within the quotes anything can be written
+  if (altNames === undefined || altNames.includes('"')) return undefined
+  const names = new Set(altNames.split(', '))
+  const [name, ...others] = peerNames.filter((name) => names.has(`DNS:${name}`))
   return others.length === 0 ? name : undefined
 }

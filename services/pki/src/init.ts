@@ -18,12 +18,12 @@ export interface InitOptions {
   readonly ctrlAddress: string
   /** Further names under which the servers are reached. */
   readonly hostNames?: readonly string[]
-  /** Keys that the operator brings. Absent: none. */
+  /** Keys that the operator provides. Absent: none. */
   readonly provided?: { readonly paths: ProvidedKeyPaths; readonly tokenKeyRules: TokenKeyRules }
   readonly log: Logger
 }
 
-/** Reads the keys that the operator brings, and creates missing keys and certificates. Processes may call it at the same time. */
+/** Adds the keys that the operator provides, and creates missing keys and certificates. Processes may call it at the same time. */
 export async function initPki(options: InitOptions): Promise<{ readonly caPem: string }> {
   const { databaseUrl, keySecret, address, ctrlAddress, hostNames, provided, log } = options
   await using db = openDatabase(databaseUrl, 'pki', { max: 2 })

@@ -17,19 +17,19 @@ const providedKey = (env: string, what: string) =>
   setting.optional(
     setting.text(
       env,
-      `${what} of your own: a directory with \`tls.crt\`, \`tls.key\`, \`ca.crt\` and optionally \`passphrase\`, or with \`keystore.p12\`; or a file in PEM or PKCS#12. If not set, it is generated`,
+      `Your own ${what}: a directory with \`tls.crt\`, \`tls.key\`, \`ca.crt\` and optionally \`passphrase\`, or with \`keystore.p12\`; or a file in PEM or PKCS#12. If not set, it is generated`,
     ),
   )
 const passphraseFile = (env: string) =>
   setting.optional(setting.text(`${env}_PASSPHRASE_FILE`, `File with the passphrase of \`${env}\``))
 
-/** The keys that an operator brings. */
+/** The keys that an operator provides. */
 export const providedKeySettings = {
-  signingKey: providedKey('OVERLAY_SIGNING_KEY', 'Signing authority'),
+  signingKey: providedKey('OVERLAY_SIGNING_KEY', 'signing authority'),
   signingKeyPassphraseFile: passphraseFile('OVERLAY_SIGNING_KEY'),
-  serverKey: providedKey('OVERLAY_SERVER_KEY', 'Key and certificate of the servers'),
+  serverKey: providedKey('OVERLAY_SERVER_KEY', 'key and certificate of the servers'),
   serverKeyPassphraseFile: passphraseFile('OVERLAY_SERVER_KEY'),
-  tokenKey: providedKey('OVERLAY_TOKEN_KEY', 'RSA key that signs the tokens of OpenID Connect'),
+  tokenKey: providedKey('OVERLAY_TOKEN_KEY', 'RSA key for tokens of OpenID Connect'),
   tokenKeyPassphraseFile: passphraseFile('OVERLAY_TOKEN_KEY'),
 }
 

@@ -125,7 +125,7 @@ test('a bad file is refused before anything is written', async () => {
     serverKey: net.write('server', newKey('RSA-2048'), server.cert, signing.cert, root.cert),
   }
   await expect(net.init(paths)).rejects.toThrow(
-    /^OVERLAY_SERVER_KEY \S+server: the key does not fit the certificate of 'O=example, CN=server': bring a key and/,
+    /^OVERLAY_SERVER_KEY \S+server: the key does not fit the certificate of 'O=example, CN=server': provide the certificate/,
   )
   expect(await net.keys()).toEqual([])
 })

@@ -56,7 +56,7 @@ export const metrics = {
   ),
   peerCertificateExpiry: gauge(
     'overlay_peer_certificate_expiry_timestamp_seconds',
-    'Expiry of the certificate by which this process is a peer of the others',
+    'Expiry of the certificate that this process presents to the other processes',
   ),
   peerCertificateRefused: counter(
     'overlay_peer_certificate_refused_total',
@@ -204,12 +204,12 @@ export const metrics = {
   ),
   providedKeyRefused: gauge(
     'overlay_provided_key_refused',
-    'Keys that the operator brings (signing, server, token): 1 while the files cannot be used, and the last key stays',
+    'Keys that the operator provides (signing, server, token): 1 while the files cannot be used, and the last key stays',
     ['role'],
   ),
   tokenKeyRotation: gauge(
     'overlay_token_key_rotation_timestamp_seconds',
-    'Time at which the key that signs tokens is to be replaced; replicas check each hour',
+    'Time at which the key that signs tokens is due for replacement; replicas check each hour',
   ),
   circuitOpen: histogram(
     'overlay_circuit_open_seconds',

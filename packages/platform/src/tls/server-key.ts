@@ -44,7 +44,7 @@ export interface KeyFollower extends Disposable {
   reload(positions: Positions): void
 }
 
-/** Asks pki for a new certificate when it is told to, and every minute: certificates expire, and keys are replaced. */
+/** Asks pki for a new certificate at each `reload`, and every minute: certificates expire, and keys are replaced. */
 export function renewServerKey<Key extends ServerKey>(
   fetch: FetchKey<Key>,
   log: Log,

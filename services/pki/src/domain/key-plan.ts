@@ -1,10 +1,11 @@
 import { dueTokenStep, rotationOf, type TokenKeyRules } from './token-key-plan.js'
 
-export type KeyRole = 'root' | 'signing' | 'server' | 'token'
+export const keyRoles = ['root', 'signing', 'server', 'token'] as const
+export type KeyRole = (typeof keyRoles)[number]
 export type KeyState = 'next' | 'active' | 'retired'
 
-/** A key of the network, without the key itself. */
-export interface PlannedKey {
+/** A key of the network, without the key itself and its certificate. */
+export interface KeyFacts {
   readonly id: string
   readonly role: KeyRole
   readonly state: KeyState
@@ -13,6 +14,9 @@ export interface PlannedKey {
   readonly createdAt: Date
   readonly activeAt: Date | null
   readonly retiredAt: Date | null
+}
+
+export interface PlannedKey extends KeyFacts {
   /** Absent: keys of tokens have none. */
   readonly certificate?: PlannedCertificate
 }

@@ -1,7 +1,5 @@
 import { parseArgs } from 'node:util'
-
-const roles = ['root', 'signing', 'server', 'token'] as const
-export type Role = (typeof roles)[number]
+import { type KeyRole, keyRoles } from '../domain/key-plan.js'
 
 /** What the operator asks for. */
 export type KeysRequest =
@@ -9,12 +7,12 @@ export type KeysRequest =
   | { readonly action: 'list'; readonly isJson: boolean }
   | {
       readonly action: 'prepare'
-      readonly role: Role
+      readonly role: KeyRole
       /** Absent: it is generated. */
       readonly from: string | undefined
       readonly passphraseFile: string | undefined
     }
-  | { readonly action: 'activate'; readonly role: Role; readonly force: boolean }
+  | { readonly action: 'activate'; readonly role: KeyRole; readonly force: boolean }
   | { readonly action: 'retire'; readonly id: string; readonly force: boolean }
 
 const options = {
@@ -49,11 +47,11 @@ export function readKeysArguments(args: readonly string[]): KeysRequest {
     return { action, isJson: values.json ?? false }
   }
   const [operand, ...more] = operands
-  const what = action === 'retire' ? 'the ID of a key' : `one of ${roles.join(', ')}`
+  const what = action === 'retire' ? 'the ID of a key' : `one of ${keyRoles.join(', ')}`
   if (operand === undefined || more.length > 0) throw new Error(`${action} takes one argument: ${what}`)
   const force = values.force ?? false
   if (action === 'retire') return { action, id: operand, force }
-  const role = roles.find((one) => one === operand)
+  const role = keyRoles.find((one) => one === operand)
   if (!role) throw new Error(`${action}: '${operand}' is not ${what}`)
   if (action === 'activate') return { action, role, force }
   const { from, 'passphrase-file': passphraseFile } = values

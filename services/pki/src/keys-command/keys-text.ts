@@ -54,7 +54,7 @@ function hintOf(key: KeyView, now: Date): string | undefined {
   if (renewsAt && renewsAt.getTime() + DAY_MS < now.getTime())
     return `the ${nameOf(key)} should have been replaced on ${dayOf(renewsAt)}: the log of pki says why it was not`
   if (days !== undefined && days < SOON_DAYS && source === 'provided' && !isPublicOnly)
-    return `the ${nameOf(key)} is yours and is not renewed: bring a newer certificate or another key`
+    return `the ${nameOf(key)} is yours and is not renewed: provide a newer certificate or another key`
   return undefined
 }
 

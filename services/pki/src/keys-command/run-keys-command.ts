@@ -11,6 +11,7 @@ import {
   KeyRefused,
   type KeyView,
   listKeys,
+  PUBLISHED_MS,
   prepareKey,
   retireKey,
 } from '../keys/operations.js'
@@ -104,7 +105,7 @@ async function prepare(
   )
   const after = await listKeys(deps)
   const was = before.find(({ id }) => id === key.id)
-  const brought = after.filter(({ id }) => id !== key.id && !before.some((one) => one.id === id))
+  const others = after.filter(({ id }) => id !== key.id && !before.some((one) => one.id === id))
   const isRenewed = was !== undefined && was.fingerprint !== key.fingerprint
   return [
     ...(provided?.warnings ?? []).map((warning) => `warning: ${warning}`),
@@ -113,13 +114,13 @@ async function prepare(
       : was
         ? `nothing changed: the ${key.state} ${nameOf(key)} is there already`
         : `prepared the next ${nameOf(key)}`,
-    ...brought.map((other) => `also added the ${nameOf(other)}`),
+    ...others.map((other) => `also added the ${nameOf(other)}`),
     ...(key.state === 'next' ? nextStep(key, after) : []),
   ]
 }
 
 function nextStep(key: KeyView, keys: readonly KeyView[]): readonly string[] {
-  const time = new Date(key.createdAt.getTime() + 60_000).toISOString()
+  const time = new Date(key.createdAt.getTime() + PUBLISHED_MS).toISOString()
   const { outstanding } = keys.find(({ role, state }) => role === 'server' && state === 'active') ?? {}
   return [
     `it is published, and not used yet; next, after ${time}: npm run keys -- activate ${key.role}`,

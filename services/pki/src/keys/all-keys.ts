@@ -18,7 +18,7 @@ export async function readAllKeys(db: Db): Promise<AllKeys> {
   return { certified, tokens, planned: [...plannedKeys(certified), ...tokens] }
 }
 
-export function plannedKeys(keys: readonly Key[]): readonly PlannedKey[] {
+function plannedKeys(keys: readonly Key[]): readonly PlannedKey[] {
   const roots = keys.filter(({ role }) => role === 'root')
   const signings = keys.filter(({ role }) => role === 'signing')
   return keys.map((key) => ({

@@ -1,7 +1,14 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { fingerprintOfPem } from '@overlay/x509'
 import { kindOf } from '../domain/key-kind.js'
-import { type KeyRole, type KeyState, neededUntil, type PlannedKey, renewalOf } from '../domain/key-plan.js'
+import {
+  type KeyRole,
+  type KeyState,
+  keyRoles,
+  neededUntil,
+  type PlannedKey,
+  renewalOf,
+} from '../domain/key-plan.js'
 import { type TokenKeyRules, tokensUntil } from '../domain/token-key-plan.js'
 import { type AllKeys, subjectOf } from './all-keys.js'
 
@@ -52,7 +59,6 @@ export function keyViews({ certified, tokens, planned }: AllKeys, deps: ViewDeps
     pem === undefined
       ? createPublicKey({ key: jwks.get(id) ?? {}, format: 'jwk' })
       : new X509Certificate(pem).publicKey
-  const order: readonly KeyRole[] = ['root', 'signing', 'server', 'token']
   return planned
     .map((key): KeyView => {
       const { id, role, state, source, createdAt, certificate } = key
@@ -69,7 +75,7 @@ export function keyViews({ certified, tokens, planned }: AllKeys, deps: ViewDeps
         outstanding: outstandingOf(key, planned, deps),
       }
     })
-    .sort((a, b) => order.indexOf(a.role) - order.indexOf(b.role))
+    .sort((a, b) => keyRoles.indexOf(a.role) - keyRoles.indexOf(b.role))
 }
 
 function outstandingOf(

@@ -1,10 +1,10 @@
 import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Context } from '@overlay/rpc'
-import { isPublished, type KeyRole, keyOf, type PlannedKey } from '../domain/key-plan.js'
+import { isPublished, type KeyRole, type KeyState, keyOf, type PlannedKey } from '../domain/key-plan.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
 import { countEnrollments } from '../store/enrollments.js'
-import { type KeyFacts, lockKeys, remove } from '../store/key-states.js'
+import { lockKeys, remove } from '../store/key-states.js'
 import { type AllKeys, readAllKeys } from './all-keys.js'
 import { KeyRefused } from './key-refused.js'
 import { type KeyView, keyViews } from './key-view.js'
@@ -189,9 +189,8 @@ function changeBetween(
   after: readonly KeyView[],
   unverifiableTokens: number,
 ): KeyChange {
-  const was = (id: string): KeyFacts['state'] | undefined => before.find((key) => key.id === id)?.state
-  const became = (state: KeyFacts['state']) =>
-    after.filter((key) => key.state === state && was(key.id) !== state)
+  const was = (id: string): KeyState | undefined => before.find((key) => key.id === id)?.state
+  const became = (state: KeyState) => after.filter((key) => key.state === state && was(key.id) !== state)
   return {
     activated: became('active'),
     retired: became('retired'),

@@ -11,7 +11,7 @@ import { KeyRefused } from './key-refused.js'
 import { tokenKeyOf } from './new-keys.js'
 import { crossCertificate, type StepDeps, trustDomainIn } from './steps.js'
 
-/** A key that the operator brings. Its strength, purposes and dates have been checked. */
+/** A key that the operator provides. Its strength, purposes and dates have been checked. */
 export interface ProvidedKey {
   /** PKCS#8, PEM. Undefined: a root that only anchors trust. */
   readonly privateKey: string | undefined
@@ -86,7 +86,7 @@ async function addProvidedKey(
   return [...changes, await addKey(tx, deps.keySecret, added, deps.now)]
 }
 
-/** A root that another key brings only anchors trust. That of the server's certificate never signs: it is retired. */
+/** A root that comes with another key only anchors trust. That of the server's certificate never signs: it is retired. */
 async function addRoot(
   tx: Tx,
   certified: readonly Key[],
@@ -138,7 +138,7 @@ function refuseMisfit(role: Key['role'], pem: string, privateKey: string | undef
 
 function refuseRetired(state: Key['state'], role: KeyRole): readonly RowChange[] {
   if (state === 'retired')
-    throw new KeyRefused('exists', `this ${role} key has been retired: bring a new one`)
+    throw new KeyRefused('exists', `this ${role} key has been retired: provide a new one`)
   return []
 }
 

@@ -18,7 +18,7 @@ export interface CheckedSource {
   readonly key: CheckedKey
 }
 
-/** Reads the keys of the settings and brings them into the network. Throws before anything has changed. */
+/** Reads the keys of the settings and adds them to the network. Throws before anything has changed. */
 export async function importProvidedKeys(
   deps: ImportDeps,
   sources: readonly ProvidedSource[],
@@ -33,7 +33,7 @@ export async function importProvidedKeys(
 }
 
 /**
- * Brings keys into the network: as active keys where there are none yet, otherwise as next ones. A newer certificate of
+ * Adds keys to the network: as active keys where there are none yet, otherwise as next ones. A newer certificate of
  * a key that is there replaces the former one. A key that has been retired stays so, with a warning. Throws
  * ProvidedKeyError if the network cannot use a key.
  */
@@ -49,7 +49,7 @@ export async function importKeys(deps: ImportDeps, checked: readonly CheckedSour
   await prepareProvidedKeys(deps, provided, (at, { reason, message }) => {
     const source = checked[at]?.source
     const where = `${source?.names.path} ${source?.path}`
-    if (reason !== 'exists') throw new ProvidedKeyError(where, message, 'bring another key')
+    if (reason !== 'exists') throw new ProvidedKeyError(where, message, 'provide another key')
     log.warn({ role: source?.role, detail: `${where}: ${message}` }, 'provided key not used')
   })
 }

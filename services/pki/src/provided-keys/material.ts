@@ -13,7 +13,7 @@ export interface Material {
   /** The certificates that came with the key. */
   readonly certificates: readonly X509Certificate[]
   readonly certificatesWhere: string
-  /** All other certificates that came along. */
+  /** All other certificates. */
   readonly authorities: readonly X509Certificate[]
 }
 
@@ -76,7 +76,7 @@ function onlyKey(keys: readonly KeyObject[], where: string): KeyObject {
     throw new ProvidedKeyError(
       where,
       'no private key in it',
-      'bring the key in PEM (PKCS#8, PKCS#1 or SEC1) or PKCS#12',
+      'provide the key in PEM (PKCS#8, PKCS#1 or SEC1) or PKCS#12',
     )
   const publicKey = createPublicKey(first)
   if (more.some((other) => !isSameKey(createPublicKey(other), publicKey)))

@@ -37,7 +37,7 @@ function readBags(bytes: Buffer, { where, passphrase, passphraseRemedy }: Decryp
   try {
     file = forge.asn1.fromDer(bytes.toString('latin1'), false)
   } catch {
-    throw new ProvidedKeyError(where, 'neither PEM nor PKCS#12', 'bring the key in one of these forms')
+    throw new ProvidedKeyError(where, 'neither PEM nor PKCS#12', 'provide the key in one of these forms')
   }
   if (iterationsIn(file) > MAX_ITERATIONS)
     throw new ProvidedKeyError(
@@ -59,7 +59,7 @@ function unreadable(err: unknown, { where, passphrase, passphraseRemedy }: Decry
   if (/unsupported|Only PKCS#12 PFX in password/i.test(message))
     return new ProvidedKeyError(where, 'it is protected by a method that is not supported', exportRemedy)
   if (!/password|decrypt/i.test(message))
-    return new ProvidedKeyError(where, 'neither PEM nor PKCS#12', 'bring the key in one of these forms')
+    return new ProvidedKeyError(where, 'neither PEM nor PKCS#12', 'provide the key in one of these forms')
   return passphrase
     ? new ProvidedKeyError(where, 'its passphrase is wrong', 'check the file of the passphrase')
     : new ProvidedKeyError(where, 'it is encrypted and there is no passphrase', passphraseRemedy)

@@ -1,4 +1,4 @@
-/** What an operator has brought cannot be used. The message is one line: where, what is wrong, what to do. */
+/** A provided key cannot be used. The message is one line: where, what is wrong, what to do. */
 export class ProvidedKeyError extends Error {
   override readonly name = 'ProvidedKeyError'
 

@@ -187,13 +187,13 @@ describe('what is wrong with the files', () => {
   test('a file that is neither PEM nor PKCS#12', async () => {
     for (const content of ['nonsense', Buffer.from('3003020103', 'hex'), Buffer.alloc(20_000, 0x30)])
       expect(await refusal('signing', fileOf(content))).toBe(
-        'OVERLAY_KEY PATH: neither PEM nor PKCS#12: bring the key in one of these forms',
+        'OVERLAY_KEY PATH: neither PEM nor PKCS#12: provide the key in one of these forms',
       )
   })
   test('an empty file, one without a key and one without a certificate', async () => {
     expect(await refusal('signing', fileOf(''))).toMatch(/: empty: /)
     expect(await refusal('signing', fileOf(signing.cert))).toMatch(
-      /: no private key in it: bring the key in PEM/,
+      /: no private key in it: provide the key in PEM/,
     )
     expect(await refusal('signing', fileOf(signing.key))).toMatch(
       /: no certificate in it: add the certificate/,
@@ -276,7 +276,7 @@ describe('what is wrong with the certificates', () => {
   test('a key of another certificate', async () => {
     expect(await refusal('signing', directoryOf({ ...signingFiles(), 'tls.key': root.key }))).toBe(
       "OVERLAY_KEY tls.key: the key does not fit the certificate of 'O=example, CN=signing' in OVERLAY_KEY tls.crt: " +
-        'bring a key and a certificate that were made together',
+        'provide the certificate that was issued for this key',
     )
   })
   test('one that has expired or is not valid yet', async () => {
@@ -322,10 +322,10 @@ describe('what is wrong with the certificates', () => {
   })
   test('a root as signing authority, and another authority as root', async () => {
     expect(await refusal('signing', filesOf(root))).toMatch(
-      /'O=example, CN=root' is a root: bring an authority that the root has certified, with the root in ca.crt$/,
+      /'O=example, CN=root' is a root: provide an authority that the root has certified, with the root in ca.crt$/,
     )
     expect(await refusal('root', filesOf(signing))).toMatch(
-      /'O=example, CN=signing' is not a root: bring the key/,
+      /'O=example, CN=signing' is not a root: provide the key/,
     )
     expect((await read('root', filesOf(root))).chain).toEqual([])
   })

@@ -1,5 +1,6 @@
 import { createPublicKey } from 'node:crypto'
 import { isSameKey, pemOf } from '@overlay/x509'
+import type { KeyRole } from '../domain/key-plan.js'
 import { chainToRoot, isSelfSigned, subjectOf } from './chain.js'
 import {
   checkAuthorities,
@@ -13,7 +14,7 @@ import { type KeyFiles, type KeySource, readKeyFiles } from './files.js'
 import { decodeMaterial, type Material } from './material.js'
 import { ProvidedKeyError } from './provided-key-error.js'
 
-/** A key that an operator brings, checked. */
+/** A key that an operator provides, checked. */
 export interface CheckedKey {
   /** PKCS#8, PEM. */
   readonly privateKey: string
@@ -31,17 +32,15 @@ export interface CheckOptions {
   readonly now: Date
 }
 
-type Role = 'root' | 'signing' | 'server' | 'token'
-
 /** Reads and checks a key. Throws ProvidedKeyError, whose message is one line without anything secret. */
 export const readProvidedKey = async (
-  role: Role,
+  role: KeyRole,
   source: KeySource,
   options: CheckOptions,
 ): Promise<CheckedKey> => checkProvidedKey(role, await readKeyFiles(source), options)
 
 /** The same for files that have been read. */
-export function checkProvidedKey(role: Role, files: KeyFiles, options: CheckOptions): CheckedKey {
+export function checkProvidedKey(role: KeyRole, files: KeyFiles, options: CheckOptions): CheckedKey {
   const material = decodeMaterial(files)
   const { certificate, chain, warnings } = checks[role](material, options)
   return {
@@ -54,7 +53,7 @@ export function checkProvidedKey(role: Role, files: KeyFiles, options: CheckOpti
 
 type Checked = Omit<CheckedKey, 'privateKey'>
 
-const checks: Readonly<Record<Role, (material: Material, options: CheckOptions) => Checked>> = {
+const checks: Readonly<Record<KeyRole, (material: Material, options: CheckOptions) => Checked>> = {
   root(material, { now }) {
     const [certificate] = matching(material)
     const where = material.certificatesWhere
@@ -62,7 +61,7 @@ const checks: Readonly<Record<Role, (material: Material, options: CheckOptions) 
       throw new ProvidedKeyError(
         where,
         `the certificate of ${subjectOf(certificate)} is not a root`,
-        'bring the key of the authority that has signed its own certificate',
+        'provide the key of the authority that has signed its own certificate',
       )
     return authorityOf([certificate], where, now)
   },
@@ -74,7 +73,7 @@ const checks: Readonly<Record<Role, (material: Material, options: CheckOptions) 
       throw new ProvidedKeyError(
         where,
         `the certificate of ${subjectOf(chain[0])} is a root`,
-        'bring an authority that the root has certified, with the root in ca.crt',
+        'provide an authority that the root has certified, with the root in ca.crt',
       )
     return authorityOf(chain, where, now)
   },
@@ -127,7 +126,7 @@ function matching({ privateKey, certificates, authorities, where, certificatesWh
     ? new ProvidedKeyError(
         where,
         `the key does not fit the certificate of ${subjectOf(first)}${where === certificatesWhere ? '' : ` in ${certificatesWhere}`}`,
-        'bring a key and a certificate that were made together',
+        'provide the certificate that was issued for this key',
       )
     : new ProvidedKeyError(
         certificatesWhere,

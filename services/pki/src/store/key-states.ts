@@ -1,18 +1,7 @@
 import type { RowChange } from '@overlay/platform/change-log'
 import { onlyRow, type Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import type { KeyRole, KeyState } from '../domain/key-plan.js'
-
-/** What the audit shows of a key, of either table. */
-export interface KeyFacts {
-  readonly id: string
-  readonly role: KeyRole
-  readonly state: KeyState
-  readonly source: 'generated' | 'provided'
-  readonly createdAt: Date
-  readonly activeAt: Date | null
-  readonly retiredAt: Date | null
-}
+import type { KeyFacts, KeyRole } from '../domain/key-plan.js'
 
 /** Excludes other writers of keys until the transaction ends. */
 export async function lockKeys(tx: Tx): Promise<void> {

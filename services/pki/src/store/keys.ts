@@ -3,7 +3,8 @@ import type { RowChange } from '@overlay/platform/change-log'
 import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/platform/postgres'
 import { notAfterOf } from '@overlay/x509'
 import sql from 'sql-template-tag'
-import { type KeyFacts, keyChange, payloadOf, stateColumns } from './key-states.js'
+import type { KeyFacts } from '../domain/key-plan.js'
+import { keyChange, payloadOf, stateColumns } from './key-states.js'
 
 /** A key with a certificate. */
 export interface Key extends KeyFacts {

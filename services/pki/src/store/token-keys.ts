@@ -1,7 +1,8 @@
 import type { RowChange } from '@overlay/platform/change-log'
 import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
-import { type KeyFacts, keyChange, payloadOf, stateColumns } from './key-states.js'
+import type { KeyFacts } from '../domain/key-plan.js'
+import { keyChange, payloadOf, stateColumns } from './key-states.js'
 
 /** A key with its secret half. */
 export interface NewTokenKey {
