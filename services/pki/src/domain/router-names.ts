@@ -69,10 +69,13 @@ function isGrantedUri(uri: string, trustDomain: string, routerId: string, mayHav
   return !isOwn || uri === `spiffe://${trustDomain}/router/${encodeURIComponent(routerId)}`
 }
 
-/** Some TLS libraries take a common name for a host name. Text with characters of addresses may pass for one. */
+/**
+ * Some TLS libraries take a common name for a host name. Text with characters of addresses may pass for one, also with
+ * others that an IDN library takes for dots or leaves out: Java maps them by rules of its own.
+ */
 function isGrantedCommonName(name: string, mayHave: HostRule): boolean {
   const host = hostIn(name.trim())
-  return host ? mayHave(host) : !/[.:*\p{C}]/u.test(name)
+  return host ? mayHave(host) : !/[.:*\p{C}。\p{DI}\u1806]/u.test(name.normalize('NFKC'))
 }
 
 const placeholder = /\[(id|name)\]/g
