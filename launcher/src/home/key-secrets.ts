@@ -8,8 +8,9 @@ export async function requireKeySecrets(
   manifest: Manifest,
   { keySecrets }: Pick<Secrets, 'keySecrets'>,
 ): Promise<void> {
+  // the private key of an operator's root is elsewhere
   for await (const { id, private_key } of storedRows(directory, manifest, 'pki', 'key'))
-    unseal(keySecrets.pki, id ?? '', private_key ?? '')
+    if (typeof private_key === 'string') unseal(keySecrets.pki, id ?? '', private_key)
   const factors = storedRows(directory, manifest, 'identity', 'second_factor')
   for await (const { identity_id, sealed } of factors) {
     const secret = isSharedSeal(sealed ?? '') ? keySecrets.pki : keySecrets.identity
