@@ -17,6 +17,8 @@ export const extensionIds = {
   extendedKeyUsage: '2.5.29.37',
 }
 
+export const purposeIds = { serverAuth: '1.3.6.1.5.5.7.3.1', clientAuth: '1.3.6.1.5.5.7.3.2' }
+
 /** Tags of the kinds of alternative names. */
 export const nameTags = { email: 0x81, dns: 0x82, directory: 0xa4, uri: 0x86, ip: 0x87 } as const
 

@@ -1,16 +1,5 @@
-import { hostName } from './alt-names.js'
-import { altNames, authority, noAuthority, purposes, subjectKeyId, usages } from './issued-extensions.js'
-import {
-  type CertifiedKey,
-  forHours,
-  forYears,
-  keyIdOf,
-  publicKeyOf,
-  type Signer,
-  selfSigner,
-  signCertificate,
-} from './signer.js'
-import { ownName } from './subject.js'
+import { certifyAuthority, certifyEndpoint } from './profiles.js'
+import { beginOf, type CertifiedKey, forHours, type Signer } from './signer.js'
 
 interface InternalAuthorityRequest {
   /** PKCS#8, PEM. */
@@ -20,25 +9,8 @@ interface InternalAuthorityRequest {
 }
 
 /** An authority of the certificates between processes. Valid for ten years. */
-export async function issueInternalAuthority({
-  privateKey,
-  commonName,
-  now,
-}: InternalAuthorityRequest): Promise<CertifiedKey> {
-  const subject = ownName(commonName)
-  const publicKey = publicKeyOf(privateKey)
-  const pem = await signCertificate(selfSigner(subject, privateKey), {
-    subject,
-    publicKey,
-    validity: forYears(10, now),
-    extensions: [
-      authority(0),
-      usages('digitalSignature', 'keyCertSign', 'crlSign'),
-      subjectKeyId(keyIdOf(publicKey)),
-    ],
-  })
-  return { pem, privateKey }
-}
+export const issueInternalAuthority = (request: InternalAuthorityRequest): Promise<CertifiedKey> =>
+  certifyAuthority({ ...request, pathLength: 0 })
 
 interface ProcessRequest {
   /** PKCS#8, PEM. */
@@ -50,24 +22,9 @@ interface ProcessRequest {
   readonly now: Date
 }
 
-/** The certificate of a process, for both sides of its connections. */
-export async function issueProcess(
+/** The certificate of a process, for both sides of its connections. It begins with its authority, which may be as new. */
+export const issueProcess = (
   signer: Signer,
-  { privateKey, hosts, commonName, hours, now }: ProcessRequest,
-): Promise<CertifiedKey> {
-  const publicKey = publicKeyOf(privateKey)
-  const validity = forHours(hours, now)
-  const pem = await signCertificate(signer, {
-    subject: ownName(commonName),
-    publicKey,
-    validity: { ...validity, notBefore: new Date(now.getTime() - 60_000) }, // as its authority, which may be as new
-    extensions: [
-      noAuthority,
-      usages('digitalSignature'),
-      purposes('serverAuth', 'clientAuth'),
-      altNames(hosts.map(hostName)),
-      subjectKeyId(keyIdOf(publicKey)),
-    ],
-  })
-  return { pem, privateKey }
-}
+  { hours, now, ...request }: ProcessRequest,
+): Promise<CertifiedKey> =>
+  certifyEndpoint(signer, { ...request, validity: { ...forHours(hours, now), notBefore: beginOf(now) } })

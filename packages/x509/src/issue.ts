@@ -1,28 +1,18 @@
 import { X509Certificate } from 'node:crypto'
-import { hostName, uriName } from './alt-names.js'
+import { uriName } from './alt-names.js'
 import { partsOfCertificate } from './certificate.js'
 import { derOf, type Element, sequence } from './der.js'
 import { extensionIds } from './extension.js'
+import { altNames, copied, purposes, usages } from './issued-extensions.js'
+import { certifyAuthority, certifyEndpoint } from './profiles.js'
 import {
-  altNames,
-  authority,
-  copied,
-  noAuthority,
-  purposes,
-  subjectKeyId,
-  usages,
-} from './issued-extensions.js'
-import {
+  beginOf,
   type CertifiedKey,
   forYears,
-  keyIdOf,
-  publicKeyOf,
   type Signer,
-  selfSigner,
   signCertificate,
   type Validity,
 } from './signer.js'
-import { ownName } from './subject.js'
 
 interface CaRequest {
   readonly privateKey: string
@@ -33,36 +23,25 @@ interface CaRequest {
   readonly signer?: Signer // absent: it signs itself
 }
 
-export async function issueCa(request: CaRequest): Promise<CertifiedKey> {
-  const { privateKey, commonName, trustDomain, now, signer } = request
-  const subject = ownName(commonName)
-  const publicKey = publicKeyOf(privateKey)
-  const pem = await signCertificate(signer ?? selfSigner(subject, privateKey), {
-    subject,
-    publicKey,
-    validity: forYears(10, now),
-    extensions: [
-      authority(signer && 0), // an authority below the root signs no further authorities
-      usages('digitalSignature', 'keyCertSign', 'crlSign'),
-      altNames([uriName(`spiffe://${trustDomain}`)]),
-      subjectKeyId(keyIdOf(publicKey)),
-    ],
+/** An authority of the network, valid for ten years: a root, or one below the signer. */
+export const issueCa = ({ trustDomain, ...request }: CaRequest): Promise<CertifiedKey> =>
+  certifyAuthority({
+    ...request,
+    pathLength: request.signer && 0, // an authority below the root signs no further authorities
+    extensions: [altNames([uriName(`spiffe://${trustDomain}`)])],
   })
-  return { pem, privateKey }
-}
 
 /**
- * Certifies the key of another root under its name, with the same extensions: who trusts only the signer's root verifies
- * everything below the other one.
+ * Certifies the key of another root under its name, with the same extensions: clients that trust only the signer's
+ * root verify everything below the other one.
  */
 export function crossSign(signer: Signer, rootPem: string, now: Date): Promise<string> {
   const root = new X509Certificate(rootPem)
   const { subject, publicKey, extensions } = partsOfCertificate(root)
-  const notBefore = new Date(now.getTime() - 60_000)
   return signCertificate(signer, {
     subject,
     publicKey,
-    validity: { notBefore, notAfter: new Date(root.validTo) },
+    validity: { notBefore: beginOf(now), notAfter: new Date(root.validTo) },
     extensions: extensions.filter(({ id }) => id !== extensionIds.authorityKeyId).map(copied),
   })
 }
@@ -74,25 +53,8 @@ interface ServerRequest {
 }
 
 /** The TLS certificate of gateways. It has both purposes because TLS stacks differ in which one they require. */
-export async function issueServer(
-  signer: Signer,
-  { privateKey, hosts, now }: ServerRequest,
-): Promise<CertifiedKey> {
-  const publicKey = publicKeyOf(privateKey)
-  const pem = await signCertificate(signer, {
-    subject: ownName('overlay server'),
-    publicKey,
-    validity: forYears(1, now),
-    extensions: [
-      noAuthority,
-      usages('digitalSignature'),
-      purposes('serverAuth', 'clientAuth'),
-      altNames(hosts.map(hostName)),
-      subjectKeyId(keyIdOf(publicKey)),
-    ],
-  })
-  return { pem, privateKey }
-}
+export const issueServer = (signer: Signer, { now, ...request }: ServerRequest): Promise<CertifiedKey> =>
+  certifyEndpoint(signer, { ...request, commonName: 'overlay server', validity: forYears(1, now) })
 
 export interface LeafRequest {
   /** DER of the Name. */

@@ -1,5 +1,5 @@
 import { bits, type Element, encode, objectId, onlyElement, sequence, tag } from './der.js'
-import { type Extension, extensionIds } from './extension.js'
+import { type Extension, extensionIds, purposeIds } from './extension.js'
 
 function extension(type: string, value: Element, critical = false): Element {
   return sequence(objectId(type), ...(critical ? [derTrue] : []), encode(tag.octetString, value))
@@ -33,7 +33,6 @@ export function usages(...names: readonly (keyof typeof usageBits)[]): Element {
   return extension(extensionIds.keyUsage, bits(Buffer.from([byte]), unused), true)
 }
 
-const purposeIds = { serverAuth: '1.3.6.1.5.5.7.3.1', clientAuth: '1.3.6.1.5.5.7.3.2' }
 export type Purpose = keyof typeof purposeIds
 
 export const purposes = (...names: readonly Purpose[]): Element =>

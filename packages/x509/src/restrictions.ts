@@ -1,6 +1,6 @@
 import type { CertificateParts } from './certificate.js'
-import { contentOf, objectIdIn, onlyElement, partsOf, tag } from './der.js'
-import { extensionIds, extensionOf } from './extension.js'
+import { contentOf, DerError, objectIdIn, onlyElement, partsOf, tag } from './der.js'
+import { extensionIds, extensionOf, purposeIds } from './extension.js'
 
 type Extended = Pick<CertificateParts, 'extensions'>
 
@@ -10,6 +10,7 @@ export function pathLengthOf({ extensions }: Extended): number | undefined {
   const limit = value && partsOf(onlyElement(value)).find((part) => part.tag === tag.integer)
   if (!limit) return undefined
   const content = contentOf(limit, tag.integer)
+  if (content.length === 0) throw new DerError('an integer has no content')
   return content.length <= 4 ? content.readUIntBE(0, content.length) : undefined
 }
 
@@ -23,7 +24,6 @@ export function allowsUsage({ extensions }: Extended, usage: keyof typeof usageB
   return (bits & usageBits[usage]) !== 0
 }
 
-const purposeIds = { serverAuth: '1.3.6.1.5.5.7.3.1', clientAuth: '1.3.6.1.5.5.7.3.2' }
 const anyPurpose = '2.5.29.37.0'
 
 /** Whether the certificate is for this purpose. One that restricts no purpose is for all. */

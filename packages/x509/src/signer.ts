@@ -99,11 +99,13 @@ export interface Validity {
   readonly notAfter: Date
 }
 
-/** Begins a minute ago: clocks of clients may be slow. */
+/** When a certificate begins that is issued now: a minute ago, because clocks of verifiers may be slow. */
+export const beginOf = (now: Date): Date => new Date(now.getTime() - 60_000)
+
 export function forYears(years: number, now: Date): Validity {
   const notAfter = new Date(now)
   notAfter.setUTCFullYear(now.getUTCFullYear() + years)
-  return { notBefore: new Date(now.getTime() - 60_000), notAfter }
+  return { notBefore: beginOf(now), notAfter }
 }
 
 export const forHours = (hours: number, now: Date): Validity => ({
