@@ -1,6 +1,7 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import type { X509Certificate } from 'node:crypto'
 import { readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
+import { certificatesIn, refuseOtherKey } from './pem-files.js'
 
 /** The certificate of a process, its key, and the authorities whose certificates it accepts. */
 export interface TlsMaterial {
@@ -38,10 +39,7 @@ export async function readTlsMaterial(directory: string, now = new Date()): Prom
   ]
   const [leaf, ...intermediates] = certificatesIn(certificates, path('certificates'))
   const anchors = certificatesIn(authorities, path('authorities'))
-  if (!leaf.checkPrivateKey(keyIn(key, path('key'))))
-    throw new Error(
-      `${path('key')} does not fit the certificate in ${path('certificates')}: write both from the same issue`,
-    )
+  refuseOtherKey({ leaf, path: path('certificates') }, { text: key, path: path('key') })
   refuseDates(leaf, now, path('certificates'))
   refusePurposes(leaf, path('certificates'))
   if (!hasChain(leaf, intermediates, anchors, now))
@@ -58,27 +56,6 @@ async function snapshotOf(directory: string): Promise<string> {
   } catch (err) {
     if ((err as NodeJS.ErrnoException).code === 'ENOENT') return directory
     throw new Error(`cannot read ${directory}: ${(err as NodeJS.ErrnoException).code}`)
-  }
-}
-
-type Certificates = readonly [X509Certificate, ...X509Certificate[]]
-
-function certificatesIn(text: string, path: string): Certificates {
-  const pems = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  try {
-    const [first, ...others] = pems.map((pem) => new X509Certificate(pem))
-    if (first) return [first, ...others]
-  } catch {
-    // the message of OpenSSL names neither file nor remedy
-  }
-  throw new Error(`${path} contains no valid certificate in PEM: write it again`)
-}
-
-function keyIn(pem: string, path: string): KeyObject {
-  try {
-    return createPrivateKey(pem)
-  } catch {
-    throw new Error(`${path} is not a private key in PEM without a passphrase: write it again`)
   }
 }
 

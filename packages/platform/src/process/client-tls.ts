@@ -1,7 +1,7 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { createSecureContext, type SecureContext } from 'node:tls'
+import { type Certificates, certificatesIn, refuseOtherKey } from '@overlay/rpc/pem-files'
 import type { Logger } from 'pino'
 
 /** Where the PEM files are by which this process connects to a server that is not part of the product. */
@@ -113,10 +113,7 @@ function contextFrom({ authorities, certificate, key }: Paths): SecureContext {
 function ownFrom(certificatePath: string, keyPath: string) {
   const [cert, key] = [read(certificatePath), read(keyPath)]
   const [leaf] = certificatesIn(cert, certificatePath)
-  if (!leaf.checkPrivateKey(keyIn(key, keyPath)))
-    throw new Error(
-      `${keyPath} does not fit the certificate in ${certificatePath}: write both from the same issue`,
-    )
+  refuseOtherKey({ leaf, path: certificatePath }, { text: key, path: keyPath })
   refuseExpired([leaf], certificatePath)
   return { cert, key }
 }
@@ -134,27 +131,6 @@ function read(path: string): string {
 const problems: Readonly<Record<string, readonly [reason: string, remedy: string]>> = {
   ENOENT: ['there is no such file', 'create it, or correct the path'],
   EACCES: ['permission denied', 'make it readable for the account of the processes'],
-}
-
-type Certificates = readonly [X509Certificate, ...X509Certificate[]]
-
-function certificatesIn(text: string, path: string): Certificates {
-  const pems = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  try {
-    const [first, ...others] = pems.map((pem) => new X509Certificate(pem))
-    if (first) return [first, ...others]
-  } catch {
-    // the message of OpenSSL names neither file nor remedy
-  }
-  throw new Error(`${path} contains no valid certificate in PEM: write it again`)
-}
-
-function keyIn(pem: string, path: string): KeyObject {
-  try {
-    return createPrivateKey(pem)
-  } catch {
-    throw new Error(`${path} is not a private key in PEM without a passphrase: write it again`)
-  }
 }
 
 /** Refuses a file whose certificates have all expired. One of several authorities may be of an earlier one. */
