@@ -29,6 +29,18 @@ export const isConflict = (err: unknown): boolean =>
 
 const conflicts = new Set(['40P01', '40001'])
 
+/**
+ * The server has ended the connection by order of its administrator, and rolled back: it says so only before a commit.
+ * Or the connection was lost before the statement was sent.
+ */
+export function wasEnded(err: unknown): boolean {
+  const cause = err instanceof Fault ? err.cause : err
+  if (!(cause instanceof Error)) return false
+  return (cause as { code?: string }).code === '57P01' || unsent.test(cause.message)
+}
+
+const unsent = /^Client has encountered a connection error/
+
 /** Transient: the database is unavailable or late, and the outcome of the statement is unknown. */
 export const isAway = (err: unknown): boolean =>
   err instanceof Fault && (err.code === 'UNAVAILABLE' || err.code === 'TIMEOUT')

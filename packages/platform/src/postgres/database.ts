@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Sql } from 'sql-template-tag'
 import { metrics, pools } from '../process/metrics.js'
 import { connectionOf } from './connection.js'
-import { type Failure, failureOf, isConflict } from './database-failure.js'
+import { type Failure, failureOf, isConflict, wasEnded } from './database-failure.js'
 import { CONNECTION_SECONDS, clientTexts, ownTexts, preparedNames } from './prepared.js'
 
 /** A pool or a transaction. */
@@ -35,7 +35,8 @@ export interface Database extends Db, AsyncDisposable {
   readonly schema: string
   /**
    * Commits when `work` returns, rolls back when it throws. The caller's deadline reaches the server. After a deadlock
-   * or a serialization failure `work` runs a second time, in a new transaction: it must have no effects outside of it.
+   * or a serialization failure `work` runs a second time, in a new transaction, and again after the administrator has
+   * ended its connection: it must have no effects outside of it.
    */
   transaction<T>(deadline: Date | undefined, work: (tx: Tx) => Promise<T>): Promise<T>
   /**
@@ -99,6 +100,22 @@ export function openDatabase(
       throw failure.error
     } finally {
       client.release(failure?.connectionIsLost ?? false)
+    }
+  }
+
+  /** Repeats `use` on another connection if the administrator has ended its own, as during a renewal of certificates. */
+  async function onConnection<T>(
+    take: () => Promise<pg.PoolClient>,
+    use: (client: pg.PoolClient) => Promise<T>,
+  ): Promise<T> {
+    for (let ended = 0; ; ended++) {
+      const client = await take()
+      try {
+        return await using(client, use)
+      } catch (err) {
+        if (!wasEnded(err) || ended === max) throw err
+        metrics.databaseRepeated.inc({ schema })
+      }
     }
   }
 
@@ -166,15 +183,17 @@ export function openDatabase(
 
   return {
     schema,
-    query: async (query, name) =>
-      using(await connect(), (client) =>
+    query: (query, name) =>
+      onConnection(connect, (client) =>
         repeatedOnce(() => client.query(statement(query, name, STATEMENT_MS))),
       ),
 
     async transaction(deadline, work) {
       const left = timeLeft(deadline)
-      const client = await connectWith(() => beginning(left()))
-      return using(client, (client) => transact(client, left, work))
+      return onConnection(
+        () => connectWith(() => beginning(left())),
+        (client) => transact(client, left, work),
+      )
     },
 
     async withAdvisoryLock(name, work) {

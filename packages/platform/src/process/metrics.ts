@@ -86,7 +86,7 @@ export const metrics = {
   }),
   databaseRepeated: counter(
     'overlay_database_repeated_total',
-    'Transactions repeated after a deadlock or a serialization failure',
+    'Transactions repeated after a deadlock or a serialization failure, and statements and transactions whose connection the administrator of the server has ended',
     ['schema'],
   ),
   queueTasks: gauge('overlay_queue_tasks', 'Tasks of a bounded queue: running and waiting', [
