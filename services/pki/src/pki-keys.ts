@@ -1,3 +1,4 @@
+import { withTlsDirectory } from '@overlay/platform/postgres'
 import { openLog, readSettings } from '@overlay/platform/process'
 import { keysUsage, readKeysArguments, runKeysCommand } from './keys-command/run-keys-command.js'
 import { initSettings, tokenKeyRulesOf } from './settings.js'
@@ -9,6 +10,7 @@ try {
     const { logFormat: format, ...settings } = readSettings(initSettings, process.env)
     await runKeysCommand({
       ...settings,
+      databaseUrl: withTlsDirectory(settings.databaseUrl, settings.databaseTls),
       request,
       tokenKeyRules: tokenKeyRulesOf(settings),
       addresses: [settings.address, settings.ctrlAddress],
