@@ -9,6 +9,7 @@ export { withDatabase } from '../commands/with-database.js'
 export { probeHealth } from '../processes/health.js'
 export { type TestCertificates, testCertificates } from './test-certificates.js'
 export { type TestPostgres, testPostgres } from './test-postgres.js'
+export { busPrograms, type TlsBus, tlsBus } from './tls-bus.js'
 export { type TlsPostgres, tlsPostgres } from './tls-postgres.js'
 export { freePort, withClient }
 

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { withClient } from '@overlay/platform/postgres/migrate'
 import { accountsOf, DEFAULT_UID } from '../home/account.js'
+import { services } from '../servers/schemas.js'
 import { testCertificates } from './test-certificates.js'
 import { testPostgres } from './test-postgres.js'
 
@@ -11,29 +12,43 @@ export interface TlsPostgres extends AsyncDisposable {
   readonly directory: string
   /** Of the owner of a new database, in place of which the certificate counts. Has no files for TLS. */
   readonly ownerUrl: string
+  /** The same for a database that nothing uses. */
+  readonly emptyUrl: string
   /** Renews the certificates of server and clients. New connections use them. */
   renew(): Promise<void>
 }
 
 const owner = 'overlay'
-const roles = [owner, ...['identity', 'pki', 'policy', 'sessions'].map((schema) => `${owner}_${schema}`)]
+const empty = 'empty'
+const roles = [owner, ...[owner, empty].flatMap((database) => services.map((name) => `${database}_${name}`))]
 
 /** A server that takes connections with TLS only, from others than its own user only with a certificate. @param issuedAt of all certificates, which are valid for seven days */
 export async function tlsPostgres(issuedAt = new Date(Date.now() - 2 * 86_400_000)): Promise<TlsPostgres> {
   const certificates = await testCertificates(issuedAt)
   const postgres = await testPostgres('sesame')
   const adminUrl = postgres.url.replace('127.0.0.1', 'localhost')
-  const { database: account } = accountsOf(DEFAULT_UID)
-  const server = await certificates.issue({ name: 'postgres', hosts: ['localhost'], account })
-  const directory = await certificates.issue({ name: 'controller', hosts: ['controller'] })
-  const ownerUrl = new URL(adminUrl)
-  ownerUrl.username = ownerUrl.password = ''
-  ownerUrl.username = owner
-  ownerUrl.pathname = `/${owner}`
+  const accounts = accountsOf(DEFAULT_UID)
+  const server = await certificates.issue({
+    name: 'postgres',
+    hosts: ['localhost'],
+    account: accounts.database,
+  })
+  const directory = await certificates.issue({
+    name: 'controller',
+    hosts: ['controller'],
+    account: accounts.processes,
+  })
+  const urlOf = (database: string): string => {
+    const url = new URL(adminUrl)
+    url.password = ''
+    url.username = owner
+    url.pathname = `/${database}`
+    return url.href
+  }
 
   await withClient(postgres.url, async (client) => {
     await client.query(`create role ${owner} login createrole`)
-    await client.query(`create database ${owner} owner ${owner}`)
+    for (const database of [owner, empty]) await client.query(`create database ${database} owner ${owner}`)
     const { rows } = await client.query<{ hba: string; ident: string }>(
       "select current_setting('hba_file') as hba, current_setting('ident_file') as ident",
     )
@@ -53,7 +68,8 @@ export async function tlsPostgres(issuedAt = new Date(Date.now() - 2 * 86_400_00
   return {
     adminUrl,
     directory,
-    ownerUrl: ownerUrl.href,
+    ownerUrl: urlOf(owner),
+    emptyUrl: urlOf(empty),
     async renew() {
       await certificates.at(new Date())
       await withClient(`${adminUrl}?sslrootcert=${directory}/ca.crt`, (client) =>

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { accountsOf, DEFAULT_UID } from '../home/account.js'
+import { freePort } from '../processes/ports.js'
+import { busUser, startBroker } from '../servers/broker.js'
+import { findNatsServer, startNatsServer } from '../servers/nats-server.js'
+import { testCertificates } from './test-certificates.js'
+
+export interface TlsBus extends AsyncDisposable {
+  /** With the password and the host name of its certificate. */
+  readonly url: string
+  /** The directory by which clients connect. */
+  readonly directory: string
+  /** Renews the certificates of server and clients. New connections use them. */
+  renew(): Promise<void>
+  /** Ends all connections. The server takes new ones at the same address at once. */
+  restart(): Promise<void>
+}
+
+/** The programs that a test can start as a bus. */
+export const busPrograms = [
+  'built-in',
+  ...((await findNatsServer()) ? (['nats-server'] as const) : []),
+] as const
+
+const DAY_MS = 86_400_000
+
+/** A bus that takes only clients with a certificate of its authority and the password. */
+export async function tlsBus(
+  program: (typeof busPrograms)[number],
+  hosts: readonly [string, ...string[]] = ['localhost'],
+): Promise<TlsBus> {
+  const certificates = await testCertificates(new Date(Date.now() - 2 * DAY_MS))
+  const { processes: account } = accountsOf(DEFAULT_UID)
+  const [port, password] = [await freePort(), randomBytes(24).toString('base64url')]
+  let reload = (): void => undefined
+  const tls = await certificates.issue({ name: 'nats', hosts, onRenewed: () => reload() })
+  const directory = await certificates.issue({ name: 'controller', hosts: ['controller'], account })
+  const configFile = join(tmpdir(), `overlay-test-nats-${port}.conf`)
+  const path = program === 'nats-server' ? await findNatsServer() : undefined
+  const start = async () => {
+    const options = { port, password, tls }
+    const server = path ? await startNatsServer({ path, configFile, ...options }) : await startBroker(options)
+    reload = server.reload
+    return server
+  }
+  let server = await start()
+  return {
+    url: `tls://${busUser}:${password}@localhost:${port}`,
+    directory,
+    renew: () => certificates.at(new Date()),
+    async restart() {
+      await server.stop()
+      server = await start()
+    },
+    async [Symbol.asyncDispose]() {
+      await server.stop()
+      await rm(configFile, { force: true })
+      await certificates[Symbol.asyncDispose]()
+    },
+  }
+}
