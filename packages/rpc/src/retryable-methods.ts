@@ -7,55 +7,24 @@ import { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 import { PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 import { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
 
-const { pull, reach, head } = ChangeServiceService
-const { list, get, select, view, count, listAttributes } = EntityServiceService
-const {
-  getApiSession,
-  getBearerSession,
-  checkApiSession,
-  markActivity,
-  listOwnAuthenticators,
-  getOwnAuthenticator,
-  getMfa,
-} = IdentityServiceService
-const { openRouterSession, reserveRouterName, releaseRouterName } = IdentityServiceService
-const {
-  getServerCertificate,
-  getTrustBundle,
-  getTokenKeys,
-  signTokens,
-  checkEnrollment,
-  getCaJwt,
-  answerChallenge,
-} = PkiServiceService
-const { getLogin, revokeToken, endSession } = OidcServiceService
+const changes = ChangeServiceService
+const entities = EntityServiceService
+const identity = IdentityServiceService
+const oidc = OidcServiceService
+const pki = PkiServiceService
 const policy = PolicyServiceService
 const sessions = SessionsServiceService
 
 const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
-  ...[pull, reach, head],
-  ...[list, get, select, view, count, listAttributes],
-  ...[
-    getApiSession,
-    getBearerSession,
-    checkApiSession,
-    markActivity,
-    listOwnAuthenticators,
-    getOwnAuthenticator,
-    getMfa,
-  ],
-  openRouterSession, // finds the one that was opened before
-  ...[reserveRouterName, releaseRouterName],
-  ...[getLogin, revokeToken, endSession],
-  ...[
-    getServerCertificate,
-    getTrustBundle,
-    getTokenKeys,
-    signTokens,
-    checkEnrollment,
-    getCaJwt,
-    answerChallenge,
-  ],
+  ...[changes.pull, changes.reach, changes.head],
+  ...[entities.list, entities.get, entities.select, entities.view, entities.count, entities.listAttributes],
+  ...[identity.getApiSession, identity.getBearerSession, identity.checkApiSession, identity.markActivity],
+  ...[identity.listOwnAuthenticators, identity.getOwnAuthenticator, identity.getMfa],
+  identity.openRouterSession, // finds the one that was opened before
+  ...[identity.reserveRouterName, identity.releaseRouterName],
+  ...[oidc.getLogin, oidc.revokeToken, oidc.endSession],
+  ...[pki.getServerCertificate, pki.getTrustBundle, pki.getTokenKeys, pki.signTokens, pki.checkEnrollment],
+  ...[pki.getCaJwt, pki.answerChallenge],
   ...[policy.authorize, policy.getHeader, policy.getCommonRouters, policy.findLost, policy.findRequiring],
   ...[policy.getPolicyAdvice, policy.listServiceConfigs, policy.getPostureData, policy.listFailedRequests],
   // a repeated create of a session finds the first one
