@@ -160,7 +160,7 @@ async function newCa(authority: Authority): Promise<string> {
   return admin.create('cas', body)
 }
 
-test('hostile certificates are refused wherever they are sent, and get nobody in', async () => {
+test('hostile certificates are refused by every operation, and authenticate no client', async () => {
   const authority = await newAuthority('factory')
   const [signer, id] = [createPrivateKey(authority.key), await newCa(authority)]
   const variantsOf = (pem: string, count: number, seed: number) =>

@@ -347,7 +347,7 @@ async function eachOf<T, R>(items: readonly T[], work: (item: T, at: number) => 
   return results
 }
 
-test('of 250 enrollments at once each succeeds or is told when to try again, and none is half done', async () => {
+test('each of 250 concurrent enrollments succeeds or gets a time to try again, and none is half done', async () => {
   const attempts = await eachOf(Array.from({ length: AT_ONCE }), () => methods.ott())
   const answers = await Promise.all(
     attempts.map((attempt, at) => send('ott', at % 2 === 0 ? 'enroll' : 'typed', attempt)),

@@ -81,7 +81,7 @@ test('the product listens where SECURITY.md says, and no port gives a stranger m
   expect(await errorsIn(home)).toEqual([])
 })
 
-test('a process calls the methods that are its own and no others, and nobody calls without a certificate', async () => {
+test('a process may call its own methods and no others, and none without a certificate', async () => {
   const instances = await instancesOf(root())
   const own = instances.find(({ env }) => env.OVERLAY_RPC_LISTEN?.endsWith('/policy-1.sock'))?.env ?? {}
   const { OVERLAY_TLS: directory = '', OVERLAY_SESSIONS_PEERS: peers = '' } = own as Instance['env']
@@ -105,8 +105,8 @@ test('a process calls the methods that are its own and no others, and nobody cal
   using impostor = await callsAs(directory, sessions, 'pki') // expects pki, and reaches sessions
   expect(await impostor.call('/grpc.health.v1.Health/Check')).toBe('UNAVAILABLE')
   const authority = await readFile(join(directory, 'ca.crt'))
-  using nobody = openCalls(sessions, credentials.createSsl(authority), named('sessions'))
-  expect(await nobody.call('/grpc.health.v1.Health/Check')).toBe('UNAVAILABLE')
+  using anonymous = openCalls(sessions, credentials.createSsl(authority), named('sessions'))
+  expect(await anonymous.call('/grpc.health.v1.Health/Check')).toBe('UNAVAILABLE')
 })
 
 const named = (service: string) => ({ 'grpc.ssl_target_name_override': service })

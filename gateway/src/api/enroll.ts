@@ -41,7 +41,12 @@ export const enroll = ({ identity, pki }: Services): Handlers => ({
           about: 'The one-time token.',
           uncheckedWith: ['method', 'ca'], // differs: the C SDK sends the id of the authority
         },
-        { name: 'method', type: 'string', about: 'Only ca matters: every token knows its own method.' },
+        {
+          name: 'method',
+          type: 'string',
+          about:
+            '`ca`: by a certificate of an authority, without a token. `ott`: the answer is PEM. A token knows its own method.',
+        },
       ],
     },
   ),

@@ -29,7 +29,7 @@ export interface CertificateOptions {
   readonly hosts: readonly [string, ...string[]]
   /** Reads the directory. Absent: only the user of the launcher does. */
   readonly account?: Account
-  /** Runs after each renewal, for programs that do not read their files again by themselves. */
+  /** Runs after each renewal, for programs that do not read changed files. */
   readonly onRenewed?: () => void
 }
 

@@ -22,7 +22,7 @@ interface ProcessRequest {
   readonly now: Date
 }
 
-/** The certificate of a process, for both sides of its connections. It begins with its authority, which may be as new. */
+/** The certificate of a process, for both sides of its connections. It begins a minute before `now`, like an authority of that time. */
 export const issueProcess = (
   signer: Signer,
   { hours, now, ...request }: ProcessRequest,

@@ -1,5 +1,5 @@
 -- Up Migration
--- Keys are replaced by themselves and by the operator, who may bring his own.
+-- Keys are replaced automatically, and by the operator, who may provide them.
 
 alter table key
   alter column private_key drop not null,

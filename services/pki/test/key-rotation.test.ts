@@ -54,7 +54,7 @@ async function expectTrust(pki: Pki, clients: readonly Enrolled[], now = new Dat
 const idsOf = async (pki: Pki, role: KeyRole, state: string): Promise<readonly string[]> =>
   (await listKeys(depsOf(pki))).filter((key) => key.role === role && key.state === state).map(({ id }) => id)
 
-test('authorities change by themselves for years, and everything that is valid verifies with everybody', async () => {
+test('authorities change automatically for years, and all clients verify everything that is valid', async () => {
   await using pki = await startPki()
   const options = { changeLog: pki.changeLog, keySecret, rules: { ...rules, tokens: undefined }, log }
   const active = new Set<string>()
@@ -72,7 +72,7 @@ test('authorities change by themselves for years, and everything that is valid v
   expect(active.size).toBeGreaterThanOrEqual(6) // of each role at least three
 }, 120_000)
 
-test('a root changes together with its signing authority, and who knows only one of the roots verifies', async () => {
+test('a root changes together with its signing authority, and clients that know only one of the roots verify both', async () => {
   await using pki = await startPki()
   const deps = depsOf(pki)
   const [old] = [await enrolled(pki)]

@@ -130,7 +130,7 @@ test('a bad file is refused before anything is written', async () => {
   expect(await net.keys()).toEqual([])
 })
 
-test('a later start publishes another key, and it becomes active by itself a minute later', async () => {
+test('a later start publishes another key, and it becomes active automatically a minute later', async () => {
   await using net = await network()
   await net.init()
   const paths = {
@@ -183,8 +183,8 @@ test('while the files cannot be used, the last key stays, with one line and a me
   net.write('server', server.key, signing.cert)
   for (let again = 0; again < 3; again++) await check(again)
   expect(await refused()).toBe(1)
-  const told = net.lines.filter((line) => line.includes('provided key cannot be used'))
-  expect(told, told.join('')).toHaveLength(1)
+  const refusals = net.lines.filter((line) => line.includes('provided key cannot be used'))
+  expect(refusals, refusals.join('')).toHaveLength(1)
   expect(net.lines.join('')).not.toContain('PRIVATE KEY')
   expect((await net.keyring()).server.pem).toBe(server.cert)
   net.write('server', server.key, server.cert, signing.cert, root.cert)
@@ -192,7 +192,7 @@ test('while the files cannot be used, the last key stays, with one line and a me
   expect(await refused()).toBe(0)
 })
 
-test('only the key of the files becomes active by itself, no other next key', async () => {
+test('only the key of the files becomes active automatically, no other next key', async () => {
   await using net = await network()
   const paths = { serverKey: net.write('server', server.key, server.cert, signing.cert, root.cert) }
   await net.init(paths)

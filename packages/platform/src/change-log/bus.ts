@@ -28,8 +28,8 @@ const RECONNECT_MS = 500
 
 export interface BusOptions {
   /**
-   * Directory with `ca.crt`, and `tls.crt` with `tls.key` if the servers want a certificate. Each new connection reads
-   * the present files, and requires TLS. Absent: as the servers want, with the public authorities.
+   * Directory with `ca.crt`, and `tls.crt` with `tls.key` if the servers require a certificate. Each new connection reads
+   * the present files, and requires TLS. Absent: as the servers require, with the public authorities.
    */
   readonly tls?: string | undefined
 }

@@ -17,7 +17,7 @@ const parameters = [MODE, 'sslrootcert', 'sslcert', 'sslkey', DIRECTORY, 'ssl', 
 
 /**
  * The same URL for connections that take their files from a directory (`ca.crt`; `tls.crt` and `tls.key` if the server
- * wants a certificate), and verify the server unless the URL has another `sslmode`.
+ * requires a certificate), and verify the server unless the URL has another `sslmode`.
  */
 export function withTlsDirectory(url: string, directory: string | undefined): string {
   if (directory === undefined) return url

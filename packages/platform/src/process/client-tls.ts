@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 
 /** Where the PEM files are by which this process connects to a server that is not part of the product. */
 export interface TlsPlace {
-  /** Has `ca.crt`, and `tls.crt` with `tls.key` where the server wants a certificate, as cert-manager mounts them. */
+  /** Has `ca.crt`, and `tls.crt` with `tls.key` if the server requires a certificate, as cert-manager mounts them. */
   readonly directory?: string | undefined
   /** Authorities of the server, in place of `ca.crt`. Absent, as the directory: the public ones. */
   readonly authorities?: string | undefined

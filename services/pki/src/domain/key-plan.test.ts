@@ -140,7 +140,7 @@ test('a retired authority goes when its certificates have expired, its root when
   expect(statesAt(10 * YEAR_MS + 5 * DAY_MS)).toEqual([])
 })
 
-test('provided keys stay, and the operator is told that they expire', () => {
+test('provided keys stay, and concern the operator before they expire', () => {
   const keys = settle([], at(0)).map((key): PlannedKey => ({ ...key, source: 'provided' }))
   const late = at(10 * YEAR_MS - DAY_MS)
   expect(settle(keys, late)).toEqual(keys)

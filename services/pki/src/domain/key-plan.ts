@@ -9,7 +9,7 @@ export interface KeyFacts {
   readonly id: string
   readonly role: KeyRole
   readonly state: KeyState
-  /** Provided keys are never replaced by themselves. */
+  /** Provided keys are never replaced automatically. */
   readonly source: 'generated' | 'provided'
   readonly createdAt: Date
   readonly activeAt: Date | null
@@ -50,7 +50,7 @@ export type Step =
 
 const DAY_MS = 86_400_000
 
-/** A next authority is published for so long before it is activated by itself. */
+/** A next authority is published for so long before it is activated automatically. */
 export const PUBLISHED_MS = DAY_MS
 /** A key that expires so soon concerns the operator. */
 const CONCERN_MS = 30 * DAY_MS
@@ -79,7 +79,7 @@ export const dueStep = (keys: readonly PlannedKey[], rules: KeyRules, now: Date)
       now,
     ))
 
-/** When the key is replaced by itself, its certificate alone if it is the server's. Undefined: it is not. */
+/** When the key is replaced automatically; of the server's key, its certificate alone. Undefined: it is not. */
 export function renewalOf(key: PlannedKey, tokens: TokenKeyRules | undefined): Date | undefined {
   if (key.state !== 'active' || key.source === 'provided') return undefined
   if (!key.certificate) return tokens && rotationOf(key, tokens)

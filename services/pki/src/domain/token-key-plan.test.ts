@@ -107,7 +107,7 @@ test('whatever keys there are, one is active and one is next afterwards, and non
   )
 })
 
-test('a key that the operator has provided is not replaced by itself', () => {
+test('a key that the operator has provided is not replaced automatically', () => {
   const [active] = activeIn(take([], rules, at(0)))
   const provided = active ? [{ ...active, source: 'provided' as const }] : []
   expect(take(provided, rules, at(1000 * DAY_MS))).toEqual(provided)

@@ -35,8 +35,8 @@ function plannedKeys(keys: readonly Key[]): readonly PlannedKey[] {
 }
 
 /**
- * PEM of the certificates between a leaf and every trusted root, the lowest first: who trusts only an older root needs
- * its certificate over the newer one.
+ * PEM of the certificates between a leaf and every trusted root, the lowest first: clients that trust only
+ * an older root need its certificate over the newer one.
  *
  * @param authority signs the leaf
  */

@@ -26,7 +26,7 @@ export interface KeyView {
   readonly notBefore: Date | undefined
   readonly notAfter: Date | undefined
   readonly createdAt: Date
-  /** When it is replaced by itself, its certificate alone if it is the server's. Undefined: it is not. */
+  /** When it is replaced automatically; of the server's key, its certificate alone. Undefined: it is not. */
   readonly renewsAt: Date | undefined
   /** True: no private key is here, it only anchors trust. */
   readonly isPublicOnly: boolean
