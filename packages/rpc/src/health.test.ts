@@ -152,3 +152,14 @@ test('the port without TLS has nothing but health, and closes connections that s
   socket.on('error', () => undefined).resume()
   await once(socket, 'close')
 })
+
+test('strangers who hold connections to the port without TLS keep no probe away', async () => {
+  const { check, port } = await start()
+  const strangers = Array.from({ length: 100 }, () => connect(port, '127.0.0.1'))
+  for (const stranger of strangers) stranger.on('error', () => undefined).resume()
+  onTestFinished(() => {
+    for (const stranger of strangers) stranger.destroy()
+  })
+  await Promise.all(strangers.map((stranger) => once(stranger, 'connect')))
+  expect(await check()).toBe(Status.SERVING)
+})

@@ -4,7 +4,7 @@ import { Server, ServerCredentials } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
 import type { GrpcHealth } from './health.js'
 
-/** The probes of an orchestrator are few, and strangers may reach the port. */
+/** The probes of an orchestrator are few, and strangers may reach the port. A further connection closes the oldest one. */
 const MOST_CONNECTIONS = 64
 const IDLE_MS = 10_000
 const STOP_MS = 1000
@@ -42,11 +42,13 @@ export async function serveHealth(
   const { injectConnection } = server.createConnectionInjector(ServerCredentials.createInsecure())
   const open = new Set<Socket>()
   const listener = createServer({ noDelay: true }, (socket) => {
+    // strangers who hold all connections must not keep probes away
+    const [oldest] = open
+    if (open.size >= MOST_CONNECTIONS) oldest?.destroy()
     open.add(socket)
     socket.on('error', () => undefined).once('close', () => open.delete(socket))
     injectConnection(socket)
   })
-  listener.maxConnections = MOST_CONNECTIONS
   listener.listen(port, host)
   await once(listener, 'listening')
   return {
