@@ -1,4 +1,4 @@
-import { type FileHandle, open, realpath, stat } from 'node:fs/promises'
+import { constants, type FileHandle, open, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ProvidedKeyError } from './provided-key-error.js'
 
@@ -112,7 +112,7 @@ async function readIfThere(where: string, path: string, warnings: string[]): Pro
 async function readLimited(where: string, path: string, warnings: string[]): Promise<KeyFile> {
   let file: FileHandle
   try {
-    file = await open(path)
+    file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK) // a pipe would wait for a writer
   } catch (err) {
     throw unreadable(where, err)
   }

@@ -2,15 +2,19 @@ import forge from 'node-forge'
 
 const { Class, Type } = forge.asn1
 const SEQUENCE_BYTE = 0x30
+/** Structures in octets in structures: PKCS#12 has two. */
+const MAX_DEPTH = 8
 
 /**
  * The highest number of iterations that decrypting a structure takes, as far as it is visible without a passphrase: a
  * number that follows a salt. Descends into octets that contain a structure.
  */
-export function iterationsIn({ type, tagClass, value }: forge.asn1.Asn1): number {
+export function iterationsIn({ type, tagClass, value }: forge.asn1.Asn1, depth = MAX_DEPTH): number {
   if (typeof value === 'string')
-    return tagClass === Class.UNIVERSAL && type === Type.OCTETSTRING ? iterationsIn(structureIn(value)) : 0
-  const counts = value.map((part, at) => Math.max(iterationsIn(part), countAfter(value[at - 1], part)))
+    return tagClass === Class.UNIVERSAL && type === Type.OCTETSTRING && depth > 0
+      ? iterationsIn(structureIn(value), depth - 1)
+      : 0
+  const counts = value.map((part, at) => Math.max(iterationsIn(part, depth), countAfter(value[at - 1], part)))
   return Math.max(0, ...counts)
 }
 

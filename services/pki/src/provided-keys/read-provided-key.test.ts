@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { createPublicKey, X509Certificate } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -258,6 +259,16 @@ describe('what is wrong with the files', () => {
     const store = pkcs12(signing, ['-iter', '100001'])
     expect(await refusal('signing', fileOf(store), fileOf('geheim'))).toMatch(/more than 100000 iterations/)
   })
+  test('structures nested in octets more deeply than PKCS#12 has them', async () => {
+    let nested: Buffer = Buffer.from([0x30, 0])
+    while (nested.length < 200_000) nested = element(0x30, element(0x04, nested))
+    expect(await refusal('signing', fileOf(nested))).toMatch(/neither PEM nor PKCS#12/)
+  })
+  test('a pipe that nobody writes to', async () => {
+    const pipe = join(directoryOf({}), 'pipe')
+    execFileSync('mkfifo', [pipe])
+    expect(await refusal('signing', pipe)).toMatch(/not a file/)
+  })
   test('a key that every user can read is a warning', async () => {
     const path = directoryOf(signingFiles())
     chmodSync(join(path, 'tls.key'), 0o644)
@@ -403,6 +414,13 @@ describe('what is wrong with the certificates', () => {
 })
 
 const passOut = ['-passout', 'pass:geheim']
+
+/** DER, with a length of three bytes. */
+const element = (tag: number, content: Buffer): Buffer =>
+  Buffer.concat([
+    Buffer.from([tag, 0x83, content.length >> 16, (content.length >> 8) & 0xff, content.length & 0xff]),
+    content,
+  ])
 
 const encrypted = (key: string, ...options: readonly string[]): string =>
   openssl(['pkcs8', '-topk8', '-in', 'key', ...passOut, ...options], { key })
