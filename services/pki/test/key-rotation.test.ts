@@ -107,6 +107,21 @@ test('a root changes together with its signing authority, and clients that know 
   )
 })
 
+test('the private key of a root is forgotten when the root retires', async () => {
+  await using pki = await startPki()
+  const deps = depsOf(pki)
+  await prepareKey(deps, 'root')
+  const { retired } = await activateKey(deps, 'root', force)
+  expect(retired.find(({ role }) => role === 'root')).toMatchObject({ isPublicOnly: true })
+  const { rows } = await pki.changeLog.db.query(
+    sql`select state, private_key is null as "isForgotten" from key where role = 'root' order by state`,
+  )
+  expect(rows).toEqual([
+    { state: 'active', isForgotten: false },
+    { state: 'retired', isForgotten: true },
+  ])
+})
+
 test('a retired authority is not removed while its certificates are valid, unless forced', async () => {
   await using pki = await startPki()
   const deps = depsOf(pki)

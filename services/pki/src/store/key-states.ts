@@ -11,8 +11,13 @@ export async function lockKeys(tx: Tx): Promise<void> {
 export const activate = (tx: Tx, key: KeyFacts, now: Date): Promise<RowChange> =>
   setState(tx, key, sql`state = 'active', active_at = ${now}`)
 
+/** The private key of a root is forgotten: from then on nobody can sign with it. */
 export const retire = (tx: Tx, key: KeyFacts, now: Date): Promise<RowChange> =>
-  setState(tx, key, sql`state = 'retired', retired_at = ${now}`)
+  setState(
+    tx,
+    key,
+    sql`state = 'retired', retired_at = ${now}${key.role === 'root' ? sql`, private_key = null` : sql``}`,
+  )
 
 export async function remove(tx: Tx, key: KeyFacts): Promise<RowChange> {
   await tx.query(sql`delete from ${tableOf(key.role)} where id = ${key.id}`)
