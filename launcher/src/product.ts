@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import { tlsWarning } from '@overlay/platform/postgres/migrate'
 import { boundedLines, buildText } from '@overlay/platform/process'
 import { splitAddress } from '@overlay/platform/process/settings'
 import { accountsOf } from './home/account.js'
@@ -6,7 +7,7 @@ import { type Home, openHome } from './home/home.js'
 import { addressFile, caFile, launcherLog, passwordFile } from './home/home-files.js'
 import { openProcessCertificates, type ProcessCertificates } from './home/process-certificates.js'
 import { snapshotsDirectory } from './home/snapshots.js'
-import { unreadableKeys } from './home/unreadable-keys.js'
+import { unreadableKeys, unreadableTls } from './home/unreadable-keys.js'
 import { type InitialCredentials, initialize } from './initialize.js'
 import { type Journal, openJournal } from './journal.js'
 import { openLogFile } from './log-file.js'
@@ -124,7 +125,11 @@ async function start(
     print(description)
     return url
   }
-  const { databaseUrl } = settings
+  const { databaseUrl, databaseTls, natsTls } = settings
+  const unverified = databaseUrl && tlsWarning(databaseUrl)
+  if (unverified) warn(`warning: ${unverified}`)
+  const directories = { OVERLAY_DATABASE_TLS: databaseTls, OVERLAY_NATS_TLS: natsTls }
+  for (const line of await unreadableTls(directories, processAccount)) warn(`warning: ${line}`)
   if (settings.natsUrl !== undefined) await checkBus(settings.natsUrl, settings.natsTls, warn)
   const [ownerUrl, natsUrl] = await all([
     databaseUrl ?? launch('postgres', launchPostgres(home, logLimits(settings), warn)),

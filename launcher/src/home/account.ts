@@ -65,11 +65,12 @@ export async function namedAccount({ uid, gid }: Account): Promise<Account> {
 }
 
 /** Whether `account` may enter every directory down to `path`. */
-export async function isReachable(path: string, { uid }: Account): Promise<boolean> {
+export async function isReachable(path: string, { uid, gid }: Account): Promise<boolean> {
   if (uid === undefined) return true
   for (let at = path; ; at = dirname(at)) {
-    const { mode, uid: owner } = await stat(at)
-    if ((mode & (owner === uid ? 0o100 : 0o001)) === 0) return false
+    const { mode, uid: owner, gid: group } = await stat(at)
+    const bit = owner === uid ? 0o100 : group === gid ? 0o010 : 0o001
+    if ((mode & bit) === 0) return false
     if (at === dirname(at)) return true
   }
 }

@@ -1,5 +1,5 @@
-import { readdir, stat } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { providedKeySettings } from '@overlay/pki/settings'
 import { type Account, isReachable } from './account.js'
 
@@ -20,6 +20,23 @@ export async function unreadableKeys(paths: Paths, account: Account): Promise<re
   return lines.flat()
 }
 
+/** A line for each directory for TLS to a server that the processes cannot read under their account. */
+export async function unreadableTls(
+  directories: Readonly<Record<string, string | undefined>>,
+  account: Account,
+): Promise<readonly string[]> {
+  const lines = await Promise.all(
+    Object.entries(directories).map(async ([setting, path]) =>
+      path === undefined || (await isReadable(resolve(path), account))
+        ? []
+        : [
+            `${setting}: user id ${account.uid}, under which the processes run, cannot read all of ${path}: make it readable for this account`,
+          ],
+    ),
+  )
+  return lines.flat()
+}
+
 async function isReadable(path: string, account: Account): Promise<boolean> {
   if (account.uid === undefined) return true
   const stats = await stat(path)
@@ -28,7 +45,10 @@ async function isReadable(path: string, account: Account): Promise<boolean> {
   if (!(await isReachable(path, account))) return false
   const files = (await readdir(path)).filter((name) => !name.startsWith('.'))
   const readable = await Promise.all(
-    files.map(async (name) => mayRead(await stat(join(path, name)), account)),
+    files.map(async (name) => {
+      const file = await realpath(join(path, name)) // as Kubernetes mounts a secret, the files are links
+      return mayRead(await stat(file), account) && (await isReachable(dirname(file), account))
+    }),
   )
   return readable.every(Boolean)
 }

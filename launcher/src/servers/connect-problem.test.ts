@@ -72,7 +72,7 @@ test.each([
     true,
   ],
   [error('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'), 'it requires a client certificate: put', true],
-  [error('ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE'), 'it does not trust the client certificate', true],
+  [error('ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE'), 'it requires a client certificate that it trusts', true],
   [new Error("server does not support 'tls'"), 'TLS fails', true],
   [new Error('other'), 'other', false],
 ])('a bus that fails with %s is reported, without the password', (err, reason, isWrongSetting) => {

@@ -45,7 +45,11 @@ const alerts: readonly (readonly [RegExp, string])[] = [
   ],
   [/^ERR_SSL_.*ALERT_CERTIFICATE_EXPIRED$/, 'it refuses an expired client certificate: renew tls.crt in'],
   [
-    /^ERR_SSL_.*ALERT_(UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_UNKNOWN|CERTIFICATE_REVOKED)$/,
+    /^ERR_SSL_.*ALERT_BAD_CERTIFICATE$/, // of nats-server, both without a certificate and with another one
+    'it requires a client certificate that it trusts: name its authority at the server, or put other tls.crt and tls.key into',
+  ],
+  [
+    /^ERR_SSL_.*ALERT_(UNKNOWN_CA|CERTIFICATE_UNKNOWN|CERTIFICATE_REVOKED)$/,
     'it does not trust the client certificate: name its authority at the server, or replace tls.crt and tls.key in',
   ],
 ]

@@ -6,7 +6,7 @@ import { accountsOf, DEFAULT_UID } from '../home/account.js'
 import { freePort } from '../processes/ports.js'
 import { busUser, startBroker } from '../servers/broker.js'
 import { findNatsServer, startNatsServer } from '../servers/nats-server.js'
-import { testCertificates } from './test-certificates.js'
+import { type TestCertificates, testCertificates } from './test-certificates.js'
 
 export interface TlsBus extends AsyncDisposable {
   /** With the password and the host name of its certificate. */
@@ -15,6 +15,8 @@ export interface TlsBus extends AsyncDisposable {
   readonly directory: string
   /** Renews the certificates of server and clients. New connections use them. */
   renew(): Promise<void>
+  /** Server and clients get certificates of another authority, the server at its next start. @returns the new directory of clients */
+  replaceAuthority(): Promise<string>
   /** Ends all connections. The server takes new ones at the same address at once. */
   restart(): Promise<void>
 }
@@ -36,7 +38,8 @@ export async function tlsBus(
   const { processes: account } = accountsOf(DEFAULT_UID)
   const [port, password] = [await freePort(), randomBytes(24).toString('base64url')]
   let reload = (): void => undefined
-  const tls = await certificates.issue({ name: 'nats', hosts, onRenewed: () => reload() })
+  const others: TestCertificates[] = []
+  let tls = await certificates.issue({ name: 'nats', hosts, onRenewed: () => reload() })
   const directory = await certificates.issue({ name: 'controller', hosts: ['controller'], account })
   const configFile = join(tmpdir(), `overlay-test-nats-${port}.conf`)
   const path = program === 'nats-server' ? await findNatsServer() : undefined
@@ -51,6 +54,12 @@ export async function tlsBus(
     url: `tls://${busUser}:${password}@localhost:${port}`,
     directory,
     renew: () => certificates.at(new Date()),
+    async replaceAuthority() {
+      const next = await testCertificates()
+      others.push(next)
+      tls = await next.issue({ name: 'nats', hosts })
+      return next.issue({ name: 'controller', hosts: ['controller'], account })
+    },
     async restart() {
       await server.stop()
       server = await start()
@@ -58,7 +67,7 @@ export async function tlsBus(
     async [Symbol.asyncDispose]() {
       await server.stop()
       await rm(configFile, { force: true })
-      await certificates[Symbol.asyncDispose]()
+      for (const one of [certificates, ...others]) await one[Symbol.asyncDispose]()
     },
   }
 }

@@ -175,7 +175,7 @@ const hostsOf = (urls: readonly URL[]): readonly string[] =>
 
 /** The client copies the members for each connection. */
 function tlsOptions(hosts: readonly string[], directory: string | undefined, log?: Logger): object {
-  const context = () => clientContext({ directory }, log)
+  const context = () => clientContext({ peer: 'bus', directory }, log)
   context() // unusable files are an error now
   const addresses = hosts.filter((host) => isIP(host) !== 0)
   return {

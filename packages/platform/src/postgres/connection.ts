@@ -53,6 +53,7 @@ function tlsOf(params: URLSearchParams): Tls {
   const root = given('sslrootcert')
   const isPublic = root === 'system'
   const place: TlsPlace = {
+    peer: 'database',
     directory: given(DIRECTORY),
     authorities: isPublic ? undefined : root,
     isPublic,

@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { type Certificates, certificatesIn, refuseOtherKey } from '@overlay/rpc/pem-files'
 import type { Logger } from 'pino'
+import { certificateReads, metrics, noteCertificate } from './metrics.js'
 
 /** Where the PEM files are by which this process connects to a server that is not part of the product. */
 export interface TlsPlace {
+  readonly peer: 'database' | 'bus'
   /** Has `ca.crt`, and `tls.crt` with `tls.key` if the server requires a certificate, as cert-manager mounts them. */
   readonly directory?: string | undefined
   /** Authorities of the server, in place of `ca.crt`. Absent, as the directory: the public ones. */
@@ -15,6 +17,12 @@ export interface TlsPlace {
   /** The certificate of this process and its key, in place of `tls.crt` and `tls.key`. */
   readonly certificate?: string | undefined
   readonly key?: string | undefined
+}
+
+interface Material {
+  readonly context: SecureContext
+  /** Of the certificate of this process or of the last authority. Undefined: there is neither. */
+  readonly expiresAt: number | undefined
 }
 
 interface Reader {
@@ -36,12 +44,16 @@ export function clientContext(place: TlsPlace, log?: Logger): SecureContext {
   const reader = readers.get(id)
   if (reader && (reader.state === state || reader.refused === state)) return reader.context
   try {
-    const context = readContext(paths)
+    const { context, expiresAt } = readMaterial(paths)
+    if (expiresAt !== undefined) noteCertificate(place.peer, expiresAt)
+    // a connection may live longer than its files, which are renewed meanwhile
+    if (!reader) certificateReads.add(() => clientContext(place, log))
     readers.set(id, { context, state })
     return context
   } catch (err) {
     if (!reader) throw err
     reader.refused = state
+    metrics.peerCertificateRefused.inc({ peer: place.peer })
     log?.error({ problem: (err as Error).message }, 'new TLS files refused; the last valid ones stay in use')
     return reader.context
   }
@@ -89,33 +101,36 @@ const stateOf = (paths: Paths): string =>
 /** The files change one after the other, or all at once: a mixed set is not used. */
 const READS = 3
 
-function readContext(paths: Paths): SecureContext {
+function readMaterial(paths: Paths): Material {
   for (let left = READS; ; left--) {
     const state = stateOf(paths)
     try {
-      const context = contextFrom(paths)
-      if (stateOf(paths) === state || left === 1) return context
+      const material = materialFrom(paths)
+      if (stateOf(paths) === state || left === 1) return material
     } catch (err) {
       if (stateOf(paths) === state || left === 1) throw err
     }
   }
 }
 
-function contextFrom({ authorities, certificate, key }: Paths): SecureContext {
+function materialFrom({ authorities, certificate, key }: Paths): Material {
   if ((certificate === undefined) !== (key === undefined))
     throw new Error(`${certificate ?? key} is a certificate or key alone: name both, sslcert and sslkey`)
   const ca = authorities && read(authorities)
-  if (authorities && ca) refuseExpired(certificatesIn(ca, authorities), authorities)
-  const own = certificate && key ? ownFrom(certificate, key) : {}
-  return createSecureContext({ minVersion: 'TLSv1.2', ...(ca && { ca }), ...own })
+  const ends = authorities && ca ? [requireValid(certificatesIn(ca, authorities), authorities)] : []
+  const own = certificate && key ? ownFrom(certificate, key) : undefined
+  if (own) ends.push(own.expiresAt)
+  return {
+    context: createSecureContext({ minVersion: 'TLSv1.2', ...(ca && { ca }), ...own?.files }),
+    expiresAt: ends.length > 0 ? Math.min(...ends) : undefined,
+  }
 }
 
 function ownFrom(certificatePath: string, keyPath: string) {
   const [cert, key] = [read(certificatePath), read(keyPath)]
   const [leaf] = certificatesIn(cert, certificatePath)
   refuseOtherKey({ leaf, path: certificatePath }, { text: key, path: keyPath })
-  refuseExpired([leaf], certificatePath)
-  return { cert, key }
+  return { files: { cert, key }, expiresAt: requireValid([leaf], certificatePath) }
 }
 
 function read(path: string): string {
@@ -133,8 +148,9 @@ const problems: Readonly<Record<string, readonly [reason: string, remedy: string
   EACCES: ['permission denied', 'make it readable for the account of the processes'],
 }
 
-/** Refuses a file whose certificates have all expired. One of several authorities may be of an earlier one. */
-function refuseExpired(certificates: Certificates, path: string): void {
+/** When the last one expires. Refuses a file whose certificates have all expired: one authority may replace another. */
+function requireValid(certificates: Certificates, path: string): number {
   const last = Math.max(...certificates.map(({ validTo }) => Date.parse(validTo)))
   if (last < Date.now()) throw new Error(`${path} expired on ${new Date(last).toISOString()}: renew it`)
+  return last
 }

@@ -10,6 +10,9 @@ interface Pool {
 /** Read when metrics are requested. */
 export const pools = new Set<Pool>()
 
+/** Read the files of certificates again. Run when metrics are requested. */
+export const certificateReads = new Set<() => void>()
+
 /** All metrics of this process, which is one service. */
 export const registry = new Registry()
 collectDefaultMetrics({ register: registry })
@@ -54,13 +57,19 @@ export const metrics = {
     'Connections of other processes (method: none) and their calls that were refused, by method and by the service that the certificate names (none: no valid one)',
     ['method', 'caller'],
   ),
-  peerCertificateExpiry: gauge(
-    'overlay_peer_certificate_expiry_timestamp_seconds',
-    'Expiry of the certificate that this process presents to the other processes',
-  ),
+  peerCertificateExpiry: new Gauge({
+    name: 'overlay_peer_certificate_expiry_timestamp_seconds',
+    help: 'Expiry of the certificate that this process presents to a peer (process, database, bus), or of its authorities if that is earlier',
+    labelNames: ['peer'],
+    registers,
+    collect() {
+      for (const read of certificateReads) read()
+    },
+  }),
   peerCertificateRefused: counter(
     'overlay_peer_certificate_refused_total',
-    'Unusable certificates found while the last valid one stays in use',
+    'Unusable certificates found while the last valid one stays in use, by peer (process, database, bus)',
+    ['peer'],
   ),
   poolConnections: new Gauge({
     name: 'overlay_pool_connections',
@@ -268,6 +277,12 @@ export function nodeMetrics(): Registry {
   const own = new Registry()
   collectDefaultMetrics({ register: own })
   return own
+}
+
+/** A valid certificate. The counter begins with 0, so that the first refusal is an increase. */
+export function noteCertificate(peer: 'process' | 'database' | 'bus', expiresAt: number): void {
+  metrics.peerCertificateExpiry.set({ peer }, expiresAt / 1000)
+  metrics.peerCertificateRefused.inc({ peer }, 0)
 }
 
 /** For `serve` of @overlay/rpc. */

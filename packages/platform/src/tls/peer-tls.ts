@@ -1,15 +1,15 @@
 import { openPeerTls, type PeerName, type PeerTls, type Refused } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { boundedPerSource } from '../process/bounded-lines.js'
-import { metrics } from '../process/metrics.js'
+import { metrics, noteCertificate } from '../process/metrics.js'
 
 /** Opens the certificate of this process. Without a usable one the process ends, with one line that says why. */
 export async function openTls(directory: string, name: PeerName, log: Logger): Promise<PeerTls> {
   try {
     return await openPeerTls(directory, log, {
       name,
-      onLoaded: (expires) => metrics.peerCertificateExpiry.set(expires.getTime() / 1000),
-      onRefused: () => metrics.peerCertificateRefused.inc(),
+      onLoaded: (expires) => noteCertificate('process', expires.getTime()),
+      onRefused: () => metrics.peerCertificateRefused.inc({ peer: 'process' }),
     })
   } catch (err) {
     log.fatal(`OVERLAY_TLS: ${(err as Error).message}`)
