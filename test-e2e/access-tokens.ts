@@ -17,24 +17,7 @@ export async function accessTokens(
   caPem: string,
   credentials: { readonly username: string; readonly password: string },
 ): Promise<Tokens> {
-  let turn = 0
-  let cookie = ''
-  const send = (method: string, target: string, form?: Record<string, string>) =>
-    new Promise<{ readonly headers: IncomingHttpHeaders; readonly content: string }>((resolve, reject) => {
-      const url = `https://${gateways[turn++ % gateways.length]}${target}`
-      const headers = {
-        accept: 'application/json',
-        ...(cookie && { cookie }),
-        ...(form && { 'content-type': 'application/x-www-form-urlencoded' }),
-      }
-      const outgoing = httpsRequest(url, { method, headers, ca: caPem, agent: false }, (response) => {
-        const set = response.headers['set-cookie']?.map((one) => one.split(';')[0]) ?? []
-        if (set.length > 0) cookie = set.join('; ')
-        text(response).then((content) => resolve({ headers: response.headers, content }), reject)
-      })
-      outgoing.on('error', reject)
-      outgoing.end(form && new URLSearchParams(form).toString())
-    })
+  const send = sender(gateways, caPem)
   const locationOf = ({ headers }: { readonly headers: IncomingHttpHeaders }): URL =>
     new URL(headers.location ?? '/none', 'https://localhost')
 
@@ -59,6 +42,43 @@ export async function accessTokens(
     code_verifier: verifier,
     redirect_uri: REDIRECT,
   })
+  return tokensIn(content)
+}
+
+/** Other tokens of the same session. */
+export async function refreshed(
+  gateways: readonly string[],
+  caPem: string,
+  { refresh }: Tokens,
+): Promise<Tokens> {
+  const send = sender(gateways, caPem)
+  const form = { grant_type: 'refresh_token', client_id: 'native', refresh_token: refresh }
+  return tokensIn((await send('POST', '/oidc/oauth/token', form)).content)
+}
+
+/** A browser: it keeps cookies, and its requests go to the gateways in turn. */
+function sender(gateways: readonly string[], caPem: string) {
+  let turn = 0
+  let cookie = ''
+  return (method: string, target: string, form?: Record<string, string>) =>
+    new Promise<{ readonly headers: IncomingHttpHeaders; readonly content: string }>((resolve, reject) => {
+      const url = `https://${gateways[turn++ % gateways.length]}${target}`
+      const headers = {
+        accept: 'application/json',
+        ...(cookie && { cookie }),
+        ...(form && { 'content-type': 'application/x-www-form-urlencoded' }),
+      }
+      const outgoing = httpsRequest(url, { method, headers, ca: caPem, agent: false }, (response) => {
+        const set = response.headers['set-cookie']?.map((one) => one.split(';')[0]) ?? []
+        if (set.length > 0) cookie = set.join('; ')
+        text(response).then((content) => resolve({ headers: response.headers, content }), reject)
+      })
+      outgoing.on('error', reject)
+      outgoing.end(form && new URLSearchParams(form).toString())
+    })
+}
+
+function tokensIn(content: string): Tokens {
   const answer = JSON.parse(content) as Record<string, string | undefined>
   const { access_token: access, refresh_token: refresh, id_token } = answer
   if (!access || !refresh || !id_token) throw new Error(`no tokens: ${content}`)
