@@ -71,6 +71,7 @@ export async function openService(options: ServiceOptions) {
     patterns: options.routerNames,
     names,
     log,
+    now,
   }
   const pauseReports = openPauseReports(changeLog, log)
   const removingGuesses = startRemovingGuesses(changeLog.db, log)

@@ -65,7 +65,12 @@ test.each(['RSA-2048', 'P-256', 'P-384'] as const)(
       const hours = { ...client, altNames: [session], validity: forHours(12, new Date()) }
       clients.set(`session ${of}`, await issueLeaf(signer, hours))
       // routers of both kinds, and their extension
-      const naming = { addresses: ['localhost:1280'], patterns: [], log: pino({ enabled: false }) }
+      const naming = {
+        addresses: ['localhost:1280'],
+        patterns: [],
+        log: pino({ enabled: false }),
+        now: () => now,
+      }
       const router = await issueRouterCertificates({ signer, trustDomain, server }, naming, {
         routerId: 'r1',
         name: undefined,

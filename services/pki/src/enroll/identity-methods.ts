@@ -21,7 +21,7 @@ async function addAuthenticator(
 
 /** A certificate for the key of the request. */
 export const ott =
-  (owners: Owners): EnrollMethod =>
+  (owners: Owners, now: () => Date): EnrollMethod =>
   async ({ csrPem = '' }, enrollment) => {
     const csr = await parseCsr(csrPem)
     return {
@@ -29,7 +29,7 @@ export const ott =
       // wire: the names that the request asks for are not for identities
       issue: async (keyring) => ({
         ...nothingIssued,
-        ...(await issueClientCertificate(keyring, csr, forYears(1, new Date()))),
+        ...(await issueClientCertificate(keyring, csr, forYears(1, now()))),
       }),
       register: ({ certPem }, context) =>
         addAuthenticator(owners, enrollment, { certPem, isIssuedByNetwork: true }, context),

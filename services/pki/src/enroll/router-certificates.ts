@@ -5,12 +5,13 @@ import type { Csr } from '../domain/csr.js'
 import { routerNames, serverSubject } from '../domain/router-names.js'
 import type { Keyring } from '../keys/keyring.js'
 
-/** The rules for the names in certificates of routers. */
+/** The rules for the names in certificates of routers, and the time from which they are valid. */
 export interface RouterNameRules {
   /** `host:port` each, under which the product is reached. */
   readonly addresses: readonly string[]
   readonly patterns: readonly string[]
   readonly log: Logger
+  now(): Date
 }
 
 export interface RouterRequests {
@@ -32,13 +33,13 @@ export interface RouterLeaves {
  */
 export async function issueRouterCertificates(
   { signer, trustDomain, server }: Pick<Keyring, 'signer' | 'trustDomain' | 'server'>,
-  { addresses, patterns, log }: RouterNameRules,
+  { addresses, patterns, log, now }: RouterNameRules,
   { routerId, name, ...requests }: RouterRequests,
 ): Promise<RouterLeaves> {
   const router = { id: routerId, name }
   const own = [...server.hosts, ...addresses.map((address) => splitAddress(address).host)]
   const rules = { trustDomain, own, patterns }
-  const validity = forYears(1, new Date())
+  const validity = forYears(1, now())
   const issueFor = (role: 'client' | 'server'): Promise<string> => {
     const csr = requests[role]
     // differs: the original issues whatever names are requested

@@ -13,7 +13,7 @@ import type { Deps, PkiMethods } from './deps.js'
 export function enroll(deps: Deps): PkiMethods['enroll'] {
   const { changeLog, owners, routerNaming, queue, now, noteRefusal } = deps
   const methods: Partial<Record<string, EnrollMethod>> = {
-    ott: ott(owners),
+    ott: ott(owners, now),
     ottca: ottca(owners, changeLog.db),
     updb: updb(owners),
     erott: erott(owners, routerNaming),
