@@ -67,7 +67,7 @@ export type { InspectedValue, NetworkEvent } from './gen/overlay/sessions/v1/ses
 export { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
 export { type GrpcHealth, openHealth } from './health.js'
 export { type HostedService, host, type Observe } from './host.js'
-export { MESSAGE_LIMIT_BYTES } from './limits.js'
+export { MESSAGE_LIMIT_BYTES, onAbort } from './limits.js'
 export * from './methods.js'
 export { type PeerName, peerNameIn, peerNames } from './peer-name.js'
 export { openPeerTls, type PeerTls, type PeerTlsOptions } from './peer-tls.js'

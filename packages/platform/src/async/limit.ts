@@ -1,4 +1,4 @@
-import { Fault } from '@overlay/rpc'
+import { Fault, onAbort } from '@overlay/rpc'
 
 /** A signal with a time limit. */
 export interface Limit extends Disposable {
@@ -26,10 +26,7 @@ export function openLimit(ms: number, ...parents: readonly AbortSignal[]): Limit
     controller.abort()
   }, ms)
   const stop = (): void => controller.abort()
-  for (const parent of parents) {
-    if (parent.aborted) stop()
-    parent.addEventListener('abort', stop)
-  }
+  const listeners = parents.map((parent) => onAbort(parent, stop))
   return {
     signal: controller.signal,
     refresh: () => timer.refresh(),
@@ -38,7 +35,7 @@ export function openLimit(ms: number, ...parents: readonly AbortSignal[]): Limit
     },
     [Symbol.dispose]() {
       clearTimeout(timer)
-      for (const parent of parents) parent.removeEventListener('abort', stop)
+      for (const remove of listeners) remove()
     },
   }
 }

@@ -1,4 +1,4 @@
-import { Fault } from '@overlay/rpc'
+import { Fault, onAbort } from '@overlay/rpc'
 import { metrics } from '../process/metrics.js'
 
 export interface QueueLimits {
@@ -75,7 +75,6 @@ export function fairQueue({ name: queue = 'work', ...limits }: QueueLimits): Fai
   /** Resolves when the task may start. */
   function turn(share: Share, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
-      const finish = (): void => signal?.removeEventListener('abort', leave)
       const waiter: Waiter = {
         ...share,
         start() {
@@ -94,7 +93,7 @@ export function fairQueue({ name: queue = 'work', ...limits }: QueueLimits): Fai
         reject(signal?.reason)
       }
       groupOf(share).add(waiter)
-      signal?.addEventListener('abort', leave, { once: true })
+      const finish = signal ? onAbort(signal, leave) : () => undefined
     })
   }
 

@@ -1,4 +1,4 @@
-import { Fault, type Position } from '@overlay/rpc'
+import { Fault, onAbort, type Position } from '@overlay/rpc'
 
 /** The callers that wait for a follower. */
 export interface Waiters {
@@ -46,7 +46,7 @@ export function openWaiters(applied: () => Position | undefined): Waiters {
           since: begun,
           resolve() {
             waiters.delete(waiter)
-            signal.removeEventListener('abort', abort)
+            removeListener()
             resolve()
           },
         }
@@ -55,7 +55,7 @@ export function openWaiters(applied: () => Position | undefined): Waiters {
           reject(new Fault('TIMEOUT', undefined, signal.reason))
         }
         waiters.add(waiter)
-        signal.addEventListener('abort', abort, { once: true })
+        const removeListener = onAbort(signal, abort) // a signal may be that of many waits
       })
     },
     any: () => waiters.size > 0,
