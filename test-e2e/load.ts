@@ -46,6 +46,7 @@ export function startLoad(): Load {
     async [Symbol.asyncDispose]() {
       isStopped = true
       await Promise.all(running)
+      check()
     },
   }
 }
