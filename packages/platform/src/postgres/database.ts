@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { Fault } from '@overlay/rpc'
 import pg from 'pg'
 import type { Logger } from 'pino'
@@ -54,6 +55,8 @@ export interface LockedConnection extends Db {
 
 const STATEMENT_MS = 30_000 // of a statement outside a transaction, and of a transaction without a deadline
 const GRACE_MS = 1000 // a server that has not answered by then does not answer
+/** The other transaction takes the locks meanwhile. Without it, the repeated one could block it again. */
+const CONFLICT_PAUSE_MS = 20
 const IDLE_MS = 15_000 // a replica that hangs must not keep its locks
 
 /** Connects on demand. Fails if the files for TLS are unusable. A database that is unavailable or late is a Fault. The pool recovers by itself. */
@@ -152,6 +155,7 @@ export function openDatabase(
     } catch (err) {
       if (!isConflict(err)) throw err
       metrics.databaseRepeated.inc({ schema })
+      await delay(CONFLICT_PAUSE_MS * (1 + Math.random()))
       await again?.()
       return work()
     }
