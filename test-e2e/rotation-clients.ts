@@ -199,7 +199,7 @@ export const enrollingClient =
     await redeem(address, caPem, again)
   }
 
-/** Connects to every controller anew, and extends its certificates there. */
+/** Opens new connections to all controllers, and extends its certificates there. */
 export function extendingRouter(enrolled: RouterIdentity, controllers: readonly string[]) {
   let identity = enrolled
   return async (round: number): Promise<void> => {

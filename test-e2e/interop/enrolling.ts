@@ -8,7 +8,7 @@ const requirement = 'openziti==0.6.0' // it includes the C SDK 0.29.3
 export const sdks = ['go-0.23.42', 'go-1.2.3', 'c', 'jvm'] as const
 export type Sdk = (typeof sdks)[number]
 
-/** What an application is told. It also stores beside the token what it enrolls. */
+/** The input of an application. It stores what it enrolls beside the token. */
 export interface Command {
   /** `login` reads what is stored. `continue` uses the login that is open, if the SDK can. */
   readonly action: 'enroll' | 'login' | 'continue'

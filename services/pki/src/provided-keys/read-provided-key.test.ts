@@ -264,7 +264,7 @@ describe('what is wrong with the files', () => {
     while (nested.length < 200_000) nested = element(0x30, element(0x04, nested))
     expect(await refusal('signing', fileOf(nested))).toMatch(/neither PEM nor PKCS#12/)
   })
-  test('a pipe that nobody writes to', async () => {
+  test('a pipe without a writer', async () => {
     const pipe = join(directoryOf({}), 'pipe')
     execFileSync('mkfifo', [pipe])
     expect(await refusal('signing', pipe)).toMatch(/not a file/)

@@ -11,7 +11,7 @@ export async function lockKeys(tx: Tx): Promise<void> {
 export const activate = (tx: Tx, key: KeyFacts, now: Date): Promise<RowChange> =>
   setState(tx, key, sql`state = 'active', active_at = ${now}`)
 
-/** The private key of a root is forgotten: from then on nobody can sign with it. */
+/** The private key of a root is deleted: from then on, nothing can be signed with it. */
 export const retire = (tx: Tx, key: KeyFacts, now: Date): Promise<RowChange> =>
   setState(
     tx,
