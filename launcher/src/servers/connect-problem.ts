@@ -20,7 +20,10 @@ const untrusted = wrong('its certificate is not trusted')
 
 const network: Readonly<Record<string, Problem>> = {
   ECONNREFUSED: away('connection refused: start the server, or correct host and port'),
-  ECONNRESET: away('the server closed the connection: check that host and port are those of this server'),
+  // also instead of the alert about a missing client certificate, if it is overtaken
+  ECONNRESET: away(
+    'the server closed the connection: check that host and port are those of this server, and the client certificate if it requires one',
+  ),
   ENOTFOUND: wrong('unknown host: correct the host, or check the name service of this machine'),
   EAI_AGAIN: away('the name service of this machine does not answer, so the host is unknown'),
   ETIMEDOUT: away('no answer: check host, port and firewalls'),
