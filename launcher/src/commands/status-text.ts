@@ -1,3 +1,4 @@
+import { columns } from '@overlay/platform/process/columns'
 import type { ProcessStatus, Status } from './read-status.js'
 
 const summaries: Readonly<Record<Status['state'], string>> = {
@@ -40,7 +41,7 @@ export function statusText(status: Status, now: Date): string {
     rows.push(['last snapshot', saved(status.lastSnapshot, 'none')])
   }
   const table = isRunning ? ['', ...processTable(processes, since)] : []
-  return [`${name} ${summaries[state]}`, '', ...columns(rows), ...table].join('\n')
+  return [`${name} ${summaries[state]}`, '', ...indented(rows), ...table].join('\n')
 }
 
 function stopText(
@@ -57,17 +58,10 @@ function processTable(processes: readonly ProcessStatus[], since: (time: string)
     const up = startedAt === undefined ? '-' : since(startedAt)
     return [name, String(pid ?? '-'), up, String(restarts), `${ready ? 'ready' : 'NOT READY'}${note}`]
   })
-  return columns([['process', 'pid', 'up', 'restarts', 'state'], ...lines])
+  return indented([['process', 'pid', 'up', 'restarts', 'state'], ...lines])
 }
 
-function columns(rows: readonly (readonly string[])[]): string[] {
-  const widths: number[] = []
-  for (const row of rows)
-    row.forEach((text, at) => {
-      widths[at] = Math.max(widths[at] ?? 0, text.length)
-    })
-  return rows.map((row) => `  ${row.map((text, at) => text.padEnd(widths[at] ?? 0)).join('  ')}`.trimEnd())
-}
+const indented = (rows: readonly (readonly string[])[]): string[] => columns(rows).map((line) => `  ${line}`)
 
 const units = [
   ['d', 86_400],

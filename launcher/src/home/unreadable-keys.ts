@@ -6,31 +6,36 @@ import { type Account, isReachable } from './account.js'
 type Paths = Readonly<Partial<Record<keyof typeof providedKeySettings, string | undefined>>>
 
 /** A line for each of the operator's keys that the launcher reads, and pki under its account does not. */
-export async function unreadableKeys(paths: Paths, account: Account): Promise<readonly string[]> {
+export function unreadableKeys(paths: Paths, account: Account): Promise<readonly string[]> {
   const names = Object.keys(providedKeySettings) as (keyof typeof providedKeySettings)[]
-  const lines = await Promise.all(
-    names.map(async (name) => {
-      const path = paths[name]
-      if (path === undefined || (await isReadable(resolve(path), account))) return []
-      return [
-        `${providedKeySettings[name].env}: user id ${account.uid}, under which pki runs, cannot read all of ${path}: changes wait for the next start`,
-      ]
-    }),
+  return unreadable(
+    names.map((name) => [providedKeySettings[name].env, paths[name]]),
+    account,
+    { reader: 'pki runs', remedy: 'changes wait for the next start' },
   )
-  return lines.flat()
 }
 
 /** A line for each directory for TLS to a server that the processes cannot read under their account. */
-export async function unreadableTls(
+export const unreadableTls = (
   directories: Readonly<Record<string, string | undefined>>,
   account: Account,
+): Promise<readonly string[]> =>
+  unreadable(Object.entries(directories), account, {
+    reader: 'the processes run',
+    remedy: 'make it readable for this account',
+  })
+
+async function unreadable(
+  paths: readonly (readonly [setting: string, path: string | undefined])[],
+  account: Account,
+  { reader, remedy }: { readonly reader: string; readonly remedy: string },
 ): Promise<readonly string[]> {
   const lines = await Promise.all(
-    Object.entries(directories).map(async ([setting, path]) =>
+    paths.map(async ([setting, path]) =>
       path === undefined || (await isReadable(resolve(path), account))
         ? []
         : [
-            `${setting}: user id ${account.uid}, under which the processes run, cannot read all of ${path}: make it readable for this account`,
+            `${setting}: user id ${account.uid}, under which ${reader}, cannot read all of ${path}: ${remedy}`,
           ],
     ),
   )

@@ -1,4 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { realpath } from 'node:fs/promises'
+import { join } from 'node:path'
 
 export type Certificates = readonly [X509Certificate, ...X509Certificate[]]
 
@@ -33,5 +35,15 @@ function keyIn(pem: string, path: string): KeyObject {
     return createPrivateKey(pem)
   } catch {
     throw new Error(`${path} is not a private key in PEM without a passphrase: write it again`)
+  }
+}
+
+/** Kubernetes replaces all files of a mounted secret at once, by the link `..data`. */
+export async function snapshotOf(directory: string): Promise<string> {
+  try {
+    return await realpath(join(directory, '..data'))
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code === 'ENOENT') return directory
+    throw new Error(`cannot read ${directory}: ${(err as NodeJS.ErrnoException).code}`)
   }
 }

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
-import { readFile, realpath } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { certificatesIn, refuseOtherKey } from './pem-files.js'
+import { certificatesIn, refuseOtherKey, snapshotOf } from './pem-files.js'
 
 /** The certificate of a process, its key, and the authorities whose certificates it accepts. */
 export interface TlsMaterial {
@@ -47,16 +47,6 @@ export async function readTlsMaterial(directory: string, now = new Date()): Prom
       `${path('certificates')} was not issued by a valid authority in ${path('authorities')}: write the issuer there, and intermediate authorities after the certificate`,
     )
   return { certificates, key, authorities, leaf }
-}
-
-/** Kubernetes replaces all files of a mounted secret at once, by the link `..data`. */
-async function snapshotOf(directory: string): Promise<string> {
-  try {
-    return await realpath(join(directory, '..data'))
-  } catch (err) {
-    if ((err as NodeJS.ErrnoException).code === 'ENOENT') return directory
-    throw new Error(`cannot read ${directory}: ${(err as NodeJS.ErrnoException).code}`)
-  }
 }
 
 const validity = (certificate: X509Certificate) => ({

@@ -3,6 +3,7 @@ import sql, { type Sql } from 'sql-template-tag'
 import { batch } from '../postgres/batch.js'
 import type { Actor } from './append.js'
 import type { ChangeLog } from './change-log.js'
+import { headFor } from './numbers.js'
 import { refuseTooLarge } from './too-large.js'
 
 /** A row to insert. */
@@ -100,10 +101,7 @@ function statement(kind: string, insert: (list: string) => Sql, entries: readonl
   const list = `[${entries.map(({ text }) => text).join()}]`
   return sql`
     with inserted as (${insert(columns)} returning id, created_at),
-         head as materialized (
-         select timeline, number - n as start, at
-           from (select count(*)::int as n from inserted) as counted, advance(n)
-          where n > 0),
+         ${headFor('inserted')},
          row as materialized (
          select id, created_at, plain, payload, identity_id, identity_name, source_address, request_id, timeline, at,
                 start + row_number() over (order by place) as number,

@@ -4,6 +4,7 @@ import { batch } from '../postgres/batch.js'
 import type { Actor } from './append.js'
 import { authorOf, type Numbered, positionOf } from './batch-inserter.js'
 import type { ChangeLog } from './change-log.js'
+import { headFor } from './numbers.js'
 
 /** A row to delete. */
 export interface OldRow {
@@ -62,10 +63,7 @@ function statement(kind: string, remove: (list: string) => Removal, entries: rea
   return sql`
     with removed as (${rows}),
          ${also},
-         head as materialized (
-         select timeline, number - n as start, at
-           from (select count(*)::int as n from removed) as counted, advance(n)
-          where n > 0),
+         ${headFor('removed')},
          row as materialized (
          select id, before, identity_id, identity_name, source_address, request_id, timeline, at,
                 start + row_number() over (order by id) as number

@@ -1,4 +1,4 @@
-import type { LoadRows } from '@overlay/platform/change-log'
+import { headFor, type LoadRows } from '@overlay/platform/change-log'
 import { allPages } from '@overlay/platform/kind-store'
 import type { Db } from '@overlay/platform/postgres'
 import { type Change, CREDENTIALS, type Position } from '@overlay/rpc'
@@ -27,10 +27,7 @@ export async function logCredentialChanges(db: Db): Promise<LoggedChanges | unde
           where id in (select id from credential_change order by id limit ${MOST_AT_ONCE} for update)
       returning api_session_id),
          session as materialized (select distinct api_session_id as id from taken),
-         head as materialized (
-         select timeline, number - n as start, at
-           from (select count(*)::int as n from session) as counted, advance(n)
-          where n > 0),
+         ${headFor('session')},
          row as materialized (
          select session.id, timeline, at, start + row_number() over (order by session.id) as number
            from session, head),

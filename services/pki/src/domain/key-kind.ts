@@ -13,3 +13,6 @@ const curveNames: Readonly<Record<string, string>> = {
   secp384r1: 'P-384',
   secp521r1: 'P-521',
 }
+
+/** A name of a certificate, which node:crypto writes in several lines, in one. */
+export const lineOf = (name: string): string => name.replaceAll('\n', ', ')

@@ -1,3 +1,4 @@
+import { columns } from '@overlay/platform/process/columns'
 import type { KeyView } from '../keys/operations.js'
 
 const DAY_MS = 86_400_000
@@ -74,13 +75,3 @@ const dayOf = (time: Date | undefined): string | undefined => time?.toISOString(
 const daysLeft = (time: Date, now: Date): number => Math.floor((time.getTime() - now.getTime()) / DAY_MS)
 
 const daysText = (days: number): string => (days < 0 ? 'EXPIRED' : String(days))
-
-function columns(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
-  return rows.map((row) =>
-    row
-      .map((text, at) => text.padEnd(widths[at] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
-}

@@ -15,6 +15,7 @@ import {
   prepareKey,
   retireKey,
 } from '../keys/operations.js'
+import { materialOf } from '../provided-keys/import-keys.js'
 import { readProvidedKey } from '../provided-keys/read-provided-key.js'
 import type { KeysRequest } from './arguments.js'
 import { hintsOf, keysTable, nameOf, shortId } from './keys-text.js'
@@ -94,15 +95,7 @@ async function prepare(
   const source = from === undefined ? undefined : { path: from, passphraseFile, names }
   const provided = source && (await readProvidedKey(role, source, { hosts, now: new Date() }))
   const before = await listKeys(deps)
-  const key = await prepareKey(
-    deps,
-    role,
-    provided && {
-      privateKey: provided.privateKey,
-      certificate: provided.certificate ?? '',
-      chain: provided.chain,
-    },
-  )
+  const key = await prepareKey(deps, role, provided && materialOf(provided))
   const after = await listKeys(deps)
   const was = before.find(({ id }) => id === key.id)
   const others = after.filter(({ id }) => id !== key.id && !before.some((one) => one.id === id))

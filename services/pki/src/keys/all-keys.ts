@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { Db } from '@overlay/platform/postgres'
 import { hostsOf, isIssuedBy, notAfterOf, notBeforeOf, pemBlocksIn } from '@overlay/x509'
+import { lineOf } from '../domain/key-kind.js'
 import type { PlannedKey } from '../domain/key-plan.js'
 import { type Key, readKeys } from '../store/keys.js'
 import { type TokenKey, tokenKeys } from '../store/token-keys.js'
@@ -82,4 +83,4 @@ const issuerOf = (authorities: readonly Key[], pem: string): Key | undefined =>
 
 export const isSelfSigned = (pem: string): boolean => isIssuedBy(pem, pem)
 
-export const subjectOf = (pem: string): string => new X509Certificate(pem).subject.replaceAll('\n', ', ')
+export const subjectOf = (pem: string): string => lineOf(new X509Certificate(pem).subject)

@@ -9,7 +9,7 @@ import { keyPayloads } from '../store/keys.js'
 import { tokenKeyPayloads } from '../store/token-keys.js'
 import { readAllKeys } from './all-keys.js'
 import { reportKeys } from './key-report.js'
-import { type Keyring, readKeyring } from './keyring.js'
+import { type Keyring, keyringOf } from './keyring.js'
 import { readTokenKeyring, type TokenKeyring } from './token-keyring.js'
 
 /** Reads and decrypts once, and again after any replica has changed a key. */
@@ -35,8 +35,9 @@ export async function openKeyringCache(
   { keySecret, tokenKeyRules, bus, log, now }: KeyringCacheOptions,
 ): Promise<KeyringCache> {
   const keyring = kept(async () => {
-    reportKeys((await readAllKeys(changeLog.db)).planned, tokenKeyRules)
-    return readKeyring(changeLog.db, keySecret, now())
+    const { certified, planned } = await readAllKeys(changeLog.db)
+    reportKeys(planned, tokenKeyRules)
+    return keyringOf(certified, keySecret, now())
   })
   const tokenKeyring = kept(async () => {
     const keyring = await readTokenKeyring(changeLog.db, keySecret)

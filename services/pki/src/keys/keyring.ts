@@ -39,8 +39,11 @@ export interface Keyring {
   readonly trustDomain: string
 }
 
-export async function readKeyring(db: Db, secret: string, now: Date): Promise<Keyring> {
-  const keys = await readKeys(db)
+export const readKeyring = async (db: Db, secret: string, now: Date): Promise<Keyring> =>
+  keyringOf(await readKeys(db), secret, now)
+
+/** Throws if the secret does not fit, or a key is missing. */
+export function keyringOf(keys: readonly Key[], secret: string, now: Date): Keyring {
   const active = (role: Key['role']): Key => {
     const key = keyOf(keys, role, 'active')
     if (!key) throw new Error(`there is no active ${role} key: pki init has not run`)

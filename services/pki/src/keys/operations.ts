@@ -44,8 +44,9 @@ export interface KeyChange {
 export const PUBLISHED_MS = 60_000
 
 export async function listKeys(deps: KeyDeps): Promise<readonly KeyView[]> {
-  const { changeLog, now } = timed(deps)
-  return viewsOf(deps, await readAllKeys(changeLog.db), now)
+  const { changeLog, tokenKeyRules: tokens, now } = timed(deps)
+  const enrollments = await countEnrollments(changeLog.db, now)
+  return keyViews(await readAllKeys(changeLog.db), { tokens, now, enrollments })
 }
 
 /**
@@ -127,12 +128,12 @@ export async function retireKey(
   id: string,
   { force = false }: { readonly force?: boolean } = {},
 ): Promise<KeyChange> {
-  const { before, after } = await change(deps, async (tx, keys, { now }) => {
+  const { before, after } = await change(deps, async (tx, keys, _step, views) => {
     const key = keys.planned.find((one) => one.id === id)
     if (!key) throw new KeyRefused('unknown', `there is no key ${id}`)
     if (key.state === 'active')
       throw new KeyRefused('active', `the ${key.role} key is in use: activate another one first`)
-    const { outstanding } = (await viewsOf({ ...deps, tx }, keys, now)).find((view) => view.id === id) ?? {}
+    const { outstanding } = views.find((view) => view.id === id) ?? {}
     if (outstanding && !force)
       throw new KeyRefused(
         'outstanding',
@@ -164,22 +165,23 @@ const belowOf = (key: PlannedKey, keys: readonly PlannedKey[]): readonly Planned
       role === 'signing' && state !== 'active' && certificate?.issuerId === key.id,
   )
 
-/** Changes keys under their lock, then takes the steps that are due. */
+/** Changes keys under their lock, then takes the steps that are due. `work` gets the keys as they were. */
 async function change(
   deps: KeyDeps,
-  work: (tx: Tx, keys: AllKeys, step: StepDeps) => Promise<readonly RowChange[]>,
+  work: (tx: Tx, keys: AllKeys, step: StepDeps, views: readonly KeyView[]) => Promise<readonly RowChange[]>,
 ) {
   const { changeLog, context, keySecret, tokenKeyRules: tokens, now } = timed(deps)
   const { result } = await changeLog.write(context, async (tx) => {
     await lockKeys(tx)
     const step: StepDeps = { keySecret, rules: { hosts: undefined, tokens }, now }
     const keys = await readAllKeys(tx)
-    const { count } = await countEnrollments(tx, now)
-    const before = await viewsOf({ ...deps, tx }, keys, now)
-    const changed = await work(tx, keys, step)
+    const view = { tokens, now, enrollments: await countEnrollments(tx, now) } // changes of keys end none
+    const before = keyViews(keys, view)
+    const changed = await work(tx, keys, step, before)
     const due = await takeDueSteps(tx, step)
-    const after = await viewsOf({ ...deps, tx }, await readAllKeys(tx), now)
-    return { result: { before, after, changed, enrollments: count }, changes: [...changed, ...due] }
+    const after = keyViews(await readAllKeys(tx), view)
+    const enrollments = view.enrollments.count
+    return { result: { before, after, changed, enrollments }, changes: [...changed, ...due] }
   })
   return result
 }
@@ -197,14 +199,6 @@ function changeBetween(
     removed: before.filter(({ id }) => !after.some((key) => key.id === id)),
     unverifiableTokens,
   }
-}
-
-async function viewsOf(
-  { changeLog, tokenKeyRules: tokens, tx = changeLog.db }: KeyDeps & { readonly tx?: Pick<Tx, 'query'> },
-  keys: AllKeys,
-  now: Date,
-): Promise<readonly KeyView[]> {
-  return keyViews(keys, { tokens, now, enrollments: await countEnrollments(tx, now) })
 }
 
 const timed = (deps: KeyDeps): Omit<KeyDeps, 'now'> & { readonly now: Date } => ({

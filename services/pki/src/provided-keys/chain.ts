@@ -1,10 +1,11 @@
 import type { X509Certificate } from 'node:crypto'
+import { lineOf } from '../domain/key-kind.js'
 import { ProvidedKeyError } from './provided-key-error.js'
 
 const MAX_LENGTH = 8
 
 /** The subject of a certificate in one line. */
-export const subjectOf = ({ subject }: X509Certificate): string => `'${subject.replaceAll('\n', ', ')}'`
+export const subjectOf = ({ subject }: X509Certificate): string => `'${lineOf(subject)}'`
 
 export const isSelfSigned = (certificate: X509Certificate): boolean => isIssuedBy(certificate, certificate)
 
@@ -29,14 +30,12 @@ export function chainToRoot(
       throw new ProvidedKeyError(
         where,
         `the chain ends at ${subjectOf(last)} and does not reach a root`,
-        `add the certificate of ${nameIn(last.issuer)}, and those above it up to the root`,
+        `add the certificate of '${lineOf(last.issuer)}', and those above it up to the root`,
       )
     last = issuer
   }
   return chain
 }
-
-const nameIn = (name: string): string => `'${name.replaceAll('\n', ', ')}'`
 
 /** Without the rules for authorities, whose violations have messages of their own. */
 const isIssuedBy = (certificate: X509Certificate, issuer: X509Certificate): boolean =>

@@ -1,5 +1,6 @@
-import { constants, type FileHandle, open, realpath, stat } from 'node:fs/promises'
+import { constants, type FileHandle, open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { snapshotOf } from '@overlay/rpc/pem-files'
 import { ProvidedKeyError } from './provided-key-error.js'
 
 /** Where an operator's key is. */
@@ -44,7 +45,8 @@ const readableByAll = 0o004
 export async function readKeyFiles(source: KeySource): Promise<KeyFiles> {
   const { path, names } = source
   const isDirectory = (await lookUp(names.path, path)).isDirectory()
-  const directory = isDirectory ? await currentVersion(path) : undefined
+  // what cannot be entered cannot be read either, and that error names the file
+  const directory = isDirectory ? await snapshotOf(path).catch(() => path) : undefined
   const warnings: string[] = []
   const read = (where: string, file: string) => readLimited(where, file, warnings)
   const inDirectory = (name: string, isSecret = false): Promise<KeyFile | undefined> =>
@@ -79,15 +81,6 @@ export async function readKeyFiles(source: KeySource): Promise<KeyFiles> {
       ? `write it to ${join(path, 'passphrase')}, or name its file in ${names.passphraseFile}`
       : `name the file of its passphrase in ${names.passphraseFile}`,
     warnings,
-  }
-}
-
-/** The files of a Kubernetes volume are replaced together, behind the link `..data`. */
-async function currentVersion(directory: string): Promise<string> {
-  try {
-    return await realpath(join(directory, '..data'))
-  } catch {
-    return directory
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Appended, RowChange } from '@overlay/platform/change-log'
+import { type Appended, headFor, type RowChange } from '@overlay/platform/change-log'
 import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
@@ -87,10 +87,7 @@ export async function endManySessions(
     with ended as (
          delete from session where id = any(${ids})
       returning id, identity_id, service_id, type, api_session_id),
-         head as materialized (
-         select timeline, number, number - n as start, at
-           from (select count(*)::int as n from ended) as counted, advance(n)
-          where n > 0),
+         ${headFor('ended')},
          row as materialized (
          select ended.*, at, start + row_number() over () as number from ended, head),
          audited as (
