@@ -1,10 +1,11 @@
 import { authPolicy, externalJwtSigner } from '@overlay/model'
+import type { Followed, FollowLog } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import { issuerOf, openTokenKeys, type TokenKeys } from '@overlay/platform/tokens'
 import { type Change, type Context, ownContext, type Positions, traceparentOf } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { requestId } from '../http/ids.js'
-import { type Followed, followChanges, type Log } from './follow.js'
+import { followChanges } from './follow.js'
 import { type Headers, openHeaders } from './headers.js'
 import { type Identities, openIdentities } from './identities.js'
 import type { Gauged } from './lru.js'
@@ -37,7 +38,7 @@ const LIMIT_MS = 10_000
 export function openCaches(
   services: Services,
   writePositions: WritePositions,
-  log: Log,
+  log: FollowLog,
   address: string,
 ): GatewayCaches {
   const never = new AbortController().signal

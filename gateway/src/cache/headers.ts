@@ -1,3 +1,4 @@
+import { type Followed, type FollowLog, follow, isAtLeast, latest } from '@overlay/platform/change-log'
 import {
   type Context,
   type Methods,
@@ -6,9 +7,8 @@ import {
   type Positions,
 } from '@overlay/rpc'
 import { openCache } from './cache.js'
-import { type Followed, follow, type Log } from './follow.js'
 import type { Gauged } from './lru.js'
-import { isAtLeast, latest, type WritePositions } from './write-positions.js'
+import type { WritePositions } from './write-positions.js'
 
 /** The time of the last change of one identity's services, and the key of its view of them, as of policy. */
 export interface PolicyHeader {
@@ -31,7 +31,7 @@ export interface Headers extends AsyncDisposable {
 export interface HeadersOptions {
   readonly policy: Pick<Methods<PolicyServiceService>, 'getHeader' | 'watchHeaders'>
   readonly writePositions: WritePositions
-  readonly log: Log
+  readonly log: FollowLog
   readonly context: () => Context
 }
 

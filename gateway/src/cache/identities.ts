@@ -1,10 +1,10 @@
+import { type Followed, isAtLeast } from '@overlay/platform/change-log'
 import type { Context, Positions } from '@overlay/rpc'
 import type { Entities } from '../clients/services.js'
 import { type PreparedBody, prepareBody } from '../http/send.js'
 import { openCache } from './cache.js'
-import type { Followed } from './follow.js'
 import type { Gauged } from './lru.js'
-import { isAtLeast, type WritePositions } from './write-positions.js'
+import type { WritePositions } from './write-positions.js'
 
 /** The answer to `GET /current-identity`, rendered once for each identity. */
 export interface Identities {

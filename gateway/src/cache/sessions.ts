@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isUuid } from '@overlay/model'
+import { type Followed, type FollowLog, isAtLeast } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import type { TokenKeys } from '@overlay/platform/tokens'
 import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
@@ -7,10 +8,9 @@ import type { Credentials } from '../http/credentials.js'
 import { type SessionStore, unauthenticated } from '../http/session.js'
 import { RefusedToken, verifyAccessToken } from './access-token.js'
 import { openCache } from './cache.js'
-import type { Followed, Log } from './follow.js'
 import type { Gauged } from './lru.js'
 import { bearerSession, type CachedSession, cachedSession, setStoredActivity } from './session.js'
-import { isAtLeast, type WritePositions } from './write-positions.js'
+import type { WritePositions } from './write-positions.js'
 
 /** API sessions by token of a stored session, or by access token. */
 export interface Sessions extends SessionStore {
@@ -36,7 +36,7 @@ export interface SessionsOptions {
   readonly issuer: string
   readonly writePositions: WritePositions
   readonly followed: () => Followed
-  readonly log: Log
+  readonly log: FollowLog
   /** For calls that no single request waits for. */
   readonly context: () => Context
   readonly maxBytes?: number

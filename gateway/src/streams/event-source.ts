@@ -1,6 +1,6 @@
 import { reconnect, withWatchdog } from '@overlay/platform/async'
+import type { FollowLog } from '@overlay/platform/change-log'
 import { type Methods, type NetworkEvent, ownContext, type SessionsServiceService } from '@overlay/rpc'
-import type { Log } from '../cache/follow.js'
 
 /** The events of the network. All listeners of a gateway share one stream, which is open while there is a listener. */
 export interface EventSource extends AsyncDisposable {
@@ -15,7 +15,7 @@ const PAUSES = { firstMs: 100, longestMs: 2000 }
 
 export function openEventSource(
   sessions: Pick<Methods<typeof SessionsServiceService>, 'watchEvents'>,
-  log: Log,
+  log: FollowLog,
 ): EventSource {
   const listeners = new Set<(event: NetworkEvent) => void>()
   const waiting = new Set<() => void>()

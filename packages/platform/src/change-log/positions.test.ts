@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { latest } from './write-positions.js'
+import { latest } from './positions.js'
 
 const at = (number: number, timeline = 't1') => ({ timeline, number })
 
