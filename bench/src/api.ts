@@ -5,6 +5,8 @@ import { text } from 'node:stream/consumers'
 export interface Api extends Disposable {
   /** The `data` of a successful response. */
   request<T>(method: string, path: string, body?: object | string): Promise<T>
+  /** The bytes of the body of an answer. */
+  size(path: string): Promise<number>
   /** Sends this token from now on. */
   use(token: string): void
 }
@@ -37,7 +39,7 @@ export function openApi(
   })
   let token: string | undefined
 
-  const once = (method: string, path: string, body?: object | string): Promise<unknown> =>
+  const once = (method: string, path: string, body?: object | string): Promise<string> =>
     new Promise((resolve, reject) => {
       const content = typeof body === 'object' ? JSON.stringify(body) : body
       const headers = {
@@ -53,7 +55,7 @@ export function openApi(
           const { statusCode = 0 } = response
           if (statusCode >= 300)
             reject(new RefusedError(statusCode, `${method} ${path}: ${statusCode} ${content}`))
-          else resolve(content === '' ? undefined : JSON.parse(content).data)
+          else resolve(content)
         }, reject)
       })
       outgoing.on('error', (err: NodeJS.ErrnoException) => {
@@ -65,8 +67,11 @@ export function openApi(
     })
 
   return {
-    request: <T>(method: string, path: string, body?: object | string) =>
-      retryWhileBusy(() => once(method, path, body)) as Promise<T>,
+    async request<T>(method: string, path: string, body?: object | string) {
+      const content = await retryWhileBusy(() => once(method, path, body))
+      return (content === '' ? undefined : JSON.parse(content).data) as T
+    },
+    size: async (path) => Buffer.byteLength(await once('GET', path)),
     use(next) {
       token = next
     },
@@ -88,7 +93,7 @@ export async function logIn(
 const MAX_ATTEMPTS = 50
 
 /** Repeats a request that a busy controller refuses. */
-async function retryWhileBusy<T>(send: () => Promise<T>): Promise<T> {
+async function retryWhileBusy(send: () => Promise<string>): Promise<string> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await send()

@@ -13,8 +13,14 @@ const certificate = await X509CertificateGenerator.createSelfSigned(
   webcrypto,
 )
 const key = PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey), 'PRIVATE KEY')
-const body = Buffer.from(JSON.stringify({ data: 'x'.repeat(480), meta: {} }))
-const headers = { 'content-type': 'application/json', 'content-length': body.length }
+const bodies = new Map<string, Buffer>()
+
+/** @param path `/N`, N being the bytes of the answer */
+function bodyOf(path: string): Buffer {
+  const body = bodies.get(path) ?? Buffer.alloc(Number(path.slice(1)), 'x')
+  bodies.set(path, body)
+  return body
+}
 
 const server = createServer({
   key,
@@ -22,6 +28,9 @@ const server = createServer({
   requestCert: true,
   rejectUnauthorized: false,
 })
-server.on('request', (_, response) => response.writeHead(200, headers).end(body))
+server.on('request', ({ url = '/0' }, response) => {
+  const body = bodyOf(url)
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length }).end(body)
+})
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
 process.on('disconnect', () => process.exit())

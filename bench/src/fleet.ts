@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   ApiSessionAdded,
   type Channel,
@@ -18,6 +19,8 @@ import { type Controllers, openControllers } from '../../test-e2e/router/control
 import type { RouterIdentity } from '../../test-e2e/router/identity.js'
 import { type Api, clientRoot, forEach, openApi } from './api.js'
 import { keyAndRequest } from './certificate-request.js'
+import type { RunningController } from './options.js'
+import { between, memoryKib, timesOf } from './processor-time.js'
 import { allAttribute } from './topology.js'
 
 /** Connected routers that do what controllers ask, without SDKs or links. */
@@ -32,9 +35,35 @@ export interface Fleet extends AsyncDisposable {
 }
 
 const atOnce = 8
+const SETTLE_MS = 10_000
+
+/** Connects routers, and reports what they cost in time and memory. */
+export async function startFleet(
+  admin: Api,
+  { url, ctrlAddress, pids }: RunningController,
+  count: number,
+  print: (line: string) => void,
+): Promise<Fleet> {
+  if (!ctrlAddress) throw new Error('--ctrl is missing')
+  const started = performance.now()
+  const kib = memoryKib(pids, 'sessions')
+  const identities = await enrollFleet(url, admin, count)
+  const enrolled = performance.now()
+  print(`${count} routers enrolled in ${((enrolled - started) / 1000).toFixed(1)} s`)
+  await pause(SETTLE_MS)
+  const [times, connecting] = [timesOf(pids), performance.now()]
+  const fleet = await connectFleet(identities, ctrlAddress)
+  const seconds = (performance.now() - connecting) / 1000
+  const cpu = [...between(times, timesOf(pids))].map(([part, ms]) => `${part} ${(ms / count).toFixed(2)}`)
+  print(`${count} routers connected in ${seconds.toFixed(1)} s, CPU ms of each: ${cpu.join(', ')}`)
+  await pause(SETTLE_MS)
+  const kibOfEach = (memoryKib(pids, 'sessions') - kib) / count
+  print(`memory of sessions: ${kibOfEach.toFixed(0)} KiB for each router, with its enrollment`)
+  return fleet
+}
 
 /** Creates routers and enrolls them. The first one is in the policies of all identities and services. */
-export function enrollFleet(url: string, admin: Api, count: number): Promise<RouterIdentity[]> {
+function enrollFleet(url: string, admin: Api, count: number): Promise<RouterIdentity[]> {
   const run = Date.now().toString(36)
   const anonymous = openApi(url, clientRoot, atOnce)
   return forEach(count, atOnce, async (at) => {
@@ -52,10 +81,7 @@ export function enrollFleet(url: string, admin: Api, count: number): Promise<Rou
 }
 
 /** Connects all routers. Resolves when each has the API sessions. */
-export async function connectFleet(
-  identities: readonly RouterIdentity[],
-  ctrlAddress: string,
-): Promise<Fleet> {
+async function connectFleet(identities: readonly RouterIdentity[], ctrlAddress: string): Promise<Fleet> {
   const pushes = new Map<string, Push>()
   const synced = new Set<string>()
   const refused = new Set<string>()

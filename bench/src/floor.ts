@@ -1,23 +1,47 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import type { Load } from './load.js'
+import { type Answers, counting, type Limits, type Load } from './load.js'
 
-export interface BareServer extends AsyncDisposable {
+/** A process that does only what a request cannot do without. */
+export interface Floor extends AsyncDisposable {
   readonly url: string
   readonly pids: readonly number[]
-  readonly load: Load
+  /** @param bytes of an answer */
+  load(bytes?: number): Load
 }
 
 /** A process with a server of this runtime that does nothing. */
-export async function bareServer(): Promise<BareServer> {
+export async function bareServer(): Promise<Floor> {
   const child = fork(join(import.meta.dirname, 'bare-server.ts'))
   const ended = once(child, 'exit')
   const [port] = await once(child, 'message')
   return {
     url: `https://127.0.0.1:${port}`,
     pids: [child.pid ?? 0],
-    load: { requests: [{ method: 'GET', path: '/' }] },
+    load: (bytes = 500) => ({ requests: [{ method: 'GET', path: `/${bytes}` }] }),
+    async [Symbol.asyncDispose]() {
+      child.disconnect()
+      await ended
+    },
+  }
+}
+
+/** A process that verifies passwords. */
+export function hashAlone(): Floor {
+  const child = fork(join(import.meta.dirname, 'hash-alone.ts'))
+  const ended = once(child, 'exit')
+  const run = async ({ concurrency, seconds }: Limits): Promise<Answers> => {
+    const { latency, failures, answered } = counting()
+    child.send({ concurrency, seconds })
+    const [durations] = await once(child, 'message')
+    for (const ms of durations as number[]) answered(200, ms)
+    return { latency, failures }
+  }
+  return {
+    url: '',
+    pids: [child.pid ?? 0],
+    load: () => ({ run }),
     async [Symbol.asyncDispose]() {
       child.disconnect()
       await ended

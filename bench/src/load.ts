@@ -5,7 +5,7 @@ import autocannon from 'autocannon'
 import type { Certificate } from './seed.js'
 
 export interface Request {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -32,6 +32,8 @@ export interface Limits {
   readonly url: string
   readonly concurrency: number
   readonly seconds: number
+  /** The number of requests, in place of a duration. */
+  readonly amount?: number
 }
 
 /** Sends each request as soon as the previous one on its connection is answered. */
@@ -42,8 +44,9 @@ export function drive(load: Load, limits: Limits): Promise<Answers> {
 
 type KeptAlive = Extract<Load, { requests: unknown } | { next: unknown }>
 
-async function driveKeptAlive(load: KeptAlive, { url, concurrency, seconds }: Limits): Promise<Answers> {
-  const amount = 'next' in load ? load.amount : undefined
+async function driveKeptAlive(load: KeptAlive, limits: Limits): Promise<Answers> {
+  const { url, concurrency, seconds } = limits
+  const amount = limits.amount ?? ('next' in load ? load.amount : undefined)
   const { latency, failures, answered } = counting()
   const options: autocannon.Options = {
     url,

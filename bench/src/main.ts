@@ -1,24 +1,15 @@
-import { appendFile } from 'node:fs/promises'
-import { setTimeout as pause } from 'node:timers/promises'
 import { withClient } from '@overlay/launcher/testing'
-import { type Api, logIn, managementRoot, openApi } from './api.js'
-import { connectFleet, enrollFleet, type Fleet } from './fleet.js'
-import { bareServer } from './floor.js'
-import type { Load } from './load.js'
-import { type MeasureOptions, measure, type Round } from './measure.js'
+import { logIn, managementRoot, openApi } from './api.js'
+import { type Fleet, startFleet } from './fleet.js'
+import { bareServer, type Floor, hashAlone } from './floor.js'
 import { type Options, type RunningController, readOptions, usage } from './options.js'
-import { between, memoryKib, timesOf } from './processor-time.js'
 import { type Product, startProduct } from './product.js'
-import { heading, lineFor, medianOf } from './report.js'
+import { heading, linesFor } from './report.js'
 import { routerScenarios } from './router-scenarios.js'
-import type { Bench, Scenario } from './scenario.js'
 import { openBench, scenarios } from './scenarios.js'
 import { seed } from './seed.js'
 import { seedRows } from './seed-rows.js'
-
-/** The cost of a server that does nothing, which depends on the machine and its other load. */
-const floor: Pick<Scenario, 'name'> = { name: 'floor' }
-const SETTLE_MS = 10_000
+import { measureInTurns, type Side } from './turns.js'
 
 try {
   const options = readOptions(process.argv.slice(2))
@@ -30,99 +21,75 @@ try {
 }
 
 async function run(options: Options): Promise<void> {
-  const { topology, rows, keep, only, controller, concurrency, repeat, seconds, withRouters } = options
+  const { only, controller, beside, concurrency, repeat, seconds, withRouters, replicas } = options
   const all = withRouters ? routerScenarios : scenarios
-  const names = [floor, ...all].map(({ name }) => name)
-  const unknown = only.find((name) => !names.includes(name))
-  if (unknown) throw new Error(`--only: '${unknown}' is none of ${names.join()}`)
-  await using own = controller ? undefined : await startProduct()
-  const running = controller ?? own ?? noController()
+  const unknown = only.find((name) => !all.some((scenario) => scenario.name === name))
+  if (unknown) throw new Error(`--only: '${unknown}' is none of ${all.map(({ name }) => name).join()}`)
+  const selected = all.filter(({ name }) => only.length === 0 || only.includes(name))
+
+  await using opened = openedThings()
+  const start = async (product: Promise<Product>): Promise<Product> => opened.use(await product)
+  const ours = controller ?? (await start(startProduct({ replicas })))
+  const other = beside && 'directory' in beside ? await start(startProduct(beside)) : beside
+  const sides = [await openSide('ours', ours, options, opened)]
+  if (other) sides.push(await openSide('other', other, options, opened))
+  const floors = { bare: opened.use(await bareServer()), hash: opened.use(hashAlone()) }
+
+  console.log(`\nconcurrency ${concurrency}, ${repeat} turns, rounds of ${seconds} s\n`)
+  console.log(heading())
+  for (const scenario of selected) {
+    const floor: Floor = scenario.floor === 'hash' ? floors.hash : floors.bare
+    console.log(linesFor(scenario, sides, await measureInTurns(scenario, sides, floor, options)))
+  }
+}
+
+/** Seeds a controller, and connects routers to it if they are measured. */
+async function openSide(
+  name: string,
+  running: RunningController | Product,
+  { topology, rows, keep, repeat, withRouters, routers }: Options,
+  opened: Opened,
+): Promise<Side> {
   const { url, username, password } = running
-  using admin = openApi(url, managementRoot, 4)
+  const print = (line: string): void => console.log(`${name}: ${line}`)
+  const admin = opened.use(openApi(url, managementRoot, 16))
   const token = await logIn(admin, username, password)
   admin.use(token)
-  const fromApi = await seed(url, admin, topology, keep, console.log)
-  if (rows > 0) await addRows(own ?? noController(), rows)
-  const seeded = { ...fromApi, rows }
-  await using fleet = withRouters ? await startFleet(admin, running, options.routers) : undefined
-  const bench = openBench(url, admin, token, seeded, fleet)
-
-  console.log(`\nconcurrency ${concurrency}, ${repeat} rounds of ${seconds} s\n`)
-  console.log(heading())
-  await measureAll(all, bench, running, options)
+  const file = keep && name !== 'ours' ? `${keep}.${name}` : keep
+  const fromApi = await seed(url, admin, topology, file, print)
+  if (rows > 0) {
+    if (!('withDatabase' in running))
+      throw new Error('--authenticators requires a product that is started here')
+    await addRows(running, rows)
+    print(`${rows} passwords and ${rows} certificates added to the database`)
+  }
+  let fleet: Fleet | undefined
+  if (withRouters) fleet = opened.use(await startFleet(admin, running, routers, print))
+  const bench = openBench(url, admin, token, { ...fromApi, rows }, repeat + 1, fleet)
+  return { name, bench, running }
 }
 
-async function addRows({ withDatabase }: Product, rows: number): Promise<void> {
-  await withDatabase((ownerUrl) =>
+const addRows = ({ withDatabase }: Product, rows: number): Promise<void> =>
+  withDatabase((ownerUrl) =>
     withClient(ownerUrl, (client) => seedRows((text, values = []) => client.query(text, [...values]), rows)),
   )
-  console.log(`${rows} passwords and ${rows} certificates added to the database`)
+
+interface Opened extends AsyncDisposable {
+  use<T extends AsyncDisposable | Disposable>(thing: T): T
 }
 
-async function measureAll(
-  all: readonly Scenario[],
-  bench: Bench,
-  { url, pids }: RunningController,
-  options: Options,
-): Promise<void> {
-  const { only } = options
-  const isSelected = ({ name }: { name: string }): boolean => only.length === 0 || only.includes(name)
-  let floorMs: number | undefined
-  if (isSelected(floor)) {
-    await using bare = await bareServer()
-    const rounds = await roundsOf(floor.name, () => bare.load, bare, options)
-    floorMs = medianOf(rounds)?.cpuMs
-    console.log(lineFor(floor, rounds, floorMs))
+/** Closes in reverse order. Node 20 has no AsyncDisposableStack. */
+function openedThings(): Opened {
+  const things: (AsyncDisposable | Disposable)[] = []
+  return {
+    use(thing) {
+      things.unshift(thing)
+      return thing
+    },
+    async [Symbol.asyncDispose]() {
+      for (const thing of things)
+        if (Symbol.asyncDispose in thing) await thing[Symbol.asyncDispose]()
+        else thing[Symbol.dispose]()
+    },
   }
-  for (const scenario of all.filter(isSelected)) {
-    const prepare = () => scenario.prepare(bench)
-    const own = { ...options, concurrency: scenario.concurrency ?? options.concurrency }
-    const rounds = await roundsOf(scenario.name, prepare, { url, pids }, own)
-    console.log(lineFor(scenario, rounds, floorMs))
-  }
-}
-
-/** Connects routers, and reports what they cost in time and memory. */
-async function startFleet(
-  admin: Api,
-  { url, ctrlAddress, pids }: RunningController,
-  count: number,
-): Promise<Fleet> {
-  if (!ctrlAddress) throw new Error('--ctrl is missing')
-  const started = performance.now()
-  const kib = memoryKib(pids, 'sessions')
-  const identities = await enrollFleet(url, admin, count)
-  const enrolled = performance.now()
-  console.log(`${count} routers enrolled in ${((enrolled - started) / 1000).toFixed(1)} s`)
-  await pause(SETTLE_MS)
-  const [times, connecting] = [timesOf(pids), performance.now()]
-  const fleet = await connectFleet(identities, ctrlAddress)
-  const seconds = (performance.now() - connecting) / 1000
-  const cpu = [...between(times, timesOf(pids))].map(([part, ms]) => `${part} ${(ms / count).toFixed(2)}`)
-  console.log(`${count} routers connected in ${seconds.toFixed(1)} s, CPU ms of each: ${cpu.join(', ')}`)
-  await pause(SETTLE_MS)
-  const kibOfEach = (memoryKib(pids, 'sessions') - kib) / count
-  console.log(`memory of sessions: ${kibOfEach.toFixed(0)} KiB for each router, with its enrollment`)
-  return fleet
-}
-
-function noController(): never {
-  throw new Error('there is no controller')
-}
-
-/** The rounds after a first one that does not count: it compiles code and fills caches. */
-async function roundsOf(
-  scenario: string,
-  prepare: () => Load | Promise<Load>,
-  { url, pids }: Pick<MeasureOptions, 'url' | 'pids'>,
-  { concurrency, seconds, repeat, json }: Options,
-): Promise<Round[]> {
-  const rounds: Round[] = []
-  for (let round = 0; round <= repeat; round += 1) {
-    const measured = await measure(scenario, await prepare(), { url, pids, concurrency, seconds })
-    if (round === 0) continue
-    rounds.push(measured)
-    if (json) await appendFile(json, `${JSON.stringify(measured)}\n`)
-  }
-  return rounds
 }

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Topology, topologyOf } from './topology.js'
 
@@ -11,9 +12,13 @@ With 'routers' it connects test routers and measures what they cost.
   --only A,B,…       scenarios, by their names (default: all)
   --concurrency N    requests under way at once (default 8)
   --seconds N        length of a round (default 5)
-  --repeat N         rounds, after one to warm up; the one with the median of CPU counts (default 3)
+  --repeat N         turns, after one to warm up: a bare server, the product, the other one (default 3)
   --keep FILE        what was seeded: written after seeding, read when it is there
   --json FILE        appends one line per round
+  --beside DIR|URL   also measures another checkout of this project, or a controller of the same API that runs
+                     already, in turns with the first one
+  --beside-user, --beside-password, --beside-pid  its administrator and processes, if it is a URL
+  --replicas N       processes of each part of the product that it starts itself (default 1)
   --url URL          a controller that runs already, ours or another of the same API
   --user, --password its administrator
   --pid N,…          its processes, of which all descendants count too
@@ -36,6 +41,8 @@ export interface Options {
   readonly withRouters: boolean
   readonly routers: number
   readonly controller: RunningController | undefined
+  readonly replicas: number
+  readonly beside: { readonly directory: string } | RunningController | undefined
 }
 
 /** A controller that runs already. */
@@ -67,14 +74,19 @@ export function readOptions(args: readonly string[]): Options {
       password: text('admin'),
       pid: text(),
       ctrl: text(),
+      replicas: text('1'),
+      beside: text(),
+      'beside-user': text('admin'),
+      'beside-password': text('admin'),
+      'beside-pid': text(),
       routers: text('1000'),
       help: { type: 'boolean', default: false },
     },
   })
   const unknown = positionals.find((word) => word !== 'routers')
   if (unknown) throw new Error(`'${unknown}' is not 'routers'`)
-  const { url, user, password, ctrl } = values
-  const pids = listOf(values.pid).map((pid) => number('pid', pid))
+  const { url, user = '', password = '', ctrl, beside } = values
+  const { 'beside-user': besideUser = '', 'beside-password': besidePassword = '' } = values
   return {
     help: values.help,
     topology: topologyOf(number('scale', values.scale)),
@@ -87,17 +99,22 @@ export function readOptions(args: readonly string[]): Options {
     json: values.json,
     withRouters: positionals.length > 0,
     routers: number('routers', values.routers),
-    controller: url
-      ? {
-          url: url.replace(/\/+$/, ''),
-          username: user ?? '',
-          password: password ?? '',
-          pids,
-          ctrlAddress: ctrl,
-        }
-      : undefined,
+    controller: url ? { ...controller(url, user, password, values.pid), ctrlAddress: ctrl } : undefined,
+    replicas: number('replicas', values.replicas),
+    beside: !beside
+      ? undefined
+      : beside.startsWith('http')
+        ? controller(beside, besideUser, besidePassword, values['beside-pid'])
+        : { directory: resolve(process.env.INIT_CWD ?? '.', beside) },
   }
 }
+
+const controller = (url: string, username: string, password: string, pids?: string): RunningController => ({
+  url: url.replace(/\/+$/, ''),
+  username,
+  password,
+  pids: listOf(pids).map((pid) => number('pid', pid)),
+})
 
 const listOf = (text: string | undefined): string[] => (text ?? '').split(',').filter(Boolean)
 

@@ -14,13 +14,21 @@ export interface Product extends RunningController, AsyncDisposable {
 }
 
 const root = join(import.meta.dirname, '../..')
-const START_MS = 120_000
+const parts = ['gateway', 'identity', 'pki', 'policy', 'sessions']
+const START_MS = 300_000
 
 /** The parameters of the original, for comparable logins: argon2id, one pass over 3 MiB. */
 const hashing = { OVERLAY_PASSWORD_MEMORY_KIB: '3072', OVERLAY_PASSWORD_PASSES: '1' }
 
+export interface ProductOptions {
+  /** Another checkout, which is built first; this project if absent. */
+  readonly directory?: string
+  /** Processes of each part; 1 if absent. */
+  readonly replicas?: number
+}
+
 /** Starts the product as a user would, in a home of its own. */
-export async function startProduct(): Promise<Product> {
+export async function startProduct({ directory, replicas = 1 }: ProductOptions = {}): Promise<Product> {
   const home = await mkdtemp(join(tmpdir(), 'overlay-bench-'))
   const address = `localhost:${await freePort()}`
   const ctrlAddress = `localhost:${await freePort()}`
@@ -31,8 +39,13 @@ export async function startProduct(): Promise<Product> {
     OVERLAY_ADDRESS: address,
     OVERLAY_CTRL_ADDRESS: ctrlAddress,
   }
-  const child = spawn(process.execPath, ['launcher/dist/main.js'], {
-    cwd: root,
+  const scale = replicas > 1 ? ['--scale', parts.map((part) => `${part}=${replicas}`).join()] : []
+  // the script replaces itself by the launcher
+  const [command, program] = directory
+    ? ['sh', 'scripts/start.sh']
+    : [process.execPath, 'launcher/dist/main.js']
+  const child = spawn(command, [program, ...scale], {
+    cwd: directory ?? root,
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   })

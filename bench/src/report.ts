@@ -1,69 +1,126 @@
 import type { Round } from './measure.js'
 import type { Scenario } from './scenario.js'
+import type { Side, Turn } from './turns.js'
 
 const columns = [
   'scenario',
+  '',
   'req/s',
   'p50 ms',
   'p95 ms',
   'p99 ms',
   'CPU ms',
   '× floor',
+  '',
+  'ours / other',
+  '',
   'goal',
   '',
   'others',
-  'by part',
+  'by part, × floor',
 ]
-const widths = [20, 8, 8, 8, 8, 8, 8, 6, 7, 7, 0]
+const widths = [20, 5, 7, 7, 7, 7, 7, 7, 13, 12, 13, 6, 6, 6, 0]
 
 export const heading = (): string => lineOf(columns)
 
+/** Ratios within each turn. */
+export interface Ratios {
+  readonly median: number
+  readonly least: number
+  readonly most: number
+}
+
+export function ratiosOf(
+  turns: readonly Turn[],
+  ratio: (turn: Turn) => number | undefined,
+): Ratios | undefined {
+  const sorted = turns
+    .map(ratio)
+    .filter((value) => value !== undefined)
+    .sort((a, b) => a - b)
+  const [least, most, median] = [sorted[0], sorted.at(-1), sorted[Math.floor((sorted.length - 1) / 2)]]
+  return least === undefined || most === undefined || median === undefined
+    ? undefined
+    : { least, most, median }
+}
+
+/** A line of the floor and one of each controller: the round with the median of CPU, and the ratios of all. */
+export function linesFor(
+  { name, goalFloors, floor = 'small' }: Scenario,
+  sides: readonly Side[],
+  turns: readonly Turn[],
+): string {
+  const bare = medianOf(turns.map((turn) => turn.floor))
+  const floorName = { small: 'bare', 'as-much': 'bare', hash: 'hash' }[floor]
+  const ours = ({ rounds }: Turn) => rounds[0]?.cpuMs
+  const lines = sides.map((side, at) => {
+    const own = ({ rounds }: Turn) => rounds[at]?.cpuMs
+    const floors = ratiosOf(turns, (turn) => quotient(own(turn), turn.floor.cpuMs))
+    const others = at === 0 ? undefined : ratiosOf(turns, (turn) => quotient(ours(turn), own(turn)))
+    const rounds = turns.flatMap((turn) => turn.rounds[at] ?? [])
+    const goal = at === 0 ? goalFloors : undefined
+    const verdict = goal === undefined || !floors ? '' : floors.median <= goal ? 'met' : 'missed'
+    return lineOf([
+      ...cellsOf('', side.name, medianOf(rounds)),
+      ...(floors ? textOf(floors) : ['', '']),
+      ...(others ? textOf(others) : ['', '']),
+      goal === undefined ? '' : `${goal} ×`,
+      verdict,
+      medianOf(rounds)?.otherCores.toFixed(1) ?? '',
+      `${partsOf(medianOf(rounds), bare?.cpuMs)}${failuresOf(rounds)}`,
+    ])
+  })
+  return [lineOf(cellsOf(name, floorName, bare)), ...lines].join('\n')
+}
+
 /** The round with the median of CPU. */
-export function medianOf(rounds: readonly Round[]): Round | undefined {
+function medianOf(rounds: readonly Round[]): Round | undefined {
   const sorted = [...rounds].sort((a, b) => (a.cpuMs ?? 0) - (b.cpuMs ?? 0))
   return sorted[Math.floor((sorted.length - 1) / 2)]
 }
 
-/** The median round; all CPU figures, from least to most, in brackets. `floorMs` is the CPU of the bare server. */
-export function lineFor(
-  { name, goalMs, goalFloors }: Pick<Scenario, 'name' | 'goalMs' | 'goalFloors'>,
-  rounds: readonly Round[],
-  floorMs: number | undefined,
-): string {
-  const median = medianOf(rounds)
-  if (!median) return lineOf([name, 'not measured'])
-  const { perSecond, p50Ms, p95Ms, p99Ms, cpuMs, cpuMsByPart, otherCores } = median
-  const limitMs = goalMs ?? (goalFloors !== undefined && floorMs ? goalFloors * floorMs : undefined)
-  const verdict = limitMs === undefined || cpuMs === undefined ? '' : cpuMs <= limitMs ? 'met' : 'missed'
-  const parts = Object.entries(cpuMsByPart)
-    .filter(([, ms]) => ms > 0.0005)
-    .sort(([, a], [, b]) => b - a)
-    .map(([part, ms]) => `${part} ${digits(ms)}`)
-  const spread = rounds
-    .map((round) => round.cpuMs ?? 0)
-    .sort((a, b) => a - b)
-    .map(digits)
-    .join(' ')
-  const failures = rounds.flatMap((round) => Object.entries(round.failures))
-  return lineOf([
-    name,
-    perSecond.toFixed(0),
-    digits(p50Ms),
-    digits(p95Ms),
-    digits(p99Ms),
-    cpuMs === undefined ? '' : digits(cpuMs),
-    cpuMs === undefined || !floorMs ? '' : (cpuMs / floorMs).toFixed(1),
-    goalFloors === undefined ? String(goalMs ?? '') : `${goalFloors} ×`,
-    verdict,
-    otherCores.toFixed(1),
-    `${parts.join(', ')} [${spread}]${failures.map(([status, count]) => ` ${count} times ${status}!`).join()}`,
-  ])
+const quotient = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || !b ? undefined : a / b
+
+function cellsOf(name: string, side: string, round: Round | undefined): string[] {
+  if (!round) return [name, side, 'not measured']
+  const { perSecond, p50Ms, p95Ms, p99Ms, cpuMs } = round
+  const cpu = cpuMs === undefined ? '' : digits(cpuMs)
+  return [name, side, perSecond.toFixed(0), digits(p50Ms), digits(p95Ms), digits(p99Ms), cpu]
 }
 
-const digits = (ms: number): string => (ms >= 10 ? ms.toFixed(1) : ms >= 1 ? ms.toFixed(2) : ms.toFixed(3))
+const textOf = ({ median, least, most }: Ratios): string[] => [
+  digits(median),
+  `${digits(least)}–${digits(most)}`,
+]
+
+function partsOf(round: Round | undefined, floorMs: number | undefined): string {
+  return Object.entries(round?.cpuMsByPart ?? {})
+    .map(([part, ms]) => [part, ms / (floorMs ?? 1)] as const)
+    .filter(([, ratio]) => ratio > 0.02)
+    .sort(([, a], [, b]) => b - a)
+    .map(([part, ratio]) => `${part} ${digits(ratio)}`)
+    .join(', ')
+}
+
+function failuresOf(rounds: readonly Round[]): string {
+  const counts = new Map<string, number>()
+  for (const [status, count] of rounds.flatMap(({ failures }) => Object.entries(failures)))
+    counts.set(status, (counts.get(status) ?? 0) + count)
+  return [...counts].map(([status, count]) => `; ${count} times ${status}!`).join('')
+}
+
+export const digits = (value: number): string =>
+  value >= 100
+    ? value.toFixed(0)
+    : value >= 10
+      ? value.toFixed(1)
+      : value >= 1
+        ? value.toFixed(2)
+        : value.toFixed(3)
 
 const lineOf = (cells: readonly string[]): string =>
   cells
-    .map((cell, at) => (at === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[at] ?? 0)))
+    .map((cell, at) => (at < 2 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0)))
     .join('  ')
     .trimEnd()

@@ -11,7 +11,7 @@ const BETWEEN_LOGINS_MS = 100
 
 /** What connected routers cost. */
 export const routerScenarios: readonly Scenario[] = [
-  { name: 'routers-idle', goalMs: 100, prepare: () => idle },
+  { name: 'routers-idle', prepare: () => idle },
   { name: 'api-session-push', prepare: logins },
   { name: 'circuit-create', prepare: newCircuits() },
   sessionCreate,

@@ -5,10 +5,13 @@ import type { Seeded } from './seed.js'
 
 export interface Scenario {
   readonly name: string
-  /** CPU milliseconds of all processes for one request at concurrency 8. */
-  readonly goalMs?: number
-  /** The same, as a multiple of the bare server in the same run. */
+  /** CPU of all processes for one request, as a multiple of the floor in the same turn. */
   readonly goalFloors?: number
+  /**
+   * What it is compared with: a bare server with a small answer, one that sends as much as the first answer of the
+   * controller, or a password hash with the parameters of the original.
+   */
+  readonly floor?: 'small' | 'as-much' | 'hash'
   /** In place of the option `--concurrency`. */
   readonly concurrency?: number
   /** Prepares the requests before each round. It is not measured. */
@@ -23,10 +26,36 @@ export interface Bench {
   readonly seeded: Seeded
   /** Different in each run, so that names are unique. */
   readonly run: string
+  /** How often a scenario is prepared. */
+  readonly rounds: number
   /** Tokens of identities, logged in once for all rounds. */
   tokens(): Promise<readonly string[]>
   /** Connected routers. Throws unless the run has them. */
   fleet(): Fleet
+}
+
+/** Prepares once for all rounds of a controller. */
+export function once<T>(prepare: (bench: Bench) => Promise<T>): (bench: Bench) => Promise<T> {
+  const prepared = new WeakMap<Bench, Promise<T>>()
+  return (bench) => {
+    const result = prepared.get(bench) ?? prepare(bench)
+    prepared.set(bench, result)
+    return result
+  }
+}
+
+/** Each request once, in no order. */
+export function eachOnce(requests: Request[]): Load {
+  const amount = requests.length
+  if (amount === 0) throw new Error('all requests are used up: fewer rounds or a greater scale are necessary')
+  return {
+    amount,
+    next() {
+      const request = requests.pop()
+      if (!request) throw new Error(`all ${amount} requests are used up`)
+      return request
+    },
+  }
 }
 
 export const get = (path: string, token?: string): Request => ({

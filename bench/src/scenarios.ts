@@ -1,8 +1,9 @@
 import { type Api, clientRoot, forEach, logIn, managementRoot, openApi } from './api.js'
 import { keyAndRequest } from './certificate-request.js'
+import { crudScenarios } from './crud-scenarios.js'
 import type { Fleet } from './fleet.js'
 import type { Load, Request } from './load.js'
-import { type Bench, client, get, post, type Scenario } from './scenario.js'
+import { type Bench, client, eachOnce, get, once, post, type Scenario } from './scenario.js'
 import { newIdentity, type Seeded, tokenOf } from './seed.js'
 import { signInScenarios } from './sign-in-scenarios.js'
 import { names, password } from './topology.js'
@@ -11,7 +12,14 @@ const loggedInIdentities = 200
 const pairsOfRound = 2400
 const enrollmentsOfRound = 240
 
-export function openBench(url: string, admin: Api, adminToken: string, seeded: Seeded, fleet?: Fleet): Bench {
+export function openBench(
+  url: string,
+  admin: Api,
+  adminToken: string,
+  seeded: Seeded,
+  rounds: number,
+  fleet?: Fleet,
+): Bench {
   let tokens: Promise<string[]> | undefined
   return {
     url,
@@ -19,6 +27,7 @@ export function openBench(url: string, admin: Api, adminToken: string, seeded: S
     adminToken,
     seeded,
     run: Date.now().toString(36),
+    rounds,
     tokens() {
       tokens ??= logInMany(url, seeded)
       return tokens
@@ -36,24 +45,38 @@ const asIdentity =
     requests: (await bench.tokens()).map((token) => get(`${clientRoot}${path}`, token)),
   })
 
-export const sessionCreate: Scenario = { name: 'session-create', goalMs: 1, prepare: newSessions() }
+export const sessionCreate: Scenario = { name: 'session-create', goalFloors: 20, prepare: newSessions() }
 
 export const scenarios: readonly Scenario[] = [
-  { name: 'version', goalMs: 0.05, prepare: () => ({ requests: [get(`${clientRoot}/version`)] }) },
-  { name: 'service-updates', goalMs: 0.06, prepare: asIdentity('/current-api-session/service-updates') },
-  { name: 'whoami', goalMs: 0.07, prepare: asIdentity('/current-identity') },
-  { name: 'list-services', goalMs: 0.15, prepare: asIdentity('/services?limit=100') },
-  sessionCreate,
-  { name: 'create-identity', goalMs: 1.5, prepare: newIdentities('plain', {}) },
-  { name: 'create-identity-ott', goalMs: 2.5, prepare: newIdentities('ott', { enrollment: { ott: true } }) },
-  ...signInScenarios,
-  { name: 'enroll-ott', prepare: enrollments },
-  { name: 'page-identities', goalMs: 5, prepare: pages },
-  { name: 'page-identities-busy', goalMs: 5, prepare: withSessions(pages) },
-  { name: 'identity-by-name', goalMs: 1, prepare: ofIdentities(({ name }) => `name="${name}"`) },
+  { name: 'version', goalFloors: 1.4, prepare: () => ({ requests: [get(`${clientRoot}/version`)] }) },
   {
-    name: 'identities-contain', // its goal is meant for --scale 20
-    goalMs: 15,
+    name: 'service-updates',
+    goalFloors: 1.7,
+    prepare: asIdentity('/current-api-session/service-updates'),
+  },
+  { name: 'whoami', goalFloors: 1.7, prepare: asIdentity('/current-identity') },
+  {
+    name: 'list-services',
+    floor: 'as-much',
+    goalFloors: 1.5,
+    prepare: asIdentity('/services?limit=100'),
+  },
+  sessionCreate,
+  ...crudScenarios,
+  { name: 'create-identity', goalFloors: 25, prepare: newIdentities('plain', {}) },
+  {
+    name: 'create-identity-ott',
+    goalFloors: 70,
+    prepare: newIdentities('ott', { enrollment: { ott: true } }),
+  },
+  ...signInScenarios,
+  { name: 'enroll-ott', goalFloors: 90, prepare: enrollments },
+  { name: 'page-identities', goalFloors: 60, prepare: pages },
+  { name: 'page-identities-busy', goalFloors: 60, prepare: withSessions(pages) },
+  { name: 'identity-by-name', goalFloors: 15, prepare: ofIdentities(({ name }) => `name="${name}"`) },
+  {
+    name: 'identities-contain',
+    goalFloors: 100,
     prepare: ofIdentities(({ part }) => `name contains "${part}" sort by name desc`),
   },
   { name: 'create-identity-160', concurrency: 160, prepare: newIdentities('many', {}) },
@@ -70,24 +93,13 @@ async function logInMany(url: string, { topology }: Seeded): Promise<string[]> {
 
 /** Each pair of API session and service once: for a second create the session exists. */
 function newSessions(): Scenario['prepare'] {
-  let pairs: Request[] | undefined
+  const pairs = once(async (bench) => {
+    const all = await pairsOf(bench)
+    return { all, ofRound: Math.min(pairsOfRound, Math.floor(all.length / bench.rounds)) }
+  })
   return async (bench) => {
-    pairs ??= await pairsOf(bench)
-    return eachOnce(pairs.splice(0, pairsOfRound))
-  }
-}
-
-/** Each request once, in no order. */
-function eachOnce(requests: Request[]): Load {
-  const amount = requests.length
-  if (amount === 0) throw new Error('all requests are used up: fewer rounds or a greater scale are necessary')
-  return {
-    amount,
-    next() {
-      const request = requests.pop()
-      if (!request) throw new Error(`all ${amount} requests are used up`)
-      return request
-    },
+    const { all, ofRound } = await pairs(bench)
+    return eachOnce(all.splice(0, ofRound))
   }
 }
 
@@ -104,7 +116,7 @@ async function pairsOf({ url, tokens }: Bench): Promise<Request[]> {
 }
 
 function newIdentities(kind: string, more: object): Scenario['prepare'] {
-  let count = 0
+  let count = 0 // across all rounds and controllers
   return ({ run, adminToken, seeded: { topology } }) => ({
     next() {
       count += 1
@@ -143,10 +155,9 @@ const furtherSessions = 5000
 
 /** With further API sessions, which are created once. */
 function withSessions(prepare: (bench: Bench) => Load): Scenario['prepare'] {
-  let open: Promise<unknown> | undefined
+  const open = once((bench) => openSessions(bench, furtherSessions))
   return async (bench) => {
-    open ??= openSessions(bench, furtherSessions)
-    await open
+    await open(bench)
     return prepare(bench)
   }
 }

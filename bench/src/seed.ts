@@ -17,7 +17,7 @@ export interface Seeded {
   readonly rows: number
 }
 
-const atOnce = 4
+const atOnce = 8
 
 /** Fills a controller through its API, or reads the file of an earlier seeding. */
 export async function seed(
@@ -46,27 +46,17 @@ export async function seed(
     }),
   )
   await phase('services', topology.services, (at) =>
-    create('services', {
-      name: names.service(at),
-      encryptionRequired: true,
-      roleAttributes: attributes.service(at, topology),
-      configs: configs.slice(2 * at, 2 * at + 2),
-      terminatorStrategy: 'smartrouting',
-    }),
+    create(
+      'services',
+      newService(names.service(at), attributes.service(at, topology), configs.slice(2 * at, 2 * at + 2)),
+    ),
   )
   const all = [`#${allAttribute}`]
   const policy = { name: 'bench-all', semantic: 'AnyOf', edgeRouterRoles: all }
   await create('edge-router-policies', { ...policy, identityRoles: all })
   await create('service-edge-router-policies', { ...policy, serviceRoles: all })
   await phase('service policies', topology.policies, (at) =>
-    create('service-policies', {
-      name: names.policy(at),
-      type: 'Dial',
-      semantic: 'AnyOf',
-      identityRoles: roles.identities(at, topology),
-      serviceRoles: roles.services(at),
-      postureCheckRoles: [],
-    }),
+    create('service-policies', newPolicy(names.policy(at), at, topology)),
   )
   const identities = await phase('identities', topology.identities, (at) =>
     create('identities', newIdentity(names.identity(at), at, topology)),
@@ -96,6 +86,25 @@ export const newIdentity = (name: string, at: number, topology: Topology) => ({
   isAdmin: false,
   roleAttributes: attributes.identity(at, topology),
 })
+
+export const newService = (name: string, roleAttributes: readonly string[], configs: readonly string[]) => ({
+  name,
+  encryptionRequired: true,
+  roleAttributes,
+  configs,
+  terminatorStrategy: 'smartrouting',
+})
+
+export const newPolicy = (name: string, at: number, topology: Topology) => ({
+  name,
+  type: 'Dial',
+  semantic: 'AnyOf',
+  identityRoles: roles.identities(at, topology),
+  serviceRoles: roles.services(at),
+  postureCheckRoles: [],
+})
+
+export const configData = { host: { protocol: 'tcp', address: '10.0.0.1', port: 443 } }
 
 /** The token of the identity's open enrollment. */
 export async function tokenOf(admin: Api, identityId: string): Promise<string> {
@@ -143,7 +152,7 @@ async function seedConfigs(
       : create('configs', {
           name: `${name}-host`,
           configTypeId: host,
-          data: { protocol: 'tcp', address: '10.0.0.1', port: 443 },
+          data: configData.host,
         })
   })
 }

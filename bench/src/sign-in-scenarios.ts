@@ -2,15 +2,15 @@ import { clientRoot } from './api.js'
 import { externalSigner } from './external-tokens.js'
 import type { Load } from './load.js'
 import { accessTokens, openIdLogins, type Proof } from './openid.js'
-import { type Bench, client, get, post, type Scenario } from './scenario.js'
+import { type Bench, client, get, once, post, type Scenario } from './scenario.js'
 import { rowName } from './seed-rows.js'
 import { names, password } from './topology.js'
 
 /** Logins, and requests with access tokens. Their identities are spread over all that have a password. */
 export const signInScenarios: readonly Scenario[] = [
   { name: 'whoami-bearer', goalFloors: 2, prepare: once(bearerReads) },
-  { name: 'login-password', goalMs: 6, prepare: passwordLogins },
-  { name: 'login-certificate', prepare: certificateLogins },
+  { name: 'login-password', floor: 'hash', goalFloors: 1.3, prepare: passwordLogins },
+  { name: 'login-certificate', goalFloors: 90, prepare: certificateLogins },
   { name: 'login-ext-jwt', goalFloors: 30, prepare: once(externalLogins) },
   { name: 'login-openid', goalFloors: 150, prepare: openIdByPassword },
   { name: 'login-openid-ext-jwt', goalFloors: 150, prepare: once(openIdByToken) },
@@ -18,15 +18,6 @@ export const signInScenarios: readonly Scenario[] = [
 
 const mostLogins = 500
 const holdersOfTokens = 200
-
-/** Prepares once for all rounds. */
-function once(prepare: (bench: Bench) => Promise<Load>): Scenario['prepare'] {
-  let load: Promise<Load> | undefined
-  return (bench) => {
-    load ??= prepare(bench)
-    return load
-  }
-}
 
 function usernames({ seeded: { topology, rows } }: Bench, most = mostLogins): string[] {
   const all = rows || topology.withPassword
