@@ -1,6 +1,7 @@
 export * from './after-commit.js'
 export { batchInserter, type NewRow } from './batch-inserter.js'
 export * from './batch-remover.js'
+export * from './batch-writer.js'
 export * from './bus.js'
 export * from './change-log.js'
 export * from './change-service.js'

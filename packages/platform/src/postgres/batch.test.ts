@@ -3,15 +3,18 @@ import { expect, test } from 'vitest'
 import { batch } from './batch.js'
 
 /** Records its batches; each runs until `release` is called. */
-function recorder(limit?: number) {
+function recorder(limit = 200) {
   const batches: (readonly number[])[] = []
   const open: (() => void)[] = []
-  const add = batch(async (entries: readonly number[]) => {
-    batches.push(entries)
-    await new Promise<void>((resolve) => open.push(resolve))
-    if (entries.includes(13)) throw new Error('13 is refused')
-    return entries.map((n) => n * 10)
-  }, limit)
+  const add = batch(
+    async (entries: readonly number[]) => {
+      batches.push(entries)
+      await new Promise<void>((resolve) => open.push(resolve))
+      if (entries.includes(13)) throw new Error('13 is refused')
+      return entries.map((n) => n * 10)
+    },
+    { limit },
+  )
   const release = async () => {
     while (open.length === 0) await new Promise(setImmediate)
     open.shift()?.()
@@ -80,4 +83,12 @@ test.each(['UNAVAILABLE', 'TIMEOUT'] as const)('a batch that is answered %s fail
   const results = await Promise.allSettled([1, 2, 3].map(add))
   expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
   expect(runs).toBe(1)
+})
+
+test('an entry that still waits at its deadline is refused, and the others are not', async () => {
+  const add = batch(async (entries: readonly number[]) => entries, {
+    deadlineOf: (n) => (n === 0 ? undefined : new Date(Date.now() + n * 60_000)),
+  })
+  const results = await Promise.allSettled([0, -1, 1].map(add))
+  expect(results).toMatchObject([{ value: 0 }, { reason: { code: 'TIMEOUT' } }, { value: 1 }])
 })

@@ -1,9 +1,17 @@
+import { Fault } from '@overlay/rpc'
 import { isAway } from './database-failure.js'
 
 interface Waiting<E, R> {
   readonly entry: E
   resolve(result: R): void
   reject(err: unknown): void
+}
+
+interface Options<E> {
+  /** Of the entries of one call. */
+  readonly limit?: number
+  /** An entry that still waits at its deadline is refused with TIMEOUT when its turn comes. */
+  readonly deadlineOf?: (entry: E) => Date | undefined
 }
 
 /**
@@ -13,10 +21,17 @@ interface Waiting<E, R> {
  */
 export function batch<E, R>(
   run: (entries: readonly E[]) => Promise<readonly R[]>,
-  limit = 200,
+  { limit = 200, deadlineOf = () => undefined }: Options<E> = {},
 ): (entry: E) => Promise<R> {
   let waiting: Waiting<E, R>[] = []
   let busy = false
+
+  function isInTime({ entry, reject }: Waiting<E, R>): boolean {
+    const deadline = deadlineOf(entry)
+    if (deadline === undefined || deadline.getTime() > Date.now()) return true
+    reject(new Fault('TIMEOUT'))
+    return false
+  }
 
   async function settle(batch: readonly Waiting<E, R>[]): Promise<void> {
     const results = await run(batch.map(({ entry }) => entry))
@@ -26,10 +41,10 @@ export function batch<E, R>(
   }
 
   async function next(): Promise<void> {
-    const batch = waiting.slice(0, limit)
+    const batch = waiting.slice(0, limit).filter(isInTime)
     waiting = waiting.slice(limit)
     try {
-      await settle(batch)
+      if (batch.length > 0) await settle(batch)
     } catch (err) {
       if (batch.length === 1 || isAway(err)) for (const { reject } of batch) reject(err)
       else for (const one of batch) await settle([one]).catch(one.reject)

@@ -115,30 +115,36 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
   }
 
   /** Reports before faults: routers report a link before its fault, and faults of earlier iterations have no effect. */
-  const write = batch(async (reports: readonly Report[]): Promise<(readonly LinkRow[])[]> => {
-    const links = newest(reports.flatMap((report) => ('links' in report ? report.links : [])))
-    const changed = links.length > 0 ? await reportLinks(db, replicaId, links) : []
-    share(changed)
-    const faults = reports.flatMap((report) => ('fault' in report ? [report.fault] : []))
-    const deleted = faults.length > 0 ? await deleteFailedLinks(db, faults) : []
-    share([], deleted)
-    const [stored, failed] = [byId(changed), byId(deleted)]
-    return reports.map((report) => {
-      if ('links' in report)
-        return report.links.flatMap(({ id, sourceId }) => {
-          const link = stored.get(id)
-          return link?.sourceId === sourceId ? [link] : []
-        })
-      const link = failed.get(report.fault.id)
-      failed.delete(report.fault.id) // of two reports, the first one
-      return link ? [link] : []
-    })
-  }, MESSAGES_PER_STATEMENT)
+  const write = batch(
+    async (reports: readonly Report[]): Promise<(readonly LinkRow[])[]> => {
+      const links = newest(reports.flatMap((report) => ('links' in report ? report.links : [])))
+      const changed = links.length > 0 ? await reportLinks(db, replicaId, links) : []
+      share(changed)
+      const faults = reports.flatMap((report) => ('fault' in report ? [report.fault] : []))
+      const deleted = faults.length > 0 ? await deleteFailedLinks(db, faults) : []
+      share([], deleted)
+      const [stored, failed] = [byId(changed), byId(deleted)]
+      return reports.map((report) => {
+        if ('links' in report)
+          return report.links.flatMap(({ id, sourceId }) => {
+            const link = stored.get(id)
+            return link?.sourceId === sourceId ? [link] : []
+          })
+        const link = failed.get(report.fault.id)
+        failed.delete(report.fault.id) // of two reports, the first one
+        return link ? [link] : []
+      })
+    },
+    { limit: MESSAGES_PER_STATEMENT },
+  )
 
-  const measure = batch(async (measured: readonly (readonly LinkLatency[])[]) => {
-    share(await setLatencies(db, measured.flat()))
-    return measured.map(() => undefined)
-  }, MESSAGES_PER_STATEMENT)
+  const measure = batch(
+    async (measured: readonly (readonly LinkLatency[])[]) => {
+      share(await setLatencies(db, measured.flat()))
+      return measured.map(() => undefined)
+    },
+    { limit: MESSAGES_PER_STATEMENT },
+  )
 
   const hints = bus.subscribe(SUBJECT, (message) => {
     const hint = message as Hint

@@ -42,10 +42,13 @@ const MAX_WAITING = 100_000
 
 export function openValidation(deps: ValidationDeps): Validation {
   const { db, messages, removeInvalid, log, delayMs = DELAY_MS } = deps
-  const pages = batch<{ routerId: string; after: string }, readonly ToValidate[]>(async (requests) => {
-    const rows = await nextOfRouters(db, requests, PAGE)
-    return requests.map((_, at) => rows.filter(({ place }) => place === at))
-  }, 20)
+  const pages = batch<{ routerId: string; after: string }, readonly ToValidate[]>(
+    async (requests) => {
+      const rows = await nextOfRouters(db, requests, PAGE)
+      return requests.map((_, at) => rows.filter(({ place }) => place === at))
+    },
+    { limit: 20 },
+  )
   let waiting: string[] = []
   let due: string[] = [] // one period old
   const settling = new Map<string, Promise<void>>()
