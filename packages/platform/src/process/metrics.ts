@@ -1,4 +1,5 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { collectNodeMetrics } from './node-metrics.js'
 
 /** A pool of database connections, as `pg` counts them. */
 interface Pool {
@@ -15,7 +16,7 @@ export const certificateReads = new Set<() => void>()
 
 /** All metrics of this process, which is one service. */
 export const registry = new Registry()
-collectDefaultMetrics({ register: registry })
+collectNodeMetrics(registry)
 
 const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const registers = [registry]
@@ -275,7 +276,7 @@ export function processMetrics() {
 /** The usual metrics of this Node process, without those of the product. */
 export function nodeMetrics(): Registry {
   const own = new Registry()
-  collectDefaultMetrics({ register: own })
+  collectNodeMetrics(own)
   return own
 }
 
