@@ -1,4 +1,4 @@
-import { metrics } from '@overlay/platform/process'
+import { type Log, metrics } from '@overlay/platform/process'
 import { clientAddressOf } from '@overlay/platform/tls'
 import type { RequestContext } from './request-context.js'
 
@@ -14,25 +14,27 @@ export interface AccessRecord {
   readonly aborted: boolean
 }
 
-export interface RequestLog {
-  info(facts: object, message: string): void
-  error(facts: object, message: string): void
-}
-
 /** Unknown paths hold anything. */
 const MAX_PATH_LENGTH = 100
 
+const members = [
+  ...(['api', 'operation', 'method', 'path', 'status', 'durationMs', 'requestId'] as const),
+  ...(['sourceAddress', 'traceId', 'apiSessionId', 'identityId', 'code', 'aborted'] as const),
+]
+
 /** Writes one line and one measurement for each answered request. */
-export const accessLog =
-  (log: RequestLog) =>
-  ({ c, api, operation, status, seconds, aborted }: AccessRecord): void => {
+export function accessLog(log: Log): (record: AccessRecord) => void {
+  const write = log.fixedLines('request', members)
+  return ({ c, api, operation, status, seconds, aborted }) => {
     const { incoming } = c.env
     const session = c.get('session')
     metrics.httpRequest.observe({ api, operation: operation || 'none', status }, seconds)
+    const isKnown = operation !== ''
     const facts = {
       api,
-      operation: operation || undefined,
-      ...(operation === '' && { method: incoming.method, path: c.req.path.slice(0, MAX_PATH_LENGTH) }),
+      operation: isKnown ? operation : undefined,
+      method: isKnown ? undefined : incoming.method,
+      path: isKnown ? undefined : c.req.path.slice(0, MAX_PATH_LENGTH),
       status,
       durationMs: Math.round(seconds * 1e5) / 100,
       requestId: c.get('requestId'),
@@ -43,6 +45,7 @@ export const accessLog =
       code: c.get('faultCode'),
       aborted: aborted || undefined,
     }
-    if (c.error === undefined) log.info(facts, 'request')
+    if (c.error === undefined) write(facts)
     else log.error({ ...facts, err: c.error }, 'request failed')
   }
+}

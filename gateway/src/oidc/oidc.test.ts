@@ -1,3 +1,4 @@
+import { openLog } from '@overlay/platform/process'
 import { newTokenKey, publishedKeys, signToken } from '@overlay/platform/tokens/testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { accessLog } from '../http/access-log.js'
@@ -67,10 +68,8 @@ test('a body that is too large is refused before it is read', async () => {
 
 test('log lines contain no ids of logins, codes, tokens and states', async () => {
   const lines: string[] = []
-  const log = accessLog({
-    info: (facts) => lines.push(JSON.stringify(facts)),
-    error: (facts) => lines.push(JSON.stringify(facts)),
-  })
+  const destination = { write: (line: string) => void lines.push(line) }
+  const log = accessLog(openLog('gateway', { level: 'info', format: 'json', destination }))
   oidc.gateway.accessRecords.splice(0)
   await oidc.request(authorizeUrl({ state: 'secret-state' }))
   await oidc.request(`/oidc/login/username?authRequestID=${ID}`)

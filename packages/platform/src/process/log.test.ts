@@ -1,6 +1,6 @@
 import { Fault } from '@overlay/rpc'
 import { describe, expect, test } from 'vitest'
-import { openLog } from './log.js'
+import { type Log, openLog } from './log.js'
 
 function logged(format: 'json' | 'text', level = 'info') {
   const lines: string[] = []
@@ -94,4 +94,78 @@ test('an object that contains itself does not end the process', () => {
   loop.self = loop
   log.info({ loop }, 'happened')
   expect(lines.join()).not.toContain(SECRET)
+})
+
+describe('a line with fixed members', () => {
+  const hostile = [
+    ...[
+      '"',
+      '\\',
+      '\\"',
+      '\n',
+      '\r\n',
+      '\0',
+      '\u001b[2J',
+      '\u007f',
+      '\u2028',
+      '\ud800',
+      '","admin":true,"x":"',
+      '}\n{',
+    ],
+    ...['é', '😀', '/path?a=b&c={d}', '2001:db8::1'],
+  ]
+  const requestLine = (log: Log) => log.fixedLines('request', ['path', 'status', 'aborted', 'code'])
+
+  test.each(hostile)('holds %j as it is', (path) => {
+    const { log, lines } = logged('json')
+    requestLine(log)({ path, status: 200.25, aborted: true, code: undefined })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(/^[^\n]*\n$/)
+    expect(JSON.parse(lines[0] ?? '')).toEqual({
+      level: 'info',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+      service: 'policy',
+      path,
+      status: 200.25,
+      aborted: true,
+      msg: 'request',
+    })
+  })
+
+  test('is the same as another line', () => {
+    const { log, lines } = logged('json')
+    const facts = { path: '/a"b', status: 200, aborted: undefined, code: 'NOT_FOUND' }
+    requestLine(log)(facts)
+    log.info(facts, 'request')
+    const [fixed, usual] = lines.map((line) => Object.entries({ ...JSON.parse(line), time: '' }))
+    expect(fixed).toEqual(usual)
+  })
+
+  test('holds no number that JSON has no form for', () => {
+    const { log, lines } = logged('json')
+    requestLine(log)({ path: '', status: Number.NaN, aborted: undefined, code: undefined })
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ path: '', status: null })
+  })
+
+  test('has no member that is named like a secret', () => {
+    const { log } = logged('json')
+    expect(() => log.fixedLines('request', ['path', 'zt-session'])).toThrow('zt-session')
+    expect(() => log.fixedLines('request', ['accessToken'])).toThrow('accessToken')
+  })
+
+  test('has no password of a URL', () => {
+    const { log, lines } = logged('json')
+    requestLine(log)({ path: `https://u:${SECRET}@host/`, status: 400, aborted: undefined, code: undefined })
+    expect(lines.join()).not.toContain(SECRET)
+  })
+
+  test('is text for people too, and is not written below its level', () => {
+    const { log, lines } = logged('text')
+    const write = requestLine(log)
+    write({ path: 'a b', status: 200, aborted: undefined, code: undefined })
+    expect(lines[0]).toMatch(/^\d\d:\d\d:\d\d\.\d{3} info {2}policy: request path="a b" status=200\n$/)
+    log.level = 'warn'
+    write({ path: 'a b', status: 200, aborted: undefined, code: undefined })
+    expect(lines).toHaveLength(1)
+  })
 })

@@ -15,12 +15,12 @@ export function redact(fields: object): Record<string, unknown> {
 function members(fields: object, depth: number): Record<string, unknown> {
   const copy: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(fields))
-    copy[key] = isSecret(key) ? REDACTED : clean(value, depth)
+    copy[key] = isSecretName(key) ? REDACTED : clean(value, depth)
   return copy
 }
 
 function clean(value: unknown, depth: number): unknown {
-  if (typeof value === 'string') return value.includes('://') ? value.replace(URL_PASSWORD, '$1***@') : value
+  if (typeof value === 'string') return cleanText(value)
   if (typeof value !== 'object' || value === null) return value
   if (value instanceof Error || value instanceof Date) return value // errors have their serializer
   if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
@@ -31,10 +31,14 @@ function clean(value: unknown, depth: number): unknown {
   return members(value, depth + 1)
 }
 
+/** Without the passwords of URLs. */
+export const cleanText = (text: string): string =>
+  text.includes('://') ? text.replace(URL_PASSWORD, '$1***@') : text
+
 const URL_PASSWORD = /(:\/\/[^\s/:@]*:)[^\s/@]*@/g
 
 /** By its last word: `newPassword` and `private_key` are secret, `keyId` and `tokenType` are not. */
-function isSecret(key: string): boolean {
+export function isSecretName(key: string): boolean {
   const cached = verdicts.get(key)
   if (cached !== undefined) return cached
   const plain = key.replace(/[_-]?pem$/i, '') // the PEM of a key is the key
