@@ -5,6 +5,8 @@ import { text } from 'node:stream/consumers'
 export interface Api extends Disposable {
   /** The `data` of a successful response. */
   request<T>(method: string, path: string, body?: object | string): Promise<T>
+  /** The number of all entities of a list. */
+  total(path: string): Promise<number>
   /** The bytes of the body of an answer. */
   size(path: string): Promise<number>
   /** Sends this token from now on. */
@@ -71,6 +73,8 @@ export function openApi(
       const content = await retryWhileBusy(() => once(method, path, body))
       return (content === '' ? undefined : JSON.parse(content).data) as T
     },
+    total: async (path) =>
+      JSON.parse(await retryWhileBusy(() => once('GET', path))).meta.pagination.totalCount,
     size: async (path) => Buffer.byteLength(await once('GET', path)),
     use(next) {
       token = next

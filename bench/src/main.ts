@@ -3,13 +3,17 @@ import { logIn, managementRoot, openApi } from './api.js'
 import { type Fleet, startFleet } from './fleet.js'
 import { bareServer, type Floor, hashAlone } from './floor.js'
 import { type Options, type RunningController, readOptions, usage } from './options.js'
+import { measurePolicyChange } from './policy-change.js'
 import { type Product, startProduct } from './product.js'
 import { heading, linesFor } from './report.js'
+import { measureRest } from './rest.js'
 import { routerScenarios } from './router-scenarios.js'
+import type { Scenario } from './scenario.js'
 import { openBench, scenarios } from './scenarios.js'
 import { seed } from './seed.js'
 import { seedRows } from './seed-rows.js'
 import { measureInTurns, type Side } from './turns.js'
+import { measureYoung, youngScenarios } from './young.js'
 
 try {
   const options = readOptions(process.argv.slice(2))
@@ -21,8 +25,14 @@ try {
 }
 
 async function run(options: Options): Promise<void> {
-  const { only, controller, beside, concurrency, repeat, seconds, withRouters, replicas } = options
-  const all = withRouters ? routerScenarios : scenarios
+  const { only, controller, beside, mode, replicas } = options
+  const all = {
+    requests: scenarios,
+    routers: routerScenarios,
+    young: youngScenarios,
+    rest: [],
+    'policy-change': [],
+  }[mode]
   const unknown = only.find((name) => !all.some((scenario) => scenario.name === name))
   if (unknown) throw new Error(`--only: '${unknown}' is none of ${all.map(({ name }) => name).join()}`)
   const selected = all.filter(({ name }) => only.length === 0 || only.includes(name))
@@ -33,12 +43,25 @@ async function run(options: Options): Promise<void> {
   const other = beside && 'directory' in beside ? await start(startProduct(beside)) : beside
   const sides = [await openSide('ours', ours, options, opened)]
   if (other) sides.push(await openSide('other', other, options, opened))
+  console.log()
+  if (mode === 'rest') return await measureRest(sides, console.log)
+  if (mode === 'policy-change') return await measurePolicyChange(sides, options.repeat, console.log)
   const floors = { bare: opened.use(await bareServer()), hash: opened.use(hashAlone()) }
+  if (mode === 'young') return await measureYoung(selected, sides, floors.bare, options, console.log)
+  await measureRequests(selected, sides, floors, options)
+}
 
-  console.log(`\nconcurrency ${concurrency}, ${repeat} turns, rounds of ${seconds} s\n`)
+async function measureRequests(
+  selected: readonly Scenario[],
+  sides: readonly Side[],
+  floors: Readonly<Record<'bare' | 'hash', Floor>>,
+  options: Options,
+): Promise<void> {
+  const { concurrency, repeat, seconds } = options
+  console.log(`concurrency ${concurrency}, ${repeat} turns, rounds of ${seconds} s\n`)
   console.log(heading())
   for (const scenario of selected) {
-    const floor: Floor = scenario.floor === 'hash' ? floors.hash : floors.bare
+    const floor = scenario.floor === 'hash' ? floors.hash : floors.bare
     console.log(linesFor(scenario, sides, await measureInTurns(scenario, sides, floor, options)))
   }
 }
@@ -47,7 +70,7 @@ async function run(options: Options): Promise<void> {
 async function openSide(
   name: string,
   running: RunningController | Product,
-  { topology, rows, keep, repeat, withRouters, routers }: Options,
+  { topology, rows, keep, repeat, mode, routers }: Options,
   opened: Opened,
 ): Promise<Side> {
   const { url, username, password } = running
@@ -64,8 +87,8 @@ async function openSide(
     print(`${rows} passwords and ${rows} certificates added to the database`)
   }
   let fleet: Fleet | undefined
-  if (withRouters) fleet = opened.use(await startFleet(admin, running, routers, print))
-  const bench = openBench(url, admin, token, { ...fromApi, rows }, repeat + 1, fleet)
+  if (mode === 'routers') fleet = opened.use(await startFleet(admin, running, routers, print))
+  const bench = openBench(url, admin, token, { ...fromApi, rows }, mode === 'young' ? 1 : repeat + 1, fleet)
   return { name, bench, running }
 }
 

@@ -44,6 +44,24 @@ export function memoryKib(pids: readonly number[], part: string): number {
   return sum
 }
 
+/** Proportional set size of all processes by part, in MiB: a page counts as its share for each process that maps it. */
+export function proportionalMib(pids: readonly number[]): Map<string, number> {
+  const sizes = new Map<string, number>()
+  for (const pid of statsOf(pids).keys()) {
+    const [, kib] = /^Pss:\s+(\d+) kB/m.exec(readProc(`${pid}/smaps_rollup`) ?? '') ?? []
+    const part = partOf(pid)
+    sizes.set(part, (sizes.get(part) ?? 0) + Number(kib ?? 0) / 1024)
+  }
+  return sizes
+}
+
+/** The number of processes by part. */
+export function processesOf(pids: readonly number[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const pid of statsOf(pids).keys()) counts.set(partOf(pid), (counts.get(partOf(pid)) ?? 0) + 1)
+  return counts
+}
+
 export const sumOf = (times: Times): number => [...times.values()].reduce((sum, ms) => sum + ms, 0)
 
 export const between = (from: Times, to: Times): Times =>

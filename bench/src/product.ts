@@ -11,6 +11,8 @@ import type { RunningController } from './options.js'
 export interface Product extends RunningController, AsyncDisposable {
   /** Runs work with the URL of the owner of its database. */
   withDatabase(work: (ownerUrl: string) => Promise<void>): Promise<void>
+  /** Starts all processes anew, with the same data and addresses. */
+  restart(): Promise<void>
 }
 
 const root = join(import.meta.dirname, '../..')
@@ -40,6 +42,38 @@ export async function startProduct({ directory, replicas = 1 }: ProductOptions =
     OVERLAY_CTRL_ADDRESS: ctrlAddress,
   }
   const scale = replicas > 1 ? ['--scale', parts.map((part) => `${part}=${replicas}`).join()] : []
+  let launcher = await launch(env, directory, scale)
+  return {
+    url: `https://${address}`,
+    username: 'admin',
+    password: (await readFile(join(home, 'admin-password'), 'utf8')).trim(),
+    get pids() {
+      return [launcher.pid]
+    },
+    ctrlAddress,
+    withDatabase: (work) => withDatabase(readLauncherSettings(env), () => undefined, work),
+    async restart() {
+      await launcher.stop()
+      launcher = await launch(env, directory, scale)
+    },
+    async [Symbol.asyncDispose]() {
+      await launcher.stop()
+      await rm(home, { recursive: true })
+    },
+  }
+}
+
+interface Launcher {
+  readonly pid: number
+  stop(): Promise<void>
+}
+
+/** Resolves when the product is ready. */
+async function launch(
+  env: NodeJS.ProcessEnv,
+  directory: string | undefined,
+  scale: readonly string[],
+): Promise<Launcher> {
   // the script replaces itself by the launcher
   const [command, program] = directory
     ? ['sh', 'scripts/start.sh']
@@ -50,29 +84,15 @@ export async function startProduct({ directory, replicas = 1 }: ProductOptions =
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const ended = once(child, 'exit')
-  const dispose = async (): Promise<void> => {
+  const stop = async (): Promise<void> => {
     child.kill('SIGTERM')
     await ended
-    await rm(home, { recursive: true })
   }
-  try {
-    const late = pause(START_MS, 'is not ready in time', { ref: false })
-    const failed = await Promise.race([untilReady(child.stdout), ended.then(() => 'does not start'), late])
-    if (failed || child.pid === undefined) throw new Error(`the product ${failed}`)
-    const password = (await readFile(join(home, 'admin-password'), 'utf8')).trim()
-    return {
-      url: `https://${address}`,
-      username: 'admin',
-      password,
-      pids: [child.pid],
-      ctrlAddress,
-      withDatabase: (work) => withDatabase(readLauncherSettings(env), () => undefined, work),
-      [Symbol.asyncDispose]: dispose,
-    }
-  } catch (err) {
-    await dispose()
-    throw err
-  }
+  const late = pause(START_MS, 'is not ready in time', { ref: false })
+  const failed = await Promise.race([untilReady(child.stdout), ended.then(() => 'does not start'), late])
+  if (!failed && child.pid !== undefined) return { pid: child.pid, stop }
+  await stop()
+  throw new Error(`the product ${failed}`)
 }
 
 async function untilReady(output: NodeJS.ReadableStream): Promise<undefined> {

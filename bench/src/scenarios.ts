@@ -9,7 +9,6 @@ import { signInScenarios } from './sign-in-scenarios.js'
 import { names, password } from './topology.js'
 
 const loggedInIdentities = 200
-const pairsOfRound = 2400
 const enrollmentsOfRound = 240
 
 export function openBench(
@@ -95,7 +94,7 @@ async function logInMany(url: string, { topology }: Seeded): Promise<string[]> {
 function newSessions(): Scenario['prepare'] {
   const pairs = once(async (bench) => {
     const all = await pairsOf(bench)
-    return { all, ofRound: Math.min(pairsOfRound, Math.floor(all.length / bench.rounds)) }
+    return { all, ofRound: Math.floor(all.length / bench.rounds) }
   })
   return async (bench) => {
     const { all, ofRound } = await pairs(bench)

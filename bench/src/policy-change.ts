@@ -1,0 +1,119 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Api, clientRoot, forEach, logIn, openApi } from './api.js'
+import { sumOf, timesOf } from './processor-time.js'
+import { digits } from './report.js'
+import { client } from './scenario.js'
+import { allAttribute, names, password, roles } from './topology.js'
+import type { Side } from './turns.js'
+
+const sessionsOpen = 20_000
+const QUIET_MS = 500
+/** CPU within that time at which a controller counts as quiet. Housekeeping continues. */
+const quietCpuMs = 60
+const LONGEST_MS = 600_000
+
+/**
+ * Gives a policy to all identities, opens sessions that only this policy allows, and takes it away again. Prints the
+ * time until the answers, until the last of these sessions has ended, and the CPU until the controller is quiet.
+ */
+export async function measurePolicyChange(
+  sides: readonly Side[],
+  repeat: number,
+  print: (line: string) => void,
+): Promise<void> {
+  for (let round = 0; round < repeat; round++)
+    for (const side of sides) for (const line of await changeOnce(side)) print(`${side.name}: ${line}`)
+}
+
+async function changeOnce(side: Side): Promise<string[]> {
+  const { admin, seeded } = side.bench
+  const { topology } = seeded
+  const path = `/service-policies?filter=${encodeURIComponent(`name="${names.policy(0)}"`)}`
+  const [policy] = await admin.request<{ id: string }[]>('GET', path)
+  const policyPath = `/service-policies/${policy?.id}`
+  const everybody = { identityRoles: [`#${allAttribute}`] }
+  const group = { identityRoles: roles.identities(0, topology) }
+
+  const granted = await untilQuiet(side, () => admin.request('PATCH', policyPath, everybody))
+  const services = await servicesOfPolicy(admin, policy?.id ?? '')
+  const before = await countSessions(admin)
+  const opened = await openSessions(side, services)
+  const all = await countSessions(admin)
+  let endedMs = 0
+  const taken = await untilQuiet(side, async () => {
+    const started = performance.now()
+    await admin.request('PATCH', policyPath, group)
+    const answeredMs = performance.now() - started
+    endedMs = (await untilStable(admin, all)) - started
+    return answeredMs
+  })
+  const left = await countSessions(admin)
+  const groups = new Set(
+    Array.from({ length: topology.policies }, (_, at) => roles.identities(at, topology)[0]),
+  )
+  const pairs = Math.round(topology.identities * (1 - 1 / groups.size)) * services.length
+  return [
+    `gains ${pairs} pairs: answered after ${digits(granted.answeredMs)} ms, ${digits(granted.cpuMs)} ms of CPU until quiet after ${digits(granted.quietMs)} ms`,
+    `loses ${pairs} pairs with ${all} sessions, of which ${opened} are new and ${before} were open: answered after ${digits(taken.answeredMs)} ms, last session ended after ${digits(endedMs)} ms, ${digits(taken.cpuMs)} ms of CPU until quiet after ${digits(taken.quietMs)} ms, ${left} sessions left`,
+  ]
+}
+
+interface Change {
+  readonly answeredMs: number
+  readonly quietMs: number
+  readonly cpuMs: number
+}
+
+/** @param change returns the time until its answer if it does more than that */
+async function untilQuiet({ running }: Side, change: () => Promise<unknown>): Promise<Change> {
+  const cpuNow = (): number => sumOf(timesOf(running.pids))
+  const [cpu, started] = [cpuNow(), performance.now()]
+  const result = await change()
+  const answeredMs = typeof result === 'number' ? result : performance.now() - started
+  for (;;) {
+    const [last, lastAt] = [cpuNow(), performance.now()]
+    await pause(QUIET_MS)
+    const isQuiet = cpuNow() - last < quietCpuMs
+    if (isQuiet || lastAt - started > LONGEST_MS)
+      return { answeredMs, quietMs: lastAt - started, cpuMs: last - cpu }
+  }
+}
+
+async function servicesOfPolicy(admin: Api, policyId: string): Promise<string[]> {
+  const services = await admin.request<{ id: string }[]>(
+    'GET',
+    `/service-policies/${policyId}/services?limit=500`,
+  )
+  return services.map(({ id }) => id)
+}
+
+/** Sessions of identities that have a password, for these services. Returns how many. */
+async function openSessions({ bench }: Side, services: readonly string[]): Promise<number> {
+  const { url, seeded } = bench
+  const { withPassword } = seeded.topology
+  const holders = Math.min(withPassword, Math.ceil(sessionsOpen / Math.max(1, services.length)))
+  using anonymous = openApi(url, clientRoot, 8)
+  await forEach(holders, 8, async (at) => {
+    const token = await logIn(anonymous, names.username(at), password, client)
+    using api = openApi(url, clientRoot, 1)
+    api.use(token)
+    for (const serviceId of services) await api.request('POST', '/sessions', { serviceId, type: 'Dial' })
+  })
+  return holders * services.length
+}
+
+/** The time since which the number of sessions has not changed, after it has become smaller. */
+async function untilStable(admin: Api, before: number): Promise<number> {
+  const STABLE_MS = 3000
+  let [count, since] = [before, performance.now()]
+  while (count === before || performance.now() - since < STABLE_MS) {
+    const started = performance.now()
+    const now = await countSessions(admin)
+    if (now !== count) [count, since] = [now, performance.now()]
+    else if (started - since > LONGEST_MS) throw new Error('no session has ended')
+    await pause(20 + 2 * (performance.now() - started))
+  }
+  return since
+}
+
+const countSessions = (admin: Api): Promise<number> => admin.total('/sessions?limit=1')

@@ -1,0 +1,25 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { between, processesOf, proportionalMib, sumOf, timesOf } from './processor-time.js'
+import { digits } from './report.js'
+import type { Side } from './turns.js'
+
+const SETTLE_SECONDS = 20
+const SECONDS = 30
+
+/** Prints CPU and memory of each part of each controller while it has no requests, all at the same time. */
+export async function measureRest(sides: readonly Side[], print: (line: string) => void): Promise<void> {
+  await pause(SETTLE_SECONDS * 1000)
+  const before = sides.map(({ running }) => timesOf(running.pids))
+  await pause(SECONDS * 1000)
+  for (const [at, { name, running }] of sides.entries()) {
+    const used = between(before[at] ?? new Map(), timesOf(running.pids))
+    const [sizes, counts] = [proportionalMib(running.pids), processesOf(running.pids)]
+    print(`${name}: ${digits(sumOf(used) / SECONDS)} ms/s, ${digits(sumOf(sizes))} MiB (proportional)`)
+    for (const [part, ms] of [...used].sort(([, a], [, b]) => b - a)) {
+      const processes = `${counts.get(part) ?? 0} process(es)`
+      print(
+        `  ${part.padEnd(16)} ${digits(ms / SECONDS)} ms/s, ${digits(sizes.get(part) ?? 0)} MiB, ${processes}`,
+      )
+    }
+  }
+}
