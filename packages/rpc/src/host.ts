@@ -9,10 +9,10 @@ import type {
 } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
 import { type Context, fromMetadata, traceIdOf } from './context.js'
+import { endingOf, openEnding } from './ending.js'
 import { Fault, toStatus } from './fault.js'
-import { CALL_LIMIT_MS, expireAfter, onAbort } from './limits.js'
+import { CALL_LIMIT_MS, onAbort, RESPONSE_LIMIT_BYTES } from './limits.js'
 import type { Methods } from './methods.js'
-import { unaryMethods } from './unary-methods.js'
 
 /** Called after every call. `code` is OK or that of the fault. */
 export type Observe = (method: string, code: string, seconds: number) => void
@@ -58,7 +58,7 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
         handlers[name] = streaming(method, implementation as StreamMethod, serviceHost)
       } else {
         const call = rawMethod(method, implementation as UnaryMethod, serviceHost)
-        if (!unaryMethods.has(path)) serviceHost.multiplexed.set(path, call)
+        serviceHost.multiplexed.set(path, call)
         handlers[name] = unary(call)
       }
     }
@@ -75,7 +75,9 @@ function rawMethod(method: AnyMethod, run: UnaryMethod, { log, observe }: Servic
     const start = performance.now()
     let code = 'OK'
     try {
-      return responseSerialize(await run(requestDeserialize(request), context))
+      const response = responseSerialize(await run(requestDeserialize(request), context))
+      if (response.length > RESPONSE_LIMIT_BYTES) throw new Error(`response of ${response.length} bytes`)
+      return response
     } catch (err) {
       const fault = faultOf(err, path, context, log)
       code = fault.code
@@ -89,18 +91,17 @@ function rawMethod(method: AnyMethod, run: UnaryMethod, { log, observe }: Servic
 const unary =
   (method: RawMethod): handleUnaryCall<Buffer, Buffer> =>
   (call, done) => {
-    const abort = new AbortController()
-    const cancel = (): void => abort.abort(new Fault('TIMEOUT'))
     const limitMs = Math.min(Number(call.getDeadline()) - Date.now(), CALL_LIMIT_MS)
-    const cancelDeadline = expireAfter(limitMs, cancel)
+    const ending = openEnding(limitMs)
+    const cancel = (): void => ending.end(new Fault('TIMEOUT'))
     call.on('cancelled', cancel)
-    method(call.request, fromMetadata(call.metadata, new Date(Date.now() + limitMs), abort.signal))
+    method(call.request, fromMetadata(call.metadata, limitMs, ending))
       .then(
         (response) => done(null, response),
         (err: unknown) => done(toStatus(err)),
       )
       .finally(() => {
-        cancelDeadline()
+        ending.forget()
         call.off('cancelled', cancel) // emitted after an answered call too
       })
   }
@@ -112,25 +113,22 @@ const streaming =
     { log, observe, stopping }: ServiceHost,
   ): handleServerStreamingCall<Buffer, Buffer> =>
   (call) => {
-    const abort = new AbortController()
-    call.on('cancelled', () => abort.abort(new Fault('TIMEOUT')))
-    const removeListener = onAbort(stopping, () => abort.abort(new Fault('UNAVAILABLE')))
-    const deadlineMs = Number(call.getDeadline())
-    const deadline = Number.isFinite(deadlineMs) ? new Date(deadlineMs) : undefined
-    const context = fromMetadata(call.metadata, deadline, abort.signal)
+    const limitMs = Number(call.getDeadline()) - Date.now()
+    const ending = openEnding(limitMs)
+    call.on('cancelled', () => ending.end(new Fault('TIMEOUT')))
+    const removeListener = onAbort(stopping, () => ending.end(new Fault('UNAVAILABLE')))
+    const context = fromMetadata(call.metadata, limitMs, ending)
     const start = performance.now()
     const end = (code: string): void => observe(path, code, (performance.now() - start) / 1000)
 
     async function send(): Promise<void> {
       for await (const message of run(requestDeserialize(call.request), context)) {
-        if (abort.signal.aborted) return
-        if (!call.write(responseSerialize(message))) await once(call, 'drain', { signal: abort.signal })
+        if (ending.hasEnded()) return
+        if (!call.write(responseSerialize(message))) await once(call, 'drain', { signal: context.signal })
       }
     }
-    const aborted = new Promise<never>((_, reject) =>
-      onAbort(abort.signal, () => reject(abort.signal.reason)),
-    )
-    Promise.race([send(), aborted])
+    const ended = new Promise<never>((_, reject) => ending.listen(() => reject(ending.reason())))
+    Promise.race([send(), ended])
       .then(
         () => {
           call.end()
@@ -142,13 +140,17 @@ const streaming =
           end(fault.code)
         },
       )
-      .finally(removeListener)
+      .finally(() => {
+        removeListener()
+        ending.forget()
+      })
   }
 
 function faultOf(err: unknown, method: string, context: Context, log: Logger): Fault {
   if (err instanceof Fault) return err
-  const { signal, requestId } = context
-  if (signal.aborted && (err as Error).name === 'AbortError') return new Fault('TIMEOUT', undefined, err)
+  const { requestId } = context
+  if (endingOf(context).hasEnded() && (err as Error).name === 'AbortError')
+    return new Fault('TIMEOUT', undefined, err)
   log.error({ err, method, requestId, traceId: traceIdOf(context) }, 'call failed')
   return new Fault('UNHANDLED', undefined, err)
 }

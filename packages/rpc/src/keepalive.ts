@@ -1,42 +1,55 @@
-/** A replica is unresponsive after this many beats without a message from it. */
-const MAX_MISSED_BEATS = 4
-export const BEAT_MS = 500
+export const BEAT_MS = 250
+
+/** A replica is unresponsive if it leaves a ping unanswered for this many beats. */
+const MAX_UNANSWERED_BEATS = 8
+/** Its connections are given up: the host may have vanished. */
+const LOST_BEATS = 52
+/** Streams have messages of their own more often than this. */
+const QUIET_BEATS_OF_STREAMS = 8
+
+/** What waits for a replica. */
+export type Waiting = 'calls' | 'streams' | 'nothing'
 
 /**
  * Detects a replica that does not respond. A process that hangs keeps its connections open, so their state does not
- * show it.
+ * show it. Counts beats, not time: after a pause of our own process, waiting messages are read before the next beat.
  */
 export interface Keepalive {
   isResponsive(): boolean
   /** A message of the replica has arrived. */
   received(): void
-  /**
-   * Counts a beat. Counts beats, not time: after a pause of our own process, waiting messages are read before the next
-   * beat.
-   */
-  beat(): void
+  /** Counts a beat, and says what the replica needs: a ping while something waits and nothing arrives. */
+  beat(waiting: Waiting): 'ping' | 'reset' | 'nothing'
   /** Forgets missed beats: there is no connection. */
   reset(): void
   /** Calls `end` when the replica is unresponsive and another one is not. Returns a function that removes `end`. */
   onUnresponsive(end: () => void): () => void
   endAll(): void
+  /** Whether there is anything that `endAll` would end. */
+  hasStreams(): boolean
+  /** Whether a ping is unanswered. */
+  isAsked(): boolean
 }
 
 export function startKeepalive(): Keepalive {
   const ends = new Set<() => void>()
-  let missed = 0
-  let hasReceived = true
+  let quietBeats = 0 // without a message
+  let unanswered: number | undefined // beats since the first ping without an answer
   const reset = (): void => {
-    missed = 0
-    hasReceived = true
+    quietBeats = 0
+    unanswered = undefined
   }
   return {
-    isResponsive: () => missed < MAX_MISSED_BEATS,
+    isResponsive: () => (unanswered ?? 0) < MAX_UNANSWERED_BEATS,
     received: reset,
     reset,
-    beat() {
-      if (!hasReceived) missed++
-      hasReceived = false
+    beat(waiting) {
+      if (unanswered !== undefined) return ++unanswered % LOST_BEATS === 0 ? 'reset' : 'ping'
+      quietBeats++
+      const isDue = waiting === 'calls' ? quietBeats > 1 : quietBeats > QUIET_BEATS_OF_STREAMS
+      if (waiting === 'nothing' || !isDue) return 'nothing'
+      unanswered = 0
+      return 'ping'
     },
     onUnresponsive(end) {
       const entry = (): void => end() // the same function may be registered twice
@@ -46,6 +59,8 @@ export function startKeepalive(): Keepalive {
     endAll() {
       for (const end of [...ends]) end()
     },
+    hasStreams: () => ends.size > 0,
+    isAsked: () => unanswered !== undefined,
   }
 }
 

@@ -4,10 +4,17 @@ import { createServer, type TLSSocket } from 'node:tls'
 import { type PeerName, peerNameIn } from './peer-name.js'
 import type { PeerTls } from './peer-tls.js'
 import type { Refused } from './refusals.js'
-import { removeStaleSocket, socketPathOf } from './unix-socket.js'
+import { addressOf, removeStaleSocket, socketPathOf } from './unix-socket.js'
 
 export interface Listener extends AsyncDisposable {
   readonly port: number
+}
+
+interface ListenOptions {
+  readonly tls: PeerTls
+  readonly protocols: readonly string[]
+  accept(socket: TLSSocket, peer: PeerName): void
+  readonly refused: Refused
 }
 
 const HANDSHAKE_MS = 10_000
@@ -15,15 +22,13 @@ const HANDSHAKE_MS = 10_000
 /** Accepts connections of peers at `host:port` or `unix:/path`. Disposing accepts no more; those that exist stay. */
 export async function listen(
   address: string,
-  tls: PeerTls,
-  accept: (socket: TLSSocket, peer: PeerName) => void,
-  refused: Refused,
+  { tls, protocols, accept, refused }: ListenOptions,
 ): Promise<Listener> {
   const server = createServer({
     ...tls.contextOptions(),
     requestCert: true,
     rejectUnauthorized: true,
-    ALPNProtocols: ['h2'],
+    ALPNProtocols: [...protocols],
     handshakeTimeout: HANDSHAKE_MS,
     noDelay: true,
   })
@@ -31,7 +36,7 @@ export async function listen(
     socket.on('error', () => undefined) // 'close' follows
     const { subjectaltname } = socket.getPeerCertificate()
     const peer = peerNameIn(subjectaltname)
-    if (peer !== undefined && socket.alpnProtocol === 'h2') return accept(socket, peer)
+    if (peer !== undefined && socket.alpnProtocol) return accept(socket, peer)
     refused({ reason: peer === undefined ? 'names no peer' : 'no HTTP/2', names: subjectaltname })
     socket.destroy()
   })
@@ -42,7 +47,7 @@ export async function listen(
 
   const path = socketPathOf(address)
   if (path !== undefined) await removeStaleSocket(path)
-  server.listen(path === undefined ? hostAndPort(address) : { path })
+  server.listen(addressOf(address))
   await once(server, 'listening') // throws if an error is first
   const bound = server.address()
   return {
@@ -52,10 +57,4 @@ export async function listen(
       server.close()
     },
   }
-}
-
-function hostAndPort(address: string): { host: string; port: number } {
-  const [, host, port] = /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? []
-  if (host === undefined) throw new Error(`${address} is not host:port`)
-  return { host, port: Number(port) }
 }

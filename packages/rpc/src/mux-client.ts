@@ -1,32 +1,40 @@
-import type { Client, ClientDuplexStream, Metadata, ServiceError } from '@grpc/grpc-js'
 import { bytesOf } from './bytes.js'
 import { type Context, contextToMessage } from './context.js'
-import { Fault, faultFromMessage, toFault } from './fault.js'
-import { type Answer, Call, CallServiceService } from './gen/overlay/stream/v1/stream.js'
-import { CALL_LIMIT_MS, expireAfter, onAbort } from './limits.js'
+import { type Ending, endingOf } from './ending.js'
+import { Fault, faultFromMessage } from './fault.js'
+import { Answer, Call } from './gen/overlay/stream/v1/stream.js'
+import { expireAfter, MESSAGE_LIMIT_BYTES } from './limits.js'
+import type { Wire, WireEvents } from './wire.js'
 
 /** The multiplexed calls to one replica. */
 export interface MuxClient {
-  call(method: string, request: Buffer, context: Context): Promise<Buffer>
+  /** @param limitMs of a call that has no deadline */
+  call(method: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer>
   pending(): number
+  /** Whether a wire is open. */
+  isOpen(): boolean
   /** Asks for an answer that shows that the replica is alive. */
   ping(): void
-  /** Ends all pending calls; the stream stays. */
+  /** Ends all pending calls; the wire stays. */
   fail(fault: Fault): void
-  close(): void
+  /** Ends all pending calls with their wires. Later calls open another one. */
+  reset(): void
 }
 
 interface Pending {
+  readonly bytes: Buffer
   resolve(response: Buffer): void
   reject(fault: Fault): void
   /** Rejects, and cancels the call at the replica. */
   cancel(fault: Fault): void
 }
 
-/** One stream and its pending calls, which fail when it ends. */
-interface Stream {
-  readonly wire: ClientDuplexStream<Buffer, Answer>
+/** One wire and its pending calls, which fail when it closes. */
+interface Line {
+  /** Undefined until it is open. */
+  wire: Wire | undefined
   readonly pending: Map<number, Pending>
+  closed(): void
 }
 
 /** More calls would time out while they wait. */
@@ -35,42 +43,51 @@ const MAX_PENDING = 1000
 /** Not the name of a method: a replica of a release that does not know it answers with a fault. */
 export const PING = 'ping'
 
-/** Keeps one stream open while there are calls, and opens another when it ends. Calls `onAnswer` for each answer. */
-export function openMuxClient(
-  client: Client,
-  metadata: () => Metadata,
-  onAnswer: () => void = () => undefined,
-): MuxClient {
-  const streams = new Set<Stream>() // the current one, and older ones until their last answer
-  let current: Stream | undefined
+/** Opens a wire. Rejects with a Fault. */
+export type OpenWire = (events: WireEvents) => Promise<Wire>
+
+/** Keeps one wire open while there are calls, and opens another when it closes. Calls `onAnswer` for each answer. */
+export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undefined): MuxClient {
+  const lines = new Set<Line>() // the current one, and older ones until their last answer
+  let current: Line | undefined
   let pendingCalls = 0
   let lastTag = 0
 
-  function open(): Stream {
-    const { path, responseDeserialize } = CallServiceService.calls
-    const wire = client.makeBidiStreamRequest(path, asBytes, responseDeserialize, metadata())
-    const stream: Stream = { wire, pending: new Map() }
-    streams.add(stream)
-    const fail = (fault: Fault): void => {
-      streams.delete(stream)
-      if (current === stream) current = undefined
-      for (const { reject } of [...stream.pending.values()]) reject(fault)
+  function openLine(): Line {
+    const pending = new Map<number, Pending>()
+    const closed = (err?: unknown): void => {
+      if (!lines.delete(line)) return
+      if (current === line) current = undefined
+      const fault = err instanceof Fault ? err : new Fault('UNAVAILABLE', undefined, err)
+      for (const { reject } of [...pending.values()]) reject(fault)
     }
-    wire.on('data', ({ tag, response, fault }: Answer) => {
-      onAnswer()
-      if (tag === 0) {
-        if (current === stream) current = undefined
-        endIfIdle(stream)
-      } else if (fault) stream.pending.get(tag)?.reject(faultFromMessage(fault))
-      else stream.pending.get(tag)?.resolve(response)
+    const line: Line = { wire: undefined, pending, closed }
+    lines.add(line)
+    const opening = open({
+      message(bytes) {
+        const { tag, response, fault } = Answer.decode(bytes)
+        onAnswer()
+        if (tag === 0) {
+          if (current === line) current = undefined
+          endIfIdle(line)
+        } else if (fault) pending.get(tag)?.reject(faultFromMessage(fault))
+        else pending.get(tag)?.resolve(response)
+      },
+      ended: closed,
+      drained: () => undefined,
+      closed,
     })
-    wire.on('error', (err: ServiceError) => fail(toFault(err)))
-    wire.on('end', () => fail(new Fault('UNAVAILABLE')))
-    return stream
+    opening.then((wire) => {
+      if (!lines.has(line)) return wire.destroy()
+      line.wire = wire
+      for (const { bytes } of pending.values()) wire.send(bytes)
+      endIfIdle(line)
+    }, closed)
+    return line
   }
 
-  function endIfIdle(stream: Stream): void {
-    if (stream !== current && stream.pending.size === 0) stream.wire.end()
+  function endIfIdle(line: Line): void {
+    if (line !== current && line.pending.size === 0) line.wire?.end()
   }
 
   function nextTag(): number {
@@ -78,30 +95,39 @@ export function openMuxClient(
     return lastTag
   }
 
-  function call(method: string, request: Buffer, context: Context): Promise<Buffer> {
-    const { deadline, signal } = context
-    if (pendingCalls >= MAX_PENDING) throw new Fault('SERVER_TOO_MANY_REQUESTS')
-    const timeoutMs = Math.max(1, deadline ? deadline.getTime() - Date.now() : CALL_LIMIT_MS)
+  function call(method: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer> {
+    if (pendingCalls >= MAX_PENDING || current?.wire?.isCongested())
+      throw new Fault('SERVER_TOO_MANY_REQUESTS')
+    const { deadline } = context
+    const timeoutMs = Math.max(1, deadline ? deadline.getTime() - Date.now() : limitMs)
     const tag = nextTag()
-    const message = { tag, method, request, context: contextToMessage(context), timeoutMs }
-    const bytes = bytesOf(Call.encode(message))
+    const bytes = encodeCall({
+      tag,
+      method,
+      request,
+      context: contextToMessage(context),
+      timeoutMs: Number.isFinite(timeoutMs) ? timeoutMs : 0,
+    })
+    if (bytes.length > MESSAGE_LIMIT_BYTES)
+      throw new Fault('UNHANDLED', undefined, new Error(`${method} with ${bytes.length} bytes`))
 
-    current ??= open()
-    const stream = current
+    current ??= openLine()
+    const line = current
     return new Promise((resolve, reject) => {
       const settle = (): void => {
-        stream.pending.delete(tag)
+        line.pending.delete(tag)
         pendingCalls--
         cancelDeadline()
         removeListener()
-        endIfIdle(stream)
+        endIfIdle(line)
       }
       const cancel = (fault: Fault): void => {
-        stream.wire.write(bytesOf(Call.encode(Call.fromPartial({ tag }))))
+        line.wire?.send(encodeCall({ tag }))
         settle()
         reject(fault)
       }
-      stream.pending.set(tag, {
+      line.pending.set(tag, {
+        bytes,
         cancel,
         resolve(response) {
           settle()
@@ -113,30 +139,40 @@ export function openMuxClient(
         },
       })
       pendingCalls++
+      const ending = endingOf(context)
       const cancelDeadline = expireAfter(timeoutMs, () => cancel(new Fault('TIMEOUT')))
-      const removeListener = onAbort(signal, () => cancel(abortedBy(signal)))
-      stream.wire.write(bytes)
+      const removeListener = ending.listen(() => cancel(abortedBy(ending)))
+      line.wire?.send(bytes)
     })
   }
 
   return {
     call,
     pending: () => pendingCalls,
+    isOpen: () => current?.wire !== undefined,
     ping() {
-      current ??= open()
-      current.wire.write(bytesOf(Call.encode(Call.fromPartial({ tag: nextTag(), method: PING }))))
+      current ??= openLine()
+      current.wire?.send(encodeCall({ tag: nextTag(), method: PING }))
     },
     fail(fault) {
-      for (const { pending } of streams) for (const { cancel } of [...pending.values()]) cancel(fault)
+      for (const { pending } of lines) for (const { cancel } of [...pending.values()]) cancel(fault)
     },
-    close() {
-      for (const { wire } of streams) wire.cancel()
+    reset() {
+      for (const { wire, closed } of lines) {
+        closed()
+        wire?.destroy()
+      }
     },
   }
 }
 
-/** The fault of a call that its caller's signal ended. */
-export const abortedBy = ({ reason }: AbortSignal): Fault =>
-  reason instanceof Fault ? reason : new Fault('UNAVAILABLE', undefined, reason)
+const encodeCall = (call: Partial<Call>): Buffer =>
+  bytesOf(Call.encode({ tag: 0, method: '', request: EMPTY, context: undefined, timeoutMs: 0, ...call }))
 
-const asBytes = (bytes: Buffer): Buffer => bytes
+const EMPTY = Buffer.alloc(0)
+
+/** The fault of a call that its caller has ended. */
+export function abortedBy({ reason }: Pick<Ending, 'reason'>): Fault {
+  const why = reason()
+  return why instanceof Fault ? why : new Fault('UNAVAILABLE', undefined, why)
+}

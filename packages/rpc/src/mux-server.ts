@@ -1,40 +1,78 @@
-import type { handleBidiStreamingCall } from '@grpc/grpc-js'
-import { type Admission, callerOf, refusalOf } from './admit.js'
+import { type Admission, refusalOf } from './admit.js'
 import { bytesOf } from './bytes.js'
 import { contextFromMessage } from './context.js'
+import { type OwnEnding, openEnding } from './ending.js'
 import { asFault, Fault, faultToMessage, refusalMessage } from './fault.js'
-import { Answer, type Call, CallContext } from './gen/overlay/stream/v1/stream.js'
+import { Answer, Call, CallContext } from './gen/overlay/stream/v1/stream.js'
 import type { ServiceHost } from './host.js'
-import { CALL_LIMIT_MS, expireAfter, onAbort } from './limits.js'
+import { CALL_LIMIT_MS, onAbort } from './limits.js'
 import { PING } from './mux-client.js'
+import type { PeerName } from './peer-name.js'
+import { MalformedMessage, type Wire, type WireEvents } from './wire.js'
 
 const EMPTY = Buffer.alloc(0)
 
+/** Of one wire. Further calls are not read before others are answered. */
+const MAX_RUNNING = 1000
+
+/** Serves the calls that arrive over the wire that `open` opens. */
+export type ServeWire = (caller: PeerName, open: (events: WireEvents) => Wire) => void
+
 /**
- * Serves many calls over one stream, each with its tag. When the stream is old or the server stops, tag 0 asks the
- * client to continue with another stream. The client then ends its half, and the server ends the other half after the
- * last answer.
+ * Serves many calls over one wire, each with its tag. When the wire is old or the server stops, tag 0 asks the client to
+ * continue with another wire. The client then ends its half, and the server ends the other half after the last answer.
  */
 export const muxServer =
   (
-    { multiplexed: methods, stopping }: Pick<ServiceHost, 'multiplexed' | 'stopping'>,
+    { multiplexed: methods, stopping, log }: Pick<ServiceHost, 'multiplexed' | 'stopping' | 'log'>,
     { host, callersOf, refused }: Admission,
     ageMs: number,
-  ): handleBidiStreamingCall<Call, Buffer> =>
-  (stream) => {
-    const caller = callerOf(stream)
-    const running = new Map<number, AbortController>()
+  ): ServeWire =>
+  (caller, open) => {
+    const running = new Map<number, OwnEnding>()
     let hasClientEnded = false
-    const endIfIdle = (): void => {
-      if (hasClientEnded && running.size === 0) stream.end()
-    }
-    const reply = (tag: number, answer: Partial<Answer>): void => {
-      stream.write(bytesOf(Answer.encode({ tag, response: EMPTY, fault: undefined, ...answer })))
-    }
+    let isPaused = false
+
+    const wire = open({
+      message(bytes) {
+        const call = Call.decode(bytes)
+        const { tag, method } = call
+        if (method === PING) reply(tag, {})
+        else if (method === '') running.get(tag)?.end(new Fault('TIMEOUT'))
+        else if (methods.has(method) && !callersOf(host, method)?.has(caller)) refuse(call)
+        else void answer(call)
+        regulate()
+      },
+      ended() {
+        hasClientEnded = true
+        endIfIdle()
+      },
+      drained: regulate,
+      closed(err) {
+        clearTimeout(ageTimer)
+        removeListener()
+        for (const ending of running.values()) ending.end(new Fault('TIMEOUT'))
+        if (err instanceof MalformedMessage) log.warn({ err, peer: caller }, 'connection ended')
+      },
+    })
     const drain = (): void => reply(0, {})
     const removeListener = onAbort(stopping, drain)
-    const ageTimer = setTimeout(drain, ageMs)
-    ageTimer.unref()
+    const ageTimer = setTimeout(drain, ageMs).unref()
+
+    function reply(tag: number, answer: Partial<Answer>): void {
+      wire.send(encodeAnswer({ tag, ...answer }))
+    }
+    function endIfIdle(): void {
+      if (hasClientEnded && running.size === 0) wire.end()
+    }
+    /** The answers of a client that does not read them must not fill the memory. */
+    function regulate(): void {
+      const isBusy = running.size >= MAX_RUNNING || wire.isCongested()
+      if (isBusy === isPaused) return
+      isPaused = isBusy
+      if (isBusy) wire.pause()
+      else wire.resume()
+    }
 
     function refuse({ tag, method }: Call): void {
       refused({ reason: 'caller', method, caller })
@@ -42,41 +80,24 @@ export const muxServer =
     }
 
     async function answer({ tag, method, request, context, timeoutMs }: Call): Promise<void> {
-      const abort = new AbortController()
       const limitMs = Math.min(timeoutMs || CALL_LIMIT_MS, CALL_LIMIT_MS)
-      const cancelDeadline = expireAfter(limitMs, () => abort.abort(new Fault('TIMEOUT')))
-      running.set(tag, abort)
+      const ending = openEnding(limitMs)
+      running.set(tag, ending)
       try {
         const call = methods.get(method)
         if (!call) throw new Fault('UNHANDLED', undefined, new Error(`no method '${method}' on this stream`))
-        const deadline = new Date(Date.now() + limitMs)
-        const callContext = contextFromMessage(context ?? CallContext.create(), deadline, abort.signal)
+        const callContext = contextFromMessage(context ?? CallContext.create(), limitMs, ending)
         reply(tag, { response: await call(request, callContext) })
       } catch (err) {
         reply(tag, { fault: faultToMessage(asFault(err)) })
       } finally {
-        cancelDeadline()
+        ending.forget()
         running.delete(tag)
         endIfIdle()
+        regulate()
       }
     }
-
-    stream.on('data', (call: Call) => {
-      if (call.method === PING) reply(call.tag, {})
-      else if (call.method === '') running.get(call.tag)?.abort(new Fault('TIMEOUT'))
-      else if (methods.has(call.method) && !callersOf(host, call.method)?.has(caller)) refuse(call)
-      else void answer(call)
-    })
-    stream.on('end', () => {
-      hasClientEnded = true
-      endIfIdle()
-    })
-    stream.on('cancelled', () => {
-      for (const abort of running.values()) abort.abort(new Fault('TIMEOUT'))
-    })
-    stream.on('error', () => undefined) // 'cancelled' follows
-    stream.on('close', () => {
-      clearTimeout(ageTimer)
-      removeListener()
-    })
   }
+
+const encodeAnswer = (answer: Partial<Answer>): Buffer =>
+  bytesOf(Answer.encode({ tag: 0, response: EMPTY, fault: undefined, ...answer }))

@@ -1,18 +1,9 @@
-import { createSecureContext, type SecureContext } from 'node:tls'
-import { Client, connectivityState, credentials, Metadata, type VerifyOptions } from '@grpc/grpc-js'
-import { Fault } from './fault.js'
-import { BEAT_MS, type Keepalive, startKeepalive, UnresponsiveReplica } from './keepalive.js'
-import { MESSAGE_LIMIT_BYTES } from './limits.js'
-import { type MuxClient, openMuxClient } from './mux-client.js'
-import { type PeerName, peerNameIn } from './peer-name.js'
+import type { Metadata } from '@grpc/grpc-js'
+import { BEAT_MS } from './keepalive.js'
+import { peerConnection } from './peer-connection.js'
+import type { PeerName } from './peer-name.js'
 import type { PeerTls } from './peer-tls.js'
-
-/** One replica of a service. */
-export interface Replica {
-  readonly client: Client
-  readonly mux: MuxClient
-  readonly keepalive: Keepalive
-}
+import { openReplica, type Replica } from './replica.js'
 
 /** All replicas of one service, as their clients see them. */
 export interface Peers extends AsyncDisposable {
@@ -39,7 +30,7 @@ export interface PeersOptions {
  */
 export function connectPeers(
   addresses: string,
-  { tls, service, startBeats = everyHalfSecond }: PeersOptions,
+  { tls, service, startBeats = everyBeat }: PeersOptions,
 ): Peers {
   let wasConnected = false
   let turn = 0
@@ -49,107 +40,68 @@ export function connectPeers(
     metadata.setOptions({ waitForReady: !wasConnected })
     return metadata
   }
-  const channel = channelCredentials(service, tls)
-  const options = { ...clientOptions, 'grpc.ssl_target_name_override': service }
-  const replicas = addresses.split(',').map((address): Replica => {
-    const client = new Client(address.trim(), channel.credentials, options)
-    client.waitForReady(Number.POSITIVE_INFINITY, (closed) => {
-      if (!closed) wasConnected = true
-    })
-    const keepalive = startKeepalive()
-    const mux = openMuxClient(client, () => sign(new Metadata()), keepalive.received)
-    keepalive.onUnresponsive(() => mux.fail(unresponsive()))
-    return { client, mux, keepalive }
-  })
-  const isReady = ({ client }: Replica): boolean =>
-    client.getChannel().getConnectivityState(true) === connectivityState.READY
+  const connection = peerConnection(service, tls)
+  const list = addresses.split(',')
+  const replicas = list.map((address) =>
+    openReplica({
+      address: address.trim(),
+      connection,
+      isAlone: list.length === 1,
+      wasConnected: () => wasConnected,
+      onConnected() {
+        wasConnected = true
+      },
+      sign,
+    }),
+  )
   const isResponsive = ({ keepalive }: Replica): boolean => keepalive.isResponsive()
   const candidates = (): readonly Replica[] => {
     if (replicas.length === 1) return replicas
-    const ready = replicas.filter(isReady)
-    const responsive = ready.filter(isResponsive)
-    return [responsive, ready].find(({ length }) => length > 0) ?? replicas
+    const connected = replicas.filter((replica) => replica.isConnected())
+    const responsive = connected.filter(isResponsive)
+    return [responsive, connected].find(({ length }) => length > 0) ?? replicas
   }
   function beat(): void {
-    for (const replica of replicas) {
-      const { mux, keepalive } = replica
-      if (!isReady(replica)) {
-        keepalive.reset()
-        continue
-      }
-      keepalive.beat()
-      mux.ping()
-    }
-    const ready = replicas.filter(isReady)
-    if (!ready.some(isResponsive)) return // there is no other replica to call
-    for (const { keepalive } of ready) if (!keepalive.isResponsive()) keepalive.endAll()
+    for (const replica of replicas) replica.beat()
+    const connected = replicas.filter((replica) => replica.isConnected())
+    // otherwise there is no other replica to call
+    if (connected.some(isResponsive))
+      for (const replica of connected) if (!isResponsive(replica)) replica.endAll()
+    if (replicas.some((replica) => replica.isAwaited())) return
+    stopBeats?.()
+    stopBeats = undefined
   }
-  const stopBeats = replicas.length > 1 ? startBeats(beat) : () => undefined
+  let stopBeats: (() => void) | undefined
   const next = (): Replica => {
-    const list = candidates()
-    turn = (turn + 1) % list.length
-    const replica = list[turn]
+    stopBeats ??= startBeats(beat)
+    const among = candidates()
+    turn = (turn + 1) % among.length
+    const replica = among[turn]
     if (!replica) throw new Error('a service without addresses')
     return replica
   }
   return {
     next,
-    leastBusy: () =>
-      candidates().reduce(
+    leastBusy() {
+      const first = next()
+      if (replicas.length === 1) return first
+      return candidates().reduce(
         (best, replica) => (replica.mux.pending() < best.mux.pending() ? replica : best),
-        next(),
-      ),
+        first,
+      )
+    },
     wasConnected: () => wasConnected,
     sign,
     async [Symbol.asyncDispose]() {
-      stopBeats()
-      channel.stopRenewing()
-      for (const { client, mux } of replicas) {
-        mux.close()
-        client.close()
-      }
+      stopBeats?.()
+      connection[Symbol.dispose]()
+      for (const replica of replicas) replica.close()
     },
   }
 }
 
-/** Each new connection uses the current certificate and authorities. */
-function channelCredentials(service: PeerName, tls: PeerTls) {
-  let { context } = createSecureContext(tls.contextOptions())
-  const stopRenewing = tls.onChange(() => {
-    context = createSecureContext(tls.contextOptions()).context
-  })
-  const current: SecureContext = {
-    get context() {
-      return context
-    },
-  }
-  const verify: VerifyOptions = {
-    checkServerIdentity(_host, { subjectaltname }) {
-      if (peerNameIn(subjectaltname) === service) return undefined
-      return new Error(`the server has the certificate of ${subjectaltname}, not of ${service}`)
-    },
-  }
-  return { credentials: credentials.createFromSecureContext(current, verify), stopRenewing }
-}
-
-/** The fault that ends the calls of an unresponsive replica. */
-export const unresponsive = (): Fault => new Fault('UNAVAILABLE', undefined, new UnresponsiveReplica())
-
-function everyHalfSecond(beat: () => void): () => void {
+function everyBeat(beat: () => void): () => void {
   const timer = setInterval(beat, BEAT_MS)
   timer.unref() // the calls themselves keep the process alive
   return () => clearInterval(timer)
-}
-
-const clientOptions = {
-  // every address behind a name gets its own connection, and lost ones are reopened
-  'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
-  'grpc.initial_reconnect_backoff_ms': 100,
-  'grpc.max_reconnect_backoff_ms': 2000,
-  'grpc.keepalive_time_ms': 10_000, // detects a host that vanished
-  'grpc.keepalive_timeout_ms': 3000,
-  'grpc.max_receive_message_length': MESSAGE_LIMIT_BYTES,
-  'grpc.max_send_message_length': MESSAGE_LIMIT_BYTES,
-  'grpc-node.flow_control_window': 1024 * 1024,
-  'grpc.enable_channelz': 0,
 }

@@ -81,6 +81,13 @@ const callersOf = () => new Set([callerTls.name])
 
 export type Server = Awaited<ReturnType<typeof serve>>
 
+let protocols: Partial<ServeOptions> = {}
+
+/** From now on, servers speak HTTP/2 only, as those of older releases. */
+export function startOlderServers(): void {
+  protocols = { protocols: ['h2'] }
+}
+
 /** @param at a port of this machine, or an address */
 export const startServer = (
   at: number | string = 0,
@@ -93,6 +100,7 @@ export const startServer = (
       log: pino({}, { write: (line: string) => logLines.push(line) }),
       tls: serverTls,
       callersOf,
+      ...protocols,
       ...options,
     },
     [host(policyMethods, policy(name)), host(changeMethods, changes)],

@@ -4,6 +4,15 @@ import { connect } from 'node:net'
 /** The path in an address `unix:/path`. */
 export const socketPathOf = (address: string): string | undefined => /^unix:(.*)$/.exec(address)?.[1]
 
+/** For `listen` and `connect`: of `host:port` or `unix:/path`. */
+export function addressOf(address: string): { path: string } | { host: string; port: number } {
+  const path = socketPathOf(address)
+  if (path !== undefined) return { path }
+  const [, host, port] = /^\[?(.*?)\]?:(\d+)$/.exec(address) ?? []
+  if (host === undefined) throw new Error(`${address} is not host:port`)
+  return { host, port: Number(port) }
+}
+
 /** Removes the socket that a killed process has left. Throws where a process listens on it. */
 export async function removeStaleSocket(path: string): Promise<void> {
   const stats = await lstat(path).catch((err: NodeJS.ErrnoException) => {

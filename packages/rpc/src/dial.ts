@@ -1,0 +1,20 @@
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
+import { FRAMES } from './frames.js'
+import { addressOf } from './unix-socket.js'
+
+/** Of the connection and its handshake. */
+const DIAL_MS = 3000
+
+/** Connects to `host:port` or `unix:/path` and offers frames. A replica of an older release chooses HTTP/2. */
+export const dial = (address: string, options: ConnectionOptions): Promise<TLSSocket> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ ...addressOf(address), ...options, ALPNProtocols: [FRAMES, 'h2'] })
+    socket.setNoDelay(true)
+    socket.setTimeout(DIAL_MS, () => socket.destroy(new Error(`${address} does not answer`)))
+    socket.on('error', reject)
+    socket.on('close', () => reject(new Error(`${address} has closed the connection`)))
+    socket.once('secureConnect', () => {
+      socket.setTimeout(0)
+      resolve(socket)
+    })
+  })

@@ -1,0 +1,186 @@
+import { once } from 'node:events'
+import { connect, type TLSSocket } from 'node:tls'
+import { Client } from '@grpc/grpc-js'
+import pino from 'pino'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { toMetadata } from './context.js'
+import { FRAMES, frameReader } from './frames.js'
+import { AuthorizeRequest, AuthorizeResponse, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
+import { Answer, Call, CallServiceService } from './gen/overlay/stream/v1/stream.js'
+import { host } from './host.js'
+import { MESSAGE_LIMIT_BYTES } from './limits.js'
+import type { Methods } from './methods.js'
+import { peerConnection } from './peer-connection.js'
+import { NoFrames } from './replica.js'
+import { serve } from './serve.js'
+import {
+  callerTls,
+  context,
+  contexts,
+  logLines,
+  peersAt,
+  sendMultiplexed,
+  serverTls,
+  startServer,
+  transports,
+} from './test-service.js'
+
+beforeEach(() => {
+  contexts.length = 0
+  logLines.length = 0
+})
+
+const connection = peerConnection('policy', callerTls)
+
+/** A connection of a peer that writes what it likes. */
+async function connectTo(port: number): Promise<TLSSocket> {
+  const options = { ...connection.options(), port, host: '127.0.0.1', ALPNProtocols: [FRAMES] }
+  const socket = connect(options)
+  onTestFinished(() => void socket.destroy())
+  await once(socket, 'secureConnect')
+  return socket.on('error', () => undefined) // 'close' follows
+}
+
+function frame(message: Uint8Array): Buffer {
+  const head = Buffer.alloc(4)
+  head.writeUInt32BE(message.length)
+  return Buffer.concat([head, message])
+}
+
+const callOf = (tag: number, method: string, request: Uint8Array): Buffer =>
+  Buffer.from(Call.encode(Call.fromPartial({ tag, method, request: Buffer.from(request) })).finish())
+
+const { authorize } = PolicyServiceService
+const requestOf = (serviceId: string): Buffer =>
+  authorize.requestSerialize(AuthorizeRequest.fromPartial({ serviceId }))
+
+describe('frames', () => {
+  const messages = ['', 'a', 'bcd', 'x'.repeat(70_000), 'e']
+  const bytes = Buffer.concat(messages.map((text) => frame(Buffer.from(text))))
+
+  test.each([1, 3, 4, 7, 1000, 100_000])('arrive whole from chunks of %d bytes', (size) => {
+    const received: string[] = []
+    const read = frameReader((message) => received.push(message.toString()))
+    for (let at = 0; at < bytes.length; at += size) read(bytes.subarray(at, at + size))
+    expect(received).toEqual(messages)
+  })
+  test('longer than the limit are refused before they arrive', () => {
+    const read = frameReader(() => expect.unreachable())
+    const head = Buffer.alloc(4)
+    head.writeUInt32BE(MESSAGE_LIMIT_BYTES + 1)
+    expect(() => read(head)).toThrow(`${MESSAGE_LIMIT_BYTES + 1} bytes`)
+  })
+})
+
+describe('a peer that sends', () => {
+  const malformed = [
+    ['a length beyond the limit', Buffer.from([0xff, 0xff, 0xff, 0xff])],
+    ['a message that is no call', frame(Buffer.from([0x0a, 0xff]))],
+    ['HTTP/2', Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')],
+  ] as const
+  test.each(malformed)('%s loses its connection and no other, with a log line', async (_what, bytes) => {
+    await using server = await startServer()
+    await using peers = peersAt(server.port)
+    await sendMultiplexed(peers, 'yes', context())
+    const socket = await connectTo(server.port)
+    const closed = once(socket.resume(), 'close')
+    socket.write(bytes)
+    await closed
+    const line: unknown = JSON.parse(logLines.at(-1) ?? '')
+    expect(line).toMatchObject({ level: 40, peer: 'sessions', msg: 'connection ended' })
+    const { mux } = peers.next()
+    expect(mux.isOpen()).toBe(true)
+    expect(await sendMultiplexed(peers, 'yes', context())).toEqual(['alice', 'a'])
+    expect(logLines.length).toBe(1)
+  })
+  test('calls, and does not read the answers, is not read either until it does', async () => {
+    let executed = 0
+    const definition = { authorize }
+    const methods: Methods<typeof definition> = {
+      async authorize() {
+        executed++
+        return AuthorizeResponse.fromPartial({ serviceName: 'x'.repeat(20_000) })
+      },
+    }
+    const options = {
+      log: pino({ level: 'silent' }),
+      tls: serverTls,
+      callersOf: () => new Set([callerTls.name]),
+    }
+    await using server = await serve('127.0.0.1:0', options, [host(definition, methods)])
+    await using peers = peersAt(server.port)
+    const socket = await connectTo(server.port)
+    const calls = 1500
+    for (let tag = 1; tag <= calls; tag++) socket.write(frame(callOf(tag, authorize.path, requestOf('yes'))))
+    for (let n = 0; n < 200; n++) {
+      await sendMultiplexed(peers, 'yes', context())
+      executed--
+    }
+    expect(executed).toBeGreaterThan(0)
+    expect(executed).toBeLessThan(calls / 2)
+
+    const tags = new Set<number>()
+    const read = frameReader((message) => tags.add(Answer.decode(message).tag))
+    socket.on('data', read)
+    await expect.poll(() => tags.size).toBe(calls)
+    expect(executed).toBe(calls)
+  })
+})
+
+test('a request beyond the limit fails alone', async () => {
+  await using server = await startServer()
+  await using peers = peersAt(server.port)
+  for (const [, send] of transports) {
+    expect(await send(peers, 'yes', context())).toEqual(['alice', 'a'])
+    const word = 'x'.repeat(MESSAGE_LIMIT_BYTES)
+    await expect(send(peers, word, context())).rejects.toMatchObject({ code: 'UNHANDLED' })
+    expect(await send(peers, 'yes', context())).toEqual(['alice', 'a'])
+  }
+  expect(peers.next().mux.isOpen()).toBe(true)
+})
+
+describe('of another release', () => {
+  test('a server without frames is called by gRPC', async () => {
+    await using server = await startServer(0, 'a', { protocols: ['h2'] })
+    await using peers = peersAt(server.port)
+    for (const [, send] of transports) expect(await send(peers, 'yes', context())).toEqual(['alice', 'a'])
+    const call = peers.next().bulk.call(authorize.path, requestOf('yes'), context(), 1000)
+    await expect(call).rejects.toMatchObject({ cause: expect.any(NoFrames) })
+  })
+  test('a server with frames is called over them', async () => {
+    await using server = await startServer()
+    await using peers = peersAt(server.port)
+    const response = await peers.next().bulk.call(authorize.path, requestOf('yes'), context(), 1000)
+    expect(authorize.responseDeserialize(response).serviceName).toBe('a')
+  })
+  test('a client without frames is answered on a stream and by calls of gRPC', async () => {
+    await using server = await startServer()
+    const options = { 'grpc.ssl_target_name_override': 'policy' }
+    const client = new Client(`127.0.0.1:${server.port}`, connection.credentials, options)
+    onTestFinished(() => client.close())
+    const { calls } = CallServiceService
+    const stream = client.makeBidiStreamRequest(
+      calls.path,
+      (bytes: Buffer) => bytes,
+      calls.responseDeserialize,
+    )
+    stream.write(callOf(7, authorize.path, requestOf('yes')))
+    const [answer] = (await once(stream, 'data')) as [Answer]
+    stream.end()
+    expect(answer.tag).toBe(7)
+    expect(authorize.responseDeserialize(answer.response).serviceName).toBe('a')
+    const { path, requestSerialize, responseDeserialize } = authorize
+    const request = AuthorizeRequest.fromPartial({ serviceId: 'yes' })
+    const response = await new Promise<AuthorizeResponse | undefined>((resolve, reject) => {
+      client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        toMetadata(context()),
+        (err, value) => (err ? reject(err) : resolve(value)),
+      )
+    })
+    expect(response?.serviceName).toBe('a')
+  })
+})

@@ -1,0 +1,87 @@
+import type { TLSSocket } from 'node:tls'
+import { MESSAGE_LIMIT_BYTES } from './limits.js'
+import { MalformedMessage, type Wire, type WireEvents } from './wire.js'
+
+/** The protocol of ALPN: messages, each after its length in four bytes. */
+export const FRAMES = 'overlay-frames/1'
+
+const HEAD_BYTES = 4
+
+/** Beyond it, the other process does not read fast enough. */
+const MAX_WAITING_BYTES = 1024 * 1024
+
+/** One side of a connection of frames. The messages of one turn of the event loop are written at once. */
+export function framesWire(socket: TLSSocket, { message, ended, drained, closed }: WireEvents): Wire {
+  let outgoing: Buffer[] = []
+  let outgoingBytes = 0
+  let failure: unknown
+
+  function flush(): void {
+    const frames = outgoing
+    outgoing = []
+    if (frames.length > 0 && socket.writable) socket.write(Buffer.concat(frames, outgoingBytes))
+    outgoingBytes = 0
+  }
+
+  function send(bytes: Buffer): void {
+    const head = Buffer.allocUnsafe(HEAD_BYTES)
+    head.writeUInt32BE(bytes.length)
+    if (outgoing.length === 0) setImmediate(flush)
+    outgoing.push(head, bytes)
+    outgoingBytes += HEAD_BYTES + bytes.length
+  }
+
+  const fail = (err: unknown): void => {
+    failure ??= err
+    socket.destroy()
+  }
+  const read = frameReader(message)
+  socket.on('data', (chunk: Buffer) => {
+    try {
+      read(chunk)
+    } catch (err) {
+      fail(new MalformedMessage('malformed frame', { cause: err }))
+    }
+  })
+  socket.on('end', ended)
+  socket.on('drain', drained)
+  socket.on('error', fail)
+  socket.on('close', () => closed(failure))
+  return {
+    send,
+    isCongested: () => socket.writableLength + outgoingBytes > MAX_WAITING_BYTES,
+    pause: () => void socket.pause(),
+    resume: () => void socket.resume(),
+    end() {
+      flush()
+      socket.end()
+    },
+    destroy: () => void socket.destroy(),
+  }
+}
+
+/** Returns a function that takes the bytes of frames as they arrive. It throws at a length beyond the limit. */
+export function frameReader(message: (bytes: Buffer) => void): (chunk: Buffer) => void {
+  let chunks: Buffer[] = [] // of the frame that is incomplete
+  let bytes = 0
+  let neededBytes = HEAD_BYTES
+  return (chunk) => {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes < neededBytes) return
+    const data = chunks.length === 1 ? chunk : Buffer.concat(chunks, bytes)
+    let at = 0
+    for (;;) {
+      neededBytes = HEAD_BYTES
+      if (data.length - at < neededBytes) break
+      const length = data.readUInt32BE(at)
+      if (length > MESSAGE_LIMIT_BYTES) throw new Error(`frame of ${length} bytes`)
+      neededBytes += length
+      if (data.length - at < neededBytes) break
+      message(data.subarray(at + HEAD_BYTES, at + neededBytes))
+      at += neededBytes
+    }
+    chunks = at < data.length ? [data.subarray(at)] : []
+    bytes = data.length - at
+  }
+}

@@ -1,0 +1,4 @@
+import { startOlderServers } from './test-service.js'
+
+startOlderServers()
+await import('./peers.test.js')

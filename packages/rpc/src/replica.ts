@@ -1,0 +1,151 @@
+import { Client, connectivityState, Metadata } from '@grpc/grpc-js'
+import { dial } from './dial.js'
+import { Fault, isServiceError, toFault } from './fault.js'
+import { FRAMES, framesWire } from './frames.js'
+import { CallServiceService } from './gen/overlay/stream/v1/stream.js'
+import { type Keepalive, startKeepalive, UnresponsiveReplica, type Waiting } from './keepalive.js'
+import { MESSAGE_LIMIT_BYTES } from './limits.js'
+import { type MuxClient, type OpenWire, openMuxClient } from './mux-client.js'
+import type { PeerConnection } from './peer-connection.js'
+import { streamWire, type Wire, type WireEvents } from './wire.js'
+
+/** One replica of a service. */
+export interface Replica {
+  readonly client: Client
+  readonly mux: MuxClient
+  /** For large answers, which would delay the others. Its calls fail with `NoFrames` at a replica that has none. */
+  readonly bulk: MuxClient
+  readonly keepalive: Keepalive
+  isConnected(): boolean
+  /** Whether calls, streams or a ping wait for it. */
+  isAwaited(): boolean
+  /** Asks for an answer if one is missing. Closes the connections of a host that has vanished. */
+  beat(): void
+  /** Ends all that waits for it. */
+  endAll(): void
+  close(): void
+}
+
+/** A replica of an older release speaks HTTP/2 only. */
+export class NoFrames extends Error {
+  override readonly name = 'NoFrames'
+}
+
+export interface ReplicaOptions {
+  /** `host:port` or `unix:/path` */
+  readonly address: string
+  readonly connection: PeerConnection
+  /** Whether the service has no other one. Its streams then last until gRPC finds that its host has vanished. */
+  readonly isAlone: boolean
+  /** Whether any replica of the service was ever connected. */
+  wasConnected(): boolean
+  onConnected(): void
+  sign(metadata: Metadata): Metadata
+}
+
+/** How long separate calls of gRPC are made before frames are offered again. */
+const MINUTE_MS = 60_000
+
+export function openReplica({
+  address,
+  connection,
+  isAlone,
+  wasConnected,
+  onConnected,
+  sign,
+}: ReplicaOptions): Replica {
+  const client = new Client(address, connection.credentials, {
+    ...clientOptions,
+    'grpc.ssl_target_name_override': connection.service,
+  })
+  const keepalive = startKeepalive()
+  const firstReady = new Promise<void>((resolve, reject) => {
+    client.waitForReady(Number.POSITIVE_INFINITY, (closed) => {
+      if (closed) return reject(closed)
+      onConnected()
+      resolve()
+    })
+  })
+  firstReady.catch(() => undefined) // closed before
+
+  // the channel of gRPC knows whether the replica can be reached
+  const state = (): connectivityState => client.getChannel().getConnectivityState(true)
+  let framesAgainMs = 0
+  const openFrames: OpenWire = async (events) => {
+    if (!wasConnected()) await firstReady
+    if (state() === connectivityState.TRANSIENT_FAILURE) throw new Error(`${address} cannot be reached`)
+    if (performance.now() < framesAgainMs) throw new NoFrames()
+    const socket = await dial(address, connection.options())
+    if (socket.alpnProtocol === FRAMES) return framesWire(socket, events)
+    socket.resume().end() // the server would count a broken handshake
+    framesAgainMs = performance.now() + MINUTE_MS
+    throw new NoFrames()
+  }
+  const openAny: OpenWire = async (events) => {
+    try {
+      return await openFrames(events)
+    } catch (err) {
+      if (err instanceof NoFrames) return openStream(client, events, sign(new Metadata()))
+      throw err
+    }
+  }
+  const mux = openMuxClient(openAny, keepalive.received)
+  const bulk = openMuxClient(openFrames, keepalive.received)
+  const both = [mux, bulk]
+  const isConnected = (): boolean =>
+    both.some(({ isOpen }) => isOpen()) || state() === connectivityState.READY
+  const reset = (): void => {
+    for (const client of both) client.reset()
+  }
+  function waiting(): Waiting {
+    if (both.some(({ pending }) => pending() > 0)) return 'calls'
+    return keepalive.hasStreams() && !isAlone ? 'streams' : 'nothing'
+  }
+  return {
+    client,
+    mux,
+    bulk,
+    keepalive,
+    isConnected,
+    isAwaited: () => waiting() !== 'nothing' || keepalive.isAsked(),
+    beat() {
+      if (!isConnected()) return keepalive.reset()
+      const need = keepalive.beat(waiting())
+      if (need === 'reset') reset()
+      if (need === 'ping') mux.ping()
+    },
+    endAll() {
+      for (const client of both) client.fail(unresponsive())
+      keepalive.endAll()
+    },
+    close() {
+      reset()
+      client.close()
+    },
+  }
+}
+
+async function openStream(client: Client, events: WireEvents, metadata: Metadata): Promise<Wire> {
+  const { path } = CallServiceService.calls
+  const stream = client.makeBidiStreamRequest<Buffer, Buffer>(path, asBytes, asBytes, metadata)
+  const closed = (err?: unknown): void => events.closed(isServiceError(err) ? toFault(err) : err)
+  return streamWire(stream, { ...events, closed }, () => stream.cancel())
+}
+
+const asBytes = (bytes: Buffer): Buffer => bytes
+
+/** The fault that ends the calls of an unresponsive replica. */
+export const unresponsive = (): Fault => new Fault('UNAVAILABLE', undefined, new UnresponsiveReplica())
+
+const clientOptions = {
+  // every address behind a name gets its own connection, and lost ones are reopened
+  'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 2000,
+  'grpc.keepalive_time_ms': 10_000, // detects a host that vanished
+  'grpc.keepalive_timeout_ms': 3000,
+  'grpc.max_receive_message_length': MESSAGE_LIMIT_BYTES,
+  'grpc.max_send_message_length': MESSAGE_LIMIT_BYTES,
+  'grpc-node.flow_control_window': 1024 * 1024,
+  'grpc.enable_channelz': 0,
+}
