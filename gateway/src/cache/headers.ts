@@ -47,7 +47,7 @@ export function openHeaders(options: HeadersOptions): Headers {
   )
   async function* open(signal: AbortSignal) {
     let listening = false
-    for await (const message of policy.watchHeaders({}, ownContext(signal))) {
+    for await (const message of policy.watchHeaders({ grants: false }, ownContext(signal))) {
       if (!listening) cache.dropAll() // earlier notices were missed
       listening = true
       yield message

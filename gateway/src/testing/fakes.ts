@@ -207,7 +207,13 @@ export function fakes(): Fakes {
         }),
         async *watchHeaders(_: object, { signal }: Context) {
           while (!signal.aborted) {
-            yield { positions: {}, identityIds: changedHeaders.splice(0), all: false }
+            yield {
+              positions: {},
+              identityIds: changedHeaders.splice(0),
+              all: false,
+              grants: false,
+              ageMs: 0,
+            }
             await nextMessage('headers', signal)
           }
         },

@@ -62,7 +62,13 @@ export type {
 export { OidcServiceService } from './gen/overlay/oidc/v1/oidc.js'
 export type { EnrollResponse, IssuedCertificate, RouterCertificates } from './gen/overlay/pki/v1/pki.js'
 export { EnrollmentWish, EnrollRequest, PkiServiceService } from './gen/overlay/pki/v1/pki.js'
-export { Access, type HeldAccess, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
+export {
+  Access,
+  type AuthorizeResponse,
+  type HeaderChanges,
+  type HeldAccess,
+  PolicyServiceService,
+} from './gen/overlay/policy/v1/policy.js'
 export type { InspectedValue, NetworkEvent } from './gen/overlay/sessions/v1/sessions.js'
 export { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
 export { type GrpcHealth, openHealth } from './health.js'

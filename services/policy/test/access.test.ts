@@ -1,6 +1,6 @@
 import { Access, type Position, type Positions } from '@overlay/rpc'
 import { expect, test } from 'vitest'
-import { admin, as, networkOfFile } from './network.js'
+import { admin, as, networkOfFile, newName } from './network.js'
 
 const { network, policy } = await networkOfFile()
 
@@ -8,8 +8,8 @@ const at = (positions: Positions) => ({ ...as({}), positions })
 const authorize = (
   identityId: string,
   serviceId: string,
-  { context = admin, access = Access.ACCESS_DIAL, isAdmin = false, by = policy } = {},
-) => by.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '' }, context)
+  { context = admin, access = Access.ACCESS_DIAL, isAdmin = false, by = policy, withOthers = false } = {},
+) => by.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '', withOthers }, context)
 const whole = () => policy.engine.catchUp(AbortSignal.timeout(30_000))
 
 let count = 0
@@ -42,6 +42,59 @@ test('an authorization to dial has the routers, the policies, the name of the se
   expect(allowed).toMatchObject({ routerIds: [router], policyIds: [dial] })
   expect(allowed.serviceName).toMatch(/^wiki/)
   expect(Object.keys(allowed.positions).sort()).toEqual(['identity', 'policy', 'sessions'])
+})
+
+test('an authorization has the other grants of the identity on request', async () => {
+  const { alice, router, service, dial, staff } = await wiki()
+  const named = { semantic: 'AnyOf', identityRoles: [`#${staff}`] }
+  const blog = await policy.create('services', { name: newName(), encryptionRequired: true })
+  const unreachable = await policy.create('services', { name: newName(), encryptionRequired: true })
+  const serviceRoles = [`@${blog}`, `@${unreachable}`]
+  const bind = await policy.create('service-policies', {
+    ...{ ...named, name: newName(), type: 'Bind', serviceRoles },
+  })
+  const routing = { name: newName(), semantic: 'AnyOf', edgeRouterRoles: [`@${router}`] }
+  await policy.create('service-edge-router-policies', { ...routing, serviceRoles: [`@${blog}`] })
+  await whole()
+  const { lasts, others } = await authorize(alice, service, { withOthers: true })
+  const routerIds = [router]
+  expect(lasts).toBe(true)
+  expect(others).toMatchObject([
+    { serviceId: service, access: Access.ACCESS_DIAL, policyIds: [dial], routerIds },
+    { serviceId: blog, access: Access.ACCESS_BIND, policyIds: [bind], routerIds },
+  ])
+  expect((await authorize(alice, service)).others).toEqual([])
+})
+
+test('a watch of grants names the identities whose routers or policies change, also where no list does', async () => {
+  const { alice, router, dial, routing, edgeRouterRoles, identityRoles } = await wiki()
+  const { service } = await wiki() // of another identity
+  const signal = AbortSignal.timeout(30_000)
+  const messages = policy.policy.watchHeaders({ grants: true }, { ...as({}), signal })[Symbol.asyncIterator]()
+  await messages.next()
+  const announced = async (change: () => Promise<unknown>): Promise<readonly string[]> => {
+    await change()
+    for (;;) {
+      const { value } = await messages.next()
+      expect(value).toMatchObject({ all: false, grants: true })
+      if (value.identityIds.length > 0) return value.identityIds
+    }
+  }
+  for (const change of [
+    () => network.sessions.put(router, { roleAttributes: ['elsewhere'] }),
+    () => network.sessions.put(router, { roleAttributes: [edgeRouterRoles[0]?.slice(1)] }),
+    () => policy.update('edge-router-policies', routing, { edgeRouterRoles: ['#elsewhere'] }),
+    () =>
+      policy.create('service-policies', {
+        ...{ name: newName(), type: 'Dial', semantic: 'AnyOf', identityRoles, serviceRoles: [`@${service}`] },
+      }),
+    () => policy.remove('service-policies', dial),
+    () => policy.update('edge-router-policies', routing, { edgeRouterRoles }),
+    () => network.sessions.remove(router),
+    () => network.identity.remove(alice),
+  ])
+    expect(await announced(change)).toContain(alice)
+  await messages.return?.()
 })
 
 test('the checks come in order: seen, permitted, reachable', async () => {

@@ -7,9 +7,9 @@ import { identityConsumer } from '../src/consumers/identity.js'
 import { lastLapse, mfaTimings } from '../src/domain/posture/lapses.js'
 import { reportLapses, startReportingLapses } from '../src/engine/lapses.js'
 import { admin, jsonOf, parsed } from './network.js'
-import { now, postureNetwork } from './posture.js'
+import { domain, now, postureNetwork } from './posture.js'
 
-const { network, policy, other, catchUp, mfaCheck, submit, guarded, authorize, pass, postureOf } =
+const { network, policy, other, catchUp, check, mfaCheck, submit, guarded, authorize, pass, postureOf } =
   await postureNetwork()
 
 test('an API session passes at once in every replica when identity reports it, until identity revokes it', async () => {
@@ -32,6 +32,17 @@ test('an API session passes at once in every replica when identity reports it, u
     apiSessionId,
   }))
   expect((await policy.policy.findLost({ held: lost }, admin)).lost).toEqual([true, false])
+})
+
+test('a grant that asks for the second factor does not last; one that asks for other posture does', async () => {
+  const who = await guarded(await mfaCheck())
+  await pass(who.alice, now())
+  expect(await authorize(who, {}, policy, true)).toMatchObject({ lasts: false, others: [] })
+  const plain = await guarded(await check({}))
+  await submit(plain.alice, domain('a.example'))
+  await catchUp()
+  const { lasts, others } = await authorize(plain, {}, policy, true)
+  expect([lasts, others.map(({ serviceId }) => serviceId)]).toEqual([true, [plain.service]])
 })
 
 test('after a load only the API sessions of its rows have passed', async () => {

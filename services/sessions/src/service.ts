@@ -1,9 +1,10 @@
-import { edgeRouter, transitRouter } from '@overlay/model'
+import { edgeRouter, session, transitRouter } from '@overlay/model'
 import {
   announcing,
   type Bus,
   type ChangeLog,
   changeService,
+  deletedIds,
   fabricEvents,
   type RowChange,
   type Source,
@@ -29,6 +30,10 @@ import { policyChecks, policyConsumer } from './consumers/policy.js'
 import { type Control, type ControlListen, openControl } from './control/control.js'
 import { routerCertificates } from './control/router-certificates.js'
 import { openRouterDirectory, type RouterDirectory } from './control/router-directory.js'
+import { routerTexts } from './control/router-texts.js'
+import { watchGrants } from './grants/grant-watch.js'
+import { openGrants } from './grants/grants.js'
+import { type HeldSessions, openHeldSessions } from './grants/held-sessions.js'
 import { circuits } from './kinds/circuit.js'
 import { controllers } from './kinds/controller.js'
 import { edgeRouters } from './kinds/edge-router.js'
@@ -85,14 +90,26 @@ export async function openService(options: ServiceOptions) {
     for (const listener of listeners) listener(changes)
   })
   const { db } = changeLog
+  const watch = watchGrants(policy.calls, log)
+  const grants = openGrants(policy.calls, watch, { onDrop: (entry) => held.forget(entry) })
+  const held = await openHeldSessions(changeLog, grants.entries, { bus, log })
+  listeners.push((changes) => held.ended(deletedRows(changes, session.kind)))
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
   const heads = headsOf({ identity: identity.changes, policy: policy.changes })
-  const sweeper = startSweeper({ changeLog, events, policy: policy.calls, names, heads, log })
+  const sweeper = startSweeper({
+    changeLog: endingHeld(changeLog, held),
+    events,
+    policy: policy.calls,
+    names,
+    heads,
+    log,
+  })
+  const revocations = { wake: sweeper.wake, revoked: grants.revoked }
   const consumers = startConsumers(
     changeLog,
     {
-      identity: identityConsumer(identity.source, sweeper),
-      policy: policyConsumer(policy.source, sweeper),
+      identity: identityConsumer(identity.source, revocations),
+      policy: policyConsumer(policy.source, revocations),
     },
     log,
   )
@@ -136,13 +153,16 @@ export async function openService(options: ServiceOptions) {
     transitRouters(routerDeps),
   ]
   const entities = entityService({ changeLog, kinds, names, foreign })
+  const texts = routerTexts(directory, control.presence)
   const methods = sessionsMethods({
     ...options,
     ...control,
     changeLog,
+    grants,
+    held,
+    routerTexts: texts,
     certificates,
     waitForFollowers: routerDeps.waitForFollowers,
-    policy: policy.calls,
     identity: identity.calls,
   })
   const checkDeps = { changeLog, names, consumers: followed }
@@ -157,6 +177,9 @@ export async function openService(options: ServiceOptions) {
       ...policyChecks(policy.source, { ...checkDeps, policy: policy.calls, heads }),
     ],
     async [Symbol.asyncDispose]() {
+      texts[Symbol.dispose]()
+      await watch[Symbol.asyncDispose]()
+      await held[Symbol.asyncDispose]()
       await control[Symbol.asyncDispose]()
       await services[Symbol.asyncDispose]()
       await directory[Symbol.asyncDispose]()
@@ -165,6 +188,18 @@ export async function openService(options: ServiceOptions) {
     },
   }
 }
+
+/** Sessions that a sweep has ended leave memory before any other call is answered. */
+const endingHeld = (changeLog: ChangeLog, held: Pick<HeldSessions, 'ended'>): ChangeLog => ({
+  ...changeLog,
+  appended(position, changes) {
+    held.ended(deletedIds(changes, session.kind))
+    return changeLog.appended(position, changes)
+  },
+})
+
+const deletedRows = (changes: readonly RowChange[], kind: string): string[] =>
+  changes.flatMap((change) => (change.kind === kind && !change.after ? [change.id] : []))
 
 /** The channel of a router that was disabled or deleted is closed before the answer, and it is shown offline. */
 const closingChannels =

@@ -5,6 +5,7 @@ import { type Context, Fault, ownContext, type Position, type Positions } from '
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import type { ScopeKind } from '../src/domain/revocation.js'
+import { openGrants } from '../src/grants/grants.js'
 import { createSession } from '../src/methods/create-session.js'
 import { pruneRevocations, recordRevocations } from '../src/store/revocation.js'
 import { sweepStep } from '../src/sweep/step.js'
@@ -40,27 +41,41 @@ interface Policy {
   calls: number
 }
 
+/** A stream of policy that is never fresh: each create asks policy. */
+const noWatch = {
+  trusted: () => false,
+  coversGrants: () => false,
+  positions: () => ({}),
+  onChange: () => undefined,
+  onMessage: () => undefined,
+}
+
 function creator(changeLog: ChangeLog, policyState: Policy) {
+  const policy = {
+    async authorize(_question: unknown, { positions }: Context) {
+      policyState.calls++
+      policyState.position = Math.max(
+        policyState.position,
+        positions.identity?.number ?? 0,
+        positions.policy?.number ?? 0,
+      )
+      if (!policyState.isAllowed) throw new Fault('NOT_FOUND', 'service with id wiki not found')
+      const followed = { identity: at(policyState.position), policy: at(policyState.position) }
+      return {
+        routerIds: [],
+        policyIds: ['grants', 'grants too'],
+        serviceName: 'wiki',
+        positions: followed,
+        lasts: true,
+        others: [],
+      }
+    },
+  }
   return createSession({
     changeLog,
-    policy: {
-      async authorize(_question, { positions }) {
-        policyState.calls++
-        policyState.position = Math.max(
-          policyState.position,
-          positions.identity?.number ?? 0,
-          positions.policy?.number ?? 0,
-        )
-        if (!policyState.isAllowed) throw new Fault('NOT_FOUND', 'service with id wiki not found')
-        const followed = { identity: at(policyState.position), policy: at(policyState.position) }
-        return {
-          routerIds: [],
-          policyIds: ['grants', 'grants too'],
-          serviceName: 'wiki',
-          positions: followed,
-        }
-      },
-    },
+    grants: openGrants(policy, noWatch),
+    held: { find: () => undefined, keep: (look) => look() },
+    routerTexts: { of: () => undefined },
     identity: { checkApiSession: async () => ({ position: at(policyState.position) }) },
   })
 }

@@ -71,6 +71,8 @@ test('a policy that does not answer holds up no write, also while a load of it t
       policyIds: ['p'],
       serviceName: 'wiki',
       positions: { identity: position, policy: position },
+      lasts: false,
+      others: [],
     }),
   }
   const options: ServiceOptions = {

@@ -47,6 +47,9 @@ function startPresence() {
         isReconnection: true,
         linkListeners: Buffer.alloc(0),
         version: '',
+        hostname: '',
+        supportedProtocols: {},
+        syncStatus: '',
       })),
     replicas: () => new Set(),
     onChange(listener) {

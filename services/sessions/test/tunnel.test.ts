@@ -95,7 +95,8 @@ async function startTunnel() {
           }
           signal.addEventListener('abort', () => wake())
           while (!signal.aborted) {
-            if (ids) yield { positions: { policy: position }, identityIds: ids, all: false }
+            if (ids)
+              yield { positions: { policy: position }, identityIds: ids, all: false, grants: false, ageMs: 0 }
             ids = undefined
             await new Promise<void>((resolve) => {
               wake = () => void resolve()

@@ -40,6 +40,8 @@ export interface Follower extends AsyncDisposable {
   position(): Position | undefined
   /** True when the sink had all that its owner had within the last `ms`. */
   isFresh(ms: number): boolean
+  /** The time since the sink had all that its owner had. Infinity: it never had. */
+  ageMs(): number
   /** Resolves after the first load. */
   readonly loaded: Promise<void>
   /** Resolves when the sink is at the position; asks the owner at once when it is not. TIMEOUT when aborted. */
@@ -213,6 +215,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     },
     onOutage: (err) => log.warn({ err, schema }, 'changes not followed'),
   })
+  const ageMs = (): number => (applied === undefined ? Infinity : performance.now() - freshAt)
   const wait = (position: Position | undefined, signal: AbortSignal): Promise<void> => {
     const reached = waiters.wait(position, signal)
     startPulling()
@@ -220,7 +223,8 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
   }
   return {
     position: () => applied,
-    isFresh: (ms) => applied !== undefined && performance.now() - freshAt <= ms,
+    isFresh: (ms) => ageMs() <= ms,
+    ageMs,
     loaded: firstLoad.promise,
     waitFor: wait,
     catchUp: (signal) => wait(undefined, signal),

@@ -9,7 +9,9 @@ import { poisonOf } from './poison.js'
 import type { Source } from './source.js'
 
 /** Another service's rows in memory, in every replica. */
-export interface Projection extends Pick<Follower, 'position' | 'waitFor' | 'catchUp'>, AsyncDisposable {
+export interface Projection
+  extends Pick<Follower, 'position' | 'waitFor' | 'catchUp' | 'ageMs'>,
+    AsyncDisposable {
   readonly schema: string
   /** True when it had all that its owner had within the last two seconds. */
   isFresh(): boolean
@@ -110,6 +112,7 @@ export async function openProjection(
     schema,
     position: follower.position,
     isFresh: () => follower.isFresh(FRESH_MS),
+    ageMs: follower.ageMs,
     waitFor: follower.waitFor,
     catchUp: follower.catchUp,
     async [Symbol.asyncDispose]() {

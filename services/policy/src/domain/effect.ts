@@ -8,12 +8,21 @@ export interface Effect {
   readonly updated: Bitset
   /** Their list of services may look different; contains `updated`. */
   readonly viewed: Bitset
+  /** Other policies may grant their services, or other routers carry them; contains `viewed`. */
+  readonly granted: Bitset
 }
 
-export const effect = (updated: Bitset, viewed: Bitset = emptySet()): Effect => ({
-  updated,
-  viewed: union(updated, viewed),
-})
+export function effect(updated: Bitset, viewed: Bitset = emptySet(), granted: Bitset = emptySet()): Effect {
+  const allViewed = union(updated, viewed)
+  return {
+    updated,
+    viewed: allViewed,
+    granted: isEmpty(granted) ? allViewed : union(allViewed, granted),
+  }
+}
+
+/** The grants of these identities may be different, and nothing that their lists show. */
+export const grantEffect = (granted: Bitset): Effect => effect(emptySet(), emptySet(), granted)
 
 export const noEffect = (): Effect => effect(emptySet())
 

@@ -51,7 +51,7 @@ test('the engine answers as if it looked at every row, after any changes', () =>
   )
 })
 
-test('a change names exactly those whose service-updates time moves, and all whose list differs', () => {
+test('a change names exactly those whose service-updates time moves, and all whose list or grants differ', () => {
   fc.assert(
     fc.property(steps, (sequence) => {
       const state = emptyState()
@@ -59,14 +59,20 @@ test('a change names exactly those whose service-updates time moves, and all who
       for (const step of sequence) {
         const before = world
         const keys = keysOf(state, before)
-        const { updated, viewed } = stepEngine(state, step)
+        const grants = grantsOf(before)
+        const { updated, viewed, granted } = stepEngine(state, step)
         world = stepWorld(before, step)
         expect(state.identities.idsOf(updated).sort()).toEqual(updatedByRows(before, world, step))
         const notified = new Set(state.identities.idsOf(viewed))
+        const regranted = new Set(state.identities.idsOf(granted))
+        const grantsNow = grantsOf(world)
+        expect([...notified].filter((id) => !regranted.has(id))).toEqual([])
         for (const [id, identity] of world.identities) {
           const old = before.identities.get(id)
           const differs = !old || listOf(before, old) !== listOf(world, identity)
           expect([id, differs && !notified.has(id)]).toEqual([id, false])
+          const isRegranted = old && grants.get(id) !== grantsNow.get(id)
+          expect([id, isRegranted && !regranted.has(id)]).not.toEqual([id, true])
           if (old) expect([id, keys.get(id) !== keysOf(state, world).get(id)]).toEqual([id, differs])
         }
       }
@@ -92,6 +98,25 @@ function answersOf(state: State, world: World): unknown {
     [...world.identities.values()].map(({ id, isAdmin }) => visibleIds(state, { identityId: id, isAdmin })),
   ]
 }
+
+/** By identity: the policies and checks by which it may use each service, and the routers for it. */
+const grantsOf = (world: World): ReadonlyMap<string, string> =>
+  new Map(
+    [...world.identities.keys()].map((id) => [
+      id,
+      JSON.stringify(
+        usable(world, id).map((service) => [
+          service,
+          policiesLinking(world, id, service).map((policy) => [
+            policy.id,
+            policy.type,
+            checksAsked(world, policy),
+          ]),
+          routersBetween(world, id, service),
+        ]),
+      ),
+    ]),
+  )
 
 function answersByRows(world: World): unknown {
   return [

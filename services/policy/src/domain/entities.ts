@@ -1,5 +1,13 @@
-import { add, type Bitset, emptySet, has, isSame, remove, setOf, union } from './bitset.js'
-import { accesses, audienceOf, type Effect, effect, noEffect, policiesAreShown } from './effect.js'
+import { add, addAll, type Bitset, emptySet, has, isSame, remove, setOf, union } from './bitset.js'
+import {
+  accesses,
+  audienceOf,
+  type Effect,
+  effect,
+  grantEffect,
+  noEffect,
+  policiesAreShown,
+} from './effect.js'
 import { addTo, takeFrom } from './multimap.js'
 import type { Check } from './posture/check.js'
 import type { PostureData } from './posture/data.js'
@@ -58,7 +66,7 @@ export function putIdentity(state: State, { id, attributes, isAdmin }: Identity)
   }
   const isUpdated = policiesChanged && accesses(state).some(differs)
   const isViewed = isNew || adminChanged || (policiesChanged && policiesAreShown(state))
-  return effect(isUpdated ? self : emptySet(), isViewed ? self : emptySet())
+  return effect(isUpdated ? self : emptySet(), isViewed ? self : emptySet(), self)
 }
 
 /** Without effect: the identity has no list any more. */
@@ -100,17 +108,29 @@ export function removeService(state: State, id: string): Effect {
 
 /** Routers count when a session is created; no list shows them. */
 export function putRouter(state: State, { id, attributes }: Router): Effect {
+  const current = state.routers.numberOf(id)
+  const before = current === undefined ? emptySet() : usersOf(state, current)
   const { number, changed, isNew } = state.routers.put(id, attributes)
+  if (!isNew && changed.length === 0) return noEffect()
   for (const { right } of routing(state)) right.entityPlaced(number, changed, isNew)
-  return noEffect()
+  return grantEffect(union(before, usersOf(state, number)))
 }
 
 export function removeRouter(state: State, id: string): Effect {
   const number = state.routers.numberOf(id)
   if (number === undefined) return noEffect()
+  const before = usersOf(state, number)
   for (const { right } of routing(state)) right.entityRemoved(number)
   state.routers.remove(number)
-  return noEffect()
+  return grantEffect(before)
+}
+
+/** The identities that may connect through the router. */
+function usersOf({ identityRouters: { left, right } }: State, router: number): Bitset {
+  const users = emptySet()
+  for (const { policyId } of [...right.open, ...right.selecting(router)])
+    addAll(users, left.membersOf(policyId))
+  return users
 }
 
 const routing = ({ identityRouters, serviceRouters }: State): readonly Relation[] => [

@@ -8,7 +8,7 @@ import {
   removeConfigType,
   removeOverride,
 } from './configs.js'
-import type { Effect } from './effect.js'
+import { audienceOf, type Effect } from './effect.js'
 import {
   type Identity,
   type IdentityPosture,
@@ -68,8 +68,11 @@ export const mutators: { readonly [K in EngineKind]: RowMutator<Rows[K]> } = {
   'config-types': { put: putConfigType, remove: removeConfigType },
   'service-configs': { put: putOverride, remove: removeOverride },
   'service-policies': { put: putServicePolicy, remove: removeServicePolicy },
-  'edge-router-policies': routerPolicies(({ identityRouters }) => identityRouters),
-  'service-edge-router-policies': routerPolicies(({ serviceRouters }) => serviceRouters),
+  'edge-router-policies': routerPolicies(
+    ({ identityRouters }) => identityRouters,
+    (_, identities) => identities,
+  ),
+  'service-edge-router-policies': routerPolicies(({ serviceRouters }) => serviceRouters, audienceOf),
 }
 
 export const engineKinds = Object.keys(mutators) as EngineKind[]

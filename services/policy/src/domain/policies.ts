@@ -1,6 +1,6 @@
 import type { Semantic } from '@overlay/model'
 import { addAll, type Bitset, distinction, emptySet, isEmpty, isSame, union } from './bitset.js'
-import { accesses, audienceOf, type Effect, effect, noEffect, policiesAreShown } from './effect.js'
+import { accesses, audienceOf, type Effect, effect, grantEffect, policiesAreShown } from './effect.js'
 import { linksOfPolicy, regranted } from './gain.js'
 import type { Relation } from './relation.js'
 import type { State } from './state.js'
@@ -41,7 +41,10 @@ export function removeServicePolicy(state: State, id: string): Effect {
   })
 }
 
-/** Compares what the policy links before and after. Sets of a policy are replaced, so the old ones stay as they were. */
+/**
+ * Compares what the policy links before and after. Sets of a policy are replaced, so the old ones stay as they were.
+ * A policy that links what it linked before, by the same checks, grants what it granted.
+ */
 function changed(state: State, id: string, change: () => void): Effect {
   const linked = () => accesses(state).map((granted) => ({ granted, links: linksOfPolicy(granted, id) }))
   const before = linked()
@@ -60,7 +63,13 @@ function changed(state: State, id: string, change: () => void): Effect {
     updated,
     audienceOf(state, differentlyGuarded(checksBefore, checksAfter, rights(before), rights(after))),
   )
-  return effect(updated, policiesAreShown(state) ? lefts : emptySet())
+  const isUnchanged =
+    isSame(checksBefore, checksAfter) &&
+    before.every(({ links: { left, right } }, at) => {
+      const now = after[at]?.links
+      return now !== undefined && isSame(left, now.left) && isSame(right, now.right)
+    })
+  return effect(updated, policiesAreShown(state) ? lefts : emptySet(), isUnchanged ? emptySet() : lefts)
 }
 
 /** The services of which this policy asks other posture checks than before. */
@@ -70,14 +79,24 @@ function differentlyGuarded(before: Bitset, after: Bitset, services: Bitset, ser
   return isSame(before, after) ? distinction(guarded, guardedAfter) : union(guarded, guardedAfter)
 }
 
-/** Creates, replaces and deletes the router policies of one relation. */
-export const routerPolicies = (relationOf: (state: State) => Relation) => ({
-  put(state: State, { id, roles, edgeRouterRoles, semantic }: RouterPolicy): Effect {
-    relationOf(state).put(id, roles, edgeRouterRoles, semantic)
-    return noEffect()
-  },
-  remove(state: State, id: string): Effect {
-    relationOf(state).remove(id)
-    return noEffect()
-  },
-})
+/**
+ * Creates, replaces and deletes the router policies of one relation. `usersOf`: the identities that the left entities
+ * of a policy concern. Routers have a change log of their own, which may be behind: all of them may be concerned, also
+ * where the policy selects the same routers as before.
+ */
+export const routerPolicies = (
+  relationOf: (state: State) => Relation,
+  usersOf: (state: State, lefts: Bitset) => Bitset,
+) => {
+  const changed = (state: State, id: string, change: (relation: Relation) => void): Effect => {
+    const relation = relationOf(state)
+    const before = relation.left.membersOf(id)
+    change(relation)
+    return grantEffect(usersOf(state, union(before, relation.left.membersOf(id))))
+  }
+  return {
+    put: (state: State, { id, roles, edgeRouterRoles, semantic }: RouterPolicy): Effect =>
+      changed(state, id, (relation) => relation.put(id, roles, edgeRouterRoles, semantic)),
+    remove: (state: State, id: string): Effect => changed(state, id, (relation) => relation.remove(id)),
+  }
+}

@@ -31,6 +31,8 @@ export interface Engine extends Waits, AsyncDisposable {
   onRow(listener: (kind: EngineKind, id: string) => void): Disposable
   /** Called after each message, with the identities whose lists or service-updates times may have changed. */
   onChange(listener: (ids: readonly string[] | 'all') => void): Disposable
+  /** The same, with the identities whose lists or grants may have changed. */
+  onGrantChange(listener: (ids: readonly string[] | 'all') => void): Disposable
 }
 
 const foreignKinds: readonly string[] = ['identities', 'edge-routers']
@@ -61,6 +63,7 @@ export async function startEngine({
 }: EngineDeps): Promise<Engine> {
   const state = emptyState()
   const listeners = new Set<(ids: readonly string[] | 'all') => void>()
+  const grantListeners = new Set<(ids: readonly string[] | 'all') => void>()
   const rowListeners = new Set<(kind: EngineKind, id: string) => void>()
   const notify = (ids: readonly string[] | 'all'): void => {
     for (const listener of listeners) listener(ids)
@@ -74,6 +77,7 @@ export async function startEngine({
   const loading = new Set<string>()
   const isLoaded = (): boolean => accessSchemas.every((schema) => positions[schema])
   const viewed = new Set<string>() // identities whose lists the current message may have changed
+  const granted = new Set<string>() // the same, or whose grants
 
   const noteEffect = (schema: string, effect: Effect, change: Change, upto: Position): void => {
     const { kind, id, json, atMs, number } = change
@@ -81,8 +85,12 @@ export async function startEngine({
     const isDeleted = kind === 'identities' && json.length === 0
     if (isDeleted) updates.forget(id, position)
     if (!isLoaded()) return
-    if (isDeleted) viewed.add(id) // it has no number any more by which an effect could name it
+    if (isDeleted) {
+      viewed.add(id) // it has no number any more by which an effect could name it
+      granted.add(id)
+    }
     for (const one of state.identities.idsOf(effect.viewed)) viewed.add(one)
+    if (granted.size <= MOST_NAMED) for (const one of state.identities.idsOf(effect.granted)) granted.add(one)
     const ids = state.identities.idsOf(effect.updated)
     if (ids.length === 0) return
     const isEverybody = ids.length > MOST_NAMED && isSame(effect.updated, state.identities.present)
@@ -97,8 +105,12 @@ export async function startEngine({
       if (wasLoaded) updates.advance({ policy, identity })
       else updates.start({ policy, identity })
     }
-    notify(wasLoaded && viewed.size <= MOST_NAMED ? [...viewed] : 'all')
+    const named = (ids: ReadonlySet<string>) => (wasLoaded && ids.size <= MOST_NAMED ? [...ids] : 'all')
+    notify(named(viewed))
+    const grants = named(granted)
+    for (const listener of grantListeners) listener(grants)
     viewed.clear()
+    granted.clear()
   }
   const names = new Map<string, ReadonlyMap<string, string>>()
   const follow = (source: Source, kinds: readonly EngineKind[]) => {
@@ -127,6 +139,7 @@ export async function startEngine({
     namesOf: (kind) => names.get(kind) ?? new Map(),
     onRow: (listener) => listening(rowListeners, listener),
     onChange: (listener) => listening(listeners, listener),
+    onGrantChange: (listener) => listening(grantListeners, listener),
     async [Symbol.asyncDispose]() {
       for (const projection of projections) await projection[Symbol.asyncDispose]()
       await updates[Symbol.asyncDispose]()

@@ -26,6 +26,8 @@ export interface Waits {
   ensureReadable(context: Context): Promise<void>
   /** Memory has all that policy and identity had within the last two seconds. */
   isFresh(): boolean
+  /** Memory has all that policy and identity had before this time. Infinity before they are loaded. */
+  ageMs(): number
 }
 
 /** What memory has of the change logs, by schema. */
@@ -86,6 +88,7 @@ export function waitsOn(
         ? bestEffort('policy', waits.catchUp(signal))
         : waits.bestEffort(waits.waitFor(positions, signal)),
     isFresh: () => accessSchemas.every((schema) => bySchema.get(schema)?.isFresh()),
+    ageMs: () => Math.max(...accessSchemas.map((schema) => bySchema.get(schema)?.ageMs() ?? Infinity)),
   }
   return waits
 }

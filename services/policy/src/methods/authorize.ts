@@ -1,15 +1,19 @@
 import { Fault, invalid, type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
 import type { AccessType } from '../domain/policies.js'
 import { failureOf } from '../domain/posture/failure.js'
+import { isLasting, lastingGrants } from '../domain/posture/grants.js'
 import { endpointOf, judge, type Refusal, type Requester } from '../domain/posture/judge.js'
 import { commonRouters, grantingPolicies, maySee, mayUse } from '../domain/queries.js'
 import { saveFailedRequest } from '../store/failed-request.js'
 import type { Deps } from './deps.js'
-import { accessTypeOf } from './encoding.js'
+import { accessOf, accessTypeOf } from './encoding.js'
+
+/** Of other grants in one answer. */
+const MOST_OTHERS = 200
 
 export const authorize =
   (deps: Deps): Methods<PolicyServiceService>['authorize'] =>
-  async ({ identityId, serviceId, access, isAdmin, apiSessionId }, { positions, signal }) => {
+  async ({ identityId, serviceId, access, isAdmin, apiSessionId, withOthers }, { positions, signal }) => {
     const { engine } = deps
     const { state } = engine
     const type = accessTypeOf(access)
@@ -21,19 +25,33 @@ export const authorize =
       // wire: a service that may be seen, but not used in this way, is a field error
       if (!mayUse(state, identityId, serviceId, type))
         throw invalid('ServiceId', 'service not found', serviceId)
-      return judge(state, grantingPolicies(state, identityId, serviceId, type), requester)
+      const linking = grantingPolicies(state, identityId, serviceId, type)
+      return { ...judge(state, linking, requester), linking }
     }
-    let { passing, refusals } = verdict()
+    let { passing, refusals, linking } = verdict()
     if (passing.length === 0) {
       await engine.bestEffort(engine.catchUpOwn(signal)) // posture submitted a moment ago may not be in memory yet
-      ;({ passing, refusals } = verdict())
+      ;({ passing, refusals, linking } = verdict())
     }
     if (passing.length === 0) throw await refusal(deps, requester, { serviceId, type }, refusals)
     const routerIds = commonRouters(state, identityId, serviceId)
     if (routerIds.length === 0) throw new Fault('NO_EDGE_ROUTERS_AVAILABLE')
-    const serviceName = engine.namesOf('services').get(serviceId) ?? ''
-    // differs: the original names no policies while there is no posture check at all
-    return { routerIds, policyIds: [...passing], serviceName, positions: engine.positions() }
+    const nameOf = (id: string): string => engine.namesOf('services').get(id) ?? ''
+    const others = withOthers ? lastingGrants(state, requester, MOST_OTHERS) : []
+    return {
+      routerIds,
+      policyIds: [...passing], // differs: the original names no policies while there is no posture check at all
+      serviceName: nameOf(serviceId),
+      positions: engine.positions(),
+      lasts: isLasting(state, linking),
+      others: others.map((grant) => ({
+        serviceId: grant.serviceId,
+        access: accessOf(grant.type),
+        routerIds: [...grant.routerIds],
+        policyIds: [...grant.policyIds],
+        serviceName: nameOf(grant.serviceId),
+      })),
+    }
   }
 
 /** Saves the failed request for administrators. The fault names the checks that the client does not pass. */

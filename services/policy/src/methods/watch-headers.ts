@@ -5,13 +5,14 @@ import type { Deps } from './deps.js'
 const SIGN_OF_LIFE_MS = 1000
 const MOST_NAMED = 10_000
 
-/** Streams the identities whose headers have changed. Sends nothing while memory is not fresh. */
+/** Streams the identities whose headers, or grants, have changed. Sends nothing while memory is not fresh. */
 export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['watchHeaders'] =>
-  async function* (_request, { signal }) {
+  async function* ({ grants }, { signal }) {
     const changed = new Set<string>()
     let all = false
     const moved = openAlarm()
-    using _listening = engine.onChange((ids) => {
+    const listen = grants ? engine.onGrantChange : engine.onChange
+    using _listening = listen((ids) => {
       if (ids === 'all') all = true
       else for (const id of ids) changed.add(id)
       if (changed.size > MOST_NAMED) all = true
@@ -22,7 +23,8 @@ export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['w
     while (!signal.aborted) {
       const next = moved.sleep(signal, SIGN_OF_LIFE_MS) // from before the message on: what changes while it is sent ends the pause
       if (engine.isFresh()) {
-        const message = { positions: engine.positions(), identityIds: [...changed], all }
+        const ageMs = Math.round(engine.ageMs())
+        const message = { positions: engine.positions(), identityIds: [...changed], all, grants, ageMs }
         changed.clear()
         all = false
         yield message

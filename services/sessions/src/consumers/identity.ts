@@ -13,16 +13,16 @@ import sql from 'sql-template-tag'
 import { everything, identityRevocation } from '../domain/revocation.js'
 import { recordRevocations } from '../store/revocation.js'
 import { endSessions } from '../store/session.js'
-import type { Sweeper } from '../sweep/sweeper.js'
 import { changedRow, ENDED_AT_ONCE } from './changed-row.js'
+import { noteRevocations, type RevocationListener } from './revoked.js'
 
-export const identityConsumer = (source: Source, sweeper: Pick<Sweeper, 'wake'>): ConsumerDefinition => ({
+export const identityConsumer = (source: Source, listener: RevocationListener): ConsumerDefinition => ({
   source,
-  effects: identityEffects(sweeper),
+  effects: identityEffects(listener),
 })
 
 /** A session ends with its API session and its identity, and when the identity loses the service. */
-export const identityEffects = (sweeper: Pick<Sweeper, 'wake'>): Effects => ({
+export const identityEffects = (listener: RevocationListener): Effects => ({
   kinds: ['identities', 'api-sessions'],
   concerns: mayEndSessions,
 
@@ -35,6 +35,7 @@ export const identityEffects = (sweeper: Pick<Sweeper, 'wake'>): Effects => ({
     const revocations = changes
       .filter(mayEndSessions)
       .map((change) => identityRevocation(changedRow(change), hasMore))
+    noteRevocations(listener, 'identity', upto, revocations)
     await recordRevocations(tx, 'identity', upto, revocations)
     return ended
   },
@@ -42,16 +43,18 @@ export const identityEffects = (sweeper: Pick<Sweeper, 'wake'>): Effects => ({
   // The sweep asks policy, which refuses identities that it does not know.
   async unknown(tx, change, upto) {
     const revocation = identityRevocation({ ...changedRow(change), isDeleted: false }, false)
+    noteRevocations(listener, 'identity', upto, [revocation])
     await recordRevocations(tx, 'identity', upto, [revocation])
     return []
   },
 
   async reload(tx, _rows, upto) {
+    listener.revoked?.('identity', upto)
     await recordRevocations(tx, 'identity', upto, [everything(upto.number)])
     return []
   },
 
-  committed: sweeper.wake,
+  committed: listener.wake,
 })
 
 const decodeIdentity = payloadDecoder<typeof identity, { readonly isNew: boolean }>(identity)

@@ -16,13 +16,13 @@ import { recordRevocations } from '../store/revocation.js'
 import { endSessions } from '../store/session.js'
 import { endTerminators } from '../store/terminator.js'
 import { type AccessCheckDeps, accessCheck } from '../sweep/access-check.js'
-import type { Sweeper } from '../sweep/sweeper.js'
 import { changedRow, ENDED_AT_ONCE } from './changed-row.js'
+import { noteRevocations, type RevocationListener } from './revoked.js'
 
 /** Terminators name services. */
-export const policyConsumer = (source: Source, sweeper: Pick<Sweeper, 'wake'>): ConsumerDefinition => ({
+export const policyConsumer = (source: Source, listener: RevocationListener): ConsumerDefinition => ({
   source,
-  effects: policyEffects(sweeper),
+  effects: policyEffects(listener),
   recordsDeletionsOf: ['services'],
 })
 
@@ -30,7 +30,7 @@ export const policyConsumer = (source: Source, sweeper: Pick<Sweeper, 'wake'>): 
  * A session ends with its service, and when a policy or posture takes the service away. A terminator ends with its
  * service; after missed changes, in the sweep.
  */
-export const policyEffects = (sweeper: Pick<Sweeper, 'wake'>): Effects => ({
+export const policyEffects = (listener: RevocationListener): Effects => ({
   kinds: policyKinds,
 
   async apply(tx, changes, upto) {
@@ -43,17 +43,21 @@ export const policyEffects = (sweeper: Pick<Sweeper, 'wake'>): Effects => ({
     await copyServiceNames(tx, services.map(serviceName))
     const hasMore = sessions.length === ENDED_AT_ONCE
     const revocations = changes.flatMap((change) => policyRevocations(changedRow(change), hasMore))
+    noteRevocations(listener, 'policy', upto, revocations)
     await recordRevocations(tx, 'policy', upto, revocations)
     return [...sessions, ...terminators]
   },
 
   // The sweep asks policy about the sessions.
   async unknown(tx, change, upto) {
-    await recordRevocations(tx, 'policy', upto, unknownPolicyRevocations(changedRow(change)))
+    const revocations = unknownPolicyRevocations(changedRow(change))
+    noteRevocations(listener, 'policy', upto, revocations)
+    await recordRevocations(tx, 'policy', upto, revocations)
     return []
   },
 
   async reload(tx, rows, upto) {
+    listener.revoked?.('policy', upto)
     await deleteAllServiceNames(tx)
     for await (const services of rows.pages(service.kind))
       await copyServiceNames(tx, services.map(serviceName))
@@ -61,7 +65,7 @@ export const policyEffects = (sweeper: Pick<Sweeper, 'wake'>): Effects => ({
     return []
   },
 
-  committed: sweeper.wake,
+  committed: listener.wake,
 })
 
 const decodeService = payloadDecoder(service)

@@ -34,7 +34,19 @@ const presenceOf = (replicaId: string, row: PresenceRow): Presence => ({
   connectedAt: new Date(row.connectedAt),
   linkListeners: Buffer.from(row.linkListeners, 'base64'),
   version: row.versionInfo.version,
+  hostname: row.hostname,
+  supportedProtocols: inOrderOfJsonb(row.supportedProtocols),
+  syncStatus: row.syncStatus,
 })
+
+/** As Postgres orders members: by length, then by bytes. Answers from memory and from the table are equal. */
+const inOrderOfJsonb = (object: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(object).sort(([a], [b]) => {
+      const [left, right] = [Buffer.from(a), Buffer.from(b)]
+      return left.length - right.length || left.compare(right)
+    }),
+  )
 
 /** `ownId`: the replica whose rows only `put` and `remove` change. */
 export function openPresenceMemory(ownId: string | undefined): PresenceMemory {

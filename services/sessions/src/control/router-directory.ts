@@ -32,7 +32,9 @@ export interface NetworkRouter {
 export type RouterListener = (id: string, router: NetworkRouter | undefined) => void
 
 /** All routers, in memory. */
-export interface RouterDirectory extends Pick<Projection, 'waitFor' | 'isFresh'>, AsyncDisposable {
+export interface RouterDirectory
+  extends Pick<Projection, 'position' | 'waitFor' | 'isFresh'>,
+    AsyncDisposable {
   get(id: string): NetworkRouter | undefined
   all(): Iterable<NetworkRouter>
   /** Calls are synchronous, one for each change. Undefined: the router is deleted. */
@@ -110,6 +112,7 @@ export async function openRouterDirectory(
       listeners.add(listener)
       return { [Symbol.dispose]: () => void listeners.delete(listener) }
     },
+    position: projection.position,
     waitFor: projection.waitFor,
     isFresh: projection.isFresh,
     [Symbol.asyncDispose]: () => projection[Symbol.asyncDispose](),

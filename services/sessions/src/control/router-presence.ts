@@ -7,6 +7,9 @@ export interface Presence {
   /** Protobuf `Listeners` of its hello, as received: where other routers reach it. */
   readonly linkListeners: Buffer
   readonly version: string
+  readonly hostname: string
+  readonly supportedProtocols: Readonly<Record<string, string>>
+  readonly syncStatus: string
 }
 
 /** Connected routers of all replicas, in memory. Valid while the lease of the replica lives. */

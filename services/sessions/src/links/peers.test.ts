@@ -4,6 +4,8 @@ import type { RouterChannel } from '../control/router-channel.js'
 import type { PresenceListener } from '../control/router-presence.js'
 import { openPeers } from './peers.js'
 
+const unsaid = { hostname: '', supportedProtocols: {}, syncStatus: '' }
+
 const listenersOf = (address: string) => [
   { address, protocol: 'tls', costTags: [], groups: ['default'], localBinding: 'eth0' },
 ]
@@ -21,7 +23,9 @@ function startNetwork(...routerIds: string[]) {
     if (address === undefined) return []
     const listeners = address === '' ? [] : listenersOf(address)
     const linkListeners = Buffer.from(LinkListeners.encode({ listeners }).finish())
-    return [{ routerId, replicaId: 'c1', connectedAt: new Date(), linkListeners, version: 'v1.1.13' }]
+    return [
+      { routerId, replicaId: 'c1', connectedAt: new Date(), linkListeners, version: 'v1.1.13', ...unsaid },
+    ]
   }
   const listen = <T>(set: Set<T>, listener: T) => {
     set.add(listener)

@@ -2,7 +2,6 @@ import { apiSession, referenceTo, service, timeText } from '@overlay/model'
 import type { ChangeLog } from '@overlay/platform/change-log'
 import { tagsOf } from '@overlay/platform/kind-store'
 import {
-  Access,
   type Context,
   Fault,
   invalid,
@@ -12,68 +11,88 @@ import {
   type SessionsServiceService,
 } from '@overlay/rpc'
 import { sessionEvent } from '../access/session-event.js'
+import type { AccessQuestion } from '../grants/grants.js'
 import { edgeRoutersOf, wireMembers } from '../kinds/session.js'
 import { followedPositions } from '../store/followed.js'
 import { type SessionRow, sessionInserter } from '../store/insert-session.js'
-import { batchedClientRouters, type ClientRouters } from '../store/router.js'
+import { batchedClientRouters } from '../store/router.js'
 import type { Deps } from './deps.js'
 
-type CreateDeps = Pick<Deps, 'policy' | 'identity'> &
+type CreateDeps = Pick<Deps, 'identity' | 'grants' | 'held' | 'routerTexts'> &
   Partial<Pick<Deps, 'events'>> & { readonly changeLog: Pick<ChangeLog, 'db'> }
-type Authorization = Awaited<ReturnType<Deps['policy']['authorize']>>
 
-/** How often policy is asked when changes overtake its authorizations. */
+/** How often policy is asked when changes overtake its grants. */
 const ATTEMPTS = 3
-
-const accesses = { Dial: Access.ACCESS_DIAL, Bind: Access.ACCESS_BIND } as const
 
 /**
  * Creates a session, the right to dial or bind a service. Each create runs every check, also if the session exists.
  * differs: the original answers an existing session unchecked, and callers with access tokens with a signed token.
  */
 export function createSession(deps: CreateDeps): Methods<SessionsServiceService>['createSession'] {
-  const { policy } = deps
+  const { grants, held, routerTexts } = deps
   const { db } = deps.changeLog
   const clientRouters = batchedClientRouters(db)
   const insert = sessionInserter(db, (session) => deps.events?.emit(sessionEvent('created', session)))
+
+  async function edgeRouters(ids: readonly string[], written: Position | undefined): Promise<string> {
+    return routerTexts.of(ids, written) ?? JSON.stringify(edgeRoutersOf(ids, await clientRouters(ids)))
+  }
   return async (request, callContext) => {
     const { identityId, apiSessionId, isAdmin } = callContext.caller
     const type = request.type === '' ? 'Dial' : request.type // wire: nothing means Dial
     if (type !== 'Dial' && type !== 'Bind') throw invalid('type', 'invalid session type', type)
     const tags = tagsOf(request.tags.length > 0 ? JSON.parse(Buffer.from(request.tags).toString()) : {})
     const { serviceId } = request
+    const question: AccessQuestion = { identityId, apiSessionId, serviceId, type, isAdmin }
+    const written = callContext.positions
+
+    let grant = grants.find(question, written)
+    const existing = grant && held.find(identityId, question, written.sessions)
+    if (grant && existing)
+      return {
+        json: response(existing, grant.serviceName, await edgeRouters(grant.routerIds, written.sessions)),
+      }
 
     let context = callContext
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const question = { identityId, serviceId, access: accesses[type], isAdmin, apiSessionId }
-      const authorization = await policy.authorize(question, context)
-      const authorized = await authorizedPositions(deps, authorization.positions, context, attempt)
-      const servicePolicies = authorization.policyIds
-      const session = { type, apiSessionId, identityId, serviceId, servicePolicies, tags } as const
-      const row = await insert({ ...session, authorized })
-      if (row) return { json: response(row, authorization, await clientRouters(authorization.routerIds)) }
+    for (let asked = 0; ; ) {
+      if (!grant) {
+        if (asked++ === ATTEMPTS)
+          throw new Fault('UNAVAILABLE', 'access changes faster than it can be checked')
+        grant = await grants.ask(question, context)
+      }
+      const { policyIds, serviceName, routerIds } = grant
+      const session = {
+        type,
+        apiSessionId,
+        identityId,
+        serviceId,
+        servicePolicies: [...policyIds],
+        tags,
+      } as const
+      const proven = asked <= 1 ? callContext.positions.identity : undefined
+      const authorized = await authorizedPositions(deps, grant.positions, context, proven)
+      const row = await held.keep(() => insert({ ...session, authorized }))
+      if (row) return { json: response(row, serviceName, await edgeRouters(routerIds, written.sessions)) }
+      grant = undefined
       context = { ...context, positions: { ...context.positions, ...(await followedPositions(db)) } }
     }
-    throw new Fault('UNAVAILABLE', 'access changes faster than it can be checked')
   }
 }
 
 /**
- * The positions of the authorization, that of the identity stream not beyond the position at which the API session is
- * proven to exist. The gateway proves it up to the position in the context. If that is not enough, its owner is asked.
+ * The positions of the grant, that of the identity stream not beyond the position at which the API session is proven to
+ * exist. The gateway proves it up to the position in the context. If that is not enough, its owner is asked.
  */
 async function authorizedPositions(
   { identity }: Pick<Deps, 'identity'>,
-  authorized: Positions,
+  granted: Positions,
   context: Context,
-  attempt: number,
+  provenByGateway: Position | undefined,
 ): Promise<Positions> {
-  if (!authorized.identity) return authorized
+  if (!granted.identity) return granted
   const proven =
-    attempt === 0 && context.positions.identity
-      ? context.positions.identity
-      : (await identity.checkApiSession({ id: context.caller.apiSessionId }, context)).position
-  return proven ? { ...authorized, identity: lower(proven, authorized.identity) } : authorized
+    provenByGateway ?? (await identity.checkApiSession({ id: context.caller.apiSessionId }, context)).position
+  return proven ? { ...granted, identity: lower(proven, granted.identity) } : granted
 }
 
 /** Of two timelines, that of `a` counts: the other cannot pass the comparison with revocations. */
@@ -81,27 +100,18 @@ const lower = (a: Position, b: Position): Position =>
   a.timeline === b.timeline && b.number < a.number ? b : a
 
 /** wire: all of the detail but `servicePolicies`. */
-function response(
-  row: SessionRow,
-  { routerIds, serviceName }: Authorization,
-  routers: ClientRouters,
-): Buffer {
+function response(row: SessionRow, serviceName: string, edgeRouters: string): Buffer {
   const { id, token, type, apiSessionId, identityId, serviceId, tags } = row
-  return Buffer.from(
-    JSON.stringify({
-      ...wireMembers(row),
-      createdAt: timeText(row.createdAt),
-      id,
-      tags,
-      updatedAt: timeText(row.updatedAt),
-      apiSession: referenceTo(apiSession, apiSessionId),
-      apiSessionId,
-      edgeRouters: edgeRoutersOf(routerIds, routers),
-      identityId,
-      service: referenceTo(service, serviceId, serviceName),
-      serviceId,
-      token,
-      type,
-    }),
-  )
+  const before = {
+    ...wireMembers(row),
+    createdAt: timeText(row.createdAt),
+    id,
+    tags,
+    updatedAt: timeText(row.updatedAt),
+    apiSession: referenceTo(apiSession, apiSessionId),
+    apiSessionId,
+  }
+  const after = { identityId, service: referenceTo(service, serviceId, serviceName), serviceId, token, type }
+  const [head, tail] = [JSON.stringify(before), JSON.stringify(after)]
+  return Buffer.from(`${head.slice(0, -1)},"edgeRouters":${edgeRouters},${tail.slice(1)}`)
 }

@@ -1,14 +1,19 @@
 import type { Bus, ChangeLog, FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
-import type { IdentityServiceService, Methods, PolicyServiceService } from '@overlay/rpc'
+import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import type { RouterCertificates } from '../control/router-certificates.js'
 import type { RouterMessages } from '../control/router-channel.js'
 import type { RouterDirectory } from '../control/router-directory.js'
 import type { RouterPresence } from '../control/router-presence.js'
+import type { RouterTexts } from '../control/router-texts.js'
+import type { Grants } from '../grants/grants.js'
+import type { HeldSessions } from '../grants/held-sessions.js'
 
 /** What the methods of this service use. */
 export interface Deps {
   readonly changeLog: ChangeLog
-  readonly policy: Pick<Methods<PolicyServiceService>, 'authorize'>
+  readonly grants: Pick<Grants, 'find' | 'ask'>
+  readonly held: Pick<HeldSessions, 'find' | 'keep'>
+  readonly routerTexts: RouterTexts
   readonly identity: Pick<Methods<IdentityServiceService>, 'checkApiSession'>
   readonly certificates: Pick<RouterCertificates, 'ownerOf' | 'replace'>
   readonly waitForFollowers: WaitForFollowers

@@ -20,7 +20,7 @@ export interface Sweeper extends AsyncDisposable {
 
 const TICK_MS = 1000
 const PRUNE_MS = 60_000
-const KEPT_MS = 300_000 // an authorization is used within the deadline of its call, seconds later
+const KEPT_MS = 300_000 // an older grant is refused, and policy is asked again
 const PAUSES = { firstMs: 100, longestMs: 2000 }
 
 /** Every replica sweeps what its consumers record, and what another replica has left behind. One page at a time. */

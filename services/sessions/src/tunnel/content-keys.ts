@@ -35,7 +35,7 @@ export function openContentKeys(
     signal: stop.signal,
     async connect({ works }) {
       let isFirst = true
-      const open = (signal: AbortSignal) => policy.watchHeaders({}, ownContext(signal))
+      const open = (signal: AbortSignal) => policy.watchHeaders({ grants: false }, ownContext(signal))
       for await (const message of withWatchdog(SILENCE_MS, open, stop.signal)) {
         if (isFirst || message.all) dropAll() // changes may have been missed
         isFirst = false

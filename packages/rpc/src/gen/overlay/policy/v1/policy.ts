@@ -69,6 +69,8 @@ export interface AuthorizeRequest {
   /** an administrator sees every service, but may not use every one */
   isAdmin: boolean;
   apiSessionId: string;
+  /** the answer is to contain other grants of the identity */
+  withOthers: boolean;
 }
 
 export interface AuthorizeResponse {
@@ -78,11 +80,23 @@ export interface AuthorizeResponse {
   serviceName: string;
   /** Applied position of each stream that can remove access: schemas identity, policy and sessions. */
   positions: { [key: string]: Position };
+  /** The decision holds until `WatchHeaders` names the identity. False: it depends on the time, or on the API session. */
+  lasts: boolean;
+  /** some of those that last, if they were asked for */
+  others: Grant[];
 }
 
 export interface AuthorizeResponse_PositionsEntry {
   key: string;
   value: Position | undefined;
+}
+
+export interface Grant {
+  serviceId: string;
+  access: Access;
+  routerIds: string[];
+  policyIds: string[];
+  serviceName: string;
 }
 
 export interface GetHeaderRequest {
@@ -103,6 +117,8 @@ export interface Header_PositionsEntry {
 }
 
 export interface WatchHeadersRequest {
+  /** name identities whose lists or grants change, in place of those whose headers do */
+  grants: boolean;
 }
 
 export interface HeaderChanges {
@@ -111,6 +127,10 @@ export interface HeaderChanges {
   identityIds: string[];
   /** all identities: too many to list */
   all: boolean;
+  /** as requested; a replica of an earlier release names only changes of headers */
+  grants: boolean;
+  /** of what the engine knows of policies and identities */
+  ageMs: number;
 }
 
 export interface HeaderChanges_PositionsEntry {
@@ -211,7 +231,7 @@ export interface PostureOf {
 }
 
 function createBaseAuthorizeRequest(): AuthorizeRequest {
-  return { identityId: "", serviceId: "", access: 0, isAdmin: false, apiSessionId: "" };
+  return { identityId: "", serviceId: "", access: 0, isAdmin: false, apiSessionId: "", withOthers: false };
 }
 
 export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
@@ -230,6 +250,9 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
     }
     if (message.apiSessionId !== "") {
       writer.uint32(42).string(message.apiSessionId);
+    }
+    if (message.withOthers !== false) {
+      writer.uint32(48).bool(message.withOthers);
     }
     return writer;
   },
@@ -287,6 +310,14 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
             message.apiSessionId = reader.string();
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.withOthers = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -322,6 +353,11 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
         : isSet(object.api_session_id)
         ? globalThis.String(object.api_session_id)
         : "",
+      withOthers: isSet(object.withOthers)
+        ? globalThis.Boolean(object.withOthers)
+        : isSet(object.with_others)
+        ? globalThis.Boolean(object.with_others)
+        : false,
     };
   },
 
@@ -342,6 +378,9 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
     if (message.apiSessionId !== "") {
       obj.apiSessionId = message.apiSessionId;
     }
+    if (message.withOthers !== false) {
+      obj.withOthers = message.withOthers;
+    }
     return obj;
   },
 
@@ -355,12 +394,13 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
     message.access = object.access ?? 0;
     message.isAdmin = object.isAdmin ?? false;
     message.apiSessionId = object.apiSessionId ?? "";
+    message.withOthers = object.withOthers ?? false;
     return message;
   },
 };
 
 function createBaseAuthorizeResponse(): AuthorizeResponse {
-  return { routerIds: [], policyIds: [], serviceName: "", positions: {} };
+  return { routerIds: [], policyIds: [], serviceName: "", positions: {}, lasts: false, others: [] };
 }
 
 export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
@@ -377,6 +417,12 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
     globalThis.Object.entries(message.positions).forEach(([key, value]: [string, Position]) => {
       AuthorizeResponse_PositionsEntry.encode({ key: key as any, value }, writer.uint32(34).fork()).join();
     });
+    if (message.lasts !== false) {
+      writer.uint32(40).bool(message.lasts);
+    }
+    for (const v of message.others) {
+      Grant.encode(v!, writer.uint32(50).fork()).join();
+    }
     return writer;
   },
 
@@ -428,6 +474,22 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
             }
             continue;
           }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.lasts = reader.bool();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.others.push(Grant.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -471,6 +533,10 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
           {},
         )
         : {},
+      lasts: isSet(object.lasts) ? globalThis.Boolean(object.lasts) : false,
+      others: globalThis.Array.isArray(object?.others)
+        ? object.others.map((e: any) => Grant.fromJSON(e))
+        : [],
     };
   },
 
@@ -494,6 +560,12 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
         });
       }
     }
+    if (message.lasts !== false) {
+      obj.lasts = message.lasts;
+    }
+    if (message.others?.length) {
+      obj.others = message.others.map((e) => Grant.toJSON(e));
+    }
     return obj;
   },
 
@@ -514,6 +586,8 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
       },
       {},
     );
+    message.lasts = object.lasts ?? false;
+    message.others = object.others?.map((e) => Grant.fromPartial(e)) || [];
     return message;
   },
 };
@@ -605,6 +679,155 @@ export const AuthorizeResponse_PositionsEntry: MessageFns<AuthorizeResponse_Posi
     message.value = (object.value !== undefined && object.value !== null)
       ? Position.fromPartial(object.value)
       : undefined;
+    return message;
+  },
+};
+
+function createBaseGrant(): Grant {
+  return { serviceId: "", access: 0, routerIds: [], policyIds: [], serviceName: "" };
+}
+
+export const Grant: MessageFns<Grant> = {
+  encode(message: Grant, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.serviceId !== "") {
+      writer.uint32(10).string(message.serviceId);
+    }
+    if (message.access !== 0) {
+      writer.uint32(16).int32(message.access);
+    }
+    for (const v of message.routerIds) {
+      writer.uint32(26).string(v!);
+    }
+    for (const v of message.policyIds) {
+      writer.uint32(34).string(v!);
+    }
+    if (message.serviceName !== "") {
+      writer.uint32(42).string(message.serviceName);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Grant {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGrant();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.serviceId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.access = reader.int32() as any;
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.routerIds.push(reader.string());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.policyIds.push(reader.string());
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.serviceName = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Grant {
+    return {
+      serviceId: isSet(object.serviceId)
+        ? globalThis.String(object.serviceId)
+        : isSet(object.service_id)
+        ? globalThis.String(object.service_id)
+        : "",
+      access: isSet(object.access) ? accessFromJSON(object.access) : 0,
+      routerIds: globalThis.Array.isArray(object?.routerIds)
+        ? object.routerIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.router_ids)
+        ? object.router_ids.map((e: any) => globalThis.String(e))
+        : [],
+      policyIds: globalThis.Array.isArray(object?.policyIds)
+        ? object.policyIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.policy_ids)
+        ? object.policy_ids.map((e: any) => globalThis.String(e))
+        : [],
+      serviceName: isSet(object.serviceName)
+        ? globalThis.String(object.serviceName)
+        : isSet(object.service_name)
+        ? globalThis.String(object.service_name)
+        : "",
+    };
+  },
+
+  toJSON(message: Grant): unknown {
+    const obj: any = {};
+    if (message.serviceId !== "") {
+      obj.serviceId = message.serviceId;
+    }
+    if (message.access !== 0) {
+      obj.access = accessToJSON(message.access);
+    }
+    if (message.routerIds?.length) {
+      obj.routerIds = message.routerIds;
+    }
+    if (message.policyIds?.length) {
+      obj.policyIds = message.policyIds;
+    }
+    if (message.serviceName !== "") {
+      obj.serviceName = message.serviceName;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<Grant>, I>>(base?: I): Grant {
+    return Grant.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Grant>, I>>(object: I): Grant {
+    const message = createBaseGrant();
+    message.serviceId = object.serviceId ?? "";
+    message.access = object.access ?? 0;
+    message.routerIds = object.routerIds?.map((e) => e) || [];
+    message.policyIds = object.policyIds?.map((e) => e) || [];
+    message.serviceName = object.serviceName ?? "";
     return message;
   },
 };
@@ -909,11 +1132,14 @@ export const Header_PositionsEntry: MessageFns<Header_PositionsEntry> = {
 };
 
 function createBaseWatchHeadersRequest(): WatchHeadersRequest {
-  return {};
+  return { grants: false };
 }
 
 export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
-  encode(_: WatchHeadersRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+  encode(message: WatchHeadersRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.grants !== false) {
+      writer.uint32(8).bool(message.grants);
+    }
     return writer;
   },
 
@@ -930,6 +1156,14 @@ export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.grants = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -942,26 +1176,30 @@ export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
     }
   },
 
-  fromJSON(_: any): WatchHeadersRequest {
-    return {};
+  fromJSON(object: any): WatchHeadersRequest {
+    return { grants: isSet(object.grants) ? globalThis.Boolean(object.grants) : false };
   },
 
-  toJSON(_: WatchHeadersRequest): unknown {
+  toJSON(message: WatchHeadersRequest): unknown {
     const obj: any = {};
+    if (message.grants !== false) {
+      obj.grants = message.grants;
+    }
     return obj;
   },
 
   create<I extends Exact<DeepPartial<WatchHeadersRequest>, I>>(base?: I): WatchHeadersRequest {
     return WatchHeadersRequest.fromPartial(base ?? ({} as any));
   },
-  fromPartial<I extends Exact<DeepPartial<WatchHeadersRequest>, I>>(_: I): WatchHeadersRequest {
+  fromPartial<I extends Exact<DeepPartial<WatchHeadersRequest>, I>>(object: I): WatchHeadersRequest {
     const message = createBaseWatchHeadersRequest();
+    message.grants = object.grants ?? false;
     return message;
   },
 };
 
 function createBaseHeaderChanges(): HeaderChanges {
-  return { positions: {}, identityIds: [], all: false };
+  return { positions: {}, identityIds: [], all: false, grants: false, ageMs: 0 };
 }
 
 export const HeaderChanges: MessageFns<HeaderChanges> = {
@@ -974,6 +1212,12 @@ export const HeaderChanges: MessageFns<HeaderChanges> = {
     }
     if (message.all !== false) {
       writer.uint32(24).bool(message.all);
+    }
+    if (message.grants !== false) {
+      writer.uint32(32).bool(message.grants);
+    }
+    if (message.ageMs !== 0) {
+      writer.uint32(40).uint32(message.ageMs);
     }
     return writer;
   },
@@ -1018,6 +1262,22 @@ export const HeaderChanges: MessageFns<HeaderChanges> = {
             message.all = reader.bool();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.grants = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.ageMs = reader.uint32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1052,6 +1312,12 @@ export const HeaderChanges: MessageFns<HeaderChanges> = {
         ? object.identity_ids.map((e: any) => globalThis.String(e))
         : [],
       all: isSet(object.all) ? globalThis.Boolean(object.all) : false,
+      grants: isSet(object.grants) ? globalThis.Boolean(object.grants) : false,
+      ageMs: isSet(object.ageMs)
+        ? globalThis.Number(object.ageMs)
+        : isSet(object.age_ms)
+        ? globalThis.Number(object.age_ms)
+        : 0,
     };
   },
 
@@ -1072,6 +1338,12 @@ export const HeaderChanges: MessageFns<HeaderChanges> = {
     if (message.all !== false) {
       obj.all = message.all;
     }
+    if (message.grants !== false) {
+      obj.grants = message.grants;
+    }
+    if (message.ageMs !== 0) {
+      obj.ageMs = Math.round(message.ageMs);
+    }
     return obj;
   },
 
@@ -1091,6 +1363,8 @@ export const HeaderChanges: MessageFns<HeaderChanges> = {
     );
     message.identityIds = object.identityIds?.map((e) => e) || [];
     message.all = object.all ?? false;
+    message.grants = object.grants ?? false;
+    message.ageMs = object.ageMs ?? 0;
     return message;
   },
 };

@@ -1,0 +1,59 @@
+import { type FollowLog, follow } from '@overlay/platform/change-log'
+import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
+
+/** The stream of policy that names the identities whose lists of services or grants change. */
+export interface GrantWatch extends AsyncDisposable {
+  /** True: what was not dropped is as of at most two seconds ago. */
+  trusted(): boolean
+  /** True: the stream names changes of grants, too. Policy of an earlier release names only changes of lists. */
+  coversGrants(): boolean
+  /** The positions up to which changes have been announced. */
+  positions(): Positions
+  /** Called before `positions` move. After an interruption of the stream with `all`. */
+  onChange(listener: GrantListener): void
+  /** Called after each message, at least once a second. */
+  onMessage(listener: () => void): void
+}
+
+export type GrantListener = (identityIds: readonly string[] | 'all') => void
+
+export function watchGrants(
+  policy: Pick<Methods<PolicyServiceService>, 'watchHeaders'>,
+  log: FollowLog,
+): GrantWatch {
+  const listeners: GrantListener[] = []
+  const messageListeners: (() => void)[] = []
+  const announce = (ids: readonly string[] | 'all'): void => {
+    for (const listener of listeners) listener(ids)
+  }
+  let coversGrants = false
+  async function* open(signal: AbortSignal) {
+    let isFirst = true
+    for await (const message of policy.watchHeaders({ grants: true }, ownContext(signal))) {
+      if (isFirst) announce('all') // earlier changes were missed
+      isFirst = false
+      yield message
+    }
+  }
+  const followed = follow(
+    'policy grants',
+    log,
+    open,
+    ({ identityIds, all, grants, positions }) => {
+      coversGrants = grants
+      if (all) announce('all')
+      else if (identityIds.length > 0) announce(identityIds)
+      for (const listener of messageListeners) listener()
+      return positions
+    },
+    ({ ageMs }) => ageMs,
+  )
+  return {
+    trusted: followed.trusted,
+    coversGrants: () => coversGrants,
+    positions: followed.positions,
+    onChange: (listener) => void listeners.push(listener),
+    onMessage: (listener) => void messageListeners.push(listener),
+    [Symbol.asyncDispose]: () => followed[Symbol.asyncDispose](),
+  }
+}

@@ -1,0 +1,106 @@
+import { session } from '@overlay/model'
+import {
+  type Bus,
+  type ChangeLog,
+  deletedIds,
+  isAtLeast,
+  localSource,
+  type Memory,
+  openProjection,
+} from '@overlay/platform/change-log'
+import type { Position } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import type { SessionKey } from '../store/held-session.js'
+import type { SessionRow } from '../store/insert-session.js'
+import type { Entries, Entry } from './entries.js'
+
+/** Sessions that exist, in the entries of their identities, so that a second create need not look them up. */
+export interface HeldSessions extends AsyncDisposable {
+  /** Undefined: not in memory, or not certain at this position of our change log. */
+  find(identityId: string, key: SessionKey, written: Position | undefined): SessionRow | undefined
+  /** Looks up or inserts a session, and keeps it unless it ends meanwhile. */
+  keep(look: () => Promise<SessionRow | undefined>): Promise<SessionRow | undefined>
+  /** This replica has ended these sessions. */
+  ended(ids: readonly string[]): void
+  /** The entry has left memory. */
+  forget(entry: Entry): void
+}
+
+const keyOf = ({ apiSessionId, type, serviceId }: SessionKey): string =>
+  `${apiSessionId} ${type} ${serviceId}`
+
+/** Follows the ends of sessions in our change log: any replica may end them. */
+export async function openHeldSessions(
+  changeLog: ChangeLog,
+  entries: Pick<Entries, 'get' | 'grow'>,
+  { bus, log }: { readonly bus: Pick<Bus, 'subscribe'>; readonly log: Logger },
+): Promise<HeldSessions> {
+  const places = new Map<string, { readonly entry: Entry; readonly key: string }>() // by id
+  let looks = 0
+  const endedMeanwhile = new Set<string>() // while there are looks
+  let restarts = 0 // what looks find that are under way is not kept
+
+  function ended(ids: readonly string[]): void {
+    for (const id of ids) {
+      const place = places.get(id)
+      if (place) place.entry.sessions.delete(place.key)
+      places.delete(id)
+      if (looks > 0) endedMeanwhile.add(id)
+    }
+    if (endedMeanwhile.size <= MOST_ENDED) return
+    endedMeanwhile.clear()
+    restarts++
+  }
+  function dropAll(): void {
+    for (const { entry, key } of places.values()) entry.sessions.delete(key)
+    places.clear()
+    restarts++
+  }
+  function put(row: SessionRow): void {
+    const entry = entries.get(row.identityId)
+    const key = keyOf(row)
+    const before = entry?.sessions.get(key)
+    if (!entry || before?.id === row.id) return
+    if (before) places.delete(before.id)
+    entry.sessions.set(key, row)
+    places.set(row.id, { entry, key })
+    entries.grow(entry, ROW_BYTES + JSON.stringify(row.tags).length)
+  }
+
+  const memory: Memory = {
+    kinds: [session.kind],
+    loadedKinds: [],
+    apply: (changes) => ended(deletedIds(changes, session.kind)),
+    load() {
+      dropAll() // ends were missed
+      return { add: () => undefined, end: dropAll }
+    },
+  }
+  const projection = await openProjection(localSource(changeLog, {}), memory, { bus, log })
+  return {
+    find(identityId, key, written) {
+      if (!projection.isFresh() || !isAtLeast(projection.position(), written)) return undefined
+      return entries.get(identityId)?.sessions.get(keyOf(key))
+    },
+    async keep(look) {
+      const before = restarts
+      looks++
+      try {
+        const row = await look()
+        if (row && restarts === before && !endedMeanwhile.has(row.id)) put(row)
+        return row
+      } finally {
+        looks--
+        if (looks === 0) endedMeanwhile.clear()
+      }
+    },
+    ended,
+    forget(entry) {
+      for (const { id } of entry.sessions.values()) places.delete(id)
+    },
+    [Symbol.asyncDispose]: () => projection[Symbol.asyncDispose](),
+  }
+}
+
+const ROW_BYTES = 900
+const MOST_ENDED = 10_000
