@@ -102,10 +102,15 @@ export const field = {
   /** A JSON document, replaced as a whole; filters cannot name it. With `refs`: by ids of that kind. */
   object: (o?: Options & { schema?: Schema; readonly refs?: string }): Field<object | null> => ({
     ...make<object | null>(o?.schema ?? { type: 'object' }, null, null, o),
+    json: true,
     ...(o?.refs && { refs: o.refs }),
   }),
   /** A flat map like tags. */
-  map: (o?: Options): Field<Tags> => ({ ...make<Tags>(map, null, {}, o), store: scalarsOf }),
+  map: (o?: Options): Field<Tags> => ({
+    ...make<Tags>(map, null, {}, o),
+    json: true,
+    store: scalarsOf,
+  }),
   /** Free words that role lists select by. */
   attributes: (o?: Options): Field<readonly string[] | null> => ({ ...set(o), attributes: true }),
   /** A set of strings. With `refs`: ids of that kind. */

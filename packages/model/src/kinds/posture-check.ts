@@ -16,13 +16,11 @@ const record = (properties: object, required: readonly string[]) => ({ type: 'ob
 const own = <T>(one: Field<T>): Field<T | null> =>
   ({ ...one, fallback: null, hidden: true }) as Field<T | null>
 
-/** A list in a JSON column, in the order of the request. It is stored as text: the driver would write a Postgres array. */
+/** A list in a JSON column, in the order of the request. */
 const list = <T>(items: object, minItems = 0): Field<readonly T[] | null> => ({
   ...(field.object({ hidden: true, schema: { type: 'array', minItems, items } }) as unknown as Field<
     readonly T[] | null
   >),
-  store: (values) => values && JSON.stringify(values),
-  load: (stored) => (typeof stored === 'string' ? JSON.parse(stored) : stored) as readonly T[] | null,
 })
 
 export interface OperatingSystem {

@@ -56,7 +56,7 @@ async function prepareReferences(
   members: readonly (readonly [Field, unknown])[],
   context: Context,
 ): Promise<Lock> {
-  const references = members.flatMap(([field, value]) => referencesOf(field, value))
+  const references = referencesIn(members)
   const own = idsByKind(references.filter(({ kind }) => owns(kind)))
   const foreign = idsByKind(references.filter(({ kind }) => !owns(kind)))
 
@@ -89,6 +89,12 @@ export const membersOf = (
 /** The ids that roles name. */
 export const idsIn = (roles: readonly string[]): string[] =>
   roles.filter((role) => role.startsWith('@')).map((role) => role.slice(1))
+
+/** The entities to which these members refer. */
+export const referencesIn = (
+  members: readonly (readonly [Field, unknown])[],
+): { readonly kind: string; readonly id: string }[] =>
+  members.flatMap(([field, value]) => referencesOf(field, value))
 
 function referencesOf({ ref, refs, rolesOf }: Field, value: unknown): { kind: string; id: string }[] {
   if (refs) return idsOfValue(value).map((id) => ({ kind: refs, id }))

@@ -128,10 +128,7 @@ export function insertListSql(entity: Entity, list: string, rest: Sql): Sql {
 
 const parameter = (field: Field, value: unknown): unknown => {
   const stored = field.store(value)
-  // json columns need text; pg would write arrays as Postgres arrays, and dates in local time
-  return stored !== null && typeof stored === 'object' && !Array.isArray(stored) && !(stored instanceof Date)
-    ? JSON.stringify(stored)
-    : stored
+  return field.json && stored !== null ? JSON.stringify(stored) : stored // pg would write a list as a Postgres array
 }
 
 export function insertSql(entity: Entity, id: string, values: AnyValues, tags: BaseRow['tags']): Sql {

@@ -4,6 +4,7 @@ import type { Sql } from 'sql-template-tag'
 import type { RowChange } from '../change-log/change-log.js'
 import type { Db, Tx } from '../postgres/database.js'
 import type { Exists } from './references.js'
+import type { Named } from './write-request.js'
 
 /** How rows will be shown. */
 export interface ViewRequest {
@@ -25,6 +26,8 @@ export interface WriteContext extends DeleteContext {
   readonly context: Context
   /** Whether an entity exists to which a written member refers. It is locked until the commit. */
   readonly exists: Exists
+  /** Rows of this schema to which the row refers, or which these name. They do not change until the commit. */
+  readonly named: Named
   /** Whether the request sets the member. */
   isWritten(name: string): boolean
 }
@@ -44,8 +47,8 @@ export interface Seams<E extends Entity, Joined extends object = object, V exten
     reading: ViewRequest,
   ): Promise<readonly Declared<V, E>[]>
   /**
-   * In the transaction, before the row is written: refuses with a Fault, or derives columns. Calls no other service, and
-   * locks in the order of references.ts.
+   * Before the row is written: refuses with a Fault, or derives columns. Calls no other service, and locks in the order of
+   * references.ts. If it uses the transaction, the write has one of its own; otherwise concurrent writes share a statement.
    */
   writing?(
     tx: Tx,
@@ -53,6 +56,11 @@ export interface Seams<E extends Entity, Joined extends object = object, V exten
     before: RowOf<E> | null,
     writing: WriteContext,
   ): Promise<Partial<ValuesOf<E>>>
+  /**
+   * For a kind with `deleting`: SQL over `id`, true if `deleting` has anything to do. A row for which it is false is
+   * deleted without a transaction. A volatile function: it must see what was committed before the row was locked.
+   */
+  readonly isUsed?: Sql
   /** In the transaction, before the row is deleted: refuses, or deletes what depends on it. */
   deleting?(tx: Tx, row: RowOf<E>, deleting: DeleteContext): Promise<void>
 }

@@ -1,43 +1,50 @@
-import type { Entity, Field } from '@overlay/model'
-import {
-  type Context,
-  type EntityServiceService,
-  Fault,
-  type Methods,
-  notFound,
-  type Written,
-} from '@overlay/rpc'
-import sql from 'sql-template-tag'
-import type { RowChange } from '../change-log/change-log.js'
-import { onlyRow, type Tx } from '../postgres/database.js'
+import type { Entity } from '@overlay/model'
+import { type EntityServiceService, Fault, type Methods } from '@overlay/rpc'
 import { bodyIn, changedValues, createdValues, updatedValues } from './body.js'
 import { checkRoles, checkWords } from './check.js'
-import { uniqueFault } from './conflict.js'
 import { newId } from './ids.js'
-import { lockRow, required, type Store } from './kind.js'
-import { type Exists, membersOf, withReferences } from './references.js'
-import { type AnyRow, rowOf, tableOf, updateSql } from './row.js'
-import { changeOf, insertRow } from './row-changes.js'
+import { required, type Store } from './kind.js'
+import { membersOf } from './references.js'
+import type { AnyRow } from './row.js'
+import { statementWrites } from './statement-writes.js'
+import { transactionWrites } from './transaction-writes.js'
+import type { WriteRequest } from './write-request.js'
 
 type Writes = Pick<Methods<EntityServiceService>, 'create' | 'update' | 'delete'>
 
-/** The uniform operations that write rows, each with its audit row in one transaction. */
+/**
+ * The uniform operations that write rows, each with its audit and change rows. A write is one statement, shared with
+ * others that wait, where nothing but its row changes and nothing contradicts it. Otherwise it is a transaction, which
+ * also decides about every refusal.
+ */
 export function writes(store: Store): Writes {
   const { kindOf } = store
+  const [inStatement, inTransaction] = [statementWrites(store), transactionWrites(store)]
+  const write = async (...args: Parameters<typeof inTransaction>) =>
+    (await inStatement(...args)) ?? inTransaction(...args)
+
   return {
     async create({ kind, json, id: chosen }, context) {
-      const { entity, seams } = kindOf(kind)
+      const found = kindOf(kind)
+      const { entity, seams } = found
       const { values, tags } = createdValues(entity, bodyIn(json))
-      const names = new Set(Object.keys(entity.fields))
-      checkWords(entity, values, names)
+      const touched = new Set(Object.keys(entity.fields))
+      checkWords(entity, values, touched)
       const id = chosen ?? newId(entity.ids)
-      const references = membersOf(entity, values, names)
-      return written(store, { entity, id, references }, context, async (tx, also, exists) => {
-        checkRoles(entity, values, names, exists)
-        const writing = { context, also, exists, isWritten: () => true }
-        const derived = await seams.writing?.(tx, { ...values, id }, null, writing)
-        return insertRow(tx, entity, id, { ...values, ...derived }, tags)
-      })
+      const request: WriteRequest = {
+        operation: 'create',
+        kind: found,
+        id,
+        members: membersOf(entity, values, touched),
+        called: entity.called,
+        async step(tx, _before, writing) {
+          checkRoles(entity, values, touched, writing.exists)
+          const isWritten = () => true
+          const derived = await seams.writing?.(tx, { ...values, id }, null, { ...writing, isWritten })
+          return { values: derived ? { ...values, ...derived } : values, tags, touched }
+        },
+      }
+      return write(request, context)
     },
 
     async update({ ref, json, mask }, context) {
@@ -45,35 +52,48 @@ export function writes(store: Store): Writes {
       const found = kindOf(kind)
       const { entity, seams } = found
       const body = bodyIn(json)
-      const changed = changedValues(entity, body, new Set(mask))
-      const references = membersOf(entity, changed.values, changed.names).filter(([{ fixed }]) => !fixed)
-      return written(store, { entity, id, references }, context, async (tx, also, exists) => {
-        const before = await lockRow(tx, found, id, context)
-        if (!before) throw notFound(entity.called, id)
-        refuseSystem(entity, before, 'update')
-        const next = updatedValues(entity, before, body, new Set(mask))
-        checkWords(entity, next.values, next.names)
-        checkRoles(entity, next.values, next.names, exists)
-        const writing = { context, also, exists, isWritten: (name: string) => next.names.has(name) }
-        const derived = await seams.writing?.(tx, { ...next.values, id }, before, writing)
-        const touched = new Set([...next.names, ...Object.keys(derived ?? {})])
-        const values = { ...next.values, ...derived }
-        const { rows } = await tx.query(updateSql(entity, id, values, next.tags, touched))
-        return changeOf(entity, id, before, rowOf(entity, onlyRow(rows)))
-      })
+      const names = new Set(mask)
+      const changed = changedValues(entity, body, names)
+      const request: WriteRequest = {
+        operation: 'update',
+        kind: found,
+        id,
+        members: membersOf(entity, changed.values, changed.names).filter(([{ fixed }]) => !fixed),
+        called: entity.called,
+        async step(tx, before, writing) {
+          if (!before) throw new Error('an update without a row')
+          refuseSystem(entity, before, 'update')
+          const next = updatedValues(entity, before, body, names)
+          checkWords(entity, next.values, next.names)
+          checkRoles(entity, next.values, next.names, writing.exists)
+          const isWritten = (name: string) => next.names.has(name)
+          const derived = await seams.writing?.(tx, { ...next.values, id }, before, { ...writing, isWritten })
+          return {
+            values: { ...next.values, ...derived },
+            tags: next.tags,
+            touched: new Set([...next.names, ...Object.keys(derived ?? {})]),
+          }
+        },
+      }
+      return write(request, context)
     },
 
     async delete({ kind, id }, context) {
       const found = kindOf(kind)
-      const { entity, seams } = found
-      return written(store, { entity, id, references: [] }, context, async (tx, also) => {
-        const before = await lockRow(tx, found, id, context)
-        if (!before) throw notFound(entity.calledOnDelete, id)
-        if (!entity.systemDeletable) refuseSystem(entity, before, 'delete')
-        await seams.deleting?.(tx, before, { also })
-        await tx.query(sql`delete from ${tableOf(entity)} where id = ${id}`)
-        return changeOf(entity, id, before, null)
-      })
+      const { entity } = found
+      const request: WriteRequest = {
+        operation: 'delete',
+        kind: found,
+        id,
+        members: [],
+        called: entity.calledOnDelete,
+        async step(_tx, before) {
+          if (!before) throw new Error('a delete without a row')
+          if (!entity.systemDeletable) refuseSystem(entity, before, 'delete')
+          return null
+        },
+      }
+      return write(request, context)
     },
   }
 }
@@ -82,33 +102,4 @@ function refuseSystem(entity: Entity, row: AnyRow, verb: 'update' | 'delete'): v
   if (!row.isSystem) return
   const code = verb === 'update' ? 'ENTITY_CAN_NOT_BE_UPDATED' : 'ENTITY_CAN_NOT_BE_DELETED'
   throw new Fault(code, `cannot ${verb} system ${entity.singular} in a non-system context (id=${row.id})`)
-}
-
-type Step = (tx: Tx, also: (change: RowChange) => void, exists: Exists) => Promise<RowChange>
-
-interface WriteRequest {
-  readonly entity: Entity
-  readonly id: string
-  readonly references: readonly (readonly [Field, unknown])[]
-}
-
-async function written(
-  store: Store,
-  { entity, id, references }: WriteRequest,
-  context: Context,
-  step: Step,
-): Promise<Written> {
-  try {
-    const { position } = await withReferences(store, references, context, (lock) =>
-      store.changeLog.write(context, async (tx) => {
-        const exists = await lock(tx)
-        const changes: RowChange[] = []
-        const change = await step(tx, (change) => changes.push(change), exists)
-        return { result: undefined, changes: [...changes, change] }
-      }),
-    )
-    return { id, position }
-  } catch (err) {
-    throw uniqueFault(entity, err) ?? err
-  }
 }

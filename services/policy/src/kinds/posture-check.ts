@@ -9,6 +9,7 @@ import {
 } from '@overlay/model'
 import { kind } from '@overlay/platform/kind-store'
 import { invalid } from '@overlay/rpc'
+import sql from 'sql-template-tag'
 import { cleanHex, NO_TIMEOUT, processOf } from '../domain/posture/check.js'
 import { versionRange } from '../domain/posture/version-range.js'
 import { dropRoles } from '../store/roles.js'
@@ -46,6 +47,8 @@ export const postureChecks = kind(postureCheck, {
     )
     return { ...noMembers, typeId, ...own, ...normalized(typeId, own) }
   },
+
+  isUsed: sql`posture_check_is_used(id)`,
 
   async deleting(tx, { id }, { also }) {
     for (const change of await dropRoles(tx, 'posture-checks', [id])) also(change)

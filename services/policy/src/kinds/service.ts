@@ -1,7 +1,6 @@
-import { service, type ViewOf } from '@overlay/model'
+import { config, configType, type RowOf, service, type ViewOf } from '@overlay/model'
 import type { WaitForFollowers } from '@overlay/platform/change-log'
-import { type Kind, kind, type ViewRequest } from '@overlay/platform/kind-store'
-import type { Tx } from '@overlay/platform/postgres'
+import { type Kind, kind, type Named, type ViewRequest } from '@overlay/platform/kind-store'
 import { type Context, Fault, invalid, type Perspective } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import type { AccessType } from '../domain/policies.js'
@@ -9,7 +8,6 @@ import { postureQueries } from '../domain/posture/queries.js'
 import { isAdmin, permissionsOf, policiesOf, visibleIds } from '../domain/queries.js'
 import type { Engine } from '../engine/engine.js'
 import { watchView } from '../engine/view-watch.js'
-import { typedConfigs } from '../store/config.js'
 import { configsFor } from '../store/configs-of-services.js'
 import { dropRoles } from '../store/roles.js'
 import { deleteServiceConfigs } from '../store/service-config.js'
@@ -46,13 +44,15 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
         })
       },
 
-      async writing(tx, next, _before, { isWritten }) {
-        if (isWritten('configs')) await checkConfigs(tx, next.configs ?? [])
+      async writing(_tx, next, _before, { isWritten, named }) {
+        if (isWritten('configs')) await checkConfigs(named, next.configs ?? [])
         const terminatorStrategy = next.terminatorStrategy || 'smartrouting'
         if (!strategies.includes(terminatorStrategy))
           throw new Fault('NOT_FOUND', `terminatorStrategy with name ${terminatorStrategy} not found`)
         return { terminatorStrategy }
       },
+
+      isUsed: sql`service_is_used(id)`,
 
       async deleting(tx, { id }, { also }) {
         const roles = await dropRoles(tx, 'services', [id])
@@ -117,21 +117,23 @@ const withoutChecks = (permission: AccessType | 'Invalid') => ({
   postureQueries: [],
 })
 
-/** Refuses configs that do not exist or are of the same type. They are locked already. */
-async function checkConfigs(tx: Tx, ids: readonly string[]): Promise<void> {
-  const configs = await typedConfigs(tx, ids)
-  const existing = new Set(configs.map(({ id }) => id))
-  const missing = ids.find((id) => !existing.has(id))
+/** Refuses configs that do not exist or are of the same type. */
+async function checkConfigs(named: Named, ids: readonly string[]): Promise<void> {
+  const configs = await named(config, ids)
+  const missing = ids.find((id) => !configs.has(id))
   if (missing !== undefined) throw new Fault('NOT_FOUND', `configs with id ${missing} not found`)
   const byType = new Map<string, string>()
-  for (const { name, typeId, type } of configs) {
-    const other = byType.get(typeId)
-    if (other !== undefined)
+  for (const id of ids.toSorted()) {
+    const { name, configTypeId } = configs.get(id) as RowOf<typeof config>
+    const other = byType.get(configTypeId)
+    if (other !== undefined) {
+      const type = (await named(configType, [configTypeId])).get(configTypeId)
       throw invalid(
         'configs',
-        `duplicate configs named ${other} and ${name} found for config type ${type}. Only one config of a given typed is allowed per service `,
+        `duplicate configs named ${other} and ${name} found for config type ${type?.name}. Only one config of a given typed is allowed per service `,
         ids,
       )
-    byType.set(typeId, name)
+    }
+    byType.set(configTypeId, name)
   }
 }

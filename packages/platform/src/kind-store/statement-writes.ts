@@ -1,0 +1,184 @@
+import type { Entity, RowOf } from '@overlay/model'
+import type { Context, Written } from '@overlay/rpc'
+import type { Sql } from 'sql-template-tag'
+import { batchWriter, type RowWrite, type WrittenRow } from '../change-log/batch-writer.js'
+import { idsByKind } from '../change-log/deleted-entities.js'
+import type { Tx } from '../postgres/database.js'
+import { isAway } from '../postgres/database-failure.js'
+import type { Store } from './kind.js'
+import { referencesIn } from './references.js'
+import { type AnyRow, columnValues, plainOf, plainOfNew } from './row.js'
+import { openSeenRows, type SeenRow, type SeenRows } from './seen-rows.js'
+import type { Named, NextRow, WriteRequest } from './write-request.js'
+import { type Referred, type RowInList, writeStatement } from './write-statement.js'
+
+/** A write as the statement takes it. */
+interface Entry extends RowWrite, RowInList {
+  readonly refers: readonly Referred[]
+}
+
+type Writer = (entry: Entry) => Promise<WrittenRow | undefined>
+
+const TRIES = 2
+/** A larger row is written alone: a batch of rows must remain a small statement. */
+const MOST_CHARACTERS = 32_768
+
+/**
+ * Writes a row in one statement that other writes of the kind share. The seams run before it, on the row as this replica
+ * has seen it last; the statement writes it only if neither that row nor a row of this schema to which it refers has
+ * changed. It waits for no lock of a row: what is locked is left out.
+ *
+ * Undefined: nothing is written, and a transaction must decide. That is so for refusals, for seams that use the
+ * transaction, and for references to entities of other services.
+ */
+export function statementWrites(
+  store: Store,
+): (request: WriteRequest, context: Context) => Promise<Written | undefined> {
+  const rows = openSeenRows(store.changeLog.db)
+  const writers = new Map<string, Writer>()
+
+  /** The writer whose statement has the parts that the entry needs. */
+  function writerFor(
+    { kind, operation }: WriteRequest,
+    scope: Sql | undefined,
+    refers: readonly Referred[],
+  ): Writer {
+    const { entity, seams } = kind
+    const referred = [...new Set(refers.map((one) => one.kind))].sort()
+    const key = [entity.kind, operation, scope?.text, ...referred].join(' ')
+    let writer = writers.get(key)
+    if (!writer) {
+      const write = writeStatement({
+        entity,
+        operation,
+        scope,
+        isUsed: seams.isUsed,
+        referred: referred.map((name) => store.kindOf(name).entity),
+      })
+      writer = batchWriter<Entry>(store.changeLog, { kind: entity.kind, followed: entity.followed, write })
+      writers.set(key, writer)
+    }
+    return writer
+  }
+
+  async function attempt(request: WriteRequest, scope: Sql | undefined, context: Context): Promise<Attempt> {
+    const { operation, kind, id } = request
+    const { entity } = kind
+    const own = referencesIn(request.members)
+    if (own.some((reference) => !store.owns(reference.kind))) return impossible
+    const before = operation === 'create' ? undefined : await rows.find(entity, id)
+    if (operation !== 'create' && !before) return impossible
+
+    const reading = openReading(rows)
+    const next = await request.step(outside, before?.row ?? null, {
+      context,
+      also: refuseOutside,
+      exists: () => true, // or the statement leaves the row out
+      named: reading.named,
+    })
+    const refers = [...reading.seen, ...withoutVersions(own, reading.seen)]
+    const entry = entryOf(entity, id, before, next, refers, context)
+    if (entry.columns.length + (entry.before?.length ?? 0) > MOST_CHARACTERS) return impossible
+    const written = await writerFor(request, scope, refers)(entry)
+    if (written) {
+      remember(rows, entity, next, written)
+      return { written: { id, position: written.position } }
+    }
+    rows.forget(entity, id)
+    for (const one of reading.seen) rows.forget(store.kindOf(one.kind).entity, one.referred)
+    return before ? outdated : impossible
+  }
+
+  return async (request, context) => {
+    const { operation, kind } = request
+    const { entity, seams } = kind
+    if (operation === 'delete' && seams.deleting && !seams.isUsed) return undefined
+    const scope = operation === 'create' ? undefined : seams.scope?.(context.caller)
+    if (scope && scope.values.length > 0) return undefined // each caller would have a statement
+    try {
+      for (let left = TRIES; left > 0; left--) {
+        const { written, isOutdated } = await attempt(request, scope, context)
+        if (written || !isOutdated) return written
+      }
+    } catch (err) {
+      if (isAway(err)) throw err
+      rows.forget(entity, request.id) // the transaction decides, and fails in the same way
+    }
+    return undefined
+  }
+}
+
+interface Attempt {
+  readonly written?: Written
+  /** True: rows have changed since they were seen, and are forgotten. */
+  readonly isOutdated?: boolean
+}
+const impossible: Attempt = {}
+const outdated: Attempt = { isOutdated: true }
+
+class NeedsTransaction extends Error {}
+
+function refuseOutside(): never {
+  throw new NeedsTransaction()
+}
+
+/** Given to seams in place of a transaction. One that uses it ends the attempt. */
+const outside: Tx = { inTransaction: true, query: refuseOutside }
+
+/** Reads rows for the seams, and collects what the statement must compare. */
+function openReading(rows: SeenRows): { readonly named: Named; readonly seen: Referred[] } {
+  const seen: Referred[] = []
+  return {
+    seen,
+    async named<E extends Entity>(entity: E, ids: readonly string[]) {
+      const found = new Map<string, RowOf<E>>()
+      for (const one of await Promise.all(ids.map((id) => rows.find(entity, id)))) {
+        if (!one) continue
+        found.set(one.row.id, one.row as RowOf<E>)
+        seen.push({ kind: entity.kind, referred: one.row.id, version: one.version })
+      }
+      return found
+    },
+  }
+}
+
+const withoutVersions = (
+  references: readonly { readonly kind: string; readonly id: string }[],
+  seen: readonly Referred[],
+): Referred[] =>
+  [...idsByKind(references)].flatMap(([kind, ids]) =>
+    [...ids]
+      .filter((id) => !seen.some((one) => one.kind === kind && one.referred === id))
+      .map((referred) => ({ kind, referred, version: undefined })),
+  )
+
+function entryOf(
+  entity: Entity,
+  id: string,
+  before: SeenRow | undefined,
+  next: NextRow | null,
+  refers: readonly Referred[],
+  context: Context,
+): Entry {
+  return {
+    id,
+    version: before?.version,
+    columns: next ? JSON.stringify(columnValues(entity, id, next.values, next.tags)) : '',
+    before: before && JSON.stringify(plainOf(entity, before.row)),
+    after: next ? JSON.stringify(plainOfNew(entity, id, next.values, next.tags)) : undefined,
+    refers,
+    by: context,
+    deadline: context.deadline,
+  }
+}
+
+/** Keeps the written row, unless members of it are secret or not in the form in which they are read. */
+function remember(rows: SeenRows, entity: Entity, next: NextRow | null, written: WrittenRow): void {
+  const { id, version, createdAt, updatedAt } = written
+  const isPlain = Object.values(entity.fields).every(({ secret, symbol }) => !secret && symbol !== 'datetime')
+  if (!next || version === null || !isPlain) rows.forget(entity, id)
+  else {
+    const plain = plainOfNew(entity, id, next.values, next.tags)
+    rows.keep(entity, { version, row: { ...plain, createdAt, updatedAt } as unknown as AnyRow })
+  }
+}

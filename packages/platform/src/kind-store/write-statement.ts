@@ -1,0 +1,121 @@
+import type { Entity } from '@overlay/model'
+import sql, { join, raw, type Sql } from 'sql-template-tag'
+import { columnOf, insertListSql, tableOf } from './row.js'
+import { version } from './seen-rows.js'
+import type { WriteRequest } from './write-request.js'
+
+/** A row of this schema that the written row must not lose. */
+export interface Referred {
+  readonly kind: string
+  readonly referred: string
+  /** Undefined: any. */
+  readonly version: string | undefined
+}
+
+/** A row in the list of a statement. */
+export interface RowInList {
+  readonly id: string
+  /** Of the row that is changed or deleted. */
+  readonly version: string | undefined
+  /** Its columns, as JSON; empty: it is deleted. */
+  readonly columns: string
+  readonly refers: readonly Referred[]
+}
+
+interface Shape {
+  readonly entity: Entity
+  readonly operation: WriteRequest['operation']
+  /** Without values. */
+  readonly scope: Sql | undefined
+  readonly isUsed: Sql | undefined
+  /** The kinds to which rows of the list refer. */
+  readonly referred: readonly Entity[]
+}
+
+/**
+ * Common table expressions for `batchWriter`. Rows are left out that have changed since their version, that somebody has
+ * locked, or whose references are missing, changed or locked. Locks are taken in the order of `references.ts`, and
+ * none is waited for, so a row that is locked delays no other.
+ */
+export function writeStatement(shape: Shape): (list: readonly RowInList[]) => Sql {
+  const { entity, operation, scope, isUsed, referred } = shape
+  const table = tableOf(entity)
+  const isKept = referred.length > 0 ? sql`entry.id not in (select id from missing)` : sql`true`
+  const sets = raw(
+    [...Object.entries(entity.fields).map(([name, field]) => columnOf(name, field)), 'tags']
+      .map((column) => `${column} = entry.${column}`)
+      .join(', '),
+  )
+
+  const locked = (list: readonly RowInList[]): Sql => sql`
+         locked as materialized (
+         select ${table}.id
+           from ${table}
+           join jsonb_to_recordset(${versionsIn(list)}::jsonb) as entry (id text, version text) using (id)
+          where ${table}.${version} = entry.version and ${scope ?? sql`true`}
+          order by ${table}.id for update of ${table} skip locked)`
+
+  const written = (list: readonly RowInList[]): Sql => {
+    switch (operation) {
+      case 'create':
+        // in one order: two statements that insert the same names wait for each other only once
+        return sql`
+         written as (${insertListSql(entity, columnsIn(list), sql`where ${isKept} order by ${orderOf(entity)} on conflict do nothing`)}
+         returning id, created_at, updated_at, ${version} as version)`
+      case 'update':
+        return sql`${locked(list)},
+         written as (
+         update ${table} set ${sets}, updated_at = clock_timestamp()
+           from jsonb_populate_recordset(null::${table}, ${columnsIn(list)}::jsonb) as entry
+           join locked using (id)
+          where ${table}.id = entry.id and ${isKept}
+      returning ${table}.id, ${table}.created_at, ${table}.updated_at, ${table}.${version} as version)`
+      case 'delete':
+        return sql`${locked(list)},
+         free as materialized (select id from locked where not ${isUsed ?? sql`false`}),
+         written as (
+         delete from ${table} using free where ${table}.id = free.id
+      returning ${table}.id, null::timestamptz as created_at, null::timestamptz as updated_at, null::text as version)`
+    }
+  }
+
+  return (list) =>
+    referred.length > 0 ? sql`${lockedReferences(referred, list)}, ${written(list)}` : written(list)
+}
+
+const columnsIn = (list: readonly RowInList[]): string => `[${list.map(({ columns }) => columns).join()}]`
+
+const versionsIn = (list: readonly RowInList[]): string =>
+  JSON.stringify(list.map(({ id, version }) => ({ id, version })))
+
+/** By the first unique member. */
+function orderOf({ fields }: Entity): Sql {
+  const unique = Object.entries(fields).find(([, field]) => field.unique)
+  return raw(`entry.${unique ? columnOf(...unique) : 'id'}`)
+}
+
+/** Locks references as a transaction would. `missing` has the rows of the list that must be left out. */
+function lockedReferences(kinds: readonly Entity[], list: readonly RowInList[]): Sql {
+  const references = list.flatMap(({ id, refers }) => refers.map((one) => ({ id, ...one })))
+  const locks = kinds.map(
+    (entity, i) => sql`
+         locked_${raw(`${i}`)} as materialized (
+         select id, ${version} as version from ${tableOf(entity)}
+          where id in (select referred from reference where kind = ${entity.kind})
+          order by id for key share skip locked)`,
+  )
+  const all = kinds.map(
+    (entity, i) => sql`select ${entity.kind} as kind, id, version from locked_${raw(`${i}`)}`,
+  )
+  return sql`
+         reference as materialized (
+         select * from jsonb_to_recordset(${JSON.stringify(references)}::jsonb)
+           as reference (id text, kind text, referred text, version text)),
+         ${join(locks)},
+         missing as materialized (
+         select reference.id
+           from reference
+           left join (${join(all, ' union all ')}) as lock
+             on lock.kind = reference.kind and lock.id = reference.referred
+          where lock.id is null or reference.version <> lock.version)`
+}
