@@ -8,7 +8,6 @@ import { credentialsOf } from '../http/credentials.js'
 import { takes } from '../http/endpoint.js'
 import { peerCertificates } from '../http/peer.js'
 import { queryOf } from '../http/request-context.js'
-import { setExpiry } from '../http/session.js'
 import { login } from './bodies.js'
 import type { Handlers } from './operations.js'
 import { apiSessionSchema } from './wire-schemas.js'
@@ -33,7 +32,7 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
         callContext(c),
       )
       const session = sessions.add(opened)
-      setExpiry(c, session)
+      c.env.holder = session
       c.env.outgoing.setHeader('zt-session', opened.token)
       return detail(c, sessionJson(session))
     },

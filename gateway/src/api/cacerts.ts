@@ -2,11 +2,13 @@ import { X509Certificate } from 'node:crypto'
 import type { Methods, PkiServiceService, Positions } from '@overlay/rpc'
 import { derOf, encode, objectId, sequence, tag } from '@overlay/x509'
 import type { GatewayCaches } from '../cache/caches.js'
-import { callContext } from '../http/calls.js'
+import { callContextAt } from '../http/calls.js'
+import { write } from '../http/write.js'
 import type { Handlers } from './operations.js'
 
 const FRESH_MS = 10_000
-const headers = { 'content-type': 'application/pkcs7-mime', 'content-transfer-encoding': 'base64' }
+const TYPE = 'application/pkcs7-mime'
+const headers = ['content-type', TYPE, 'content-transfer-encoding', 'base64']
 
 /** The certificates that clients trust, in the form of EST. */
 export function caCertificates(
@@ -21,21 +23,19 @@ export function caCertificates(
 
   return {
     'GET /.well-known/est/cacerts': {
-      produces: [headers['content-type']],
+      produces: [TYPE],
       handle: async (c) => {
         if (!cached || cached.seen !== seen || cached.untilMs < Date.now()) {
           const positions = seen
           try {
-            const context = callContext(c)
-            const reading = { ...context, positions: { ...context.positions, ...positions } }
-            const { pems } = await pki.getTrustBundle({}, reading)
+            const { pems } = await pki.getTrustBundle({}, callContextAt(c, positions))
             const text = linesOf(certificateBag(pems))
             cached = { text, untilMs: Date.now() + FRESH_MS, seen: positions }
           } catch (err) {
             if (!cached) throw err // an older bundle is still valid
           }
         }
-        return new Response(cached.text, { status: 200, headers })
+        return write(c, 200, headers, cached.text)
       },
     },
   }

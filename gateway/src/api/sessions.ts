@@ -4,7 +4,7 @@ import type { Context } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { around, detail } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
-import { callContext } from '../http/calls.js'
+import { callContext, callContextAt } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
 import { send } from '../http/send.js'
@@ -28,8 +28,7 @@ const createBody = json<SessionCreate>(
 /** The context with the position at which the API session exists. It guards the create against a revocation. */
 function guardedContext(c: RequestContext): Context {
   const { position } = sessionOf(c)
-  const context = callContext(c)
-  return position ? { ...context, positions: { ...context.positions, identity: position } } : context
+  return position ? callContextAt(c, { identity: position }) : callContext(c)
 }
 
 const routePath = named('sessionRoutePathDetail', object({ routePath: listOf(text) }))

@@ -42,7 +42,7 @@ export function openIdentities(options: IdentitiesOptions): Identities {
   const cache = openCache<Self>(
     maxBytes,
     ({ tags }) => tags,
-    ({ answer }) => answer.bytes.length + 500,
+    ({ answer }) => 2 * answer.bytes.length + 500,
   )
 
   function isValid({ loadedAtMs, positions }: Self, at: number): boolean {

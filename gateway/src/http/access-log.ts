@@ -5,9 +5,6 @@ import type { RequestContext } from './request-context.js'
 /** One answered request, for log and metrics. */
 export interface AccessRecord {
   readonly c: RequestContext
-  readonly api: string
-  /** By its name in the table of operations; empty for an unknown path or method. */
-  readonly operation: string
   readonly status: number
   readonly seconds: number
   /** The client closed the connection before the end of the answer. */
@@ -25,27 +22,26 @@ const members = [
 /** Writes one line and one measurement for each answered request. */
 export function accessLog(log: Log): (record: AccessRecord) => void {
   const write = log.fixedLines('request', members)
-  return ({ c, api, operation, status, seconds, aborted }) => {
-    const { incoming } = c.env
-    const session = c.get('session')
+  return ({ c: { env }, status, seconds, aborted }) => {
+    const { api, operation, incoming, session, error } = env
     metrics.httpRequest.observe({ api, operation: operation || 'none', status }, seconds)
     const isKnown = operation !== ''
     const facts = {
       api,
       operation: isKnown ? operation : undefined,
       method: isKnown ? undefined : incoming.method,
-      path: isKnown ? undefined : c.req.path.slice(0, MAX_PATH_LENGTH),
+      path: isKnown ? undefined : env.path.slice(0, MAX_PATH_LENGTH),
       status,
       durationMs: Math.round(seconds * 1e5) / 100,
-      requestId: c.get('requestId'),
+      requestId: env.requestId,
       sourceAddress: clientAddressOf(incoming.socket),
-      traceId: c.get('calls').traceparent?.slice(3, 35),
+      traceId: env.traceparent?.slice(3, 35),
       apiSessionId: session?.id,
       identityId: session?.identityId,
-      code: c.get('faultCode'),
+      code: env.faultCode,
       aborted: aborted || undefined,
     }
-    if (c.error === undefined) write(facts)
-    else log.error({ ...facts, err: c.error }, 'request failed')
+    if (error === undefined) write(facts)
+    else log.error({ ...facts, err: error }, 'request failed')
   }
 }

@@ -1,61 +1,56 @@
 import { clientAddressOf } from '@overlay/platform/tls'
 import { type Caller, type Context, type Positions, system, traceparentOf } from '@overlay/rpc'
+import type { Exchange } from './exchange.js'
 import type { RequestContext } from './request-context.js'
 
-/** State of the calls to services that one request makes. Each part is created when the first call needs it. */
-export interface Calls {
-  readonly startedMs: number
-  readonly limitMs: number
-  /** The positions that answers must not be older than. */
-  readonly positions: () => Positions
-  context: Context | undefined
-  traceparent: string | undefined
-  controller: AbortController | undefined
-  abortReason: unknown
-}
-
-export const openCalls = (positions: () => Positions, limitMs: number): Calls => ({
-  startedMs: Date.now(),
-  limitMs,
-  positions,
-  context: undefined,
-  traceparent: undefined,
-  controller: undefined,
-  abortReason: undefined,
-})
-
 /** For calls to services. All calls of a request share one deadline. */
-export function callContext(c: RequestContext): Context {
-  const calls = c.get('calls')
-  calls.context ??= newContext(c, calls, calls.startedMs)
-  return calls.context
+export function callContext({ env }: RequestContext): Context {
+  env.context ??= newContext(env, 0)
+  return env.context
 }
 
 /** The same with a deadline of its own: for the pages of a long answer. */
-export const freshCallContext = (c: RequestContext): Context => newContext(c, c.get('calls'), Date.now())
+export const freshCallContext = ({ env }: RequestContext): Context =>
+  newContext(env, performance.now() - env.startedMs)
+
+/** The same for an answer that is not older than these positions. */
+export function callContextAt({ env }: RequestContext, positions: Positions): Context {
+  return newContext(env, 0, { ...env.calls.positions(), ...positions })
+}
 
 /** Cancels all calls under way: the answer is no longer needed. */
-export function abortCalls(calls: Calls, reason: unknown): void {
-  calls.abortReason ??= reason
-  calls.controller?.abort(reason)
+export function abortCalls(exchange: Exchange, reason: unknown): void {
+  if (exchange.abortReason !== undefined) return
+  exchange.abortReason = reason
+  exchange.abort?.abort(reason)
 }
 
 const anonymous: Caller = { ...system, isAdmin: false }
 
-function newContext(c: RequestContext, calls: Calls, startedMs: number): Context {
-  const { incoming } = c.env
-  calls.controller ??= new AbortController()
-  if (calls.abortReason !== undefined) calls.controller.abort(calls.abortReason)
-  calls.traceparent ??= traceparentOf(firstOf(incoming.headers.traceparent))
+function newContext(exchange: Exchange, laterMs: number, positions = exchange.calls.positions()): Context {
+  const { incoming, requestId, session, calls } = exchange
+  exchange.traceparent ??= traceparentOf(firstOf(incoming.headers.traceparent))
+  const leftMs = exchange.startedMs + laterMs + calls.limitMs - performance.now()
   return {
-    requestId: c.get('requestId'),
-    traceparent: calls.traceparent,
-    caller: c.get('session')?.caller ?? anonymous,
+    requestId,
+    traceparent: exchange.traceparent,
+    caller: session?.caller ?? anonymous,
     sourceAddress: clientAddressOf(incoming.socket),
-    deadline: new Date(startedMs + calls.limitMs),
-    signal: calls.controller.signal,
-    positions: calls.positions(),
+    deadline: new Date(Date.now() + leftMs),
+    /** Created when a call needs it: many end before. */
+    get signal() {
+      return signalOf(exchange)
+    },
+    positions,
   }
+}
+
+function signalOf(exchange: Exchange): AbortSignal {
+  if (!exchange.abort) {
+    exchange.abort = new AbortController()
+    if (exchange.abortReason !== undefined) exchange.abort.abort(exchange.abortReason)
+  }
+  return exchange.abort.signal
 }
 
 const firstOf = (header: string | readonly string[] | undefined): string | undefined =>

@@ -1,19 +1,25 @@
+import type { RequestListener, ServerResponse } from 'node:http'
 import { asFault, Fault, type Positions } from '@overlay/rpc'
 import { Hono } from 'hono'
 import type { AccessRecord } from './access-log.js'
 import { failure } from './answer.js'
 import { type BodyLimits, readBody } from './body.js'
-import { abortCalls, openCalls } from './calls.js'
+import { abortCalls } from './calls.js'
 import { allowOrigin, preflight } from './cors.js'
 import { credentialsOf } from './credentials.js'
+import { openDeadlines } from './deadlines.js'
+import { discardRest } from './discard-rest.js'
 import type { Access, Answer, Endpoint, MountedApi } from './endpoint.js'
+import type { CallOptions, Exchange } from './exchange.js'
 import { requestId } from './ids.js'
+import { requestListener } from './listener.js'
 import { checkAccept, checkContentType, refusalTypeOf } from './negotiate.js'
 import { noPages, type Page, type Pages } from './pages.js'
 import { checkQuery } from './query.js'
 import type { Env, Params, RequestContext } from './request-context.js'
 import { type MountedOperation, type Route, routesOf } from './routes.js'
-import { type Session, type SessionStore, setExpiry } from './session.js'
+import type { Session, SessionStore } from './session.js'
+import { SENT, write } from './write.js'
 
 export interface Pipeline {
   readonly sessions: SessionStore
@@ -39,77 +45,117 @@ export interface Pipeline {
   isClosing(): boolean
 }
 
-/**
- * Puts the operations of the tables, and pages, behind one fetch function. An operation without a handler stops the
- * start.
- */
-export function mount(pipeline: Pipeline, apis: readonly MountedApi[], web: Pages = noPages): Hono<Env> {
+/** Puts the operations of the tables, and pages, behind one listener. An operation without a handler stops the start. */
+export function mount(options: Pipeline, apis: readonly MountedApi[], web: Pages = noPages): RequestListener {
+  const pipeline = openPipeline(options)
   const { pathOf, apiOf, isClosed } = pipeline.paths
   const protocols = new Map(apis.map(({ api, protocol }) => [api, protocol]))
   const app = new Hono<Env>({
-    getPath: (request, options) => {
-      const incoming = options?.env?.incoming
-      if (!incoming) return pathOf(request.url)
-      return web.pathOf(incoming) ?? pathOf(incoming.url ?? '')
+    getPath: (_request, options) => {
+      const exchange = options?.env as Exchange
+      const { incoming } = exchange
+      exchange.path = web.pathOf(incoming) ?? pathOf(incoming.url ?? '')
+      return exchange.path
     },
   })
   app.options('*', (c) => {
-    setCommonHeaders(pipeline, c)
-    return new Response(null, { status: preflight(c.env.incoming, c.env.outgoing) })
+    c.env.head = pipeline.head()
+    return write(c, preflight(c.env.incoming, c.env.outgoing), [], null)
   })
   for (const api of apis)
     for (const [path, route] of routesOf(api))
       app.all(path.replace(/\{(\w+)\}/g, ':$1'), (c) => serve(pipeline, route, c))
   for (const page of web.pages) app.all(page.pattern, (c) => servePage(pipeline, page, c))
   app.notFound((c) => {
-    const api = apiOf(c.req.path)
+    const { path } = c.env
+    const api = apiOf(path)
     openRequest(pipeline, api, '', c)
-    c.set('protocol', protocols.get(api))
-    if (isClosed(c.req.path)) return withSession(pipeline, c, () => failure(c, unknownPath(c)))
+    c.env.protocol = protocols.get(api)
+    if (isClosed(path)) return withSession(pipeline, c, () => failure(c, unknownPath(c)))
     setCachedExpiry(pipeline, c)
     return failure(c, unknownPath(c))
   })
   app.onError(answerError)
-  return app
+  return requestListener(app)
+}
+
+/** What all requests share. */
+interface OpenPipeline extends Pipeline {
+  readonly calls: CallOptions
+  /** Headers of every answer, as pairs of name and value. */
+  head(): readonly string[]
+  /** Listens to the end of a request, with the answer as `this`. One function for all costs less than one for each. */
+  readonly onClose: (this: ServerResponse) => void
+  /** Expires a request whose answer needs more than memory. */
+  expireInTime(c: RequestContext): void
+}
+
+const requestOf = Symbol('request')
+
+interface Answering extends ServerResponse {
+  [requestOf]?: RequestContext
+}
+
+function openPipeline(pipeline: Pipeline): OpenPipeline {
+  const { serverName, instanceId, requestMs, positions, isClosing, onAnswer } = pipeline
+  const head = ['server', serverName, 'ziti-instance-id', instanceId]
+  const lastHead = [...head, 'connection', 'close']
+  const deadlines = openDeadlines<RequestContext>(requestMs, ({ env }) => env.startedMs, expire)
+  return {
+    ...pipeline,
+    calls: { limitMs: requestMs, positions },
+    head: () => (isClosing() ? lastHead : head),
+    expireInTime: deadlines.add,
+    onClose(this: Answering) {
+      const c = this[requestOf]
+      if (!c) return
+      const { env } = c
+      deadlines.delete(c)
+      const aborted = !this.writableFinished
+      if (aborted) abortCalls(env, new Error('the client went away'))
+      if (!env.incoming.complete) discardRest(env.incoming)
+      onAnswer({ c, status: this.statusCode, seconds: (performance.now() - env.startedMs) / 1000, aborted })
+    },
+  }
 }
 
 /**
  * The order of checks is wire contract: path, method, session, content type, accept, form of query and body, permission,
  * limits of the body, the operation. differs: in closed APIs, the session comes first.
  */
-function serve(pipeline: Pipeline, route: Route, c: RequestContext): Answer {
-  const { incoming } = c.env
+function serve(pipeline: OpenPipeline, route: Route, c: RequestContext): Answer {
+  const { incoming, path } = c.env
   const { method = '' } = incoming
   const mounted = route.methods[method]
   openRequest(pipeline, route.api, mounted?.operation ?? '', c)
-  c.set('protocol', route.protocol)
-  if (mounted?.endpoint.produces) c.set('refusalType', refusalTypeOf(incoming, mounted.endpoint.produces))
+  c.env.protocol = route.protocol
+  if (mounted?.endpoint.produces) c.env.refusalType = refusalTypeOf(incoming, mounted.endpoint.produces)
   const find = (): MountedOperation => {
     // no stored id can hold one
-    if (route.hasParams && c.req.path.includes('%00')) throw unknownPath(c)
+    if (route.hasParams && path.includes('%00')) throw unknownPath(c)
     if (mounted) return mounted
     throw new Fault('METHOD_NOT_ALLOWED', `method ${method} is not allowed, but [${route.allowed}] are`)
   }
   const params = route.hasParams ? (c.req.param() as Params) : noParams
-  if (pipeline.paths.isClosed(c.req.path))
+  if (pipeline.paths.isClosed(path))
     return withSession(pipeline, c, () => handle(pipeline, find(), params, c))
   if (!mounted || mounted.access === 'none') setCachedExpiry(pipeline, c)
   const operation = find()
-  if (operation.access === 'none') return withTimeout(pipeline, c, handle(pipeline, operation, params, c))
+  if (operation.access === 'none') return inTime(pipeline, c, handle(pipeline, operation, params, c))
   return withSession(pipeline, c, () => handle(pipeline, operation, params, c))
 }
 
-function withSession(pipeline: Pipeline, c: RequestContext, answer: () => Answer): Answer {
+function withSession(pipeline: OpenPipeline, c: RequestContext, answer: () => Answer): Answer {
   const enter = (session: Session): Answer => {
-    c.set('session', session)
-    setExpiry(c, session)
+    c.env.session = session
+    c.env.holder = session
     return answer()
   }
   const session = pipeline.sessions.find(credentialsOf(c.env.incoming))
-  return withTimeout(pipeline, c, session instanceof Promise ? session.then(enter) : enter(session))
+  return inTime(pipeline, c, session instanceof Promise ? session.then(enter) : enter(session))
 }
 
-function servePage(pipeline: Pipeline, { operation, handle }: Page, c: RequestContext): Answer {
+function servePage(pipeline: OpenPipeline, { operation, handle }: Page, c: RequestContext): Answer {
   const { incoming, outgoing } = c.env
   openRequest(pipeline, 'web', operation, c)
   const { method } = incoming
@@ -117,48 +163,40 @@ function servePage(pipeline: Pipeline, { operation, handle }: Page, c: RequestCo
     outgoing.setHeader('allow', 'GET, HEAD')
     throw new Fault('METHOD_NOT_ALLOWED', `method ${method} is not allowed, but [GET,HEAD] are`)
   }
-  return withTimeout(pipeline, c, handle(c))
+  return inTime(pipeline, c, handle(c))
 }
 
 const noParams: Params = { id: '', serviceId: '' }
 
-const unknownPath = ({ req: { path } }: RequestContext): Fault =>
+const unknownPath = ({ env: { path } }: RequestContext): Fault =>
   new Fault('NOT_FOUND', `path ${path} was not found`)
 
-function openRequest(pipeline: Pipeline, api: string, operation: string, c: RequestContext): void {
-  const startedMs = performance.now()
-  const { incoming, outgoing } = c.env
-  const calls = openCalls(pipeline.positions, pipeline.requestMs)
-  c.set('requestId', requestId())
-  c.set('calls', calls)
-  setCommonHeaders(pipeline, c)
-  outgoing.once('close', () => {
-    const aborted = !outgoing.writableFinished
-    if (aborted) abortCalls(calls, new Error('the client went away'))
-    const seconds = (performance.now() - startedMs) / 1000
-    pipeline.onAnswer({ c, api, operation, status: outgoing.statusCode, seconds, aborted })
-  })
-  allowOrigin(incoming, outgoing)
-}
-
-function setCommonHeaders(
-  { serverName, instanceId, isClosing }: Pipeline,
-  { env: { outgoing } }: RequestContext,
+function openRequest(
+  { calls, head, onClose }: OpenPipeline,
+  api: string,
+  operation: string,
+  c: RequestContext,
 ): void {
-  outgoing.setHeader('server', serverName)
-  outgoing.setHeader('ziti-instance-id', instanceId)
-  if (isClosing()) outgoing.setHeader('connection', 'close')
+  const { env } = c
+  env.requestId = requestId()
+  env.api = api
+  env.operation = operation
+  env.calls = calls
+  env.head = head()
+  const outgoing: Answering = env.outgoing
+  outgoing[requestOf] = c
+  outgoing.on('close', onClose)
+  allowOrigin(env.incoming, outgoing)
 }
 
 /** Without a call to the owner of sessions: the operation needs none. */
-function setCachedExpiry({ sessions }: Pipeline, c: RequestContext): void {
-  const session = sessions.cached(credentialsOf(c.env.incoming))
-  if (session) setExpiry(c, session)
+function setCachedExpiry({ sessions }: Pipeline, { env }: RequestContext): void {
+  env.holder = sessions.cached(credentialsOf(env.incoming))
 }
 
 /** Checks the input and the permission, then runs the handler. */
 function handle(
-  pipeline: Pipeline,
+  pipeline: OpenPipeline,
   { endpoint, access }: MountedOperation,
   params: Params,
   c: RequestContext,
@@ -166,17 +204,17 @@ function handle(
   const { body } = endpoint
   checkForm(c, endpoint)
   if (!body) {
-    checkPermission(access, c.get('session'))
+    checkPermission(access, c.env.session)
     return endpoint.handle(c, params, undefined as never)
   }
   return readBody(c, body, access === 'none' ? pipeline.openBody : pipeline.body).then((finish) => {
-    checkPermission(access, c.get('session'))
+    checkPermission(access, c.env.session)
     return endpoint.handle(c, params, finish() as never)
   })
 }
 
 function checkForm(c: RequestContext, endpoint: Endpoint): void {
-  const protocol = c.get('protocol')
+  const { protocol } = c.env
   if (protocol) {
     protocol.check(c, endpoint)
     return
@@ -196,30 +234,24 @@ function checkPermission(access: Access, session: Session | undefined): void {
   if (session.isPartial || (access === 'admin' && !session.isAdmin)) throw new Fault('UNAUTHORIZED')
 }
 
-/** Waits for the answer no longer than a request may take. */
-function withTimeout({ requestMs }: Pipeline, c: RequestContext, answer: Answer): Answer {
-  if (!(answer instanceof Promise)) return answer
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      const timeout = new Fault('TIMEOUT')
-      abortCalls(c.get('calls'), timeout)
-      if (!c.env.outgoing.headersSent) reject(timeout)
-    }, requestMs)
-    answer.then(
-      (response) => {
-        clearTimeout(timer)
-        resolve(response)
-      },
-      (err: unknown) => {
-        clearTimeout(timer)
-        reject(err)
-      },
-    )
-  })
+/** An answer that is not written yet must be before the request expires. */
+function inTime({ expireInTime }: OpenPipeline, c: RequestContext, answer: Answer): Answer {
+  if (answer instanceof Promise) expireInTime(c)
+  return answer
+}
+
+/** An answer whose parts are on their way has limits of its own. */
+function expire(c: RequestContext): void {
+  if (c.env.outgoing.headersSent) return
+  const timeout = new Fault('TIMEOUT')
+  abortCalls(c.env, timeout)
+  failure(c, timeout)
 }
 
 /** The only place that turns an error into an answer. */
 function answerError(err: Error, c: RequestContext): Response {
-  if (!(err instanceof Fault)) c.error = err
+  const { outgoing, abortReason } = c.env
+  if (outgoing.headersSent && abortReason !== undefined) return SENT // of a call that was cancelled
+  if (!(err instanceof Fault)) c.env.error = err
   return failure(c, asFault(err))
 }

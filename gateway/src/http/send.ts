@@ -1,13 +1,10 @@
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createGzip, gzip } from 'node:zlib'
-import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Answer } from './endpoint.js'
 import type { RequestContext } from './request-context.js'
 import { CREDENTIAL_HEADERS } from './session.js'
-
-type BodyInit = NonNullable<ConstructorParameters<typeof Response>[0]>
-type Headers = Readonly<Record<string, string>>
+import { type Pairs, SENT, write, writeHead } from './write.js'
 
 // wire: exactly this, without a charset
 export const JSON_TYPE = 'application/json'
@@ -15,13 +12,14 @@ export const JSON_TYPE = 'application/json'
 /** Smaller bodies are not worth compressing. */
 const MIN_COMPRESSED_BYTES = 1024
 
-const plain = { 'content-type': JSON_TYPE }
+export const JSON_HEADERS: Pairs = ['content-type', JSON_TYPE]
+const GZIP: Pairs = ['content-encoding', 'gzip']
+
+const headersOf = (type: string): Pairs => (type === JSON_TYPE ? JSON_HEADERS : ['content-type', type])
 
 /** What decides about the form and the contents of an answer. */
-const varying = (c: RequestContext) => ({
-  vary: c.get('session') ? `accept-encoding, ${CREDENTIAL_HEADERS}` : 'accept-encoding',
-})
-const gzipped = (c: RequestContext) => ({ 'content-encoding': 'gzip', ...varying(c) })
+const varying = ({ env }: RequestContext): string =>
+  env.session ? `accept-encoding, ${CREDENTIAL_HEADERS}` : 'accept-encoding'
 
 const compress = promisify(gzip)
 
@@ -43,34 +41,40 @@ export function sendBytes(
   body: string | Uint8Array,
   type: string,
 ): Answer {
-  if (body.length < MIN_COMPRESSED_BYTES) return respondShort(status, body, type)
-  if (!acceptsGzip(c)) return respond(c, status, body, { 'content-type': type, ...varying(c) })
+  const headers = headersOf(type)
+  if (body.length < MIN_COMPRESSED_BYTES) return write(c, status, headers, body)
+  if (!acceptsGzip(c)) return respond(c, status, headers, body, varying(c))
   return compress(body, { level: 1 }).then((bytes) =>
-    respond(c, status, bytes, { 'content-type': type, ...gzipped(c) }),
+    respond(c, status, [...headers, ...GZIP], bytes, varying(c)),
   )
 }
 
 /** Sends parts as they come, compressed for clients that accept it. */
 export function sendParts(c: RequestContext, type: string, parts: () => AsyncGenerator<Buffer>): Response {
-  if (!acceptsGzip(c)) return stream(c, 200, { 'content-type': type, ...varying(c) }, parts)
-  return stream(c, 200, { 'content-type': type, ...gzipped(c) }, parts, createGzip({ level: 1 }))
+  const headers = headersOf(type)
+  if (!acceptsGzip(c)) return stream(c, 200, headers, varying(c), parts)
+  return stream(c, 200, [...headers, ...GZIP], varying(c), parts, createGzip({ level: 1 }))
 }
 
 /** A body that is sent repeatedly: kept as bytes, compressed at most once. */
 export interface PreparedBody {
   readonly bytes: Buffer
+  /** Of a short body: a text is written together with the headers. */
+  readonly text?: string | undefined
   readonly type: string
   readonly containsSecret: boolean
   /** The compressed form; 'never' for types that are compressed already. */
   gzip: Promise<Buffer> | Buffer | undefined | 'never'
 }
 
-export const prepareBody = (body: string | Buffer, type: string = JSON_TYPE): PreparedBody => ({
-  bytes: typeof body === 'string' ? Buffer.from(body) : body,
-  type,
-  containsSecret: containsSecret(body, type),
-  gzip: undefined,
-})
+export function prepareBody(body: string | Buffer, type: string = JSON_TYPE): PreparedBody {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  const text = bytes.length <= MAX_TEXT_BYTES ? body.toString() : undefined
+  return { bytes, text, type, containsSecret: containsSecret(body, type), gzip: undefined }
+}
+
+/** Longer ones cost less as bytes. */
+const MAX_TEXT_BYTES = 4096
 
 /** `onCompressed` receives the size of the compressed form when it is kept too. */
 export function sendPrepared(
@@ -79,18 +83,19 @@ export function sendPrepared(
   onCompressed?: (bytes: number) => void,
 ): Answer {
   if (body.containsSecret) forbidStoring(c)
-  const { bytes, type } = body
-  if (bytes.length < MIN_COMPRESSED_BYTES) return respondShort(200, bytes, type)
-  if (body.gzip === 'never') return respond(c, 200, bytes, { 'content-type': type })
-  if (!acceptsGzip(c)) return respond(c, 200, bytes, { 'content-type': type, ...varying(c) })
-  const headers = { 'content-type': type, ...gzipped(c) }
-  if (Buffer.isBuffer(body.gzip)) return respond(c, 200, body.gzip, headers)
+  const { bytes, text = bytes, type } = body
+  const headers = headersOf(type)
+  if (bytes.length < MIN_COMPRESSED_BYTES) return write(c, 200, headers, text)
+  if (body.gzip === 'never') return respond(c, 200, headers, text)
+  if (!acceptsGzip(c)) return respond(c, 200, headers, text, varying(c))
+  const gzipHeaders = [...headers, ...GZIP]
+  if (Buffer.isBuffer(body.gzip)) return respond(c, 200, gzipHeaders, body.gzip, varying(c))
   body.gzip ??= compress(bytes).then((compressed) => {
     body.gzip = compressed
     onCompressed?.(compressed.length)
     return compressed
   })
-  return body.gzip.then((compressed) => respond(c, 200, compressed, headers))
+  return body.gzip.then((compressed) => respond(c, 200, gzipHeaders, compressed, varying(c)))
 }
 
 /** differs: no cache may keep an answer that contains a secret. */
@@ -117,40 +122,41 @@ function acceptsGzip({ env: { incoming } }: RequestContext): boolean {
   )
 }
 
-const respondShort = (status: number, body: string | Uint8Array, type: string): Response =>
-  new Response(body as BodyInit, {
-    status,
-    headers: type === JSON_TYPE ? plain : { 'content-type': type },
-  })
-
 const PIECE_BYTES = 16 << 10
 const MIN_CUT_BYTES = 4 * PIECE_BYTES
 
 /** Cuts larger bodies: written at once, all that the client has not read yet would stay in memory. */
-function respond(c: RequestContext, status: number, body: string | Uint8Array, headers: Headers): Response {
-  if (body.length < MIN_CUT_BYTES) return new Response(body as BodyInit, { status, headers })
+function respond(
+  c: RequestContext,
+  status: number,
+  headers: Pairs,
+  body: string | Uint8Array,
+  vary?: string,
+): Response {
+  if (body.length < MIN_CUT_BYTES) return write(c, status, headers, body, vary)
   const bytes = typeof body === 'string' ? Buffer.from(body) : bufferOf(body)
   function* pieces(): Generator<Buffer> {
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES)
   }
-  return stream(c, status, { ...headers, 'content-length': String(bytes.length) }, pieces)
+  return stream(c, status, [...headers, 'content-length', String(bytes.length)], vary, pieces)
 }
 
 /** Sends the parts no faster than the client reads them. */
 function stream(
   c: RequestContext,
   status: number,
-  headers: Headers,
+  headers: Pairs,
+  vary: string | undefined,
   parts: () => AsyncGenerator<Buffer> | Generator<Buffer>,
   through?: ReturnType<typeof createGzip>,
 ): Response {
+  if (!writeHead(c, status, headers, vary)) return SENT
   const { outgoing } = c.env
-  outgoing.writeHead(status, headers)
   const sent = through ? pipeline(parts, through, outgoing) : pipeline(parts, outgoing)
   sent.catch((err: Error) => {
     // The status has been sent. A connection cut short shows the client that the answer is incomplete.
-    c.error = err
+    c.env.error = err
     outgoing.destroy()
   })
-  return RESPONSE_ALREADY_SENT
+  return SENT
 }

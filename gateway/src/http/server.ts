@@ -1,9 +1,8 @@
 import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { getRequestListener } from '@hono/node-server'
 import {
   type ConnectionLimits,
   clientAddressOf,
@@ -12,11 +11,8 @@ import {
   secureOptions,
 } from '@overlay/platform/tls'
 import { Fault } from '@overlay/rpc'
-import type { Hono } from 'hono'
-import { failureText } from './answer.js'
 import { requestId } from './ids.js'
 import { endWith } from './raw-answer.js'
-import type { Env } from './request-context.js'
 
 export interface ServerLimits extends ConnectionLimits {
   /** Time to receive all headers. A whole request may take `requestMs` longer. */
@@ -52,7 +48,7 @@ export async function listen(
   { host, port }: { readonly host: string; readonly port: number },
   { keyPem, chainPem }: ServerKey,
   limits: ServerLimits,
-  app: Pick<Hono<Env>, 'fetch'>,
+  onRequest: RequestListener,
   onMalformed: (request: MalformedRequest) => void = () => undefined,
 ): Promise<Listening> {
   const server = createServer({
@@ -70,15 +66,7 @@ export async function listen(
     connectionsCheckingInterval: 1000,
   })
   server.timeout = limits.idleMs
-  const answer = getRequestListener(app.fetch, {
-    hostname: 'localhost',
-    errorHandler: () =>
-      badRequest(400, new Fault('COULD_NOT_VALIDATE', 'the request target or host is not valid')),
-  })
-  server.on(
-    'request',
-    (incoming: IncomingMessage, outgoing: ServerResponse) => void answer(incoming, outgoing),
-  )
+  server.on('request', onRequest)
   const securedSockets = new WeakSet<Socket>()
   server.on('secureConnection', (socket) => securedSockets.add(socket))
   const endingSockets = new WeakSet<Socket>()
@@ -111,11 +99,6 @@ export async function listen(
     },
   }
 }
-
-const json = { 'content-type': 'application/json' }
-
-const badRequest = (status: number, fault: Fault): Response =>
-  new Response(failureText(fault, requestId()), { status, headers: json })
 
 const malformed = [400, new Fault('COULD_NOT_VALIDATE', 'the request is malformed')] as const
 

@@ -1,6 +1,5 @@
 import { type Caller, Fault } from '@overlay/rpc'
 import type { Credentials } from './credentials.js'
-import type { RequestContext } from './request-context.js'
 
 /** An API session, as far as the pipeline needs it. */
 export interface Session {
@@ -33,16 +32,9 @@ export const unauthenticated = (cause?: unknown): Fault =>
 /** Until a session ends if it is not used from now on. */
 export const expirationSeconds = (
   { timeoutSeconds, endsAtMs }: Pick<Session, 'timeoutSeconds' | 'endsAtMs'>,
-  now: number,
+  now = Date.now(),
 ): number =>
   Number.isFinite(timeoutSeconds) ? timeoutSeconds : Math.max(0, Math.floor((endsAtMs - now) / 1000))
 
 /** What sessions are found by: answers depend on it. */
 export const CREDENTIAL_HEADERS = 'zt-session, authorization'
-
-/** wire: on every answer to a valid session. differs: a cache must not show it to others. */
-export function setExpiry({ env: { outgoing } }: RequestContext, session: Session): void {
-  outgoing.setHeader('expiration-seconds', expirationSeconds(session, Date.now()))
-  outgoing.setHeader('expires-at', session.expiresAt)
-  outgoing.setHeader('vary', CREDENTIAL_HEADERS)
-}

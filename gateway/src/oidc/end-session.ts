@@ -23,7 +23,7 @@ export const endSession = (provider: Provider): Handlers => ({
   'GET /oidc/logged-out': (c) =>
     isBrowser(c.env.incoming)
       ? sendDialogue(c, messagePage('Signed out', 'You can close this page.', 200))
-      : plainText(200, 'signed out'),
+      : plainText(c, 200, 'signed out'),
 })
 
 const MAX_STATE = 2048

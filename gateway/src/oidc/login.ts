@@ -29,7 +29,8 @@ export function loginSteps(provider: Provider): Handlers {
       const id = loginIdOf(queryParametersOf(c).get('authRequestID'))
       c.env.outgoing.setHeader(ID_HEADER, id)
       // wire: text, where the original has no page
-      if (method !== 'password' && !isBrowser(c.env.incoming)) return plainText(200, 'POST to this address')
+      if (method !== 'password' && !isBrowser(c.env.incoming))
+        return plainText(c, 200, 'POST to this address')
       return showLogin(provider, c, id, method)
     }
   const present = (method: LoginMethod) =>
@@ -109,8 +110,8 @@ function refuseLogin(
   if (!(err instanceof Fault)) throw err
   const status = faults[err.code][0]
   if (status >= 500 || status === 429) throw err
-  c.set('faultCode', 'INVALID_AUTH')
+  c.env.faultCode = 'INVALID_AUTH'
   if (method === 'password') return showLogin(provider, c, id, method, refusedLogin)
   if (answerTypeOf(c.env.incoming) === 'html') return showLogin(provider, c, id, method, refusedLogin, 401)
-  return plainText(401, faults.INVALID_AUTH[2])
+  return plainText(c, 401, faults.INVALID_AUTH[2])
 }

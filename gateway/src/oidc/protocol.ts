@@ -23,18 +23,18 @@ export const oidcProtocol: Protocol = {
     answerTypeOf(incoming)
   },
   refuse(c, fault) {
-    if (programs.has(c.req.path)) return oauthFailure(c, fault)
+    if (programs.has(c.env.path)) return oauthFailure(c, fault)
     const status = faults[fault.code][0]
     if (isBrowser(c.env.incoming)) return sendDialogue(c, messagePage('Sign-in', pageText(fault), status))
     if (isLoginStep(c) && c.env.incoming.method === 'POST' && fault.code !== 'NOT_FOUND')
       return sendJson(c, status, { code: fault.code, message: publicText(fault) })
-    return plainText(status, status < 500 ? publicText(fault) : fault.message)
+    return plainText(c, status, status < 500 ? publicText(fault) : fault.message)
   },
 }
 
 const programs = new Set(['/oidc/oauth/token', '/oidc/oauth/introspect', '/oidc/revoke', '/oidc/end_session'])
 
-const isLoginStep = (c: RequestContext): boolean => c.req.path.startsWith('/oidc/login/')
+const isLoginStep = (c: RequestContext): boolean => c.env.path.startsWith('/oidc/login/')
 
 function pageText(fault: Fault): string {
   const status = faults[fault.code][0]

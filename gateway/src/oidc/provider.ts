@@ -2,6 +2,7 @@ import type { Services } from '../clients/services.js'
 import { CLIENTS } from '../http/clients.js'
 import type { RequestContext } from '../http/request-context.js'
 import { forbidStoring } from '../http/send.js'
+import { write } from '../http/write.js'
 import { isRegistered, type RedirectUris } from './redirect-uris.js'
 
 /** What the parts of the provider share. */
@@ -26,7 +27,7 @@ export const mayRedirect = (uris: RedirectUris, uri: string): boolean =>
 export function redirect(c: RequestContext, location: string): Response {
   forbidStoring(c)
   c.env.outgoing.setHeader('referrer-policy', 'no-referrer')
-  return new Response(null, { status: 302, headers: { location } })
+  return write(c, 302, ['location', location], null)
 }
 
 type Members = Readonly<Record<string, string>>

@@ -40,7 +40,7 @@ export function secondFactorSteps(provider: Provider): Handlers {
       const query = queryParametersOf(c)
       const id = loginIdOf(query.get('id') ?? query.get('authRequestID'))
       const login = await findLogin(provider, c, id)
-      return login ? sendQueries(c, login) : plainText(401, faults.INVALID_AUTH[2])
+      return login ? sendQueries(c, login) : plainText(c, 401, faults.INVALID_AUTH[2])
     },
   }
 }
@@ -95,7 +95,7 @@ function refuseCode(
   if (!(err instanceof Fault)) throw err
   const status = faults[err.code][0]
   if (status >= 500 || status === 429) throw err
-  c.set('faultCode', 'MFA_INVALID_TOKEN')
+  c.env.faultCode = 'MFA_INVALID_TOKEN'
   if (answerTypeOf(c.env.incoming) === 'html')
     return sendDialogue(c, codePage(id, action, refusedCode), formTargets(provider.redirects))
   return sendJson(c, 400, { code: 'INVALID TOTP CODE', message: faults.MFA_INVALID_TOKEN[2] })

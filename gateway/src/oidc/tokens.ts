@@ -3,7 +3,8 @@ import { callContext } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
 import { remoteAddressOf } from '../http/peer.js'
 import type { RequestContext } from '../http/request-context.js'
-import { forbidStoring, JSON_TYPE } from '../http/send.js'
+import { forbidStoring, JSON_HEADERS } from '../http/send.js'
+import { write } from '../http/write.js'
 import { clientOf } from './client-authentication.js'
 import type { Handlers } from './operations.js'
 import { FORM_TYPE, formOf, parameterOf } from './parameters.js'
@@ -36,7 +37,7 @@ export const tokens = (provider: Provider): Handlers => ({
     if (token === undefined) throw new OauthRefusal('invalid_request', 'token is missing')
     await provider.oidc.revokeToken({ clientId, token }, callContext(c))
     forbidStoring(c)
-    return new Response('', { headers: { 'content-type': JSON_TYPE } }) // wire: no body, but a type
+    return write(c, 200, JSON_HEADERS, '') // wire: no body, but a type
   }),
   // wire: never an active token, since no caller can authenticate
   'POST /oidc/oauth/introspect': takes(form, (c) => sendJson(c, 200, { active: false })),
@@ -74,5 +75,5 @@ async function grant({ oidc }: Provider, c: RequestContext, parameters: URLSearc
   if (error) throw new OauthRefusal(error.error, error.description)
   forbidStoring(c)
   c.env.outgoing.setHeader('pragma', 'no-cache')
-  return new Response(json, { headers: { 'content-type': JSON_TYPE } })
+  return write(c, 200, JSON_HEADERS, json)
 }

@@ -19,10 +19,10 @@ export function userinfo(sessions: Pick<Sessions, 'find'>): Handlers {
       return sendJson(c, 200, isAsked ? { sub: identityId, name: caller.identityName } : {})
     } catch (err) {
       if (!(err instanceof Fault) || err.code !== 'UNAUTHORIZED') throw err
-      c.set('faultCode', err.code)
+      c.env.faultCode = err.code
       if (token !== undefined && claimsOf(token).z_t === 'r') return sendJson(c, 403, {}) // wire
       c.env.outgoing.setHeader('www-authenticate', 'Bearer error="invalid_token"')
-      return plainText(401, 'access token missing or invalid')
+      return plainText(c, 401, 'access token missing or invalid')
     }
   }
   return { 'GET /oidc/userinfo': handle, 'POST /oidc/userinfo': handle }

@@ -5,6 +5,7 @@ import { accepts } from '../http/negotiate.js'
 import type { Page } from '../http/pages.js'
 import type { RequestContext } from '../http/request-context.js'
 import { sendPrepared } from '../http/send.js'
+import { write } from '../http/write.js'
 import { openFolder, type StoredFile } from './folder.js'
 
 const ROOT = '/zac'
@@ -31,7 +32,7 @@ export async function consolePages(directory: string): Promise<readonly Page[]> 
     const file = path === '' ? undefined : await folder.find(path)
     if (file) return sendFile(c, file, path)
     const page = mayBeRoute ? await folder.find(INDEX) : undefined
-    if (!page) throw new Fault('NOT_FOUND', `path ${c.req.path} was not found`)
+    if (!page) throw new Fault('NOT_FOUND', `path ${c.env.path} was not found`)
     return sendFile(c, page, INDEX)
   }
 
@@ -40,31 +41,29 @@ export async function consolePages(directory: string): Promise<readonly Page[]> 
       operation: `GET ${ROOT}/{file}`,
       pattern: `${ROOT}/*`,
       handle: (c) => {
-        if (c.req.path === ROOT) return redirect(c)
-        const path = decoded(c, c.req.path.slice(ROOT.length + 1))
+        if (c.env.path === ROOT) return redirect(c)
+        const path = decoded(c, c.env.path.slice(ROOT.length + 1))
         return serve(c, path, isRoute(c, path))
       },
     },
     {
       operation: 'GET /assets/{file}',
       pattern: '/assets/*',
-      handle: (c) => serve(c, decoded(c, c.req.path.slice(1)), false),
+      handle: (c) => serve(c, decoded(c, c.env.path.slice(1)), false),
     },
   ]
 }
 
 // differs: without the slash, relative addresses in the page would lead outside the console
-function redirect({ env: { incoming } }: RequestContext): Response {
-  const { url = '' } = incoming
+function redirect(c: RequestContext): Response {
+  const { url = '' } = c.env.incoming
   const mark = url.indexOf('?')
-  return new Response(null, {
-    status: 302,
-    headers: { location: `${ROOT}/${mark < 0 ? '' : url.slice(mark)}`, 'cache-control': 'no-cache' },
-  })
+  const location = `${ROOT}/${mark < 0 ? '' : url.slice(mark)}`
+  return write(c, 302, ['location', location, 'cache-control', 'no-cache'], null)
 }
 
 function decoded(c: RequestContext, path: string): string {
-  const unknown = new Fault('NOT_FOUND', `path ${c.req.path} was not found`)
+  const unknown = new Fault('NOT_FOUND', `path ${c.env.path} was not found`)
   let text: string
   try {
     text = decodeURIComponent(path)
@@ -93,7 +92,7 @@ function sendFile(c: RequestContext, file: StoredFile, path: string): Response |
     outgoing.setHeader('content-security-policy', policyOf(file))
   } else if (file.type.startsWith('image/svg'))
     outgoing.setHeader('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; sandbox")
-  if (matches(incoming.headers['if-none-match'], file.etag)) return new Response(null, { status: 304 })
+  if (matches(incoming.headers['if-none-match'], file.etag)) return write(c, 304, [], null)
   return sendPrepared(c, file)
 }
 

@@ -3,6 +3,7 @@ import { html, raw } from 'hono/html'
 import type { Answer } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
 import { forbidStoring, type PreparedBody, prepareBody, send, sendPrepared } from '../http/send.js'
+import { write } from '../http/write.js'
 
 /** Escaped text of a page. The tag `html` escapes what it receives, except other fragments. */
 export type Fragment = ReturnType<typeof raw>
@@ -88,8 +89,7 @@ export function sendDialogue(
 ): Response {
   protect(c, policyWith(formAction))
   forbidStoring(c)
-  const headers = { 'content-type': HTML_TYPE }
-  return new Response(htmlText(title, content, 'narrow'), { status, headers })
+  return write(c, status, ['content-type', HTML_TYPE], htmlText(title, content, 'narrow'))
 }
 
 export interface Dialogue {

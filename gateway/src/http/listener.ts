@@ -1,0 +1,53 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { Fault } from '@overlay/rpc'
+import type { Hono } from 'hono'
+import { failureText } from './answer.js'
+import { openExchange } from './exchange.js'
+import { requestId } from './ids.js'
+import type { Env } from './request-context.js'
+import { JSON_TYPE } from './send.js'
+
+/**
+ * Passes the requests of a Node server to Hono. Handlers write their answers themselves: what the fetch API needs
+ * (Request, Response, Headers, a signal) costs as much as the rest of a small request.
+ */
+export const requestListener =
+  (app: Pick<Hono<Env>, 'fetch'>): RequestListener =>
+  (incoming, outgoing) => {
+    if (!isTargetValid(incoming)) return refuse(outgoing)
+    const answered = app.fetch(
+      incoming.method === 'OPTIONS' ? preflight : other,
+      openExchange(incoming, outgoing),
+    )
+    if (answered instanceof Promise) answered.catch((err: Error) => outgoing.destroy(err)) // of the error handler itself
+  }
+
+/** Hono reads the method and passes the rest on. HEAD is answered like GET: Node leaves out the body. */
+const requestOf = (method: string): Request => ({ method }) as Request
+const [preflight, other] = [requestOf('OPTIONS'), requestOf('GET')]
+
+const refused = new Fault('COULD_NOT_VALIDATE', 'the request target or host is not valid')
+
+function refuse(outgoing: ServerResponse): void {
+  const text = failureText(refused, requestId())
+  outgoing.writeHead(400, ['content-type', JSON_TYPE, 'Content-Length', String(Buffer.byteLength(text))])
+  outgoing.end(text)
+}
+
+// the usual forms, which need no parser
+const HOST = /^[a-z0-9._-]+(?::(?:[1-5]\d{3,4}|[6-9]\d{3}))?$/
+const TARGET = /^\/[!#$&-;=?-[\]_a-z~]*$/
+
+/** The target is a path or a URL, without backslashes in its path, and the host is an address. */
+function isTargetValid({ url = '', headers }: IncomingMessage): boolean {
+  const host = headers.host || 'localhost'
+  if (TARGET.test(url) && HOST.test(host)) return true
+  const isUrl = url.startsWith('http://') || url.startsWith('https://')
+  if (!isUrl && !url.startsWith('/')) return false
+  const [path = ''] = url.split('?', 1)
+  const whole = isUrl ? url : `https://${host}${url}`
+  if (path.includes('\\') || !URL.canParse(whole)) return false
+  if (isUrl || HOST.test(host)) return true
+  const { hostname } = new URL(whole)
+  return hostname.length === host.length || hostname === host.replace(/:\d+$/, '').toLowerCase()
+}
