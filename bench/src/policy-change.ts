@@ -28,6 +28,10 @@ export async function measurePolicyChange(
 async function changeOnce(side: Side): Promise<string[]> {
   const { admin, seeded } = side.bench
   const { topology } = seeded
+  const groups = new Set(
+    Array.from({ length: topology.policies }, (_, at) => roles.identities(at, topology)[0]),
+  )
+  if (groups.size === 1) throw new Error('all identities have this policy: a greater --scale is necessary')
   const path = `/service-policies?filter=${encodeURIComponent(`name="${names.policy(0)}"`)}`
   const [policy] = await admin.request<{ id: string }[]>('GET', path)
   const policyPath = `/service-policies/${policy?.id}`
@@ -48,9 +52,6 @@ async function changeOnce(side: Side): Promise<string[]> {
     return answeredMs
   })
   const left = await countSessions(admin)
-  const groups = new Set(
-    Array.from({ length: topology.policies }, (_, at) => roles.identities(at, topology)[0]),
-  )
   const pairs = Math.round(topology.identities * (1 - 1 / groups.size)) * services.length
   return [
     `gains ${pairs} pairs: answered after ${digits(granted.answeredMs)} ms, ${digits(granted.cpuMs)} ms of CPU until quiet after ${digits(granted.quietMs)} ms`,

@@ -3,7 +3,7 @@ import { between, processesOf, proportionalMib, sumOf, timesOf } from './process
 import { digits } from './report.js'
 import type { Side } from './turns.js'
 
-const SETTLE_SECONDS = 20
+const SETTLE_SECONDS = 30
 const SECONDS = 30
 
 /** Prints CPU and memory of each part of each controller while it has no requests, all at the same time. */

@@ -1,3 +1,4 @@
+import { releaseMemoryAtRest } from '@overlay/platform/process'
 import { readArguments, usage } from './arguments.js'
 import { runCommand } from './commands/command.js'
 import { startProduct } from './product.js'
@@ -19,6 +20,7 @@ async function run(): Promise<void> {
   const product = await Promise.race([startProduct(settings, scale, print), signal])
   if (typeof product === 'string') process.exit(130)
   console.log(await welcome(settings, product, { isTerminal: process.stdout.isTTY }))
+  releaseMemoryAtRest()
   print(`${await signal}, stopping`)
   await product.stop()
   print('stopped')

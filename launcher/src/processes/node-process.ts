@@ -24,7 +24,8 @@ export async function startNode(
   // the processes must not get the rights of the database's owner and the password of the administrator
   const { DATABASE_URL: _owner, OVERLAY_ADMIN_PASSWORD: _password, ...inherited } = process.env
   const child = spawn(process.execPath, [entry], {
-    env: { ...inherited, ...env, OVERLAY_PARENT_PIPE: '1' },
+    // one heap of the C library for all threads: with one for each, freed memory stays with the process
+    env: { MALLOC_ARENA_MAX: '1', ...inherited, ...env, OVERLAY_PARENT_PIPE: '1' },
     detached: true, // Ctrl-C is for the launcher, which stops its children in order
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   })

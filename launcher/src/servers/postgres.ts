@@ -83,6 +83,9 @@ function flags({ listen, password }: PostgresOptions, data: string): string[] {
     listen_addresses: isPort ? '127.0.0.1' : '',
     unix_socket_directories: isPort ? '' : listen,
     max_connections: 300,
+    max_pred_locks_per_transaction: 10, // no transaction is serializable
+    max_logical_replication_workers: 0,
+    io_method: 'sync', // the data is mostly in memory: workers would only be woken
     max_wal_size: '2GB',
     ...(password === undefined && { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }
