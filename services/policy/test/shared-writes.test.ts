@@ -9,6 +9,8 @@ const { owner } = network
 const other = await network.replica()
 const statements = vi.spyOn(policy.changeLog.db, 'query')
 
+await network.identity.put('alice', {})
+
 const hostV1 = 'NH5p4FpGR'
 const host = (port: number) => ({ protocol: 'tcp', address: 'localhost', port })
 const config = (row: object = {}) =>
@@ -30,7 +32,7 @@ const ofKind = async (kind: string): Promise<object> => {
         type: 'Bind',
         semantic: 'AllOf',
         serviceRoles: [`@${await service()}`],
-        identityRoles: ['#all'],
+        identityRoles: ['@alice'],
       }
     default:
       return { semantic: 'AnyOf', edgeRouterRoles: ['#a'] }

@@ -26,8 +26,11 @@ export class ReferencesReloaded extends Fault {
   }
 }
 
+/** The schema of a kind. */
+export const ownerOf = (kind: string): string => kinds.get(kind)?.owner ?? kind
+
 /** Locks that writers share and consumers take exclusively. Few, because a consumer may need all of them. */
-const SLOTS = 64
+export const SLOTS = 64
 
 /** Takes the locks of these entities in ascending order. The server queues: later writers do not overtake a consumer. */
 async function lockSlots(tx: Tx, ids: IdsByKind, mode: 'shared' | 'exclusive'): Promise<void> {
@@ -52,7 +55,7 @@ export async function lockEntities(tx: Tx, ids: IdsByKind, moment?: Moment): Pro
   if (ids.size === 0) return new Map()
   await lockSlots(tx, ids, 'shared')
   const named = [...ids].flatMap(([kind, some]) => [...some].map((id) => ({ kind, id })))
-  const schemas = [...ids.keys()].map((kind) => kinds.get(kind)?.owner ?? kind)
+  const schemas = [...ids.keys()].map(ownerOf)
   const since =
     moment === undefined ? sql`true` : sql`not pg_visible_in_snapshot(deleted_by, ${moment}::pg_snapshot)`
   const { rows } = await tx.query<{ kind: string; id: string }>(

@@ -90,13 +90,17 @@ export const membersOf = (
 export const idsIn = (roles: readonly string[]): string[] =>
   roles.filter((role) => role.startsWith('@')).map((role) => role.slice(1))
 
+/** An entity, of this schema or another one. */
+export interface Reference {
+  readonly kind: string
+  readonly id: string
+}
+
 /** The entities to which these members refer. */
-export const referencesIn = (
-  members: readonly (readonly [Field, unknown])[],
-): { readonly kind: string; readonly id: string }[] =>
+export const referencesIn = (members: readonly (readonly [Field, unknown])[]): Reference[] =>
   members.flatMap(([field, value]) => referencesOf(field, value))
 
-function referencesOf({ ref, refs, rolesOf }: Field, value: unknown): { kind: string; id: string }[] {
+function referencesOf({ ref, refs, rolesOf }: Field, value: unknown): Reference[] {
   if (refs) return idsOfValue(value).map((id) => ({ kind: refs, id }))
   const list = (value ?? []) as readonly string[]
   if (rolesOf) return idsIn(list).map((id) => ({ kind: rolesOf, id }))

@@ -1,16 +1,17 @@
 import type { Entity, RowOf } from '@overlay/model'
 import type { Context, Written } from '@overlay/rpc'
 import type { Sql } from 'sql-template-tag'
+import { coalesced } from '../async/coalesced.js'
 import { batchWriter, type RowWrite, type WrittenRow } from '../change-log/batch-writer.js'
-import { idsByKind } from '../change-log/deleted-entities.js'
+import { idsByKind, momentOf, ownerOf } from '../change-log/deleted-entities.js'
 import type { Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
 import type { Store } from './kind.js'
-import { referencesIn } from './references.js'
+import { type Reference, referencesIn } from './references.js'
 import { type AnyRow, columnValues, plainOf, plainOfNew } from './row.js'
 import { openSeenRows, type SeenRow, type SeenRows } from './seen-rows.js'
 import type { Named, NextRow, WriteRequest } from './write-request.js'
-import { type Referred, type RowInList, writeStatement } from './write-statement.js'
+import { type ForeignReference, type Referred, type RowInList, writeStatement } from './write-statement.js'
 
 /** A write as the statement takes it. */
 interface Entry extends RowWrite, RowInList {
@@ -29,23 +30,26 @@ const MOST_CHARACTERS = 32_768
  * changed. It waits for no lock of a row: what is locked is left out.
  *
  * Undefined: nothing is written, and a transaction must decide. That is so for refusals, for seams that use the
- * transaction, and for references to entities of other services.
+ * transaction, and for references that do not exist.
  */
 export function statementWrites(
   store: Store,
 ): (request: WriteRequest, context: Context) => Promise<Written | undefined> {
-  const rows = openSeenRows(store.changeLog.db)
+  const { db } = store.changeLog
+  const rows = openSeenRows(db)
+  const takeMoment = coalesced(() => momentOf(db))
   const writers = new Map<string, Writer>()
 
   /** The writer whose statement has the parts that the entry needs. */
   function writerFor(
     { kind, operation }: WriteRequest,
     scope: Sql | undefined,
-    refers: readonly Referred[],
+    { refers, foreign }: Entry,
   ): Writer {
     const { entity, seams } = kind
     const referred = [...new Set(refers.map((one) => one.kind))].sort()
-    const key = [entity.kind, operation, scope?.text, ...referred].join(' ')
+    const isForeign = foreign.length > 0
+    const key = [entity.kind, operation, scope?.text, isForeign, ...referred].join(' ')
     let writer = writers.get(key)
     if (!writer) {
       const write = writeStatement({
@@ -53,6 +57,7 @@ export function statementWrites(
         operation,
         scope,
         isUsed: seams.isUsed,
+        isForeign,
         referred: referred.map((name) => store.kindOf(name).entity),
       })
       writer = batchWriter<Entry>(store.changeLog, { kind: entity.kind, followed: entity.followed, write })
@@ -61,11 +66,31 @@ export function statementWrites(
     return writer
   }
 
+  /** Asks the owners of entities of other services. Undefined: one of the entities does not exist. */
+  async function askOwners(
+    references: readonly Reference[],
+    context: Context,
+  ): Promise<readonly ForeignReference[] | undefined> {
+    const byKind = idsByKind(references.filter(({ kind }) => !store.owns(kind)))
+    const moment = await takeMoment()
+    const exist = async (kind: string, ids: readonly string[]): Promise<boolean> => {
+      const names = await store.names(kind, ids, context)
+      return ids.every((id) => names.has(id))
+    }
+    const answers = await Promise.all([...byKind].map(([kind, ids]) => exist(kind, [...ids])))
+    if (answers.includes(false)) return undefined
+    return [...byKind].flatMap(([kind, ids]) =>
+      [...ids].map((referred) => ({ kind, referred, owner: ownerOf(kind), moment })),
+    )
+  }
+
   async function attempt(request: WriteRequest, scope: Sql | undefined, context: Context): Promise<Attempt> {
     const { operation, kind, id } = request
     const { entity } = kind
-    const own = referencesIn(request.members)
-    if (own.some((reference) => !store.owns(reference.kind))) return impossible
+    const references = referencesIn(request.members)
+    const own = references.filter((one) => store.owns(one.kind))
+    const foreign = own.length < references.length ? await askOwners(references, context) : []
+    if (!foreign) return impossible
     const before = operation === 'create' ? undefined : await rows.find(entity, id)
     if (operation !== 'create' && !before) return impossible
 
@@ -77,9 +102,9 @@ export function statementWrites(
       named: reading.named,
     })
     const refers = [...reading.seen, ...withoutVersions(own, reading.seen)]
-    const entry = entryOf(entity, id, before, next, refers, context)
+    const entry = entryOf(entity, id, before, next, { refers, foreign }, context)
     if (entry.columns.length + (entry.before?.length ?? 0) > MOST_CHARACTERS) return impossible
-    const written = await writerFor(request, scope, refers)(entry)
+    const written = await writerFor(request, scope, entry)(entry)
     if (written) {
       remember(rows, entity, next, written)
       return { written: { id, position: written.position } }
@@ -142,10 +167,7 @@ function openReading(rows: SeenRows): { readonly named: Named; readonly seen: Re
   }
 }
 
-const withoutVersions = (
-  references: readonly { readonly kind: string; readonly id: string }[],
-  seen: readonly Referred[],
-): Referred[] =>
+const withoutVersions = (references: readonly Reference[], seen: readonly Referred[]): Referred[] =>
   [...idsByKind(references)].flatMap(([kind, ids]) =>
     [...ids]
       .filter((id) => !seen.some((one) => one.kind === kind && one.referred === id))
@@ -157,7 +179,7 @@ function entryOf(
   id: string,
   before: SeenRow | undefined,
   next: NextRow | null,
-  refers: readonly Referred[],
+  references: Pick<Entry, 'refers' | 'foreign'>,
   context: Context,
 ): Entry {
   return {
@@ -166,7 +188,7 @@ function entryOf(
     columns: next ? JSON.stringify(columnValues(entity, id, next.values, next.tags)) : '',
     before: before && JSON.stringify(plainOf(entity, before.row)),
     after: next ? JSON.stringify(plainOfNew(entity, id, next.values, next.tags)) : undefined,
-    refers,
+    ...references,
     by: context,
     deadline: context.deadline,
   }

@@ -1,6 +1,7 @@
 import type { Entity } from '@overlay/model'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
-import { columnOf, insertListSql, tableOf } from './row.js'
+import { type Moment, SLOTS } from '../change-log/deleted-entities.js'
+import { allOf, columnOf, insertListSql, tableOf } from './row.js'
 import { version } from './seen-rows.js'
 import type { WriteRequest } from './write-request.js'
 
@@ -12,6 +13,16 @@ export interface Referred {
   readonly version: string | undefined
 }
 
+/** An entity of another schema that the written row names. */
+export interface ForeignReference {
+  readonly kind: string
+  readonly referred: string
+  /** Its schema. */
+  readonly owner: string
+  /** Before its owner was asked whether it exists. */
+  readonly moment: Moment
+}
+
 /** A row in the list of a statement. */
 export interface RowInList {
   readonly id: string
@@ -20,6 +31,7 @@ export interface RowInList {
   /** Its columns, as JSON; empty: it is deleted. */
   readonly columns: string
   readonly refers: readonly Referred[]
+  readonly foreign: readonly ForeignReference[]
 }
 
 interface Shape {
@@ -30,17 +42,24 @@ interface Shape {
   readonly isUsed: Sql | undefined
   /** The kinds to which rows of the list refer. */
   readonly referred: readonly Entity[]
+  /** True: rows of the list name entities of other schemas. */
+  readonly isForeign: boolean
 }
 
 /**
  * Common table expressions for `batchWriter`. Rows are left out that have changed since their version, that somebody has
- * locked, or whose references are missing, changed or locked. Locks are taken in the order of `references.ts`, and
- * none is waited for, so a row that is locked delays no other.
+ * locked, or whose references are missing, changed or locked. Locks are taken in the order of `references.ts`. No lock
+ * of a row is waited for, so a row that is locked delays no other.
  */
 export function writeStatement(shape: Shape): (list: readonly RowInList[]) => Sql {
-  const { entity, operation, scope, isUsed, referred } = shape
+  const { entity, operation, scope, isUsed, referred, isForeign } = shape
   const table = tableOf(entity)
-  const isKept = referred.length > 0 ? sql`entry.id not in (select id from missing)` : sql`true`
+  const isKept = allOf([
+    referred.length > 0 ? sql`entry.id not in (select id from missing)` : undefined,
+    isForeign ? sql`entry.id not in (select id from lost)` : undefined,
+  ])
+  // the locks that consumers take come before those of rows
+  const inOrder = isForeign ? sql`(select count(*) from lost) >= 0` : sql`true`
   const sets = raw(
     [...Object.entries(entity.fields).map(([name, field]) => columnOf(name, field)), 'tags']
       .map((column) => `${column} = entry.${column}`)
@@ -52,7 +71,7 @@ export function writeStatement(shape: Shape): (list: readonly RowInList[]) => Sq
          select ${table}.id
            from ${table}
            join jsonb_to_recordset(${versionsIn(list)}::jsonb) as entry (id text, version text) using (id)
-          where ${table}.${version} = entry.version and ${scope ?? sql`true`}
+          where ${allOf([inOrder, sql`${table}.${version} = entry.version`, scope])}
           order by ${table}.id for update of ${table} skip locked)`
 
   const written = (list: readonly RowInList[]): Sql => {
@@ -79,8 +98,11 @@ export function writeStatement(shape: Shape): (list: readonly RowInList[]) => Sq
     }
   }
 
-  return (list) =>
-    referred.length > 0 ? sql`${lockedReferences(referred, list)}, ${written(list)}` : written(list)
+  return (list) => {
+    const lost = isForeign ? [lockedEntities(list)] : []
+    const missing = referred.length > 0 ? [lockedReferences(referred, list, inOrder)] : []
+    return join([...lost, ...missing, written(list)])
+  }
 }
 
 const columnsIn = (list: readonly RowInList[]): string => `[${list.map(({ columns }) => columns).join()}]`
@@ -94,14 +116,25 @@ function orderOf({ fields }: Entity): Sql {
   return raw(`entry.${unique ? columnOf(...unique) : 'id'}`)
 }
 
+/**
+ * Locks the entities of other schemas, and waits for consumers that delete them. `lost` has the rows of the list that
+ * must be left out.
+ */
+function lockedEntities(list: readonly RowInList[]): Sql {
+  const references = list.flatMap(({ id, foreign }) => foreign.map((one) => ({ id, ...one })))
+  return sql`
+         lost as materialized (
+         select id from lost_references(${JSON.stringify(references)}::jsonb, ${SLOTS}) as id)`
+}
+
 /** Locks references as a transaction would. `missing` has the rows of the list that must be left out. */
-function lockedReferences(kinds: readonly Entity[], list: readonly RowInList[]): Sql {
+function lockedReferences(kinds: readonly Entity[], list: readonly RowInList[], inOrder: Sql): Sql {
   const references = list.flatMap(({ id, refers }) => refers.map((one) => ({ id, ...one })))
   const locks = kinds.map(
     (entity, i) => sql`
          locked_${raw(`${i}`)} as materialized (
          select id, ${version} as version from ${tableOf(entity)}
-          where id in (select referred from reference where kind = ${entity.kind})
+          where ${allOf([inOrder, sql`id in (select referred from reference where kind = ${entity.kind})`])}
           order by id for key share skip locked)`,
   )
   const all = kinds.map(
