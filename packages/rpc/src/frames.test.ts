@@ -1,22 +1,27 @@
 import { once } from 'node:events'
-import { connect, type TLSSocket } from 'node:tls'
+import type { AddressInfo } from 'node:net'
+import { connect, createServer, type TLSSocket } from 'node:tls'
 import { Client } from '@grpc/grpc-js'
 import pino from 'pino'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { toMetadata } from './context.js'
-import { FRAMES, frameReader } from './frames.js'
+import { dial } from './dial.js'
+import { FRAMES, frameReader, framesWire } from './frames.js'
 import { AuthorizeRequest, AuthorizeResponse, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 import { Answer, Call, CallServiceService } from './gen/overlay/stream/v1/stream.js'
 import { host } from './host.js'
 import { MESSAGE_LIMIT_BYTES } from './limits.js'
 import type { Methods } from './methods.js'
+import { type OpenWire, openMuxClient } from './mux-client.js'
 import { peerConnection } from './peer-connection.js'
+import { connectPeers } from './peers.js'
 import { NoFrames } from './replica.js'
 import { serve } from './serve.js'
 import {
   callerTls,
   context,
   contexts,
+  hangingProxy,
   logLines,
   peersAt,
   sendMultiplexed,
@@ -24,6 +29,8 @@ import {
   startServer,
   transports,
 } from './test-service.js'
+
+import { MalformedMessage } from './wire.js'
 
 beforeEach(() => {
   contexts.length = 0
@@ -125,6 +132,52 @@ describe('a peer that sends', () => {
     await expect.poll(() => tags.size).toBe(calls)
     expect(executed).toBe(calls)
   })
+})
+
+test('a server that sends what is no answer fails the calls of its connection, which is replaced', async () => {
+  await using server = await startServer()
+  const connections: TLSSocket[] = []
+  const malformed = createServer({ ...serverTls.contextOptions(), ALPNProtocols: [FRAMES] }, (socket) => {
+    connections.push(socket.on('error', () => undefined))
+    socket.once('data', () => void socket.write(Buffer.from([0, 0, 0, 2, 0x0a, 0xff])))
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => void malformed.close())
+  await once(malformed, 'listening')
+  const { port } = malformed.address() as AddressInfo
+  const open: OpenWire = async (events) =>
+    framesWire(
+      await dial(`127.0.0.1:${connections.length === 0 ? port : server.port}`, connection.options()),
+      events,
+    )
+  const client = openMuxClient(open)
+  onTestFinished(() => client.reset())
+  const call = () => client.call(authorize.path, requestOf('yes'), context(), 5000)
+  await expect(call()).rejects.toMatchObject({ code: 'UNAVAILABLE', cause: expect.any(MalformedMessage) })
+  expect(authorize.responseDeserialize(await call()).serviceName).toBe('a')
+})
+
+test('a replica loses its connections after 13 s without an answer, also when there is no other', async () => {
+  await using server = await startServer()
+  await using only = await hangingProxy(server.port)
+  const beats = new Set<() => void>()
+  await using peers = connectPeers(`127.0.0.1:${only.port}`, {
+    tls: callerTls,
+    service: 'policy',
+    startBeats(beat) {
+      beats.add(beat)
+      return () => beats.delete(beat)
+    },
+  })
+  await sendMultiplexed(peers, 'yes', context())
+  only.hang()
+  const call = expect(sendMultiplexed(peers, 'yes', context())).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+  })
+  for (let n = 0; n < 60; n++) for (const beat of beats) beat()
+  await call
+  expect(await sendMultiplexed(peers, 'yes', context())).toEqual(['alice', 'a'])
+  for (const beat of beats) beat()
+  expect(beats.size).toBe(0) // nothing waits
 })
 
 test('a request beyond the limit fails alone', async () => {

@@ -34,6 +34,33 @@ test('a cancelled deadline never expires', () => {
   expect(expired).not.toHaveBeenCalled()
 })
 
+test('the timer stops when no deadline is pending, and starts again with the next one', () => {
+  const expireAfter = openDeadlines()
+  const expired = vi.fn()
+  expireAfter(10_000, expired)()
+  expect(expireAfter(Number.POSITIVE_INFINITY, expired)()).toBe(undefined)
+  vi.advanceTimersByTime(20)
+  expect(vi.getTimerCount()).toBe(0)
+  expireAfter(10_000, expired)
+  vi.advanceTimersByTime(10_020)
+  expect(expired).toHaveBeenCalledOnce()
+})
+
+test('a deadline that another one cancels when it expires does not expire', () => {
+  const expireAfter = openDeadlines()
+  const expired = vi.fn()
+  const cancels: (() => void)[] = []
+  for (let n = 0; n < 2; n++)
+    cancels.push(
+      expireAfter(100, () => {
+        expired()
+        for (const cancel of cancels) cancel()
+      }),
+    )
+  vi.advanceTimersByTime(1000)
+  expect(expired).toHaveBeenCalledOnce()
+})
+
 test('a deadline in the past expires at the next tick', () => {
   const expireAfter = openDeadlines()
   const expired = vi.fn()

@@ -1,6 +1,7 @@
 import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import pino from 'pino'
+import { afterAll, beforeAll } from 'vitest'
 import { type Context, traceparentOf } from './context.js'
 import { Fault, invalid } from './fault.js'
 import { ChangeServiceService, Changes } from './gen/overlay/change/v1/change.js'
@@ -81,11 +82,22 @@ const callersOf = () => new Set([callerTls.name])
 
 export type Server = Awaited<ReturnType<typeof serve>>
 
-let protocols: Partial<ServeOptions> = {}
+/** What the servers of a group of tests speak: calls go over frames, or over gRPC as with older releases. */
+export const carriers = [
+  ['frames', {}],
+  ['HTTP/2', { protocols: ['h2'] }],
+] as const satisfies readonly (readonly [string, Partial<ServeOptions>])[]
 
-/** From now on, servers speak HTTP/2 only, as those of older releases. */
-export function startOlderServers(): void {
-  protocols = { protocols: ['h2'] }
+let carrier: Partial<ServeOptions> = {}
+
+/** For the servers that the tests of this group start. */
+export function carryOver(options: Partial<ServeOptions>): void {
+  beforeAll(() => {
+    carrier = options
+  })
+  afterAll(() => {
+    carrier = {}
+  })
 }
 
 /** @param at a port of this machine, or an address */
@@ -100,7 +112,7 @@ export const startServer = (
       log: pino({}, { write: (line: string) => logLines.push(line) }),
       tls: serverTls,
       callersOf,
-      ...protocols,
+      ...carrier,
       ...options,
     },
     [host(policyMethods, policy(name)), host(changeMethods, changes)],

@@ -1,0 +1,77 @@
+import { getEventListeners } from 'node:events'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { contextFromMessage } from './context.js'
+import { endingOf, openEnding } from './ending.js'
+import { Fault } from './fault.js'
+import { CallContext } from './gen/overlay/stream/v1/stream.js'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const contextOf = (limitMs: number) => {
+  const ending = openEnding(limitMs)
+  return { ending, context: contextFromMessage(CallContext.create(), limitMs, ending) }
+}
+
+test('a call that reads no signal and adds no listener has no timer', () => {
+  const { ending, context } = contextOf(1000)
+  expect(endingOf(context).hasEnded()).toBe(false)
+  expect(vi.getTimerCount()).toBe(0)
+  ending.forget()
+})
+
+test('a listener and the signal learn the same end, at the limit', () => {
+  const { context } = contextOf(1000)
+  const listener = vi.fn()
+  endingOf(context).listen(listener)
+  vi.advanceTimersByTime(500)
+  expect(listener).not.toHaveBeenCalled()
+  const { signal } = context
+  vi.advanceTimersByTime(520)
+  expect(listener).toHaveBeenCalledOnce()
+  expect(signal.reason).toMatchObject({ code: 'TIMEOUT' })
+  expect(endingOf(context).reason()).toBe(signal.reason)
+})
+
+test('a signal that is first read after the end is aborted, and a late listener is called at once', () => {
+  const { ending, context } = contextOf(1000)
+  ending.end(new Fault('UNAVAILABLE'))
+  expect(context.signal.reason).toMatchObject({ code: 'UNAVAILABLE' })
+  const listener = vi.fn()
+  endingOf(context).listen(listener)
+  expect(listener).toHaveBeenCalledOnce()
+})
+
+test('a removed listener is not called', () => {
+  const { ending, context } = contextOf(1000)
+  const listener = vi.fn()
+  endingOf(context).listen(listener)()
+  ending.end(new Fault('TIMEOUT'))
+  expect(listener).not.toHaveBeenCalled()
+})
+
+test('a copy of a context with a signal of its own ends with that signal', () => {
+  const { ending, context } = contextOf(1000)
+  const abort = new AbortController()
+  const copy = { ...context, signal: abort.signal }
+  const listener = vi.fn()
+  endingOf(copy).listen(listener)
+  ending.end(new Fault('TIMEOUT'))
+  expect(listener).not.toHaveBeenCalled()
+  abort.abort()
+  expect(listener).toHaveBeenCalledOnce()
+  expect(getEventListeners(abort.signal, 'abort')).toEqual([])
+})
+
+test('a call that was answered is no longer observed', () => {
+  const { ending, context } = contextOf(1000)
+  const { signal } = context
+  ending.forget()
+  vi.advanceTimersByTime(2000)
+  expect(signal.aborted).toBe(false)
+  expect(vi.getTimerCount()).toBe(0)
+})

@@ -1,4 +1,0 @@
-import { startOlderServers } from './test-service.js'
-
-startOlderServers()
-await import('./peers.test.js')
