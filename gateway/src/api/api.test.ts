@@ -97,9 +97,34 @@ test('a login shows the client certificates and opens a session', async () => {
     sdkInfo: Buffer.from('{"appId":"x"}'),
     envInfo: Buffer.alloc(0),
   })
-  const { peerCertificates } = request as { peerCertificates: Buffer[] }
-  expect(peerCertificates.map((der) => new X509Certificate(der).subject)).toEqual(['CN=leaf', 'CN=root'])
+  expect(presentedIn(request)).toEqual(['CN=leaf'])
 })
+
+test('a login by a certificate shows all of its certificates where identity requires them', async () => {
+  const root = await makeCertificate('root', undefined, true)
+  const leaf = await makeCertificate('leaf', root)
+  const presented: object[] = []
+  gateway.fakes.instead.set('identity.authenticate', async (request: unknown) => {
+    const { isLeafAlone } = request as { readonly isLeafAlone: boolean }
+    presented.push({ isLeafAlone, subjects: presentedIn(request) })
+    throw new Fault(isLeafAlone ? 'CHAIN_REQUIRED' : 'INVALID_AUTH')
+  })
+  const { status, json } = await gateway.request(`${M}/authenticate?method=cert`, {
+    method: 'POST',
+    tls: { key: leaf.keyPem, cert: leaf.pem + root.pem },
+  })
+  gateway.fakes.instead.delete('identity.authenticate')
+  expect([status, json.error?.code]).toEqual([401, 'INVALID_AUTH'])
+  expect(presented).toEqual([
+    { isLeafAlone: true, subjects: ['CN=leaf'] },
+    { isLeafAlone: false, subjects: ['CN=leaf', 'CN=root'] },
+  ])
+})
+
+const presentedIn = (request: unknown): string[] =>
+  (request as { readonly peerCertificates: readonly Buffer[] }).peerCertificates.map(
+    (der) => new X509Certificate(der).subject,
+  )
 
 test('a refused login opens nothing', async () => {
   gateway.fakes.instead.set('identity.authenticate', async () => {

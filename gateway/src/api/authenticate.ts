@@ -1,4 +1,6 @@
+import type { IncomingMessage } from 'node:http'
 import { clientAddressOf } from '@overlay/platform/tls'
+import { type AuthenticateRequest, Fault } from '@overlay/rpc'
 import { sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
@@ -6,7 +8,7 @@ import { detail } from '../http/answer.js'
 import { callContext } from '../http/calls.js'
 import { credentialsOf } from '../http/credentials.js'
 import { takes } from '../http/endpoint.js'
-import { peerCertificates } from '../http/peer.js'
+import { peerCertificates, peerLeaf } from '../http/peer.js'
 import { queryOf } from '../http/request-context.js'
 import { login } from './bodies.js'
 import type { Handlers } from './operations.js'
@@ -17,19 +19,19 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
   'POST /authenticate': takes(
     login,
     async (c, _, { username = '', password = '', configTypes = [], envInfo, sdkInfo }) => {
-      const opened = await identity.authenticate(
-        {
-          method: queryOf(c).get('method') ?? '',
-          username,
-          password,
-          peerCertificates: peerCertificates(c.env.incoming),
-          bearerTokens: [...credentialsOf(c.env.incoming).bearers],
-          configTypes: [...configTypes],
-          envInfo: bytesOf(envInfo),
-          sdkInfo: bytesOf(sdkInfo),
-          ipAddress: clientAddressOf(c.env.incoming.socket),
-        },
-        callContext(c),
+      const { incoming } = c.env
+      const request = {
+        method: queryOf(c).get('method') ?? '',
+        username,
+        password,
+        bearerTokens: [...credentialsOf(incoming).bearers],
+        configTypes: [...configTypes],
+        envInfo: bytesOf(envInfo),
+        sdkInfo: bytesOf(sdkInfo),
+        ipAddress: clientAddressOf(incoming.socket),
+      }
+      const opened = await presenting(incoming, request.method, (certificates) =>
+        identity.authenticate({ ...request, ...certificates }, callContext(c)),
       )
       const session = sessions.add(opened)
       c.env.holder = session
@@ -53,3 +55,21 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
 
 const bytesOf = (value: object | undefined): Buffer =>
   value ? Buffer.from(JSON.stringify(value)) : Buffer.alloc(0)
+
+type Certificates = Pick<AuthenticateRequest, 'peerCertificates' | 'isLeafAlone'>
+
+/** Logs in with the leaf alone, and with all certificates only if an authority of the network has not issued it. */
+async function presenting<T>(
+  incoming: IncomingMessage,
+  method: string,
+  logIn: (certificates: Certificates) => Promise<T>,
+): Promise<T> {
+  const leaf = method === 'cert' ? peerLeaf(incoming) : undefined
+  if (!leaf) return logIn({ peerCertificates: [], isLeafAlone: false })
+  try {
+    return await logIn({ peerCertificates: [leaf], isLeafAlone: true })
+  } catch (err) {
+    if (!(err instanceof Fault && err.code === 'CHAIN_REQUIRED')) throw err
+    return logIn({ peerCertificates: peerCertificates(incoming), isLeafAlone: false })
+  }
+}

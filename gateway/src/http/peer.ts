@@ -4,6 +4,13 @@ import { clientAddressOf } from '@overlay/platform/tls'
 
 const MAX_CHAIN_LENGTH = 16
 
+/**
+ * The certificate that the client presented on this connection, unverified, without the others. Node looks for the
+ * issuers of each when all are read, which takes as long as a third of a handshake.
+ */
+export const peerLeaf = ({ socket }: IncomingMessage): Buffer | undefined =>
+  (socket as TLSSocket).getPeerCertificate(false).raw
+
 /** The certificates that the client presented on this connection, leaf first and unverified. */
 export function peerCertificates({ socket }: IncomingMessage): Buffer[] {
   const fingerprints = new Set<string>() // a chain may be circular

@@ -112,6 +112,7 @@ describe('a credential', () => {
         username: 'alice',
         password: 'secret',
         peerCertificates: [],
+        isLeafAlone: false,
         bearerTokens: ['x.y.z'],
         configTypes: ['all'],
         envInfo: json({ arch: 'a', osRelease: 'r' }),

@@ -98,6 +98,8 @@ const declared = {
   UNHANDLED: [500, 'An unhandled error occurred'],
   TIMEOUT: [503, 'The request timed out', status.DEADLINE_EXCEEDED],
   UNAVAILABLE: [503, 'A part of the controller does not answer'],
+  /** Between services only: all certificates that the client has presented are necessary. */
+  CHAIN_REQUIRED: [401, 'The authentication request failed'],
   /** Between services only: the changes are no longer kept, or belong to another timeline. Followers must reload. */
   OUT_OF_RANGE: [503, 'The changes after this position are not known', status.OUT_OF_RANGE],
 } as const satisfies Record<string, Declared>

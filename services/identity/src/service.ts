@@ -28,6 +28,7 @@ import { openCredentialFeed } from './credential-feed/credential-feed.js'
 import { openAuthorities } from './credentials/authorities.js'
 import { type HashSettings, openHashing } from './credentials/hashing.js'
 import { openTrust } from './credentials/trust.js'
+import { openTrustedLeaves } from './credentials/trusted-leaves.js'
 import type { Lifetimes } from './domain/lifetimes.js'
 import type { TokenLifetimes } from './domain/oidc-claims.js'
 import { openExternalTokens, type TokenSettings } from './external-tokens/external-tokens.js'
@@ -40,13 +41,16 @@ import { externalJwtSigners } from './kinds/external-jwt-signer.js'
 import { identities } from './kinds/identity.js'
 import { identityTypes } from './kinds/identity-type.js'
 import { openConfigTypes } from './login/config-types.js'
+import { limits } from './login/guess.js'
 import type { Deps } from './methods/deps.js'
 import { identityMethods } from './methods/identity-methods.js'
 import { oidcMethods } from './methods/oidc-methods.js'
 import { openSecondFactors } from './mfa/codes.js'
 import { openTokens } from './oidc/tokens.js'
 import { credentialLoader } from './store/credential-changes.js'
+import { passwordLookUps } from './store/password-look-ups.js'
 import { countSecondFactors } from './store/second-factors.js'
+import { openSessionBatches } from './store/session-batches.js'
 
 type Followed = 'pki' | 'policy' | 'sessions'
 type Other = Exclude<ServiceName, 'identity'>
@@ -105,6 +109,9 @@ export function openService(options: ServiceOptions) {
     changeLog,
     hashing,
     trust,
+    trustedLeaves: openTrustedLeaves(trust),
+    lookUpPassword: passwordLookUps(db, { kind: 'password', limits: limits.password }),
+    sessionBatches: openSessionBatches(db),
     authorities,
     externalTokens,
     noteRefusal,

@@ -246,6 +246,7 @@ export const login = (members: Partial<AuthenticateRequest>): AuthenticateReques
   username: '',
   password: '',
   peerCertificates: [],
+  isLeafAlone: false,
   bearerTokens: [],
   configTypes: [],
   envInfo: Buffer.alloc(0),

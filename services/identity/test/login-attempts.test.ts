@@ -201,7 +201,7 @@ test('every refusal runs the same statements, whether or not the name exists', a
     return ofLogins()
   }
   const unknown = await ran(newName())
-  expect(unknown).toHaveLength(4)
+  expect(unknown).toHaveLength(3)
   const disabled = await person()
   await one.identity.disableIdentity({ id: disabled.id, durationMinutes: 0 }, system())
   expect(await ran((await person()).username)).toEqual(unknown)

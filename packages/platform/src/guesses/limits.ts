@@ -49,5 +49,8 @@ export function pauseOf(limits: Limits, { debts, isFamiliar }: GuessHistory): Pa
 export const scopes = ['account-at-source', 'account', 'source'] as const satisfies readonly Scope[]
 
 /** Seconds until the bucket has room for one more. Not positive: it has. */
-const waitOf = ({ burst, everySeconds }: Limit, debtSeconds: number): number =>
-  debtSeconds - (burst - 1) * everySeconds
+const waitOf = (limit: Limit, debtSeconds: number): number => debtSeconds - roomIn(limit)
+
+/** The debt in seconds beyond which a guess is paused. */
+export const roomIn = (limit: Limit | undefined): number =>
+  limit ? (limit.burst - 1) * limit.everySeconds : Number.POSITIVE_INFINITY

@@ -3,8 +3,15 @@ import type { Logger } from 'pino'
 import sql, { join, type Sql } from 'sql-template-tag'
 import { runPeriodically } from '../async/periodic.js'
 import type { Db } from '../postgres/database.js'
-import type { Debts, GuessHistory, Limit, Limits, Scope } from './limits.js'
-import { scopes } from './limits.js'
+import {
+  type Debts,
+  type GuessHistory,
+  type Limit,
+  type Limits,
+  roomIn,
+  type Scope,
+  scopes,
+} from './limits.js'
 
 /** A secret that a client presents: a password, a code, a token. */
 export interface Guess {
@@ -37,21 +44,26 @@ function keyOf(guess: Guess, scope: Scope): Sql {
   return sql`${guess.kind}, ${account}::bytea, ${scope === 'account' ? ALL_SOURCES : guess.source}`
 }
 
-/** Reads what is known before a guess. The same statement for every account, whether or not it exists. */
-export async function guessHistory(db: Db, guess: Guess): Promise<GuessHistory> {
-  const { rows } = await db.query<{
-    scope: Scope
-    debtSeconds: number
-    isFamiliar: boolean
-    isOld: boolean
-  }>(sql`
-    select case when account = ${ALL_ACCOUNTS} then 'source'
-                when source = ${ALL_SOURCES} then 'account' else 'account-at-source' end as scope,
-           extract(epoch from greatest(settled_at, now()) - now())::float8 as "debtSeconds",
-           succeeded_at > now() - ${days(FAMILIAR_DAYS)} as "isFamiliar",
-           succeeded_at < now() - interval '1 day' as "isOld"
-      from guess
-     where (kind, account, source) in (${join(scopes.map((scope) => sql`(${keyOf(guess, scope)})`))})`)
+/** What is known of a guess in one scope. */
+interface HistoryRow {
+  readonly scope: Scope
+  readonly debtSeconds: number
+  readonly isFamiliar: boolean
+  readonly isOld: boolean
+}
+
+/** Selects rows of a history. The account is a digest, empty for secrets that are not of an account. */
+const historyRows = (kind: Sql, account: Sql, source: Sql): Sql => sql`
+  select case when account = ${ALL_ACCOUNTS} then 'source'
+              when source = ${ALL_SOURCES} then 'account' else 'account-at-source' end as scope,
+         extract(epoch from greatest(settled_at, now()) - now())::float8 as "debtSeconds",
+         succeeded_at > now() - ${days(FAMILIAR_DAYS)} as "isFamiliar",
+         succeeded_at < now() - interval '1 day' as "isOld"
+    from guess
+   where (kind, account, source) in ((${kind}, ${account}, ${source}), (${kind}, ${account}, ${ALL_SOURCES}),
+                                     (${kind}, ${ALL_ACCOUNTS}::bytea, ${source}))`
+
+function historyOf(rows: readonly HistoryRow[]): GuessHistory {
   const here = rows.find(({ scope }) => scope === 'account-at-source')
   return {
     debts: Object.fromEntries(rows.map(({ scope, debtSeconds }) => [scope, debtSeconds])) as Debts,
@@ -59,6 +71,39 @@ export async function guessHistory(db: Db, guess: Guess): Promise<GuessHistory> 
     isStale: here === undefined || here.isOld || here.debtSeconds > 0,
   }
 }
+
+/** Reads what is known before a guess. The same statement for every account, whether or not it exists. */
+export async function guessHistory(db: Db, guess: Guess): Promise<GuessHistory> {
+  const { kind, source } = guess
+  const { rows } = await db.query<HistoryRow & Record<string, unknown>>(
+    historyRows(sql`${kind}`, sql`${accountOf(guess)}::bytea`, sql`${source}`),
+  )
+  return historyOf(rows)
+}
+
+/** What is known of many guesses of one kind, for statements that read more about them. */
+export interface GuessHistories {
+  /** Selects `history`, and `isPaused`: the history pauses the guess. The account is text, not empty. */
+  select(account: Sql, source: Sql): Sql
+  read(history: unknown): GuessHistory
+}
+
+export const guessHistories = ({ kind, limits }: Pick<Guess, 'kind' | 'limits'>): GuessHistories => ({
+  select: (account, source) => sql`
+    select coalesce(json_agg(one), '[]') as history,
+           coalesce(bool_or("debtSeconds" > ${roomOf(limits)} and (scope = 'account-at-source' or not "isHere")),
+                    false) as "isPaused"
+      from (select row.*, bool_or("isFamiliar" and scope = 'account-at-source') over () as "isHere"
+              from (${historyRows(sql`${kind}`, sql`sha256(convert_to(${account}, 'UTF8'))`, source)}) as row) as one`,
+  read: (history) => historyOf(history as readonly HistoryRow[]),
+})
+
+/** The longest debt of a scope that leaves room for one more guess, as `pauseOf` computes it. */
+const roomOf = (limits: Limits): Sql => sql`
+  case scope ${join(
+    scopes.map((scope) => sql`when ${scope} then ${roomIn(limits[scope])}::float8`),
+    ' ',
+  )} end`
 
 /**
  * Counts a wrong guess, for all replicas together. Returns the scopes in which a pause begins with it: a pause that

@@ -1,15 +1,21 @@
 import type { ChangeLog } from '@overlay/platform/change-log'
 import type { NoteRefusal, PauseReports } from '@overlay/platform/service'
 import type { ExternalTokens } from '../external-tokens/external-tokens.js'
+import type { passwordLookUps } from '../store/password-look-ups.js'
+import type { SessionBatches } from '../store/session-batches.js'
 import type { Authorities } from './authorities.js'
 import type { Hashing } from './hashing.js'
 import type { Trust } from './trust.js'
+import type { TrustedLeaves } from './trusted-leaves.js'
 
 /** What checks and writes credentials. */
 export interface CredentialDeps {
   readonly changeLog: ChangeLog
   readonly hashing: Hashing
   readonly trust: Trust
+  readonly trustedLeaves: TrustedLeaves
+  readonly lookUpPassword: ReturnType<typeof passwordLookUps>
+  readonly sessionBatches: SessionBatches
   readonly authorities: Authorities
   readonly externalTokens: ExternalTokens
   readonly noteRefusal: NoteRefusal

@@ -3,10 +3,17 @@ import { type Methods, ownContext, type PkiServiceService, type Positions } from
 
 /** The authorities of the network, to which client certificates must lead. */
 export interface Trust {
-  /** Reads them from pki unless the last answer is younger than `maxAgeMs`. */
+  /** Reads them from pki unless the last answer is younger than `maxAgeMs`. The same array while they are the same. */
   certificates(maxAgeMs?: number): Promise<readonly X509Certificate[]>
   /** They may have changed. @param positions the changes that the answer of pki must contain */
   reload(positions: Positions): void
+}
+
+interface Cached {
+  readonly certificates: readonly X509Certificate[]
+  /** What pki has answered. */
+  readonly text: string
+  readonly at: number
 }
 
 /** Caches the trust bundle of pki. Concurrent callers share one request. */
@@ -15,7 +22,8 @@ export function openTrust(
   usualAgeMs: number,
   now: () => number = Date.now,
 ): Trust {
-  let cached: { readonly certificates: readonly X509Certificate[]; readonly at: number } | undefined
+  let cached: Cached | undefined
+  let last: Cached | undefined // also after a reload
   let request: Promise<readonly X509Certificate[]> | undefined
   let seen: Positions = {}
 
@@ -23,8 +31,10 @@ export function openTrust(
     const at = now()
     const positions = seen
     const { pems } = await pki.getTrustBundle({}, { ...ownContext(AbortSignal.timeout(5000)), positions })
-    const certificates = pems.map((pem) => new X509Certificate(pem))
-    if (positions === seen) cached = { certificates, at }
+    const text = pems.join()
+    const certificates = last?.text === text ? last.certificates : pems.map((pem) => new X509Certificate(pem))
+    last = { certificates, text, at }
+    if (positions === seen) cached = last
     return certificates
   }
   return {

@@ -25,12 +25,12 @@ const tokenMethods = new Set(['ext-jwt'])
 type Presented = Pick<
   AuthenticateRequest,
   'method' | 'username' | 'password' | 'peerCertificates' | 'bearerTokens'
->
+> & { readonly isLeafAlone?: boolean }
 
 /** A login whose steps have passed. */
 export type Admitted = Login & { readonly subject: Subject }
 
-/** Runs the steps of the login method. INVALID_AUTH: refused. Callers cannot tell refusals apart. */
+/** Runs the steps of the login method. INVALID_AUTH: refused. Clients cannot tell refusals apart. */
 export async function admit(
   deps: CredentialDeps,
   context: Context,
@@ -44,6 +44,7 @@ export async function admit(
     username: presented.username,
     password: presented.password,
     certificates: certificatesOf(presented.peerCertificates),
+    isLeafAlone: presented.isLeafAlone ?? false,
     bearerTokens: presented.bearerTokens,
     now: new Date(),
   }

@@ -1,4 +1,5 @@
 import { claimOf } from '@overlay/model'
+import { Fault } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
 import { chainOf, hasBegun, isWithin } from '../domain/chain.js'
 import { claimIn } from '../domain/claims.js'
@@ -17,6 +18,7 @@ const chainIsTrusted: Step = async (login) => {
   const { certificates, trust, now } = login
   for (const maxAgeMs of [undefined, freshMs])
     if (chainOf(certificates, await trust.certificates(maxAgeMs), now)) return undefined
+  if (login.isLeafAlone) throw new Fault('CHAIN_REQUIRED')
   return (await isIssuedByAuthority(login)) ? undefined : 'untrusted certificate'
 }
 

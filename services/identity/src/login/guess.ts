@@ -21,7 +21,7 @@ export const guessOf = (
  * the password: 24 attempts a day guess one of a million codes with a chance of 0.01 %. Tokens cannot be guessed: their
  * limit only slows clients that repeat a bad one.
  */
-const limits: Readonly<Record<Secret, Limits>> = {
+export const limits: Readonly<Record<Secret, Limits>> = {
   password: {
     'account-at-source': { burst: 10, everySeconds: 60 },
     account: { burst: 100, everySeconds: 60 },

@@ -12,6 +12,8 @@ export interface Login extends CredentialDeps {
   readonly username: string
   readonly password: string
   readonly certificates: readonly X509Certificate[] // leaf first
+  /** The client may have presented more certificates. */
+  readonly isLeafAlone: boolean
   readonly bearerTokens: readonly string[]
   readonly now: Date
   /** The authority that issued the certificate, if it is not the network. */

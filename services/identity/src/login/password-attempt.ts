@@ -13,6 +13,7 @@ import { type Hashing, turnOf } from '../credentials/hashing.js'
 import { replaceHash } from '../store/authenticators.js'
 import { disableIdentity } from '../store/disabled-identities.js'
 import { countFailure, recordSuccess } from '../store/login-attempts.js'
+import type { PasswordLookUp } from '../store/password-look-ups.js'
 import type { Subject } from '../store/subjects.js'
 import { guessOf } from './guess.js'
 import type { Reason } from './login.js'
@@ -30,8 +31,8 @@ interface Deps {
 export interface PasswordAttempt {
   readonly username: string
   readonly password: string
-  /** Reads the authenticator of the user name. */
-  find(): Promise<Subject | undefined>
+  /** Reads the history of the guess, and unless that pauses it, the authenticator of the user name. */
+  find(guess: Guess & { readonly account: string }): Promise<PasswordLookUp>
   /** Returns why the attempt is refused, if it is. */
   judge(subject: Subject | undefined, isCorrect: boolean): Promise<Reason | undefined>
 }
@@ -46,12 +47,13 @@ export async function tryPassword(
   { username, password, find, judge }: PasswordAttempt,
 ): Promise<Reason | undefined> {
   const { changeLog, hashing, context } = deps
-  const guess = guessOf('password', context, username)
-  const before = await admit(deps, guess)
-  const subject = await find()
+  const guess = { ...guessOf('password', context), account: username }
+  const { history: before, subject } = await find(guess)
+  refusePaused(deps, guess, before)
   const turn = { ...turnOf(context, username), isFamiliar: before.isFamiliar }
   return hashing.inTurn(turn, async ({ compare, strengthen }, hasWaited) => {
-    const history = hasWaited ? await admit(deps, guess) : before
+    const history = hasWaited ? await guessHistory(changeLog.db, guess) : before
+    refusePaused(deps, guess, history)
     const stored = subject?.password ?? null
     const reason = await judge(subject, await compare(stored, password))
     if (reason !== undefined) {
@@ -68,10 +70,9 @@ export async function tryPassword(
 }
 
 /** Refuses an attempt while its name is paused, whether or not the name exists. */
-async function admit({ changeLog, context, noteRefusal }: Deps, guess: Guess): Promise<GuessHistory> {
-  const history = await guessHistory(changeLog.db, guess)
+function refusePaused({ context, noteRefusal }: Deps, guess: Guess, history: GuessHistory): void {
   const pause = pauseOf(guess.limits, history)
-  if (!pause) return history
+  if (!pause) return
   refuseLogin(noteRefusal, context, { method: 'password', reason: 'paused', username: guess.account })
   throw retryAfter(pause.seconds)
 }

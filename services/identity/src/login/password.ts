@@ -1,5 +1,4 @@
 import { Fault } from '@overlay/rpc'
-import { subjectByUsername } from '../store/subjects.js'
 import { about, refusalOf, type Step } from './login.js'
 import { tryPassword } from './password-attempt.js'
 import { identityIsEnabled, policyAllows, subjectIsKnown } from './steps.js'
@@ -26,7 +25,7 @@ const passwordIsAccepted: Step = (login) =>
   tryPassword(login, {
     username: login.username,
     password: login.password,
-    find: () => subjectByUsername(login.changeLog.db, login.username),
+    find: login.lookUpPassword,
     judge(subject, passwordMatches) {
       login.subject = subject
       login.passwordMatches = passwordMatches

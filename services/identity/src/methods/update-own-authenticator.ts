@@ -1,3 +1,4 @@
+import { guessHistory } from '@overlay/platform/guesses'
 import { bodyIn } from '@overlay/platform/kind-store'
 import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { ownSubject } from '../credentials/own-authenticators.js'
@@ -19,7 +20,7 @@ export const updateOwnAuthenticator =
       {
         username: subject.username ?? '',
         password: currentPassword ?? '',
-        find: async () => subject,
+        find: async (guess) => ({ history: await guessHistory(changeLog.db, guess), subject }),
         judge: async (_subject, isCorrect) => (isCorrect ? undefined : 'wrong password'),
       },
     )

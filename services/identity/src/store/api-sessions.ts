@@ -170,8 +170,12 @@ const proofOf = ({ authenticatorId, password, fingerprint, certifyingCaId, signe
 }
 
 /** As SQL: null without a token. */
-const endOf = (second: SecondToken | undefined): Sql => sql`
-  case when ${second !== undefined} then coalesce(to_timestamp(${second?.untilMs ?? null}::float8 / 1000), 'infinity') end`
+const endOf = (second: SecondToken | undefined): Sql =>
+  endOfToken(sql`${second?.signerId ?? null}::text`, sql`${second?.untilMs ?? null}::float8`)
+
+/** The end of the second token, null without a signer. */
+export const endOfToken = (signerId: Sql, untilMs: Sql): Sql => sql`
+  case when ${signerId} is not null then coalesce(to_timestamp(${untilMs} / 1000), 'infinity') end`
 
 function certificateRow(leaf: X509Certificate | undefined): Sql {
   if (!leaf) return sql``

@@ -138,10 +138,10 @@ export async function replaceHash(db: Db, id: string, former: string, hash: stri
 }
 
 /** Whether an authenticator has this password hash, or another of the same password in its place. Null: no password. */
-export const hasPassword = (hash: string | null): Sql =>
-  sql`(password is not distinct from ${hash} or rehashed = ${digestOfPair(hash, sql`password`)})`
+export const hasPassword = (hash: string | null | Sql, of: Sql = sql`authenticator`): Sql => sql`
+  (${of}.password is not distinct from ${hash} or ${of}.rehashed = ${digestOfPair(hash, sql`${of}.password`)})`
 
-const digestOfPair = (former: string | null, hash: Sql): Sql =>
+const digestOfPair = (former: string | null | Sql, hash: Sql): Sql =>
   sql`sha256(convert_to(${former}::text || ${hash}, 'UTF8'))`
 
 export const removeAuthenticator = (tx: Tx, id: string): Promise<RowChange[]> =>

@@ -10,7 +10,10 @@ export interface ClientInfo {
 }
 
 /** Whether a row of identity has another one. */
-export const infoDiffers = (i: Sql, { env, sdk }: ClientInfo): Sql => sql`
+export const infoDiffers = (
+  i: Sql,
+  { env, sdk }: { readonly [K in keyof ClientInfo]: ClientInfo[K] | Sql },
+): Sql => sql`
   (${i}.env_info <> coalesce(${env}::jsonb, ${i}.env_info) or ${i}.sdk_info <> coalesce(${sdk}::jsonb, ${i}.sdk_info))`
 
 /** Whether the identity has another one. */

@@ -71,19 +71,23 @@ export interface NamedTypes {
 /** wire: ids or names become ids; unknown ones are dropped; 'all' is all. Undefined: there are none to lock. */
 export function typesNamed(words: readonly string[]): NamedTypes | undefined {
   if (words.length === 0 || words.includes(everything)) return undefined
-  return {
-    type: sql`
+  const list = sql`${words}::text[]`
+  return { type: lockTypes(list), ids: idsOfWords(list) }
+}
+
+/** Locks the config types that an array of words names. */
+export const lockTypes = (words: Sql): Sql => sql`
       select id, name from known_config_type where id = any(${words}) or name = any(${words})
-       order by id for key share`,
-    ids: sql`
+       order by id for key share`
+
+/** The ids of config types that an array names; `type` has locked them. */
+export const idsOfWords = (words: Sql): Sql => sql`
       array(select coalesce(by_id.id, by_name.id)
-              from unnest(${words}::text[]) with ordinality as list (word, place)
+              from unnest(${words}) with ordinality as list (word, place)
               left join type by_id on by_id.id = word
               left join type by_name on by_name.name = word
              where coalesce(by_id.id, by_name.id) is not null
-             group by 1 order by min(place))`,
-  }
-}
+             group by 1 order by min(place))`
 
 /** The ids of the config types that a login names, or 'all'. */
 export async function configTypesNamed(db: Db, words: readonly string[]): Promise<string[]> {

@@ -85,9 +85,6 @@ async function onePerson(db: Db, which: Sql, name: string): Promise<Person | und
   return rows[0]
 }
 
-export const subjectByUsername = (db: Db, username: string): Promise<Subject | undefined> =>
-  oneSubject(db, sql`a.username = ${username}`, 'subject-by-username')
-
 export const subjectByFingerprint = (db: Db, fingerprint: string): Promise<Subject | undefined> =>
   oneSubject(db, sql`a.fingerprint = ${fingerprint}`, 'subject-by-fingerprint')
 
@@ -134,18 +131,18 @@ export async function subjectOfToken(
   return { ...named, ...substitute, ...proof }
 }
 
-export const subjectById = (db: Db, authenticatorId: string): Promise<Subject | undefined> =>
-  oneSubject(db, sql`a.id = ${authenticatorId}`, 'subject-by-id')
-
-async function oneSubject(db: Db, which: Sql, name: string): Promise<Subject | undefined> {
-  const { rows } = await db.query<Subject>(
-    sql`
+/** Selects subjects by their authenticator `a`. */
+export const subjectsWhere = (which: Sql): Sql => sql`
     select ${subject}, ${person}
       from authenticator a
       join identity i on i.id = a.identity_id
       join auth_policy p on p.id = i.auth_policy_id
-     where ${which}`,
-    name,
-  )
+     where ${which}`
+
+export const subjectById = (db: Db, authenticatorId: string): Promise<Subject | undefined> =>
+  oneSubject(db, sql`a.id = ${authenticatorId}`, 'subject-by-id')
+
+async function oneSubject(db: Db, which: Sql, name: string): Promise<Subject | undefined> {
+  const { rows } = await db.query<Subject>(subjectsWhere(which), name)
   return rows[0]
 }

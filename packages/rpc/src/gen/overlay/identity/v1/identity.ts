@@ -36,6 +36,11 @@ export interface AuthenticateRequest {
   envInfo: Buffer;
   sdkInfo: Buffer;
   ipAddress: string;
+  /**
+   * Of the certificates only the leaf is sent. CHAIN_REQUIRED, and nothing is noted, if no authority of the network has
+   * issued it: the caller repeats the call with all certificates.
+   */
+  isLeafAlone: boolean;
 }
 
 export interface OpenRouterSessionRequest {
@@ -282,6 +287,7 @@ function createBaseAuthenticateRequest(): AuthenticateRequest {
     envInfo: Buffer.alloc(0),
     sdkInfo: Buffer.alloc(0),
     ipAddress: "",
+    isLeafAlone: false,
   };
 }
 
@@ -313,6 +319,9 @@ export const AuthenticateRequest: MessageFns<AuthenticateRequest> = {
     }
     if (message.ipAddress !== "") {
       writer.uint32(74).string(message.ipAddress);
+    }
+    if (message.isLeafAlone !== false) {
+      writer.uint32(80).bool(message.isLeafAlone);
     }
     return writer;
   },
@@ -402,6 +411,14 @@ export const AuthenticateRequest: MessageFns<AuthenticateRequest> = {
             message.ipAddress = reader.string();
             continue;
           }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.isLeafAlone = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -449,6 +466,11 @@ export const AuthenticateRequest: MessageFns<AuthenticateRequest> = {
         : isSet(object.ip_address)
         ? globalThis.String(object.ip_address)
         : "",
+      isLeafAlone: isSet(object.isLeafAlone)
+        ? globalThis.Boolean(object.isLeafAlone)
+        : isSet(object.is_leaf_alone)
+        ? globalThis.Boolean(object.is_leaf_alone)
+        : false,
     };
   },
 
@@ -481,6 +503,9 @@ export const AuthenticateRequest: MessageFns<AuthenticateRequest> = {
     if (message.ipAddress !== "") {
       obj.ipAddress = message.ipAddress;
     }
+    if (message.isLeafAlone !== false) {
+      obj.isLeafAlone = message.isLeafAlone;
+    }
     return obj;
   },
 
@@ -498,6 +523,7 @@ export const AuthenticateRequest: MessageFns<AuthenticateRequest> = {
     message.envInfo = object.envInfo ?? Buffer.alloc(0);
     message.sdkInfo = object.sdkInfo ?? Buffer.alloc(0);
     message.ipAddress = object.ipAddress ?? "";
+    message.isLeafAlone = object.isLeafAlone ?? false;
     return message;
   },
 };

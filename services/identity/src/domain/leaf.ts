@@ -1,0 +1,33 @@
+import type { X509Certificate } from 'node:crypto'
+import { fingerprintOf } from '@overlay/x509'
+import { subjectTextOf } from './subject-text.js'
+
+/** What a login stores and checks of the certificate of a client. */
+export interface Leaf {
+  readonly fingerprint: string
+  readonly subject: string
+  readonly pem: string
+  readonly validFrom: Date
+  readonly validTo: Date
+}
+
+export const leafOf = (certificate: X509Certificate): Leaf => ({
+  fingerprint: fingerprintOf(certificate),
+  subject: subjectTextOf(certificate),
+  pem: certificate.toString(),
+  ...datesOf(certificate),
+})
+
+/** When all of these are valid. */
+export function datesOfAll(certificates: readonly X509Certificate[]): Pick<Leaf, 'validFrom' | 'validTo'> {
+  const dates = certificates.map(datesOf)
+  return {
+    validFrom: new Date(Math.max(...dates.map(({ validFrom }) => validFrom.getTime()))),
+    validTo: new Date(Math.min(...dates.map(({ validTo }) => validTo.getTime()))),
+  }
+}
+
+const datesOf = ({ validFrom, validTo }: X509Certificate) => ({
+  validFrom: new Date(validFrom),
+  validTo: new Date(validTo),
+})
