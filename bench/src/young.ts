@@ -1,5 +1,5 @@
 import type { Floor } from './floor.js'
-import { measure, type Round } from './measure.js'
+import { measure } from './measure.js'
 import type { Options } from './options.js'
 import type { Product } from './product.js'
 import { digits } from './report.js'
@@ -14,7 +14,7 @@ const stages = [500, 500, 1000, 1000, 3000, 2000]
 const measured = ['session-create', 'get-identity', 'create-identity', 'identity-by-name']
 export const youngScenarios: readonly Scenario[] = scenarios.filter(({ name }) => measured.includes(name))
 
-/** Prints what requests cost after a restart, as multiples of the bare server in the same turn and of the last stage. */
+/** Prints what requests cost after a restart, as multiples of the bare server and of the last stage. */
 export async function measureYoung(
   selected: readonly Scenario[],
   sides: readonly Side[],
@@ -25,18 +25,26 @@ export async function measureYoung(
   for (const scenario of selected) {
     const loads = await Promise.all(sides.map(({ bench }) => scenario.prepare(bench)))
     for (const { running } of sides) await restart(running)
-    const ratios = sides.map((): number[] => [])
+    const costs = sides.map((): number[] => [])
+    const floors: number[] = []
     for (const amount of stages) {
       const limits = { concurrency, seconds: 1, amount }
       const bare = await measure('bare', floor.load(), { ...floor, concurrency, seconds: 1 })
+      floors.push(bare.cpuMs ?? 0)
       for (const [at, { running }] of sides.entries()) {
         const load = loads[at]
         if (!load) continue
         const { url, pids } = running
-        ratios[at]?.push(ratioOf(await measure(scenario.name, load, { url, pids, ...limits }), bare))
+        const { cpuMs = 0 } = await measure(scenario.name, load, { url, pids, ...limits })
+        costs[at]?.push(cpuMs)
       }
     }
-    for (const [at, { name }] of sides.entries()) print(lineFor(scenario.name, name, ratios[at] ?? []))
+    // the same for all stages: a second of the bare server beside each would add its scatter
+    const floorMs = floors.sort((a, b) => a - b)[Math.floor(floors.length / 2)] ?? 0
+    for (const [at, { name }] of sides.entries()) {
+      const ratios = (costs[at] ?? []).map((ms) => ms / floorMs)
+      print(lineFor(scenario.name, name, ratios))
+    }
   }
 }
 
@@ -44,8 +52,6 @@ async function restart(running: object): Promise<void> {
   if (!('restart' in running)) throw new Error('only a product that is started here can be restarted')
   await (running as Product).restart()
 }
-
-const ratioOf = ({ cpuMs = 0 }: Round, bare: Round): number => cpuMs / (bare.cpuMs ?? 1)
 
 function lineFor(scenario: string, side: string, ratios: readonly number[]): string {
   const last = ratios.at(-1) ?? 1

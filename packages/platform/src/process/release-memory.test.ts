@@ -17,7 +17,7 @@ test('a process at rest gives the memory of its last work back', async () => {
   expect(target.deref()).toBeUndefined()
 })
 
-test('a process with much memory in use is not stopped for a collection', async () => {
+test('a process with many old objects is not stopped for a collection', async () => {
   const target = garbage()
   await nextTurn() // a WeakRef keeps its object until the end of the turn that created it
   using _released = releaseMemoryAtRest(1)

@@ -4,7 +4,7 @@ import { tokenKeyOf } from '../keys/new-keys.js'
 import { type KeyDeps, listKeys, type ProvidedKey, prepareProvidedKeys } from '../keys/operations.js'
 import type { ProvidedSource } from './key-sources.js'
 import { ProvidedKeyError } from './provided-key-error.js'
-import { type CheckedKey, readProvidedKey } from './read-provided-key.js'
+import type { CheckedKey } from './read-provided-key.js'
 
 export interface ImportDeps extends KeyDeps {
   /** Hosts that the certificate of the servers must name. */
@@ -24,6 +24,7 @@ export async function importProvidedKeys(
   sources: readonly ProvidedSource[],
 ): Promise<void> {
   if (sources.length === 0) return
+  const { readProvidedKey } = await import('./read-provided-key.js') // takes 4 MiB, and is rarely needed
   const { hosts, now = () => new Date() } = deps
   const read = async (source: ProvidedSource): Promise<CheckedSource> => ({
     source,

@@ -7,7 +7,6 @@ import { type KeyFiles, readKeyFiles } from './files.js'
 import { type ImportDeps, importKeys, nextIdOf } from './import-keys.js'
 import type { ProvidedSource } from './key-sources.js'
 import { ProvidedKeyError } from './provided-key-error.js'
-import { checkProvidedKey } from './read-provided-key.js'
 
 const CHECK_MS = 60_000
 
@@ -48,6 +47,7 @@ export function watchKey(source: ProvidedSource): KeyWatch {
       const files = await readKeyFiles(source)
       const digest = digestOf(files)
       if (digest !== imported) {
+        const { checkProvidedKey } = await import('./read-provided-key.js')
         const key = checkProvidedKey(role, files, { hosts, now: now() })
         await importKeys(deps, [{ source, key }])
         pending = await nextIdOf(deps, role, key)
