@@ -52,8 +52,7 @@ export function rowOf(entity: Entity, stored: QueryResultRow): AnyRow {
     tags: stored.tags,
     isSystem: stored.is_system,
   }
-  for (const [name, field] of Object.entries(entity.fields))
-    row[name] = field.load(stored[columnOf(name, field)])
+  for (const { name, field, column } of ownFieldsOf(entity)) row[name] = field.load(stored[column])
   return row as unknown as AnyRow
 }
 
@@ -71,8 +70,12 @@ export function plainOfNew(
   values: object,
   tags: BaseRow['tags'],
 ): Record<string, unknown> {
-  const loaded = storedValues(entity, values).map(([name, field, stored]) => [name, field.load(stored)])
-  return plainWithoutTimes(entity, { ...Object.fromEntries(loaded), id, tags, isSystem: false })
+  const plain: Record<string, unknown> = { id }
+  for (const { name, field } of ownFieldsOf(entity))
+    if (!field.secret) plain[name] = field.load(storedValue(field, name, values))
+  plain.tags = tags
+  plain.isSystem = false
+  return plain
 }
 
 function plainWithoutTimes(
@@ -80,13 +83,11 @@ function plainWithoutTimes(
   row: Pick<BaseRow, 'id' | 'tags' | 'isSystem'>,
 ): Record<string, unknown> {
   const members = row as unknown as Record<string, unknown>
-  const own = Object.entries(entity.fields).filter(([, { secret }]) => !secret)
-  return {
-    id: row.id,
-    ...Object.fromEntries(own.map(([name]) => [name, members[name]])),
-    tags: row.tags,
-    isSystem: row.isSystem,
-  }
+  const plain: Record<string, unknown> = { id: row.id }
+  for (const { name, field } of ownFieldsOf(entity)) if (!field.secret) plain[name] = members[name]
+  plain.tags = row.tags
+  plain.isSystem = row.isSystem
+  return plain
 }
 
 /** A row by its columns, for statements that insert many from a JSON list. */
@@ -96,18 +97,21 @@ export function columnValues(
   values: object,
   tags: BaseRow['tags'],
 ): Record<string, unknown> {
-  const own = storedValues(entity, values).map(([name, field, stored]) => [columnOf(name, field), stored])
-  return { ...Object.fromEntries(own), id, tags }
+  const columns: Record<string, unknown> = { id, tags }
+  for (const { name, field, column } of ownFieldsOf(entity))
+    columns[column] = storedValue(field, name, values)
+  return columns
 }
 
-/** All members of a new row as they are stored. Absent ones get their fallback. */
-function storedValues({ fields }: Entity, values: object): (readonly [string, Field, unknown])[] {
-  const members = values as Record<string, unknown>
-  return Object.entries(fields).map(([name, field]) => {
-    const value = members[name]
-    return [name, field, field.store(value === undefined ? field.fallback : value)]
-  })
+/** A member of a new row as it is stored. An absent one gets its fallback. */
+function storedValue(field: Field, name: string, values: object): unknown {
+  const value = (values as Readonly<Record<string, unknown>>)[name]
+  return field.store(value === undefined ? field.fallback : value)
 }
+
+const ownFieldsOf = memoized(({ fields }: Entity) =>
+  Object.entries(fields).map(([name, field]) => ({ name, field, column: columnOf(name, field) })),
+)
 
 /** The columns that an insert writes; the others get their defaults. */
 const listColumnsOf = memoized((entity: Entity) => {

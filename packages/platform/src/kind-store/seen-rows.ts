@@ -19,7 +19,8 @@ export interface SeenRow {
 export interface SeenRows {
   /** From memory or, together with others, from the database. Undefined: there is no row. */
   find(entity: Entity, id: string): Promise<SeenRow | undefined>
-  keep(entity: Entity, seen: SeenRow): void
+  /** `bytes`: about its size. */
+  keep(entity: Entity, seen: SeenRow, bytes: number): void
   forget(entity: Entity, id: string): void
 }
 
@@ -43,10 +44,10 @@ export function openSeenRows(db: Db): SeenRows {
     return reader
   }
 
-  function keep(entity: Entity, seen: SeenRow): void {
+  function keep(entity: Entity, seen: SeenRow, bytes: number): void {
     const key = keyOf(entity, seen.row.id)
     rows.delete(key)
-    if (storedBytes(seen.row) > MOST_BYTES) return
+    if (bytes > MOST_BYTES) return
     rows.set(key, seen)
     const [oldest] = rows.keys()
     if (rows.size > MOST_ROWS && oldest !== undefined) rows.delete(oldest)
@@ -58,7 +59,7 @@ export function openSeenRows(db: Db): SeenRows {
       const known = rows.get(keyOf(entity, id))
       if (known) return known
       const seen = await readerFor(entity)(id)
-      if (seen) keep(entity, seen)
+      if (seen) keep(entity, seen, storedBytes(seen.row))
       return seen
     },
     forget: (entity, id) => rows.delete(keyOf(entity, id)),

@@ -1,4 +1,4 @@
-import type { Entity, RowOf } from '@overlay/model'
+import { type Entity, memoized, type RowOf } from '@overlay/model'
 import type { Context, Written } from '@overlay/rpc'
 import type { Sql } from 'sql-template-tag'
 import { coalesced } from '../async/coalesced.js'
@@ -15,7 +15,8 @@ import { type ForeignReference, type Referred, type RowInList, writeStatement } 
 
 /** A write as the statement takes it. */
 interface Entry extends RowWrite, RowInList {
-  readonly refers: readonly Referred[]
+  /** The row without secrets and times. Absent: it is deleted. */
+  readonly plain: Readonly<Record<string, unknown>> | undefined
 }
 
 type Writer = (entry: Entry) => Promise<WrittenRow | undefined>
@@ -60,7 +61,9 @@ export function statementWrites(
         isForeign,
         referred: referred.map((name) => store.kindOf(name).entity),
       })
-      writer = batchWriter<Entry>(store.changeLog, { kind: entity.kind, followed: entity.followed, write })
+      const name = `${operation}-${entity.kind}-${writers.size}`
+      const { followed } = entity
+      writer = batchWriter<Entry>(store.changeLog, { kind: entity.kind, name, followed, write })
       writers.set(key, writer)
     }
     return writer
@@ -106,7 +109,7 @@ export function statementWrites(
     if (entry.columns.length + (entry.before?.length ?? 0) > MOST_CHARACTERS) return impossible
     const written = await writerFor(request, scope, entry)(entry)
     if (written) {
-      remember(rows, entity, next, written)
+      remember(rows, entity, entry, written)
       return { written: { id, position: written.position } }
     }
     rows.forget(entity, id)
@@ -182,12 +185,14 @@ function entryOf(
   references: Pick<Entry, 'refers' | 'foreign'>,
   context: Context,
 ): Entry {
+  const plain = next ? plainOfNew(entity, id, next.values, next.tags) : undefined
   return {
     id,
+    plain,
     version: before?.version,
     columns: next ? JSON.stringify(columnValues(entity, id, next.values, next.tags)) : '',
     before: before && JSON.stringify(plainOf(entity, before.row)),
-    after: next ? JSON.stringify(plainOfNew(entity, id, next.values, next.tags)) : undefined,
+    after: plain && JSON.stringify(plain),
     ...references,
     by: context,
     deadline: context.deadline,
@@ -195,12 +200,13 @@ function entryOf(
 }
 
 /** Keeps the written row, unless members of it are secret or not in the form in which they are read. */
-function remember(rows: SeenRows, entity: Entity, next: NextRow | null, written: WrittenRow): void {
+function remember(rows: SeenRows, entity: Entity, { plain, after }: Entry, written: WrittenRow): void {
   const { id, version, createdAt, updatedAt } = written
-  const isPlain = Object.values(entity.fields).every(({ secret, symbol }) => !secret && symbol !== 'datetime')
-  if (!next || version === null || !isPlain) rows.forget(entity, id)
-  else {
-    const plain = plainOfNew(entity, id, next.values, next.tags)
-    rows.keep(entity, { version, row: { ...plain, createdAt, updatedAt } as unknown as AnyRow })
-  }
+  if (!plain || after === undefined || version === null || !isReadAsWritten(entity)) rows.forget(entity, id)
+  else
+    rows.keep(entity, { version, row: { ...plain, createdAt, updatedAt } as unknown as AnyRow }, after.length)
 }
+
+const isReadAsWritten = memoized(({ fields }: Entity) =>
+  Object.values(fields).every(({ secret, symbol }) => !secret && symbol !== 'datetime'),
+)
