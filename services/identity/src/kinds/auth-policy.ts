@@ -1,6 +1,7 @@
 import { authPolicy } from '@overlay/model'
 import { type Kind, kind } from '@overlay/platform/kind-store'
 import { Fault } from '@overlay/rpc'
+import sql from 'sql-template-tag'
 import { identitiesUnder, shareSigners } from '../store/auth-policies.js'
 import { refuseLockoutByMethods } from '../store/default-admin.js'
 import { markSessionsToEnd } from '../store/session-ends.js'
@@ -42,6 +43,8 @@ export const authPolicies: Kind = kind(authPolicy, {
       'secondary.requireExtJwtSigner': second,
     }
   },
+
+  isUsed: sql`auth_policy_is_used(id)`,
 
   async deleting(tx, { id }) {
     const value = await identitiesUnder(tx, id)

@@ -2,6 +2,7 @@ import { ca, claimOf, linksOf } from '@overlay/model'
 import type { WaitForFollowers } from '@overlay/platform/change-log'
 import { type Kind, kind, newId } from '@overlay/platform/kind-store'
 import { Fault, invalid } from '@overlay/rpc'
+import sql from 'sql-template-tag'
 import { authorityFingerprint, CaError, checkClaim, defaultNameFormat } from '../domain/ca.js'
 import { type Ca, findCaByFingerprint } from '../store/cas.js'
 import { endEnrollmentsOfCa } from '../store/ended-enrollments.js'
@@ -34,6 +35,8 @@ export const cas = (waitForFollowers: WaitForFollowers): Kind =>
         if (other) throw invalid('certPem', `certificate already used as CA ${other.id}`, next.certPem)
         return { identityNameFormat, fingerprint, verificationToken: newId('short') }
       },
+
+      isUsed: sql`ca_is_used(id)`,
 
       async deleting(tx, { id }, { also }) {
         for (const change of await endEnrollmentsOfCa(tx, id)) also(change)
