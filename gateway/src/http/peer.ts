@@ -6,7 +6,7 @@ const MAX_CHAIN_LENGTH = 16
 
 /**
  * The certificate that the client presented on this connection, unverified, without the others. Node looks for the
- * issuers of each when all are read, which takes as long as a third of a handshake.
+ * issuers of each when all are read, which costs several times as much.
  */
 export const peerLeaf = ({ socket }: IncomingMessage): Buffer | undefined =>
   (socket as TLSSocket).getPeerCertificate(false).raw

@@ -55,6 +55,23 @@ test('of four concurrent requests with one token, one succeeds', async () => {
   expect(addedFor(wish).length).toBe(1)
 })
 
+test('requests at the same time find and claim their tokens in one statement, each for itself', async () => {
+  const wishes = await Promise.all(Array.from({ length: 3 }, () => pki.wish({})))
+  const [first] = wishes
+  const requests = [...wishes.map(({ token }) => token), first?.token ?? '', randomUUID()].map((token) => ({
+    token,
+    csrPem: newCsr(),
+  }))
+  pki.statements.length = 0
+  const results = await Promise.allSettled(requests.map((request) => pki.enroll(request)))
+  const codes = results.map((result) => (result.status === 'rejected' ? result.reason.code : 'OK'))
+  const refusal = 'INVALID_ENROLLMENT_TOKEN'
+  expect(codes).toEqual(['OK', 'OK', 'OK', refusal, refusal])
+  const claims = pki.statements.filter((text) => text.includes('set claimed_until = clock_timestamp()'))
+  expect(claims).toHaveLength(1 + 1) // the second one of a token that was claimed by the first one
+  for (const wish of wishes) expect(addedFor(wish)).toHaveLength(1)
+})
+
 test.each([
   ['nothing', {}, 'csrPem must not be null or empty'],
   ['no PEM', { csrPem: 'not a csr' }, 'could not decode csrPem as PEM'],

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { testDatabase } from '@overlay/launcher/testing'
 import { localSource, noBus, openChangeLog, type RowChange } from '@overlay/platform/change-log'
 import { noQuery } from '@overlay/platform/kind-store'
-import { openDatabase } from '@overlay/platform/postgres'
+import { type Database, openDatabase } from '@overlay/platform/postgres'
 import { type Context, EnrollmentWish, type EnrollRequest, Fault, ownContext } from '@overlay/rpc'
 import pino from 'pino'
 import type { Owners } from '../src/enroll/method.js'
@@ -27,7 +27,15 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
   )
   if (!pki || !identity || !sessions) throw new Error('three databases were opened')
   await initPki({ databaseUrl: database.urlOf('pki'), keySecret, address, ctrlAddress, log })
-  const changeLog = await openChangeLog(pki, noBus, log)
+  const statements: string[] = []
+  const observed: Database = {
+    ...pki,
+    query(query, name) {
+      statements.push(query.text)
+      return pki.query(query, name)
+    },
+  }
+  const changeLog = await openChangeLog(observed, noBus, log)
   const owners = {
     identity: await openChangeLog(identity, noBus, log),
     sessions: await openChangeLog(sessions, noBus, log),
@@ -125,6 +133,8 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
   return {
     ...service,
     changeLog,
+    /** Those outside of transactions. */
+    statements,
     sources,
     owners: fakes,
     added,

@@ -20,7 +20,7 @@ export type EnrollMethod = (
 
 /** The remaining steps of a request that has passed its checks. */
 export interface Redemption {
-  /** Digest of what is redeemed: the public key, the user name. */
+  /** What marks the claim: a digest of what is redeemed, such as the public key or the user name, or an id of the request. */
   readonly hash: string
   /** Signs what the answer carries. */
   issue(keyring: Keyring): Promise<Issued>

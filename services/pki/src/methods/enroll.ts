@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { openLimit, untilAborted } from '@overlay/platform/async'
 import { AFTER_COMMIT_MS, afterCommit, withDeadline, writeChanges } from '@overlay/platform/change-log'
 import { afterBadToken } from '@overlay/platform/service'
@@ -6,20 +7,48 @@ import { ott, ottca, updb } from '../enroll/identity-methods.js'
 import type { EnrollMethod, Issued, Redemption, Registration } from '../enroll/method.js'
 import { erott, trott } from '../enroll/router-methods.js'
 import { endEnrollments, enrollmentEnder } from '../store/ended-enrollments.js'
-import { claim, findByToken, release, type StoredEnrollment } from '../store/enrollments.js'
+import { claim, claimsByToken, findByToken, release, type StoredEnrollment } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
 
 /** Redeems a token: adds an authenticator to its identity, or admits its router. The steps are the order of checks. */
 export function enroll(deps: Deps): PkiMethods['enroll'] {
   const { changeLog, owners, routerNaming, queue, now, noteRefusal } = deps
+  const identityOtt = ott(owners, now)
   const methods: Partial<Record<string, EnrollMethod>> = {
-    ott: ott(owners, now),
+    ott: identityOtt,
     ottca: ottca(owners, changeLog.db),
     updb: updb(owners),
     erott: erott(owners, routerNaming),
     trott: trott(owners, routerNaming),
   }
   const end = eagerEnd(deps)
+  const claimByToken = claimsByToken(changeLog.db)
+
+  async function finish(
+    enrollment: StoredEnrollment,
+    redemption: Redemption,
+    context: Context,
+  ): Promise<EnrollResponse> {
+    const { issued, registration } = await redeem(deps, enrollment, redemption, context)
+    await end(enrollment, registration, context)
+    if (!registration.isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
+    return { method: enrollment.method, ...issued }
+  }
+
+  async function redeemClaimed(
+    request: EnrollRequest,
+    enrollment: StoredEnrollment,
+    hash: string,
+    context: Context,
+  ): Promise<EnrollResponse> {
+    const redemption = await queue(() => identityOtt(request, enrollment, context), context.signal).catch(
+      async (err: unknown) => {
+        await release(changeLog.db, enrollment, hash) // nothing has been done yet
+        throw err
+      },
+    )
+    return finish(enrollment, { ...redemption, hash }, context)
+  }
 
   async function redeemToken(
     request: EnrollRequest,
@@ -36,16 +65,20 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
 
     const redemption = await queue(() => method(request, enrollment, context), context.signal)
     if (!(await claim(changeLog.db, enrollment, redemption.hash))) throw new Fault('INVALID_ENROLLMENT_TOKEN')
-    const { issued, registration } = await redeem(deps, enrollment, redemption, context)
-    await end(enrollment, registration, context)
-    if (!registration.isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
-    return { method: enrollment.method, ...issued }
+    return finish(enrollment, redemption, context)
   }
 
   return async (request, context) => {
-    const enrollment = await findByToken(changeLog.db, request.token)
+    const hash = randomUUID() // of this request alone
+    const claimed = requestsCertificate(request)
+      ? await claimByToken({ token: request.token, hash, now: now() })
+      : undefined
+    // the steps find the reason why a token cannot be claimed
+    const enrollment = claimed ?? (await findByToken(changeLog.db, request.token))
     try {
-      return await redeemToken(request, enrollment, context)
+      return await (claimed
+        ? redeemClaimed(request, claimed, hash, context)
+        : redeemToken(request, enrollment, context))
     } catch (err) {
       if (isRefusal(err))
         noteRefusal(context, {
@@ -65,6 +98,10 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
     }
   }
 }
+
+/** For an identity. */
+const requestsCertificate = ({ method, csrPem, serverCsrPem }: EnrollRequest): boolean =>
+  csrPem !== undefined && serverCsrPem === undefined && (method === '' || method === 'ott')
 
 const badToken = {
   kind: 'enrollment',

@@ -10,7 +10,7 @@ import {
   plainOfNew,
   rowOf,
 } from '@overlay/platform/kind-store'
-import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
+import { batch, type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { Enrollment, EnrollmentMethod } from '../domain/enrollment.js'
@@ -134,6 +134,44 @@ export async function claim(db: Db, { id, token }: Enrollment, hash: string): Pr
   )
   return rows.length > 0
 }
+
+/** A claim of an enrollment by its token. */
+interface TokenClaim {
+  readonly token: string
+  readonly hash: string
+  readonly now: Date
+}
+
+/**
+ * Finds and claims enrollments of identities that issue a certificate: concurrent requests share one statement. Resolves
+ * to undefined for a token that cannot be claimed now, or whose row another transaction has locked.
+ */
+export const claimsByToken = (db: Db): ((claim: TokenClaim) => Promise<StoredEnrollment | undefined>) =>
+  batch(async (claims: readonly TokenClaim[]) => {
+    const [tokens, hashes, times] = [
+      claims.map(({ token }) => token),
+      claims.map(({ hash }) => hash),
+      claims.map(({ now }) => now),
+    ]
+    const { rows } = await db.query(
+      sql`
+      with free as (
+           select enrollment.id as free_id, entry.hash, row_number() over (partition by enrollment.id) as turn
+             from unnest(${tokens}::text[], ${hashes}::text[], ${times}::timestamptz[]) as entry (token, hash, now)
+             join (select id, token, expires_at from enrollment
+                    where token = any(${tokens}) and method = 'ott'
+                      and (claimed_until is null or claimed_until < clock_timestamp())
+                      for no key update skip locked) as enrollment using (token)
+            where enrollment.expires_at > entry.now)
+    update enrollment
+       set claimed_until = clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}), claim_hash = hash
+      from free where id = free_id and turn = 1
+ returning ${columns}, claim_hash as "claimHash"`,
+      'claim-enrollments',
+    )
+    const claimed = new Map(rows.map((row) => [row.claimHash, storedOf(row)]))
+    return claims.map(({ hash }) => claimed.get(hash))
+  })
 
 /** Ends a claim without effect: the next request may claim at once. */
 export async function release(db: Db, { id }: Enrollment, hash: string): Promise<void> {
