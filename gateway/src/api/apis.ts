@@ -62,7 +62,7 @@ export function apisOf({ services, caches, address, about }: ApisOptions): reado
     ...ownAuthenticators(services),
     ...ownCertificates(services),
     ...posture(services),
-    ...sessions(services),
+    ...sessions(services, caches.written),
     ...summary(services),
     ...tracing(services),
   }

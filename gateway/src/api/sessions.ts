@@ -1,12 +1,11 @@
 import { readSchemaOf, session, tagsSchema } from '@overlay/model'
 import { listOf, named, object, oneOf, text } from '@overlay/model/schema'
-import type { Context } from '@overlay/rpc'
+import type { Positions } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { around, detail } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
-import { callContext, callContextAt } from '../http/calls.js'
+import { callContext, callContextOf } from '../http/calls.js'
 import { takes } from '../http/endpoint.js'
-import type { RequestContext } from '../http/request-context.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 import { sessionOf } from './session.js'
@@ -25,16 +24,10 @@ const createBody = json<SessionCreate>(
   ),
 )
 
-/** The context with the position at which the API session exists. It guards the create against a revocation. */
-function guardedContext(c: RequestContext): Context {
-  const { position } = sessionOf(c)
-  return position ? callContextAt(c, { identity: position }) : callContext(c)
-}
-
 const routePath = named('sessionRoutePathDetail', object({ routePath: listOf(text) }))
 
 /** Sessions: the right to use a service. */
-export const sessions = ({ sessions: owner }: Services): Handlers => ({
+export const sessions = ({ sessions: owner }: Services, written: () => Positions): Handlers => ({
   'GET /sessions/{id}/route-path': {
     about: { data: routePath },
     handle: async (c, { id }) => {
@@ -46,8 +39,9 @@ export const sessions = ({ sessions: owner }: Services): Handlers => ({
   'POST /sessions': takes(
     createBody,
     async (c, _, { serviceId = '', type = '', tags }) => {
-      const request = { serviceId, type, tags: jsonBytes(tags ?? {}) }
-      const created = await owner.createSession(request, guardedContext(c))
+      const apiSessionAt = sessionOf(c).position // guards the create against a revocation
+      const request = { serviceId, type, tags: jsonBytes(tags ?? {}), apiSessionAt }
+      const created = await owner.createSession(request, callContextOf(c, written()))
       return send(c, 201, around('{"data":', created.json, ',"meta":{}}')) // wire: the whole session, not its link
     },
     { about: { status: 201, data: readSchemaOf(session), envelope: 'sessionCreateEnvelope' } },

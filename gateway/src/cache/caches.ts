@@ -20,6 +20,8 @@ export interface GatewayCaches extends AsyncDisposable {
   readonly headers: Headers
   readonly lists: ServiceLists
   readonly tokenKeys: TokenKeys
+  /** What was written through this gateway, without logins. */
+  readonly written: WritePositions['withoutLogins']
   /** The state of the stream of each owner: 'ok' or 'silent'. */
   checks(): Readonly<Record<string, string>>
   /**
@@ -117,6 +119,7 @@ export function openCaches(
     headers,
     lists,
     tokenKeys,
+    written: writePositions.withoutLogins,
     checks: () => {
       const stateOf = (source: Pick<Followed, 'trusted'>): string => (source.trusted() ? 'ok' : 'silent')
       return { identity: stateOf(identity), pki: stateOf(pki), policy: stateOf(headers) }

@@ -4,23 +4,36 @@ import type { Position, Positions } from '@overlay/rpc'
 /** The last position of each schema that was written through this gateway. Its later reads show those writes. */
 export interface WritePositions {
   positions(): Positions
-  note(schema: string, position: Position | undefined): void
+  /** The same without logins: they change nothing that was there before. */
+  withoutLogins(): Positions
+  note(schema: string, position: Position | undefined, sort?: 'login'): void
   /** Forgets the position of a timeline that the schema has left. */
   forget(schema: string, timeline: string): void
 }
 
 export function openWritePositions(): WritePositions {
   let positions: Positions = Object.freeze({})
+  let withoutLogins = positions
   return {
     positions: () => positions,
-    note(schema, position) {
-      if (!position || isAtLeast(positions[schema], position)) return
-      positions = Object.freeze({ ...positions, [schema]: position })
+    withoutLogins: () => withoutLogins,
+    note(schema, position, sort) {
+      if (!position) return
+      positions = later(positions, schema, position)
+      if (sort !== 'login') withoutLogins = later(withoutLogins, schema, position)
     },
     forget(schema, timeline) {
-      if (positions[schema]?.timeline !== timeline) return
-      const { [schema]: _, ...rest } = positions
-      positions = Object.freeze(rest)
+      positions = without(positions, schema, timeline)
+      withoutLogins = without(withoutLogins, schema, timeline)
     },
   }
+}
+
+const later = (positions: Positions, schema: string, position: Position): Positions =>
+  isAtLeast(positions[schema], position) ? positions : Object.freeze({ ...positions, [schema]: position })
+
+function without(positions: Positions, schema: string, timeline: string): Positions {
+  if (positions[schema]?.timeline !== timeline) return positions
+  const { [schema]: _, ...rest } = positions
+  return Object.freeze(rest)
 }

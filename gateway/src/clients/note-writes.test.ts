@@ -9,6 +9,7 @@ import {
   SessionsServiceService,
 } from '@overlay/rpc'
 import { expect, test } from 'vitest'
+import { openWritePositions } from '../cache/write-positions.js'
 import { ADMIN, fakes } from '../testing/fakes.js'
 import { startGateway } from '../testing/gateway.js'
 import { noteWrites } from './note-writes.js'
@@ -52,6 +53,18 @@ test.each(owners)('every write of %s is noted by its client, whatever the handle
 test.each(owners)('so is every write of a row that %s owns', async (owner) => {
   const noted = [[owner, position]]
   expect(await notedAfter('entities', owner)).toEqual({ create: noted, update: noted, delete: noted })
+})
+
+test('a login is noted as one', async () => {
+  const fake = fakes()
+  const positions = openWritePositions()
+  const { identity } = noteWrites(fake.services, positions.note)
+  fake.instead.set('identity.authenticate', async () => ({ position }))
+  await identity.authenticate({} as Parameters<typeof identity.authenticate>[0], context)
+  expect([positions.positions(), positions.withoutLogins()]).toEqual([{ identity: position }, {}])
+  fake.instead.set('identity.removeMfaOf', async () => ({ id: 'i', position }))
+  await identity.removeMfaOf({ kind: 'identities', id: 'i' }, context)
+  expect(positions.withoutLogins()).toEqual({ identity: position })
 })
 
 test('a response without a position is passed on as it is', async () => {

@@ -11,7 +11,7 @@ import {
 import { byOwner, type Services } from './services.js'
 
 /** Receives the position of each write, with the schema that it belongs to. */
-export type NotePosition = (schema: Service, position: Position | undefined) => void
+export type NotePosition = (schema: Service, position: Position | undefined, sort?: 'login') => void
 
 /** The same clients. Each response that carries the position of a write is noted before the caller sees it. */
 export const noteWrites = (services: Services, note: NotePosition): Services => ({
@@ -50,9 +50,11 @@ function noting<M extends object>(
   const entries = Object.entries(definitions).map(([name, definition]) => {
     const method = methods[name as keyof M] as Method
     if (!isNoted(definition)) return [name, method]
+    const isLogin = definition.path === IdentityServiceService.authenticate.path
     const noted: Method = async (request, context) => {
       const response = await method(request, context)
-      note(schema, response.position)
+      if (isLogin) note(schema, response.position, 'login')
+      else note(schema, response.position)
       return response
     }
     return [name, noted]

@@ -18,6 +18,10 @@ export function callContextAt({ env }: RequestContext, positions: Positions): Co
   return newContext(env, 0, { ...env.calls.positions(), ...positions })
 }
 
+/** The same for an answer that contains the writes at these positions, and at no others. */
+export const callContextOf = ({ env }: RequestContext, positions: Positions): Context =>
+  newContext(env, 0, positions)
+
 /** Cancels all calls under way: the answer is no longer needed. */
 export function abortCalls(exchange: Exchange, reason: unknown): void {
   if (exchange.abortReason !== undefined) return

@@ -126,7 +126,7 @@ export async function openService(options: ServiceOptions) {
     directory,
     log,
     listen,
-    owners: { identity, policy, heads, services, deleteRouter, createSession },
+    owners: { identity, policy, heads, services, deleteRouter, createSession, grantWatch: watch },
     certificates,
   })
   if (control.traffic) listeners.push(control.traffic.terminators.written)

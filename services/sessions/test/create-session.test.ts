@@ -13,7 +13,7 @@ import { startStore, waitingFor } from './store.js'
 
 const timeline = randomUUID()
 const at = (number: number): Position => ({ timeline, number })
-const request = { serviceId: 'wiki', type: 'Dial', tags: Buffer.from('{"a":"b"}') }
+const request = { serviceId: 'wiki', type: 'Dial', tags: Buffer.from('{"a":"b"}'), apiSessionAt: undefined }
 
 const context = (positions: Positions): Context => ({
   ...ownContext(AbortSignal.timeout(30_000)),

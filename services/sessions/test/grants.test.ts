@@ -118,16 +118,20 @@ async function startReplica(
     identityAsked: () => identityAsked,
     async create(
       serviceId: string,
-      positions: Positions = { identity: at(5) },
+      positions: Positions = {},
       who = 'alice',
       apiSessionId = `as ${who}`,
+      apiSessionAt = at(5),
     ) {
       const context: Context = {
         ...ownContext(AbortSignal.timeout(30_000)),
         caller: { identityId: who, identityName: who, apiSessionId, isAdmin: false, configTypes: [] },
         positions,
       }
-      const { json } = await create({ serviceId, type: 'Dial', tags: Buffer.from('{}') }, context)
+      const { json } = await create(
+        { serviceId, type: 'Dial', tags: Buffer.from('{}'), apiSessionAt },
+        context,
+      )
       return JSON.parse(json.toString()) as {
         readonly id: string
         readonly service: { readonly name: string }
@@ -171,7 +175,7 @@ async function start(maxBytes?: number) {
 test('the second service of an identity brings its other grants; all further creates ask nobody', async () => {
   await using t = await start()
   for (const service of ['wiki', 'blog', 'chat', 'wiki', 'blog']) await t.replica.create(service)
-  await t.replica.create('chat', { identity: at(5) }, 'alice', 'another API session')
+  await t.replica.create('chat', {}, 'alice', 'another API session')
   expect(t.world.asked.map(({ serviceId, withOthers }) => [serviceId, withOthers])).toEqual([
     ['wiki', false],
     ['blog', true],
@@ -254,6 +258,14 @@ test('an answer of a replica of policy that is behind the stream serves one crea
   expect(t.asked()).toBe(2)
 })
 
+test('logins outdate no grant; policy is asked as of the login', async () => {
+  await using t = await start()
+  await t.replica.create('wiki', {}, 'alice', 'as1', at(50))
+  expect(t.world.asked[0]?.positions).toMatchObject({ identity: at(50) })
+  await t.replica.create('wiki', {}, 'alice', 'as2', at(60))
+  expect([t.asked(), t.replica.identityAsked()]).toEqual([1, 0])
+})
+
 test('policy is asked as of what the stream has announced', async () => {
   await using t = await start()
   t.world.announce(9, [])
@@ -267,7 +279,7 @@ test.each(['identity', 'policy', 'sessions'])(
   async (schema) => {
     await using t = await start()
     await t.replica.create('wiki')
-    const written = { identity: at(5), [schema]: at(6) }
+    const written = { [schema]: at(6) }
     await t.replica.create('wiki', written)
     expect(t.asked()).toBe(2)
     await t.replica.create('wiki', written) // the second answer is as of the write
@@ -295,9 +307,9 @@ test('a revocation that is recorded between the grant and the insert is seen by 
     recordRevocations(tx, 'policy', at(7), [{ kind: 'identity', id: 'alice', number: 7, isPending: false }]),
   )
   t.world.isAllowed = false // the stream has not announced it yet
-  await expect(
-    t.replica.create('wiki', { identity: at(5) }, 'alice', 'another API session'),
-  ).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  await expect(t.replica.create('wiki', {}, 'alice', 'another API session')).rejects.toMatchObject({
+    code: 'NOT_FOUND',
+  })
   expect([t.asked(), t.replica.identityAsked(), await t.count()]).toEqual([2, 0, 1])
 })
 
@@ -313,7 +325,7 @@ test('a session that was ended is created again, and the new one is answered fro
   await using t = await start()
   const first = await t.replica.create('wiki')
   const position = await t.end(first.id)
-  const written = { identity: at(5), ...(position && { sessions: position }) }
+  const written = position ? { sessions: position } : {}
   const second = await t.replica.create('wiki', written)
   expect(second.id).not.toBe(first.id)
   await expect.poll(() => t.replica.create('wiki')).toEqual(second)
@@ -362,10 +374,10 @@ test('two replicas answer the same session, each after one look', async () => {
 
 test('memory is bounded: the identities that were used least recently leave first', async () => {
   await using t = await start(20_000)
-  for (let n = 0; n < 100; n++) await t.replica.create('wiki', { identity: at(5) }, `identity ${n}`)
+  for (let n = 0; n < 100; n++) await t.replica.create('wiki', {}, `identity ${n}`)
   expect(t.replica.grants.entries.bytes).toBeLessThanOrEqual(20_000)
-  await t.replica.create('wiki', { identity: at(5) }, 'identity 99')
+  await t.replica.create('wiki', {}, 'identity 99')
   expect(t.asked()).toBe(100)
-  await t.replica.create('wiki', { identity: at(5) }, 'identity 0')
+  await t.replica.create('wiki', {}, 'identity 0')
   expect(t.asked()).toBe(101)
 })

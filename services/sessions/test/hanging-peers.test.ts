@@ -111,7 +111,7 @@ test('a policy that does not answer holds up no write, also while a load of it t
   await asked.opened
   while ((await db.query(sql`select from followed where timeline is not null`)).rowCount !== 2);
   const { json } = await service.sessions.createSession(
-    { serviceId: 'wiki', type: 'Dial', tags: Buffer.alloc(0) },
+    { serviceId: 'wiki', type: 'Dial', tags: Buffer.alloc(0), apiSessionAt: undefined },
     context(),
   )
   expect(JSON.parse(json.toString())).toMatchObject({ serviceId: 'wiki' })

@@ -31,13 +31,11 @@ function ownersFor(identity: ReturnType<typeof fakeIdentity>, routerIds: string[
     policy: {
       calls: {
         getHeader: unused,
-        async *watchHeaders(_request, { signal }) {
-          await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
-        },
         getCommonRouters: async ({ pairs }) => ({ routers: pairs.map(() => ({ ids: routerIds })) }),
       },
       entities: { list: unused },
     },
+    grantWatch: { trusted: () => true, positions: () => ({}), onChange: () => undefined },
     heads: async () => ({}),
     services: {
       get: () => wiki,

@@ -28,7 +28,6 @@ import { AccessRefused } from '../src/access/router-access.js'
 import type { CircuitRequest } from '../src/circuits/circuits.js'
 import { tunnelConcern } from '../src/tunnel/tunnel.js'
 import { fakeRouter, startTerminators } from './router-terminators.js'
-import { log } from './store.js'
 
 const services = new Map(
   ['wiki', 'blog', 'secret'].map((id) => [
@@ -57,12 +56,11 @@ async function startTunnel() {
     keysAsked: 0,
     now: 0,
     circuits: [] as CircuitRequest[],
-    notify: (_ids: string[]) => undefined as undefined,
+    notify: (_ids: string[]): void => undefined,
   }
   const position = { timeline: 'a', number: 1 }
   const concern = tunnelConcern({
     db,
-    log,
     identity: {
       async openRouterSession({ routerId, configTypes, envInfo }) {
         world.opened.push({ routerId, configTypes: [...configTypes], env: Buffer.from(envInfo).toString() })
@@ -86,23 +84,6 @@ async function startTunnel() {
           world.keysAsked++
           return { lastChangeAtMs: 0, positions: { policy: position }, contentKey: world.contentKey }
         },
-        async *watchHeaders(_request, { signal }) {
-          let ids: string[] | undefined = []
-          let wake = () => undefined as undefined
-          world.notify = (some) => {
-            ids = some
-            wake()
-          }
-          signal.addEventListener('abort', () => wake())
-          while (!signal.aborted) {
-            if (ids)
-              yield { positions: { policy: position }, identityIds: ids, all: false, grants: false, ageMs: 0 }
-            ids = undefined
-            await new Promise<void>((resolve) => {
-              wake = () => void resolve()
-            })
-          }
-        },
       },
       entities: {
         async list({ query }, context) {
@@ -118,6 +99,13 @@ async function startTunnel() {
             next: Buffer.from(isFirst ? 'more' : ''),
           }
         },
+      },
+    },
+    grantWatch: {
+      trusted: () => true,
+      positions: () => ({ policy: position }),
+      onChange(listener) {
+        world.notify = (ids) => void listener(ids)
       },
     },
     services: {
@@ -150,10 +138,7 @@ async function startTunnel() {
     world,
     router: fakeRouter(() => concern, 'r1'),
     stranger: fakeRouter(() => concern, 'r2'),
-    async [Symbol.asyncDispose]() {
-      await concern[Symbol.asyncDispose]()
-      await terminators[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => terminators[Symbol.asyncDispose](),
   }
 }
 
@@ -246,7 +231,6 @@ test('a router receives the list of its services, and again only after a change'
 
   world.contentKey = 'key 2'
   world.notify(['r1'])
-  await new Promise(setImmediate)
   const [second] = await poll(first.lastUpdate)
   expect(second?.services).toHaveLength(2)
   expect(await poll(second?.lastUpdate ?? Buffer.alloc(0))).toEqual([])

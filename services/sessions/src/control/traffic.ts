@@ -11,7 +11,7 @@ import type { Concern } from './handlers.js'
 export interface ControlOwners
   extends Pick<AccessDeps, 'heads'>,
     Pick<TerminatorDeps, 'deleteRouter'>,
-    Pick<TunnelOptions, 'createSession'> {
+    Pick<TunnelOptions, 'createSession' | 'grantWatch'> {
   readonly identity: AccessDeps['identity'] & { readonly calls: TunnelOptions['identity'] }
   readonly policy: TunnelOptions['policy'] & { readonly calls: AccessDeps['policy'] }
   readonly services: ServiceDirectory
@@ -54,7 +54,6 @@ export async function openTraffic(core: ControlCore, owners: ControlOwners): Pro
     circuits,
     terminators,
     async [Symbol.asyncDispose]() {
-      await tunnel[Symbol.asyncDispose]()
       await access[Symbol.asyncDispose]()
       await circuits[Symbol.asyncDispose]()
       await terminators[Symbol.asyncDispose]()

@@ -1,5 +1,5 @@
 import { apiSession, referenceTo, service, timeText } from '@overlay/model'
-import type { ChangeLog } from '@overlay/platform/change-log'
+import { type ChangeLog, latest } from '@overlay/platform/change-log'
 import { tagsOf } from '@overlay/platform/kind-store'
 import {
   type Context,
@@ -42,7 +42,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
     const type = request.type === '' ? 'Dial' : request.type // wire: nothing means Dial
     if (type !== 'Dial' && type !== 'Bind') throw invalid('type', 'invalid session type', type)
     const tags = tagsOf(request.tags.length > 0 ? JSON.parse(Buffer.from(request.tags).toString()) : {})
-    const { serviceId } = request
+    const { serviceId, apiSessionAt = callContext.positions.identity } = request
     const question: AccessQuestion = { identityId, apiSessionId, serviceId, type, isAdmin }
     const written = callContext.positions
 
@@ -53,12 +53,13 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
         json: response(existing, grant.serviceName, await edgeRouters(grant.routerIds, written.sessions)),
       }
 
-    let context = callContext
+    let least = callContext.positions
+    if (apiSessionAt) least = latest(least, { identity: apiSessionAt }) // policy must know who has logged in
     for (let asked = 0; ; ) {
       if (!grant) {
         if (asked++ === ATTEMPTS)
           throw new Fault('UNAVAILABLE', 'access changes faster than it can be checked')
-        grant = await grants.ask(question, context)
+        grant = await grants.ask(question, { ...callContext, positions: least })
       }
       const { policyIds, serviceName, routerIds } = grant
       const session = {
@@ -69,19 +70,19 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
         servicePolicies: [...policyIds],
         tags,
       } as const
-      const proven = asked <= 1 ? callContext.positions.identity : undefined
-      const authorized = await authorizedPositions(deps, grant.positions, context, proven)
+      const proven = asked <= 1 ? apiSessionAt : undefined
+      const authorized = await authorizedPositions(deps, grant.positions, callContext, proven)
       const row = await held.keep(() => insert({ ...session, authorized }))
       if (row) return { json: response(row, serviceName, await edgeRouters(routerIds, written.sessions)) }
       grant = undefined
-      context = { ...context, positions: { ...context.positions, ...(await followedPositions(db)) } }
+      least = { ...least, ...(await followedPositions(db)) }
     }
   }
 }
 
 /**
  * The positions of the grant, that of the identity stream not beyond the position at which the API session is proven to
- * exist. The gateway proves it up to the position in the context. If that is not enough, its owner is asked.
+ * exist. The gateway proves it up to the position in the request. If that is not enough, its owner is asked.
  */
 async function authorizedPositions(
   { identity }: Pick<Deps, 'identity'>,

@@ -5,11 +5,11 @@ import type {
   Methods,
   PolicyServiceService,
 } from '@overlay/rpc'
-import type { Logger } from 'pino'
 import { AccessRefused } from '../access/router-access.js'
 import type { Circuits } from '../circuits/circuits.js'
 import { answer, refused } from '../control/answers.js'
 import { type Concern, onMessage } from '../control/handlers.js'
+import type { GrantWatch } from '../grants/grant-watch.js'
 import type { ServiceDirectory, ServiceInfo } from '../terminators/service-directory.js'
 import type { Terminators } from '../terminators/terminators.js'
 import { apiSessionAnswer } from './answers.js'
@@ -23,20 +23,20 @@ import { tunnelTerminators } from './tunnel-terminators.js'
 export interface TunnelOptions extends TunnelSessionDeps, Pick<RouterSessionDeps, 'apiSessions' | 'now'> {
   readonly identity: Pick<Methods<IdentityServiceService>, 'openRouterSession'>
   readonly policy: {
-    readonly calls: Pick<Methods<PolicyServiceService>, 'getHeader' | 'watchHeaders'>
+    readonly calls: Pick<Methods<PolicyServiceService>, 'getHeader'>
     readonly entities: Pick<Methods<EntityServiceService>, 'list'>
   }
+  readonly grantWatch: Pick<GrantWatch, 'trusted' | 'positions' | 'onChange'>
   readonly services: Pick<ServiceDirectory, 'find' | 'findByName'>
   readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>
   readonly circuits: Pick<Circuits, 'open'>
-  readonly log: Logger
 }
 
 /** Routers that are identities themselves: they dial and host services for applications that know nothing of it. */
-export function tunnelConcern(options: TunnelOptions): Concern & AsyncDisposable {
-  const { policy, log } = options
+export function tunnelConcern(options: TunnelOptions): Concern {
+  const { policy, grantWatch } = options
   const routerSessions = openRouterSessions(options)
-  const contentKeys = openContentKeys(policy.calls, log)
+  const contentKeys = openContentKeys(policy.calls, grantWatch)
   const services = {
     named: async (name: string) => existing(await options.services.findByName(name)),
     withId: async (id: string) => existing(await options.services.find(id)),
@@ -63,7 +63,6 @@ export function tunnelConcern(options: TunnelOptions): Concern & AsyncDisposable
       routerSessions.forget(router)
       contentKeys.forget(router.routerId)
     },
-    [Symbol.asyncDispose]: () => contentKeys[Symbol.asyncDispose](),
   }
 }
 

@@ -29,6 +29,8 @@ export interface CreateSessionRequest {
   type: string;
   /** JSON */
   tags: Buffer;
+  /** At which the API session of the caller exists. Not set: the position of identity in the context. */
+  apiSessionAt: Position | undefined;
 }
 
 export interface AdmitRouterRequest {
@@ -102,7 +104,7 @@ export interface InspectedValue {
 }
 
 function createBaseCreateSessionRequest(): CreateSessionRequest {
-  return { serviceId: "", type: "", tags: Buffer.alloc(0) };
+  return { serviceId: "", type: "", tags: Buffer.alloc(0), apiSessionAt: undefined };
 }
 
 export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
@@ -115,6 +117,9 @@ export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
     }
     if (message.tags.length !== 0) {
       writer.uint32(26).bytes(message.tags);
+    }
+    if (message.apiSessionAt !== undefined) {
+      Position.encode(message.apiSessionAt, writer.uint32(34).fork()).join();
     }
     return writer;
   },
@@ -156,6 +161,14 @@ export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
             message.tags = Buffer.from(reader.bytes());
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.apiSessionAt = Position.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -177,6 +190,11 @@ export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
         : "",
       type: isSet(object.type) ? globalThis.String(object.type) : "",
       tags: isSet(object.tags) ? Buffer.from(bytesFromBase64(object.tags)) : Buffer.alloc(0),
+      apiSessionAt: isSet(object.apiSessionAt)
+        ? Position.fromJSON(object.apiSessionAt)
+        : isSet(object.api_session_at)
+        ? Position.fromJSON(object.api_session_at)
+        : undefined,
     };
   },
 
@@ -191,6 +209,9 @@ export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
     if (message.tags.length !== 0) {
       obj.tags = base64FromBytes(message.tags);
     }
+    if (message.apiSessionAt !== undefined) {
+      obj.apiSessionAt = Position.toJSON(message.apiSessionAt);
+    }
     return obj;
   },
 
@@ -202,6 +223,9 @@ export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
     message.serviceId = object.serviceId ?? "";
     message.type = object.type ?? "";
     message.tags = object.tags ?? Buffer.alloc(0);
+    message.apiSessionAt = (object.apiSessionAt !== undefined && object.apiSessionAt !== null)
+      ? Position.fromPartial(object.apiSessionAt)
+      : undefined;
     return message;
   },
 };
