@@ -6,6 +6,7 @@ import pino from 'pino'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { toMetadata } from './context.js'
 import { dial } from './dial.js'
+import type { Fault } from './fault.js'
 import { FRAMES, frameReader, framesWire } from './frames.js'
 import { AuthorizeRequest, AuthorizeResponse, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 import { Answer, Call, CallServiceService } from './gen/overlay/stream/v1/stream.js'
@@ -154,6 +155,29 @@ test('a server that sends what is no answer fails the calls of its connection, w
   const call = () => client.call(authorize.path, requestOf('yes'), context(), 5000)
   await expect(call()).rejects.toMatchObject({ code: 'UNAVAILABLE', cause: expect.any(MalformedMessage) })
   expect(authorize.responseDeserialize(await call()).serviceName).toBe('a')
+})
+
+test('calls to a server that reads nothing are refused before they fill the memory, and none before 64 MiB wait', async () => {
+  await using server = await startServer()
+  await using proxy = await hangingProxy(server.port)
+  await using peers = peersAt(proxy.port)
+  expect(await sendMultiplexed(peers, 'yes', context())).toEqual(['alice', 'a'])
+  proxy.hang()
+  const word = 'x'.repeat(1024 * 1024)
+  const outcomes: Promise<unknown>[] = []
+  const refusals: number[] = []
+  const abort = new AbortController()
+  for (let n = 1; n <= 100; n++)
+    outcomes.push(
+      sendMultiplexed(peers, word, context(undefined, abort.signal)).catch(({ code }: Fault) => {
+        if (code === 'SERVER_TOO_MANY_REQUESTS') refusals.push(n)
+      }),
+    )
+  await Promise.all(outcomes.slice(90))
+  expect(refusals[0]).toBeGreaterThan(60)
+  expect(refusals.length).toBeGreaterThan(25)
+  abort.abort()
+  await Promise.all(outcomes)
 })
 
 test('a replica loses its connections after 13 s without an answer, also when there is no other', async () => {

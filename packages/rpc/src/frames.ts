@@ -9,6 +9,8 @@ const HEAD_BYTES = 4
 
 /** Beyond it, the other process does not read fast enough. */
 const MAX_WAITING_BYTES = 1024 * 1024
+/** Requests at the limit of their size must not refuse others. */
+const STUCK_BYTES = 4 * MESSAGE_LIMIT_BYTES
 
 /** One side of a connection of frames. The messages of one turn of the event loop are written at once. */
 export function framesWire(socket: TLSSocket, { message, ended, drained, closed }: WireEvents): Wire {
@@ -31,6 +33,7 @@ export function framesWire(socket: TLSSocket, { message, ended, drained, closed 
     outgoingBytes += HEAD_BYTES + bytes.length
   }
 
+  const waitingBytes = (): number => socket.writableLength + outgoingBytes
   const fail = (err: unknown): void => {
     failure ??= err
     socket.destroy()
@@ -49,7 +52,8 @@ export function framesWire(socket: TLSSocket, { message, ended, drained, closed 
   socket.on('close', () => closed(failure))
   return {
     send,
-    isCongested: () => socket.writableLength + outgoingBytes > MAX_WAITING_BYTES,
+    isCongested: () => waitingBytes() > MAX_WAITING_BYTES,
+    isStuck: () => waitingBytes() > STUCK_BYTES,
     pause: () => void socket.pause(),
     resume: () => void socket.resume(),
     end() {

@@ -96,8 +96,7 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
   }
 
   function call(method: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer> {
-    if (pendingCalls >= MAX_PENDING || current?.wire?.isCongested())
-      throw new Fault('SERVER_TOO_MANY_REQUESTS')
+    if (pendingCalls >= MAX_PENDING || current?.wire?.isStuck()) throw new Fault('SERVER_TOO_MANY_REQUESTS')
     const { deadline } = context
     const timeoutMs = Math.max(1, deadline ? deadline.getTime() - Date.now() : limitMs)
     const tag = nextTag()

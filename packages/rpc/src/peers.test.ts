@@ -57,6 +57,7 @@ describe.each(carriers)('over %s', (_name, options) => {
     test('ends before its server stops', async () => {
       const server = await startServer()
       await using peers = peersAt(server.port)
+      await send(peers, 'yes', context()) // connected: the limit is that of the answer
       const started = once(starts, 'slow')
       const running = expect(send(peers, 'slow', context(300))).rejects.toMatchObject({ code: 'TIMEOUT' }) // its own end
       await started

@@ -5,8 +5,9 @@ import { PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 import { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
 
 /**
- * Methods that are separate gRPC calls. All others share one stream per replica at a quarter of the cost. These have
- * large answers, which would delay the others, or are called before their service has started.
+ * Methods with large answers, which would delay the others, or that are called before their service has started. They
+ * have a connection of frames of their own per replica, or are separate gRPC calls at a replica without frames. All
+ * others share one connection per replica.
  */
 export const unaryMethods: ReadonlySet<string> = new Set([
   ChangeServiceService.pull.path,

@@ -5,6 +5,8 @@ export interface Wire {
   send(message: Buffer): void
   /** Bytes or messages that the other process has not taken yet are too many. `drained` follows. */
   isCongested(): boolean
+  /** So much waits that the other process does not seem to read at all. */
+  isStuck(): boolean
   /** Reads no further messages until `resume`. */
   pause(): void
   resume(): void
@@ -29,8 +31,9 @@ export class MalformedMessage extends Error {
   override readonly name = 'MalformedMessage'
 }
 
-/** Beyond it, a stream of gRPC is congested. */
+/** Beyond them, a stream of gRPC is congested, and stuck. */
 const MAX_WAITING_MESSAGES = 256
+const STUCK_MESSAGES = 10_000
 
 /** One side of a stream of gRPC. `destroy` ends it. */
 export function streamWire(
@@ -60,6 +63,7 @@ export function streamWire(
   return {
     send: (bytes) => void stream.write(bytes),
     isCongested: () => stream.writableLength > MAX_WAITING_MESSAGES,
+    isStuck: () => stream.writableLength > STUCK_MESSAGES,
     pause: () => void stream.pause(),
     resume: () => void stream.resume(),
     end: () => void stream.end(),

@@ -658,8 +658,9 @@ export const Answer: MessageFns<Answer> = {
 
 /**
  * Implemented by every service, in front of the handlers of its other gRPC services. Calls of methods with one answer
- * share one long-lived stream per replica, unless their answers are large: a separate gRPC call costs several times as
- * much.
+ * share one long-lived stream per replica: a separate gRPC call costs several times as much. Processes of the product
+ * send the same messages without gRPC, each after its length in four bytes, over connections that negotiate
+ * `overlay-frames/1` by ALPN.
  */
 export type CallServiceService = typeof CallServiceService;
 export const CallServiceService = {
