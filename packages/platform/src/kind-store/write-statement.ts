@@ -66,12 +66,15 @@ export function writeStatement(shape: Shape): (list: readonly RowInList[]) => Sq
       .join(', '),
   )
 
+  // the planner takes a list for long, and would read a table of some thousand rows completely
+  const among = (list: readonly RowInList[]): Sql => sql`${table}.id = any(${list.map(({ id }) => id)})`
+
   const locked = (list: readonly RowInList[]): Sql => sql`
          locked as materialized (
          select ${table}.id
            from ${table}
            join jsonb_to_recordset(${versionsIn(list)}::jsonb) as entry (id text, version text) using (id)
-          where ${allOf([inOrder, sql`${table}.${version} = entry.version`, scope])}
+          where ${allOf([inOrder, among(list), sql`${table}.${version} = entry.version`, scope])}
           order by ${table}.id for update of ${table} skip locked)`
 
   const written = (list: readonly RowInList[]): Sql => {
@@ -87,13 +90,13 @@ export function writeStatement(shape: Shape): (list: readonly RowInList[]) => Sq
          update ${table} set ${sets}, updated_at = clock_timestamp()
            from jsonb_populate_recordset(null::${table}, ${columnsIn(list)}::jsonb) as entry
            join locked using (id)
-          where ${table}.id = entry.id and ${isKept}
+          where ${allOf([sql`${table}.id = entry.id`, among(list), isKept])}
       returning ${table}.id, ${table}.created_at, ${table}.updated_at, ${table}.${version} as version)`
       case 'delete':
         return sql`${locked(list)},
          free as materialized (select id from locked where not ${isUsed ?? sql`false`}),
          written as (
-         delete from ${table} using free where ${table}.id = free.id
+         delete from ${table} using free where ${table}.id = free.id and ${among(list)}
       returning ${table}.id, null::timestamptz as created_at, null::timestamptz as updated_at, null::text as version)`
     }
   }
