@@ -41,6 +41,8 @@ function fakePolicy() {
     position: 5,
     isAllowed: true,
     lasts: true,
+    /** In place of the positions of an answer. */
+    judged: undefined as Positions | undefined,
     /** An answer is older than the stream. */
     isBehind: false,
     /** What an answer is to wait for. */
@@ -63,7 +65,7 @@ function fakePolicy() {
       world.asked.push({ identityId, serviceId, withOthers, positions })
       const { isAllowed } = world
       const numbers = Object.values(positions).map(({ number }) => number)
-      const judged = all(world.isBehind ? 4 : Math.max(world.position, ...numbers))
+      const judged = world.judged ?? all(world.isBehind ? 4 : Math.max(world.position, ...numbers))
       await world.answering
       if (!isAllowed) throw new Fault('NOT_FOUND', `service with id ${serviceId} not found`)
       const other = (serviceId: string) => ({
@@ -78,12 +80,17 @@ function fakePolicy() {
     async *watchHeaders(_request, { signal }) {
       const own = epoch
       let next = 0
+      let last: HeaderChanges | undefined
       while (!signal.aborted && own === epoch) {
         const message = sent[next]
         if (message) {
           next++
+          last = message
           yield message
-        } else await moved.sleep(signal, 500)
+        } else {
+          await moved.sleep(signal, 500)
+          if (last && own === epoch) yield { ...last, identityIds: [], all: false } // a sign of life
+        }
       }
     },
   }
@@ -289,13 +296,14 @@ test.each(['identity', 'policy', 'sessions'])(
 
 test('grant and stream are not mixed: one of them has reached all positions', async () => {
   await using t = await start()
+  t.world.judged = { ...all(5), identity: at(7) }
   await t.replica.create('wiki')
   t.world.announce(5, [], { positions: { ...all(5), policy: at(6) } })
   await t.reached(6)
-  t.world.position = 6
-  await t.replica.create('wiki', { identity: at(5), policy: at(6) })
+  await t.replica.create('wiki', { policy: at(6) })
+  await t.replica.create('wiki', { identity: at(7) })
   expect(t.asked()).toBe(1)
-  await t.replica.create('wiki', { identity: at(6), policy: at(6) })
+  await t.replica.create('wiki', { identity: at(7), policy: at(6) })
   expect(t.asked()).toBe(2)
 })
 
