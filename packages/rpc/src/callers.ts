@@ -91,6 +91,8 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       disableIdentity: gateway,
       enableIdentity: gateway,
       traceIdentity: gateway,
+      reportConnections: ['sessions'],
+      expectEnrollment: ['pki'],
       addAuthenticator: ['pki'],
       enrollByCertificate: gateway,
       listOwnAuthenticators: gateway,

@@ -20,6 +20,7 @@ const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
   ...[entities.list, entities.get, entities.select, entities.view, entities.count, entities.listAttributes],
   ...[identity.getApiSession, identity.getBearerSession, identity.checkApiSession, identity.markActivity],
   ...[identity.listOwnAuthenticators, identity.getOwnAuthenticator, identity.getMfa],
+  ...[identity.expectEnrollment, identity.reportConnections],
   identity.openRouterSession, // finds the one that was opened before
   ...[identity.reserveRouterName, identity.releaseRouterName],
   ...[oidc.getLogin, oidc.revokeToken, oidc.endSession],

@@ -26,6 +26,7 @@ import { policyChecks, policyConsumer } from './consumers/policy.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import { openCredentialFeed } from './credential-feed/credential-feed.js'
 import { openAuthorities } from './credentials/authorities.js'
+import { expectedEnrollments } from './credentials/expected-enrollments.js'
 import { type HashSettings, openHashing } from './credentials/hashing.js'
 import { openTrust } from './credentials/trust.js'
 import { openTrustedLeaves } from './credentials/trusted-leaves.js'
@@ -87,10 +88,11 @@ export function openService(options: ServiceOptions) {
   const { changeLog, log, pki, sources, viewers, waitForFollowers, trustAgeMs = 10_000 } = options
   const { db } = changeLog
   const names = namesFrom(viewers)
+  const expected = expectedEnrollments()
   const consumers = startConsumers(
     changeLog,
     {
-      pki: pkiConsumer(sources.pki),
+      pki: pkiConsumer(sources.pki, expected),
       policy: policyConsumer(sources.policy, names),
       sessions: sessionsConsumer(sources.sessions),
     },
@@ -119,7 +121,13 @@ export function openService(options: ServiceOptions) {
     pauseReports,
   }
   const kinds = [
-    identities({ changeLog, names, pki, viewers, waitForFollowers }),
+    identities({
+      changeLog,
+      names,
+      pki: { ...pki, view: viewers.pki.view },
+      expectedEnrollments: expected,
+      waitForFollowers,
+    }),
     authenticators({ ...credentials, waitForFollowers }),
     apiSessions(waitForFollowers),
     apiSessionCertificates,
@@ -145,6 +153,7 @@ export function openService(options: ServiceOptions) {
     ...credentials,
     noteEnrollmentRefusal: openRefusals(log, 'enrollment refused'),
     credentialFeed,
+    expectedEnrollments: expected,
     configTypes: openConfigTypes(
       async () => (await consumedPosition(db, 'policy')) !== undefined,
       consumers.policy,

@@ -2,6 +2,7 @@ import { withLoadedRows } from '@overlay/platform/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { pkiEffects } from '../src/consumers/pki.js'
+import { expectedEnrollments } from '../src/credentials/expected-enrollments.js'
 import { authority, certify, ExtendedKeyUsageExtension, type Holder, type Profile } from './certificates.js'
 import { bytes, login, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
@@ -16,6 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => identity[Symbol.asyncDispose]())
 
+const effects = pkiEffects(expectedEnrollments())
 const upto = { timeline: '', number: 0 }
 const changeOf = (id: string, json: object | null) => ({
   kind: 'cas',
@@ -29,7 +31,7 @@ const changeOf = (id: string, json: object | null) => ({
 const publish = (id: string, json: object | null) =>
   one.changeLog.write(system(), async (tx) => ({
     result: undefined,
-    changes: await pkiEffects.apply(tx, [changeOf(id, json)], upto),
+    changes: await effects.apply(tx, [changeOf(id, json)], upto),
   }))
 
 /** An authority that pki knows, and its certificates. */
@@ -295,7 +297,7 @@ test('a load takes away what belongs to authorities that it lacks, and no other 
   const reload = (...rows: ReturnType<typeof changeOf>[]) =>
     one.changeLog.write(system(), async (tx) => ({
       result: undefined,
-      changes: await withLoadedRows(tx, [rows], (loaded) => pkiEffects.reload(tx, loaded, upto)),
+      changes: await withLoadedRows(tx, [rows], (loaded) => effects.reload(tx, loaded, upto)),
     }))
   await reload(changeOf(staying.id, staying.row))
   await expect(logIn(leaf)).rejects.toMatchObject(refused)

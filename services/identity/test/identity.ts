@@ -45,6 +45,10 @@ export interface World {
   /** The services for which each answer waited; undefined: all. */
   readonly waits: unknown[]
   readonly services: Set<string>
+  /** The views of pki, by identity. */
+  readonly enrollments: Map<string, object>
+  /** The identities about which pki was asked. */
+  readonly viewed: string[]
   /** Called after a lookup of services, before its answer arrives. */
   lookedUp: () => Promise<unknown>
   trusted: string[]
@@ -103,6 +107,8 @@ export async function testIdentity({ migrate }: TestOptions = {}): Promise<TestI
     wishes: [],
     waits: [],
     services: new Set(),
+    enrollments: new Map(),
+    viewed: [],
     lookedUp: async () => undefined,
     trusted: [],
     grant: async () => ({}),
@@ -170,7 +176,12 @@ async function openReplica(
     snapshotMaxBytes: 0,
     sources: { pki: silentSource('pki'), policy: silentSource('policy'), sessions: silentSource('sessions') },
     viewers: {
-      pki: { view: viewing(() => undefined) },
+      pki: {
+        view: viewing((id) => {
+          world.viewed.push(id)
+          return world.enrollments.get(id)
+        }),
+      },
       policy: {
         async view(request) {
           const response = await viewing((id) => (world.services.has(id) ? { name: id } : undefined))(request)

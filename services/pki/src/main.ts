@@ -19,6 +19,7 @@ await runService({ schema: 'pki', settings, migrations }, async (deps) => {
   const { bus, connect, changeLog, log, maintenance, serve, waitForFollowers } = deps
   await using identity = connect('identity', settings.identityPeers)
   await using sessions = connect('sessions', settings.sessionsPeers)
+  const owner = remote(IdentityServiceService, identity.peers)
   await using service = await openService({
     ...settings,
     tokenKeyRules: tokenKeyRulesOf(settings),
@@ -27,9 +28,10 @@ await runService({ schema: 'pki', settings, migrations }, async (deps) => {
     log,
     waitForFollowers,
     owners: {
-      identity: remote(IdentityServiceService, identity.peers),
+      identity: owner,
       sessions: remote(SessionsServiceService, sessions.peers),
     },
+    expectEnrollment: owner.expectEnrollment,
     viewers: { identity: identity.entities, sessions: sessions.entities },
     sources: { identity: identity.source, sessions: sessions.source },
   })

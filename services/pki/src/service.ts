@@ -10,6 +10,7 @@ import { startRemovingGuesses } from '@overlay/platform/guesses'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
 import { catchUpFirst } from '@overlay/platform/maintenance'
 import { openPauseReports, openRefusals } from '@overlay/platform/service'
+import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { openSteps } from './consumers/eager-steps.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { untypedOwnerCheck } from './consumers/owners.js'
@@ -35,6 +36,7 @@ export interface ServiceOptions
   readonly enrollmentsRunning: number
   readonly enrollmentsWaiting: number
   readonly owners: Owners
+  readonly expectEnrollment: Methods<IdentityServiceService>['expectEnrollment']
   readonly viewers: { readonly identity: Viewer; readonly sessions: Viewer }
   readonly waitForFollowers: WaitForFollowers
   readonly sources: { readonly identity: Source; readonly sessions: Source }
@@ -43,7 +45,17 @@ export interface ServiceOptions
 
 /** All of the service but its connections. It serves before its consumers have loaded. */
 export async function openService(options: ServiceOptions) {
-  const { changeLog, bus, log, keySecret, tokenKeyRules, owners, sources, now = () => new Date() } = options
+  const {
+    changeLog,
+    bus,
+    log,
+    keySecret,
+    tokenKeyRules,
+    owners,
+    expectEnrollment,
+    sources,
+    now = () => new Date(),
+  } = options
   const keys = await openKeyringCache(changeLog, { keySecret, tokenKeyRules, bus, log, now })
   const { keyring, tokenKeyring, reach: reachKeys } = keys
   await keyring() // fails the start where the secret does not fit or keys are missing
@@ -60,7 +72,10 @@ export async function openService(options: ServiceOptions) {
   }
   const consumers = startConsumers(changeLog, definitions, log)
 
-  const kinds = [enrollments({ changeLog, issuer, names, now }), cas(options.waitForFollowers)]
+  const kinds = [
+    enrollments({ changeLog, issuer, names, expectEnrollment, now }),
+    cas(options.waitForFollowers),
+  ]
   const queue = boundedQueue({
     name: 'signing',
     running: options.enrollmentsRunning,

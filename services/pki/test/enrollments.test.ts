@@ -1,6 +1,6 @@
 import { createPublicKey, randomUUID, verify, X509Certificate } from 'node:crypto'
 import { withLoadedRows } from '@overlay/platform/change-log'
-import type { Change, EnrollmentWish } from '@overlay/rpc'
+import { type Change, type EnrollmentWish, Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openSteps } from '../src/consumers/eager-steps.js'
@@ -270,11 +270,24 @@ test('an admin gives an identity another enrollment, one of each method', async 
   const expiresAt = inAnHour()
   const { id } = await create({ method: 'ott', identityId, expiresAt })
   expect(await rowOf(id)).toMatchObject({ method: 'ott', identityId, expiresAt })
+  expect(pki.expected).toContainEqual({ enrollmentId: id, identityId })
   expect(await faultOf(create({ method: 'ott', identityId, expiresAt }))).toEqual([
     'ENROLLMENT_EXISTS',
     expect.objectContaining({ field: 'method', value: 'ott' }),
   ])
   await create({ method: 'updb', identityId, expiresAt, username: 'alice' })
+})
+
+test('no enrollment is created where identity does not expect it', async () => {
+  const expectEnrollment = () => Promise.reject(new Fault('UNAVAILABLE'))
+  await using other = await startPki({ expectEnrollment })
+  other.names.set('alice', 'alice')
+  const body = { method: 'ott', identityId: 'alice', expiresAt: inAnHour() }
+  const json = Buffer.from(JSON.stringify(body))
+  expect(await faultOf(other.entities.create({ kind: 'enrollments', json }, context))).toEqual([
+    'UNAVAILABLE',
+  ])
+  expect(await other.outstanding()).toEqual([])
 })
 
 test.each([

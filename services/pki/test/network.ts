@@ -43,6 +43,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
 
   const added: Added[] = []
   const admitted: Admitted[] = []
+  const expected: Parameters<ServiceOptions['expectEnrollment']>[0][] = []
   const names = new Map<string, string>()
   const rows = new Map<string, { readonly kind: string; readonly json: object }>()
   const rowsOf = (kind: string) =>
@@ -109,6 +110,10 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     enrollmentsRunning: 2,
     enrollmentsWaiting: 100,
     owners: fakes,
+    async expectEnrollment(request) {
+      expected.push(request)
+      return {}
+    },
     viewers: {
       identity: viewerOf(names),
       sessions: viewerOf(names),
@@ -138,6 +143,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     sources,
     owners: fakes,
     added,
+    expected,
     admitted,
     names,
     change,

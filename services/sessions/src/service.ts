@@ -24,6 +24,7 @@ import {
   type PolicyServiceService,
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import type { ActivityDeps } from './access/activity.js'
 import { emitEnded } from './access/session-event.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
@@ -62,7 +63,7 @@ export interface ServiceOptions {
   readonly identity: Owner & {
     readonly calls: Pick<
       Methods<IdentityServiceService>,
-      'checkApiSession' | 'markActivity' | 'openRouterSession' | keyof RouterNames
+      'checkApiSession' | 'openRouterSession' | keyof RouterNames | keyof ActivityDeps['identity']
     >
   }
   readonly policy: Owner & {

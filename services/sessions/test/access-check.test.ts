@@ -14,7 +14,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AccessClaim } from '../src/access/router-access.js'
 import { connectedIdentities } from '../src/store/identity-connection.js'
 import { endManySessions, endSessions } from '../src/store/session.js'
-import { fakeIdentity, startAccess, type TestRouter, testRouter } from './access.js'
+import { fakeIdentity, startAccess, type TestAccessOptions, type TestRouter, testRouter } from './access.js'
 import { startStore } from './store.js'
 
 let store: Awaited<ReturnType<typeof startStore>>
@@ -23,10 +23,13 @@ beforeAll(async () => {
 })
 afterAll(() => store[Symbol.asyncDispose]())
 
-async function startReplica(common: Readonly<Record<string, readonly string[]>> = {}) {
+async function startReplica(
+  common: Readonly<Record<string, readonly string[]>> = {},
+  onReport?: TestAccessOptions['onReport'],
+) {
   const identity = fakeIdentity()
   const commonRouters = (identityId: string, serviceId: string) => common[`${identityId} ${serviceId}`] ?? []
-  const access = await startAccess(store.changeLog, { bus: noBus, identity, commonRouters })
+  const access = await startAccess(store.changeLog, { bus: noBus, identity, commonRouters, onReport })
   return { identity, access, [Symbol.asyncDispose]: () => access[Symbol.asyncDispose]() }
 }
 
@@ -209,9 +212,23 @@ test('a heartbeat keeps API sessions, connects their identities, and ends unknow
     while (replica.access.marked.length === 0) await new Promise(setImmediate)
     marked.push(...replica.access.marked)
     expect(marked).toEqual([id])
+    expect(replica.access.connected).toEqual([name])
   }
   expect(removedOf(router)).toEqual(['unknown'])
   expect(await connectedIdentities(store.changeLog.db, [name])).toEqual(new Set([name]))
+})
+
+test('connections that identity does not take are reported again', async () => {
+  let reports = 0
+  await using replica = await startReplica({}, async () => {
+    reports += 1
+    if (reports === 1) throw new Error('identity is away')
+  })
+  const { token } = replica.identity.login('alice')
+  await replica.access.receive(testRouter(), heartbeat(token))
+  while (replica.access.connected.length === 0) await new Promise(setImmediate)
+  expect(replica.access.connected).toEqual(['alice'])
+  expect(reports).toBe(2)
 })
 
 test('a heartbeat that names an access token keeps its API session and the token', async () => {

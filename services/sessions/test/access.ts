@@ -169,6 +169,8 @@ export interface TestAccess extends AsyncDisposable {
   readonly marked: string[]
   /** Ids of access tokens that identity has been told of. */
   readonly markedTokens: string[]
+  /** Ids of identities that identity has been told are connected. */
+  readonly connected: string[]
   connect(router: TestRouter): Promise<void>
   receive(router: TestRouter, message: Outgoing): Promise<void>
 }
@@ -178,6 +180,8 @@ export interface TestAccessOptions {
   readonly identity: Pick<ReturnType<typeof fakeIdentity>, 'source'>
   /** The routers that identity and service have in common. */
   readonly commonRouters?: (identityId: string, serviceId: string) => readonly string[]
+  /** Called with each report to identity. */
+  readonly onReport?: (() => Promise<void>) | undefined
 }
 
 /** The concern of one replica, with fakes of the other services. */
@@ -185,7 +189,8 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
   const synced = new Set<string>()
   const marked: string[] = []
   const markedTokens: string[] = []
-  const { bus, identity, commonRouters = () => [] } = options
+  const connected: string[] = []
+  const { bus, identity, commonRouters = () => [], onReport } = options
   const concern = await accessConcern({
     bus,
     changeLog,
@@ -202,6 +207,11 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
           marked.push(...apiSessionIds)
           markedTokens.push(...accessTokenIds)
           return { unknownIds: [] }
+        },
+        async reportConnections({ identityIds }) {
+          await onReport?.()
+          connected.push(...identityIds)
+          return {}
         },
       },
     },
@@ -227,6 +237,7 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
     synced,
     marked,
     markedTokens,
+    connected,
     async connect(router) {
       await concern.connected?.(router)
     },

@@ -85,6 +85,7 @@ test('a policy that does not answer holds up no write, also while a load of it t
       calls: {
         checkApiSession: unused,
         markActivity: unused,
+        reportConnections: unused,
         openRouterSession: unused,
         reserveRouterName: unused,
         releaseRouterName: unused,

@@ -26,7 +26,11 @@ function ownersFor(identity: ReturnType<typeof fakeIdentity>, routerIds: string[
   return {
     identity: {
       source: identity.source,
-      calls: { markActivity: async () => ({ unknownIds: [] }), openRouterSession: unused },
+      calls: {
+        markActivity: async () => ({ unknownIds: [] }),
+        reportConnections: async () => ({}),
+        openRouterSession: unused,
+      },
     },
     policy: {
       calls: {

@@ -1,8 +1,17 @@
-import { ca } from '@overlay/model'
-import type { ConsumerDefinition, Effects, Source } from '@overlay/platform/change-log'
+import { ca, enrollment } from '@overlay/model'
+import {
+  type ConsumerDefinition,
+  deletedIds,
+  type Effects,
+  isDeleted,
+  type RowChange,
+  type Source,
+} from '@overlay/platform/change-log'
 import { payloadDecoder, required } from '@overlay/platform/kind-store'
 import { type Check, type CheckDeps, copies, references } from '@overlay/platform/maintenance'
+import type { Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
+import type { ExpectedEnrollments } from '../credentials/expected-enrollments.js'
 import {
   type CaRow,
   caReferences,
@@ -11,29 +20,68 @@ import {
   removeCasExcept,
   storeCas,
 } from '../store/known-cas.js'
+import {
+  addMissing,
+  enrollmentReferences,
+  type OutstandingEnrollment,
+  removeEnded,
+  removeExcept,
+  removeUnfounded,
+} from '../store/outstanding-enrollments.js'
 
-export const pkiConsumer = (source: Source): ConsumerDefinition => ({ source, effects: pkiEffects })
+export const pkiConsumer = (source: Source, expected: ExpectedEnrollments): ConsumerDefinition => ({
+  source,
+  effects: pkiEffects(expected),
+})
 
-/** differs: the authenticators that an authority has certified, and the sessions of both, are deleted with it. */
-export const pkiEffects: Effects = {
-  kinds: [ca.kind],
+/**
+ * differs: the authenticators that an authority has certified, and the sessions of both, are deleted with it. Enrollments
+ * are expected before they exist, so that only their end has an effect; the others are those of an earlier release.
+ */
+export const pkiEffects = (expected: ExpectedEnrollments): Effects => ({
+  kinds: [ca.kind, enrollment.kind],
+
+  concerns: (change) => change.kind === ca.kind || isDeleted(change) || !expected.has(change.id),
 
   async apply(tx, changes) {
-    const last = [...new Map(changes.map((change) => [change.id, change])).values()]
-    const rows = rowsIn(last)
-    const stored = new Set(rows.map(({ id }) => id))
-    await storeCas(tx, rows)
-    return removeCas(
+    const last = [...new Map(changes.map((change) => [`${change.kind} ${change.id}`, change])).values()]
+    const own = await applyCas(
       tx,
-      last.map(({ id }) => id).filter((id) => !stored.has(id)),
+      last.filter(({ kind }) => kind === ca.kind),
     )
+    await addMissing(tx, enrollmentsIn(last))
+    await removeEnded(tx, deletedIds(last, enrollment.kind))
+    return own
   },
 
   async reload(tx, rows) {
+    for await (const page of rows.pages(enrollment.kind)) await addMissing(tx, enrollmentsIn(page))
+    await removeExcept(tx, rows.ids(enrollment.kind))
     for await (const page of rows.pages(ca.kind)) await storeCas(tx, rowsIn(page))
     return removeCasExcept(tx, rows.ids(ca.kind))
   },
+})
+
+async function applyCas(tx: Tx, changes: readonly Change[]): Promise<readonly RowChange[]> {
+  const rows = rowsIn(changes)
+  const stored = new Set(rows.map(({ id }) => id))
+  await storeCas(tx, rows)
+  return removeCas(
+    tx,
+    changes.map(({ id }) => id).filter((id) => !stored.has(id)),
+  )
 }
+
+const enrollmentIn = payloadDecoder(enrollment)
+
+/** Those of identities in these changes, without deletions. */
+const enrollmentsIn = (changes: readonly Change[]): OutstandingEnrollment[] =>
+  changes
+    .filter(({ kind }) => kind === enrollment.kind)
+    .flatMap((change) => {
+      const identityId = enrollmentIn(change)?.identityId
+      return identityId ? [{ id: change.id, identityId }] : []
+    })
 
 const caIn = payloadDecoder(ca)
 
@@ -51,6 +99,20 @@ export const pkiChecks = (source: Source, deps: CheckDeps): readonly Check[] => 
     source,
     kinds: [ca.kind],
     apply: (tx, changes) => correctCas(tx, changes.map(wholeRow)),
+  }),
+  copies(deps, {
+    source,
+    kinds: [enrollment.kind],
+    async apply(tx, changes) {
+      const ids = await addMissing(tx, enrollmentsIn(changes))
+      return ids.map((id) => ({ kind: 'outstanding-enrollments', id, before: null, after: { id } }))
+    },
+  }),
+  references(deps, {
+    what: 'outstanding enrollment',
+    from: enrollmentReferences,
+    to: [enrollment.kind],
+    repair: removeUnfounded,
   }),
   ...Object.entries(caReferences).map(([what, from]) =>
     references(deps, { what, from, to: [ca.kind], repair: removeCas }),

@@ -31,22 +31,25 @@ import {
   enrollmentPayload,
   openEnrollmentRequests,
 } from '../credentials/enrollments.js'
+import type { ExpectedEnrollments } from '../credentials/expected-enrollments.js'
 import { isDisabled } from '../domain/disabled.js'
 import { hostingMembers, hostingOf, servicesIn } from '../domain/hosting.js'
 import { shareAuthPolicy } from '../store/auth-policies.js'
 import { removeAuthenticatorsOf } from '../store/authenticators.js'
 import { refuseLockoutByPolicy } from '../store/default-admin.js'
 import { unbindExternalId } from '../store/external-id-authorities.js'
+import { isConnected } from '../store/identity-connections.js'
 import { identityInserter, type LockReferences } from '../store/identity-inserts.js'
+import { mayHaveEnrollment } from '../store/outstanding-enrollments.js'
 import { endSessionsOfIdentities, endSessionsOutside } from '../store/session-ends.js'
 import { personOf } from '../store/subjects.js'
 
 export interface IdentityDeps {
   readonly changeLog: ChangeLog
   readonly names: Names
-  readonly pki: Enrollments
-  /** Answer the members that other services own: enrollments, and connections to routers. */
-  readonly viewers: { readonly pki: Viewer; readonly sessions: Viewer }
+  /** Answers the members of outstanding enrollments, too. */
+  readonly pki: Enrollments & Viewer
+  readonly expectedEnrollments: ExpectedEnrollments
   readonly waitForFollowers: WaitForFollowers
 }
 
@@ -68,6 +71,8 @@ const ROUTER = 'Router'
 interface Joined {
   readonly hasApiSession: boolean
   readonly isMfaEnabled: boolean
+  readonly hasEdgeRouterConnection: boolean
+  readonly mayHaveEnrollment: boolean
   readonly authenticators:
     | readonly { id: string; method: string; username: string; fingerprint: string }[]
     | null
@@ -75,7 +80,7 @@ interface Joined {
 
 type Row = RowOf<typeof identity> & Joined
 
-const seams = ({ viewers }: IdentityDeps): Seams<typeof identity, Joined> => ({
+const seams = ({ pki }: IdentityDeps): Seams<typeof identity, Joined> => ({
   // an admin sees all identities, others only their own
   scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`id = ${identityId}`),
 
@@ -85,27 +90,19 @@ const seams = ({ viewers }: IdentityDeps): Seams<typeof identity, Joined> => ({
       coalesce((select true from api_session s where s.identity_id = identity.id and s.client_id is null limit 1), false)`,
     isMfaEnabled: sql`
       coalesce((select f.is_verified from second_factor f where f.identity_id = identity.id), false)`,
+    hasEdgeRouterConnection: isConnected,
+    mayHaveEnrollment,
     authenticators: sql`
       (select json_agg(json_build_object('id', a.id, 'method', a.method, 'username', a.username,
                                          'fingerprint', a.fingerprint) order by a.created_at, a.id)
          from authenticator a where a.identity_id = identity.id)`,
   },
 
-  // fails when the other services do not answer
+  // fails when pki does not answer, if one of the rows may have an enrollment
   async view(_, rows, { context }) {
-    const request = { kind: identity.kind, ids: rows.map(({ id }) => id) }
-    const [enrollments, connections] = await Promise.all([
-      viewers.pki.view(request, context),
-      viewers.sessions.view(request, context),
-    ])
+    const enrollments = await enrollmentsOf(pki, rows, context)
     const now = new Date()
-    return rows.map((row, i) =>
-      Object.assign(
-        membersOf(row, now),
-        decodeView<ForeignView<typeof identity>>(enrollments.json[i]),
-        decodeView<ForeignView<typeof identity>>(connections.json[i]),
-      ),
-    )
+    return rows.map((row) => ({ ...membersOf(row, now), ...enrollments.get(row.id) }))
   },
 
   // updates only: creates are gathered
@@ -136,6 +133,17 @@ const seams = ({ viewers }: IdentityDeps): Seams<typeof identity, Joined> => ({
   },
 })
 
+async function enrollmentsOf(
+  pki: Viewer,
+  rows: readonly Row[],
+  context: Context,
+): Promise<ReadonlyMap<string, ForeignView<typeof identity>>> {
+  const ids = rows.filter(({ mayHaveEnrollment }) => mayHaveEnrollment).map(({ id }) => id)
+  if (ids.length === 0) return new Map()
+  const { json } = await pki.view({ kind: identity.kind, ids }, context)
+  return new Map(ids.map((id, i) => [id, decodeView<ForeignView<typeof identity>>(json[i]) ?? {}]))
+}
+
 function membersOf(row: Row, now: Date): ViewOf<typeof identity> {
   const { disabledAt, disabledUntil } = row
   return {
@@ -146,7 +154,7 @@ function membersOf(row: Row, now: Date): ViewOf<typeof identity> {
     ...(disabledUntil && { disabledUntil: timeText(disabledUntil) }),
     isMfaEnabled: row.isMfaEnabled,
     hasApiSession: row.hasApiSession,
-    hasEdgeRouterConnection: false,
+    hasEdgeRouterConnection: row.hasEdgeRouterConnection,
     authenticators: Object.fromEntries(
       (row.authenticators ?? []).map(({ id, method, username, fingerprint }) => [
         method,
@@ -165,7 +173,7 @@ const derivedValues = ({ authPolicyId, externalId }: Pick<Values, 'authPolicyId'
 })
 
 /** Creates an identity with the enrollment that the body requests. Both exist when the answer leaves, or neither. */
-function create({ changeLog, names, pki }: IdentityDeps): KindOperations['create'] {
+function create({ changeLog, names, pki, expectedEnrollments }: IdentityDeps): KindOperations['create'] {
   const insert = identityInserter(changeLog)
   const enrollments = openEnrollmentRequests(changeLog, pki)
   return async ({ json }, context) => {
@@ -175,9 +183,11 @@ function create({ changeLog, names, pki }: IdentityDeps): KindOperations['create
     const lock = await lockOfServices(changeLog, names, servicesIn(values), context)
     const id = newId(identity.ids)
     const wish = enrollmentIn(body, id)
+    const enrollment = wish ? { ...values.enrollment, id: wish.id } : null
     if (wish) await enrollments.check(wish, context)
+    if (wish) expectedEnrollments.add(wish.id)
     const payload = wish ? enrollmentPayload(wish) : {}
-    const position = await insert({ id, values, tags, payload, context }, lock)
+    const position = await insert({ id, values: { ...values, enrollment }, tags, payload, context }, lock)
     const written = { id, position }
     return wish ? enrollments.grant(written, wish, context) : written
   }

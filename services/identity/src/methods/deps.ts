@@ -4,6 +4,7 @@ import type { EntityServiceService, Methods, PkiServiceService } from '@overlay/
 import type { CredentialFeed } from '../credential-feed/credential-feed.js'
 import type { CredentialDeps } from '../credentials/deps.js'
 import type { Enrollments } from '../credentials/enrollments.js'
+import type { ExpectedEnrollments } from '../credentials/expected-enrollments.js'
 import type { Lifetimes } from '../domain/lifetimes.js'
 import type { JobDeps, Jobs } from '../jobs/jobs.js'
 import type { ConfigTypes } from '../login/config-types.js'
@@ -13,6 +14,7 @@ import type { SecondFactors } from '../mfa/codes.js'
 export interface Deps extends CredentialDeps {
   readonly credentialFeed: Pick<CredentialFeed, 'handOver'>
   readonly events?: FabricEvents | undefined
+  readonly expectedEnrollments: ExpectedEnrollments
   readonly configTypes: ConfigTypes
   readonly noteEnrollmentRefusal: NoteRefusal
   readonly secondFactors: SecondFactors

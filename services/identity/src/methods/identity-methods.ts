@@ -7,6 +7,7 @@ import type { Deps } from './deps.js'
 import { disableIdentity } from './disable-identity.js'
 import { enableIdentity } from './enable-identity.js'
 import { enrollByCertificate } from './enroll-by-certificate.js'
+import { expectEnrollment } from './expect-enrollment.js'
 import { extendOwnAuthenticator } from './extend-own-authenticator.js'
 import { getApiSession } from './get-api-session.js'
 import { getBearerSession } from './get-bearer-session.js'
@@ -22,6 +23,7 @@ import { reEnrollAuthenticator } from './re-enroll-authenticator.js'
 import { removeMfa } from './remove-mfa.js'
 import { removeMfaOf } from './remove-mfa-of.js'
 import { renewRecoveryCodes } from './renew-recovery-codes.js'
+import { reportConnections } from './report-connections.js'
 import { releaseRouterName, reserveRouterName } from './reserve-router-name.js'
 import { startIntegrityRun } from './start-integrity-run.js'
 import { startMfa } from './start-mfa.js'
@@ -40,6 +42,7 @@ export const identityMethods = (deps: Deps): Methods<IdentityServiceService> => 
   disableIdentity: disableIdentity(deps),
   enableIdentity: enableIdentity(deps),
   enrollByCertificate: enrollByCertificate(deps),
+  expectEnrollment: expectEnrollment(deps),
   extendOwnAuthenticator: extendOwnAuthenticator(deps),
   getApiSession: getApiSession(deps),
   getBearerSession: getBearerSession(deps),
@@ -56,6 +59,7 @@ export const identityMethods = (deps: Deps): Methods<IdentityServiceService> => 
   removeMfa: removeMfa(deps),
   removeMfaOf: removeMfaOf(deps),
   renewRecoveryCodes: renewRecoveryCodes(deps),
+  reportConnections: reportConnections(deps),
   reserveRouterName: reserveRouterName(deps),
   startIntegrityRun: startIntegrityRun(deps),
   startMfa: startMfa(deps),

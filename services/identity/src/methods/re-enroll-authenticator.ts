@@ -5,13 +5,19 @@ import { enrollmentPayload, newEnrollment } from '../credentials/enrollments.js'
 import { removeAuthenticator } from '../store/authenticators.js'
 import { refuseLockoutByRemoval } from '../store/default-admin.js'
 import { touchIdentity } from '../store/identities.js'
+import { expectEnrollment } from '../store/outstanding-enrollments.js'
 import { endSessionsOfAuthenticator } from '../store/session-ends.js'
 import { type Subject, subjectById } from '../store/subjects.js'
 import type { Deps } from './deps.js'
 
 /** Removes an authenticator and requests an enrollment of the same kind in its place: both or neither. */
 export const reEnrollAuthenticator =
-  ({ changeLog, pki, waitForFollowers }: Deps): Methods<IdentityServiceService>['reEnrollAuthenticator'] =>
+  ({
+    changeLog,
+    pki,
+    expectedEnrollments,
+    waitForFollowers,
+  }: Deps): Methods<IdentityServiceService>['reEnrollAuthenticator'] =>
   async ({ id, expiresAtMs }, context) => {
     const subject = await subjectById(changeLog.db, id)
     if (!subject) throw notFound('authenticator', id) // differs: not a server error
@@ -22,11 +28,13 @@ export const reEnrollAuthenticator =
     await pki.checkEnrollment(wish, context)
     const position = await writeChanges(changeLog, context, async (tx) => {
       await refuseLockoutByRemoval(tx, identityId, id)
+      await expectEnrollment(tx, wish)
       const requested = await touchIdentity(tx, identityId, enrollmentPayload(wish))
       const removed = await removeAuthenticator(tx, id)
       if (!requested || removed.length === 0) throw notFound('authenticator', id)
       return [...(await endSessionsOfAuthenticator(tx, id)), ...removed, requested]
     })
+    expectedEnrollments.add(wish.id)
     return waitForFollowers({ id: wish.id, position }, context, ['pki']) // for the enrollment
   }
 

@@ -10,7 +10,15 @@ import {
 import { type ChangeLog, lockEntities, momentOf, writeChanges } from '@overlay/platform/change-log'
 import { createdFields, type Kind, kind, type Names } from '@overlay/platform/kind-store'
 import type { Db } from '@overlay/platform/postgres'
-import { type Context, EnrollmentWish, Fault, invalid, type Written } from '@overlay/rpc'
+import {
+  type Context,
+  EnrollmentWish,
+  Fault,
+  type IdentityServiceService,
+  invalid,
+  type Methods,
+  type Written,
+} from '@overlay/rpc'
 import { type Objection, objectionTo } from '../domain/enrollment.js'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import { findCa } from '../store/cas.js'
@@ -23,6 +31,7 @@ export interface EnrollmentKindDeps {
   readonly changeLog: ChangeLog
   readonly issuer: EnrollmentIssuer
   readonly names: Names
+  readonly expectEnrollment: Methods<IdentityServiceService>['expectEnrollment']
   now(): Date
 }
 
@@ -102,7 +111,7 @@ interface CreateBody {
 
 /** Gives an identity another way to enroll. */
 async function create(
-  { changeLog, issuer, names, now }: EnrollmentKindDeps,
+  { changeLog, issuer, names, expectEnrollment, now }: EnrollmentKindDeps,
   body: CreateBody,
   context: Context,
 ): Promise<Written> {
@@ -124,6 +133,7 @@ async function create(
       ? invalidMember(objection)
       : invalidReference(objection)
   const issued = issuer.issue(wish)
+  await expectEnrollment({ enrollmentId: issued.id, identityId }, context)
   const owner = new Map([['identities', new Set([identityId])]])
   const position = await writeChanges(changeLog, context, async (tx) => {
     const deleted = await lockEntities(tx, owner, moment)

@@ -9,12 +9,12 @@ import {
 } from '@overlay/channel'
 import { fairQueue, pagesOf, runPeriodically } from '@overlay/platform/async'
 import type { Source } from '@overlay/platform/change-log'
-import type { IdentityServiceService, Methods, PolicyServiceService, Positions } from '@overlay/rpc'
+import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { ControlCore } from '../control/control.js'
 import { type Concern, onMessage } from '../control/handlers.js'
 import { endedSessions, unknownTokens } from '../store/ended-session.js'
 import { openAccessCheck } from './access-check.js'
-import { openActivity } from './activity.js'
+import { type ActivityDeps, openActivity } from './activity.js'
 import { type ApiSessions, openApiSessions } from './api-sessions.js'
 import { followEndedSessions, startPruningEnded } from './ended-sessions.js'
 import { openPush } from './push.js'
@@ -24,7 +24,7 @@ import type { CheckAccess, CheckRouter } from './router-access.js'
 export interface AccessDeps extends Pick<ControlCore, 'bus' | 'changeLog' | 'directory' | 'log' | 'sync'> {
   readonly identity: {
     readonly source: Source
-    readonly calls: Pick<Methods<IdentityServiceService>, 'markActivity'>
+    readonly calls: ActivityDeps['identity']
   }
   readonly policy: Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
   /** The ends of the change logs of identity and policy. */

@@ -13,7 +13,7 @@ export interface Activity extends AsyncDisposable {
 
 export interface ActivityDeps {
   readonly db: Database
-  readonly identity: Pick<Methods<IdentityServiceService>, 'markActivity'>
+  readonly identity: Pick<Methods<IdentityServiceService>, 'markActivity' | 'reportConnections'>
   readonly apiSessions: Pick<ApiSessions, 'byToken' | 'catchUp'>
   readonly log: Logger
   /** How long reports are gathered. */
@@ -41,6 +41,13 @@ export function openActivity({
     accessTokens = new Set()
     identities = new Set()
     for (const page of pagesOf(connected, AT_ONCE)) await saveConnections(db, page)
+    try {
+      for (const page of pagesOf(connected, AT_ONCE))
+        await identity.reportConnections({ identityIds: [...page] }, ownContext(AbortSignal.timeout(WAIT_MS)))
+    } catch (err) {
+      for (const id of connected) identities.add(id) // for the next time
+      throw err
+    }
     const mark = (request: MarkActivityRequest) =>
       identity.markActivity(request, ownContext(AbortSignal.timeout(WAIT_MS)))
     for (const part of pagesOf(marks, AT_ONCE))

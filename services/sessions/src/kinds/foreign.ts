@@ -2,7 +2,7 @@ import { identity } from '@overlay/model'
 import type { ForeignKind, ForeignViews } from '@overlay/platform/kind-store'
 import { connectedIdentities } from '../store/identity-connection.js'
 
-/** What this service knows of kinds of other services. */
+/** Asked by replicas of identity of the previous release. They have no rows of their own about connections. */
 export const foreign: Readonly<Record<string, ForeignKind>> = {
   [identity.kind]: {
     async view(db, ids): Promise<ForeignViews<typeof identity>> {

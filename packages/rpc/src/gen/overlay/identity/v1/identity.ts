@@ -128,6 +128,21 @@ export interface MarkActivityResponse {
   unknownIds: string[];
 }
 
+export interface ReportConnectionsRequest {
+  identityIds: string[];
+}
+
+export interface ReportConnectionsResponse {
+}
+
+export interface ExpectEnrollmentRequest {
+  enrollmentId: string;
+  identityId: string;
+}
+
+export interface ExpectEnrollmentResponse {
+}
+
 export interface DisableIdentityRequest {
   id: string;
   /** 0: until enabled */
@@ -1758,6 +1773,276 @@ export const MarkActivityResponse: MessageFns<MarkActivityResponse> = {
   fromPartial<I extends Exact<DeepPartial<MarkActivityResponse>, I>>(object: I): MarkActivityResponse {
     const message = createBaseMarkActivityResponse();
     message.unknownIds = object.unknownIds?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseReportConnectionsRequest(): ReportConnectionsRequest {
+  return { identityIds: [] };
+}
+
+export const ReportConnectionsRequest: MessageFns<ReportConnectionsRequest> = {
+  encode(message: ReportConnectionsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.identityIds) {
+      writer.uint32(10).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReportConnectionsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReportConnectionsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.identityIds.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReportConnectionsRequest {
+    return {
+      identityIds: globalThis.Array.isArray(object?.identityIds)
+        ? object.identityIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.identity_ids)
+        ? object.identity_ids.map((e: any) => globalThis.String(e))
+        : [],
+    };
+  },
+
+  toJSON(message: ReportConnectionsRequest): unknown {
+    const obj: any = {};
+    if (message.identityIds?.length) {
+      obj.identityIds = message.identityIds;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ReportConnectionsRequest>, I>>(base?: I): ReportConnectionsRequest {
+    return ReportConnectionsRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ReportConnectionsRequest>, I>>(object: I): ReportConnectionsRequest {
+    const message = createBaseReportConnectionsRequest();
+    message.identityIds = object.identityIds?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseReportConnectionsResponse(): ReportConnectionsResponse {
+  return {};
+}
+
+export const ReportConnectionsResponse: MessageFns<ReportConnectionsResponse> = {
+  encode(_: ReportConnectionsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReportConnectionsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReportConnectionsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): ReportConnectionsResponse {
+    return {};
+  },
+
+  toJSON(_: ReportConnectionsResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ReportConnectionsResponse>, I>>(base?: I): ReportConnectionsResponse {
+    return ReportConnectionsResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ReportConnectionsResponse>, I>>(_: I): ReportConnectionsResponse {
+    const message = createBaseReportConnectionsResponse();
+    return message;
+  },
+};
+
+function createBaseExpectEnrollmentRequest(): ExpectEnrollmentRequest {
+  return { enrollmentId: "", identityId: "" };
+}
+
+export const ExpectEnrollmentRequest: MessageFns<ExpectEnrollmentRequest> = {
+  encode(message: ExpectEnrollmentRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.enrollmentId !== "") {
+      writer.uint32(10).string(message.enrollmentId);
+    }
+    if (message.identityId !== "") {
+      writer.uint32(18).string(message.identityId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExpectEnrollmentRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExpectEnrollmentRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.enrollmentId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.identityId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ExpectEnrollmentRequest {
+    return {
+      enrollmentId: isSet(object.enrollmentId)
+        ? globalThis.String(object.enrollmentId)
+        : isSet(object.enrollment_id)
+        ? globalThis.String(object.enrollment_id)
+        : "",
+      identityId: isSet(object.identityId)
+        ? globalThis.String(object.identityId)
+        : isSet(object.identity_id)
+        ? globalThis.String(object.identity_id)
+        : "",
+    };
+  },
+
+  toJSON(message: ExpectEnrollmentRequest): unknown {
+    const obj: any = {};
+    if (message.enrollmentId !== "") {
+      obj.enrollmentId = message.enrollmentId;
+    }
+    if (message.identityId !== "") {
+      obj.identityId = message.identityId;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ExpectEnrollmentRequest>, I>>(base?: I): ExpectEnrollmentRequest {
+    return ExpectEnrollmentRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExpectEnrollmentRequest>, I>>(object: I): ExpectEnrollmentRequest {
+    const message = createBaseExpectEnrollmentRequest();
+    message.enrollmentId = object.enrollmentId ?? "";
+    message.identityId = object.identityId ?? "";
+    return message;
+  },
+};
+
+function createBaseExpectEnrollmentResponse(): ExpectEnrollmentResponse {
+  return {};
+}
+
+export const ExpectEnrollmentResponse: MessageFns<ExpectEnrollmentResponse> = {
+  encode(_: ExpectEnrollmentResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExpectEnrollmentResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExpectEnrollmentResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): ExpectEnrollmentResponse {
+    return {};
+  },
+
+  toJSON(_: ExpectEnrollmentResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ExpectEnrollmentResponse>, I>>(base?: I): ExpectEnrollmentResponse {
+    return ExpectEnrollmentResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExpectEnrollmentResponse>, I>>(_: I): ExpectEnrollmentResponse {
+    const message = createBaseExpectEnrollmentResponse();
     return message;
   },
 };
@@ -4119,6 +4404,18 @@ export const IdentityServiceService = {
       Buffer.from(MarkActivityResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): MarkActivityResponse => MarkActivityResponse.decode(value),
   },
+  /** Identities that routers report as connected. A report counts until the next one is due. */
+  reportConnections: {
+    path: "/overlay.identity.v1.IdentityService/ReportConnections" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ReportConnectionsRequest): Buffer =>
+      Buffer.from(ReportConnectionsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ReportConnectionsRequest => ReportConnectionsRequest.decode(value),
+    responseSerialize: (value: ReportConnectionsResponse): Buffer =>
+      Buffer.from(ReportConnectionsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ReportConnectionsResponse => ReportConnectionsResponse.decode(value),
+  },
   disableIdentity: {
     path: "/overlay.identity.v1.IdentityService/DisableIdentity" as const,
     requestStream: false as const,
@@ -4147,6 +4444,18 @@ export const IdentityServiceService = {
     requestDeserialize: (value: Buffer): TraceIdentityRequest => TraceIdentityRequest.decode(value),
     responseSerialize: (value: Trace): Buffer => Buffer.from(Trace.encode(value).finish()),
     responseDeserialize: (value: Buffer): Trace => Trace.decode(value),
+  },
+  /** To be called before an enrollment of an existing identity is created: reads ask pki for its identity from then on. */
+  expectEnrollment: {
+    path: "/overlay.identity.v1.IdentityService/ExpectEnrollment" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ExpectEnrollmentRequest): Buffer =>
+      Buffer.from(ExpectEnrollmentRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ExpectEnrollmentRequest => ExpectEnrollmentRequest.decode(value),
+    responseSerialize: (value: ExpectEnrollmentResponse): Buffer =>
+      Buffer.from(ExpectEnrollmentResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ExpectEnrollmentResponse => ExpectEnrollmentResponse.decode(value),
   },
   /** The last step of an enrollment. Idempotent by the enrollment's id: the first call takes effect. */
   addAuthenticator: {
@@ -4388,10 +4697,14 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   checkApiSession: handleUnaryCall<CheckApiSessionRequest, CheckApiSessionResponse>;
   /** Records the last use of API sessions and access tokens, collected by a gateway or from routers. */
   markActivity: handleUnaryCall<MarkActivityRequest, MarkActivityResponse>;
+  /** Identities that routers report as connected. A report counts until the next one is due. */
+  reportConnections: handleUnaryCall<ReportConnectionsRequest, ReportConnectionsResponse>;
   disableIdentity: handleUnaryCall<DisableIdentityRequest, Written>;
   enableIdentity: handleUnaryCall<EntityRef, Written>;
   /** Starts or stops the tracing of an identity's data flows. */
   traceIdentity: handleUnaryCall<TraceIdentityRequest, Trace>;
+  /** To be called before an enrollment of an existing identity is created: reads ask pki for its identity from then on. */
+  expectEnrollment: handleUnaryCall<ExpectEnrollmentRequest, ExpectEnrollmentResponse>;
   /** The last step of an enrollment. Idempotent by the enrollment's id: the first call takes effect. */
   addAuthenticator: handleUnaryCall<AddAuthenticatorRequest, AddAuthenticatorResponse>;
   /** Creates an identity for a certificate, if the certificate's authority allows it. */
@@ -4568,6 +4881,22 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: MarkActivityResponse) => void,
   ): ClientUnaryCall;
+  /** Identities that routers report as connected. A report counts until the next one is due. */
+  reportConnections(
+    request: ReportConnectionsRequest,
+    callback: (error: ServiceError | null, response: ReportConnectionsResponse) => void,
+  ): ClientUnaryCall;
+  reportConnections(
+    request: ReportConnectionsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ReportConnectionsResponse) => void,
+  ): ClientUnaryCall;
+  reportConnections(
+    request: ReportConnectionsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ReportConnectionsResponse) => void,
+  ): ClientUnaryCall;
   disableIdentity(
     request: DisableIdentityRequest,
     callback: (error: ServiceError | null, response: Written) => void,
@@ -4613,6 +4942,22 @@ export interface IdentityServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Trace) => void,
+  ): ClientUnaryCall;
+  /** To be called before an enrollment of an existing identity is created: reads ask pki for its identity from then on. */
+  expectEnrollment(
+    request: ExpectEnrollmentRequest,
+    callback: (error: ServiceError | null, response: ExpectEnrollmentResponse) => void,
+  ): ClientUnaryCall;
+  expectEnrollment(
+    request: ExpectEnrollmentRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ExpectEnrollmentResponse) => void,
+  ): ClientUnaryCall;
+  expectEnrollment(
+    request: ExpectEnrollmentRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ExpectEnrollmentResponse) => void,
   ): ClientUnaryCall;
   /** The last step of an enrollment. Idempotent by the enrollment's id: the first call takes effect. */
   addAuthenticator(

@@ -1,0 +1,65 @@
+import type { RowChange } from '@overlay/platform/change-log'
+import type { Db, Tx } from '@overlay/platform/postgres'
+import sql, { type Sql } from 'sql-template-tag'
+
+/** An enrollment of an identity. */
+export interface OutstandingEnrollment {
+  readonly id: string
+  readonly identityId: string
+}
+
+/** Longer than a request takes from here to the commit of pki. */
+const CREATED_WITHIN = sql`interval '10 minutes'`
+
+/** True where pki may have an enrollment of the identity, as SQL over its table. Before the first load it may have any. */
+export const mayHaveEnrollment = sql`
+  (exists (select from outstanding_enrollment o where o.identity_id = identity.id)
+   or not exists (select from followed where schema = 'pki' and timeline is not null))`
+
+/** To be committed before the enrollment. */
+export const expectEnrollment = async (db: Db, { id, identityId }: OutstandingEnrollment): Promise<void> => {
+  await addMissing(db, [{ id, identityId }])
+}
+
+/** Adds those that are missing and whose identity exists. Returns their ids. */
+export async function addMissing(
+  db: Db,
+  enrollments: readonly OutstandingEnrollment[],
+): Promise<readonly string[]> {
+  const [ids, identityIds] = [
+    enrollments.map(({ id }) => id),
+    enrollments.map(({ identityId }) => identityId),
+  ]
+  const { rows } = await db.query<{ id: string }>(
+    sql`
+    insert into outstanding_enrollment (id, identity_id)
+    select entry.id, identity.id
+      from unnest(${ids}::text[], ${identityIds}::text[]) as entry (id, identity_id)
+      join identity on identity.id = entry.identity_id
+        on conflict do nothing
+ returning id`,
+    'expect-enrollments',
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** After pki has deleted them. */
+export async function removeEnded(tx: Tx, ids: readonly string[]): Promise<void> {
+  await tx.query(sql`delete from outstanding_enrollment where id = any(${ids})`, 'remove-ended-enrollments')
+}
+
+/** Removes all but these, which `ids` selects, and those that pki may be about to create. */
+export async function removeExcept(tx: Tx, ids: Sql): Promise<void> {
+  await tx.query(sql`
+    delete from outstanding_enrollment where id not in (${ids}) and created_at < now() - ${CREATED_WITHIN}`)
+}
+
+/** Selects `id` and `ref` of those that pki is not about to create. */
+export const enrollmentReferences = sql`
+  select id, id as ref from outstanding_enrollment where created_at < now() - ${CREATED_WITHIN}`
+
+/** The repair of rows whose enrollment does not exist. */
+export async function removeUnfounded(tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> {
+  await removeEnded(tx, ids)
+  return []
+}
