@@ -1,5 +1,5 @@
 import { scalarsOf } from './tags.js'
-import type { Field, SymbolType, Tags, Write } from './types.js'
+import type { Field, Tags, Write } from './types.js'
 
 interface Options {
   readonly write?: Write
@@ -22,7 +22,37 @@ interface StringOptions extends Options {
 
 type Schema = Field['schema']
 
-function make<T>(schema: Schema, symbol: SymbolType | null, fallback: unknown, o: Options = {}): Field<T> {
+/** How a value is stored: as text, boolean, number, time, JSON document, or array of text whose empty form reads as null. */
+export type StoredForm = 'text' | 'flag' | 'number' | 'time' | 'document' | 'set'
+
+const loads: Readonly<Record<StoredForm, (stored: unknown) => unknown>> = {
+  text: (stored) => stored,
+  flag: (stored) => stored,
+  number: (stored) => (stored === null ? null : Number(stored)),
+  time: (stored) => stored,
+  document: (stored) => stored,
+  /** wire: an empty list of strings reads as null. */
+  set: (stored) => ((stored as string[]).length > 0 ? stored : null),
+}
+const forms = new Map(Object.entries(loads).map(([form, load]) => [load, form as StoredForm]))
+
+/** Undefined: only the field itself can load what is stored. */
+export const formOf = ({ load }: Field): StoredForm | undefined => forms.get(load)
+
+const formOfSymbol = {
+  string: 'text',
+  bool: 'flag',
+  number: 'number',
+  datetime: 'time',
+  strings: 'set',
+} as const
+
+function make<T>(
+  schema: Schema,
+  symbol: keyof typeof formOfSymbol | null,
+  fallback: unknown,
+  o: Options = {},
+): Field<T> {
   return {
     write: o.write ?? 'OOO',
     schema,
@@ -35,15 +65,14 @@ function make<T>(schema: Schema, symbol: SymbolType | null, fallback: unknown, o
     ...(o.secret && { secret: true }),
     ...(o.hidden && { hidden: true }),
     store: (value) => value,
-    load: (stored) => stored as T,
+    load: loads[symbol ? formOfSymbol[symbol] : 'document'] as (stored: unknown) => T,
   }
 }
 
-/** wire: lists of strings are sets: sorted by bytes, without duplicates; an empty one reads as null. */
+/** wire: lists of strings are sets: sorted by bytes, without duplicates. */
 const set = (o?: Options): Field<readonly string[] | null> => ({
   ...make<readonly string[] | null>(strings, 'strings', [], o),
   store: (values) => [...new Set(values ?? [])].sort(byBytes),
-  load: (stored) => ((stored as string[]).length > 0 ? (stored as string[]) : null),
 })
 
 const byBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
@@ -67,8 +96,8 @@ export const field = {
       o,
     ),
   bool: (o?: Options): Field<boolean> => make({ type: 'boolean' }, 'bool', false, o),
-  integer: (o?: Options & { min?: number; max?: number; nullable?: true }): Field<number> => ({
-    ...make<number>(
+  integer: (o?: Options & { min?: number; max?: number; nullable?: true }): Field<number> =>
+    make<number>(
       {
         type: o?.nullable ? ['integer', 'null'] : 'integer',
         ...(o?.min !== undefined && { minimum: o.min }),
@@ -78,8 +107,6 @@ export const field = {
       o?.nullable ? null : 0,
       o,
     ),
-    load: (stored) => (stored === null ? null : Number(stored)) as number,
-  }),
   /** JSON shows three digits of a second, always UTC. */
   datetime: (o?: Options): Field<Date | null> =>
     make({ type: ['string', 'null'], format: 'date-time' }, 'datetime', null, o),

@@ -34,11 +34,12 @@ export interface Kind extends KindBehaviour {
 }
 
 /** Joins the definition of a kind with its behaviour. */
-export function kind<E extends Entity, Joined extends object = object, V extends ViewOf<E> = ViewOf<E>>(
-  entity: E,
-  seams: Seams<E, Joined, V> = {},
-  behaviour: KindBehaviour = {},
-): Kind {
+export function kind<
+  E extends Entity,
+  Joined extends object = object,
+  V extends ViewOf<E> = ViewOf<E>,
+  M extends string = never,
+>(entity: E, seams: Seams<E, Joined, V, M> = {}, behaviour: KindBehaviour = {}): Kind {
   if (entity.shows.always && !seams.view) throw new Error(`${entity.kind}: no view for what it shows`)
   return { ...behaviour, entity, seams: seams as unknown as Seams<Entity> }
 }

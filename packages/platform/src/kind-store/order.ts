@@ -21,9 +21,9 @@ export const orderOf = (sort: Sort, symbols: Symbols): Sql =>
 export const pageOf = ({ offset, limit }: { readonly offset: number; readonly limit: number }): Sql =>
   sql`limit ${raw(String(limit))}${offset > 0 ? sql` offset ${offset}` : empty}`
 
-/** A column of the page, `cursor`: the place of a row in the order. */
+/** A column of the page, `cursor`: the place of a row in the order, as JSON. */
 export const cursorColumnOf = (sort: Sort, symbols: Symbols): Sql =>
-  sql`array[${join(keysOf(sort, symbols).map(({ at }) => sql`${at}::text`))}] as cursor`
+  sql`to_json(array[${join(keysOf(sort, symbols).map(({ at }) => sql`${at}::text`))}])::text as cursor`
 
 /** Where a list continues, and how many rows are left of it; null: all. */
 export interface Cursor {
@@ -33,7 +33,7 @@ export interface Cursor {
 
 /** Opaque to callers. The row has the cursor column. */
 export const cursorOf = ({ cursor }: QueryResultRow, left: number | null): Buffer =>
-  Buffer.from(JSON.stringify({ at: cursor, left } satisfies Cursor))
+  Buffer.from(`{"at":${cursor},"left":${left}}`)
 
 /** Absent: the list begins. */
 export const cursorIn = (after: Uint8Array): Cursor | undefined =>

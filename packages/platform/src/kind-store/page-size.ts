@@ -1,18 +1,20 @@
 /** Half of a message, so that one more row always fits. */
 const MOST_BYTES = 8 * 1024 * 1024
 
-/** As many rows as fit a page, at least one, as a JSON array. */
+/** As many rows as fit a page, at least one, as a JSON array. The rows are JSON. */
 export function fittingRows(
-  rendered: readonly unknown[],
+  rendered: readonly string[],
   mostBytes = MOST_BYTES,
 ): { readonly rows: Buffer; readonly count: number } {
-  const rows = Buffer.from(JSON.stringify(rendered))
+  const rows = arrayOf(rendered)
   if (rows.length <= mostBytes || rendered.length <= 1) return { rows, count: rendered.length }
   let [bytes, count] = [0, 0]
   for (const row of rendered) {
-    bytes += Buffer.byteLength(JSON.stringify(row)) + 1
+    bytes += Buffer.byteLength(row) + 1
     if (count > 0 && bytes > mostBytes) break
     count += 1
   }
-  return { rows: Buffer.from(JSON.stringify(rendered.slice(0, count))), count }
+  return { rows: arrayOf(rendered.slice(0, count)), count }
 }
+
+const arrayOf = (rendered: readonly string[]): Buffer => Buffer.from(`[${rendered.join()}]`)

@@ -1,4 +1,4 @@
-import { clientMembers, type Entity, FilterError, limitText, type Query } from '@overlay/model'
+import { FilterError, limitText, type Query } from '@overlay/model'
 import {
   type Caller,
   type EntityServiceService,
@@ -7,13 +7,16 @@ import {
   type ListResponse,
   type Methods,
   notFound,
+  type Perspective,
   Selection,
 } from '@overlay/rpc'
-import sql, { join } from 'sql-template-tag'
-import { joinedColumnsOf, joinedRowOf } from './joined-columns.js'
+import type { QueryResultRow } from 'pg'
+import sql, { join, type Sql } from 'sql-template-tag'
+import { loadedColumnsOf } from './joined-columns.js'
 import { type Kind, namesIn, required, type Store, selectRow } from './kind.js'
 import { fittingRows } from './page-size.js'
-import { render } from './render.js'
+import { membersOf, namesFor } from './render.js'
+import { clientRenderingOf, type Rendering, renderingOf } from './rendering.js'
 import { listRows, type Page, queryOf, rowsOf } from './repository.js'
 import { type AnyRow, allOf, columnsOf, numberOf, rowOf, tableOf, wholeOf } from './row.js'
 import type { ViewRequest } from './seams.js'
@@ -27,15 +30,25 @@ type Reads = Pick<
 
 /** The uniform operations that read rows. */
 export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads {
+  /** The JSON of rows that were read with the columns of `shownOf`. */
   const show = async (
-    { entity, seams }: Kind,
-    rows: readonly AnyRow[],
+    kind: Kind,
+    stored: readonly QueryResultRow[],
     reading: ViewRequest,
-  ): Promise<object[]> => {
-    const shown = await render(entity, rows, names, reading.context)
-    const added = await seams.view?.(db, rows, reading)
-    if (added) for (const [i, row] of shown.entries()) Object.assign(row, added[i])
-    return reading.perspective?.asClient ? forClients(entity, shown) : shown
+  ): Promise<string[]> => {
+    const { entity, seams } = kind
+    const { loaded, text } = renderingFor(kind, reading.perspective)
+    const { rowOf } = loadedColumnsOf(kind)
+    const rows = stored.map(rowOf)
+    const namesByKind = await namesFor(entity, loaded, rows, names, reading.context)
+    const added = (await seams.view?.(db, rows, reading)) ?? []
+    return stored.map((one, i) =>
+      text(
+        one,
+        (fields) => membersOf(entity, fields, rows[i] as AnyRow, namesByKind),
+        (added[i] ?? nothingAdded) as Readonly<Record<string, unknown>>,
+      ),
+    )
   }
 
   return {
@@ -52,31 +65,30 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
       ])
       const page = await listRows(
         db,
-        rowsOf(found),
+        rowsOf(found, shownOf(found, perspective)),
         parsed,
         scope,
         query?.after ?? nothingRead,
         context.caller,
       )
       const shape = within || roles.length > 0 ? 'linked' : 'list'
-      const rows = page.rows.map((row) => joinedRowOf(found, row))
-      const shown = await show(found, rows, { context, caller: context.caller, perspective, shape })
+      const shown = await show(found, page.rows, { context, caller: context.caller, perspective, shape })
       return pageOf(parsed, page, shown)
     },
 
     async get({ ref, perspective }, context) {
       const { kind, id } = required(ref)
       const found = kindOf(kind)
-      const columns = join([columnsOf(found.entity), ...joinedColumnsOf(found)])
+      const columns = join(shownOf(found, perspective))
       const { rows } = await db.query(selectRow(found, columns, id, context.caller))
-      if (!rows[0]) throw notFound(found.entity.called, id)
-      const [shown] = await show(found, [joinedRowOf(found, rows[0])], {
+      if (rows.length === 0) throw notFound(found.entity.called, id)
+      const [shown = ''] = await show(found, rows, {
         context,
         caller: context.caller,
         perspective,
         shape: 'detail',
       })
-      return { json: Buffer.from(JSON.stringify(shown)) }
+      return { json: Buffer.from(shown) }
     },
 
     async count(_, { caller }) {
@@ -120,9 +132,15 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
       // wire: only the filter counts; paging and sorting stand in it or nowhere
       const parsed = parsedQuery({ ...noQuery, filter: query?.filter ?? '', limit: '-1' }, caller)
       const listed = sql`(select distinct unnest(role_attributes) as id from ${tableOf(entity)}) as word`
-      const rows = { from: listed, as: sql`word`, columns: sql`id`, joined: [], symbols: attributeSymbols }
+      const rows = {
+        from: listed,
+        as: sql`word`,
+        columns: sql`id`,
+        shown: [sql`id`],
+        symbols: attributeSymbols,
+      }
       const page = await listRows(db, rows, parsed, sql`true`, query?.after ?? nothingRead, caller)
-      const words = page.rows.map(({ id }) => id)
+      const words = page.rows.map(({ id }) => JSON.stringify(id))
       return pageOf(parsed, page, words)
     },
   }
@@ -136,14 +154,17 @@ const attributeSymbols = new Map([['id', { column: 'id', type: 'string' as const
 /** Selects nothing: a base for other selections. */
 export const noRows = Selection.fromPartial({})
 
-/** The members that the client API shows. */
-function forClients(entity: Entity, rows: readonly object[]): object[] {
-  const members = new Set(clientMembers(entity))
-  if (members.size === 0) return [...rows]
-  return rows.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => members.has(name))))
-}
+const nothingAdded = {}
 
-function pageOf(query: Query, { total, next }: Page, shown: readonly unknown[]): ListResponse {
+const renderingFor = (kind: Kind, perspective: Perspective | undefined): Rendering =>
+  perspective?.asClient ? clientRenderingOf(kind) : renderingOf(kind)
+
+const shownOf = (kind: Kind, perspective: Perspective | undefined): readonly Sql[] => [
+  ...renderingFor(kind, perspective).columns,
+  ...loadedColumnsOf(kind).columns,
+]
+
+function pageOf(query: Query, { total, next }: Page, shown: readonly string[]): ListResponse {
   const { rows, count } = fittingRows(shown)
   return { rows, total, next: next(count), limit: limitText(query), offset: query.offset, contentKey: '' }
 }

@@ -1,4 +1,4 @@
-import { type Entity, kinds, linksOf, memoized, referenceTo, timeText } from '@overlay/model'
+import { type Entity, kinds, referenceTo, timeText } from '@overlay/model'
 import type { Context } from '@overlay/rpc'
 import { idsByKind } from '../change-log/deleted-entities.js'
 import { nameMember } from './joined-columns.js'
@@ -7,66 +7,56 @@ import type { AnyRow } from './row.js'
 import type { Names } from './seams.js'
 
 type Members = Record<string, unknown>
-type NamesByKind = ReadonlyMap<string, ReadonlyMap<string, string>>
+export type NamesByKind = ReadonlyMap<string, ReadonlyMap<string, string>>
 
-/** Rows in wire shape, without the members of the kind's view. Asks for names once per kind and page. */
-export async function render(
-  entity: Entity,
+/** The names that members of these fields show. Asks once per kind and page. */
+export async function namesFor(
+  { fields }: Entity,
+  names: readonly string[],
   rows: readonly AnyRow[],
-  names: Names,
-  context: Context,
-): Promise<Members[]> {
-  const namesByKind = await namesFor(entity, rows, names, context)
-  return rows.map((row) => wireOf(entity, row, namesByKind))
-}
-
-async function namesFor(
-  entity: Entity,
-  rows: readonly AnyRow[],
-  names: Names,
+  lookUp: Names,
   context: Context,
 ): Promise<NamesByKind> {
   const references: { readonly kind: string; readonly id: string }[] = []
-  for (const [name, { ref, rolesOf }] of Object.entries(entity.fields)) {
+  for (const name of names) {
+    const { ref, rolesOf } = fields[name] ?? {}
     for (const row of rows) {
       const value = (row as unknown as Members)[name]
       if (ref && value && !(nameMember(name) in row)) references.push({ kind: ref, id: value as string })
       if (rolesOf && value) for (const id of idsIn(value as string[])) references.push({ kind: rolesOf, id })
     }
   }
+  if (references.length === 0) return nothing
   const lookUps = [...idsByKind(references)].map(
-    async ([kind, ids]) => [kind, await names(kind, [...ids], context)] as const,
+    async ([kind, ids]) => [kind, await lookUp(kind, [...ids], context)] as const,
   )
   return new Map(await Promise.all(lookUps))
 }
 
-function wireOf(entity: Entity, row: AnyRow, names: NamesByKind): Members {
-  const members = row as unknown as Members
-  const wire: Members = {
-    _links: linksOf(entity, row.id, members),
-    createdAt: timeText(row.createdAt),
-    id: row.id,
-    tags: row.tags,
-    updatedAt: timeText(row.updatedAt),
-  }
-  for (const { name, ref, rolesOf } of shownFieldsOf(entity)) {
-    const value = members[name]
+const nothing: NamesByKind = new Map()
+
+/** Some members of a row in wire shape, by their fields. */
+export function membersOf(
+  { fields }: Entity,
+  names: readonly string[],
+  row: AnyRow,
+  namesByKind: NamesByKind,
+): Members {
+  const values = row as unknown as Members
+  const wire: Members = {}
+  for (const name of names) {
+    const { ref, rolesOf } = fields[name] ?? {}
+    const value = values[name]
     put(wire, name, value instanceof Date ? timeText(value) : value)
     if (ref && value) {
       const id = value as string
-      const targetName = members[nameMember(name)] ?? names.get(ref)?.get(id)
+      const targetName = values[nameMember(name)] ?? namesByKind.get(ref)?.get(id)
       put(wire, name.replace(/Id$/, ''), reference(ref, id, targetName as string | undefined))
     }
-    if (rolesOf) wire[`${name}Display`] = display((value ?? []) as string[], names.get(rolesOf))
+    if (rolesOf) wire[`${name}Display`] = display((value ?? []) as string[], namesByKind.get(rolesOf))
   }
   return wire
 }
-
-const shownFieldsOf = memoized((entity: Entity) =>
-  Object.entries(entity.fields)
-    .filter(([, { secret, hidden }]) => !secret && !hidden)
-    .map(([name, field]) => ({ ...field, name })),
-)
 
 /** A name with dots is a member of a member. */
 function put(wire: Members, name: string, value: unknown): void {

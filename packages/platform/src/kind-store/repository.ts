@@ -10,7 +10,6 @@ import { type Caller, isStranger, type ListQuery } from '@overlay/rpc'
 import type { QueryResultRow } from 'pg'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { type Db, ofClients, ofStrangers, onlyRow } from '../postgres/database.js'
-import { joinedColumnsOf } from './joined-columns.js'
 import type { Kind } from './kind.js'
 import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from './order.js'
 import { allOf, columnsOf, numberOf, tableOf, wholeOf } from './row.js'
@@ -32,18 +31,18 @@ export interface Rows {
   /** Its name. */
   readonly as: Sql
   readonly columns: Sql
-  /** Joined for the rows of the page only. */
-  readonly joined: readonly Sql[]
+  /** What is selected of the rows of the page. */
+  readonly shown: readonly Sql[]
   readonly symbols: ReadonlyMap<string, FilterSymbol>
   /** The number of all rows, where the schema counts them. */
   readonly whole?: Sql | undefined
 }
 
-export const rowsOf = (kind: Kind): Rows => ({
+export const rowsOf = (kind: Kind, shown: readonly Sql[]): Rows => ({
   from: tableOf(kind.entity),
   as: tableOf(kind.entity),
   columns: columnsOf(kind.entity),
-  joined: joinedColumnsOf(kind),
+  shown,
   symbols: symbolsOf(kind.entity),
   whole: wholeOf(kind.entity),
 })
@@ -58,7 +57,7 @@ export const queryOf = (query: ListQuery | undefined, caller: Caller): Query =>
 /** One page, in one statement. Rows are counted only when the page does not determine their number. */
 export async function listRows(
   db: Db,
-  { from, as, columns, joined, symbols, whole }: Rows,
+  { from, as, columns, shown, symbols, whole }: Rows,
   query: Query,
   scope: Sql,
   after: Uint8Array,
@@ -71,15 +70,15 @@ export async function listRows(
   const counted = numberOf(from, condition, whole)
   const behind = cursor ? sql`and ${afterOf(cursor, query.sort, symbols)}` : sql``
   const place = sql`, ${cursorColumnOf(query.sort, symbols)}`
-  const shown = [sql`${as}.*`, ...joined, ...(cursor ? [] : [totalOf(limit, counted)])]
-  // the joined values do not change the order of the page
+  const selected = [...shown, sql`cursor`, ...(cursor ? [] : [totalOf(limit, counted)])]
+  // what is selected does not change the order of the page
   const origin = isStranger(caller) ? ofStrangers : ofClients
   const { rows } = await db.query(
     sql`
       with page as (
            select ${columns}${place} from ${from} where ${condition} ${behind}
             order by ${orderOf(query.sort, symbols)} ${pageOf({ limit, offset: cursor ? 0 : query.offset })})
-    select ${join(shown)} from page as ${as}`,
+    select ${join(selected)} from page as ${as}`,
     origin,
   )
 

@@ -33,19 +33,31 @@ export interface WriteContext extends DeleteContext {
 }
 
 /** What a kind may add to the uniform operations. */
-export interface Seams<E extends Entity, Joined extends object = object, V extends object = ViewOf<E>> {
+export interface Seams<
+  E extends Entity,
+  Joined extends object = object,
+  V extends object = ViewOf<E>,
+  M extends string = never,
+> {
   /** The rows that this caller may see. */
   scope?(caller: Caller, perspective?: Perspective): Sql
   /** Rewrites comparisons of sets that are not columns into comparisons of columns. */
   filter?(filter: Filter, context: Context): Promise<Filter>
+  /**
+   * Members of the answer as JSON text that SQL over the kind's table computes, in the order of the answer; null: left
+   * out. The view returns the other members that the definition shows.
+   */
+  readonly members?: Readonly<Record<M, Sql>>
   /** Values of other tables of the schema that the view needs, as SQL over the kind's table. */
   readonly joined?: { readonly [Name in keyof Joined]: Sql }
-  /** The members that the definition `shows`, for a whole page at once, in its order. */
+  /** The members of rows that the view reads; the others are undefined. Absent: all. */
+  readonly viewed?: readonly (keyof (RowOf<E> & Joined) & string)[]
+  /** The members that the definition `shows`, for a whole page at once, in the order of its rows. */
   view?(
     db: Db,
     rows: readonly (RowOf<E> & Joined)[],
     reading: ViewRequest,
-  ): Promise<readonly Declared<V, E>[]>
+  ): Promise<readonly ([M] extends [never] ? Declared<V, E> : Omit<V, M>)[]>
   /**
    * Before the row is written: refuses with a Fault, or derives columns. Calls no other service, and locks in the order of
    * references.ts. If it uses the transaction, the write has one of its own; otherwise concurrent writes share a statement.

@@ -1,13 +1,4 @@
-import {
-  identity,
-  identityType,
-  type RowOf,
-  referenceTo,
-  service,
-  timeText,
-  type ValuesOf,
-  type ViewOf,
-} from '@overlay/model'
+import { identity, type RowOf, service, type ValuesOf, type ViewOf } from '@overlay/model'
 import { type ChangeLog, lockEntities, momentOf, type WaitForFollowers } from '@overlay/platform/change-log'
 import {
   bodyIn,
@@ -32,14 +23,13 @@ import {
   openEnrollmentRequests,
 } from '../credentials/enrollments.js'
 import type { ExpectedEnrollments } from '../credentials/expected-enrollments.js'
-import { isDisabled } from '../domain/disabled.js'
 import { hostingMembers, hostingOf, servicesIn } from '../domain/hosting.js'
 import { shareAuthPolicy } from '../store/auth-policies.js'
 import { removeAuthenticatorsOf } from '../store/authenticators.js'
 import { refuseLockoutByPolicy } from '../store/default-admin.js'
 import { unbindExternalId } from '../store/external-id-authorities.js'
-import { isConnected } from '../store/identity-connections.js'
 import { identityInserter, type LockReferences } from '../store/identity-inserts.js'
+import { identityMembers } from '../store/identity-members.js'
 import { mayHaveEnrollment } from '../store/outstanding-enrollments.js'
 import { endSessionsOfIdentities, endSessionsOutside } from '../store/session-ends.js'
 import { personOf } from '../store/subjects.js'
@@ -54,7 +44,7 @@ export interface IdentityDeps {
 }
 
 export const identities = (deps: IdentityDeps): Kind =>
-  kind<typeof identity, Joined>(identity, seams(deps), {
+  kind<typeof identity, Joined, View, Members>(identity, seams(deps), {
     operations: (uniform) => ({
       create: create(deps),
       update: update(deps, uniform),
@@ -67,42 +57,28 @@ export const identities = (deps: IdentityDeps): Kind =>
 /** wire: the identity of a tunneling router. It is created and deleted with the router. */
 const ROUTER = 'Router'
 
-/** What identities show of other tables of the schema. */
+/** What decides whether pki is asked. */
 interface Joined {
-  readonly hasApiSession: boolean
-  readonly isMfaEnabled: boolean
-  readonly hasEdgeRouterConnection: boolean
   readonly mayHaveEnrollment: boolean
-  readonly authenticators:
-    | readonly { id: string; method: string; username: string; fingerprint: string }[]
-    | null
 }
 
 type Row = RowOf<typeof identity> & Joined
 
-const seams = ({ pki }: IdentityDeps): Seams<typeof identity, Joined> => ({
+type View = ViewOf<typeof identity>
+type Members = keyof typeof identityMembers
+
+const seams = ({ pki }: IdentityDeps): Seams<typeof identity, Joined, View, Members> => ({
   // an admin sees all identities, others only their own
   scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`id = ${identityId}`),
 
-  joined: {
-    // not exists(): the planner would read all sessions once
-    hasApiSession: sql`
-      coalesce((select true from api_session s where s.identity_id = identity.id and s.client_id is null limit 1), false)`,
-    isMfaEnabled: sql`
-      coalesce((select f.is_verified from second_factor f where f.identity_id = identity.id), false)`,
-    hasEdgeRouterConnection: isConnected,
-    mayHaveEnrollment,
-    authenticators: sql`
-      (select json_agg(json_build_object('id', a.id, 'method', a.method, 'username', a.username,
-                                         'fingerprint', a.fingerprint) order by a.created_at, a.id)
-         from authenticator a where a.identity_id = identity.id)`,
-  },
+  members: identityMembers,
+  joined: { mayHaveEnrollment },
+  viewed: ['id', 'mayHaveEnrollment'],
 
   // fails when pki does not answer, if one of the rows may have an enrollment
   async view(_, rows, { context }) {
     const enrollments = await enrollmentsOf(pki, rows, context)
-    const now = new Date()
-    return rows.map((row) => ({ ...membersOf(row, now), ...enrollments.get(row.id) }))
+    return rows.map(({ id }) => ({ enrollment: enrollments.get(id)?.enrollment ?? {} }))
   },
 
   // updates only: creates are gathered
@@ -142,27 +118,6 @@ async function enrollmentsOf(
   if (ids.length === 0) return new Map()
   const { json } = await pki.view({ kind: identity.kind, ids }, context)
   return new Map(ids.map((id, i) => [id, decodeView<ForeignView<typeof identity>>(json[i]) ?? {}]))
-}
-
-function membersOf(row: Row, now: Date): ViewOf<typeof identity> {
-  const { disabledAt, disabledUntil } = row
-  return {
-    type: referenceTo(identityType, row.type, row.type),
-    typeId: row.type,
-    disabled: isDisabled(row, now),
-    ...(disabledAt && { disabledAt: timeText(disabledAt) }),
-    ...(disabledUntil && { disabledUntil: timeText(disabledUntil) }),
-    isMfaEnabled: row.isMfaEnabled,
-    hasApiSession: row.hasApiSession,
-    hasEdgeRouterConnection: row.hasEdgeRouterConnection,
-    authenticators: Object.fromEntries(
-      (row.authenticators ?? []).map(({ id, method, username, fingerprint }) => [
-        method,
-        method === 'updb' ? { id, username } : { id, fingerprint },
-      ]),
-    ),
-    enrollment: {},
-  }
 }
 
 type Values = ValuesOf<typeof identity>
