@@ -14,8 +14,11 @@ export function jsonColumn(column: Sql, field: Field): Sql | undefined {
 export const jsonTime = (column: Sql): Sql => writers.time(column)
 export const jsonFlag = (condition: Sql): Sql => sql`case when ${condition} then 'true' else 'false' end`
 
-/** Text of SQL that may not be in the form of JSON.stringify: other spaces, or a member twice. */
-export const markedJson = (text: Sql): Sql => sql`${mark} || ${text} || ${mark}`
+/** Text of SQL that is not in the form of JSON.stringify where the condition holds: other spaces, or a member twice. */
+export const markedJson = (text: Sql, condition?: Sql): Sql => {
+  const around = condition ? sql`repeat(${mark}, (${condition})::int)` : mark
+  return sql`${around} || ${text} || ${around}`
+}
 
 const DAY_AND_TIME = `-MM-DD"T"HH24:MI:SS.MS"Z"`
 

@@ -11,7 +11,7 @@ export interface Quota {
 export const ownTexts: Quota = { prefix: 'often', names: 300, characters: 16_384 }
 
 /** For statements shaped by clients. A plan takes memory in the server, for each connection. */
-export const clientTexts: Quota = { prefix: 'list', names: 60, characters: 4096 }
+export const clientTexts: Quota = { prefix: 'list', names: 60, characters: 8192 }
 
 /** The shortest time between two replacements of a name. */
 const REPLACE_MS = 60_000

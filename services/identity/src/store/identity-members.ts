@@ -16,8 +16,11 @@ const ofAuthenticator = sql`
   '"' || a.method || '":{"id":' || to_json(a.id)
       || case a.method when 'updb' then ',"username":' || coalesce(to_json(a.username)::text, 'null')
                        else ',"fingerprint":' || coalesce(to_json(a.fingerprint)::text, 'null') end || '}'`
-const authenticators = sql`
-  '{' || coalesce(string_agg(${ofAuthenticator}, ',' order by a.created_at, a.id), '') || '}'`
+/** Of two with the same method, the parser keeps the later one. */
+const authenticators = markedJson(
+  sql`'{' || coalesce(string_agg(${ofAuthenticator}, ',' order by a.created_at, a.id), '') || '}'`,
+  sql`count(*) > 1`,
+)
 
 /** Members that identities show of other tables and of hidden columns, as JSON text over the table. null: left out. */
 export const identityMembers = {
@@ -31,8 +34,5 @@ export const identityMembers = {
   hasApiSession: jsonFlag(sql`
     (select true from api_session s where s.identity_id = identity.id and s.client_id is null limit 1)`),
   hasEdgeRouterConnection: jsonFlag(isConnected),
-  // of two with the same method, the parser keeps the later one
-  authenticators: sql`
-    (select case when count(*) > 1 then ${markedJson(authenticators)} else ${authenticators} end
-       from authenticator a where a.identity_id = identity.id)`,
+  authenticators: sql`(select ${authenticators} from authenticator a where a.identity_id = identity.id)`,
 } satisfies Readonly<Record<string, Sql>>
