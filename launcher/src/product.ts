@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { tlsWarning } from '@overlay/platform/postgres/migrate'
-import { boundedLines, buildText } from '@overlay/platform/process'
+import { buildText } from '@overlay/platform/process'
 import { splitAddress } from '@overlay/platform/process/settings'
 import { accountsOf } from './home/account.js'
 import { type Home, openHome } from './home/home.js'
@@ -11,13 +11,13 @@ import { unreadableKeys, unreadableTls } from './home/unreadable-keys.js'
 import { type InitialCredentials, initialize } from './initialize.js'
 import { type Journal, openJournal } from './journal.js'
 import { openLogFile } from './log-file.js'
-import { startBalancer } from './processes/balancer.js'
 import { consoleDirectory } from './processes/console.js'
 import { startNode, untilReady } from './processes/node-process.js'
 import { type Address, isPrivileged, reservePorts } from './processes/ports.js'
 import { consecutive, type Instance, parts, planInstances, type Scale } from './processes/processes.js'
 import { requireFree } from './processes/require-free.js'
 import { DEFAULT_METRICS_ADDRESS, serveMetrics } from './processes/serve-metrics.js'
+import { bindShared, type SharedSocket } from './processes/shared-socket.js'
 import { keepStatus, type StatusKeeper } from './processes/status-record.js'
 import { type Supervised, supervise } from './processes/supervise.js'
 import { checkBus, databaseText, onDatabase, refuseForgottenDatabase } from './servers/external-servers.js'
@@ -33,9 +33,9 @@ export interface Product extends InitialCredentials {
   readonly processes: ReadonlyMap<string, Supervised>
   /** Their addresses for clients and for health checks. */
   readonly instances: readonly Instance[]
-  /** `host:port` of each gateway. Several gateways are behind a balancer. */
+  /** `host:port` of each gateway. Several gateways share another address. */
   readonly gateways: readonly string[]
-  /** `host:port` for routers, of each replica of sessions. Several replicas are behind a balancer. */
+  /** `host:port` for routers, of each replica of sessions. Several replicas share another address. */
   readonly controllers: readonly string[]
   /** `host:port` of health and metrics of all processes. */
   readonly metricsAddress: string
@@ -48,7 +48,7 @@ const OPERATOR = 'operator'
 type Print = (line: string) => void
 
 /** The order of the stop. */
-const stages = ['balancer', 'gateway', 'services', 'bus', 'postgres', 'home'] as const
+const stages = ['sockets', 'gateway', 'services', 'bus', 'postgres', 'home'] as const
 type Stops = Record<(typeof stages)[number], (() => Promise<unknown>)[]>
 
 /** Starts the product and its servers on this machine, and restarts processes that end. */
@@ -58,7 +58,7 @@ export async function startProduct(
   print: Print,
   entry = 'dist/main.js',
 ): Promise<Product> {
-  const stops: Stops = { balancer: [], gateway: [], services: [], bus: [], postgres: [], home: [] }
+  const stops: Stops = { sockets: [], gateway: [], services: [], bus: [], postgres: [], home: [] }
   let journal: Journal | undefined
   const stop = async (): Promise<void> => {
     journal?.log.info('stopping')
@@ -148,11 +148,17 @@ async function start(
   for (const line of await unreadableKeys(settings, home.accounts.processes)) warn(line)
 
   const { processes: account } = home.accounts
-  // other accounts than root cannot listen at low ports: the launcher listens there, the processes behind it
+  // several processes cannot bind to one address, nor other accounts than root to low ports
   const needsRoot = async (address: Address): Promise<boolean> =>
     account.uid !== undefined && isPrivileged(address)
-  const isBalanced = scale.gateway > 1 || (await needsRoot(listen))
-  const isCtrlBalanced = scale.sessions > 1 || (await needsRoot(ctrlListen))
+  const share = async (address: Address, count: number): Promise<SharedSocket | undefined> => {
+    if (count === 1 && !(await needsRoot(address))) return undefined
+    const socket = await bindShared(address)
+    stops.sockets.push(async () => socket.close())
+    return socket
+  }
+  const socket = await share(listen, scale.gateway)
+  const ctrlSocket = await share(ctrlListen, scale.sessions)
   const snapshots = await snapshotsDirectory(settings, home, print)
   const instances = await planInstances({
     settings,
@@ -163,8 +169,8 @@ async function start(
     snapshots,
     account,
     console,
-    isBalanced,
-    isCtrlBalanced,
+    socket,
+    ctrlSocket,
     entry,
     certificateOf: (name, part) => certificates.issue({ name, hosts: [part], account }),
     urlOf,
@@ -176,16 +182,9 @@ async function start(
   const processes = await startProcesses(instances, settings, home, certificates, journal, stops, status)
   const gateways = instances.filter(({ part }) => part === 'gateway').map(({ listen }) => listen)
   const controllers = instances.flatMap(({ ctrlListen }) => ctrlListen ?? [])
-  const lost = boundedLines(journal.log, 'connection not forwarded: no process accepts it')
-  const balance = async (address: Address, targets: readonly string[]): Promise<void> => {
-    const balancer = await startBalancer(address, targets.map(splitAddress), lost)
-    stops.balancer.push(async () => balancer[Symbol.asyncDispose]())
-  }
-  if (isBalanced) await balance(listen, gateways)
-  if (isCtrlBalanced) await balance(ctrlListen, controllers)
   print(`control channel for routers at ${settings.ctrlAddress}`)
   const metrics = await serveMetrics({ address: metricsAddress, processes: status.processes, print: warn })
-  stops.balancer.push(async () => metrics[Symbol.asyncDispose]())
+  stops.sockets.push(async () => metrics[Symbol.asyncDispose]())
   status.serves(metrics.address)
   print(metricsText(metrics.address, metricsAddress))
   return { ...credentials, processes, instances, gateways, controllers, metricsAddress: metrics.address }

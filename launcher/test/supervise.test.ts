@@ -86,6 +86,7 @@ async function program(source: string): Promise<{ instance: Instance; log: strin
     env: { PORT: port },
     ops: address,
     listen: address,
+    sharedSocket: undefined,
   } as const
   const log = join(directory, 'example.log')
   const options = { log: () => openLogFile(log, { maxBytes: 1024, files: 3 }), silenceMs: 0 }

@@ -75,7 +75,20 @@ test('a source above its limit is refused before the handshake, and other source
   for (const socket of open) socket.destroy()
 })
 
-test('through the balancer an API session has the address of its client', async () => {
+test('connections at the shared address reach every gateway', async () => {
+  const instances = new Set<unknown>()
+  const ask = async (): Promise<number> => {
+    const agent = new Agent({ ca: network.caPem })
+    const [answer] = await once(request(`https://${network.address}/version`, { agent }).end(), 'response')
+    instances.add(answer.headers['ziti-instance-id'])
+    await text(answer)
+    agent.destroy()
+    return instances.size
+  }
+  await expect.poll(ask).toBe(2)
+})
+
+test('at the shared address an API session has the address of its client', async () => {
   const agent = new Agent({ ca: network.caPem, localAddress: '127.0.0.15' })
   const url = `https://${network.address.replace('localhost', '127.0.0.1')}/edge/client/v1/authenticate?method=password`
   const body = JSON.stringify({ username: 'admin', password: 'correct horse' })
@@ -87,7 +100,6 @@ test('through the balancer an API session has the address of its client', async 
 })
 
 test('a client that sends a PROXY header itself is refused', async () => {
-  // the balancer sends its own header first
   const socket = await openTcp('127.0.0.16', Number(network.address.split(':')[1]))
   socket.write('PROXY TCP4 192.0.2.1 127.0.0.1 4096 443\r\n')
   await ended(socket)

@@ -4,6 +4,7 @@ import { createServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import {
+  acceptShared,
   type ConnectionLimits,
   clientAddressOf,
   limitConnections,
@@ -84,14 +85,16 @@ export async function listen(
   limitConnections(server, limits, limits.headersMs)
   server.listen(port, host)
   await once(server, 'listening')
+  const shared = await acceptShared(server)
 
   return {
     port: (server.address() as AddressInfo).port,
     renew: (key) => server.setSecureContext({ ...secureOptions, key: key.keyPem, cert: key.chainPem }),
     onUpgrade: (handler) => void server.on('upgrade', handler),
     async [Symbol.asyncDispose]() {
-      const closed = once(server, 'close')
-      server.close()
+      const servers = shared ? [server, shared] : [server]
+      const closed = Promise.all(servers.map((each) => once(each, 'close')))
+      for (const each of servers) each.close()
       server.closeIdleConnections()
       const cut = setTimeout(() => server.closeAllConnections(), limits.drainMs)
       await closed

@@ -18,7 +18,7 @@ const STOP_MS = 25_000 // longer than the process's own limit
 
 /** Starts a process of the product. It ends when descriptor 3 ends, which is when this process ends. */
 export async function startNode(
-  { name, entry, env, ops }: Instance,
+  { name, entry, env, ops, sharedSocket }: Instance,
   { log, silenceMs }: NodeOptions,
 ): Promise<RunningProcess> {
   // the processes must not get the rights of the database's owner and the password of the administrator
@@ -27,7 +27,7 @@ export async function startNode(
     // one heap of the C library for all threads: with one for each, freed memory stays with the process
     env: { MALLOC_ARENA_MAX: '1', ...inherited, ...env, OVERLAY_PARENT_PIPE: '1' },
     detached: true, // Ctrl-C is for the launcher, which stops its children in order
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...(sharedSocket ? [sharedSocket.fd] : [])],
   })
   await once(child, 'spawn')
   const { pid, stdout, stderr } = child

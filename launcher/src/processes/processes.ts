@@ -5,8 +5,8 @@ import type { Secrets } from '../home/secrets.js'
 import { projectRoot } from '../project-root.js'
 import { type Service, services } from '../servers/schemas.js'
 import type { LauncherSettings } from '../settings.js'
-import { balancerAddress } from './balancer.js'
 import { freePort } from './ports.js'
+import type { SharedSocket } from './shared-socket.js'
 
 export const parts = ['gateway', ...services] as const
 export type Part = (typeof parts)[number]
@@ -23,6 +23,8 @@ export interface Instance {
   readonly ops: string // address of its health checks
   readonly listen: string // address for clients
   readonly ctrlListen?: string | undefined // address for routers
+  /** Passed at descriptor 4: at the address of all processes of the part. */
+  readonly sharedSocket: SharedSocket | undefined
 }
 
 export interface PlanOptions {
@@ -34,8 +36,9 @@ export interface PlanOptions {
   readonly snapshots: string
   readonly account: Account
   readonly console: string | undefined // directory of the web console
-  readonly isBalanced: boolean // a balancer listens at the address of the gateways
-  readonly isCtrlBalanced: boolean // the same for the control channel
+  /** At the address of the gateways, where they do not listen there themselves. Each then also has an address of its own. */
+  readonly socket: SharedSocket | undefined
+  readonly ctrlSocket: SharedSocket | undefined // the same for the control channel
   readonly entry: string // of each process, below its folder
   /** The directory of the certificate of a process. */
   certificateOf(name: string, part: Part): Promise<string>
@@ -52,8 +55,8 @@ export async function planInstances({
   snapshots,
   account,
   console,
-  isBalanced,
-  isCtrlBalanced,
+  socket,
+  ctrlSocket,
   entry,
   certificateOf,
   urlOf,
@@ -64,11 +67,11 @@ export async function planInstances({
         const name = scale[part] > 1 ? `${part}-${at + 1}` : part
         const listenOf = async (): Promise<string> => {
           if (part !== 'gateway') return `unix:${join(sockets, `${name}.sock`)}`
-          return isBalanced ? loopback() : settings.listen
+          return socket ? loopback() : settings.listen
         }
         const ctrlListenOf = async (): Promise<string | undefined> => {
           if (part !== 'sessions') return undefined
-          return isCtrlBalanced ? loopback() : settings.ctrlListen
+          return ctrlSocket ? loopback() : settings.ctrlListen
         }
         return {
           part,
@@ -101,30 +104,34 @@ export async function planInstances({
   }
   const { grpcHealthListen: first } = settings
   const healthListens = first === undefined ? [] : consecutive(first, addressed.length)
+  const sharedSockets: { readonly [P in Part]?: SharedSocket | undefined } = {
+    gateway: socket,
+    sessions: ctrlSocket,
+  }
   return addressed.map(({ part, name, ops, listen, tls, ctrlListen }, at) => ({
     part,
     name,
     ops,
     listen,
     ctrlListen,
+    sharedSocket: sharedSockets[part],
     entry: join(projectRoot, part === 'gateway' ? 'gateway' : `services/${part}`, entry),
     env: {
       ...shared,
       OVERLAY_OPS_LISTEN: ops,
       OVERLAY_TLS: tls,
+      ...(sharedSockets[part] && { OVERLAY_SHARED_SOCKET: '1' }),
       OVERLAY_GRPC_HEALTH_LISTEN: healthListens[at] ?? '',
       OVERLAY_NATS_TLS: settings.natsUrl === undefined ? tls : (settings.natsTls ?? ''),
       ...(part === 'gateway'
         ? {
             OVERLAY_LISTEN: listen,
             ...(console && { OVERLAY_CONSOLE: console }),
-            ...(isBalanced && { OVERLAY_PROXY_PROTOCOL_FROM: balancerAddress }),
           }
         : { OVERLAY_RPC_LISTEN: listen, DATABASE_URL: urlOf(part) }),
       ...(ctrlListen !== undefined && {
         OVERLAY_CTRL_LISTEN: ctrlListen,
         OVERLAY_CTRL_ID: name,
-        ...(isCtrlBalanced && { OVERLAY_PROXY_PROTOCOL_FROM: balancerAddress }),
       }),
       ...((part === 'pki' || part === 'identity') && { OVERLAY_KEY_SECRET: secrets.keySecrets[part] }),
     },

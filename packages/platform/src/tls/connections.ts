@@ -34,7 +34,9 @@ export function limitConnections(
   /** Clients of proxied connections, by address and port of the balancer. */
   const proxied = new Map<string, { readonly address: string }>()
 
-  const refuse = (socket: Socket, reason: 'source' | 'header'): void => {
+  let openCount = 0
+
+  const refuse = (socket: Socket, reason: 'total' | 'source' | 'header'): void => {
     metrics.connectionsRefused.inc({ reason })
     socket.resetAndDestroy()
   }
@@ -87,8 +89,13 @@ export function limitConnections(
   server.maxConnections = connections
   server.on('drop', () => metrics.connectionsRefused.inc({ reason: 'total' }))
   server.on('connection', (socket: Socket) => {
+    if (openCount === connections) return refuse(socket, 'total') // Node counts only those that it has accepted itself
+    openCount++
     metrics.connections.inc()
-    socket.once('close', () => metrics.connections.dec())
+    socket.once('close', () => {
+      openCount--
+      metrics.connections.dec()
+    })
     if (socket.remoteAddress === undefined) return socket.destroy() // the client has reset the connection
     const address = plainAddress(socket.remoteAddress)
     if (!proxies.check(address, address.includes(':') ? 'ipv6' : 'ipv4')) admit(socket, address)

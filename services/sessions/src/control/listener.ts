@@ -2,7 +2,13 @@ import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import { splitAddress } from '@overlay/platform/process'
-import { type ConnectionLimits, limitConnections, type ServerKey, secureOptions } from '@overlay/platform/tls'
+import {
+  acceptShared,
+  type ConnectionLimits,
+  limitConnections,
+  type ServerKey,
+  secureOptions,
+} from '@overlay/platform/tls'
 
 /** The key that routers verify, and the authorities that verify routers. */
 export interface ControlKey extends ServerKey {
@@ -13,7 +19,7 @@ export interface ControlListener extends AsyncDisposable {
   readonly port: number
   /** For new connections. Open ones stay. */
   renew(key: ControlKey): void
-  /** Refuses connections from now on: a balancer gives them to other replicas. Open ones stay. */
+  /** Accepts no connections from now on: other replicas get them. Open ones stay. */
   stopAccepting(): void
 }
 
@@ -57,13 +63,18 @@ export async function listenForRouters(
   server.on('tlsClientError', (_err, socket) => socket.destroy())
   server.listen(port, host)
   await once(server, 'listening')
-  const closed = once(server, 'close')
+  const shared = await acceptShared(server)
+  const servers = shared ? [server, shared] : [server]
+  const closed = Promise.all(servers.map((each) => once(each, 'close')))
+  const stopAccepting = (): void => {
+    for (const each of servers) each.close()
+  }
   return {
     port: (server.address() as AddressInfo).port,
     renew: (next) => server.setSecureContext(contextOf(next)),
-    stopAccepting: () => void server.close(),
+    stopAccepting,
     async [Symbol.asyncDispose]() {
-      server.close()
+      stopAccepting()
       for (const socket of open) socket.destroy()
       await closed
     },
