@@ -7,7 +7,7 @@ const DESCRIPTOR = 4
 
 /**
  * With OVERLAY_SHARED_SOCKET=1, accepts connections at the socket that the launcher has passed, too. All processes of a
- * part accept there: the next connection goes to one that waits for work, and none is lost when a process ends. Returns
+ * part accept there: the next connection goes to the one that wakes first, and none that waits is lost when a process ends. Returns
  * the server that must be closed, if there is one.
  */
 export async function acceptShared(
