@@ -121,7 +121,7 @@ export function openCaches(
     tokenKeys,
     written: writePositions.withoutLogins,
     checks: () => {
-      const stateOf = (source: Pick<Followed, 'trusted'>): string => (source.trusted() ? 'ok' : 'silent')
+      const stateOf = (source: Pick<Followed, 'isHeard'>): string => (source.isHeard() ? 'ok' : 'silent')
       return { identity: stateOf(identity), pki: stateOf(pki), policy: stateOf(headers) }
     },
     onDrop(listener) {

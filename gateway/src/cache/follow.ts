@@ -10,6 +10,8 @@ import {
 import type { Changes } from '../clients/services.js'
 import type { WritePositions } from './write-positions.js'
 
+const GATHER_MS = 20 // changes that share a message; the first is sent at once
+
 /**
  * Follows the changes of a service's rows. `restart` drops all cached values of the service. Both get the position that
  * reads must have reached to see the changes.
@@ -27,7 +29,7 @@ export function followChanges(
   let at: Position | undefined
   let timeline: string | undefined
 
-  async function* open(signal: AbortSignal): AsyncGenerator<ChangesMessage> {
+  async function* open(signal: AbortSignal, signMs: number): AsyncGenerator<ChangesMessage> {
     const context = ownContext(signal)
     if (!at) {
       at = await owner.head({}, context)
@@ -37,7 +39,7 @@ export function followChanges(
       yield { upto: at, changes: [], more: false, after: undefined, ageMs: 0, oversized: [] }
     }
     try {
-      yield* owner.watch({ after: at, gatherMs: 0, kinds: [] }, context)
+      yield* owner.watch({ after: at, gatherMs: GATHER_MS, kinds: [], signMs }, context)
     } catch (err) {
       if (err instanceof Fault && err.code === 'OUT_OF_RANGE') at = undefined
       throw err

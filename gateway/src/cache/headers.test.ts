@@ -24,7 +24,7 @@ async function following(received: Positions) {
     log: { warn: () => undefined },
     context: () => ownContext(new AbortController().signal),
   })
-  while (!headers.trusted()) await new Promise(setImmediate)
+  while (!headers.isHeard()) await new Promise(setImmediate)
   return { headers, asked, replica }
 }
 

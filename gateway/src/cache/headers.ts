@@ -25,7 +25,7 @@ export interface Headers extends AsyncDisposable {
   of(identityId: string): PolicyHeader | Promise<PolicyHeader>
   /** True while the header is valid. */
   current(header: PolicyHeader): boolean
-  trusted(): boolean
+  isHeard(): boolean
 }
 
 export interface HeadersOptions {
@@ -45,22 +45,28 @@ export function openHeaders(options: HeadersOptions): Headers {
     ({ identityId }) => [identityId],
     ({ contentKey }) => contentKey.length + 300,
   )
-  async function* open(signal: AbortSignal) {
+  async function* open(signal: AbortSignal, signMs: number) {
     let listening = false
-    for await (const message of policy.watchHeaders({ grants: false }, ownContext(signal))) {
+    for await (const message of policy.watchHeaders({ grants: false, signMs }, ownContext(signal))) {
       if (!listening) cache.dropAll() // earlier notices were missed
       listening = true
       yield message
     }
   }
-  const followed: Followed = follow('policy', log, open, ({ positions, identityIds, all }) => {
-    if (all) cache.dropAll()
-    for (const id of identityIds) cache.drop(id)
-    for (const [schema, { timeline }] of Object.entries(followed.positions()))
-      if (positions[schema] && positions[schema].timeline !== timeline)
-        writePositions.forget(schema, timeline)
-    return positions
-  })
+  const followed: Followed = follow(
+    'policy',
+    log,
+    open,
+    ({ positions, identityIds, all }) => {
+      if (all) cache.dropAll()
+      for (const id of identityIds) cache.drop(id)
+      for (const [schema, { timeline }] of Object.entries(followed.positions()))
+        if (positions[schema] && positions[schema].timeline !== timeline)
+          writePositions.forget(schema, timeline)
+      return positions
+    },
+    ({ ageMs }) => ageMs,
+  )
 
   function isValid(header: PolicyHeader): boolean {
     if (header.isBehind || !followed.trusted()) return false
@@ -92,7 +98,7 @@ export function openHeaders(options: HeadersOptions): Headers {
       return cache.load(identityId, writePositions.positions(), () => load(identityId))
     },
     current: (header) => cache.get(header.identityId) === header && isValid(header),
-    trusted: followed.trusted,
+    isHeard: followed.isHeard,
     [Symbol.asyncDispose]: () => followed[Symbol.asyncDispose](),
   }
 }

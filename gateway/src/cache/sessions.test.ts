@@ -66,6 +66,7 @@ beforeEach(() => {
     writePositions,
     followed: () => ({
       trusted: () => trusted,
+      isHeard: () => trusted,
       positions: () => ({ identity: received }),
       [Symbol.asyncDispose]: async () => undefined,
     }),

@@ -69,8 +69,12 @@ const memory = (): TestMemory => {
   }
   return store
 }
-const open = async (source: Source, store: Memory): Promise<Projection> => {
-  const projection = await openProjection(source, store, { bus: streams.bus, log })
+const open = async (
+  source: Source,
+  store: Memory,
+  options?: { readonly useMs: number },
+): Promise<Projection> => {
+  const projection = await openProjection(source, store, { bus: streams.bus, log, ...options })
   projections.push(projection)
   return projection
 }
@@ -308,8 +312,8 @@ test('a message that repeats or skips changes does no harm', async () => {
   const projection = await open(
     {
       ...silent(source),
-      async *watch(position, signal) {
-        for await (const message of source.watch(position, signal, 0, ['identities'])) {
+      async *watch(position, signal, options) {
+        for await (const message of source.watch(position, signal, { ...options, kinds: ['identities'] })) {
           yield calls++ === 1 ? skipping(message) : message
           yield message
         }
@@ -330,8 +334,8 @@ test('an owner of an earlier release, which tells changes of all kinds, is follo
   const projection = await open(
     {
       ...source,
-      async *watch(position, signal, gatherMs) {
-        for await (const message of source.watch(position, signal, gatherMs, [])) {
+      async *watch(position, signal, options) {
+        for await (const message of source.watch(position, signal, { ...options, kinds: [] })) {
           const old = earlier(message)
           yield message.changes.length > 1 && calls++ === 0 ? { ...old, changes: old.changes.slice(1) } : old
         }
@@ -352,6 +356,26 @@ test('it is trusted while its owner says something, and not when it says nothing
   const quiet = await open(silent(source), memory())
   await until(() => !quiet.isFresh())
   expect(trusting.isFresh()).toBe(true)
+})
+
+test('its owner sends signs of life rarely while nobody asks for freshness', async () => {
+  const source = sourceOf(one)
+  const asked: number[] = []
+  const projection = await open(
+    {
+      ...source,
+      watch(position, signal, options) {
+        asked.push(options.signMs)
+        return source.watch(position, signal, options)
+      },
+    },
+    memory(),
+    { useMs: 10 },
+  )
+  await until(() => asked.length === 2 && projection.isHeard())
+  expect(projection.isFresh()).toBe(true)
+  await until(() => asked.length === 3)
+  expect(asked).toEqual([1000, 5000, 1000])
 })
 
 test('a wait ends with its signal', async () => {

@@ -146,7 +146,7 @@ describe.each(carriers)('over %s', (_name, options) => {
     await using server = await startServer(0, 'a', { refused, callersOf })
     const { watch } = remote(changeMethods, peersOf(await testTls('gateway'), server.port))
     const read = async (): Promise<void> => {
-      for await (const _ of watch({ after: undefined, gatherMs: 0, kinds: [] }, context())) break
+      for await (const _ of watch({ after: undefined, gatherMs: 0, kinds: [], signMs: 0 }, context())) break
     }
     await expect(read()).rejects.toMatchObject({
       cause: { message: expect.stringContaining('PERMISSION_DENIED') },
@@ -207,7 +207,7 @@ describe.each(carriers)('over %s', (_name, options) => {
       const stream = (async () => {
         const watch = remote(changeMethods, lastingPeers).watch
         for await (const _ of watch(
-          { after: undefined, gatherMs: 0, kinds: [] },
+          { after: undefined, gatherMs: 0, kinds: [], signMs: 0 },
           context(undefined, stop.signal),
         ))
           messages++

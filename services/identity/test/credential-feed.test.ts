@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { noBus, openProjection } from '@overlay/platform/change-log'
+import { noBus, openProjection, type WatchOptions } from '@overlay/platform/change-log'
 import { newId } from '@overlay/platform/kind-store'
 import { type Change, CREDENTIALS, type CredentialsPushed, type Position } from '@overlay/rpc'
 import pino from 'pino'
@@ -47,12 +47,12 @@ async function follow(kinds = [CREDENTIALS, 'api-sessions']) {
   }
   const source = {
     schema: 'identity',
-    watch: (after: Position, signal: AbortSignal, gatherMs: number, kinds: readonly string[]) =>
-      two.changes.watch({ after, gatherMs, kinds: [...kinds] }, { ...system(), signal }),
+    watch: (after: Position, signal: AbortSignal, options: WatchOptions) =>
+      two.changes.watch({ ...options, after, kinds: [...options.kinds] }, { ...system(), signal }),
     load: (kinds: readonly string[], signal: AbortSignal) =>
       two.changes.load({ kinds: [...kinds] }, { ...system(), signal }),
     pull: (after: Position, signal: AbortSignal, kinds: readonly string[]) =>
-      two.changes.pull({ after, gatherMs: 0, kinds: [...kinds] }, { ...system(), signal }),
+      two.changes.pull({ after, gatherMs: 0, kinds: [...kinds], signMs: 0 }, { ...system(), signal }),
     row: async () => Buffer.alloc(0),
   }
   const memory = {
@@ -121,7 +121,10 @@ test('followers of all kinds get no credentials', async () => {
   const { enter } = await person('unseen')
   const { id } = await enter()
   await feed.until(id, exists)
-  const { changes, oversized } = await two.changes.pull({ after, gatherMs: 0, kinds: [] }, system())
+  const { changes, oversized } = await two.changes.pull(
+    { after, gatherMs: 0, kinds: [], signMs: 0 },
+    system(),
+  )
   expect(changes.map(({ kind }) => kind)).not.toContain(CREDENTIALS)
   expect([changes.length > 0, oversized]).toEqual([true, []])
 })

@@ -31,7 +31,7 @@ await runService(
     })
     const health = async () => {
       await changeLog.head()
-      const followed = service.engine.isFresh()
+      const followed = service.engine.isHeard()
         ? 'ok'
         : 'changes of this schema or of identity are not heard of'
       return { ready: true, checks: { database: 'ok', followed } }

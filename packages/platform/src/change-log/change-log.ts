@@ -30,15 +30,20 @@ export interface ChangeLog extends AsyncDisposable {
   head(): Promise<Position>
   /** Changes after the position, as many as fit a message, read like `head`. OUT_OF_RANGE: holders must reload. */
   pull(after: Position, options?: Partial<PullOptions>): Promise<Changes>
-  /** The same, then new ones as they are committed, and a message after each look at the database. */
-  watch(after: Position, signal: AbortSignal, options?: Partial<PullOptions>): AsyncIterable<Changes>
+  /** The same, then new ones as they are committed, and signs of life that follow looks at the database. */
+  watch(after: Position, signal: AbortSignal, options?: Partial<WatchOptions>): AsyncIterable<Changes>
 }
 
 export interface PullOptions {
   /** Changes of these kinds only; empty: of all. */
   readonly kinds: readonly string[]
+}
+
+export interface WatchOptions extends PullOptions {
   /** How long changes are gathered after a message with some. */
   readonly gatherMs: number
+  /** Between two messages without changes: a second or more. */
+  readonly signMs: number
 }
 
 /**
@@ -47,6 +52,8 @@ export interface PullOptions {
  */
 const LOOK_MS = 1000
 const HINT_MS = 10 // commits within this time share a hint
+/** Between messages that only move the position, past changes of other kinds. Followers that need it sooner pull. */
+const POSITION_MS = 100
 const HINTED_LOOK_MS = 50 // between two looks that hints cause
 const MAX_KEYS = 100
 
@@ -171,22 +178,27 @@ export async function openChangeLog(
     },
 
     async *watch(after, signal, options = {}) {
-      const { gatherMs = 0 } = options
-      let at = after
+      const { gatherMs = 0, signMs = LOOK_MS } = options
+      let sent = after
+      let sentAt = Number.NEGATIVE_INFINITY
       let reported = Number.NEGATIVE_INFINITY // the look of the last message
+      let at = after
       while (!signal.aborted) {
         const message = await messageAfter(at, options)
         const hasMoved = message.upto.number > at.number
         at = message.upto
-        const latest = lookedAt
-        const isLate = performance.now() - latest > LOOK_MS
-        if (hasMoved || (!isLate && latest - reported >= LOOK_MS / 2)) {
+        const [now, latest] = [performance.now(), lookedAt]
+        const isSignDue = now - latest <= LOOK_MS && latest - reported >= signMs - LOOK_MS / 2
+        const isPositionDue = at.number > sent.number && now - sentAt >= POSITION_MS
+        if (message.changes.length > 0 || isSignDue || isPositionDue) {
+          yield { ...message, after: sent } // changes of other kinds were passed over
+          sent = at
+          sentAt = performance.now()
           reported = latest
-          yield message
         }
-        if (message.changes.length > 0 && gatherMs > 0)
-          await delay(gatherMs, undefined, { signal }).catch(() => undefined)
-        if (at.number === tail.end().number) await moved.sleep(signal, LOOK_MS)
+        if (hasMoved && gatherMs > 0) await delay(gatherMs, undefined, { signal }).catch(() => undefined)
+        if (at.number === tail.end().number)
+          await moved.sleep(signal, at.number > sent.number ? POSITION_MS : LOOK_MS)
       }
     },
 

@@ -2,6 +2,7 @@ import { type ChangeServiceService, Fault, type Methods } from '@overlay/rpc'
 import type { ChangeLog } from './change-log.js'
 import type { Consumer } from './consumer.js'
 import { type Loaders, type LocalOptions, localSource } from './local-source.js'
+import { inUse } from './signs.js'
 
 const MOST_GATHER_MS = 500 // messages without changes may not wait longer
 const PART_BYTES = 1024 * 1024
@@ -15,8 +16,12 @@ export function changeService(
 ): Methods<ChangeServiceService> {
   const source = localSource(changeLog, loaders, options)
   return {
-    async *watch({ after, gatherMs, kinds }, { signal }) {
-      yield* source.watch(after ?? refuse(), signal, Math.min(gatherMs, MOST_GATHER_MS), kinds)
+    async *watch({ after, gatherMs, kinds, signMs }, { signal }) {
+      yield* source.watch(after ?? refuse(), signal, {
+        gatherMs: Math.min(gatherMs, MOST_GATHER_MS),
+        kinds,
+        signMs: Math.max(signMs, inUse.signMs),
+      })
     },
 
     pull: async ({ after, kinds }, { signal }) => source.pull(after ?? refuse(), signal, kinds),

@@ -2,12 +2,14 @@ import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openBackoff } from '../async/backoff.js'
 import { deferred } from '../async/deferred.js'
+import { openDemand } from '../async/demand.js'
 import { openLimit } from '../async/limit.js'
 import { openOutage } from '../async/outage.js'
 import { type Connection, reconnect, withWatchdog } from '../async/reconnect.js'
 import { openSerial } from '../async/serial.js'
 import { metrics } from '../process/metrics.js'
 import { poisonOf } from './poison.js'
+import { atRest, inUse, USE_MS } from './signs.js'
 import type { Source } from './source.js'
 import { openWaiters } from './waiters.js'
 
@@ -38,10 +40,15 @@ export interface Load {
 export interface Follower extends AsyncDisposable {
   /** The position of the sink. */
   position(): Position | undefined
-  /** True when the sink had all that its owner had within the last `ms`. */
+  /**
+   * True when the sink had all that its owner had within the last `ms`. At rest it may be older: the question leads to
+   * an answer of the owner, and to one each second while there are more questions.
+   */
   isFresh(ms: number): boolean
   /** The time since the sink had all that its owner had. Infinity: it never had. */
   ageMs(): number
+  /** True while the stream of the owner works. */
+  isHeard(): boolean
   /** Resolves after the first load. */
   readonly loaded: Promise<void>
   /** Resolves when the sink is at the position; asks the owner at once when it is not. TIMEOUT when aborted. */
@@ -51,12 +58,11 @@ export interface Follower extends AsyncDisposable {
 }
 
 const PAUSES = { firstMs: 100, longestMs: 2000 }
-const WATCH_SILENCE_MS = 3000 // an owner sends a message each second
 const LOAD_SILENCE_MS = 30_000
 const PULL_MS = 2000
 
 /** The loop of all followers: loads, watches, and pulls at once while callers wait. */
-export function startFollower(source: Source, sink: Sink, log: Logger): Follower {
+export function startFollower(source: Source, sink: Sink, log: Logger, useMs: number = USE_MS): Follower {
   const { schema } = source
   const stop = new AbortController()
   const kinds = new Set(sink.kinds)
@@ -64,7 +70,13 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
   let applied: Position | undefined
   let mustReload = false // on another timeline, or too far behind
   let freshAt = Number.NEGATIVE_INFINITY
+  let heardAt = Number.NEGATIVE_INFINITY
   let watching = new AbortController()
+  let signs = atRest
+  /** Opens the stream again, with more signs. Its first message is one. */
+  const demand = openDemand(useMs, () => {
+    if (signs === atRest) watching.abort(demand)
+  })
   const waiters = openWaiters(() => applied)
   const firstLoad = deferred()
   const serially = openSerial()
@@ -145,11 +157,17 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
 
   async function watch(from: Position, { works }: Connection): Promise<void> {
     watching = new AbortController()
-    const open = (signal: AbortSignal) => source.watch(from, signal, sink.gatherMs, sink.kinds)
-    for await (const message of withWatchdog(WATCH_SILENCE_MS, open, stop.signal, watching.signal)) {
+    signs = demand.lasts() ? inUse : atRest
+    const { gatherMs, kinds } = sink
+    const { signMs, silenceMs } = signs
+    const open = (signal: AbortSignal) => source.watch(from, signal, { gatherMs, kinds, signMs })
+    for await (const message of withWatchdog(silenceMs, open, stop.signal, watching.signal)) {
       if (!(await accept(message, performance.now() - message.ageMs))) return
+      heardAt = performance.now()
       works()
+      if (signs === inUse && !demand.lasts()) return
     }
+    if (watching.signal.reason === demand) return
     watching.signal.throwIfAborted()
     throw new Fault('UNAVAILABLE', undefined, new Error('the owner ended the stream'))
   }
@@ -223,8 +241,12 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
   }
   return {
     position: () => applied,
-    isFresh: (ms) => ageMs() <= ms,
+    isFresh(ms) {
+      demand.note()
+      return ageMs() <= ms
+    },
     ageMs,
+    isHeard: () => performance.now() - heardAt < signs.silenceMs,
     loaded: firstLoad.promise,
     waitFor: wait,
     catchUp: (signal) => wait(undefined, signal),

@@ -43,9 +43,9 @@ export const localSource = (
     yield message([], false)
   },
 
-  async *watch(after, signal, gatherMs, kinds) {
-    for await (const message of changeLog.watch(after, signal, { gatherMs, kinds }))
-      yield await withSecrets(message, kinds, confidential, loaders)
+  async *watch(after, signal, options) {
+    for await (const message of changeLog.watch(after, signal, options))
+      yield await withSecrets(message, options.kinds, confidential, loaders)
   },
 
   async pull(after, _signal, kinds) {

@@ -10,10 +10,10 @@ import type { Source } from './source.js'
 
 /** Another service's rows in memory, in every replica. */
 export interface Projection
-  extends Pick<Follower, 'position' | 'waitFor' | 'catchUp' | 'ageMs'>,
+  extends Pick<Follower, 'position' | 'isHeard' | 'waitFor' | 'catchUp' | 'ageMs'>,
     AsyncDisposable {
   readonly schema: string
-  /** True when it had all that its owner had within the last two seconds. */
+  /** True when it had all that its owner had within the last two seconds. At rest it may be older, see `Follower`. */
   isFresh(): boolean
 }
 
@@ -40,6 +40,7 @@ export interface MemoryLoad {
 }
 
 const FRESH_MS = 2000
+const GATHER_MS = 20 // changes that share a message; callers that wait are served at once
 const ROWS_PER_STEP = 10
 const PUSH_MS = 150 // by then the owner has pushed what a hint announces
 
@@ -51,10 +52,13 @@ export async function openProjection(
     bus,
     log,
     loaded = 'await',
+    useMs,
   }: {
     readonly bus: Pick<Bus, 'subscribe'>
     readonly log: Logger
     readonly loaded?: 'await' | 'background'
+    /** From the last question for freshness until the owner sends rare signs of life. */
+    readonly useMs?: number
   },
 ): Promise<Projection> {
   const { schema } = source
@@ -65,7 +69,7 @@ export async function openProjection(
     {
       kinds: memory.kinds,
       loadedKinds: memory.loadedKinds ?? memory.kinds,
-      gatherMs: 0,
+      gatherMs: GATHER_MS,
       mixesLoads: true,
       start: async () => undefined,
       async replace({ upto, pages }) {
@@ -98,6 +102,7 @@ export async function openProjection(
       },
     },
     log,
+    useMs,
   )
 
   let due: NodeJS.Timeout | undefined
@@ -113,6 +118,7 @@ export async function openProjection(
     position: follower.position,
     isFresh: () => follower.isFresh(FRESH_MS),
     ageMs: follower.ageMs,
+    isHeard: follower.isHeard,
     waitFor: follower.waitFor,
     catchUp: follower.catchUp,
     async [Symbol.asyncDispose]() {

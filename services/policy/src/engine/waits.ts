@@ -28,6 +28,8 @@ export interface Waits {
   isFresh(): boolean
   /** Memory has all that policy and identity had before this time. Infinity before they are loaded. */
   ageMs(): number
+  /** The streams of policy and identity work. */
+  isHeard(): boolean
 }
 
 /** What memory has of the change logs, by schema. */
@@ -89,6 +91,7 @@ export function waitsOn(
         : waits.bestEffort(waits.waitFor(positions, signal)),
     isFresh: () => accessSchemas.every((schema) => bySchema.get(schema)?.isFresh()),
     ageMs: () => Math.max(...accessSchemas.map((schema) => bySchema.get(schema)?.ageMs() ?? Infinity)),
+    isHeard: () => accessSchemas.every((schema) => bySchema.get(schema)?.isHeard()),
   }
   return waits
 }

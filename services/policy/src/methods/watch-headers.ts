@@ -1,13 +1,19 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { openAlarm } from '@overlay/platform/async'
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
 import type { Deps } from './deps.js'
 
-const SIGN_OF_LIFE_MS = 1000
+const SIGN_MS = 1000
+const GATHER_MS = 20 // changes that share a message; the first is sent at once
 const MOST_NAMED = 10_000
+const MOST_AGE_MS = 2 ** 31
 
-/** Streams the identities whose headers, or grants, have changed. Sends nothing while memory is not fresh. */
+/**
+ * Streams the identities whose headers, or grants, have changed. Where signs of life are to come each second, none is
+ * sent while memory is not fresh. Where they are to be rare, they tell how old memory is, and keep nobody busy.
+ */
 export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['watchHeaders'] =>
-  async function* ({ grants }, { signal }) {
+  async function* ({ grants, signMs }, { signal }) {
     const changed = new Set<string>()
     let all = false
     const moved = openAlarm()
@@ -19,15 +25,22 @@ export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['w
       if (all) changed.clear()
       moved.ring()
     })
+    const isRare = signMs > SIGN_MS
+    const isFresh = async (): Promise<boolean> => {
+      if (!engine.isFresh()) await engine.ensureFresh(signal).catch(() => undefined) // asked again after a second
+      return engine.isFresh()
+    }
 
     while (!signal.aborted) {
-      const next = moved.sleep(signal, SIGN_OF_LIFE_MS) // from before the message on: what changes while it is sent ends the pause
-      if (engine.isFresh()) {
-        const ageMs = Math.round(engine.ageMs())
+      const isReady = isRare || (await isFresh())
+      const next = moved.sleep(signal, isRare ? signMs : SIGN_MS) // what changes while the message is sent ends the pause
+      if (isReady) {
+        const ageMs = Math.min(Math.round(engine.ageMs()), MOST_AGE_MS)
         const message = { positions: engine.positions(), identityIds: [...changed], all, grants, ageMs }
         changed.clear()
         all = false
         yield message
+        await delay(GATHER_MS, undefined, { signal }).catch(() => undefined)
       }
       await next
     }

@@ -11,7 +11,7 @@ export interface GrantWatch extends AsyncDisposable {
   positions(): Positions
   /** Called before `positions` move. After an interruption of the stream with `all`. */
   onChange(listener: GrantListener): void
-  /** Called after each message, at least once a second. */
+  /** Called after each message: at least once a second in use, rarely at rest. */
   onMessage(listener: () => void): void
 }
 
@@ -27,9 +27,9 @@ export function watchGrants(
     for (const listener of listeners) listener(ids)
   }
   let coversGrants = false
-  async function* open(signal: AbortSignal) {
+  async function* open(signal: AbortSignal, signMs: number) {
     let isFirst = true
-    for await (const message of policy.watchHeaders({ grants: true }, ownContext(signal))) {
+    for await (const message of policy.watchHeaders({ grants: true, signMs }, ownContext(signal))) {
       if (isFirst) announce('all') // earlier changes were missed
       isFirst = false
       yield message

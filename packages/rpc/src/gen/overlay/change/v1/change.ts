@@ -35,6 +35,8 @@ export interface WatchRequest {
   gatherMs: number;
   /** only changes of these kinds; empty: of all. Positions advance past other changes */
   kinds: string[];
+  /** Watch: time between two messages without changes; 0: a second */
+  signMs: number;
 }
 
 export interface LoadRequest {
@@ -176,7 +178,7 @@ export const Position: MessageFns<Position> = {
 };
 
 function createBaseWatchRequest(): WatchRequest {
-  return { after: undefined, gatherMs: 0, kinds: [] };
+  return { after: undefined, gatherMs: 0, kinds: [], signMs: 0 };
 }
 
 export const WatchRequest: MessageFns<WatchRequest> = {
@@ -189,6 +191,9 @@ export const WatchRequest: MessageFns<WatchRequest> = {
     }
     for (const v of message.kinds) {
       writer.uint32(26).string(v!);
+    }
+    if (message.signMs !== 0) {
+      writer.uint32(32).int32(message.signMs);
     }
     return writer;
   },
@@ -230,6 +235,14 @@ export const WatchRequest: MessageFns<WatchRequest> = {
             message.kinds.push(reader.string());
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.signMs = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -251,6 +264,11 @@ export const WatchRequest: MessageFns<WatchRequest> = {
         ? globalThis.Number(object.gather_ms)
         : 0,
       kinds: globalThis.Array.isArray(object?.kinds) ? object.kinds.map((e: any) => globalThis.String(e)) : [],
+      signMs: isSet(object.signMs)
+        ? globalThis.Number(object.signMs)
+        : isSet(object.sign_ms)
+        ? globalThis.Number(object.sign_ms)
+        : 0,
     };
   },
 
@@ -265,6 +283,9 @@ export const WatchRequest: MessageFns<WatchRequest> = {
     if (message.kinds?.length) {
       obj.kinds = message.kinds;
     }
+    if (message.signMs !== 0) {
+      obj.signMs = Math.round(message.signMs);
+    }
     return obj;
   },
 
@@ -278,6 +299,7 @@ export const WatchRequest: MessageFns<WatchRequest> = {
       : undefined;
     message.gatherMs = object.gatherMs ?? 0;
     message.kinds = object.kinds?.map((e) => e) || [];
+    message.signMs = object.signMs ?? 0;
     return message;
   },
 };
@@ -1005,7 +1027,8 @@ export type ChangeServiceService = typeof ChangeServiceService;
 export const ChangeServiceService = {
   /**
    * Changes after the position, in order, then new changes as they are committed. While the owner's database answers,
-   * at least one message arrives every 1.5 seconds, empty if necessary. OUT_OF_RANGE: the follower must reload.
+   * a message arrives after `sign_ms`, half a second later at the latest, empty if necessary. OUT_OF_RANGE: the follower
+   * must reload.
    */
   watch: {
     path: "/overlay.change.v1.ChangeService/Watch" as const,
@@ -1071,7 +1094,8 @@ export const ChangeServiceService = {
 export interface ChangeServiceServer extends UntypedServiceImplementation {
   /**
    * Changes after the position, in order, then new changes as they are committed. While the owner's database answers,
-   * at least one message arrives every 1.5 seconds, empty if necessary. OUT_OF_RANGE: the follower must reload.
+   * a message arrives after `sign_ms`, half a second later at the latest, empty if necessary. OUT_OF_RANGE: the follower
+   * must reload.
    */
   watch: handleServerStreamingCall<WatchRequest, Changes>;
   /** Changes after the position, read after the call arrived. OUT_OF_RANGE: the follower must reload. */
@@ -1089,7 +1113,8 @@ export interface ChangeServiceServer extends UntypedServiceImplementation {
 export interface ChangeServiceClient extends Client {
   /**
    * Changes after the position, in order, then new changes as they are committed. While the owner's database answers,
-   * at least one message arrives every 1.5 seconds, empty if necessary. OUT_OF_RANGE: the follower must reload.
+   * a message arrives after `sign_ms`, half a second later at the latest, empty if necessary. OUT_OF_RANGE: the follower
+   * must reload.
    */
   watch(request: WatchRequest, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
   watch(request: WatchRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<Changes>;

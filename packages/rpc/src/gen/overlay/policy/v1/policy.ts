@@ -119,6 +119,8 @@ export interface Header_PositionsEntry {
 export interface WatchHeadersRequest {
   /** name identities whose lists or grants change, in place of those whose headers do */
   grants: boolean;
+  /** time between two messages without changes; 0: a second */
+  signMs: number;
 }
 
 export interface HeaderChanges {
@@ -1132,13 +1134,16 @@ export const Header_PositionsEntry: MessageFns<Header_PositionsEntry> = {
 };
 
 function createBaseWatchHeadersRequest(): WatchHeadersRequest {
-  return { grants: false };
+  return { grants: false, signMs: 0 };
 }
 
 export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
   encode(message: WatchHeadersRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.grants !== false) {
       writer.uint32(8).bool(message.grants);
+    }
+    if (message.signMs !== 0) {
+      writer.uint32(16).int32(message.signMs);
     }
     return writer;
   },
@@ -1164,6 +1169,14 @@ export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
             message.grants = reader.bool();
             continue;
           }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.signMs = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1177,13 +1190,23 @@ export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
   },
 
   fromJSON(object: any): WatchHeadersRequest {
-    return { grants: isSet(object.grants) ? globalThis.Boolean(object.grants) : false };
+    return {
+      grants: isSet(object.grants) ? globalThis.Boolean(object.grants) : false,
+      signMs: isSet(object.signMs)
+        ? globalThis.Number(object.signMs)
+        : isSet(object.sign_ms)
+        ? globalThis.Number(object.sign_ms)
+        : 0,
+    };
   },
 
   toJSON(message: WatchHeadersRequest): unknown {
     const obj: any = {};
     if (message.grants !== false) {
       obj.grants = message.grants;
+    }
+    if (message.signMs !== 0) {
+      obj.signMs = Math.round(message.signMs);
     }
     return obj;
   },
@@ -1194,6 +1217,7 @@ export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
   fromPartial<I extends Exact<DeepPartial<WatchHeadersRequest>, I>>(object: I): WatchHeadersRequest {
     const message = createBaseWatchHeadersRequest();
     message.grants = object.grants ?? false;
+    message.signMs = object.signMs ?? 0;
     return message;
   },
 };
