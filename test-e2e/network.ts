@@ -23,7 +23,7 @@ export interface NetworkOptions {
 
 /** A whole product on free ports with its own database and bus: real processes, real TLS. */
 export interface Network extends AsyncDisposable {
-  /** `host:port` for clients: the gateway, or the balancer in front of several. */
+  /** `host:port` for clients: the gateway, or the socket that several share. */
   readonly address: string
   /** `host:port` of each gateway. */
   readonly gateways: readonly string[]

@@ -12,7 +12,7 @@ export interface OpenIdClient {
   fetch(url: string, options?: client.CustomFetchOptions): Promise<Response>
 }
 
-/** Reads the metadata. Each request has its own connection, which a balancer gives to the next gateway. */
+/** Reads the metadata. Each request has its own connection, which any gateway may accept. */
 export async function openIdClient({ addresses, caPem }: Server): Promise<OpenIdClient> {
   const gateways = new Set<string>()
   const fetch: OpenIdClient['fetch'] = (url, { method = 'GET', headers = {}, body } = {} as never) =>

@@ -37,9 +37,9 @@ const plainHttp: Expected = {
 /** What a stranger gets, by the name of the port in SECURITY.md. */
 const refusals: Readonly<Record<string, Expected>> = {
   APIs: api,
-  'APIs behind the launcher': api,
+  'APIs of one process': api,
   'Control channel': closed,
-  'Control channel behind the launcher': closed,
+  'Control channel of one process': closed,
   'Calls between processes': closed,
   'Health and metrics of a process': plainHttp,
   'Health and metrics of the product': plainHttp,
@@ -161,8 +161,8 @@ function namedSockets(env: Instance['env'], instances: readonly Instance[]): Map
 }
 
 const settings = {
-  OVERLAY_LISTEN: 'APIs behind the launcher',
-  OVERLAY_CTRL_LISTEN: 'Control channel behind the launcher',
+  OVERLAY_LISTEN: 'APIs of one process',
+  OVERLAY_CTRL_LISTEN: 'Control channel of one process',
   OVERLAY_RPC_LISTEN: 'Calls between processes',
   OVERLAY_OPS_LISTEN: 'Health and metrics of a process',
   OVERLAY_GRPC_HEALTH_LISTEN: 'gRPC health',
