@@ -178,7 +178,8 @@ test('a session is created with the position at which its API session exists', a
   await arrived(async () => {
     await gateway.request(`${C}/sessions`, { method: 'POST', token: ALICE, body: { serviceId: 's' } })
     const call = gateway.fakes.calls.findLast(({ method }) => method === 'sessions.createSession')
-    return call?.context.positions.identity?.number === position.number
+    const { apiSessionAt } = (call?.request ?? {}) as { apiSessionAt?: { number: number } }
+    return apiSessionAt?.number === position.number
   })
 })
 
