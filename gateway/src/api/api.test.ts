@@ -121,6 +121,21 @@ test('a login by a certificate shows all of its certificates where identity requ
   ])
 })
 
+test('what a client reports of itself can be stored with the reports of others', async () => {
+  const body = {
+    username: 'alice',
+    password: 'right-one',
+    envInfo: { os: '\ud800' },
+    sdkInfo: { appId: '\udfff' },
+  }
+  await gateway.request(`${M}/authenticate?method=password`, { method: 'POST', body })
+  const { request } = gateway.fakes.calls.findLast(({ method }) => method === 'identity.authenticate') ?? {}
+  expect(request).toMatchObject({
+    envInfo: Buffer.from('{"os":"\ufffd"}'),
+    sdkInfo: Buffer.from('{"appId":"\ufffd"}'),
+  })
+})
+
 const presentedIn = (request: unknown): string[] =>
   (request as { readonly peerCertificates: readonly Buffer[] }).peerCertificates.map(
     (der) => new X509Certificate(der).subject,

@@ -5,6 +5,7 @@ import { sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
 import { detail } from '../http/answer.js'
+import { jsonBytes } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { credentialsOf } from '../http/credentials.js'
 import { takes } from '../http/endpoint.js'
@@ -53,8 +54,7 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
   ),
 })
 
-const bytesOf = (value: object | undefined): Buffer =>
-  value ? Buffer.from(JSON.stringify(value)) : Buffer.alloc(0)
+const bytesOf = (value: object | undefined): Buffer => (value ? jsonBytes(value) : Buffer.alloc(0))
 
 type Certificates = Pick<AuthenticateRequest, 'peerCertificates' | 'isLeafAlone'>
 

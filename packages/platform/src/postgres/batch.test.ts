@@ -92,3 +92,20 @@ test('an entry that still waits at its deadline is refused, and the others are n
   const results = await Promise.allSettled([0, -1, 1].map(add))
   expect(results).toMatchObject([{ value: 0 }, { reason: { code: 'TIMEOUT' } }, { value: 1 }])
 })
+
+test('an entry whose deadline passes while others are repeated is refused, and not run', async () => {
+  const ran: number[] = []
+  let deadline: Date | undefined
+  const add = batch(
+    async (entries: readonly number[]) => {
+      if (entries.length > 1) throw new Error('bad batch')
+      ran.push(...entries)
+      deadline = new Date(Date.now() - 1)
+      return entries
+    },
+    { deadlineOf: (n) => (n === 2 ? deadline : undefined) },
+  )
+  const results = await Promise.allSettled([1, 2, 3].map(add))
+  expect(results).toMatchObject([{ value: 1 }, { reason: { code: 'TIMEOUT' } }, { value: 3 }])
+  expect(ran).toEqual([1, 3])
+})

@@ -47,7 +47,7 @@ export function batch<E, R>(
       if (batch.length > 0) await settle(batch)
     } catch (err) {
       if (batch.length === 1 || isAway(err)) for (const { reject } of batch) reject(err)
-      else for (const one of batch) await settle([one]).catch(one.reject)
+      else for (const one of batch) if (isInTime(one)) await settle([one]).catch(one.reject)
     }
     if (waiting.length > 0) setImmediate(next)
     else busy = false
