@@ -44,6 +44,9 @@ test('a cache must not show an answer to another session', async () => {
   expect(await varies(list, ADMIN)).toContain('zt-session')
   rows(`[{"id":"${'a'.repeat(2000)}"}]`)
   expect(await varies(list, ADMIN)).toContain('zt-session')
+  const open = '/edge/management/v1/specs/edge-management/spec' // needs no session, but tells the end of one
+  expect(await varies(open)).toBe('accept-encoding')
+  expect(await varies(open, ADMIN)).toContain('zt-session')
 })
 
 test('a page is the rows of their owner, with its paging', async () => {

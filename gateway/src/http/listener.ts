@@ -15,11 +15,15 @@ export const requestListener =
   (app: Pick<Hono<Env>, 'fetch'>): RequestListener =>
   (incoming, outgoing) => {
     if (!isTargetValid(incoming)) return refuse(outgoing)
-    const answered = app.fetch(
-      incoming.method === 'OPTIONS' ? preflight : other,
-      openExchange(incoming, outgoing),
-    )
-    if (answered instanceof Promise) answered.catch((err: Error) => outgoing.destroy(err)) // of the error handler itself
+    // errors of the error handler itself must not end the process
+    const end = (err: Error): void => void outgoing.destroy(err)
+    try {
+      const method = incoming.method === 'OPTIONS' ? preflight : other
+      const answered = app.fetch(method, openExchange(incoming, outgoing))
+      if (answered instanceof Promise) answered.catch(end)
+    } catch (err) {
+      end(err as Error)
+    }
   }
 
 /** Hono reads the method and passes the rest on. HEAD is answered like GET: Node leaves out the body. */

@@ -19,7 +19,7 @@ const headersOf = (type: string): Pairs => (type === JSON_TYPE ? JSON_HEADERS : 
 
 /** What decides about the form and the contents of an answer. */
 const varying = ({ env }: RequestContext): string =>
-  env.session ? `accept-encoding, ${CREDENTIAL_HEADERS}` : 'accept-encoding'
+  env.holder ? `accept-encoding, ${CREDENTIAL_HEADERS}` : 'accept-encoding'
 
 const compress = promisify(gzip)
 
