@@ -101,6 +101,28 @@ describe('a peer that sends', () => {
     expect(await sendMultiplexed(peers, 'yes', context())).toEqual(['alice', 'a'])
     expect(logLines.length).toBe(1)
   })
+  test('another call with the tag of a running one loses its connection: running calls are counted by tag', async () => {
+    let executed = 0
+    const definition = { authorize }
+    const methods: Methods<typeof definition> = {
+      async authorize(_request, { signal }) {
+        executed++
+        await once(signal, 'abort')
+        return AuthorizeResponse.create()
+      },
+    }
+    const options = {
+      log: pino({ level: 'silent' }),
+      tls: serverTls,
+      callersOf: () => new Set([callerTls.name]),
+    }
+    await using server = await serve('127.0.0.1:0', options, [host(definition, methods)])
+    const socket = await connectTo(server.port)
+    const closed = once(socket.resume(), 'close')
+    for (let n = 0; n < 3; n++) socket.write(frame(callOf(1, authorize.path, requestOf('yes'))))
+    await closed
+    expect(executed).toBe(1)
+  })
   test('calls, and does not read the answers, is not read either until it does', async () => {
     let executed = 0
     const definition = { authorize }

@@ -40,6 +40,7 @@ export const muxServer =
         if (method === PING) reply(tag, {})
         else if (method === '') running.get(tag)?.end(new Fault('TIMEOUT'))
         else if (methods.has(method) && !callersOf(host, method)?.has(caller)) refuse(call)
+        else if (running.has(tag)) throw new Error(`tag ${tag} of a running call`)
         else void answer(call)
         regulate()
       },
