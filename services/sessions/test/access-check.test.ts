@@ -218,16 +218,17 @@ test('a heartbeat keeps API sessions, connects their identities, and ends unknow
   expect(await connectedIdentities(store.changeLog.db, [name])).toEqual(new Set([name]))
 })
 
-test('connections that identity does not take are reported again', async () => {
+test('connections that identity does not take are reported again, and uses are marked all the same', async () => {
   let reports = 0
   await using replica = await startReplica({}, async () => {
     reports += 1
     if (reports === 1) throw new Error('identity is away')
   })
-  const { token } = replica.identity.login('alice')
+  const { id, token } = replica.identity.login('alice')
   await replica.access.receive(testRouter(), heartbeat(token))
   while (replica.access.connected.length === 0) await new Promise(setImmediate)
   expect(replica.access.connected).toEqual(['alice'])
+  expect(replica.access.marked).toEqual([id])
   expect(reports).toBe(2)
 })
 

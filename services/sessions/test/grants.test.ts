@@ -389,3 +389,13 @@ test('memory is bounded: the identities that were used least recently leave firs
   await t.replica.create('wiki', {}, 'identity 0')
   expect(t.asked()).toBe(101)
 })
+
+test('sessions that have ended take no room', async () => {
+  await using t = await start()
+  await t.replica.create('wiki')
+  const { bytes } = t.replica.grants.entries
+  const { id } = await t.replica.create('wiki', {}, 'alice', 'another API session')
+  expect(t.replica.grants.entries.bytes).toBeGreaterThan(bytes)
+  t.replica.held.ended([id])
+  expect(t.replica.grants.entries.bytes).toBe(bytes)
+})

@@ -41,6 +41,12 @@ export function openActivity({
     accessTokens = new Set()
     identities = new Set()
     for (const page of pagesOf(connected, AT_ONCE)) await saveConnections(db, page)
+    // each also where the other fails: a session whose use is not marked ends
+    const outcomes = await Promise.allSettled([markAll(marks, seenTokens), report(connected)])
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
+  }
+
+  async function report(connected: readonly string[]): Promise<void> {
     try {
       for (const page of pagesOf(connected, AT_ONCE))
         await identity.reportConnections({ identityIds: [...page] }, ownContext(AbortSignal.timeout(WAIT_MS)))
@@ -48,6 +54,12 @@ export function openActivity({
       for (const id of connected) identities.add(id) // for the next time
       throw err
     }
+  }
+
+  async function markAll(
+    marks: readonly (readonly [id: string, atMs: number])[],
+    seenTokens: readonly string[],
+  ): Promise<void> {
     const mark = (request: MarkActivityRequest) =>
       identity.markActivity(request, ownContext(AbortSignal.timeout(WAIT_MS)))
     for (const part of pagesOf(marks, AT_ONCE))

@@ -28,7 +28,7 @@ export interface Entries {
   get(identityId: string): Entry | undefined
   /** The entry of the identity, or a new one. */
   open(identityId: string): Entry
-  /** Accounts for what was added to an entry. */
+  /** Accounts for what was added to an entry, or removed from it. */
   grow(entry: Entry, bytes: number): void
   drop(identityId: string): void
   dropAll(): void

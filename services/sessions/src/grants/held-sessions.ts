@@ -26,6 +26,12 @@ export interface HeldSessions extends AsyncDisposable {
   forget(entry: Entry): void
 }
 
+interface Place {
+  readonly entry: Entry
+  readonly key: string
+  readonly bytes: number
+}
+
 const keyOf = ({ apiSessionId, type, serviceId }: SessionKey): string =>
   `${apiSessionId} ${type} ${serviceId}`
 
@@ -35,16 +41,22 @@ export async function openHeldSessions(
   entries: Pick<Entries, 'get' | 'grow'>,
   { bus, log }: { readonly bus: Pick<Bus, 'subscribe'>; readonly log: Logger },
 ): Promise<HeldSessions> {
-  const places = new Map<string, { readonly entry: Entry; readonly key: string }>() // by id
+  const places = new Map<string, Place>() // by id
   let looks = 0
   const endedMeanwhile = new Set<string>() // while there are looks
   let restarts = 0 // what looks find that are under way is not kept
 
+  function remove(id: string): void {
+    const place = places.get(id)
+    if (!place) return
+    const { entry, key, bytes } = place
+    places.delete(id)
+    entry.sessions.delete(key)
+    entries.grow(entry, -bytes)
+  }
   function ended(ids: readonly string[]): void {
     for (const id of ids) {
-      const place = places.get(id)
-      if (place) place.entry.sessions.delete(place.key)
-      places.delete(id)
+      remove(id)
       if (looks > 0) endedMeanwhile.add(id)
     }
     if (endedMeanwhile.size <= MOST_ENDED) return
@@ -52,8 +64,7 @@ export async function openHeldSessions(
     restarts++
   }
   function dropAll(): void {
-    for (const { entry, key } of places.values()) entry.sessions.delete(key)
-    places.clear()
+    for (const id of [...places.keys()]) remove(id)
     restarts++
   }
   function put(row: SessionRow): void {
@@ -61,10 +72,11 @@ export async function openHeldSessions(
     const key = keyOf(row)
     const before = entry?.sessions.get(key)
     if (!entry || before?.id === row.id) return
-    if (before) places.delete(before.id)
+    if (before) remove(before.id)
+    const bytes = ROW_BYTES + JSON.stringify(row.tags).length
     entry.sessions.set(key, row)
-    places.set(row.id, { entry, key })
-    entries.grow(entry, ROW_BYTES + JSON.stringify(row.tags).length)
+    places.set(row.id, { entry, key, bytes })
+    entries.grow(entry, bytes)
   }
 
   const memory: Memory = {
