@@ -1,3 +1,4 @@
+import { openLimit } from '@overlay/platform/async'
 import type { Projection } from '@overlay/platform/change-log'
 import { bestEffort } from '@overlay/platform/postgres'
 import { type Context, Fault, type Positions } from '@overlay/rpc'
@@ -8,7 +9,7 @@ import { type Context, Fault, type Positions } from '@overlay/rpc'
  * | Wait | Memory has afterwards | For |
  * |---|---|---|
  * | `waitFor` | the positions of the request | requests that carry positions |
- * | `catchUp` | all that the owners had at the time of the call | management |
+ * | `catchUp` | all that the owners had at the time of the call | management that depends on all of memory |
  * | `catchUpOwn` | all that this schema had at the time of the call | the caller's own writes to this schema |
  * | `ensureFresh` | all that policy and identity had two seconds ago | authorizations |
  *
@@ -22,8 +23,11 @@ export interface Waits {
   ensureFresh(signal: AbortSignal): Promise<void>
   /** Another wait, which may time out. UNAVAILABLE before policy and identity are loaded for the first time. */
   bestEffort(wait: Promise<void>): Promise<void>
-  /** Best effort: `waitFor` for clients; `catchUp` for administrators, who may read before identity is loaded. */
-  ensureReadable(context: Context): Promise<void>
+  /**
+   * Best effort: `waitFor` for clients. For administrators, who may read before identity is loaded, memory has all that
+   * these schemas had at the time of the call: those on which the answer depends.
+   */
+  ensureReadable(context: Context, schemas: readonly string[]): Promise<void>
   /** Memory has all that policy and identity had within the last two seconds. */
   isFresh(): boolean
   /** Memory has all that policy and identity had before this time. Infinity before they are loaded. */
@@ -50,11 +54,10 @@ export function waitsOn(
   waitMs: number,
 ): Waits {
   const bySchema = new Map(projections.map((projection) => [projection.schema, projection]))
-  const limited = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
 
   const catchUpWith = async (schemas: Iterable<string>, signal: AbortSignal): Promise<void> => {
-    const limit = limited(signal)
-    await Promise.all([...schemas].map((schema) => bySchema.get(schema)?.catchUp(limit)))
+    using limit = openLimit(waitMs, signal)
+    await Promise.all([...schemas].map((schema) => bySchema.get(schema)?.catchUp(limit.signal)))
   }
   const isBehind = ({ schema }: Projection, required: Positions): boolean => {
     const [current, position] = [positions[schema], required[schema]]
@@ -70,11 +73,11 @@ export function waitsOn(
     async waitFor(required, signal) {
       const behind = projections.filter((projection) => isBehind(projection, required))
       if (behind.length === 0) return
-      const limit = limited(signal)
+      using limit = openLimit(waitMs, signal)
       await Promise.all(
         behind.map((projection) => {
           const position = required[projection.schema]
-          return position ? projection.waitFor(position, limit) : projection.catchUp(limit)
+          return position ? projection.waitFor(position, limit.signal) : projection.catchUp(limit.signal)
         }),
       )
     },
@@ -85,9 +88,9 @@ export function waitsOn(
       await bestEffort('policy', wait)
       if (!isLoaded()) throw new Fault('UNAVAILABLE')
     },
-    ensureReadable: ({ caller, positions, signal }) =>
+    ensureReadable: ({ caller, positions, signal }, schemas) =>
       caller.isAdmin
-        ? bestEffort('policy', waits.catchUp(signal))
+        ? bestEffort('policy', catchUpWith(schemas, signal))
         : waits.bestEffort(waits.waitFor(positions, signal)),
     isFresh: () => accessSchemas.every((schema) => bySchema.get(schema)?.isFresh()),
     ageMs: () => Math.max(...accessSchemas.map((schema) => bySchema.get(schema)?.ageMs() ?? Infinity)),

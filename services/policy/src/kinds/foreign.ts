@@ -10,7 +10,7 @@ export function foreign(engine: Engine): Readonly<Record<string, ForeignKind>> {
   const { identityRouters, serviceRouters } = state
   return {
     [identity.kind]: {
-      selects: selectsOf(engine, {
+      selects: selectsOf(engine, ['policy', 'identity'], {
         services: (id, perspective) => farRoles(servicePoliciesOf(state, perspective, 'left', id)),
         'service-policies': (id) => policyIds(servicePoliciesOf(state, undefined, 'left', id)),
         'edge-routers': (id) => farRoles(policiesOf(identityRouters, 'left', id)),
@@ -18,7 +18,7 @@ export function foreign(engine: Engine): Readonly<Record<string, ForeignKind>> {
       }),
     },
     [edgeRouter.kind]: {
-      selects: selectsOf(engine, {
+      selects: selectsOf(engine, ['policy', 'sessions'], {
         identities: (id) => farRoles(policiesOf(identityRouters, 'right', id)),
         'edge-router-policies': (id) => policyIds(policiesOf(identityRouters, 'right', id)),
         services: (id) => farRoles(policiesOf(serviceRouters, 'right', id)),

@@ -4,16 +4,20 @@ import { type FarRoles, policiesOf } from '../domain/queries.js'
 import type { State } from '../domain/state.js'
 import type { Engine } from '../engine/engine.js'
 
-/** Links that policies make. They are answered as roles, which the owner of the linked kind resolves. */
+/**
+ * Links that policies make. They are answered as roles, which the owner of the linked kind resolves. `schemas`: where the
+ * policies and the entities of this side are rows.
+ */
 export const selectsOf = (
-  engine: Engine,
+  engine: Pick<Engine, 'ensureReadable'>,
+  schemas: readonly string[],
   links: Readonly<Record<string, (id: string, perspective: Perspective | undefined) => Selection>>,
 ): Selects =>
   Object.fromEntries(
     Object.entries(links).map(([link, select]) => [
       link,
       async (id, perspective, context) => {
-        await engine.ensureReadable(context)
+        await engine.ensureReadable(context, schemas)
         return select(id, perspective)
       },
     ]),

@@ -3,12 +3,13 @@ import { type Kind, kind } from '@overlay/platform/kind-store'
 import { Fault, invalid } from '@overlay/rpc'
 import { namesLinkedSets, withoutLinkedSets } from '../domain/linked-sets.js'
 import type { Engine } from '../engine/engine.js'
+import { accessSchemas } from '../engine/waits.js'
 
 export const servicePolicies = (engine: Engine): Kind =>
   kind(servicePolicy, {
     async filter(filter, context) {
       if (!namesLinkedSets(filter)) return filter
-      await engine.ensureReadable(context)
+      await engine.ensureReadable(context, accessSchemas)
       const withoutSets = withoutLinkedSets(engine.state, filter)
       if (!withoutSets) throw new Fault('INVALID_FILTER', 'unsupported operation on identities or services')
       return withoutSets

@@ -8,6 +8,7 @@ import { postureQueries } from '../domain/posture/queries.js'
 import { isAdmin, permissionsOf, policiesOf, visibleIds } from '../domain/queries.js'
 import type { Engine } from '../engine/engine.js'
 import { watchView } from '../engine/view-watch.js'
+import { accessSchemas } from '../engine/waits.js'
 import { configsFor } from '../store/configs-of-services.js'
 import { dropRoles } from '../store/roles.js'
 import { deleteServiceConfigs } from '../store/service-config.js'
@@ -66,7 +67,7 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
         delete: async (request, context) => waitForFollowers(await remove(request, context), context),
 
         async list(request, context) {
-          await engine.ensureReadable(context)
+          await engine.ensureReadable(context, accessSchemas)
           const viewed = asIdentity(engine, request.perspective, context)
           if (request.within || viewed !== context) return list(request, viewed) // no gateway caches these
           using view = watchView(engine, viewed.caller)
@@ -75,11 +76,12 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
         },
 
         async get(request, context) {
-          await engine.ensureReadable(context)
+          await engine.ensureReadable(context, accessSchemas)
           return get(request, asIdentity(engine, request.perspective, context))
         },
       }),
-      selects: selectsOf(engine, {
+      // services and policies are rows of this schema
+      selects: selectsOf(engine, ['policy'], {
         identities: (id, perspective) => farRoles(servicePoliciesOf(state, perspective, 'right', id)),
         'service-policies': (id) => policyIds(servicePoliciesOf(state, undefined, 'right', id)),
         'edge-routers': (id) => farRoles(policiesOf(state.serviceRouters, 'left', id)),

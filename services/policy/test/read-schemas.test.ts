@@ -1,0 +1,79 @@
+import { once } from 'node:events'
+import type { Source } from '@overlay/platform/change-log'
+import { expect, test } from 'vitest'
+import { admin, as, named, networkOfFile } from './network.js'
+
+const { network, policy } = await networkOfFile()
+
+/** Counts pulls. Without pushes and hints, only reads lead to them. */
+function pulled({ source }: { readonly source: Source }) {
+  let pulls = 0
+  const counting: Source = {
+    ...source,
+    async *watch(after, signal) {
+      yield { upto: after, after, changes: [], oversized: [], more: false, ageMs: 0 }
+      await once(signal, 'abort')
+    },
+    pull(...about) {
+      pulls++
+      return source.pull(...about)
+    },
+  }
+  return { source: counting, count: () => pulls }
+}
+
+const identity = pulled(network.identity)
+const sessions = pulled(network.sessions)
+const reader = await network.replica({
+  identity: identity.source,
+  sessions: sessions.source,
+  isDeaf: true,
+})
+await network.identity.put('alice', { roleAttributes: ['staff'] })
+await network.sessions.put('router', {})
+await reader.engine.catchUp(AbortSignal.timeout(30_000))
+
+const policyId = await policy.create(
+  'service-policies',
+  named({ type: 'Dial', semantic: 'AnyOf', identityRoles: ['#guests'], serviceRoles: ['#all'] }),
+)
+const configId = await policy.create(
+  'configs',
+  named({ configTypeId: 'NH5p4FpGR', data: { protocol: 'tcp', address: 'localhost', port: 80 } }),
+)
+const serviceId = await policy.create('services', named({ encryptionRequired: true }))
+
+const select = (kind: string, id: string, link: string) =>
+  reader.entities.select({ from: { kind, id }, link, perspective: undefined }, admin)
+
+test.each([
+  ['a config', () => reader.get('configs', configId), []],
+  ['a list of configs', () => reader.list('configs'), []],
+  ['a service policy', () => reader.get('service-policies', policyId), []],
+  ['a service', () => reader.get('services', serviceId), ['identity']],
+  ['a list of services', () => reader.list('services'), ['identity']],
+  ['the policies of a service', () => select('services', serviceId, 'service-policies'), []],
+  ['the identities of a service', () => select('services', serviceId, 'identities'), []],
+  ['the services of an identity', () => select('identities', 'alice', 'services'), ['identity']],
+  ['the identities of a router', () => select('edge-routers', 'router', 'identities'), ['sessions']],
+] as const)(
+  "an administrator's read of %s asks each owner of what it shows once, and no other",
+  async (_name, read, owners) => {
+    const before = [identity.count(), sessions.count()]
+    await read()
+    const calls = [identity.count(), sessions.count()].map((count, at) => count - (before[at] ?? 0))
+    expect(calls).toEqual(
+      ['identity', 'sessions'].map((owner) => Number(owners.some((one) => one === owner))),
+    )
+  },
+)
+
+test('an administrator reads what other services and replicas had at the request', async () => {
+  const permissions = async () =>
+    (await reader.get('services', serviceId, as({ identityId: 'alice', isAdmin: true }))).permissions
+  expect(await permissions()).toEqual(['Invalid'])
+  await network.identity.put('alice', { roleAttributes: ['guests'] })
+  expect(await permissions()).toEqual(['Dial'])
+  await policy.remove('service-policies', policyId)
+  expect(await permissions()).toEqual(['Invalid'])
+})
