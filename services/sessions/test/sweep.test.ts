@@ -77,7 +77,7 @@ async function startWorld(pageSize = 100) {
       db.transaction(undefined, (tx) =>
         withLoadedRows(tx, [], (rows) => effects[schema].reload(tx, rows, upto(++number))),
       ),
-    step: () => sweepStep({ changeLog, pageSize, ...depsOf(world) }),
+    step: (pages?: number) => sweepStep({ changeLog, pageSize, ...depsOf(world) }, pages),
     async sweep() {
       while (await sweepStep({ changeLog, pageSize, ...depsOf(world) }));
     },
@@ -197,6 +197,42 @@ test('many sessions end in pages, each with its audit and change row; a failure 
     sql`select count(*) from change where kind = 'sessions' and entity is null`,
   )
   expect(deleted).toEqual([{ count: 250 }])
+})
+
+test('policy is asked about a page while the page before it is written', async () => {
+  await using started = await startWorld(100)
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' }, 250)
+  await started.change('policy', 'service-policies', 'p1')
+  await started.step()
+  const asked = new Promise<void>((resolve) => {
+    world.onQuestion = async () => {
+      if (world.positions.length === 2) resolve()
+    }
+  })
+  const sweeping = await db.transaction(undefined, async (tx) => {
+    await tx.query(sql`select from stream for update`)
+    const step = started.step(5)
+    await asked
+    expect(await counts(db)).toEqual({ 'alice wiki': 250 })
+    return { step }
+  })
+  await sweeping.step
+  expect(await counts(db)).toEqual({})
+  expect(world.checked.length).toBe(250)
+})
+
+test('pages that are read ahead do not delay a small scope', async () => {
+  await using started = await startWorld(100)
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' }, 500)
+  await started.change('policy', 'service-policies', 'p1')
+  await started.step()
+  world.onQuestion = async () => {
+    if (world.positions.length === 2) await started.change('identity', 'identities', 'bob')
+  }
+  await started.step(5)
+  expect(await counts(db)).toEqual({ 'alice wiki': 400 })
 })
 
 test('a change of a scope during its sweep causes another sweep', async () => {

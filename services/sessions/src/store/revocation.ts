@@ -77,11 +77,20 @@ export async function markLarge(tx: Tx, scopes: readonly PendingScope[]): Promis
 }
 
 /** Saves how far a large scope is swept. */
-export async function saveProgress(tx: Tx, scope: LargeScope, sweptTo: string): Promise<void> {
+export async function saveProgress(tx: Tx, scope: LargeScope): Promise<void> {
   await tx.query(
-    sql`update revocation set swept_to = ${sweptTo} where ${revocationsOf([scope])}`,
+    sql`update revocation set swept_to = ${scope.sweptTo} where ${revocationsOf([scope])}`,
     'save-sweep',
   )
+}
+
+/** Whether revocations of other scopes are pending, or later ones of this scope. */
+export async function othersArePending(db: Db, scope: PendingScope): Promise<boolean> {
+  const { rows } = await db.query<{ found: boolean }>(
+    sql`select exists (select from revocation where is_pending and not ${revocationsOf([scope])}) as found`,
+    'other-revocations',
+  )
+  return onlyRow(rows).found
 }
 
 /** Replaces revocations of posture checks by revocations of the policies that require them. */

@@ -3,7 +3,7 @@ import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import type { Scope } from '../domain/revocation.js'
-import type { EndedSession, SessionAccess } from '../domain/session-access.js'
+import type { SessionAccess } from '../domain/session-access.js'
 import type { LargeScope } from './revocation.js'
 
 const ACCESS = sql`
@@ -77,12 +77,10 @@ export async function endSessions(tx: Tx, which: Sql, limit?: number): Promise<R
  * The same for many at once, as the system's own work and the last statement of its transaction: from here to the
  * commit no other transaction can append to this schema. Undefined: none of them existed.
  */
-export async function endManySessions(
-  tx: Tx,
-  ids: readonly string[],
-): Promise<(Appended & { readonly sessions: readonly EndedSession[] }) | undefined> {
+export async function endManySessions(tx: Tx, ids: readonly string[]): Promise<Appended | undefined> {
   if (ids.length === 0) return undefined
-  const { rows } = await tx.query<Position & { sessions: readonly EndedSession[] | null; at: Date }>(
+  // jsonb_object, because jsonb_build_object looks up the type of each argument for each row
+  const { rows } = await tx.query<Position & { ended: readonly string[] | null; at: Date }>(
     sql`
     with ended as (
          delete from session where id = any(${ids})
@@ -93,28 +91,24 @@ export async function endManySessions(
          audited as (
          insert into audit (number, kind, entity_id, before, identity_id, identity_name, source_address, request_id, at)
          select number, 'sessions', id,
-                jsonb_build_object('identityId', identity_id, 'serviceId', service_id, 'type', type,
-                                   'apiSessionId', api_session_id),
+                jsonb_object(array['identityId', 'serviceId', 'type', 'apiSessionId'],
+                             array[identity_id, service_id, type, api_session_id]),
                 '', '', '', '', at
            from row),
          changed as (
          insert into change (number, kind, entity_id, at) select number, 'sessions', id, at from row)
-  select timeline, number, at,
-         (select json_agg(json_build_object('id', id, 'identityId', identity_id, 'serviceId', service_id,
-                                            'type', type, 'apiSessionId', api_session_id) order by number)
-            from row) as sessions
+  select timeline, number, at, (select json_agg(id order by number) from row) as ended
     from head`,
     'end-sessions',
   )
   const [head] = rows
   if (!head) return undefined
   const { timeline, number, at } = head
-  const sessions = head.sessions ?? []
   const [deleted, atMs] = [Buffer.alloc(0), at.getTime()]
-  const changes = sessions.map(({ id }, index, { length }) => {
+  const changes = (head.ended ?? []).map((id, index, { length }) => {
     return { kind: 'sessions', id, number: number - length + index + 1, json: deleted, atMs }
   })
-  return { position: { timeline, number }, changes, sessions }
+  return { position: { timeline, number }, changes }
 }
 
 /** Saves which policy grants each session now. */

@@ -1,6 +1,6 @@
 import { type ChangeLog, type FabricEvents, writeChanges } from '@overlay/platform/change-log'
 import type { Names } from '@overlay/platform/kind-store'
-import type { Db, Tx } from '@overlay/platform/postgres'
+import type { Db, LockedConnection, Tx } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { sessionEvent } from '../access/session-event.js'
@@ -11,6 +11,7 @@ import {
   markLarge,
   markSwept,
   newScopes,
+  othersArePending,
   type PendingScope,
   replaceChecks,
   saveProgress,
@@ -32,35 +33,67 @@ export interface StepDeps {
 
 /** What a step writes, after other services have answered. */
 interface Outcome extends AccessChanges {
+  /** The sessions that it has read. */
+  readonly sessions: readonly SessionAccess[]
   /** Marks what is swept. True: there may be more to sweep. */
   save(tx: Tx): Promise<boolean>
+  /** The next page of a large scope; absent: this is the last one. */
+  readonly next?: LargeScope
 }
 
 const SCOPES_AT_ONCE = 200
 /** A scope with as many sessions as this is swept in pages of its own. */
 const LARGE = 20
-const PAGE_SIZE = 8000
+const PAGE_SIZE = 4000
 
 /**
- * Sweeps the new scopes, so that none waits for a large one, or a page of a large scope. False: nothing is left.
+ * Sweeps the new scopes, so that none waits for a large one, or up to `pages` pages of a large scope. A page is read,
+ * and policy is asked about it, while the page before it is written. False: nothing is left.
  *
- * One replica at a time: an answer of policy is saved before policy is asked again, so that no older answer overwrites a
- * newer one. The transaction begins after the answers: a service that does not answer keeps no row and no snapshot.
+ * One replica at a time: an answer of policy is saved before policy is asked about the same session again, so that no
+ * older answer overwrites a newer one. A transaction begins after its answers: a service that does not answer keeps no
+ * row and no snapshot.
  */
-export function sweepStep(deps: StepDeps): Promise<boolean> {
-  const { db, appended } = deps.changeLog
+export function sweepStep(deps: StepDeps, pages = 1): Promise<boolean> {
+  const { db } = deps.changeLog
   return db.withAdvisoryLock(`sweep ${db.schema}`, async (connection) => {
-    const outcome = await sweepNext(connection, deps)
-    if (!outcome) return false
-    const { hasMore, ended } = await connection.transaction(async (tx) => {
-      await saveGrants(tx, outcome.moved)
-      const hasMore = await outcome.save(tx)
-      return { hasMore, ended: await endManySessions(tx, outcome.lost) }
-    })
-    if (ended) appended(ended.position, ended.changes)
-    for (const session of ended?.sessions ?? []) deps.events?.emit(sessionEvent('deleted', session))
-    return hasMore
+    let outcome = await sweepNext(connection, deps)
+    for (let page = 1; outcome?.next && page < pages; page++) {
+      const { next }: Outcome = outcome
+      if (await othersArePending(connection, next)) break
+      const [written, read] = await Promise.allSettled([
+        write(connection, deps, outcome),
+        sweepPage(db, deps, next),
+      ])
+      if (written.status === 'rejected') throw written.reason
+      if (await othersArePending(connection, next)) return true
+      if (read.status === 'rejected') throw read.reason
+      outcome = read.value
+    }
+    return outcome !== undefined && (await write(connection, deps, outcome))
   })
+}
+
+async function write(
+  connection: LockedConnection,
+  { changeLog: { appended }, events }: StepDeps,
+  { sessions, lost, moved, save }: Outcome,
+): Promise<boolean> {
+  const { hasMore, ended } = await connection.transaction(async (tx) => {
+    await saveGrants(tx, moved)
+    const hasMore = await save(tx)
+    return { hasMore, ended: await endManySessions(tx, lost) }
+  })
+  if (!ended) return hasMore
+  appended(ended.position, ended.changes)
+  if (events) {
+    const byId = new Map(sessions.map((session) => [session.id, session]))
+    for (const { id } of ended.changes) {
+      const session = byId.get(id)
+      if (session) events.emit(sessionEvent('deleted', session))
+    }
+  }
+  return hasMore
 }
 
 async function sweepNext(db: Db, deps: StepDeps): Promise<Outcome | undefined> {
@@ -90,6 +123,7 @@ async function sweepNew(db: Db, deps: StepDeps, scopes: readonly PendingScope[])
     sessions.filter((session) => !isOfApiSession(session)),
   )
   return {
+    sessions,
     lost: [...idsOf(over), ...lost],
     moved,
     async save(tx) {
@@ -133,14 +167,17 @@ async function sweepPage(db: Db, deps: StepDeps, scope: LargeScope): Promise<Out
     sessions.filter(({ id }) => !over.has(id)),
   )
   const last = sessions.at(-1)
+  const next = last && sessions.length === limit ? { ...scope, sweptTo: last.id } : undefined
   return {
+    sessions,
     lost: [...over, ...lost],
     moved,
     async save(tx) {
-      if (last && sessions.length === limit) await saveProgress(tx, scope, last.id)
+      if (next) await saveProgress(tx, next)
       else await markSwept(tx, [scope])
       return true
     },
+    ...(next && { next }),
   }
 }
 

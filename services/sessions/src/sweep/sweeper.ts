@@ -19,11 +19,12 @@ export interface Sweeper extends AsyncDisposable {
 }
 
 const TICK_MS = 1000
+const PAGES_AT_ONCE = 5 // then another replica may continue, and the process may stop
 const PRUNE_MS = 60_000
 const KEPT_MS = 300_000 // an older grant is refused, and policy is asked again
 const PAUSES = { firstMs: 100, longestMs: 2000 }
 
-/** Every replica sweeps what its consumers record, and what another replica has left behind. One page at a time. */
+/** Every replica sweeps what its consumers record, and what another replica has left behind. */
 export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
   const { db } = deps.changeLog
   const stop = new AbortController()
@@ -37,7 +38,7 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
     while (isDue && !stop.signal.aborted) {
       isDue = false
       try {
-        while (!stop.signal.aborted && (await sweepStep(deps))) stepped.ring()
+        while (!stop.signal.aborted && (await sweepStep(deps, PAGES_AT_ONCE))) stepped.ring()
         backoff.reset()
       } catch (err) {
         if (backoff.isReset) log.warn({ err }, 'sessions of revocations not checked')
