@@ -7,14 +7,17 @@ import { allAttribute, names, password, roles } from './topology.js'
 import type { Side } from './turns.js'
 
 const sessionsOpen = 20_000
+/** So many policies of one group have ten services. */
+const servicePolicies = 5
 const QUIET_MS = 500
 /** CPU within that time at which a controller counts as quiet. Housekeeping continues. */
 const quietCpuMs = 60
 const LONGEST_MS = 600_000
 
 /**
- * Gives a policy to all identities, opens sessions that only this policy allows, and takes it away again. Prints the
- * time until the answers, until the last of these sessions has ended, and the CPU until the controller is quiet.
+ * Gives a policy to all identities, opens sessions that only this policy allows, and takes it away again. One group of
+ * identities has its ten services by other policies too. Prints the time until the answers, until the last of these
+ * sessions has ended, and the CPU until the controller is quiet.
  */
 export async function measurePolicyChange(
   sides: readonly Side[],
@@ -28,18 +31,20 @@ export async function measurePolicyChange(
 async function changeOnce(side: Side): Promise<string[]> {
   const { admin, seeded } = side.bench
   const { topology } = seeded
-  const groups = new Set(
-    Array.from({ length: topology.policies }, (_, at) => roles.identities(at, topology)[0]),
-  )
+  const policies = Array.from({ length: topology.policies }, (_, at) => at)
+  const groups = new Set(policies.map((at) => roles.identities(at, topology)[0]))
   if (groups.size === 1) throw new Error('all identities have this policy: a greater --scale is necessary')
-  const path = `/service-policies?filter=${encodeURIComponent(`name="${names.policy(0)}"`)}`
-  const [policy] = await admin.request<{ id: string }[]>('GET', path)
-  const policyPath = `/service-policies/${policy?.id}`
   const everybody = { identityRoles: [`#${allAttribute}`] }
   const group = { identityRoles: roles.identities(0, topology) }
+  const ofGroup = policies.filter((at) => at % groups.size === 0)
+  const policy = await admin.request<{ id: string }>('POST', '/service-policies', {
+    ...{ name: 'bench-policy-change', type: 'Dial', semantic: 'AnyOf', ...group },
+    serviceRoles: ofGroup.slice(0, servicePolicies).flatMap(roles.services),
+  })
+  const policyPath = `/service-policies/${policy.id}`
 
   const granted = await untilQuiet(side, () => admin.request('PATCH', policyPath, everybody))
-  const services = await servicesOfPolicy(admin, policy?.id ?? '')
+  const services = await servicesOfPolicy(admin, policy.id)
   const before = await countSessions(admin)
   const opened = await openSessions(side, services)
   const all = await countSessions(admin)
@@ -52,6 +57,7 @@ async function changeOnce(side: Side): Promise<string[]> {
     return answeredMs
   })
   const left = await countSessions(admin)
+  await admin.request('DELETE', policyPath)
   const pairs = Math.round(topology.identities * (1 - 1 / groups.size)) * services.length
   return [
     `gains ${pairs} pairs: answered after ${digits(granted.answeredMs)} ms, ${digits(granted.cpuMs)} ms of CPU until quiet after ${digits(granted.quietMs)} ms`,
