@@ -226,6 +226,30 @@ test('a replica loses its connections after 13 s without an answer, also when th
   expect(beats.size).toBe(0) // nothing waits
 })
 
+test('a connection that is lost without a word is replaced, though the other one to its replica works', async () => {
+  const [[, sendBulk]] = transports
+  await using server = await startServer()
+  await using proxy = await hangingProxy(server.port)
+  const beats = new Set<() => void>()
+  await using peers = connectPeers(`127.0.0.1:${proxy.port}`, {
+    tls: callerTls,
+    service: 'policy',
+    startBeats(beat) {
+      beats.add(beat)
+      return () => beats.delete(beat)
+    },
+  })
+  await sendBulk(peers, 'yes', context())
+  proxy.hang()
+  const call = expect(sendBulk(peers, 'yes', context())).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  for (let n = 0; n < 60; n++) {
+    await sendMultiplexed(peers, 'yes', context()) // over a connection that came later
+    for (const beat of beats) beat()
+  }
+  await call
+  expect(await sendBulk(peers, 'yes', context())).toEqual(['alice', 'a'])
+})
+
 test('a request beyond the limit fails alone', async () => {
   await using server = await startServer()
   await using peers = peersAt(server.port)

@@ -89,9 +89,18 @@ export function openReplica({
       throw err
     }
   }
-  const mux = openMuxClient(openAny, keepalive.received)
-  const bulk = openMuxClient(openFrames, keepalive.received)
-  const both = [mux, bulk]
+  // one of the connections may be lost without a word while the other works
+  const watched = (open: OpenWire) => {
+    const own = startKeepalive()
+    const received = (): void => {
+      keepalive.received()
+      own.received()
+    }
+    return { own, client: openMuxClient(open, received) }
+  }
+  const lines = [watched(openAny), watched(openFrames)] as const
+  const both = lines.map(({ client }) => client)
+  const [{ client: mux }, { client: bulk }] = lines
   const isConnected = (): boolean =>
     both.some(({ isOpen }) => isOpen()) || state() === connectivityState.READY
   const reset = (): void => {
@@ -107,12 +116,18 @@ export function openReplica({
     bulk,
     keepalive,
     isConnected,
-    isAwaited: () => waiting() !== 'nothing' || keepalive.isAsked(),
+    isAwaited: () => waiting() !== 'nothing' || keepalive.isAsked() || lines.some(({ own }) => own.isAsked()),
     beat() {
+      for (const { own, client } of lines) {
+        if (!client.isOpen()) own.reset()
+        const need = own.beat(client.pending() > 0 ? 'calls' : 'nothing')
+        if (need === 'ping') client.ping()
+        if (need === 'reset') client.reset()
+      }
       if (!isConnected()) return keepalive.reset()
       const need = keepalive.beat(waiting())
       if (need === 'reset') reset()
-      if (need === 'ping') mux.ping()
+      if (need === 'ping' && mux.pending() === 0) mux.ping()
     },
     endAll() {
       for (const client of both) client.fail(unresponsive())
