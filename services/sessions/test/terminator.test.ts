@@ -172,6 +172,7 @@ test('no terminator is created for a service whose deletion is followed in the m
     creating = store.create(kind, body) // policy still answered that the service exists
     creating.catch(() => undefined)
     await waitingFor(store.db)
+    store.services.delete('wiki') // when it is asked again, it does not
   })
   await expect(creating).rejects.toMatchObject({ code: 'NOT_FOUND' })
   expect(await store.list(kind, '')).toEqual([])
