@@ -100,8 +100,18 @@ export function connectPeers(
   }
 }
 
+const beats = new Set<() => void>()
+let timer: NodeJS.Timeout | undefined // one for all services: each wake-up costs
+
 function everyBeat(beat: () => void): () => void {
-  const timer = setInterval(beat, BEAT_MS)
-  timer.unref() // the calls themselves keep the process alive
-  return () => clearInterval(timer)
+  beats.add(beat)
+  timer ??= setInterval(() => {
+    for (const beat of beats) beat()
+  }, BEAT_MS).unref() // the calls themselves keep the process alive
+  return () => {
+    beats.delete(beat)
+    if (beats.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
 }

@@ -39,7 +39,17 @@ export function bufferedOutput(fd: number): Output {
       if (!err) current = current.subarray(written)
       if (err) setTimeout(start, AGAIN_MS).unref()
       else if (current.length > 0 || waiting.length >= ENOUGH) start()
+      else if (waiting !== '') startSoon()
     })
+  }
+  let isPlanned = false
+  function startSoon(): void {
+    if (isPlanned) return
+    isPlanned = true
+    setTimeout(() => {
+      isPlanned = false
+      start()
+    }, LATEST_MS).unref()
   }
   function drop(): void {
     isBroken = true
@@ -63,13 +73,13 @@ export function bufferedOutput(fd: number): Output {
     }
   }
 
-  setInterval(start, LATEST_MS).unref()
   process.on('exit', flushSync)
   return {
     write(line) {
       if (isBroken || waiting.length > MOST) return
       waiting += line
       if (waiting.length >= ENOUGH) start()
+      else startSoon()
     },
     flushSync,
   }
