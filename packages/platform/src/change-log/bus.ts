@@ -163,8 +163,8 @@ function optionsOf(urls: string, tls: string | undefined, log?: Logger): Connect
     maxReconnectAttempts: -1,
     ignoreAuthErrorAbort: true, // a password may be corrected at the server
     timeout: 2000,
-    pingInterval: 1000, // a server that vanished or hangs is noticed in 3 s
-    maxPingOut: 2,
+    pingInterval: 1500, // a server that vanished or hangs is noticed in 3 s
+    maxPingOut: 1,
     ...credentials,
     ...(isRequired && { tls: tlsOptions(hostsOf(parsed), tls, log) }),
   }

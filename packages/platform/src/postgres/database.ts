@@ -57,6 +57,8 @@ const STATEMENT_MS = 30_000 // of a statement outside a transaction, and of a tr
 const GRACE_MS = 1000 // a server that has not answered by then does not answer
 /** The other transaction takes the locks meanwhile. Without it, the repeated one could block it again. */
 const CONFLICT_PAUSE_MS = 20
+/** Jobs that run a few times a minute find the connection of the time before. */
+const UNUSED_MS = 60_000
 const IDLE_MS = 15_000 // a replica that hangs must not keep its locks
 
 /** Connects on demand. Fails if the files for TLS are unusable. A database that is unavailable or late is a Fault. The pool recovers by itself. */
@@ -72,6 +74,7 @@ export function openDatabase(
     max,
     types,
     connectionTimeoutMillis: 5000,
+    idleTimeoutMillis: UNUSED_MS,
     statement_timeout: STATEMENT_MS,
     idle_in_transaction_session_timeout: IDLE_MS,
     keepAlive: true,
