@@ -19,17 +19,20 @@ export interface ReceiverOptions extends CommandOptions {
    * RouterOffline if the router is not here.
    */
   execute(routerId: string, message: Outgoing, timeoutMs: number): Promise<Message | undefined>
+  /** Whether routers are connected to this replica. */
+  hasRouters(): boolean
 }
 
 /** With the bus, only what it has lost is in the database. */
 const POLL_MS = 1000
 const POLL_WITHOUT_BUS_MS = 100
+const POLL_WITHOUT_ROUTERS_MS = 5000 // a command finds that its router has left
 const CLEANUP_MS = 60_000
 const MAX_EXECUTED = 20_000
 
 /** Executes the commands for this replica. A command is executed once, however often it arrives. */
 export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
-  const { db, bus, log, replicaId, execute } = options
+  const { db, bus, log, replicaId, execute, hasRouters } = options
   const executed = new Map<string, Promise<CommandAnswer>>() // oldest first
 
   function answerOf(command: RouterCommand): Promise<CommandAnswer> {
@@ -76,7 +79,11 @@ export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
 
   let isFailing = false
   let cleanedAt = performance.now()
+  let polledAt = Number.NEGATIVE_INFINITY
   async function poll(): Promise<void> {
+    const isAtRest = bus.connected() && !hasRouters()
+    if (isAtRest && performance.now() - polledAt < POLL_WITHOUT_ROUTERS_MS) return
+    polledAt = performance.now()
     try {
       for (const { command } of await takeCommands(db, replicaId))
         void executeStored(command as RouterCommand)

@@ -16,8 +16,9 @@ export interface MessagesOptions extends CommandOptions {
 export function openRouterMessages(options: MessagesOptions): RouterMessages & AsyncDisposable {
   const { channels, presence, replicaId, log } = options
   const sender = openCommandSender(options)
+  const hasRouters = (): boolean => !channels.all()[Symbol.iterator]().next().done
   const receiver =
-    replicaId === undefined ? undefined : openCommandReceiver({ ...options, replicaId, execute })
+    replicaId === undefined ? undefined : openCommandReceiver({ ...options, replicaId, execute, hasRouters })
 
   async function execute(
     routerId: string,
