@@ -373,6 +373,20 @@ test('what is kept stays dense, even when clocks went backwards', async () => {
   expect(await pruneChanges(changeLog.db, 24 * 3_600_000)).toBe(2)
 })
 
+test('a listener runs when the end has moved, whichever replica has written, until it is disposed', async () => {
+  const [one, other] = [await streams.replica(), await streams.replica()]
+  let moves = 0
+  const listening = one.onMove(() => moves++)
+  await write(one, rowChange('a'))
+  expect(moves).toBe(1)
+  await write(other, rowChange('b'))
+  await one.head()
+  expect(moves).toBe(2)
+  listening[Symbol.dispose]()
+  await write(one, rowChange('c'))
+  expect(moves).toBe(2)
+})
+
 test('the head is read after the call', async () => {
   const [one, other] = [await streams.replica(), await streams.replica()]
   streams.bus.stop()

@@ -26,6 +26,8 @@ export interface ChangeLog extends AsyncDisposable {
   ): Promise<{ readonly result: T; readonly position: Position | undefined }>
   /** To be called by hot statements that append by themselves, after their commit. */
   appended(position: Position, changes: readonly Change[]): void
+  /** Runs when the end has moved: after commits of this replica, and when it learns of those of others. */
+  onMove(listener: () => void): Disposable
   /** The end of the change log, read from the database after the call. One read serves all callers. */
   head(): Promise<Position>
   /** Changes after the position, as many as fit a message, read like `head`. OUT_OF_RANGE: holders must reload. */
@@ -67,7 +69,11 @@ export async function openChangeLog(
   const moved = openAlarm()
 
   await ensureTimeline(db)
-  const tail = await openTail(db, moved.ring)
+  const moveListeners = new Set<() => void>()
+  const tail = await openTail(db, () => {
+    moved.ring()
+    for (const listener of moveListeners) listener()
+  })
   let lookedAt = performance.now()
   let isFailing = false
 
@@ -169,6 +175,11 @@ export async function openChangeLog(
     },
 
     appended: (position, changes) => publish({ position, changes }),
+
+    onMove(listener) {
+      moveListeners.add(listener)
+      return { [Symbol.dispose]: () => void moveListeners.delete(listener) }
+    },
 
     head: look,
 

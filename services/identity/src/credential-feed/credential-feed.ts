@@ -14,8 +14,10 @@ export interface CredentialFeed extends AsyncDisposable {
   handOver(): Promise<void>
 }
 
-/** Of changes that no request waits for, and of those that a crashed replica has left. */
-const EVERY_MS = 250
+/** After a commit whose credentials no request waits for. */
+const SOON_MS = 250
+/** For what a crashed replica has left, and for commits that nobody announces. */
+const EVERY_MS = 1000
 /** Logins of this time share a statement. */
 const GATHER_MS = 3
 
@@ -38,7 +40,7 @@ export function openCredentialFeed(changeLog: ChangeLog, bus: Pick<Bus, 'subscri
   const sharedFlush = coalesced(flush)
 
   let isFailing = false
-  const sweeping = runPeriodically(EVERY_MS, () =>
+  const sweep = (): Promise<void> =>
     sharedFlush().then(
       () => {
         isFailing = false
@@ -47,11 +49,20 @@ export function openCredentialFeed(changeLog: ChangeLog, bus: Pick<Bus, 'subscri
         if (!isFailing) log.warn({ err }, 'credentials of API sessions not passed on')
         isFailing = true
       },
-    ),
-  )
+    )
+  const sweeping = runPeriodically(EVERY_MS, sweep)
+  let last: Promise<void> | undefined
+  let soon: NodeJS.Timeout | undefined
+  function sweepSoon(): void {
+    soon ??= setTimeout(() => {
+      soon = undefined
+      last = sweep()
+    }, SOON_MS)
+  }
+  const moves = changeLog.onMove(sweepSoon)
   return {
     async handOver() {
-      if (!receivers.any()) return
+      if (!receivers.any()) return sweepSoon()
       try {
         // without a position another replica has moved them
         await receivers.wait((await sharedFlush()) ?? (await changeLog.head()))
@@ -60,6 +71,9 @@ export function openCredentialFeed(changeLog: ChangeLog, bus: Pick<Bus, 'subscri
       }
     },
     async [Symbol.asyncDispose]() {
+      moves[Symbol.dispose]()
+      clearTimeout(soon)
+      await last
       await sweeping[Symbol.asyncDispose]()
       receivers[Symbol.dispose]()
     },
