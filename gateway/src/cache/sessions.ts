@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import * as crypto from 'node:crypto'
 import { isUuid } from '@overlay/model'
 import { type Followed, type FollowLog, isAtLeast } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
@@ -216,5 +216,10 @@ const isRefusal = (err: unknown): boolean =>
 const bearerKeyOf = (token: string): string => keyOf(`Bearer ${token}`)
 
 /** Tokens are credentials: the cache holds only their digests. */
-const keyOf = (...tokens: readonly string[]): string =>
-  createHash('sha256').update(tokens.join('\0')).digest('base64')
+const keyOf = (...tokens: readonly string[]): string => digestOf(tokens.join('\0'))
+
+/** `hash` costs less than half of a `Hash`, but Node has it only from 20.12 on. */
+const digestOf: (text: string) => string =
+  typeof crypto.hash === 'function'
+    ? (text) => crypto.hash('sha256', text, 'base64')
+    : (text) => crypto.createHash('sha256').update(text).digest('base64')
