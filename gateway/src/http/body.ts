@@ -50,7 +50,7 @@ export async function readBody(
   spec: BodySpec,
   limits: BodyLimits,
 ): Promise<() => unknown> {
-  const bytes = hasBody(c.env.incoming) ? await readAll(c, limits) : Buffer.alloc(0)
+  const bytes = hasBody(c.env.incoming) ? await readWhole(c, limits) : Buffer.alloc(0)
   const { name, schema, required, consumes, read } = spec
   if (bytes.length === 0 && required) throw invalid(name, `${name} in body is required`, '')
   if (consumes) return () => read(bytes, bytes)
@@ -68,9 +68,10 @@ const NUL = /(^|[^\\])(\\\\)*\\u0000/
 
 export function parseJson(bytes: Buffer): unknown {
   const text = bytes.toString()
-  if (depthOf(text) > MAX_DEPTH)
+  if (text.length > MAX_DEPTH && depthOf(text) > MAX_DEPTH)
     throw new Fault('COULD_NOT_PARSE_BODY', `nested deeper than ${MAX_DEPTH} levels`)
-  if (NUL.test(text)) throw new Fault('COULD_NOT_PARSE_BODY', 'NUL characters are not allowed')
+  if (text.includes('\\u0000') && NUL.test(text))
+    throw new Fault('COULD_NOT_PARSE_BODY', 'NUL characters are not allowed')
   try {
     return JSON.parse(text)
   } catch (err) {
@@ -105,10 +106,23 @@ export function jsonBytes(value: unknown): Buffer {
 /** Bytes of a refused body to read and discard, within the time of any body: many clients read no answer before they have sent all. */
 const DISCARDED_BYTES = 64 << 20
 
-function readAll(c: RequestContext, { maxBytes, withinMs }: BodyLimits): Promise<Buffer> {
+/** Most bodies arrive together with their headers. They need neither listeners nor a timer. */
+async function readWhole(c: RequestContext, limits: BodyLimits): Promise<Buffer> {
   const { incoming } = c.env
   const announced = Number(incoming.headers['content-length'] ?? 0)
-  if (announced > DISCARDED_BYTES) throw tooLarge(c, maxBytes)
+  if (announced > DISCARDED_BYTES) throw tooLarge(c, limits.maxBytes)
+  await undefined // the parser passes on the rest of what it has received
+  if (incoming.complete) {
+    const bytes = (incoming.read() as Buffer | null) ?? Buffer.alloc(0)
+    if (bytes.length > limits.maxBytes) throw tooLarge(c, limits.maxBytes)
+    return bytes
+  }
+  if (incoming.destroyed) throw endedEarly(c)
+  return readAll(c, limits, announced)
+}
+
+function readAll(c: RequestContext, { maxBytes, withinMs }: BodyLimits, announced: number): Promise<Buffer> {
+  const { incoming } = c.env
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] = []
     let size = 0
@@ -128,7 +142,7 @@ function readAll(c: RequestContext, { maxBytes, withinMs }: BodyLimits): Promise
         if (isTooLarge()) reject(tooLarge(c, maxBytes))
         else resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
       })
-    const onEarlyEnd = (): void => done(() => reject(cut(c, 'the body ended early')))
+    const onEarlyEnd = (): void => done(() => reject(endedEarly(c)))
     function done(finish: () => void): void {
       clearTimeout(timer)
       incoming.off('data', onData).off('end', onEnd).off('error', onEarlyEnd).off('close', onEarlyEnd)
@@ -140,6 +154,8 @@ function readAll(c: RequestContext, { maxBytes, withinMs }: BodyLimits): Promise
 }
 
 const ignore = (): void => undefined
+
+const endedEarly = (c: RequestContext): Fault => cut(c, 'the body ended early')
 
 const tooLarge = (c: RequestContext, maxBytes: number): Fault =>
   cut(c, `the body is larger than ${maxBytes} bytes`)
