@@ -1,5 +1,5 @@
 import { clientAddressOf } from '@overlay/platform/tls'
-import { type Caller, type Context, type Positions, system, traceparentOf } from '@overlay/rpc'
+import { type Caller, type Context, noteEnding, type Positions, system, traceparentOf } from '@overlay/rpc'
 import type { Exchange } from './exchange.js'
 import type { RequestContext } from './request-context.js'
 
@@ -27,6 +27,7 @@ export function abortCalls(exchange: Exchange, reason: unknown): void {
   if (exchange.abortReason !== undefined) return
   exchange.abortReason = reason
   exchange.abort?.abort(reason)
+  for (const listener of exchange.endListeners ?? []) listener()
 }
 
 const anonymous: Caller = { ...system, isAdmin: false }
@@ -35,7 +36,7 @@ function newContext(exchange: Exchange, laterMs: number, positions = exchange.ca
   const { incoming, requestId, session, calls } = exchange
   exchange.traceparent ??= traceparentOf(firstOf(incoming.headers.traceparent))
   const leftMs = exchange.startedMs + laterMs + calls.limitMs - performance.now()
-  return {
+  const context: Context = {
     requestId,
     traceparent: exchange.traceparent,
     caller: session?.caller ?? anonymous,
@@ -47,6 +48,25 @@ function newContext(exchange: Exchange, laterMs: number, positions = exchange.ca
     },
     positions,
   }
+  noteEnding(context, {
+    hasEnded: () => exchange.abortReason !== undefined,
+    reason: () => exchange.abortReason,
+    listen: (listener) => onEnd(exchange, listener),
+  })
+  return context
+}
+
+/** Calls `listener` once when the calls are cancelled, or now if they are. Returns a function that removes the listener. */
+function onEnd(exchange: Exchange, listener: () => void): () => void {
+  if (exchange.abortReason !== undefined) {
+    listener()
+    return () => undefined
+  }
+  exchange.endListeners ??= new Set()
+  const { endListeners } = exchange
+  const entry = (): void => listener() // the same function may be registered twice
+  endListeners.add(entry)
+  return () => endListeners.delete(entry)
 }
 
 function signalOf(exchange: Exchange): AbortSignal {

@@ -36,6 +36,8 @@ export interface Exchange {
   context: Context | undefined
   traceparent: string | undefined
   abort: AbortController | undefined
+  /** Of calls that observe the end without a signal. */
+  endListeners: Set<() => void> | undefined
   /** Why the answer is no longer needed. */
   abortReason: unknown
 }
@@ -70,5 +72,6 @@ export const openExchange = (incoming: IncomingMessage, outgoing: ServerResponse
   context: undefined,
   traceparent: undefined,
   abort: undefined,
+  endListeners: undefined,
   abortReason: undefined,
 })

@@ -11,6 +11,7 @@ export {
   traceparentOf,
 } from './context.js'
 export * from './credentials-pushed.js'
+export { endingOf, noteEnding } from './ending.js'
 export {
   asFault,
   causeText,

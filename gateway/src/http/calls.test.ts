@@ -1,0 +1,33 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { endingOf } from '@overlay/rpc'
+import { expect, test } from 'vitest'
+import { abortCalls, callContext } from './calls.js'
+import { openExchange } from './exchange.js'
+import type { RequestContext } from './request-context.js'
+
+const requestOf = () => {
+  const env = openExchange({ headers: {}, socket: {} } as IncomingMessage, {} as ServerResponse)
+  return { env, context: callContext({ env } as RequestContext) }
+}
+const reason = new Error('the client went away')
+
+test('calls end with their request, and none has an AbortController unless it reads the signal', () => {
+  const { env, context } = requestOf()
+  const ending = endingOf(context)
+  let ended = 0
+  ending.listen(() => ended++)
+  const remove = ending.listen(() => ended++)
+  remove()
+  expect([ending.hasEnded(), ended]).toEqual([false, 0])
+  abortCalls(env, reason)
+  ending.listen(() => ended++) // a call that begins later
+  expect([ending.hasEnded(), ending.reason(), ended, env.abort]).toEqual([true, reason, 2, undefined])
+  expect([context.signal.aborted, context.signal.reason]).toEqual([true, reason])
+})
+
+test('a signal that was read before the end is aborted', () => {
+  const { env, context } = requestOf()
+  const { signal } = context
+  abortCalls(env, reason)
+  expect([signal.aborted, signal.reason]).toEqual([true, reason])
+})
