@@ -86,7 +86,9 @@ export function routerCertificates({
     async prepare(router, requests, context) {
       const issued = await issue(router, requests, context)
       const written = await saveUnverified(changeLog, context, router, certificateOf(issued))
-      return written && issued
+      if (!written) return undefined
+      await follow(written.position, context)
+      return issued
     },
 
     async verify(routerId, certPem, context) {
