@@ -113,6 +113,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
         message,
       )
       await move(() => sink.take(rows, upto))
+      if (rows.length > 0) demand.note() // where rows change, a hang must be noticed soon
       for (const { atMs } of rows)
         metrics.followLag.observe({ schema }, Math.max(0, Date.now() - atMs) / 1000)
     })
