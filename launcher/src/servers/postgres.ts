@@ -49,10 +49,11 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   // Postgres would not start if another program had the process id in this file
   if (typeof listen === 'string') await rm(join(listen, '.s.PGSQL.5432.lock'), { force: true })
 
+  const major = Number(await readFile(join(data, 'PG_VERSION'), 'utf8'))
   const server = await retryWhileInUse(() =>
     startProgram({
       path: join(binaries, 'postgres'),
-      args: flags(options, data),
+      args: flags(options, data, major),
       account,
       readyText: 'ready to accept connections',
       log: openLogFile(join(directory, 'postgres.log'), options.logs ?? testLogs),
@@ -77,7 +78,7 @@ interface SocketPlace {
 export const socketUrl = ({ directory, password, database }: SocketPlace): string =>
   `postgres://${credentials(password)}@localhost/${database}?host=${encodeURIComponent(directory)}`
 
-function flags({ listen, password }: PostgresOptions, data: string): string[] {
+function flags({ listen, password }: PostgresOptions, data: string, major: number): string[] {
   const isPort = typeof listen === 'number'
   const settings = {
     listen_addresses: isPort ? '127.0.0.1' : '',
@@ -85,7 +86,7 @@ function flags({ listen, password }: PostgresOptions, data: string): string[] {
     max_connections: 300,
     max_pred_locks_per_transaction: 10, // no transaction is serializable
     max_logical_replication_workers: 0,
-    io_method: 'sync', // the data is mostly in memory: workers would only be woken
+    ...(major >= 18 && { io_method: 'sync' }), // the data is mostly in memory: workers would only be woken
     max_wal_size: '2GB',
     ...(password === undefined && { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   }

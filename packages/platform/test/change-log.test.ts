@@ -248,6 +248,21 @@ test('a watcher with a gather time gets the first change at once, and then many 
   expect(count).toBeLessThan(20)
 })
 
+test('a watcher gathers no longer once a row is deleted', async () => {
+  const changeLog = await streams.replica()
+  const gatherMs = 600_000 // longer than the test may take
+  const watching = changeLog.watch(await changeLog.head(), stop().signal, { gatherMs, kinds: ['identities'] })
+  const messages = watching[Symbol.asyncIterator]()
+  await messages.next()
+  const first = messages.next()
+  await write(changeLog, rowChange('a'))
+  await first
+  const second = messages.next()
+  await write(changeLog, rowChange('b'), { ...rowChange('of another kind', null), kind: 'services' })
+  await write(changeLog, rowChange('a', null))
+  expect((await second).value?.changes.map(({ id }: { id: string }) => id)).toEqual(['b', 'a'])
+})
+
 test('a watcher that reads slowly misses nothing and delays no other', async () => {
   const changeLog = await streams.replica()
   const from = await changeLog.head()

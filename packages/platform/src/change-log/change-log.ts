@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Change, Changes, Context, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openAlarm } from '../async/alarm.js'
@@ -139,6 +138,21 @@ export async function openChangeLog(
     pending = undefined
   }
 
+  /** Waits for more changes. A deletion ends the wait: it may take access away. */
+  async function gather(
+    at: Position,
+    { gatherMs = 0, kinds = [] }: Partial<WatchOptions>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const isDeletion = ({ kind, json }: Change): boolean =>
+      json.length === 0 && (kinds.length === 0 || kinds.includes(kind))
+    const until = performance.now() + gatherMs
+    for (let left = gatherMs; left > 0 && !signal.aborted; left = until - performance.now()) {
+      if (tail.some(at, isDeletion)) return
+      await moved.sleep(signal, left)
+    }
+  }
+
   async function messageAfter(
     { timeline, number }: Position,
     { kinds = [] }: Partial<PullOptions>,
@@ -189,7 +203,7 @@ export async function openChangeLog(
     },
 
     async *watch(after, signal, options = {}) {
-      const { gatherMs = 0, signMs = LOOK_MS } = options
+      const { signMs = LOOK_MS } = options
       let sent = after
       let sentAt = Number.NEGATIVE_INFINITY
       let reported = Number.NEGATIVE_INFINITY // the look of the last message
@@ -207,7 +221,7 @@ export async function openChangeLog(
           sentAt = performance.now()
           reported = latest
         }
-        if (hasMoved && gatherMs > 0) await delay(gatherMs, undefined, { signal }).catch(() => undefined)
+        if (hasMoved) await gather(at, options, signal)
         if (at.number === tail.end().number)
           await moved.sleep(signal, at.number > sent.number ? POSITION_MS : LOOK_MS)
       }

@@ -14,6 +14,8 @@ export interface Tail {
   sync(): Promise<Position>
   /** Takes changes that this process has just committed. Returns false when changes before them are missing. */
   offer(position: Position, changes: readonly Change[]): boolean
+  /** Whether one of the changes after the position that are in memory meets the condition. */
+  some(position: Position, condition: (change: Change) => boolean): boolean
   /** Changes after the position, in order, not always all of them. OUT_OF_RANGE: unknown, or no longer kept. */
   after(position: Position): Promise<readonly Change[]>
 }
@@ -102,6 +104,9 @@ export async function openTail(db: Database, onMove: () => void): Promise<Tail> 
       onMove()
       return early.size === 0
     },
+
+    some: (position, condition) =>
+      recent.slice(Math.max(0, recent.length - Math.max(0, end.number - position.number))).some(condition),
 
     async after(position) {
       if (!has(position)) await sync()
