@@ -11,7 +11,7 @@ import type { RunningController } from './options.js'
 export interface Product extends RunningController, AsyncDisposable {
   /** Runs work with the URL of the owner of its database. */
   withDatabase(work: (ownerUrl: string) => Promise<void>): Promise<void>
-  /** Starts all processes anew, with the same data and addresses. */
+  /** Restarts all processes with the same data and addresses. */
   restart(): Promise<void>
 }
 

@@ -371,7 +371,7 @@ async function openAtRest() {
   return { projection, asked }
 }
 
-test('its owner sends signs of life rarely while nobody asks for freshness', async () => {
+test('its owner rarely sends signs of life while freshness is not needed', async () => {
   const { projection, asked } = await openAtRest()
   expect(projection.isFresh()).toBe(true)
   await until(() => asked.length >= 3)

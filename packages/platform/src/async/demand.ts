@@ -2,7 +2,7 @@
 export interface Demand {
   /** It is used now. */
   note(): void
-  /** True until nobody has used it for a while. */
+  /** False once it has not been used for a while. */
   lasts(): boolean
 }
 

@@ -7,7 +7,7 @@ export interface Signs {
 /** While somebody reads what is followed: it is fresh for 2 s after a sign. */
 export const inUse: Signs = { signMs: 1000, silenceMs: 3000 }
 
-/** While nobody does. Changes are sent at once all the same. */
+/** Otherwise. Changes are still sent at once. */
 export const atRest: Signs = { signMs: 5000, silenceMs: 12_000 }
 
 /** From the last question for freshness until the signs become rare. */

@@ -16,7 +16,7 @@ export interface CredentialFeed extends AsyncDisposable {
 
 /** After a commit whose credentials no request waits for. */
 const SOON_MS = 250
-/** For what a crashed replica has left, and for commits that nobody announces. */
+/** For what a crashed replica has left, and for commits that are not announced. */
 const EVERY_MS = 1000
 /** Logins of this time share a statement. */
 const GATHER_MS = 3
