@@ -173,3 +173,13 @@ test('a router that is renamed while it begins to tunnel reserves the name that 
   expect(await store.get(id)).toMatchObject({ name: 'r2', isTunnelerEnabled: true })
   expect([...names.reserved]).toEqual([['r2', id]])
 })
+
+test('a router that another replica has changed to tunnel needs no name again', async () => {
+  const names = openNames()
+  await using store = await startRouters(names)
+  const id = await store.create({ name: 'r1' })
+  await store.db.query(sql`update router set is_tunneler_enabled = true where id = ${id}`)
+  await store.update(id, { isTunnelerEnabled: true, cost: 3 })
+  expect(await store.get(id)).toMatchObject({ isTunnelerEnabled: true, cost: 3 })
+  expect(names.calls).toEqual([])
+})

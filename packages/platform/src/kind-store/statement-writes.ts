@@ -129,8 +129,9 @@ export function statementWrites(
         if (written || !isOutdated) return written
       }
     } catch (err) {
+      rows.forget(entity, request.id)
       if (isAway(err)) throw err
-      rows.forget(entity, request.id) // the transaction decides, and fails in the same way
+      // otherwise the transaction decides, and fails in the same way
     }
     return undefined
   }

@@ -9,12 +9,11 @@ export type RouterNames = Pick<Methods<IdentityServiceService>, 'reserveRouterNa
 
 type Writes = Pick<KindOperations, 'create' | 'update'>
 
-/** Another request has changed the router since its name was reserved. */
-class NameNotReserved extends Fault {
-  constructor() {
-    super('UNAVAILABLE')
-  }
-}
+/**
+ * Another request has changed the router since its name was reserved. Not a Fault: a replica whose last sight of the
+ * router is outdated must look again in a transaction.
+ */
+class NameNotReserved extends Error {}
 
 const TRIES = 3
 
@@ -74,7 +73,8 @@ export function withReservedNames(db: Db, names: RouterNames, { create, update }
         try {
           return await (needsName(next, before) ? reserving(id, next.name, context, write) : write())
         } catch (err) {
-          if (!(err instanceof NameNotReserved) || left === 0) throw err
+          if (!(err instanceof NameNotReserved)) throw err
+          if (left === 0) throw new Fault('UNAVAILABLE', 'the router changes faster than its name can be reserved', err)
         }
       }
     },
