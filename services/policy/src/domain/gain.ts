@@ -1,5 +1,6 @@
 import {
   add,
+  addAll,
   type Bitset,
   difference,
   distinction,
@@ -8,6 +9,8 @@ import {
   intersection,
   isCovered,
   isEmpty,
+  numbersOf,
+  sizeOf,
 } from './bitset.js'
 import type { Relation } from './relation.js'
 
@@ -31,9 +34,8 @@ export function regranted(relation: Relation, policyId: string, before: Links, a
   const consider = (lefts: Bitset, rights: Bitset): void => {
     const rest = withoutOpen(relation, policyId, rights)
     if (isEmpty(rest)) return
-    forEach(lefts, (left) => {
-      if (!isGranted(relation, policyId, left, rest)) add(result, left)
-    })
+    const isWide = sizeOf(rest) * lefts.chunks.length <= sizeOf(lefts)
+    addAll(result, (isWide ? lackingByRights : lackingByLefts)(relation, policyId, lefts, rest))
   }
   consider(difference(before.left, after.left), before.right)
   consider(difference(after.left, before.left), after.right)
@@ -48,6 +50,33 @@ function withoutOpen({ left, right }: Relation, except: string, rights: Bitset):
     if (policyId !== except) rest = difference(rest, right.membersOf(policyId))
   }
   return rest
+}
+
+/** Those of `lefts` that the other policies, alone or together, do not link with all of these rights. */
+type Lacking = (relation: Relation, except: string, lefts: Bitset, rights: Bitset) => Bitset
+
+const lackingByLefts: Lacking = (relation, except, lefts, rights) => {
+  const lacking = emptySet()
+  forEach(lefts, (left) => {
+    if (!isGranted(relation, except, left, rights)) add(lacking, left)
+  })
+  return lacking
+}
+
+/** Handles all left entities at once, so that their number, and that of their policies, hardly matters. */
+const lackingByRights: Lacking = ({ left, right }, except, lefts, rights) => {
+  let linked = lefts
+  for (const number of numbersOf(rights)) {
+    const others: Bitset[] = []
+    for (const { policyId } of [...right.open, ...right.selecting(number)])
+      if (policyId !== except) others.push(left.membersOf(policyId))
+    if (isCovered(linked, others)) continue
+    const ofOthers = emptySet()
+    for (const set of others) addAll(ofOthers, set)
+    linked = intersection(linked, ofOthers)
+    if (isEmpty(linked)) break
+  }
+  return difference(lefts, linked)
 }
 
 /** True when the entity's other policies, alone or together, link it with all of these. */
