@@ -74,7 +74,8 @@ export function withReservedNames(db: Db, names: RouterNames, { create, update }
           return await (needsName(next, before) ? reserving(id, next.name, context, write) : write())
         } catch (err) {
           if (!(err instanceof NameNotReserved)) throw err
-          if (left === 0) throw new Fault('UNAVAILABLE', 'the router changes faster than its name can be reserved', err)
+          if (left === 0)
+            throw new Fault('UNAVAILABLE', 'the router changes faster than its name can be reserved', err)
         }
       }
     },
