@@ -84,8 +84,28 @@ test('an enrollment that an existing identity is about to get is asked for throu
 })
 
 test('an enrollment of an identity that is gone is not expected', async () => {
-  await one.identity.expectEnrollment({ enrollmentId: 'of-nobody', identityId: 'nobody' }, system())
-  const { rows } = await one.db.query(sql`select id from outstanding_enrollment where id = 'of-nobody'`)
+  await one.identity.expectEnrollment(
+    { enrollmentId: 'of-a-missing-identity', identityId: 'missing' },
+    system(),
+  )
+  const { rows } = await one.db.query(
+    sql`select id from outstanding_enrollment where id = 'of-a-missing-identity'`,
+  )
+  expect(rows).toEqual([])
+})
+
+test('an enrollment of an identity that is being deleted waits for the end of that, and is not expected', async () => {
+  const id = await create('leaving')
+  let expected: Promise<unknown> | undefined
+  await one.db.transaction(undefined, async (tx) => {
+    await tx.query(sql`delete from identity where id = ${id}`)
+    expected = one.identity.expectEnrollment({ enrollmentId: 'of-the-leaving', identityId: id }, system())
+    const waiting = sql`select from pg_stat_activity where wait_event = 'transactionid'
+                         and query like '%outstanding_enrollment%'`
+    await expect.poll(async () => (await one.db.query(waiting)).rowCount).toBe(1)
+  })
+  await expected
+  const { rows } = await one.db.query(sql`select id from outstanding_enrollment where identity_id = ${id}`)
   expect(rows).toEqual([])
 })
 

@@ -21,7 +21,7 @@ export const expectEnrollment = async (db: Db, { id, identityId }: OutstandingEn
   await addMissing(db, [{ id, identityId }])
 }
 
-/** Adds those that are missing and whose identity exists. Returns their ids. */
+/** Adds those that are missing and whose identity exists: one that is being deleted does not. Returns their ids. */
 export async function addMissing(
   db: Db,
   enrollments: readonly OutstandingEnrollment[],
@@ -36,6 +36,7 @@ export async function addMissing(
     select entry.id, identity.id
       from unnest(${ids}::text[], ${identityIds}::text[]) as entry (id, identity_id)
       join identity on identity.id = entry.identity_id
+       for key share of identity
         on conflict do nothing
  returning id`,
     'expect-enrollments',
