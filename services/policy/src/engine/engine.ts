@@ -8,7 +8,7 @@ import {
 } from '@overlay/platform/change-log'
 import type { Change, Position, Positions } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { isSame } from '../domain/bitset.js'
+import { addAll, type Bitset, emptySet, intersection, isSame, sizeOf } from '../domain/bitset.js'
 import type { Effect } from '../domain/effect.js'
 import { type EngineKind, engineKinds } from '../domain/mutators.js'
 import { emptyState, type State } from '../domain/state.js'
@@ -76,8 +76,9 @@ export async function startEngine({
   const positions: Record<string, Position> = {}
   const loading = new Set<string>()
   const isLoaded = (): boolean => accessSchemas.every((schema) => positions[schema])
-  const viewed = new Set<string>() // identities whose lists the current message may have changed
-  const granted = new Set<string>() // the same, or whose grants
+  let viewed = emptySet() // identities whose lists the current message may have changed
+  let granted = emptySet() // the same, or whose grants
+  const deleted = new Set<string>() // identities without a number
 
   const noteEffect = (schema: string, effect: Effect, change: Change, upto: Position): void => {
     const { kind, id, json, atMs, number } = change
@@ -85,12 +86,9 @@ export async function startEngine({
     const isDeleted = kind === 'identities' && json.length === 0
     if (isDeleted) updates.forget(id, position)
     if (!isLoaded()) return
-    if (isDeleted) {
-      viewed.add(id) // it has no number any more by which an effect could name it
-      granted.add(id)
-    }
-    for (const one of state.identities.idsOf(effect.viewed)) viewed.add(one)
-    if (granted.size <= MOST_NAMED) for (const one of state.identities.idsOf(effect.granted)) granted.add(one)
+    if (isDeleted) deleted.add(id)
+    addAll(viewed, effect.viewed)
+    addAll(granted, effect.granted)
     const ids = state.identities.idsOf(effect.updated)
     if (ids.length === 0) return
     const isEverybody = ids.length > MOST_NAMED && isSame(effect.updated, state.identities.present)
@@ -105,12 +103,17 @@ export async function startEngine({
       if (wasLoaded) updates.advance({ policy, identity })
       else updates.start({ policy, identity })
     }
-    const named = (ids: ReadonlySet<string>) => (wasLoaded && ids.size <= MOST_NAMED ? [...ids] : 'all')
+    const named = (numbers: Bitset): readonly string[] | 'all' => {
+      const present = intersection(numbers, state.identities.present)
+      if (!wasLoaded || sizeOf(present) + deleted.size > MOST_NAMED) return 'all'
+      return [...state.identities.idsOf(present), ...deleted]
+    }
     notify(named(viewed))
     const grants = named(granted)
     for (const listener of grantListeners) listener(grants)
-    viewed.clear()
-    granted.clear()
+    viewed = emptySet()
+    granted = emptySet()
+    deleted.clear()
   }
   const names = new Map<string, ReadonlyMap<string, string>>()
   const follow = (source: Source, kinds: readonly EngineKind[]) => {

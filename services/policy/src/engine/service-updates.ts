@@ -37,7 +37,9 @@ export interface Watcher {
 const IDENTITIES = 'identity' // the schema of identities
 const SUBJECT = 'overlay.policy.service-updates'
 const TICK_MS = 1000
-const GATHER_MS = 20 // other replicas learn of a change this much later; this one answers with its time at once
+const GATHER_MS = 20 // until a change is stored. Every replica that has applied it answers with its time before that
+/** Stores take at most this share of the time: the longer one takes, the later the next one, up to a tick. */
+const MOST_STORING = 1 / 20
 
 /** The replica that holds the lock stores the times. The others read what it stores, on hints and once per second. */
 export async function openServiceUpdates(
@@ -54,6 +56,7 @@ export async function openServiceUpdates(
   let deleted: { readonly id: string; readonly position: Position }[] = [] // until a replica has deleted their rows
   let isComplete = false // since this replica holds the lock: missed changes are added
   let wroteAt = Number.NEGATIVE_INFINITY
+  let pauseMs = GATHER_MS
   let failing = false
 
   const adopt = (stored: StoredTimes): void => {
@@ -67,8 +70,10 @@ export async function openServiceUpdates(
     const [draft, covered, leaving] = [times.draft(), applied, deleted.map(({ id }) => id)]
     const mayWait = performance.now() - wroteAt < TICK_MS || isSame(covered, times.covered())
     if (draft.isEmpty && leaving.length === 0 && mayWait) return
+    const startedAt = performance.now()
     const batch = await writeUpdates(lock, { ...draft, covered }, leaving)
     wroteAt = performance.now()
+    pauseMs = Math.min(TICK_MS, Math.max(GATHER_MS, (wroteAt - startedAt) / MOST_STORING))
     adopt({ ...draft, batch, covered })
     bus.publish(SUBJECT, { batch })
   }
@@ -126,7 +131,7 @@ export async function openServiceUpdates(
         if (schema === IDENTITIES) deleted = deleted.map(({ id }) => ({ id, position }))
       }
       applied = positions
-      if (lock.isHeld() && !times.draft().isEmpty) soon ??= setTimeout(turn, GATHER_MS)
+      if (!soon && lock.isHeld() && !times.draft().isEmpty) soon = setTimeout(turn, pauseMs)
     },
     forget(id, position) {
       times.forget(id)
