@@ -25,7 +25,8 @@ export function passwordLookUps(
     const { rows } = await db.query<Subject & { readonly history: unknown }>(
       sql`
       select past.history, found.*
-        from unnest(${guesses.map(({ account }) => account)}::text[], ${guesses.map(({ source }) => source)}::text[])
+        from unnest((select ${guesses.map(({ account }) => account)}::text[]),
+                    (select ${guesses.map(({ source }) => source)}::text[])) -- hides their length from the planner
              with ordinality as entry (username, source, place)
        cross join lateral (${histories.select(sql`entry.username`, sql`entry.source`)}) as past
         left join lateral (${subjectsWhere(sql`a.username = entry.username and not past."isPaused"`)}) as found on true

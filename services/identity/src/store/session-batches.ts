@@ -122,7 +122,10 @@ const entries = (list: string): Sql => sql`
 
 const allWords = sql`array(select unnest(words) from entry)`
 
-/** As `openSession`, but rows that are locked are left out: a deadlock is not possible. */
+/**
+ * As `openSession`, but rows that are locked are left out: a deadlock is not possible. Rows are found by their keys, one by
+ * one: the planner expects 100 entries, and would read whole tables to join them.
+ */
 function sessionBatch(
   db: Db,
   { name, method, authenticator, policy }: Batch,
@@ -131,14 +134,19 @@ function sessionBatch(
     with entry as materialized (${entries(list)}),
          type as (${lockTypes(allWords)}),
          proof as (
-         select entry.id as session_id, a.id as proof_id, a.identity_id as person_id, a.is_issued_by_network
-           from entry join authenticator a on ${authenticator}
-          where true ${lockedFirst} for share of a skip locked),
+         select entry.id as session_id, a.*
+           from entry
+          cross join lateral (
+                select a.id as proof_id, a.identity_id as person_id, a.is_issued_by_network
+                  from authenticator a where ${authenticator} for share skip locked) as a
+          where true ${lockedFirst}),
          person as (
          select i.*, proof.session_id, proof.proof_id, proof.is_issued_by_network
-           from proof join identity i on i.id = proof.person_id
-          where i.disabled_at is null or i.disabled_until <= clock_timestamp()
-            for share of i skip locked),
+           from proof
+          cross join lateral (
+                select * from identity
+                 where id = proof.person_id and (disabled_at is null or disabled_until <= clock_timestamp())
+                   for share skip locked) as i),
          s as (
          insert into api_session (id, token, token_digest, identity_id, authenticator_id, ip_address, config_types,
                                   is_mfa_required, is_cert_extendable, method, second_signer_id, second_token_until)
