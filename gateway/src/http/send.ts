@@ -122,8 +122,7 @@ function acceptsGzip({ env: { incoming } }: RequestContext): boolean {
   )
 }
 
-const PIECE_BYTES = 16 << 10
-const MIN_CUT_BYTES = 4 * PIECE_BYTES
+const PIECE_BYTES = 64 << 10
 
 /** Cuts larger bodies: written at once, all that the client has not read yet would stay in memory. */
 function respond(
@@ -133,12 +132,21 @@ function respond(
   body: string | Uint8Array,
   vary?: string,
 ): Response {
-  if (body.length < MIN_CUT_BYTES) return write(c, status, headers, body, vary)
+  if (body.length < PIECE_BYTES) return write(c, status, headers, body, vary)
   const bytes = typeof body === 'string' ? Buffer.from(body) : bufferOf(body)
-  function* pieces(): Generator<Buffer> {
-    for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES)
+  if (!writeHead(c, status, [...headers, 'content-length', String(bytes.length)], vary)) return SENT
+  const { outgoing } = c.env
+  let at = 0
+  const writePieces = (): void => {
+    while (!outgoing.destroyed && bytes.length - at > PIECE_BYTES) {
+      const piece = bytes.subarray(at, at + PIECE_BYTES)
+      at += PIECE_BYTES
+      if (!outgoing.write(piece)) return void outgoing.once('drain', writePieces)
+    }
+    if (!outgoing.destroyed) outgoing.end(bytes.subarray(at))
   }
-  return stream(c, status, [...headers, 'content-length', String(bytes.length)], vary, pieces)
+  writePieces()
+  return SENT
 }
 
 /** Sends the parts no faster than the client reads them. */
@@ -147,7 +155,7 @@ function stream(
   status: number,
   headers: Pairs,
   vary: string | undefined,
-  parts: () => AsyncGenerator<Buffer> | Generator<Buffer>,
+  parts: () => AsyncGenerator<Buffer>,
   through?: ReturnType<typeof createGzip>,
 ): Response {
   if (!writeHead(c, status, headers, vary)) return SENT

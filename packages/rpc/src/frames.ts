@@ -12,6 +12,9 @@ const MAX_WAITING_BYTES = 1024 * 1024
 /** Requests at the limit of their size must not refuse others. */
 const STUCK_BYTES = 4 * MESSAGE_LIMIT_BYTES
 
+/** From here on, a copy costs more than several buffers: large ones make V8 collect its whole heap more often. */
+const MIN_SEPARATE_BYTES = 16 * 1024
+
 /** One side of a connection of frames. The messages of one turn of the event loop are written at once. */
 export function framesWire(socket: TLSSocket, { message, ended, drained, closed }: WireEvents): Wire {
   let outgoing: Buffer[] = []
@@ -21,8 +24,13 @@ export function framesWire(socket: TLSSocket, { message, ended, drained, closed 
   function flush(): void {
     const frames = outgoing
     outgoing = []
-    if (frames.length > 0 && socket.writable) socket.write(Buffer.concat(frames, outgoingBytes))
+    const bytes = outgoingBytes
     outgoingBytes = 0
+    if (frames.length === 0 || !socket.writable) return
+    if (bytes < MIN_SEPARATE_BYTES) return void socket.write(Buffer.concat(frames, bytes))
+    socket.cork()
+    for (const frame of frames) socket.write(frame)
+    socket.uncork()
   }
 
   function send(bytes: Buffer): void {

@@ -1,8 +1,9 @@
+import { answerIn } from './answer-in.js'
 import { bytesOf } from './bytes.js'
 import { type Context, contextToMessage } from './context.js'
 import { type Ending, endingOf } from './ending.js'
 import { Fault, faultFromMessage } from './fault.js'
-import { Answer, Call } from './gen/overlay/stream/v1/stream.js'
+import { Call } from './gen/overlay/stream/v1/stream.js'
 import { expireAfter, MESSAGE_LIMIT_BYTES } from './limits.js'
 import type { Wire, WireEvents } from './wire.js'
 
@@ -65,7 +66,7 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
     lines.add(line)
     const opening = open({
       message(bytes) {
-        const { tag, response, fault } = Answer.decode(bytes)
+        const { tag, response, fault } = answerIn(bytes)
         onAnswer()
         if (tag === 0) {
           if (current === line) current = undefined

@@ -117,16 +117,20 @@ function inside(members: Members): string {
   return text === '{}' ? '' : `,${text.slice(1, -1)}`
 }
 
+const FIRST_PLACEHOLDER = 0x80
+
 /** Writes `_links`, which repeat the id. */
 function linksWriter(entity: Entity) {
   const at = [...new Set(Object.values(entity.links).flatMap((link) => link.at ?? []))]
   const names = ['id', ...at]
-  // neither JSON.stringify nor a kind changes these characters
-  const placeholderOf = (place: number): string => String.fromCharCode(0xe000 + place)
+  // Neither JSON.stringify nor a kind changes these characters. Beyond Latin-1 they would double the memory of all text.
+  const placeholderOf = (place: number): string => String.fromCharCode(FIRST_PLACEHOLDER + place)
   const placeholders = Object.fromEntries(names.map((name, place) => [name, placeholderOf(place)]))
   const template = JSON.stringify(linksOf(entity, placeholderOf(0), placeholders))
-  const parts = template.split(/([\ue000-\ue0ff])/)
-  const [first = '', ...others] = parts.map((part, i) => (i % 2 === 0 ? part : part.charCodeAt(0) - 0xe000))
+  const parts = template.split(/([\x80-\x9f])/)
+  const [first = '', ...others] = parts.map((part, i) =>
+    i % 2 === 0 ? part : part.charCodeAt(0) - FIRST_PLACEHOLDER,
+  )
   return {
     columns: names.map((name, place) => {
       const one = entity.fields[name]
