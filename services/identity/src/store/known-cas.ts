@@ -20,6 +20,7 @@ export async function knownCas(db: Db): Promise<readonly KnownCa[]> {
 }
 
 export async function storeCas(tx: Tx, cas: readonly CaRow[]): Promise<void> {
+  if (cas.length === 0) return
   const [ids, rows] = [cas.map(({ id }) => id), cas.map(({ row }) => JSON.stringify(row))]
   await tx.query(sql`
     insert into known_ca (id, row)
@@ -37,9 +38,9 @@ export async function correctCas(tx: Tx, cas: readonly CaRow[]): Promise<RowChan
   return wrong.map(({ id, row }) => ({ kind: 'known-cas', id, before: stored.get(id) ?? null, after: row }))
 }
 
-/** Removes authorities with what relies on them. */
-export const removeCas = (tx: Tx, ids: readonly string[]): Promise<RowChange[]> =>
-  removeCasWhere(tx, sql`= any(${ids})`)
+/** Removes authorities with what relies on them. None costs nothing: otherwise all sessions are read. */
+export const removeCas = async (tx: Tx, ids: readonly string[]): Promise<RowChange[]> =>
+  ids.length === 0 ? [] : removeCasWhere(tx, sql`= any(${ids})`)
 
 /** The same of all but these; `ids` selects them. */
 export const removeCasExcept = (tx: Tx, ids: Sql): Promise<RowChange[]> =>

@@ -26,6 +26,7 @@ export async function addMissing(
   db: Db,
   enrollments: readonly OutstandingEnrollment[],
 ): Promise<readonly string[]> {
+  if (enrollments.length === 0) return []
   const [ids, identityIds] = [
     enrollments.map(({ id }) => id),
     enrollments.map(({ identityId }) => identityId),
@@ -46,6 +47,7 @@ export async function addMissing(
 
 /** After pki has deleted them. */
 export async function removeEnded(tx: Tx, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
   await tx.query(sql`delete from outstanding_enrollment where id = any(${ids})`, 'remove-ended-enrollments')
 }
 

@@ -65,7 +65,7 @@ const insert = (list: string, wish = sql``, condition = sql`true`): Sql =>
     enrollment,
     list,
     sql`${wish}
-   where not exists (select from ended_enrollment where ended_enrollment.id = entry.id)
+   where (select id from ended_enrollment where ended_enrollment.id = entry.id) is null -- by its key, never all rows
      and (entry.ca_id is null or exists (select from ca where ca.id = entry.ca_id for key share))
      and ${condition}
       on conflict do nothing`,
