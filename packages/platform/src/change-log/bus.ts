@@ -8,8 +8,8 @@ import { metrics } from '../process/metrics.js'
 
 /** Hints between replicas, over NATS core. Hints are lost while the bus is away: nothing may depend on one. */
 export interface Bus extends AsyncDisposable {
-  /** Never throws. */
-  publish(subject: string, message: object): void
+  /** Never throws. With `gatherMs`, waits so long for further messages, which are then written at once. */
+  publish(subject: string, message: object, gatherMs?: number): void
   /** Survives reconnects. `*` and `>` as in NATS. */
   subscribe(subject: string, handler: (message: unknown, subject: string) => void): Disposable
   connected(): boolean
@@ -25,6 +25,8 @@ interface Subscriber {
 
 const FIRST_CONNECT_MS = 1000
 const RECONNECT_MS = 500
+/** More are written before their time has passed. */
+const MAX_GATHERED = 500
 
 export interface BusOptions {
   /**
@@ -45,6 +47,25 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
   let nats: NatsConnection | undefined
   let connected = false
   let stopped = false
+  let gathered: (readonly [subject: string, message: object])[] = []
+  let gathering: NodeJS.Timeout | undefined
+
+  function send(subject: string, message: object): void {
+    try {
+      if (!nats || !connected) throw new Error('bus is away')
+      nats.publish(subject, JSON.stringify(message))
+    } catch {
+      metrics.busDropped.inc() // readers find the change when they next poll
+    }
+  }
+
+  function sendGathered(): void {
+    clearTimeout(gathering)
+    gathering = undefined
+    const messages = gathered
+    gathered = []
+    for (const [subject, message] of messages) send(subject, message)
+  }
 
   const attach = (connection: NatsConnection, subscriber: Subscriber): void => {
     const { subject, handler } = subscriber
@@ -110,13 +131,11 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
   )
 
   return {
-    publish(subject, message) {
-      try {
-        if (!nats || !connected) throw new Error('bus is away')
-        nats.publish(subject, JSON.stringify(message))
-      } catch {
-        metrics.busDropped.inc() // readers find the change when they next poll
-      }
+    publish(subject, message, gatherMs = 0) {
+      if (gatherMs === 0) return send(subject, message)
+      gathered.push([subject, message])
+      gathering ??= setTimeout(sendGathered, gatherMs).unref()
+      if (gathered.length === MAX_GATHERED) sendGathered()
     },
     subscribe(subject, handler) {
       const subscriber: Subscriber = { subject, handler, unsubscribe: () => undefined }
@@ -136,6 +155,7 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
     },
     async [Symbol.asyncDispose]() {
       stopped = true
+      sendGathered()
       if (connected) await nats?.drain().catch(() => undefined) // lost meanwhile: nothing left to deliver
       await nats?.close()
       await running
