@@ -20,8 +20,9 @@ export const crudScenarios: readonly Scenario[] = [
   { name: 'create-config', goalFloors: 25, prepare: newConfigs },
   { name: 'patch-config', goalFloors: 25, prepare: once(patches) },
   { name: 'create-service', goalFloors: 25, prepare: newServices },
-  { name: 'create-policy', goalFloors: 25, prepare: newPolicies },
 ]
+
+export const createPolicy: Scenario = { name: 'create-policy', goalFloors: 25, prepare: newPolicies }
 
 /** A session of each identity, which is created before the measurement. */
 async function openSessions({ url, tokens }: Bench): Promise<Load> {
@@ -98,11 +99,18 @@ async function newServices(bench: Bench): Promise<Load> {
   )
 }
 
-/** Policies like those of the topology. Only some, because each makes all later requests dearer. */
-function newPolicies(bench: Bench): Load {
+/** Policies like those of the topology. Only some, without those of the round before: each makes later requests dearer. */
+async function newPolicies(bench: Bench): Promise<Load> {
   const { topology } = bench.seeded
+  await deletePolicies(bench)
   const load = numbered(bench, 'service-policies', (round, at) =>
     newPolicy(`bench-policy-${round}-${at}`, at % topology.policies, topology),
   )
   return { ...load, amount: policiesOfRound } as Load
+}
+
+async function deletePolicies({ admin }: Bench): Promise<void> {
+  const path = `/service-policies?limit=500&filter=${encodeURIComponent('name contains "bench-policy-"')}`
+  const policies = await admin.request<{ id: string }[]>('GET', path)
+  await forEach(policies.length, 4, (at) => admin.request('DELETE', `/service-policies/${policies[at]?.id}`))
 }

@@ -1,6 +1,6 @@
 import { type Api, clientRoot, forEach, logIn, managementRoot, openApi } from './api.js'
 import { keyAndRequest } from './certificate-request.js'
-import { crudScenarios } from './crud-scenarios.js'
+import { createPolicy, crudScenarios } from './crud-scenarios.js'
 import type { Fleet } from './fleet.js'
 import type { Load, Request } from './load.js'
 import { type Bench, client, eachOnce, get, once, post, type Scenario } from './scenario.js'
@@ -79,6 +79,7 @@ export const scenarios: readonly Scenario[] = [
     prepare: ofIdentities(({ part }) => `name contains "${part}" sort by name desc`),
   },
   { name: 'create-identity-160', concurrency: 160, prepare: newIdentities('many', {}) },
+  createPolicy,
 ]
 
 async function logInMany(url: string, { topology }: Seeded): Promise<string[]> {
