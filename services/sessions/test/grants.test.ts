@@ -179,7 +179,7 @@ async function start(maxBytes?: number) {
   }
 }
 
-test('the second service of an identity brings its other grants; all further creates ask nobody', async () => {
+test('the second service of an identity brings its other grants; further creates need no call', async () => {
   await using t = await start()
   for (const service of ['wiki', 'blog', 'chat', 'wiki', 'blog']) await t.replica.create(service)
   await t.replica.create('chat', {}, 'alice', 'another API session')

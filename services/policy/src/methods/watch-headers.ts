@@ -10,7 +10,8 @@ const MOST_AGE_MS = 2 ** 31
 
 /**
  * Streams the identities whose headers, or grants, have changed. Where signs of life are to come each second, none is
- * sent while memory is not fresh. Where they are to be rare, they tell how old memory is, and keep nobody busy.
+ * sent while memory is not fresh. Where they are to be rare, they tell how old memory is, and policy asks none of its
+ * owners because of them.
  */
 export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['watchHeaders'] =>
   async function* ({ grants, signMs }, { signal }) {

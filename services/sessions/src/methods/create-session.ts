@@ -54,7 +54,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
       }
 
     let least = callContext.positions
-    if (apiSessionAt) least = latest(least, { identity: apiSessionAt }) // policy must know who has logged in
+    if (apiSessionAt) least = latest(least, { identity: apiSessionAt }) // policy must know the identity of the session
     for (let asked = 0; ; ) {
       if (!grant) {
         if (asked++ === ATTEMPTS)
