@@ -67,7 +67,9 @@ export function writeStatement(shape: Shape): (list: readonly RowInList[]) => Sq
   )
 
   // the planner takes a list for long, and would read a table of some thousand rows completely
-  const among = (list: readonly RowInList[]): Sql => sql`${table}.id = any(${list.map(({ id }) => id)})`
+  const among = (list: readonly RowInList[]): Sql =>
+    // the subquery hides the length of the list: for a short one, the statement would be planned each time
+    sql`${table}.id = any((select ${list.map(({ id }) => id)}::text[])::text[])`
 
   const locked = (list: readonly RowInList[]): Sql => sql`
          locked as materialized (
