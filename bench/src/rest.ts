@@ -3,7 +3,8 @@ import { between, processesOf, proportionalMib, sumOf, timesOf } from './process
 import { digits } from './report.js'
 import type { Side } from './turns.js'
 
-const SETTLE_SECONDS = 30
+/** Longer than streams are watched closely after their last use, and than autovacuum takes to notice what was seeded. */
+const SETTLE_SECONDS = 75
 const SECONDS = 30
 
 /** Prints CPU and memory of each part of each controller while it has no requests, all at the same time. */

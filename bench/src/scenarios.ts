@@ -60,6 +60,14 @@ export const scenarios: readonly Scenario[] = [
     goalFloors: 1.5,
     prepare: asIdentity('/services?limit=100'),
   },
+  // before the creates, which make them dearer
+  { name: 'page-identities', goalFloors: 60, prepare: pages },
+  { name: 'identity-by-name', goalFloors: 15, prepare: ofIdentities(({ name }) => `name="${name}"`) },
+  {
+    name: 'identities-contain',
+    goalFloors: 100,
+    prepare: ofIdentities(({ part }) => `name contains "${part}" sort by name desc`),
+  },
   sessionCreate,
   ...crudScenarios,
   { name: 'create-identity', goalFloors: 25, prepare: newIdentities('plain', {}) },
@@ -70,14 +78,7 @@ export const scenarios: readonly Scenario[] = [
   },
   ...signInScenarios,
   { name: 'enroll-ott', goalFloors: 90, prepare: enrollments },
-  { name: 'page-identities', goalFloors: 60, prepare: pages },
   { name: 'page-identities-busy', goalFloors: 60, prepare: withSessions(pages) },
-  { name: 'identity-by-name', goalFloors: 15, prepare: ofIdentities(({ name }) => `name="${name}"`) },
-  {
-    name: 'identities-contain',
-    goalFloors: 100,
-    prepare: ofIdentities(({ part }) => `name contains "${part}" sort by name desc`),
-  },
   { name: 'create-identity-160', concurrency: 160, prepare: newIdentities('many', {}) },
   createPolicy,
 ]
