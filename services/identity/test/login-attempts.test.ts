@@ -314,7 +314,7 @@ async function pausesOf(ids: readonly string[], count: number) {
   for (;;) {
     const { rows } = await one.db.query<{ after: { kind: string; scope: string; source: string } }>(sql`
       select entity_id as id, source_address as "from", request_id as request, after from audit
-       where kind = 'guess-pauses' and entity_id = any(${ids}) order by entity_id, id`)
+       where kind = 'guess-pauses' and entity_id = any(${ids}) order by array_position(${ids}::text[], entity_id), id`)
     if (rows.length >= count) return rows
   }
 }
@@ -335,9 +335,9 @@ test('the audit has one row for each pause that begins, and none for names that 
   const after = { name: username, kind: 'password', scope: 'account-at-source', source: address }
   const others = { kind: 'password', scope: 'source', source: later }
   expect(await pausesOf([id, address, later], 3)).toEqual([
+    { ...here, after },
+    { ...here, after },
     { ...here, from: later, id: later, after: others },
-    { ...here, after },
-    { ...here, after },
   ])
 })
 
