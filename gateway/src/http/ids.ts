@@ -1,17 +1,12 @@
-import { randomBytes, randomFillSync } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
+import { pooledRandom } from '@overlay/rpc'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz.-'
-const pool = Buffer.alloc(8192)
-let used = pool.length
 
 /** Id of one request, in logs and error answers. wire: nine characters, like other short ids. */
 export function requestId(): string {
-  if (used + 9 > pool.length) {
-    randomFillSync(pool)
-    used = 0
-  }
   let id = ''
-  for (const end = used + 9; used < end; used++) id += ALPHABET[(pool[used] ?? 0) & 63]
+  for (const byte of pooledRandom(9)) id += ALPHABET[byte & 63]
   return id
 }
 

@@ -202,11 +202,9 @@ test('calls to a server that reads nothing are refused before they fill the memo
   await Promise.all(outcomes)
 })
 
-test('a replica loses its connections after 13 s without an answer, also when there is no other', async () => {
-  await using server = await startServer()
-  await using only = await hangingProxy(server.port)
-  const beats = new Set<() => void>()
-  await using peers = connectPeers(`127.0.0.1:${only.port}`, {
+/** Peers whose beats the test makes. */
+const beatenPeers = (port: number, beats: Set<() => void>) =>
+  connectPeers(`127.0.0.1:${port}`, {
     tls: callerTls,
     service: 'policy',
     startBeats(beat) {
@@ -214,6 +212,12 @@ test('a replica loses its connections after 13 s without an answer, also when th
       return () => beats.delete(beat)
     },
   })
+
+test('a replica loses its connections after 13 s without an answer, also when there is no other', async () => {
+  await using server = await startServer()
+  await using only = await hangingProxy(server.port)
+  const beats = new Set<() => void>()
+  await using peers = beatenPeers(only.port, beats)
   await sendMultiplexed(peers, 'yes', context())
   only.hang()
   const call = expect(sendMultiplexed(peers, 'yes', context())).rejects.toMatchObject({
@@ -231,14 +235,7 @@ test('a connection that is lost without a word is replaced, though the other one
   await using server = await startServer()
   await using proxy = await hangingProxy(server.port)
   const beats = new Set<() => void>()
-  await using peers = connectPeers(`127.0.0.1:${proxy.port}`, {
-    tls: callerTls,
-    service: 'policy',
-    startBeats(beat) {
-      beats.add(beat)
-      return () => beats.delete(beat)
-    },
-  })
+  await using peers = beatenPeers(proxy.port, beats)
   await sendBulk(peers, 'yes', context())
   proxy.hang()
   const call = expect(sendBulk(peers, 'yes', context())).rejects.toMatchObject({ code: 'UNAVAILABLE' })

@@ -1,6 +1,7 @@
 import type { Entity } from '@overlay/model'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { type Moment, SLOTS } from '../change-log/deleted-entities.js'
+import { textsOfAnyLength } from '../postgres/texts-of-any-length.js'
 import { allOf, columnOf, insertListSql, tableOf } from './row.js'
 import { version } from './seen-rows.js'
 import type { WriteRequest } from './write-request.js'
@@ -68,8 +69,7 @@ export function writeStatement(shape: Shape): (list: readonly RowInList[]) => Sq
 
   // the planner takes a list for long, and would read a table of some thousand rows completely
   const among = (list: readonly RowInList[]): Sql =>
-    // the subquery hides the length of the list: for a short one, the statement would be planned each time
-    sql`${table}.id = any((select ${list.map(({ id }) => id)}::text[])::text[])`
+    sql`${table}.id = any(${textsOfAnyLength(list.map(({ id }) => id))}::text[])`
 
   const locked = (list: readonly RowInList[]): Sql => sql`
          locked as materialized (

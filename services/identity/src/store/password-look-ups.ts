@@ -1,5 +1,5 @@
 import { type Guess, type GuessHistory, guessHistories } from '@overlay/platform/guesses'
-import { batch, type Db } from '@overlay/platform/postgres'
+import { batch, type Db, textsOfAnyLength } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { type Subject, subjectsWhere } from './subjects.js'
 
@@ -25,8 +25,8 @@ export function passwordLookUps(
     const { rows } = await db.query<Subject & { readonly history: unknown }>(
       sql`
       select past.history, found.*
-        from unnest((select ${guesses.map(({ account }) => account)}::text[]),
-                    (select ${guesses.map(({ source }) => source)}::text[])) -- hides their length from the planner
+        from unnest(${textsOfAnyLength(guesses.map(({ account }) => account))},
+                    ${textsOfAnyLength(guesses.map(({ source }) => source))})
              with ordinality as entry (username, source, place)
        cross join lateral (${histories.select(sql`entry.username`, sql`entry.source`)}) as past
         left join lateral (${subjectsWhere(sql`a.username = entry.username and not past."isPaused"`)}) as found on true
