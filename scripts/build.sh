@@ -9,9 +9,15 @@ entries=
 for folder in gateway launcher services/*; do
   entries="$entries $folder/dist/main=$folder/src/main.ts"
 done
+# Of each process, and loaded only if it records traces.
+for folder in gateway services/*; do
+  entries="$entries $folder/dist/tracing-sdk=packages/platform/src/tracing/tracing-sdk.ts"
+done
 for command in restore audit status backup admin-password keys; do
   entries="$entries launcher/dist/$command=launcher/src/commands/$command.ts"
 done
+entries="$entries packages/platform/dist/migrate=packages/platform/src/migrate.ts"
+entries="$entries services/identity/dist/admin-password=services/identity/src/admin-password.ts"
 entries="$entries services/identity/dist/identity-init=services/identity/src/identity-init.ts"
 entries="$entries services/pki/dist/pki-init=services/pki/src/pki-init.ts"
 entries="$entries services/pki/dist/pki-keys=services/pki/src/pki-keys.ts"
@@ -22,7 +28,7 @@ const require = requireFrom(import.meta.url), __dirname = import.meta.dirname, _
 
 # shellcheck disable=SC2086
 node_modules/.bin/esbuild $entries --outdir=. --bundle --platform=node --target=node20 --format=esm \
-  --conditions=source --external:@node-rs/argon2 --external:pg-native \
+  --conditions=source --external:@node-rs/argon2 --external:pg-native --external:*/tracing-sdk.js \
   --define:OVERLAY_BUILD="{\"version\":\"$version\",\"revision\":\"${1:-unknown}\"}" \
   --banner:js="$banner" --log-level=warning
 

@@ -43,13 +43,14 @@ END
   exit 1
 }
 
+# The argument is the revision, where the tree does not show it.
 prepare_build() {
   sources=$({
     cat package.json pnpm-lock.yaml scripts/build.sh
     find packages services gateway launcher -name node_modules -prune -o -path '*/src/*' -type f -print0 |
       LC_ALL=C sort -z | xargs -0 cksum
   } | cksum)
-  revision=$(prepare_revision "$sources")
+  revision=${1:-$(prepare_revision "$sources")}
   stamp="$sources $revision"
   [ "$stamp" = "$(cat launcher/dist/.built 2>/dev/null)" ] && return
   echo 'building'

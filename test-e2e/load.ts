@@ -24,7 +24,7 @@ export function startLoad(): Load {
     try {
       while (!isStopped) await round(client.started++)
     } catch (cause) {
-      failures.push(new Error(`${client.name}: ${cause}`, { cause }))
+      failures.push(new Error(`${new Date().toISOString()} ${client.name}: ${cause}`, { cause }))
     }
   }
   function check(): void {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Access } from '../gateway/src/http/endpoint.js'
 
 export interface PublishedOperation {
-  readonly api: 'client' | 'management' | 'fabric'
+  readonly api: 'client' | 'management' | 'fabric' | 'audit'
   readonly method: string
   readonly path: string
   /** The name that generated clients have for it. */
@@ -13,6 +13,9 @@ export interface PublishedOperation {
 /** Operations that the published documents do not have. */
 export const added: readonly PublishedOperation[] = [
   { api: 'client', method: 'POST', path: '/enroll/trott', id: 'enrollTrOtt', access: 'none' },
+  { api: 'audit', method: 'GET', path: '/changes', id: 'listChanges', access: 'admin' },
+  { api: 'audit', method: 'GET', path: '/changes/{id}', id: 'detailChange', access: 'admin' },
+  { api: 'audit', method: 'GET', path: '/export', id: 'exportChanges', access: 'admin' },
 ]
 
 /** All operations that the product may have: published and added ones. */

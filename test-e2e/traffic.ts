@@ -107,7 +107,12 @@ export async function startTraffic(options: NetworkOptions = {}): Promise<Traffi
   try {
     const admin = await network.admin()
     await permitAll(admin)
-    return { ...trafficOf(network, admin, use), [Symbol.asyncDispose]: dispose }
+    const server = { addresses: [network.address], caPem: network.caPem }
+    return {
+      ...trafficOf({ server, controllers: network.controllers, admin }, use),
+      network,
+      [Symbol.asyncDispose]: dispose,
+    }
   } catch (err) {
     await dispose()
     throw err
@@ -128,20 +133,26 @@ async function permitAll(admin: Admin): Promise<void> {
   ])
 }
 
-function trafficOf(
-  network: Network,
-  admin: Admin,
+/** A network that runs already. */
+export interface RunningNetwork {
+  readonly server: Server
+  /** `host:port` of each replica of sessions. */
+  readonly controllers: readonly string[]
+  readonly admin: Admin
+}
+
+/** @param use gets what must be disposed of at the end, in the order of its start */
+export function trafficOf(
+  { server, controllers, admin }: RunningNetwork,
   use: <T extends AsyncDisposable>(one: T) => T,
-): Omit<Traffic, keyof AsyncDisposable> {
-  const server: Server = { addresses: [network.address], caPem: network.caPem }
+): Omit<Traffic, 'network' | keyof AsyncDisposable> {
   let count = 0
   const traffic = {
-    network,
     server,
     admin,
     async router(name: string, more: Partial<RouterOptions> = {}) {
       const identity = await enrollRouter(admin, server, { name })
-      const router = use(await startRouter({ identity, controllers: network.controllers, ...more }))
+      const router = use(await startRouter({ identity, controllers, ...more }))
       await until(() => isOnline(admin, router))
       return router
     },

@@ -25,7 +25,7 @@ try {
 }
 
 async function run(options: Options): Promise<void> {
-  const { only, controller, beside, mode, replicas } = options
+  const { only, controller, beside, besideReplicas, mode, replicas } = options
   const all = {
     requests: scenarios,
     routers: routerScenarios,
@@ -43,6 +43,10 @@ async function run(options: Options): Promise<void> {
   const other = beside && 'directory' in beside ? await start(startProduct(beside)) : beside
   const sides = [await openSide('ours', ours, options, opened)]
   if (other) sides.push(await openSide('other', other, options, opened))
+  for (const count of besideReplicas) {
+    const scaled = await start(startProduct({ replicas: count }))
+    sides.push(await openSide(`of ${count}`, scaled, options, opened))
+  }
   console.log()
   if (mode === 'rest') return await measureRest(sides, console.log)
   if (mode === 'policy-change') return await measurePolicyChange(sides, options.repeat, console.log)

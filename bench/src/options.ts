@@ -21,6 +21,7 @@ while sessions are open: 195,000 pairs and 20,000 sessions with --scale 20.
                      already, in turns with the first one
   --beside-user, --beside-password, --beside-pid  its administrator and processes, if it is a URL
   --replicas N       processes of each part of the product that it starts itself (default 1)
+  --beside-replicas N,…  also measures the product with N processes of each part
   --url URL          a controller that runs already, ours or another of the same API
   --user, --password its administrator
   --pid N,…          its processes, of which all descendants count too
@@ -43,6 +44,7 @@ export interface Options {
   readonly routers: number
   readonly controller: RunningController | undefined
   readonly replicas: number
+  readonly besideReplicas: readonly number[]
   readonly beside: { readonly directory: string } | RunningController | undefined
 }
 
@@ -79,6 +81,7 @@ export function readOptions(args: readonly string[]): Options {
       pid: text(),
       ctrl: text(),
       replicas: text('1'),
+      'beside-replicas': text(),
       beside: text(),
       'beside-user': text('admin'),
       'beside-password': text('admin'),
@@ -107,6 +110,7 @@ export function readOptions(args: readonly string[]): Options {
     routers: number('routers', values.routers),
     controller: url ? { ...controller(url, user, password, values.pid), ctrlAddress: ctrl } : undefined,
     replicas: number('replicas', values.replicas),
+    besideReplicas: listOf(values['beside-replicas']).map((count) => number('beside-replicas', count)),
     beside: !beside
       ? undefined
       : beside.startsWith('http')

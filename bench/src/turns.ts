@@ -9,7 +9,7 @@ import type { Bench, Scenario } from './scenario.js'
 
 /** A controller that is measured. */
 export interface Side {
-  /** 'ours' or 'other'. */
+  /** 'ours', 'other', or 'of N' for that many processes of each part. */
   readonly name: string
   readonly bench: Bench
   readonly running: RunningController

@@ -18,6 +18,8 @@ test.each([
   ['what only looks like the legacy prefix is unknown', '/edge/v12/version', '/edge/v12/version'],
   ['unknown paths below /edge are not touched', '/edge/foo', '/edge/foo'],
   ['nor below /fabric', '/fabric/v1/routers', '/fabric/v1/routers'],
+  ['nor below the root of the audit', '/audit/v1//changes/', '/audit/v1/changes'],
+  ['paths beside the audit are the client API', '/audit/v2', '/edge/client/v1/audit/v2'],
   [
     'the certificates are well known at the root',
     '/.well-known/est/cacerts',

@@ -1,6 +1,11 @@
-export type Api = 'client' | 'management' | 'fabric'
+export type Api = 'client' | 'management' | 'fabric' | 'audit'
 
-const ROOT = { client: '/edge/client/v1', management: '/edge/management/v1', fabric: '/fabric/v1' } as const
+const ROOT = {
+  client: '/edge/client/v1',
+  management: '/edge/management/v1',
+  fabric: '/fabric/v1',
+  audit: '/audit/v1',
+} as const
 
 /** The path before all operations of an API. */
 export const rootOf = (api: Api): string => ROOT[api]
@@ -17,16 +22,23 @@ export function pathOf(target: string): string {
   if (path === '/') return ROOT.client
   if (path === '/edge/v1' || path.startsWith('/edge/v1/')) return ROOT.client + path.slice('/edge/v1'.length)
   if (path === '/.well-known/est/cacerts') return ROOT.client + path
-  if (/^\/(edge|fabric|oidc|\.well-known)/.test(path)) return path
+  if (
+    /^\/(edge|fabric|oidc|\.well-known|status(\/(login|code|logout))?$)/.test(path) ||
+    isBelow(ROOT.audit, path)
+  )
+    return path
   return ROOT.client + path
 }
 
 /** Paths that exist only for callers with a session. Others learn neither which paths exist, nor their methods. */
-export const isClosed = (path: string): boolean => path === ROOT.fabric || path.startsWith(`${ROOT.fabric}/`)
+export const isClosed = (path: string): boolean => isBelow(ROOT.fabric, path) || isBelow(ROOT.audit, path)
+
+const isBelow = (root: string, path: string): boolean => path === root || path.startsWith(`${root}/`)
 
 /** The API that a path belongs to. Paths outside all count as the client API's. */
 export function apiOf(path: string): Api | 'oidc' {
   if (path.startsWith(ROOT.management)) return 'management'
   if (path.startsWith(ROOT.fabric)) return 'fabric'
+  if (isBelow(ROOT.audit, path)) return 'audit'
   return path === '/oidc' || path.startsWith('/oidc/') ? 'oidc' : 'client'
 }

@@ -31,6 +31,15 @@ export const gatewaySettings = {
     'URIs to which signing out by OpenID Connect may return, in the same form',
   ),
   ...connectionSettings,
+  requestsPerSource: setting.number(
+    'OVERLAY_MAX_REQUESTS_PER_SOURCE',
+    'Requests in a second of one IPv4 address or IPv6 /64 network to one gateway; 0: limited only while the gateway has no time to spare',
+    { min: 0, default: 0 },
+  ),
+  requestsPerSession: setting.number('OVERLAY_MAX_REQUESTS_PER_SESSION', 'The same for one API session', {
+    min: 0,
+    default: 0,
+  }),
   identityPeers: peersSetting('identity'),
   pkiPeers: peersSetting('pki'),
   policyPeers: peersSetting('policy'),
@@ -43,6 +52,7 @@ export const limits = {
   requestMs: 10_000,
   bodyMs: 5_000,
   idleMs: 60_000,
+  changeMs: 5_000,
   drainMs: 10_000,
   headerBytes: 32 << 10,
   bodyBytes: 1 << 20,

@@ -1,6 +1,7 @@
 import { gatewaySettings } from '@overlay/gateway/settings'
-import { identitySettings } from '@overlay/identity/settings'
-import { pkiSettings } from '@overlay/pki/settings'
+import { initSettings as identityInitSettings, identitySettings } from '@overlay/identity/settings'
+import { initSettings as pkiInitSettings, pkiSettings } from '@overlay/pki/settings'
+import { migrateSettings } from '@overlay/platform/migrate-settings'
 import type { Settings } from '@overlay/platform/process/settings'
 import { policySettings } from '@overlay/policy/settings'
 import { sessionsSettings } from '@overlay/sessions/settings'
@@ -12,4 +13,11 @@ export const settingsOfProcesses = {
   pki: pkiSettings,
   policy: policySettings,
   sessions: sessionsSettings,
+} satisfies Record<string, Settings>
+
+/** The same of the commands that prepare an installation without the launcher. */
+export const settingsOfCommands = {
+  migrate: migrateSettings,
+  'pki-init': pkiInitSettings,
+  'identity-init': identityInitSettings,
 } satisfies Record<string, Settings>

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { tlsWarning } from '@overlay/platform/postgres/migrate'
 import { buildText } from '@overlay/platform/process'
@@ -215,6 +216,7 @@ async function startProcesses(
 ): Promise<Map<string, Supervised>> {
   const processes = new Map<string, Supervised>()
   const failed = new AbortController()
+  setMaxListeners(0, failed.signal) // one for each process that starts
   const limits = logLimits(settings)
   const silenceMs = settings.silenceSeconds * 1000
   const startOne = async (instance: Instance): Promise<void> => {

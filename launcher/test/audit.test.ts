@@ -1,6 +1,7 @@
 import { type TestDatabase, testDatabase, withClient } from '@overlay/launcher/testing'
+import type { ChangeEvent } from '@overlay/platform/audit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AuditQuery, type AuditRow, readAudit } from '../src/commands/audit-rows.js'
+import { type AuditQuery, readAudit } from '../src/commands/read-audit.js'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -36,10 +37,10 @@ const add = (schema: string, { at, entity, kind, before, after, request, by }: S
     ),
   )
 
-const find = (query: Partial<AuditQuery>): Promise<AuditRow[]> =>
+const find = (query: Partial<AuditQuery>): Promise<ChangeEvent[]> =>
   readAudit(database.ownerUrl, { limit: 100, ...query })
 const found = async (query: Partial<AuditQuery>): Promise<string[]> =>
-  (await find(query)).map(({ at, entity_id }) => `${at.slice(5, 10)} ${entity_id}`)
+  (await find(query)).map(({ timestamp, entityId }) => `${timestamp.slice(5, 10)} ${entityId}`)
 
 test('changes of all services are in the order of their time', async () => {
   expect(await found({})).toEqual(['01-01 i1', '01-02 s1', '01-03 i1', '01-04 t1'])
@@ -62,22 +63,33 @@ test.each<[Partial<AuditQuery>, string[]]>([
   expect(await found(query)).toEqual(expected)
 })
 
-test('a row has its author as it was at the time, and the entity before and after', async () => {
+test('a change is the event of the audit API', async () => {
   expect(await find({ author: 'root' })).toEqual([
     {
-      schema: 'identity',
-      at: '2026-01-03T00:00:00.000Z',
+      namespace: 'entityChange',
+      eventId: expect.stringMatching(/^identity\.\d+$/),
+      eventType: 'deleted',
+      timestamp: '2026-01-03T00:00:00.000Z',
+      metadata: {
+        author: { type: 'identity', id: 'a1', name: 'root' },
+        source: { type: 'rest', remoteAddr: '192.0.2.7' },
+      },
+      entityType: 'identities',
       kind: 'identities',
-      entity_id: 'i1',
-      before: { name: 'alice' },
-      after: null,
-      request_id: '',
-      identity_id: 'a1',
-      identity_name: 'root',
-      source_address: '192.0.2.7',
-      author_kind: null,
+      entityId: 'i1',
+      entityName: 'alice',
+      cursor: expect.stringMatching(/^1767398400000\.identity\.\d+$/),
+      initialState: { name: 'alice' },
     },
   ])
+})
+
+test('more than fits a page is read in several', async () => {
+  const large = 'x'.repeat(3 * 1024 * 1024)
+  for (const entity of ['l1', 'l2', 'l3'])
+    await add('pki', { at: '2025-01-01', entity, kind: 'large', after: { name: entity, large } })
+  expect(await found({ kind: 'large' })).toEqual(['01-01 l1', '01-01 l2', '01-01 l3'])
+  expect(await found({ kind: 'large', limit: 2 })).toEqual(['01-01 l2', '01-01 l3'])
 })
 
 test('an author that the row does not name has the name that it has now', async () => {
@@ -85,7 +97,9 @@ test('an author that the row does not name has the name that it has now', async 
     client.query(`insert into sessions.router (id, name, is_edge) values ('r1', 'edge-1', true)`),
   )
   await add('sessions', { at: '2026-01-05', entity: 't2', kind: 'terminators', by: { id: 'r1', name: '' } })
-  expect(await find({ author: 'edge-1' })).toMatchObject([{ identity_name: 'edge-1', author_kind: 'router' }])
+  expect(await find({ author: 'edge-1' })).toMatchObject([
+    { metadata: { author: { id: 'r1', name: 'edge-1' } } },
+  ])
 })
 
 test('an author is found by user name', async () => {

@@ -35,12 +35,14 @@ test('pauses longer after each failed restart', async () => {
   expect(lines).toEqual([0.1, 0.2, 0.4].map((s) => `example ended with code 3; starting it again in ${s} s`))
 })
 
-test('a process gets its settings, writes to its log, and gets SIGTERM first', async () => {
+test('a process gets its settings, writes to its log, and gets SIGINT first', async () => {
   const { instance, log, options } = await program(
-    `console.log(process.env.WORD); process.on('SIGTERM', () => { console.error('bye'); process.exit(0) }); ${server}`,
+    `console.log(process.env.WORD); process.on('SIGINT', () => { console.error('bye'); process.exit(0) }); ${server}`,
   )
   const running = await startNode({ ...instance, env: { ...instance.env, WORD: 'hello' } }, options)
   await untilReady(instance, new AbortController().signal)
+  // Output and errors come through two pipes: their order in the log is that of arrival.
+  await expect.poll(() => readFile(log, 'utf8')).toBe('hello\n/healthz/ready\n')
   await running.stop()
   expect(await readFile(log, 'utf8')).toBe('hello\n/healthz/ready\nbye\n')
   expect(await running.ended).toBe('example ended with code 0')

@@ -5,17 +5,16 @@ import { expect, test } from 'vitest'
 import type { Admin } from '../admin.js'
 import { startNetwork } from '../network.js'
 import { type Application, startApplication } from './application.js'
-import { pythonWith } from './python.js'
+import { cSdk, pythonWith } from './python.js'
 
-const requirement = 'openziti==0.6.0' // it includes the C SDK 0.29.3
 const intercept = { protocols: ['tcp'], addresses: ['wiki.example'], portRanges: [{ low: 80, high: 80 }] }
 
 test('the C SDK enrolls, logs in, receives its service and dials it', {
   timeout: 300_000,
 }, async ({ skip, onTestFailed }) => {
-  const python = await pythonWith(requirement).catch((err: unknown) => {
+  const python = await pythonWith(cSdk).catch((err: unknown) => {
     if (process.env.CI === 'true') throw err
-    console.warn(`skipped, because there is no Python with ${requirement}: ${err}`)
+    console.warn(`skipped, because there is no Python with ${cSdk}: ${err}`)
     return skip()
   })
   await using network = await startNetwork()

@@ -2,9 +2,8 @@ import { join } from 'node:path'
 import { type Application, startApplication } from './application.js'
 import { goProgram, goVersions } from './go.js'
 import { jvmProgram } from './jvm.js'
-import { pythonWith } from './python.js'
+import { cSdk, pythonWith } from './python.js'
 
-const requirement = 'openziti==0.6.0' // it includes the C SDK 0.29.3
 export const sdks = ['go-0.23.42', 'go-1.2.3', 'c', 'jvm'] as const
 export type Sdk = (typeof sdks)[number]
 
@@ -57,7 +56,7 @@ export async function startSdks(): Promise<ReadonlyMap<Sdk, EnrollingSdk>> {
 
 async function commandOf(sdk: Sdk): Promise<[string, ...string[]]> {
   if (sdk === 'jvm') return jvmProgram()
-  if (sdk === 'c') return [await pythonWith(requirement), join(import.meta.dirname, 'c-sdk-enroll.py')]
+  if (sdk === 'c') return [await pythonWith(cSdk), join(import.meta.dirname, 'c-sdk-enroll.py')]
   const version = goVersions.find((version) => sdk === `go-${version}`)
   if (!version) throw new Error(`unknown SDK ${sdk}`)
   return [await goProgram(version), 'enroll']

@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { mkdir, readFile, rename } from 'node:fs/promises'
+import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { cache, once } from './once.js'
 
 const run = promisify(execFile)
-const cache = join(import.meta.dirname, '../node_modules/.cache')
 const source = join(import.meta.dirname, 'go-sdk')
 
 /** Versions of the Go SDK, and their module files. */
@@ -22,23 +21,24 @@ export async function goProgram(version: GoVersion): Promise<string> {
   for (const file of ['enroll.go', 'login.go', 'main.go', mod, mod.replace(/mod$/, 'sum')])
     hash.update(await readFile(join(source, file)))
   const program = join(cache, `go-sdk-${version}-${hash.digest('hex').slice(0, 16)}`)
-  if (existsSync(program)) return program
-  await mkdir(cache, { recursive: true })
-  const output = `${program}.${process.pid}`
-  await run(
-    await goCommand(),
-    ['build', '-ldflags=-s -w', '-buildvcs=false', `-modfile=${mod}`, '-o', output, '.'],
-    {
-      cwd: source,
-      env: { ...process.env, CGO_ENABLED: '0', GOFLAGS: '-mod=readonly', GONOSUMDB: '*' }, // go.sum has all sums
-      timeout: 600_000,
-    },
-  )
-  await rename(output, program)
+  await once(program, async () => {
+    const output = `${program}.new`
+    await run(
+      await goCommand(),
+      ['build', '-ldflags=-s -w', '-buildvcs=false', `-modfile=${mod}`, '-o', output, '.'],
+      {
+        cwd: source,
+        env: { ...process.env, CGO_ENABLED: '0', GOFLAGS: '-mod=readonly', GONOSUMDB: '*' }, // go.sum has all sums
+        timeout: 600_000,
+      },
+    )
+    await rename(output, program)
+  })
   return program
 }
 
-async function goCommand(): Promise<string> {
+/** The go command, wherever the distribution has it. */
+export async function goCommand(): Promise<string> {
   for (const command of ['go', '/usr/local/go/bin/go', '/usr/lib/go/bin/go']) {
     if (await run(command, ['version']).catch(() => undefined)) return command
   }

@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { mkdir, readFile, rename, rm } from 'node:fs/promises'
+import { readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { cache, once } from './once.js'
 
 const run = promisify(execFile)
-const cache = join(import.meta.dirname, '../node_modules/.cache')
 const source = join(import.meta.dirname, 'jvm-sdk')
 
 /** The command of the program of `jvm-sdk`. It is built once. */
@@ -14,7 +13,7 @@ export async function jvmProgram(): Promise<[string, ...string[]]> {
   const hash = createHash('sha256')
   for (const file of ['Sdk.java', 'pom.xml']) hash.update(await readFile(join(source, file)))
   const folder = join(cache, `jvm-sdk-${hash.digest('hex').slice(0, 16)}`)
-  if (!existsSync(folder)) await build(folder)
+  await once(folder, () => build(folder))
   // The SDK reads a member of sockets that Java has closed to others.
   return ['java', '--add-opens=java.base/java.net=ALL-UNNAMED', '-cp', classPathOf(folder), 'Sdk']
 }
@@ -22,13 +21,10 @@ export async function jvmProgram(): Promise<[string, ...string[]]> {
 const classPathOf = (folder: string): string => `${folder}:${folder}/lib/*`
 
 async function build(folder: string): Promise<void> {
-  await mkdir(cache, { recursive: true })
-  const unfinished = `${folder}.${process.pid}`
+  const unfinished = `${folder}.new`
+  await rm(unfinished, { recursive: true, force: true })
   const copy = ['dependency:copy-dependencies', `-DoutputDirectory=${unfinished}/lib`]
   await run('mvn', ['--batch-mode', '--quiet', ...copy], { cwd: source, timeout: 300_000 })
   await run('javac', ['-d', unfinished, '-cp', classPathOf(unfinished), join(source, 'Sdk.java')])
-  await rename(unfinished, folder).catch(async (err: unknown) => {
-    if (!existsSync(folder)) throw err
-    await rm(unfinished, { recursive: true }) // another process was faster
-  })
+  await rename(unfinished, folder)
 }

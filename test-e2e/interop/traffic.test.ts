@@ -6,10 +6,9 @@ import type { TestRouter } from '../router/router.js'
 import { startTraffic, type Traffic, until } from '../traffic.js'
 import { type Application, startApplication } from './application.js'
 import { goProgram, goVersions } from './go.js'
-import { pythonWith } from './python.js'
+import { cSdk, pythonWith } from './python.js'
 
 const MEGABYTE = 1024 * 1024
-const requirement = 'openziti==0.6.0' // it includes the C SDK 0.29.3
 const sdks = ['go-0.23.42', 'go-1.2.3', 'c'] as const
 type Sdk = (typeof sdks)[number]
 
@@ -48,7 +47,7 @@ afterAll(async () => {
 })
 
 async function commandOf(sdk: Sdk): Promise<[string, ...string[]]> {
-  if (sdk === 'c') return [await pythonWith(requirement), join(import.meta.dirname, 'c-sdk-traffic.py')]
+  if (sdk === 'c') return [await pythonWith(cSdk), join(import.meta.dirname, 'c-sdk-traffic.py')]
   const version = goVersions.find((version) => sdk === `go-${version}`)
   if (!version) throw new Error(`unknown SDK ${sdk}`)
   return [await goProgram(version)]

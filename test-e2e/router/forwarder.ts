@@ -60,6 +60,8 @@ export interface Forwarder {
   forward(from: string, parcel: Parcel): void
   /** Circuits, with the milliseconds since their last parcel. */
   circuits(): { readonly circuitId: string; readonly controllerId: string; readonly idleMs: number }[]
+  /** The addresses where a circuit begins or ends here. Undefined: the circuit is unknown. */
+  endsOf(circuitId: string): readonly string[] | undefined
 }
 
 export interface ForwarderOptions {
@@ -122,5 +124,11 @@ export function openForwarder({ onInvalidLink, onForwardFault }: ForwarderOption
         controllerId,
         idleMs: Date.now() - lastActiveMs,
       })),
+    endsOf(circuitId) {
+      const circuit = circuits.get(circuitId)
+      return (
+        circuit && [...circuit.forwards.values()].filter((address) => destinations.get(address)?.unrouted)
+      )
+    },
   }
 }

@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import {
   ApiSessionHeartbeat,
   CircuitConfirmation,
@@ -69,6 +70,7 @@ export interface TestRouter extends AsyncDisposable {
 }
 
 const CLOSE_WAIT_MS = 30_000
+const CIRCUIT = 'circuit:'
 const CONFIRM_MS = 10_000
 const FORWARD_FAULT_MS = 100
 const HEARTBEAT_MS = 60_000
@@ -79,6 +81,7 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
   const { identity, listens = true, hasLinks = false, observe, onRefused } = options
   const { closeWaitMs = CLOSE_WAIT_MS, confirmMs = CONFIRM_MS } = options
   const stopping = new AbortController()
+  setMaxListeners(0, stopping.signal) // one for each pause before terminators are tried again
   /** Circuits to report, by controller. */
   const forwardFaults = new Map<string, Set<string>>()
 
@@ -212,9 +215,13 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
       'router-circuits': () => forwarder.circuits(),
       links: () => (links?.all() ?? []).map(({ id, peerId, iteration }) => ({ id, dest: peerId, iteration })),
     }
+    const circuit = (circuitId: string): unknown => {
+      const ends = forwarder.endsOf(circuitId)
+      return ends && { circuitId, xgressDetails: Object.fromEntries(ends.map((address) => [address, {}])) }
+    }
     const values = InspectRequest.decode(message.body).requestedValues.flatMap((name) => {
-      const value = state[name]
-      return value ? [{ name, value: JSON.stringify(value()) }] : []
+      const value = name.startsWith(CIRCUIT) ? circuit(name.slice(CIRCUIT.length)) : state[name]?.()
+      return value === undefined ? [] : [{ name, value: JSON.stringify(value) }]
     })
     const body = InspectResponse.encode({ success: true, errors: [], values }).finish()
     channel.reply(message, { type: ctrlType.inspectResponse, body })

@@ -7,18 +7,28 @@ export const faultNames = [
   'kill',
   'kill-part',
   'pause',
+  'clock',
   'backends',
   'postgres-crash',
   'postgres-cut',
   'postgres-stall',
+  'disk-full',
   'bus-cut',
   'bus-stall',
 ] as const
 export type FaultName = (typeof faultNames)[number]
 
+export interface FaultOptions {
+  /** How long the bus is cut off. */
+  readonly busAwayMs: number
+}
+
 /** Each function causes its fault for some time, ends it, and returns a description. */
-export function faultsOf(topology: Topology, random: Random): Record<FaultName, () => Promise<string>> {
-  const { product, postgres, bus, server } = topology
+export function faultsOf(
+  { product, postgres, bus, server, clocks }: Topology,
+  random: Random,
+  { busAwayMs }: FaultOptions,
+): Record<FaultName, () => Promise<string>> {
   const pidOf = (name: string): number => product.processes.get(name)?.pid() ?? noProcess()
   const one = (): string => random.pick(product.processes.keys()) ?? noProcess()
 
@@ -42,11 +52,19 @@ export function faultsOf(topology: Topology, random: Random): Record<FaultName, 
     async pause() {
       const name = one()
       const pid = pidOf(name)
-      const ms = 5000 + random.int(10_000)
+      const ms = 5000 + random.int(15_000)
       process.kill(pid, 'SIGSTOP')
       await pause(ms)
       process.kill(pid, 'SIGCONT')
       return `${name} ${ms} ms`
+    },
+    async clock() {
+      const name = one()
+      const ms = 5000 + random.int(5000)
+      const by = clocks.jump(pidOf(name))
+      await pause(ms)
+      clocks.jump(pidOf(name))
+      return `${name} ${by} ${ms} ms`
     },
     backends: async () => `${await endSomeBackends(server.url)} connections`,
     async 'postgres-crash'() {
@@ -56,7 +74,14 @@ export function faultsOf(topology: Topology, random: Random): Record<FaultName, 
     },
     'postgres-cut': () => away(postgres, 'cut', 2000 + random.int(3000)),
     'postgres-stall': () => away(postgres, 'stall', 2000 + random.int(3000)),
-    'bus-cut': () => away(bus, 'cut', 4000 + random.int(4000)),
+    async 'disk-full'() {
+      const ms = 4000 + random.int(4000)
+      const end = await server.fillDisk()
+      await pause(ms)
+      await end()
+      return `${ms} ms`
+    },
+    'bus-cut': () => away(bus, 'cut', busAwayMs),
     'bus-stall': () => away(bus, 'stall', 4000 + random.int(4000)),
   }
 }

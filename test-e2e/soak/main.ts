@@ -1,6 +1,8 @@
+import { setMaxListeners } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { logInAsAdmin } from '../admin.js'
 import { openAdministrator } from './administrator.js'
 import type { Run } from './caller.js'
 import { type Calm, openCalm } from './calm.js'
@@ -10,10 +12,15 @@ import { type FaultName, faultsOf } from './faults.js'
 import { type Options, readOptions, usage } from './options.js'
 import { type Random, randomOf } from './random.js'
 import { openReport, type Report, rules } from './report.js'
-import { startTopology, type Topology } from './topology.js'
+import { administrator, startTopology, type Topology } from './topology.js'
+import { openTrafficWorker, type TrafficWorker } from './traffic-worker.js'
 import { openWorker, type Worker } from './worker.js'
 
-const RECOVERY_MS = 60_000
+const RECOVERY_MS = 5000
+/** Runs of this length have the long faults, and compare memory. */
+const LONG_MINUTES = 15
+const WARM_MS = 5 * 60_000
+const MOST_GROWTH = 1.1
 const RESOLVE_MS = 60_000
 const TRUST_MS = 2000
 const CALM_BETWEEN_MS = 3000
@@ -32,7 +39,11 @@ async function soak(options: Options): Promise<boolean> {
   process.env.OVERLAY_PASSWORD_PASSES ??= '1'
 
   const calm = openCalm(slack)
-  const checked = Object.values(rules).filter((rule) => options.faults.length > 0 || rule !== rules.recovers)
+  const unchecked: string[] = [
+    ...(options.faults.length > 0 ? [] : [rules.recovers]),
+    ...(minutes < LONG_MINUTES ? [rules.memory] : []),
+  ]
+  const checked = Object.values(rules).filter((rule) => !unchecked.includes(rule))
   const report = openReport(logFile, checked, () => ({ fault: calm.fault(), calm: calm.isCalm() }))
   await using topology = await startTopology((line) => report.log('launcher', { line }))
   const { gateways, caPem } = topology.product
@@ -53,16 +64,23 @@ async function soak(options: Options): Promise<boolean> {
     contenders.push(await openContender(run, `c${at}`, shared, randomOf(seed, `contender ${at}`)))
 
   const random = randomOf(seed, 'faults')
-  const faults = faultsOf(topology, random)
+  const isLong = minutes >= LONG_MINUTES
+  const faults = faultsOf(topology, random, { busAwayMs: isLong ? 60_000 : 6000 })
+  await using traffic = await openTraffic(run, topology)
+  const startedAt = performance.now()
+  let afterFiveMinutes: number | undefined
   const endsAt = performance.now() + minutes * 60_000
   for (let round = 1; performance.now() < endsAt; round += 1) {
     const until = Math.min(endsAt, performance.now() + roundSeconds * 1000)
     const working = new AbortController()
-    const done = [...workers, ...contenders].map((one) => repeat(one, working.signal, report, random))
+    setMaxListeners(0, working.signal) // one for the pause of each client
+    const done = [...workers, ...contenders, traffic].map((one) =>
+      repeat(one, working.signal, report, random),
+    )
     while (performance.now() < until) {
       await pause(CALM_BETWEEN_MS + random.int(CALM_BETWEEN_MS))
       const name = random.pick(options.faults) as FaultName | undefined
-      if (name && performance.now() < until) await causeFault(name, faults, topology, calm, report)
+      if (name && performance.now() < until) await causeFault(name, faults, topology, calm, report, slack)
     }
     await untilResolved(workers)
     working.abort()
@@ -70,13 +88,32 @@ async function soak(options: Options): Promise<boolean> {
     await checkAtRest(run, admin, workers, randomOf(seed, `rest ${round}`)).catch((err: unknown) =>
       report.violated(rules.agree, { error: String(err) }),
     )
-    console.log(`round ${round}: ${report.operations()} operations, ${report.violations()} violations`)
+    const memory = await topology.memoryMiB()
+    if (afterFiveMinutes === undefined && performance.now() - startedAt > WARM_MS) afterFiveMinutes = memory
+    console.log(
+      `round ${round}: ${report.operations()} operations, ${report.violations()} violations, ${memory} MiB`,
+    )
+    report.log('memory', { memory })
+    if (performance.now() < endsAt || afterFiveMinutes === undefined || !isLong) continue
+    if (memory <= MOST_GROWTH * afterFiveMinutes) report.passed(rules.memory)
+    else report.violated(rules.memory, { afterFiveMinutes, memory })
   }
   for (const one of [...workers, ...contenders]) one[Symbol.dispose]()
   const summary = report.summary()
   report.log('summary', { summary })
   console.log(summary)
   return summary.endsWith(' 0 failed')
+}
+
+/** Routers with traffic, which the policies for all admit. */
+async function openTraffic(run: Run, { product }: Topology): Promise<TrafficWorker> {
+  const server = { addresses: run.gateways, caPem: run.caPem }
+  const admin = await logInAsAdmin(server, administrator)
+  return openTrafficWorker(run, {
+    server,
+    controllers: product.controllers,
+    admin,
+  })
 }
 
 /** Creates one router for all, which sessions require. */
@@ -99,11 +136,14 @@ async function causeFault(
   topology: Topology,
   calm: Calm,
   report: Report,
+  slack: number,
 ): Promise<void> {
   calm.begin(name)
   report.note(`fault ${name}`)
   const what = await faults[name]()
-  const isBack = await topology.recovered(RECOVERY_MS)
+  const endedAt = performance.now()
+  const isBack = await topology.recovered(RECOVERY_MS * slack)
+  report.observe(`ready again after ${name}`, performance.now() - endedAt)
   calm.end()
   report.log('fault', { name, what, isBack })
   if (isBack) report.passed(rules.recovers)

@@ -1,9 +1,10 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
 import { freePort, probeHealth, type TestPostgres, testBus, testPostgres } from '@overlay/launcher/testing'
+import { type Clocks, openClocks } from './clocks.js'
 import { startProxy, type TcpProxy } from './tcp-proxy.js'
 
 /** The product with two replicas of each part, behind proxies of its Postgres and its bus. */
@@ -12,9 +13,17 @@ export interface Topology extends AsyncDisposable {
   readonly postgres: TcpProxy
   readonly bus: TcpProxy
   readonly product: Product
+  readonly clocks: Clocks
+  /** Proportional set size of all processes of the product, in MiB. */
+  memoryMiB(): Promise<number>
   /** Resolves with whether all processes report ready within the time. */
   recovered(ms: number): Promise<boolean>
 }
+
+const DISK_MIB = 4096
+
+/** Only root can give Postgres a disk of its own. */
+export const isRoot = process.getuid?.() === 0
 
 export const administrator = { username: 'admin', password: 'correct horse' }
 
@@ -40,7 +49,7 @@ async function startAll(
     started.push(one)
     return one
   }
-  const server = use(await testPostgres('postgres'))
+  const server = use(await testPostgres({ password: 'postgres', ...(isRoot && { diskMiB: DISK_MIB }) }))
   const broker = use(await testBus())
   const postgres = use(await startProxy(endOf(server.url)))
   const bus = use(await startProxy(endOf(broker.url)))
@@ -56,6 +65,8 @@ async function startAll(
     DATABASE_URL: through(server.url, postgres),
     NATS_URL: through(broker.url, bus),
   })
+  const clocks = openClocks()
+  process.env.NODE_OPTIONS = clocks.nodeOptions
   const two = { gateway: 2, identity: 2, pki: 2, policy: 2, sessions: 2 }
   const product = await startProduct(settings, two, print)
   use({ [Symbol.asyncDispose]: () => product.stop() })
@@ -64,6 +75,14 @@ async function startAll(
     postgres,
     bus,
     product,
+    clocks,
+    async memoryMiB() {
+      const sizes = [...product.processes.values()].map(async ({ pid }) => {
+        const rollup = await readFile(`/proc/${pid()}/smaps_rollup`, 'utf8')
+        return Number(/^Pss: +(\d+) kB/m.exec(rollup)?.[1]) / 1024
+      })
+      return Math.round((await Promise.all(sizes)).reduce((sum, size) => sum + size, 0))
+    },
     async recovered(ms) {
       const deadline = performance.now() + ms
       for (;;) {

@@ -17,7 +17,8 @@ let fixture: Fixture
 let browser: APIRequestContext
 let token = ''
 let authority: Authority
-const captured = new Map<string, string>()
+/** Values that recorded calls name in braces. */
+const captured = new Map([['in-an-hour', new Date(Date.now() + 3_600_000).toISOString()]])
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'overlay-console-'))

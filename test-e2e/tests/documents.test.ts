@@ -38,6 +38,23 @@ test.each(documents)('files and folders that %s names exist', (document) => {
   expect(names.map(([, name = '']) => name).filter((name) => !existsSync(join(root, name)))).toEqual([])
 })
 
+test('every alert names a runbook that exists', () => {
+  const rules = textOf('deploy/kustomize/components/monitoring/alerts.yaml').split('- alert: ').slice(1)
+  expect(rules.length).toBeGreaterThan(20)
+  const anchors = anchorsOf('docs/runbooks.md')
+  const without = rules.filter((rule) => {
+    const [, anchor = ''] = /^ *runbook: docs\/runbooks\.md#(\S+)$/m.exec(rule) ?? []
+    return !anchors.includes(anchor)
+  })
+  expect(without.map((rule) => rule.split('\n')[0])).toEqual([])
+})
+
+test('docs/runbooks.md names only alerts that exist', () => {
+  const alerts = textOf('deploy/kustomize/components/monitoring/alerts.yaml')
+  const named = textOf('docs/runbooks.md').match(/\bOverlay[A-Z]\w+/g) ?? []
+  expect(named.filter((name) => !alerts.includes(`- alert: ${name}\n`))).toEqual([])
+})
+
 test('ARCHITECTURE.md lists every decision', () => {
   const listed = textOf('ARCHITECTURE.md').match(/docs\/decisions\/[\w-]+\.md/g)
   const decisions = documents.filter((document) => document.startsWith('docs/decisions/'))

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { freePort } from '@overlay/launcher/testing'
 import { expect, onTestFinished, test } from 'vitest'
 import { logInAsAdmin } from '../admin.js'
+import { isAlive } from '../is-alive.js'
 import { launch, untilOutput } from '../launch.js'
 
 const root = join(import.meta.dirname, '../..')
@@ -126,12 +127,4 @@ function launched(home: string, env: NodeJS.ProcessEnv): ChildProcess {
 const childrenOf = async ({ pid }: ChildProcess): Promise<number[]> => {
   const list = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
   return list.trim().split(' ').map(Number)
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
 }

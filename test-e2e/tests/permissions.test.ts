@@ -7,7 +7,12 @@ import { type Network, startNetwork } from '../network.js'
 import { published } from '../published.js'
 import { samples } from './samples.js'
 
-const bases = { client: '/edge/client/v1', management: '/edge/management/v1', fabric: '/fabric/v1' } as const
+const bases = {
+  client: '/edge/client/v1',
+  management: '/edge/management/v1',
+  fabric: '/fabric/v1',
+  audit: '/audit/v1',
+} as const
 
 type Api = keyof typeof bases
 
@@ -154,7 +159,7 @@ async function outcomeOf(caller: Client, api: Api, operation: string): Promise<s
   return answer.status === 401 && answer.body.error?.code === 'UNAUTHORIZED' ? 'refused' : 'admitted'
 }
 
-describe.each(['client', 'management', 'fabric'] as const)('%s API', (api) => {
+describe.each(['client', 'management', 'fabric', 'audit'] as const)('%s API', (api) => {
   describe.each(Object.entries(callers))('%s', (_, { admits, logIn }) => {
     let caller: Client
     beforeAll(async () => {

@@ -52,7 +52,7 @@ function startLoad(admin: Admin, member: Member): Load {
 test.each(['SIGINT', 'SIGKILL'] as const)(
   'when Postgres ends by %s all is there again after its return, and meanwhile a 503 says so',
   async (signal) => {
-    await using postgres = await testPostgres('as on disk')
+    await using postgres = await testPostgres({ password: 'as on disk' })
     await using network = await startNetwork({ env: { DATABASE_URL: postgres.url } })
     const admin = await network.admin()
     const member = await admin.enroll({ name: 'alice' })

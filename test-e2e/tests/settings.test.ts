@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { settingsOfProcesses } from '../../launcher/src/process-settings.js'
+import { settingsOfCommands, settingsOfProcesses } from '../../launcher/src/process-settings.js'
 import { launcherSettings } from '../../launcher/src/settings.js'
 import { settingsTable } from '../../packages/platform/src/process/settings.js'
 
@@ -8,11 +8,13 @@ test('the table of settings in the documentation matches the declarations', asyn
   const table = settingsTable({
     launcher: launcherSettings,
     ...settingsOfProcesses,
+    ...settingsOfCommands,
   })
   await expect(`# Settings
 
 All settings are environment variables. A process reads them once, at start, and reports all invalid ones together. On
-one machine, set only those that the launcher reads: it passes all settings to the processes.
+one machine, set only those that the launcher reads: it passes all settings to the processes. On Kubernetes, the commands
+\`migrate\`, \`pki-init\` and \`identity-init\` do what the launcher does before it starts them.
 
 ${table}`).toMatchFileSnapshot('../../docs/settings.md')
 })

@@ -4,8 +4,9 @@ import type { GatewayCaches } from '../cache/caches.js'
 import type { Services } from '../clients/services.js'
 import type { MountedApi } from '../http/endpoint.js'
 import type { RequestContext } from '../http/request-context.js'
-import { type Api, rootOf } from '../paths.js'
+import { type Api, isClosed, rootOf } from '../paths.js'
 import { apiSessions } from './api-sessions.js'
+import { type AuditLog, changes } from './audit.js'
 import { authenticate } from './authenticate.js'
 import { caCertificates } from './cacerts.js'
 import { cas } from './cas.js'
@@ -22,7 +23,7 @@ import { identities } from './identities.js'
 import { info } from './info.js'
 import { inspections } from './inspections.js'
 import { mfa } from './mfa.js'
-import { client, fabric, type Handlers, management } from './operations.js'
+import { audit, client, fabric, type Handlers, management } from './operations.js'
 import { ownAuthenticators } from './own-authenticators.js'
 import { ownCertificates } from './own-certificates.js'
 import { posture } from './posture.js'
@@ -38,10 +39,11 @@ export interface ApisOptions {
   readonly caches: GatewayCaches
   readonly address: string
   readonly about: About
+  readonly log: AuditLog
 }
 
 /** All APIs: their operations and handlers. */
-export function apisOf({ services, caches, address, about }: ApisOptions): readonly MountedApi<Api>[] {
+export function apisOf({ services, caches, address, about, log }: ApisOptions): readonly MountedApi<Api>[] {
   const docs = documents(address, () => apis)
   const everywhere: Handlers = {
     ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services))),
@@ -89,13 +91,19 @@ export function apisOf({ services, caches, address, about }: ApisOptions): reado
         ...inspections(services),
       },
     },
+    {
+      api: 'audit',
+      root: rootOf('audit'),
+      operations: audit,
+      handlers: changes(services, caches.sessions, log),
+    },
   ]
   return apis.map((mounted) => ({
     ...mounted,
     // wire: beside the published operations
     operations: {
       ...mounted.operations,
-      'GET /swagger.json': mounted.api === 'fabric' ? ('partial' as const) : ('none' as const),
+      'GET /swagger.json': isClosed(mounted.root) ? ('partial' as const) : ('none' as const),
     },
     handlers: {
       ...mounted.handlers,

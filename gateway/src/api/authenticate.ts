@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { clientAddressOf } from '@overlay/platform/tls'
-import { type AuthenticateRequest, Fault } from '@overlay/rpc'
+import { type ApiSession, type AuthenticateRequest, Fault } from '@overlay/rpc'
 import { sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
@@ -10,7 +10,7 @@ import { callContext } from '../http/calls.js'
 import { credentialsOf } from '../http/credentials.js'
 import { takes } from '../http/endpoint.js'
 import { peerCertificates, peerLeaf } from '../http/peer.js'
-import { queryOf } from '../http/request-context.js'
+import { queryOf, type RequestContext } from '../http/request-context.js'
 import { login } from './bodies.js'
 import type { Handlers } from './operations.js'
 import { apiSessionSchema } from './wire-schemas.js'
@@ -19,21 +19,8 @@ import { apiSessionSchema } from './wire-schemas.js'
 export const authenticate = ({ identity }: Services, sessions: Sessions): Handlers => ({
   'POST /authenticate': takes(
     login,
-    async (c, _, { username = '', password = '', configTypes = [], envInfo, sdkInfo }) => {
-      const { incoming } = c.env
-      const request = {
-        method: queryOf(c).get('method') ?? '',
-        username,
-        password,
-        bearerTokens: [...credentialsOf(incoming).bearers],
-        configTypes: [...configTypes],
-        envInfo: bytesOf(envInfo),
-        sdkInfo: bytesOf(sdkInfo),
-        ipAddress: clientAddressOf(incoming.socket),
-      }
-      const opened = await presenting(incoming, request.method, (certificates) =>
-        identity.authenticate({ ...request, ...certificates }, callContext(c)),
-      )
+    async (c, _, body) => {
+      const opened = await logIn(identity, c, queryOf(c).get('method') ?? '', body)
       const session = sessions.add(opened)
       c.env.holder = session
       c.env.outgoing.setHeader('zt-session', opened.token)
@@ -53,6 +40,31 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
     },
   ),
 })
+
+type LoginBody = ReturnType<typeof login.read>
+
+/** Opens an API session for what the client presents. */
+export function logIn(
+  identity: Pick<Services['identity'], 'authenticate'>,
+  c: RequestContext,
+  method: string,
+  { username = '', password = '', configTypes = [], envInfo, sdkInfo }: LoginBody,
+): Promise<ApiSession> {
+  const { incoming } = c.env
+  const request = {
+    method,
+    username,
+    password,
+    bearerTokens: [...credentialsOf(incoming).bearers],
+    configTypes: [...configTypes],
+    envInfo: bytesOf(envInfo),
+    sdkInfo: bytesOf(sdkInfo),
+    ipAddress: clientAddressOf(incoming.socket),
+  }
+  return presenting(incoming, method, (certificates) =>
+    identity.authenticate({ ...request, ...certificates }, callContext(c)),
+  )
+}
 
 const bytesOf = (value: object | undefined): Buffer => (value ? jsonBytes(value) : Buffer.alloc(0))
 

@@ -20,8 +20,8 @@ export interface GatewayCaches extends AsyncDisposable {
   readonly headers: Headers
   readonly lists: ServiceLists
   readonly tokenKeys: TokenKeys
-  /** What was written through this gateway, without logins. */
-  readonly written: WritePositions['withoutLogins']
+  /** What was written through this gateway, without additions. */
+  readonly written: WritePositions['withoutAdditions']
   /** The state of the stream of each owner: 'ok' or 'silent'. */
   checks(): Readonly<Record<string, string>>
   /**
@@ -119,7 +119,7 @@ export function openCaches(
     headers,
     lists,
     tokenKeys,
-    written: writePositions.withoutLogins,
+    written: writePositions.withoutAdditions,
     checks: () => {
       const stateOf = (source: Pick<Followed, 'isHeard'>): string => (source.isHeard() ? 'ok' : 'silent')
       return { identity: stateOf(identity), pki: stateOf(pki), policy: stateOf(headers) }

@@ -9,6 +9,7 @@ const at = (number: number): Positions => ({ policy: { timeline: 't1', number } 
 async function following(received: Positions) {
   const asked: Positions[] = []
   const replica = { positions: at(0) }
+  const writePositions = openWritePositions()
   const headers = openHeaders({
     policy: {
       async *watchHeaders(_, { signal }) {
@@ -20,12 +21,12 @@ async function following(received: Positions) {
         return { lastChangeAtMs: 1, contentKey: 'k', positions: replica.positions }
       },
     },
-    writePositions: openWritePositions(),
+    writePositions,
     log: { warn: () => undefined },
     context: () => ownContext(new AbortController().signal),
   })
   while (!headers.isHeard()) await new Promise(setImmediate)
-  return { headers, asked, replica }
+  return { headers, asked, replica, writePositions }
 }
 
 test('a header must not be older than the stream', async () => {
@@ -43,5 +44,17 @@ test('what a replica says that is behind is used once', async () => {
   replica.positions = at(5)
   await headers.of('alice')
   await headers.of('alice')
+  expect(asked.length).toBe(2)
+})
+
+test('a write through this gateway makes headers be asked for again, an addition does not', async () => {
+  const { headers, asked, replica, writePositions } = await following(at(5))
+  await using _headers = headers
+  replica.positions = at(5)
+  await headers.of('alice')
+  writePositions.note('policy', at(6).policy, 'addition')
+  expect(headers.of('alice')).not.toBeInstanceOf(Promise)
+  writePositions.note('policy', at(7).policy)
+  expect(headers.of('alice')).toBeInstanceOf(Promise)
   expect(asked.length).toBe(2)
 })

@@ -70,7 +70,7 @@ export function openHeaders(options: HeadersOptions): Headers {
 
   function isValid(header: PolicyHeader): boolean {
     if (header.isBehind || !followed.trusted()) return false
-    const written = writePositions.positions()
+    const written = writePositions.withoutAdditions()
     const received = followed.positions()
     return SCHEMAS.every(
       (schema) =>
@@ -95,7 +95,7 @@ export function openHeaders(options: HeadersOptions): Headers {
     of(identityId) {
       const cached = cache.get(identityId)
       if (cached && isValid(cached)) return cached
-      return cache.load(identityId, writePositions.positions(), () => load(identityId))
+      return cache.load(identityId, writePositions.withoutAdditions(), () => load(identityId))
     },
     current: (header) => cache.get(header.identityId) === header && isValid(header),
     isHeard: followed.isHeard,

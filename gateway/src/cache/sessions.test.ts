@@ -129,6 +129,12 @@ test('a write through this gateway invalidates sessions loaded before it', async
   expect(sessions.find(stored(ALICE))).not.toBeInstanceOf(Promise)
 })
 
+test('a login or a new identity through this gateway invalidates no session', async () => {
+  await sessions.find(stored(ALICE))
+  writePositions.note('identity', at(11), 'addition')
+  expect(sessions.find(stored(ALICE))).not.toBeInstanceOf(Promise)
+})
+
 test('a session loaded after the write is valid before the change arrives', async () => {
   writePositions.note('identity', at(11))
   answer = async () => sessionFor(ALICE, { position: at(11) })
@@ -336,6 +342,15 @@ test('a token that the policy demands counts for requests that present it, until
   now += 60_000
   await sessions.find(both('a', 'b'))
   expect(beside).toEqual([[], ['a', 'b'], ['a', 'b']])
+})
+
+test('a session that awaits its second factor is asked for at each request', async () => {
+  answer = async () => sessionFor(ALICE, { isPartial: true })
+  expect(await sessions.find(stored(ALICE))).toMatchObject({ isPartial: true })
+  answer = async () => sessionFor(ALICE, { isPartial: false })
+  expect(await sessions.find(stored(ALICE))).toMatchObject({ isPartial: false })
+  await sessions.find(stored(ALICE))
+  expect(beside).toEqual([[], []])
 })
 
 test('a token that does not count is tried again with the next request', async () => {

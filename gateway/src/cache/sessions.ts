@@ -62,8 +62,9 @@ export function openSessions(options: SessionsOptions): Sessions {
     ({ json }) => json.length + 800,
   )
 
-  /** True when no change that ends the session can have been missed. */
+  /** True when no change that ends the session can have been missed, nor one that completes it. */
   function isValid(session: CachedSession, at: number): boolean {
+    if (awaitsFactor(session)) return false
     if (
       at - session.usedAtMs > session.timeoutSeconds * 1000 ||
       at >= session.endsAtMs ||
@@ -72,7 +73,7 @@ export function openSessions(options: SessionsOptions): Sessions {
       return false
     const source = followed()
     if (!source.trusted()) return false
-    const written = writePositions.positions()[SCHEMA]
+    const written = writePositions.withoutAdditions()[SCHEMA]
     return isAtLeast(source.positions()[SCHEMA], written) || isAtLeast(session.position, written)
   }
 
@@ -123,7 +124,7 @@ export function openSessions(options: SessionsOptions): Sessions {
     }
     const at = now()
     try {
-      return used(await cache.load(keyOf(token, ...bearers), writePositions.positions(), load), at)
+      return used(await cache.load(keyOf(token, ...bearers), writePositions.withoutAdditions(), load), at)
     } catch (err) {
       throw isRefusal(err) ? refusal() : err
     }
@@ -166,7 +167,7 @@ export function openSessions(options: SessionsOptions): Sessions {
       const cached = lookUp(key, at)
       if (cached) return cached
       try {
-        return used(await cache.load(key, writePositions.positions(), () => loadBearer(token)), at)
+        return used(await cache.load(key, writePositions.withoutAdditions(), () => loadBearer(token)), at)
       } catch (err) {
         if (!isRefusal(err)) throw err
         metrics.accessTokenRefused.inc({ reason: err instanceof RefusedToken ? err.reason : 'session' })
@@ -208,6 +209,10 @@ export function openSessions(options: SessionsOptions): Sessions {
     },
   }
 }
+
+/** The factor may be verified through another gateway, and the next request comes here before the change does. */
+const awaitsFactor = ({ isPartial, demandsToken, countsUntilMs }: CachedSession): boolean =>
+  isPartial && !(demandsToken && countsUntilMs === Number.POSITIVE_INFINITY) // that one awaits a token in each request
 
 const isRefusal = (err: unknown): boolean =>
   err instanceof RefusedToken || (err instanceof Fault && err.code === 'UNAUTHORIZED')

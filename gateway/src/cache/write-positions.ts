@@ -4,27 +4,27 @@ import type { Position, Positions } from '@overlay/rpc'
 /** The last position of each schema that was written through this gateway. Its later reads show those writes. */
 export interface WritePositions {
   positions(): Positions
-  /** The same without logins: they change nothing that was there before. */
-  withoutLogins(): Positions
-  note(schema: string, position: Position | undefined, sort?: 'login'): void
+  /** The same without additions: logins and new identities change nothing that was there before. */
+  withoutAdditions(): Positions
+  note(schema: string, position: Position | undefined, sort?: 'addition'): void
   /** Forgets the position of a timeline that the schema has left. */
   forget(schema: string, timeline: string): void
 }
 
 export function openWritePositions(): WritePositions {
   let positions: Positions = Object.freeze({})
-  let withoutLogins = positions
+  let withoutAdditions = positions
   return {
     positions: () => positions,
-    withoutLogins: () => withoutLogins,
+    withoutAdditions: () => withoutAdditions,
     note(schema, position, sort) {
       if (!position) return
       positions = later(positions, schema, position)
-      if (sort !== 'login') withoutLogins = later(withoutLogins, schema, position)
+      if (sort !== 'addition') withoutAdditions = later(withoutAdditions, schema, position)
     },
     forget(schema, timeline) {
       positions = without(positions, schema, timeline)
-      withoutLogins = without(withoutLogins, schema, timeline)
+      withoutAdditions = without(withoutAdditions, schema, timeline)
     },
   }
 }

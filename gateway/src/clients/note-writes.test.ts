@@ -55,16 +55,33 @@ test.each(owners)('so is every write of a row that %s owns', async (owner) => {
   expect(await notedAfter('entities', owner)).toEqual({ create: noted, update: noted, delete: noted })
 })
 
-test('a login is noted as one', async () => {
+test('logins and new identities are additions, other writes are not', async () => {
+  const fake = fakes()
+  const at = (number: number): Position => ({ timeline: 't1', number })
+  const positions = openWritePositions()
+  const { identity, entitiesOf } = noteWrites(fake.services, positions.note)
+  const { create } = entitiesOf('identity')
+  fake.instead.set('identity.authenticate', async () => ({ position: at(7) }))
+  await identity.authenticate({} as Parameters<typeof identity.authenticate>[0], context)
+  fake.instead.set('identity.entities.create', async () => ({ position: at(8) }))
+  await create({ kind: 'identities', json: Buffer.alloc(0), id: undefined }, context)
+  expect([positions.positions(), positions.withoutAdditions()]).toEqual([{ identity: at(8) }, {}])
+  fake.instead.set('identity.entities.create', async () => ({ position: at(9) }))
+  await create({ kind: 'authenticators', json: Buffer.alloc(0), id: undefined }, context)
+  expect(positions.withoutAdditions()).toEqual({ identity: at(9) })
+  fake.instead.set('identity.removeMfaOf', async () => ({ id: 'i', position: at(10) }))
+  await identity.removeMfaOf({ kind: 'identities', id: 'i' }, context)
+  expect(positions.withoutAdditions()).toEqual({ identity: at(10) })
+})
+
+test('the position of policy after a write about a second factor is noted, too', async () => {
   const fake = fakes()
   const positions = openWritePositions()
   const { identity } = noteWrites(fake.services, positions.note)
-  fake.instead.set('identity.authenticate', async () => ({ position }))
-  await identity.authenticate({} as Parameters<typeof identity.authenticate>[0], context)
-  expect([positions.positions(), positions.withoutLogins()]).toEqual([{ identity: position }, {}])
-  fake.instead.set('identity.removeMfaOf', async () => ({ id: 'i', position }))
-  await identity.removeMfaOf({ kind: 'identities', id: 'i' }, context)
-  expect(positions.withoutLogins()).toEqual({ identity: position })
+  const policy: Position = { timeline: 'p', number: 3 }
+  fake.instead.set('identity.verifyMfa', async () => ({ id: 'i', position, policy }))
+  await identity.verifyMfa({ code: '123456' }, context)
+  expect(positions.withoutAdditions()).toEqual({ identity: position, policy })
 })
 
 test('a response without a position is passed on as it is', async () => {

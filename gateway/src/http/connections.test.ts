@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { BlockList, connect, type Socket } from 'node:net'
+import { type AddressInfo, BlockList, connect, createServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { metrics } from '@overlay/platform/process'
@@ -182,4 +182,34 @@ test('of an answer that its client does not read, a part is written and no more'
     tls.destroy()
     await expect.poll(() => gateway.accessRecords.length).toBe(1)
     expect(gateway.accessRecords.at(-1)?.c.env.incoming.socket.bytesWritten).toBeLessThan(size / 2)
+  }))
+
+/** The first bytes of a TLS client. */
+async function clientHello(): Promise<Buffer> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const client = connectTls({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' })
+  client.on('error', () => undefined)
+  const [socket] = (await once(server, 'connection')) as [Socket]
+  const [hello] = await once(socket, 'data')
+  client.destroy()
+  server.close()
+  return hello
+}
+
+test('a source that begins many handshakes at once does not delay those of others', () =>
+  withGateway({}, async (gateway) => {
+    const hello = await clientHello()
+    const flood = await Promise.all(Array.from({ length: 400 }, () => openTcp(gateway)))
+    let answered = 0
+    for (const socket of flood) {
+      socket.once('data', () => answered++)
+      socket.write(hello)
+    }
+    const other = connect({ host: '127.0.0.1', port: gateway.port, localAddress: '127.0.0.2' })
+    ;(await secured(other)).destroy()
+    expect(answered).toBeGreaterThan(0)
+    expect(answered).toBeLessThan(flood.length / 2)
+    for (const socket of flood) socket.destroy()
+    await untilOpen(0)
   }))

@@ -2,29 +2,36 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { Fault } from '@overlay/rpc'
 import type { Hono } from 'hono'
 import { failureText } from './answer.js'
-import { openExchange } from './exchange.js'
+import { type Exchange, openExchange } from './exchange.js'
 import { requestId } from './ids.js'
 import type { Env } from './request-context.js'
 import { JSON_TYPE } from './send.js'
+import type { TraceRequest } from './trace-requests.js'
 
 /**
  * Passes the requests of a Node server to Hono. Handlers write their answers themselves: what the fetch API needs
  * (Request, Response, Headers, a signal) costs as much as the rest of a small request.
  */
 export const requestListener =
-  (app: Pick<Hono<Env>, 'fetch'>): RequestListener =>
+  (app: App, trace?: TraceRequest): RequestListener =>
   (incoming, outgoing) => {
     if (!isTargetValid(incoming)) return refuse(outgoing)
     // errors of the error handler itself must not end the process
     const end = (err: Error): void => void outgoing.destroy(err)
     try {
       const method = incoming.method === 'OPTIONS' ? preflight : other
-      const answered = app.fetch(method, openExchange(incoming, outgoing))
+      const exchange = openExchange(incoming, outgoing)
+      const answered = trace ? traced(trace, app, method, exchange) : app.fetch(method, exchange)
       if (answered instanceof Promise) answered.catch(end)
     } catch (err) {
       end(err as Error)
     }
   }
+
+type App = Pick<Hono<Env>, 'fetch'>
+
+const traced = (trace: TraceRequest, app: App, method: Request, exchange: Exchange) =>
+  trace(exchange, () => app.fetch(method, exchange))
 
 /** Hono reads the method and passes the rest on. HEAD is answered like GET: Node leaves out the body. */
 const requestOf = (method: string): Request => ({ method }) as Request

@@ -479,3 +479,29 @@ test.each([
   process.off('unhandledRejection', note)
   expect(thrown).toEqual([])
 })
+
+test('requests above the limit of a session wait, then are refused with a time, and others are answered', async () => {
+  await using limited = await startGateway({ requestsPerSession: 5 })
+  const ask = async (token: string) => {
+    const { status, headers } = await limited.request(`${M}/current-identity`, { token })
+    return [status, headers['retry-after']]
+  }
+
+  const asked = Array.from({ length: 60 }, () => ask(ADMIN))
+  expect(await ask(ALICE)).toEqual([200, undefined])
+  const answers = await Promise.all(asked)
+  const refused = answers.filter(([status]) => status === 429)
+  expect(refused.length).toBeGreaterThan(0)
+  expect(new Set(refused.map(([, seconds]) => seconds))).toEqual(new Set(['4']))
+  expect(answers.filter(([status]) => status === 200).length).toBe(60 - refused.length)
+  expect(60 - refused.length).toBeGreaterThanOrEqual(20)
+})
+
+test('requests above the limit of a source are refused before their session is looked up', async () => {
+  await using limited = await startGateway({ requestsPerSource: 5 })
+  const answers = await Promise.all(
+    Array.from({ length: 60 }, () => limited.request(`${M}/no-such-thing`, { token: 'unknown' })),
+  )
+  const statuses = answers.map(({ status }) => status)
+  expect(new Set(statuses)).toEqual(new Set([404, 429]))
+})

@@ -1,5 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http'
-import { asFault, Fault, type Positions } from '@overlay/rpc'
+import { clientSourceOf } from '@overlay/platform/tls'
+import { asFault, Fault, type Positions, tracing } from '@overlay/rpc'
 import { Hono } from 'hono'
 import type { AccessRecord } from './access-log.js'
 import { failure } from './answer.js'
@@ -19,6 +20,8 @@ import { checkQuery } from './query.js'
 import type { Env, Params, RequestContext } from './request-context.js'
 import { type MountedOperation, type Route, routesOf } from './routes.js'
 import type { Session, SessionStore } from './session.js'
+import type { Shares } from './shares.js'
+import { traceRequests } from './trace-requests.js'
 import { SENT, write } from './write.js'
 
 export interface Pipeline {
@@ -36,6 +39,7 @@ export interface Pipeline {
   /** The positions that answers must not be older than. */
   readonly positions: () => Positions
   readonly instanceId: string
+  readonly shares: Shares
   readonly requestMs: number
   readonly body: BodyLimits
   /** For operations that need no session. */
@@ -71,12 +75,14 @@ export function mount(options: Pipeline, apis: readonly MountedApi[], web: Pages
     const api = apiOf(path)
     openRequest(pipeline, api, '', c)
     c.env.protocol = protocols.get(api)
-    if (isClosed(path)) return withSession(pipeline, c, () => failure(c, unknownPath(c)))
-    setCachedExpiry(pipeline, c)
-    return failure(c, unknownPath(c))
+    return inShare(pipeline, c, () => {
+      if (isClosed(path)) return withSession(pipeline, c, () => failure(c, unknownPath(c)))
+      setCachedExpiry(pipeline, c)
+      return failure(c, unknownPath(c))
+    })
   })
   app.onError(answerError)
-  return requestListener(app)
+  return requestListener(app, tracing && traceRequests(tracing, apis))
 }
 
 /** What all requests share. */
@@ -120,7 +126,7 @@ function openPipeline(pipeline: Pipeline): OpenPipeline {
 }
 
 /**
- * The order of checks is wire contract: path, method, session, content type, accept, form of query and body, permission,
+ * The order of checks is wire contract: limits of requests, path, method, session, content type, accept, form of query and body, permission,
  * limits of the body, the operation. differs: in closed APIs, the session comes first.
  */
 function serve(pipeline: OpenPipeline, route: Route, c: RequestContext): Answer {
@@ -137,19 +143,31 @@ function serve(pipeline: OpenPipeline, route: Route, c: RequestContext): Answer 
     throw new Fault('METHOD_NOT_ALLOWED', `method ${method} is not allowed, but [${route.allowed}] are`)
   }
   const params = route.hasParams ? (c.req.param() as Params) : noParams
-  if (pipeline.paths.isClosed(path))
-    return withSession(pipeline, c, () => handle(pipeline, find(), params, c))
-  if (!mounted || mounted.access === 'none') setCachedExpiry(pipeline, c)
-  const operation = find()
-  if (operation.access === 'none') return inTime(pipeline, c, handle(pipeline, operation, params, c))
-  return withSession(pipeline, c, () => handle(pipeline, operation, params, c))
+  return inShare(pipeline, c, () => {
+    if (pipeline.paths.isClosed(path))
+      return withSession(pipeline, c, () => handle(pipeline, find(), params, c))
+    if (!mounted || mounted.access === 'none') setCachedExpiry(pipeline, c)
+    const operation = find()
+    if (operation.access === 'none') return inTime(pipeline, c, handle(pipeline, operation, params, c))
+    return withSession(pipeline, c, () => handle(pipeline, operation, params, c))
+  })
 }
+
+/** Answers when the source may have another request. */
+function inShare(pipeline: OpenPipeline, c: RequestContext, answer: () => Answer): Answer {
+  const held = pipeline.shares.takeSource(clientSourceOf(c.env.incoming.socket))
+  return held ? inTime(pipeline, c, afterwards(held, c, answer)) : answer()
+}
+
+const afterwards = (held: Promise<void>, c: RequestContext, answer: () => Answer): Promise<Response> =>
+  held.then(() => (c.env.outgoing.destroyed ? SENT : answer()))
 
 function withSession(pipeline: OpenPipeline, c: RequestContext, answer: () => Answer): Answer {
   const enter = (session: Session): Answer => {
     c.env.session = session
     c.env.holder = session
-    return answer()
+    const held = pipeline.shares.takeSession(session.id)
+    return held ? afterwards(held, c, answer) : answer()
   }
   const session = pipeline.sessions.find(credentialsOf(c.env.incoming))
   return inTime(pipeline, c, session instanceof Promise ? session.then(enter) : enter(session))
@@ -163,7 +181,7 @@ function servePage(pipeline: OpenPipeline, { operation, handle }: Page, c: Reque
     outgoing.setHeader('allow', 'GET, HEAD')
     throw new Fault('METHOD_NOT_ALLOWED', `method ${method} is not allowed, but [GET,HEAD] are`)
   }
-  return inTime(pipeline, c, handle(c))
+  return inShare(pipeline, c, () => inTime(pipeline, c, handle(c)))
 }
 
 const noParams: Params = { id: '', serviceId: '' }

@@ -122,7 +122,8 @@ function acceptsGzip({ env: { incoming } }: RequestContext): boolean {
   )
 }
 
-const PIECE_BYTES = 64 << 10
+/** A page of 50 identities is one write: each further one is a system call that may wake the client. */
+const PIECE_BYTES = 128 << 10
 
 /** Cuts larger bodies: written at once, all that the client has not read yet would stay in memory. */
 function respond(

@@ -1,4 +1,6 @@
 import { constants } from 'node:crypto'
+import { once } from 'node:events'
+import { Agent, get } from 'node:https'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeCertificate } from '../testing/certificates.js'
@@ -99,6 +101,46 @@ test('running requests are finished at the end, and their connections closed', a
   release()
   expect((await running).status).toBe(200)
   await ended
+})
+
+test('clients that send one request after the other lose none, and are asked to change their connection', async () => {
+  const ending = await startGateway({ changeMs: 60_000 })
+  const { port } = ending
+  let answers = 0
+  const send = (agent: Agent) =>
+    new Promise<boolean>((resolve, reject) => {
+      const request = get({ host: '127.0.0.1', port, path: '/version', agent }, (response) => {
+        answers++
+        response.resume().on('end', () => resolve(response.headers.connection === 'close'))
+      })
+      request.on('error', reject)
+    })
+  const clients = Array.from({ length: 20 }, async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false })
+    while (!(await send(agent))); // the answer asks for another connection
+    agent.destroy()
+  })
+  await expect.poll(() => answers).toBeGreaterThan(100)
+  await ending[Symbol.asyncDispose]()
+  await Promise.all(clients)
+})
+
+test.each([
+  ['when the time for a change is over', { changeMs: 1 }, () => undefined],
+  [
+    'soon where there is no other gateway',
+    { changeMs: 600_000, idleMs: 600_000 },
+    ({ hurry }: TestGateway) => hurry(),
+  ],
+] as const)('a connection without another request is closed %s', async (_when, limits, prepare) => {
+  const ending = await startGateway(limits)
+  const socket = await open({}, ending.port)
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  socket.resume().write('GET /version HTTP/1.1\r\nhost: x\r\n\r\n')
+  await once(socket, 'data')
+  prepare(ending)
+  await ending[Symbol.asyncDispose]()
+  await closed
 })
 
 test('a request that does not end is cut off when its time is over', async () => {

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { createServer } from 'node:https'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import {
   acceptShared,
   type ConnectionLimits,
@@ -22,7 +23,9 @@ export interface ServerLimits extends ConnectionLimits {
   /** Time without any byte in either direction. */
   readonly idleMs: number
   readonly headerBytes: number
-  /** Time for running requests to finish at shutdown. */
+  /** Time for clients to change to another gateway at shutdown. */
+  readonly changeMs: number
+  /** Time for running requests to finish after it. */
   readonly drainMs: number
 }
 
@@ -32,6 +35,8 @@ export interface Listening extends AsyncDisposable {
   renew(key: ServerKey): void
   /** Passes on requests for another protocol. Without a handler they are requests like others. */
   onUpgrade(handler: (incoming: IncomingMessage, socket: Duplex, head: Buffer) => void): void
+  /** There is no other gateway to change to: disposing gives clients no time for it. */
+  hurry(): void
 }
 
 /** A request that ends before its path is known. */
@@ -43,6 +48,9 @@ export interface MalformedRequest {
   readonly requestId: string
   readonly sourceAddress: string
 }
+
+/** In place of `changeMs`, in a hurry: requests that are on their way arrive. */
+const HURRIED_CHANGE_MS = 300
 
 /** Terminates TLS. Clients may present a certificate; the services that use it verify it. */
 export async function listen(
@@ -86,14 +94,21 @@ export async function listen(
   server.listen(port, host)
   await once(server, 'listening')
   const shared = await acceptShared(server)
+  let { changeMs } = limits
 
   return {
     port: (server.address() as AddressInfo).port,
     renew: (key) => server.setSecureContext({ ...secureOptions, key: key.keyPem, cert: key.chainPem }),
     onUpgrade: (handler) => void server.on('upgrade', handler),
+    hurry() {
+      changeMs = HURRIED_CHANGE_MS
+    },
     async [Symbol.asyncDispose]() {
       const servers = shared ? [server, shared] : [server]
       const closed = Promise.all(servers.map((each) => once(each, 'close')))
+      for (const each of servers) NetServer.prototype.close.call(each) // accepts no more; idle connections stay
+      // closing one may lose a request that is on its way, so the answers ask clients to change their connection
+      await Promise.race([closed, pause(changeMs, undefined, { ref: false })])
       for (const each of servers) each.close()
       server.closeIdleConnections()
       const cut = setTimeout(() => server.closeAllConnections(), limits.drainMs)

@@ -11,6 +11,7 @@ export const titles: Readonly<Record<Api, string>> = {
   client: 'Client API of the overlay network controller',
   management: 'Management API of the overlay network controller',
   fabric: 'Fabric API of the overlay network controller',
+  audit: 'Audit API of the overlay network controller',
 }
 
 const info = (api: Api) => ({

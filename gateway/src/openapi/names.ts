@@ -14,6 +14,7 @@ const definitionNames: Readonly<Record<Api, Readonly<Record<string, string>>>> =
   client,
   management: { ...client, ...irregularNames('managementDefinitions') },
   fabric: client,
+  audit: {},
 }
 
 const verbs: Readonly<Record<string, string>> = { PUT: 'update', PATCH: 'patch', DELETE: 'delete' }
@@ -39,6 +40,7 @@ const irregular: Readonly<Record<string, string>> = {
   'POST /authenticate': 'authenticate',
   'POST /authenticate/mfa': 'authenticateMfa',
   'GET /cas/{id}/jwt': 'getCaJwt',
+  'GET /export': 'exportChanges',
   'GET /config-types/{id}/configs': 'listConfigsForConfigType',
   'DELETE /current-api-session': 'deleteCurrentApiSession',
   'GET /current-api-session': 'getCurrentAPISession',

@@ -10,7 +10,7 @@ import {
   openChannel,
 } from '@overlay/channel'
 import { openLimit } from '@overlay/platform/async'
-import type { EventSource } from './event-source.js'
+import type { EventSource } from './shared-source.js'
 import {
   eventTypeOf,
   isSubscribed,
@@ -26,6 +26,8 @@ const EVENT_TYPE = 10
 
 export interface ManagementDeps {
   readonly events: EventSource
+  /** The changes of all services. */
+  readonly changes: EventSource
   /** The numbers of entities, by their names in the summary. */
   readonly countEntities: (signal: AbortSignal) => Promise<Readonly<Record<string, number>>>
 }
@@ -42,7 +44,10 @@ const result = (isSuccess: boolean, text: string): Outgoing => ({
 })
 
 /** Answers the requests of one client until its channel is closed. */
-export function openManagementChannel(socket: Duplex, { events, countEntities }: ManagementDeps): Channel {
+export function openManagementChannel(
+  socket: Duplex,
+  { events, changes, countEntities }: ManagementDeps,
+): Channel {
   const channel = openChannel(socket, {
     maxQueuedBytes: MAX_QUEUED_BYTES,
     maxPending: MAX_REQUESTS,
@@ -54,27 +59,38 @@ export function openManagementChannel(socket: Duplex, { events, countEntities }:
   })
   const { closed } = channel
   let subscriptions: Subscriptions | undefined
+  let listeningToChanges: Disposable | undefined
   let counting: NodeJS.Timeout | undefined
 
   async function answer({ type, body }: Message): Promise<Outgoing> {
     if (type !== STREAM_EVENTS_REQUEST) throw new RefusedRequest(`requests of type ${type} are not supported`)
     const requested = subscriptionsOf(body)
-    if (!subscriptions) listen()
+    if (!subscriptions) listen(events)
     subscriptions = requested
+    const wantsChanges = requested.events.has('entityChange')
+    if (wantsChanges) listeningToChanges ??= listen(changes)
+    else stopChanges()
     count(requested.countsEveryMs)
     using limit = openLimit(READY_MS, closed)
-    await events.ready(limit.signal).catch(() => {
+    const sources = wantsChanges ? [events, changes] : [events]
+    await Promise.all(sources.map((source) => source.ready(limit.signal))).catch(() => {
       throw new RefusedRequest('events are not available')
     })
     return result(true, 'success')
   }
 
-  function listen(): void {
-    const listening = events.listen((event) => {
+  function listen(source: EventSource): Disposable {
+    const listening = source.listen((event) => {
       if (subscriptions && isSubscribed(subscriptions, event)) send(event.namespace, event.json)
     })
     closed.addEventListener('abort', () => listening[Symbol.dispose](), { once: true })
     if (closed.aborted) listening[Symbol.dispose]()
+    return listening
+  }
+
+  function stopChanges(): void {
+    listeningToChanges?.[Symbol.dispose]()
+    listeningToChanges = undefined
   }
 
   const send = (namespace: string, json: Uint8Array): void =>

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Duplex } from 'node:stream'
 import { contentType, decodeBool, decodeText, headerKey, type Message, openChannel } from '@overlay/channel'
+import { Fault } from '@overlay/rpc'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createWebSocketStream, WebSocket } from 'ws'
 import { ADMIN, ALICE, PARTIAL_ADMIN } from '../testing/fakes.js'
@@ -101,6 +102,52 @@ test('counts of entities come at once, and in the interval of the request', asyn
     })
 })
 
+test('a change of a service is two events after its commit, and those before the stream are none', async () => {
+  const event = (number: number) => ({ eventId: `policy.${number}`, finalState: { name: 'wiki' } })
+  gateway.fakes.audit('policy', { atMs: 2000, event: event(1) })
+  const stream = await openStream()
+  await stream.ask(STREAM_EVENTS_REQUEST, subscribe('entityChange'))
+  gateway.fakes.audit('policy', { atMs: 3000, event: event(2) })
+  expect(await stream.next()).toEqual({ type: 'entity.change', event: event(2) })
+  const timestamp = '1970-01-01T00:00:03.000Z'
+  const committed = { namespace: 'entityChange', eventId: 'policy.2', eventType: 'committed', timestamp }
+  expect(await stream.next()).toEqual({ type: 'entity.change', event: committed })
+})
+
+test('changes while a service does not answer arrive afterwards', async () => {
+  const stream = await openStream()
+  await stream.ask(STREAM_EVENTS_REQUEST, subscribe('entityChange'))
+  const isAsked = new Promise<void>((resolve) => {
+    gateway.fakes.instead.set('pki.audit.list', async () => {
+      resolve()
+      throw new Fault('UNAVAILABLE')
+    })
+  })
+  gateway.fakes.audit('policy', { atMs: 3000, event: { eventId: 'policy.1' } })
+  await isAsked
+  gateway.fakes.audit('pki', { atMs: 2000, event: { eventId: 'pki.1' } })
+  gateway.fakes.instead.delete('pki.audit.list')
+  const ids: unknown[] = []
+  for (let n = 0; n < 4; n++) ids.push(((await stream.next()).event as { eventId: string }).eventId)
+  expect(ids).toEqual(['pki.1', 'pki.1', 'policy.1', 'policy.1'])
+})
+
+test('the audit is read only while a stream wants changes, of the types that it includes', async () => {
+  const stream = await openStream()
+  await stream.ask(STREAM_EVENTS_REQUEST, subscribe('fabric.routers'))
+  expect(gateway.fakes.called('policy.audit.list')).toBe(0)
+  const include = ['identities']
+  await stream.ask(
+    STREAM_EVENTS_REQUEST,
+    subscribe({ type: 'entityChange', options: { include } }, 'fabric.routers'),
+  )
+  gateway.fakes.audit('policy', { atMs: 3000, event: {} }) // of services
+  const asked = gateway.fakes.called('policy.audit.list')
+  await expect.poll(() => gateway.fakes.called('policy.audit.list')).toBeGreaterThan(asked + 1)
+  gateway.fakes.emit({ namespace: 'fabric.routers' })
+  expect(await stream.next()).toMatchObject({ type: 'router' })
+})
+
 test('streams share one source of events, which ends with the last of them', async () => {
   const [one, two] = [await openStream(), await openStream()]
   for (const stream of [one, two]) await stream.ask(STREAM_EVENTS_REQUEST, subscribe('fabric.routers'))
@@ -198,7 +245,8 @@ test('a client that does not read loses its stream', async () => {
     [Symbol.asyncDispose]: async () => undefined,
   }
   const [client, server] = pair()
-  const channel = openManagementChannel(server, { events, countEntities: async () => ({}) })
+  const deps = { events, changes: events, countEntities: async () => ({}) }
+  const channel = openManagementChannel(server, deps)
   const asking = openChannel(client, { onMessage: () => undefined, heartbeatMs: Number.POSITIVE_INFINITY })
   const body = Buffer.from(JSON.stringify(subscribe('fabric.routers')))
   await asking.request({ type: STREAM_EVENTS_REQUEST, body }, 30_000)

@@ -1,6 +1,7 @@
 import type { Service } from '@overlay/model'
 import {
   type ApiSession,
+  type AuditedChange,
   type Change,
   type Context,
   Fault,
@@ -8,7 +9,7 @@ import {
   type NetworkEvent,
   type Position,
 } from '@overlay/rpc'
-import type { Changes, Entities, Services } from '../clients/services.js'
+import type { Audit, Changes, Entities, Services } from '../clients/services.js'
 
 export const ADMIN = '11111111-1111-4111-8111-111111111111'
 export const ALICE = '22222222-2222-4222-8222-222222222222'
@@ -26,6 +27,8 @@ export interface Fakes {
   called(method: string): number
   change(schema: Service, changes: readonly Partial<Change>[]): Position
   headersChanged(identityIds: readonly string[]): void
+  /** Adds a change to the audit of a service. It is settled at once. */
+  audit(schema: Service, change: { readonly atMs: number; readonly event: object }): void
   /** Sends an event to the streams of events. */
   emit(event: { readonly namespace: string; readonly event_type?: string }): void
   contentKey: string
@@ -158,6 +161,27 @@ export function fakes(): Fakes {
     },
   })
 
+  const audited = new Map<string, AuditedChange[]>()
+  let settledMs = 1000
+  const auditOf = (schema: string): Audit => ({
+    async list({ behind, oldestFirst, limit }) {
+      const own = audited.get(schema) ?? []
+      const matching = own.filter(({ atMs, id }) => {
+        const order = behind ? atMs - behind.atMs || id - behind.id : 0
+        return !behind || (oldestFirst ? order > 0 : order < 0)
+      })
+      const ordered = oldestFirst ? matching : [...matching].reverse()
+      const changes = ordered.slice(0, limit)
+      const isComplete = limit === 0 || changes.length === ordered.length
+      return { changes, isComplete, settledMs }
+    },
+    async get({ id }) {
+      const found = audited.get(schema)?.find((change) => change.id === id)
+      if (!found) throw new Fault('NOT_FOUND', `change with id ${schema}.${id} not found`)
+      return found
+    },
+  })
+
   const changedHeaders: string[] = []
   const emitted: NetworkEvent[] = []
   const fake: Fakes = {
@@ -182,6 +206,12 @@ export function fakes(): Fakes {
       const json = Buffer.from(JSON.stringify(event))
       emitted.push({ namespace: event.namespace, type: event.event_type ?? '', json })
       wake('events')
+    },
+    audit(schema, { atMs, event }) {
+      const own = audited.get(schema) ?? []
+      audited.set(schema, own)
+      settledMs = Math.max(settledMs, atMs + 1)
+      own.push({ id: own.length + 1, atMs, entityType: 'services', json: Buffer.from(JSON.stringify(event)) })
     },
     headersChanged(identityIds) {
       changedHeaders.push(...identityIds)
@@ -228,6 +258,7 @@ export function fakes(): Fakes {
       } as unknown as Services['sessions']),
       entitiesOf: (owner) => recorded(`${owner}.entities`, entitiesOf(owner)),
       changesOf: (owner) => recorded(`${owner}.changes`, changesOf(owner)),
+      auditOf: (owner) => recorded(`${owner}.audit`, auditOf(owner)),
     },
   }
   return fake

@@ -6,13 +6,18 @@ import { apisOf } from '../api/apis.js'
 import { openCaches } from '../cache/caches.js'
 import { openWritePositions } from '../cache/write-positions.js'
 import { noteWrites } from '../clients/note-writes.js'
+import { readAudit } from '../clients/read-audit.js'
 import type { AccessRecord } from '../http/access-log.js'
 import type { MountedApi } from '../http/endpoint.js'
 import { mount } from '../http/pipeline.js'
 import { type Listening, listen, type ServerLimits } from '../http/server.js'
+import { openShares, type ShareLimits } from '../http/shares.js'
 import { oidcApi } from '../oidc/oidc.js'
 import { localUris, redirectUris } from '../oidc/redirect-uris.js'
 import { apiOf, isClosed, pathOf } from '../paths.js'
+import type { DescribeReplicas } from '../status/replicas.js'
+import { statusApi } from '../status/status-api.js'
+import { openChangeSource } from '../streams/change-source.js'
 import { openEventSource } from '../streams/event-source.js'
 import { openStreams } from '../streams/streams.js'
 import { openWeb, type WebOptions } from '../web/web.js'
@@ -47,20 +52,26 @@ export interface TestGateway extends AsyncDisposable {
   readonly port: number
   readonly apis: readonly MountedApi[]
   readonly accessRecords: AccessRecord[]
+  /** Lines of the log. */
+  readonly logged: readonly object[]
   renew: Listening['renew']
+  hurry: Listening['hurry']
   request(path: string, options?: RequestOptions): Promise<Answer>
 }
 
 export interface GatewayOptions
   extends Partial<ServerLimits>,
+    Partial<ShareLimits>,
     Partial<Pick<WebOptions, 'health' | 'console'>> {
   readonly bodyMs?: number
+  readonly describeReplicas?: DescribeReplicas
 }
 
 const defaultLimits = {
   headersMs: 2000,
   idleMs: 5000,
   headerBytes: 16 << 10,
+  changeMs: 300,
   drainMs: 2000,
   connections: 1000,
   connectionsPerSource: 1000,
@@ -70,8 +81,8 @@ const server = makeCertificate('localhost')
 
 /** A whole gateway on a free port; the services behind it are fakes. */
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
-  const { console, health = () => ({ ready: true, checks: {} }), ...limits } = options
-  const { requestMs = 10_000, bodyMs = 5000 } = limits
+  const { console, health = () => ({ ready: true, checks: {} }), describeReplicas, ...limits } = options
+  const { requestMs = 10_000, bodyMs = 5000, requestsPerSource = 0, requestsPerSession = 0 } = limits
   const fake = fakes()
   const writePositions = openWritePositions()
   const services = noteWrites(fake.services, writePositions.note)
@@ -80,12 +91,25 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
   const accessRecords: AccessRecord[] = []
   let isClosing = false
   const about = { revision: 'r', buildDate: '2026-01-01 00:00:00', runtimeVersion: 'r' }
-  const apis = apisOf({ services, caches, address, about })
+  const logged: object[] = []
+  const apis = apisOf({
+    services,
+    caches,
+    address,
+    about,
+    log: { info: (facts, message) => logged.push({ ...facts, message }) },
+  })
   const [redirects, logoutRedirects] = [
     redirectUris(localUris('callback')),
     redirectUris(localUris('logout')),
   ]
   const oidc = oidcApi({ services, caches, address, redirects, logoutRedirects })
+  const status = statusApi({
+    services,
+    sessions: caches.sessions,
+    describeReplicas: describeReplicas ?? (async () => []),
+    address,
+  })
   const app = mount(
     {
       sessions: caches.sessions,
@@ -93,13 +117,14 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       paths: { pathOf, apiOf, isClosed },
       positions: writePositions.positions,
       instanceId: 'cinstance',
+      shares: openShares({ requestsPerSource, requestsPerSession }),
       requestMs,
       body: { maxBytes: 1 << 20, withinMs: bodyMs },
       openBody: { maxBytes: 64 << 10, withinMs: bodyMs },
       onAnswer: (record) => accessRecords.push(record),
       isClosing: () => isClosing,
     },
-    [...apis, oidc],
+    [...apis, oidc, status],
     await openWeb({ address, apis, health, console }),
   )
   const { keyPem, pem } = await server
@@ -112,8 +137,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
   const { port } = listening
   const silent = { info: () => undefined, warn: () => undefined }
   const events = openEventSource(services.sessions, silent)
+  const changes = openChangeSource((query, context) => readAudit(services, query, context), silent)
   const streams = openStreams({
     events,
+    changes,
     countEntities: async () => ({ services: 1 }),
     path: '/fabric/v1/ws-api',
     pathOf,
@@ -128,13 +155,16 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     port,
     apis,
     accessRecords,
+    logged,
     renew: listening.renew,
+    hurry: listening.hurry,
     request: (path, options) => requestAt(port, path, options),
     async [Symbol.asyncDispose]() {
       isClosing = true
       await streams[Symbol.asyncDispose]()
       await listening[Symbol.asyncDispose]()
       await events[Symbol.asyncDispose]()
+      await changes[Symbol.asyncDispose]()
       await caches[Symbol.asyncDispose]()
     },
   }

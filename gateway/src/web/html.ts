@@ -27,6 +27,7 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem }
 th, td { text-align: left; vertical-align: top; padding: .25rem .5rem; border-bottom: 1px solid var(--line) }
 :target { scroll-margin-top: 1rem; outline: 2px solid currentcolor; outline-offset: .3rem }
 .scroll { overflow-x: auto }
+body:has(.wide) { max-width: 84rem }
 .narrow { max-width: 26rem; margin: 0 auto }
 form { margin: 1rem 0 }
 label { display: block; margin: .75rem 0 .25rem; font-weight: 600 }
@@ -35,6 +36,20 @@ textarea { font-family: ui-monospace, monospace; font-size: .85rem; resize: vert
 button { margin-top: 1rem; font-weight: 600; cursor: pointer }
 input:focus-visible, textarea:focus-visible, button:focus-visible, a:focus-visible { outline: 2px solid currentcolor; outline-offset: .15rem }
 .alert { border-left: .3rem solid #c33 }
+.warning { border-left: .3rem solid #d90 }
+.fine { border-left: .3rem solid #393 }
+.box + .box { margin-top: -.25rem }
+.bad { color: #c33; font-weight: 600 }
+@media (prefers-color-scheme: dark) { .bad { color: #f77 } }
+.number { font-variant-numeric: tabular-nums }
+.wide h2 { margin-top: 1.75rem }
+.wide td { overflow-wrap: break-word; max-width: 26rem }
+.wide th { white-space: nowrap }
+.small { font-size: .85rem }
+.bar { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; justify-content: space-between }
+.bar p { flex: 1 1 20rem }
+.bar form { margin: 0 }
+.bar button { width: auto; margin: 0 }
 .codes { columns: 2; list-style: none; padding: .75rem }
 img { display: block; max-width: 100%; margin: 1rem auto; background: #fff }
 `
@@ -84,18 +99,19 @@ export function sendHtml(c: RequestContext, page: PreparedBody, status = 200): A
  */
 export function sendDialogue(
   c: RequestContext,
-  { title, content, status = 200 }: Dialogue,
+  { title, content, status = 200, shape = 'narrow' }: Dialogue,
   formAction = "'none'",
 ): Response {
   protect(c, policyWith(formAction))
   forbidStoring(c)
-  return write(c, status, ['content-type', HTML_TYPE], htmlText(title, content, 'narrow'))
+  return write(c, status, ['content-type', HTML_TYPE], htmlText(title, content, shape))
 }
 
 export interface Dialogue {
   readonly title: string
   readonly content: Fragment
   readonly status?: number
+  readonly shape?: 'narrow' | 'wide'
 }
 
 function protect({ env: { outgoing } }: RequestContext, policy: string): void {

@@ -26,6 +26,7 @@ ${console}
 ${[...references].map(([path, title]) => fragment`<li><a href="${path}">${title}</a></li>\n`)}</ul>
 <h2>State</h2>
 <ul>
+<li><a href="/status">Status</a>, for administrators</li>
 <li><a href="/health-checks">Health</a></li>
 <li><a href="/version">Version</a></li>
 </ul>`,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { client, fabric, management } from '../api/operations.js'
+import { audit, client, fabric, management } from '../api/operations.js'
 import { startGateway, type TestGateway } from '../testing/gateway.js'
 import { referencePage } from './reference.js'
 
@@ -22,7 +22,15 @@ test('the root is a page in browsers, whose links all exist', async () => {
   const { status, headers, text } = await open('/')
   expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
   const links = [...text.matchAll(/href="(\/[^"]*)"/g)].map(([, path = '']) => path)
-  expect(links).toEqual(['/docs/client', '/docs/management', '/docs/fabric', '/health-checks', '/version'])
+  expect(links).toEqual([
+    '/docs/client',
+    '/docs/management',
+    '/docs/fabric',
+    '/docs/audit',
+    '/status',
+    '/health-checks',
+    '/version',
+  ])
   for (const link of links) expect((await open(link)).status).toBe(200)
 })
 
@@ -39,7 +47,7 @@ test('a page without a console says how to get one', async () => {
   expect((await open('/')).text).toContain('OVERLAY_CONSOLE')
 })
 
-test.each(['/', '/docs/client', '/docs/management/', '/docs/fabric', '/health-checks'])(
+test.each(['/', '/docs/client', '/docs/management/', '/docs/fabric', '/docs/audit', '/health-checks'])(
   '%s loads and runs nothing',
   async (path) => {
     const { headers, text } = await open(path)
@@ -72,6 +80,7 @@ describe.each([
   ['client', client],
   ['management', management],
   ['fabric', fabric],
+  ['audit', audit],
 ])('the reference of the %s API', (api, operations) => {
   test('has every operation once, with its permission', async () => {
     const { text } = await open(`/docs/${api}`)

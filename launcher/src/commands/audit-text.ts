@@ -1,47 +1,37 @@
+import type { ChangeEvent } from '@overlay/platform/audit'
 import { printable } from '@overlay/platform/process/printable'
-import type { AuditRow } from './audit-rows.js'
 
 /** One line for people: time, author, address, operation, entity, changed fields, request. */
-export function auditText(row: AuditRow): string {
-  const { at, kind, entity_id: id, source_address: address, request_id: request } = row
-  const name = nameOf(row)
+export function auditText(event: ChangeEvent): string {
+  const { timestamp, metadata, eventType, kind, entityId: id, entityName: name } = event
+  const { source, requestId } = metadata
   return [
-    at,
-    authorOf(row),
-    ...(address ? [`from ${printable(address)}`] : []),
-    operationOf(row),
+    timestamp,
+    authorOf(metadata),
+    ...(source?.remoteAddr ? [`from ${printable(source.remoteAddr)}`] : []),
+    eventType,
     printable(kind),
     ...(name === undefined ? [printable(id)] : [quoted(name), `(${printable(id)})`]),
-    ...changedFields(row),
-    ...(request === '' ? [] : [`request ${printable(request)}`]),
+    ...changedFields(event),
+    ...(requestId === undefined ? [] : [`request ${printable(requestId)}`]),
   ].join('  ')
 }
 
-function authorOf({
-  identity_id: id,
-  identity_name: name,
-  source_address: address,
-  author_kind,
-}: AuditRow): string {
-  if (id !== '') {
-    const kind = author_kind ?? 'deleted identity or router'
-    return name ? `${quoted(name)} (${kind} ${printable(id)})` : `${kind} ${printable(id)}`
+function authorOf({ author: { type, id = '', name } }: ChangeEvent['metadata']): string {
+  switch (type) {
+    case 'controller':
+      return 'the system'
+    case 'unattributed':
+      return 'a client without a session'
+    case 'operator':
+      return `operator ${quoted(name ?? '')} on this machine`
+    default:
+      return name ? `${quoted(name)} (${type} ${printable(id)})` : `${type} ${printable(id)}`
   }
-  if (name) return `operator ${quoted(name)} on this machine`
-  if (address === null) return 'the system, or a client without a session'
-  return address === '' ? 'the system' : 'a client without a session'
-}
-
-const operationOf = ({ before, after }: AuditRow): string =>
-  before === null ? 'created' : after === null ? 'deleted' : 'changed'
-
-function nameOf({ before, after }: AuditRow): string | undefined {
-  const name = after?.name ?? before?.name ?? after?.username ?? before?.username
-  return typeof name === 'string' ? name : undefined
 }
 
 /** The names of the fields that differ. */
-function changedFields({ before, after }: AuditRow): string[] {
+function changedFields({ initialState: before, finalState: after }: ChangeEvent): string[] {
   if (!before || !after) return []
   const fields = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (field) => field !== 'updatedAt' && JSON.stringify(before[field]) !== JSON.stringify(after[field]),

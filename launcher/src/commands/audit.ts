@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
 import { readLauncherSettings } from '../settings.js'
-import { readAudit } from './audit-rows.js'
 import { auditText } from './audit-text.js'
 import { countOf, runCommand } from './command.js'
+import { readAudit } from './read-audit.js'
 import { timeOf } from './time-of.js'
 import { withDatabase } from './with-database.js'
 
@@ -17,7 +17,7 @@ Prints who changed what, newest last: time, author, address, operation, entity, 
   --request ID      changes of this request, as in the log and in the answer to the client
   --since TIME      changes since then: 30m, 2h, 7d, or 2026-01-12T09:30:00Z
   --limit COUNT     at most so many changes, the newest ones (100)
-  --json            whole rows as JSON lines, with the entity before and after the change`
+  --json            JSON lines in the form of /audit/v1, with the entity before and after the change`
 
 await runCommand('audit not read', run)
 
@@ -40,8 +40,8 @@ async function run(): Promise<void> {
   const since = values.since === undefined ? undefined : timeOf(values.since)
   const settings = readLauncherSettings(process.env)
   const note = (line: string): void => console.error(line)
-  const rows = await withDatabase(settings, note, (url) => readAudit(url, { ...values, since, limit }))
-  for (const row of rows) console.log(values.json ? JSON.stringify(row) : auditText(row))
-  if (rows.length === 0) note('no changes found')
-  if (rows.length === limit) note(`only the newest ${limit} changes: --limit shows more`)
+  const changes = await withDatabase(settings, note, (url) => readAudit(url, { ...values, since, limit }))
+  for (const change of changes) console.log(values.json ? JSON.stringify(change) : auditText(change))
+  if (changes.length === 0) note('no changes found')
+  if (changes.length === limit) note(`only the newest ${limit} changes: --limit shows more`)
 }

@@ -9,6 +9,8 @@ import { runningLauncher } from '../home/running-launcher.js'
 import { askOps, problemsIn, readinessOf, worstState } from '../processes/health.js'
 import { type ProcessRecord, STATUS_FILE, type StatusRecord } from '../processes/status-record.js'
 import type { LauncherSettings } from '../settings.js'
+import { type FullQueue, fullQueuesIn, type Outstanding, outstandingIn } from './read-progress.js'
+import { labelIn, samplesOf } from './samples.js'
 
 /** The state of an installation. Times are in ISO 8601. */
 export interface Status {
@@ -25,6 +27,10 @@ export interface Status {
   readonly certificates: readonly Certificate[]
   /** Keys that need the operator, and why. Known while the product runs. */
   readonly keyConcerns?: readonly KeyConcern[]
+  /** Empty: each process has applied all changes of the others. Known while the product runs. */
+  readonly outstandingChanges?: readonly Outstanding[]
+  /** Known while the product runs. */
+  readonly fullQueues?: readonly FullQueue[]
   readonly lastSnapshot?: Saved
   readonly lastBackup?: Saved
 }
@@ -82,6 +88,7 @@ async function readRunning({
     return { ...record, ready: its.ready, problems: problemsIn(its) }
   })
   const text = metrics.join('\n')
+  const named = records.map(({ name }, at) => ({ name, text: metrics[at] ?? '' }))
   const isReady = processes.every(({ ready }) => ready)
   return {
     state: metricsAddress === undefined ? 'starting' : isReady ? 'healthy' : 'unhealthy',
@@ -91,10 +98,12 @@ async function readRunning({
     routersConnected: samplesOf(text, 'overlay_routers_connected').reduce((sum, { value }) => sum + value, 0),
     certificates: certificatesIn(text),
     keyConcerns: keyConcernsIn(text, Date.now()),
+    outstandingChanges: outstandingIn(named),
+    fullQueues: fullQueuesIn(named, Date.now()),
   }
 }
 
-const roleIn = (labels: string): string => /role="(\w+)"/.exec(labels)?.[1] ?? ''
+const roleIn = (labels: string): string => labelIn(labels, 'role')
 
 /** Of the active keys: replicas report the same. */
 function certificatesIn(metrics: string): readonly Certificate[] {
@@ -140,12 +149,6 @@ export async function readRecord(home: string): Promise<StatusRecord | undefined
   const text = await readFile(join(home, STATUS_FILE), 'utf8').catch(ignoreMissing)
   return text === undefined ? undefined : JSON.parse(text)
 }
-
-const samplesOf = (text: string, name: string): { labels: string; value: number }[] =>
-  [...text.matchAll(new RegExp(`^${name}(\\{.*\\})? (\\S+)$`, 'gm'))].map(([, labels = '', value]) => ({
-    labels,
-    value: Number(value),
-  }))
 
 /** The authorities that a stopped installation has given to clients. */
 async function authoritiesIn(file: string): Promise<Certificate[]> {

@@ -20,6 +20,7 @@ export function statusText(status: Status, now: Date): string {
   const rows: (readonly [string, string])[] = [['home', home]]
   if (start) {
     rows.push(['address', `https://${start.address}`])
+    if (isRunning) rows.push(['status page', `https://${start.address}/status`])
     const routers = isRunning ? `, ${status.routersConnected ?? 0} connected` : ''
     rows.push(['routers', `at ${start.ctrlAddress}${routers}`])
     if (isRunning) rows.push(['launcher', `process ${start.launcher}, up ${since(start.startedAt)}`])
@@ -32,10 +33,13 @@ export function statusText(status: Status, now: Date): string {
         status.bus === 'ok' || status.bus === 'unknown' ? status.bus : `${status.bus}: changes arrive later`,
       ])
   }
+  if (status.outstandingChanges) rows.push(['changes', changesText(status.outstandingChanges)])
   for (const { role, expiresAt } of certificates)
     rows.push(['certificate', `${role}: ${daysUntil(expiresAt, now)} (${expiresAt.slice(0, 10)})`])
   for (const { role, problem } of status.keyConcerns ?? [])
     rows.push(['ATTENTION', `${role} key: ${problem}: npm run keys`])
+  for (const { process, queue, lastRefusedAt } of status.fullQueues ?? [])
+    rows.push(['ATTENTION', `queue ${queue} of ${process} was full ${since(lastRefusedAt)} ago`])
   if (state !== 'none') {
     rows.push(['last backup', saved(status.lastBackup, 'none: npm run backup')])
     rows.push(['last snapshot', saved(status.lastSnapshot, 'none')])
@@ -51,6 +55,13 @@ function stopText(
   if (stoppedAt !== undefined) return `${since(stoppedAt)} ago`
   return `without an orderly stop; started ${since(startedAt)} ago`
 }
+
+const changesText = (outstanding: NonNullable<Status['outstandingChanges']>): string =>
+  outstanding.length === 0
+    ? 'all applied'
+    : outstanding
+        .map(({ process, schema, changes }) => `${process}: ${changes} of ${schema} outstanding`)
+        .join(', ')
 
 function processTable(processes: readonly ProcessStatus[], since: (time: string) => string): string[] {
   const lines = processes.map(({ name, pid, startedAt, restarts, ready, problems }) => {

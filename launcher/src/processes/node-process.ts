@@ -55,7 +55,7 @@ export async function startNode(
   })
   const stop = async (): Promise<void> => {
     exited.abort()
-    child.kill('SIGTERM')
+    child.kill('SIGINT') // as the whole product stops, clients have no other gateway to change to
     const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
     await ended
     clearTimeout(late)

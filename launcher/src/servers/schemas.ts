@@ -1,16 +1,12 @@
-import { join } from 'node:path'
+import { migrationsIn, type ServiceSchema, stateOf, withClient } from '@overlay/platform/postgres/migrate'
 import {
-  migrationsOf as appliedMigrations,
-  migrate,
-  migrationFolders,
-  migrationsIn,
-  prepareSchemas,
-  type ServiceSchema,
-  withClient,
-} from '@overlay/platform/postgres/migrate'
+  prepareAndMigrate as migrateAt,
+  migrationsAt,
+  services,
+} from '@overlay/platform/postgres/prepare-and-migrate'
 import { projectRoot } from '../project-root.js'
 
-export const services = ['identity', 'pki', 'policy', 'sessions'] as const
+export { services }
 export type Service = (typeof services)[number]
 
 /** Roles belong to the whole cluster, which may have databases of several installations. */
@@ -40,21 +36,18 @@ export function roleUrl(ownerUrl: string, service: Service, secrets: Parameters<
   return url.href
 }
 
-/** Fails unless the schema is that of this program, for commands that do not migrate it. */
+/** Fails unless the schema is that of this release or of the next one, for commands that do not migrate it. */
 export async function requireMigrated(ownerUrl: string, schema: Service): Promise<void> {
   const defined = await migrationsIn(migrationsOf(schema))
-  const run = await withClient(ownerUrl, (client) => appliedMigrations(client, schema))
-  if (run.join() !== defined.join())
+  const { run, missing } = await withClient(ownerUrl, (client) => stateOf(client, schema, defined))
+  if (missing.length > 0)
     throw new Error(
-      `the database is of another version than this program (schema ${schema} is at ${run.at(-1) ?? 'nothing'}): start the product with this program first`,
+      `schema ${schema} is at ${run.at(-1) ?? 'nothing'}, this program requires ${missing.at(-1)}: start the product with this program first`,
     )
 }
 
-export const migrationsOf = (schema: string): readonly string[] =>
-  migrationFolders(join(projectRoot, 'services', schema, 'migrations'))
+export const migrationsOf = (schema: string): readonly string[] => migrationsAt(projectRoot, schema)
 
 /** Prepares the database as its owner, before the services start. */
-export async function prepareAndMigrate(ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> {
-  await prepareSchemas(ownerUrl, schemas)
-  await Promise.all(schemas.map(({ schema }) => migrate(ownerUrl, schema, migrationsOf(schema))))
-}
+export const prepareAndMigrate = (ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> =>
+  migrateAt(projectRoot, ownerUrl, schemas)

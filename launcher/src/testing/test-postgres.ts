@@ -1,10 +1,15 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { accountsOf, DEFAULT_UID, sharedCache } from '../home/account.js'
 import { freePort } from '../processes/ports.js'
 import { startPostgres } from '../servers/postgres.js'
 import { findPostgres } from '../servers/postgres-binaries.js'
+
+const run = promisify(execFile)
 
 export interface TestPostgres extends AsyncDisposable {
   readonly url: string
@@ -12,16 +17,26 @@ export interface TestPostgres extends AsyncDisposable {
   stop(signal?: 'SIGINT' | 'SIGKILL'): Promise<void>
   /** Starts it again at the same address with the same data. */
   start(): Promise<void>
+  /** Leaves no space on its disk. Returns a function that gives the space back, and starts the server if it has ended. */
+  fillDisk(): Promise<() => Promise<void>>
+}
+
+export interface TestPostgresOptions {
+  /** With a password it waits for the disk, like the server of the product. */
+  readonly password?: string
+  /** Size of a disk of its own, in memory. Only root can have one. */
+  readonly diskMiB?: number
 }
 
 /**
- * A server that a test may stop and start. With a password it waits for the disk, like the server of the product.
- * OVERLAY_TEST_POSTGRES names the directory of its binaries.
+ * A server that a test may stop and start. OVERLAY_TEST_POSTGRES names the directory of its binaries.
  */
-export async function testPostgres(password?: string): Promise<TestPostgres> {
+export async function testPostgres({ password, diskMiB }: TestPostgresOptions = {}): Promise<TestPostgres> {
   const configured = process.env.OVERLAY_TEST_POSTGRES
   const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   const directory = join(home, 'postgres')
+  if (diskMiB !== undefined)
+    await run('mount', ['-t', 'tmpfs', '-o', `size=${diskMiB}m,mode=711`, 'tmpfs', home])
   const { database: account } = accountsOf(DEFAULT_UID)
   await chmod(home, 0o711)
   const binaries =
@@ -31,17 +46,49 @@ export async function testPostgres(password?: string): Promise<TestPostgres> {
   const options = { account, binaries, directory, listen: await freePort() }
   const start = () => startPostgres({ ...options, ...(password !== undefined && { password }) })
   let server = await start()
+  let isEnded = false
+  const watch = (): void => {
+    isEnded = false
+    void server.ended.then(() => {
+      isEnded = true
+    })
+  }
+  watch()
+  const restart = async (): Promise<void> => {
+    server = await start()
+    watch()
+  }
+  /** False also while it recovers. */
+  async function isServing(): Promise<boolean> {
+    // the set-up of all tests loads this file, and finds no other packages
+    const { withClient } = await import('@overlay/platform/postgres/migrate')
+    return withClient(server.url, async () => true).catch(() => false)
+  }
   return {
     url: server.url,
     async stop(signal = 'SIGINT') {
       process.kill(server.pid, signal)
       await server.ended
     },
-    async start() {
-      server = await start()
+    start: restart,
+    async fillDisk() {
+      const ballast = join(home, 'ballast')
+      const { bavail, bsize } = await statfs(home)
+      if (diskMiB === undefined) throw new Error('this server has no disk of its own')
+      const most = Math.floor(0.98 * bavail * bsize)
+      await run('fallocate', ['-l', String(most), ballast])
+      await run('sh', ['-c', 'cat /dev/zero >> "$1"', 'sh', ballast]).catch(() => undefined) // up to the last byte
+      return async () => {
+        await rm(ballast)
+        while (!(await isServing())) {
+          if (isEnded) await restart()
+          else await pause(50)
+        }
+      }
     },
     async [Symbol.asyncDispose]() {
       await server.stop()
+      if (diskMiB !== undefined) await run('umount', ['--lazy', home]) // a part of the server may not have ended
       await rm(home, { recursive: true })
     },
   }

@@ -87,9 +87,8 @@ export interface TestBus extends AsyncDisposable {
 }
 
 /** A bus that a test may stop and start. */
-export async function testBus(): Promise<TestBus> {
+export async function testBus(password = randomBytes(24).toString('base64url')): Promise<TestBus> {
   const port = await freePort()
-  const password = randomBytes(24).toString('base64url')
   let broker = await startBroker({ port, password })
   const stop = (): Promise<void> => broker.stop()
   return {

@@ -25,7 +25,7 @@ const roles = [owner, ...[owner, empty].flatMap((database) => services.map((name
 /** A server that takes connections with TLS only, from others than its own user only with a certificate. @param issuedAt of all certificates, which are valid for seven days */
 export async function tlsPostgres(issuedAt = new Date(Date.now() - 2 * 86_400_000)): Promise<TlsPostgres> {
   const certificates = await testCertificates(issuedAt)
-  const postgres = await testPostgres('sesame')
+  const postgres = await testPostgres({ password: 'sesame' })
   const adminUrl = postgres.url.replace('127.0.0.1', 'localhost')
   const accounts = accountsOf(DEFAULT_UID)
   const server = await certificates.issue({

@@ -127,6 +127,14 @@ test('closes while there is no server', async () => {
   await bus[Symbol.asyncDispose]()
 })
 
+test('closes when its server hangs', async () => {
+  await using broker = await testBus()
+  await using path = await openPath(broker.url)
+  const bus = await openBus(path.url, log)
+  path.hang(true)
+  await bus[Symbol.asyncDispose]()
+})
+
 /** Forwards connections to the server at `url`, or accepts them and keeps silent. */
 async function openPath(url: string) {
   const { username, password, port, hostname } = new URL(url)

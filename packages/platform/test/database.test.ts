@@ -35,6 +35,13 @@ const sleepers = (): Promise<number> =>
 const inOwnDatabase = sql`database = (select oid from pg_database where datname = current_database())`
 const deadlineIn = (ms: number) => new Date(Date.now() + ms)
 
+test('the server interprets statements, as it would not by default', async () => {
+  const { rows } = await db.query<{ name: string; set: string; preset: string }>(
+    sql`select name, setting as set, boot_val as preset from pg_settings where name = 'jit'`,
+  )
+  expect(rows).toEqual([{ name: 'jit', set: 'off', preset: 'on' }])
+})
+
 test('what the administrator ends runs again on another connection, and a transaction from its beginning', async () => {
   await using holder = openDatabase(database.ownerUrl, 'policy')
   let begun = 0

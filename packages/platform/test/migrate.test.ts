@@ -3,8 +3,9 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
+import type { Logger } from 'pino'
 import sql, { raw } from 'sql-template-tag'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Database, openDatabase } from '../src/postgres/database.js'
 import {
   MissingRights,
@@ -13,6 +14,7 @@ import {
   migrationFolders,
   migrationsIn,
   prepareSchemas,
+  type Releases,
   untilMigrated,
 } from '../src/postgres/migrate.js'
 
@@ -202,16 +204,60 @@ test('a service that waits can be stopped', async () => {
   await expect(waiting).rejects.toMatchObject({ name: 'AbortError' })
 })
 
-test('a schema that is newer than the program is refused, with both versions', async () => {
-  const one = fresh()
-  const dir = join(work, one.schema)
+/** Migrates a schema as a later release does. */
+async function migrateLater(schema: string, releases: Releases): Promise<void> {
+  const dir = join(work, schema)
   await mkdir(dir)
   await writeFile(join(dir, '29990101000000000_tomorrow.sql'), '-- Up Migration\nselect 1;\n')
+  await migrate(database.ownerUrl, schema, [...migrations('policy'), dir], releases)
+}
+
+test('a schema of the next release is used and left alone, and one of a later release is refused', async () => {
+  const one = fresh()
   await prepareSchemas(database.ownerUrl, [one])
-  await migrate(database.ownerUrl, one.schema, [...migrations('policy'), dir])
-  const refused = /is at 29990101000000000_tomorrow, this program knows it up to 2026/
-  await expect(untilMigrated(urlOf(one.role), one.schema, policyMigrations)).rejects.toThrow(refused)
+  await migrate(database.ownerUrl, one.schema, migrations('policy'), { oldest: '0.8.0' })
+  await migrateLater(one.schema, { oldest: '0.9.0' })
+  const start = async (release: string): Promise<readonly string[]> => {
+    const warn = vi.fn()
+    const log = { warn } as unknown as Logger
+    await untilMigrated(urlOf(one.role), one.schema, policyMigrations, { release, log })
+    await migrate(database.ownerUrl, one.schema, migrations('policy'), { release, oldest: '0.8.0' })
+    return warn.mock.calls.map(([, message]) => message)
+  }
+  expect(await start('0.9.0')).toEqual(['schema belongs to the next release'])
+  expect(await start('0.10.0')).toEqual(['schema belongs to the next release'])
+  const refused =
+    /is at 29990101000000000_tomorrow, this program knows it up to 2026.*: release 0.9.0 or newer is required/
+  await expect(start('0.8.1')).rejects.toThrow(refused)
   await expect(migrate(database.ownerUrl, one.schema, migrations('policy'))).rejects.toThrow(refused)
+  await dropRole(one.role)
+})
+
+test('a newer schema that does not say which releases it works with is refused', async () => {
+  const one = fresh()
+  await prepareSchemas(database.ownerUrl, [one])
+  await migrateLater(one.schema, {})
+  await admin.query(raw(`comment on table ${one.schema}.migration is null`))
+  const refused = /is at 29990101000000000_tomorrow, this program knows it up to 2026/
+  const release = '9.0.0'
+  await expect(untilMigrated(urlOf(one.role), one.schema, policyMigrations, { release })).rejects.toThrow(
+    refused,
+  )
+  await expect(migrate(database.ownerUrl, one.schema, migrations('policy'), { release })).rejects.toThrow(
+    refused,
+  )
+  await dropRole(one.role)
+})
+
+test('a newer schema that lacks a migration of the program is refused', async () => {
+  const one = fresh()
+  await prepareSchemas(database.ownerUrl, [one])
+  await migrateLater(one.schema, { oldest: '0.9.0' })
+  const other = [...policyMigrations, '20990101000000000_elsewhere']
+  const refused = /is at 29990101000000000_tomorrow, this program knows it up to 20990101000000000_elsewhere/
+  await expect(untilMigrated(urlOf(one.role), one.schema, other, { release: '0.9.0' })).rejects.toThrow(
+    refused,
+  )
   await dropRole(one.role)
 })
 

@@ -1,7 +1,11 @@
 import { parseQuery } from '@overlay/model'
-import sql from 'sql-template-tag'
+import type { Caller } from '@overlay/rpc'
+import type { QueryResultRow } from 'pg'
+import sql, { type Sql } from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from '../src/kind-store/order.js'
+import { listRows } from '../src/kind-store/repository.js'
+import type { Db } from '../src/postgres/database.js'
 import { openThings, symbols, type Things } from './things.js'
 
 let things: Things
@@ -52,6 +56,34 @@ test('a page starts at its offset', async () => {
   const rows = await things.query(sql`
     select id from thing order by ${orderOf([], symbols)} ${pageOf({ limit: 2, offset: 1 })}`)
   expect(rows.map(({ id }) => id)).toEqual(['b', 'c'])
+})
+
+test('rows that the offset skips are read from an index alone', async () => {
+  await things.query(sql`
+    insert into thing
+    select 'many-' || n, 'name-' || n, repeat('x', 500), 1, null, false, null, now(), null, '{}', '{}'
+      from generate_series(1, 2000) as n`)
+  await things.query(sql`vacuum analyze thing`)
+  const plans: string[] = []
+  const db: Db = {
+    async query<Row extends QueryResultRow>(statement: Sql) {
+      plans.push(JSON.stringify(await things.query(sql`explain ${statement}`)))
+      return { rows: await things.query<Row>(statement), command: '', rowCount: null, oid: 0, fields: [] }
+    },
+  }
+  const rows = {
+    from: sql`thing`,
+    ofPage: sql`page join thing on thing.id = page_id`,
+    shown: [sql`note`],
+    symbols,
+  }
+  const query = parseQuery('', { sort: '', limit: '', offset: '1000' })
+  const caller = { isAdmin: true, identityId: '' } as Caller
+  const page = await listRows(db, rows, query, sql`true`, Buffer.alloc(0), caller)
+  await things.query(sql`delete from thing where id like 'many-%'`)
+  expect([page.rows.length, Number(page.total)]).toEqual([10, 2004])
+  const [skipping] = plans.join().match(/CTE page.*?(Seq|Index|Bitmap)[A-Za-z ]*Scan/) ?? []
+  expect(skipping).toContain('Index Only Scan')
 })
 
 test('the cursor of another order is refused', () => {

@@ -367,22 +367,22 @@ async function openAtRest() {
     return source.watch(position, signal, options)
   }
   const projection = await open({ ...source, watch }, memory(), { useMs: 10 })
-  await until(() => asked.length === 2 && projection.isHeard())
-  return { projection, asked }
+  await until(() => asked.at(-1) === 5000 && projection.isHeard())
+  expect(asked[0]).toBe(1000)
+  const before = asked.length // more than two, if the machine was so slow that signs were missed
+  return { projection, asksForMore: () => until(() => asked.slice(before).includes(1000)) }
 }
 
 test('its owner rarely sends signs of life while freshness is not needed', async () => {
-  const { projection, asked } = await openAtRest()
+  const { projection, asksForMore } = await openAtRest()
   expect(projection.isFresh()).toBe(true)
-  await until(() => asked.length >= 3)
-  expect(asked.slice(0, 3)).toEqual([1000, 5000, 1000])
+  await asksForMore()
 })
 
 test('its owner sends more signs of life once rows change', async () => {
-  const { asked } = await openAtRest()
+  const { asksForMore } = await openAtRest()
   await write(other, rowChange('new'))
-  await until(() => asked.length >= 3)
-  expect(asked.slice(0, 3)).toEqual([1000, 5000, 1000])
+  await asksForMore()
 })
 
 test('a wait ends with its signal', async () => {

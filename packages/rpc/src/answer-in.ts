@@ -1,4 +1,5 @@
 import { BinaryReader } from '@bufbuild/protobuf/wire'
+import { bufferOf } from './bytes.js'
 import { Fault } from './gen/overlay/fault/v1/fault.js'
 import type { Answer } from './gen/overlay/stream/v1/stream.js'
 
@@ -21,6 +22,3 @@ export function answerIn(bytes: Buffer): Answer {
 }
 
 const EMPTY = Buffer.alloc(0)
-
-const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
-  Buffer.from(buffer, byteOffset, byteLength)

@@ -4,11 +4,15 @@ import type { ServiceDefinition } from '@grpc/grpc-js'
 import { describe, expect, test } from 'vitest'
 import { callers, callersOf } from './callers.js'
 import { HealthService } from './gen/health/v1/health.js'
+import { StatusServiceService } from './gen/overlay/status/v1/status.js'
 import { CallServiceService } from './gen/overlay/stream/v1/stream.js'
 import * as definitions from './index.js'
 import { reflectionPaths } from './reflection.js'
 
-const standard = [...Object.values(HealthService).map(({ path }) => path), ...reflectionPaths]
+const standard = [
+  ...[...Object.values(HealthService), StatusServiceService.describe].map(({ path }) => path),
+  ...reflectionPaths,
+]
 const root = join(import.meta.dirname, '../../..')
 const services = ['identity', 'pki', 'policy', 'sessions'] as const
 

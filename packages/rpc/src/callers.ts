@@ -1,5 +1,6 @@
 import type { ServiceDefinition } from '@grpc/grpc-js'
 import { HealthService } from './gen/health/v1/health.js'
+import { AuditServiceService } from './gen/overlay/audit/v1/audit.js'
 import { ChangeServiceService } from './gen/overlay/change/v1/change.js'
 import { EntityServiceService } from './gen/overlay/entity/v1/entity.js'
 import { IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
@@ -8,6 +9,7 @@ import { OidcServiceService } from './gen/overlay/oidc/v1/oidc.js'
 import { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 import { PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 import { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
+import { StatusServiceService } from './gen/overlay/status/v1/status.js'
 import { type PeerName, peerNames } from './peer-name.js'
 import { reflectionPaths } from './reflection.js'
 
@@ -61,12 +63,16 @@ const changes = ({ followers, writers, heads, isCached }: ChangeReaders) =>
     head: isCached ? [...heads, 'gateway'] : heads,
   })
 
+/** Who changed what. */
+const audit = rows(AuditServiceService, { list: gateway, get: gateway })
+
 /** Integrity checks and snapshots, which identity runs. */
 const maintenance = rows(MaintenanceServiceService, { check: ['identity'], export: ['identity'] })
 
-/** Tools and probes ask every process, also through another service. */
+/** Tools and probes ask every process, also through another service. So do gateways, for their status page. */
 const standard: readonly Row[] = [
   ...rows(HealthService, { check: peerNames, list: peerNames, watch: peerNames }),
+  ...rows(StatusServiceService, { describe: gateway }),
   ...reflectionPaths.map((path): Row => [path, new Set(['operator'])]),
 ]
 
@@ -126,6 +132,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       revokeToken: gateway,
       endSession: gateway,
     }),
+    ...audit,
   ],
   pki: [
     ...entities(['identity', 'sessions'], { select: none, listAttributes: none }),
@@ -151,6 +158,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       issueRouterCertificates: ['sessions'],
       issueSessionCertificate: ['identity'],
     }),
+    ...audit,
     ...maintenance,
   ],
   policy: [
@@ -176,6 +184,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       getPostureData: gateway,
       listFailedRequests: gateway,
     }),
+    ...audit,
     ...maintenance,
   ],
   sessions: [
@@ -196,6 +205,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       inspect: gateway,
       watchEvents: gateway,
     }),
+    ...audit,
     ...maintenance,
   ],
 }

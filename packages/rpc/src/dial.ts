@@ -5,14 +5,19 @@ import { addressOf } from './unix-socket.js'
 /** Of the connection and its handshake. */
 const DIAL_MS = 3000
 
+/** There is no connection to a replica, so it has not received the call: another one may execute it. */
+export class Unreachable extends Error {
+  override readonly name = 'Unreachable'
+}
+
 /** Connects to `host:port` or `unix:/path` and offers frames. A replica of an older release chooses HTTP/2. */
 export const dial = (address: string, options: ConnectionOptions): Promise<TLSSocket> =>
   new Promise((resolve, reject) => {
     const socket = connect({ ...addressOf(address), ...options, ALPNProtocols: [FRAMES, 'h2'] })
     socket.setNoDelay(true)
     socket.setTimeout(DIAL_MS, () => socket.destroy(new Error(`${address} does not answer`)))
-    socket.on('error', reject)
-    socket.on('close', () => reject(new Error(`${address} has closed the connection`)))
+    socket.on('error', (err) => reject(new Unreachable(`${address} cannot be reached`, { cause: err })))
+    socket.on('close', () => reject(new Unreachable(`${address} has closed the connection`)))
     socket.once('secureConnect', () => {
       socket.setTimeout(0)
       resolve(socket)

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { connect, createServer, type TLSSocket } from 'node:tls'
+import { type AddressInfo, connect as connectPlain } from 'node:net'
+import { type ConnectionOptions, connect, createServer, type TLSSocket } from 'node:tls'
 import { Client } from '@grpc/grpc-js'
 import pino from 'pino'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
@@ -41,9 +41,8 @@ beforeEach(() => {
 const connection = peerConnection('policy', callerTls)
 
 /** A connection of a peer that writes what it likes. */
-async function connectTo(port: number): Promise<TLSSocket> {
-  const options = { ...connection.options(), port, host: '127.0.0.1', ALPNProtocols: [FRAMES] }
-  const socket = connect(options)
+async function connectTo(at: Pick<ConnectionOptions, 'port' | 'socket'>): Promise<TLSSocket> {
+  const socket = connect({ ...connection.options(), host: '127.0.0.1', ALPNProtocols: [FRAMES], ...at })
   onTestFinished(() => void socket.destroy())
   await once(socket, 'secureConnect')
   return socket.on('error', () => undefined) // 'close' follows
@@ -90,7 +89,7 @@ describe('a peer that sends', () => {
     await using server = await startServer()
     await using peers = peersAt(server.port)
     await sendMultiplexed(peers, 'yes', context())
-    const socket = await connectTo(server.port)
+    const socket = await connectTo({ port: server.port })
     const closed = once(socket.resume(), 'close')
     socket.write(bytes)
     await closed
@@ -117,7 +116,7 @@ describe('a peer that sends', () => {
       callersOf: () => new Set([callerTls.name]),
     }
     await using server = await serve('127.0.0.1:0', options, [host(definition, methods)])
-    const socket = await connectTo(server.port)
+    const socket = await connectTo({ port: server.port })
     const closed = once(socket.resume(), 'close')
     for (let n = 0; n < 3; n++) socket.write(frame(callOf(1, authorize.path, requestOf('yes'))))
     await closed
@@ -139,7 +138,7 @@ describe('a peer that sends', () => {
     }
     await using server = await serve('127.0.0.1:0', options, [host(definition, methods)])
     await using peers = peersAt(server.port)
-    const socket = await connectTo(server.port)
+    const socket = await connectTo({ port: server.port })
     const calls = 1500
     for (let tag = 1; tag <= calls; tag++) socket.write(frame(callOf(tag, authorize.path, requestOf('yes'))))
     for (let n = 0; n < 200; n++) {
@@ -155,6 +154,30 @@ describe('a peer that sends', () => {
     await expect.poll(() => tags.size).toBe(calls)
     expect(executed).toBe(calls)
   })
+})
+
+test('a connection whose handshake ends while the server stops is served, and asked to end', async () => {
+  const server = await startServer()
+  const plain = connectPlain(server.port, '127.0.0.1')
+  await once(plain, 'connect')
+  const other = await connectTo({ port: server.port }) // is accepted after the first one
+  let isStopped = false
+  const stopped = server[Symbol.asyncDispose]().then(() => {
+    isStopped = true
+  })
+  const othersEnd = once(other.resume().end(), 'close')
+  const socket = await connectTo({ socket: plain })
+  await othersEnd
+  const tags: number[] = []
+  socket.on(
+    'data',
+    frameReader((message) => tags.push(Answer.decode(message).tag)),
+  )
+  socket.write(frame(callOf(1, authorize.path, requestOf('yes'))))
+  await expect.poll(() => tags).toEqual([0, 1])
+  expect(isStopped).toBe(false)
+  socket.end()
+  await stopped
 })
 
 test('a server that sends what is no answer fails the calls of its connection, which is replaced', async () => {

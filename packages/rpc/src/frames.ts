@@ -33,12 +33,14 @@ export function framesWire(socket: TLSSocket, { message, ended, drained, closed 
     socket.uncork()
   }
 
-  function send(bytes: Buffer): void {
+  function send(...parts: Buffer[]): void {
     const head = Buffer.allocUnsafe(HEAD_BYTES)
-    head.writeUInt32BE(bytes.length)
     if (outgoing.length === 0) setImmediate(flush)
-    outgoing.push(head, bytes)
-    outgoingBytes += HEAD_BYTES + bytes.length
+    outgoing.push(head, ...parts)
+    let bytes = 0
+    for (const part of parts) bytes += part.length
+    head.writeUInt32BE(bytes)
+    outgoingBytes += HEAD_BYTES + bytes
   }
 
   const waitingBytes = (): number => socket.writableLength + outgoingBytes

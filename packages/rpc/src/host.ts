@@ -13,9 +13,10 @@ import { endingOf, openEnding } from './ending.js'
 import { Fault, toStatus } from './fault.js'
 import { CALL_LIMIT_MS, onAbort, RESPONSE_LIMIT_BYTES } from './limits.js'
 import type { Methods } from './methods.js'
+import { callFacts, type Tracing, tracing } from './tracing.js'
 
-/** Called after every call. `code` is OK or that of the fault. */
-export type Observe = (method: string, code: string, seconds: number) => void
+/** Called after every call. `code` is OK or that of the fault. Streams, which last as long as their clients, have no `requestId`. */
+export type Observe = (method: string, code: string, seconds: number, requestId?: string) => void
 
 /** A method over encoded messages, for both transports. Throws only faults. */
 export type RawMethod = (request: Buffer, context: Context) => Promise<Buffer>
@@ -57,7 +58,8 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
       if (method.responseStream) {
         handlers[name] = streaming(method, implementation as StreamMethod, serviceHost)
       } else {
-        const call = rawMethod(method, implementation as UnaryMethod, serviceHost)
+        const untraced = rawMethod(method, implementation as UnaryMethod, serviceHost)
+        const call = tracing ? tracedMethod(tracing, path, untraced) : untraced
         serviceHost.multiplexed.set(path, call)
         handlers[name] = unary(call)
       }
@@ -83,9 +85,14 @@ function rawMethod(method: AnyMethod, run: UnaryMethod, { log, observe }: Servic
       code = fault.code
       throw fault
     } finally {
-      observe(path, code, (performance.now() - start) / 1000)
+      observe(path, code, (performance.now() - start) / 1000, context.requestId)
     }
   }
+}
+
+function tracedMethod(tracing: Tracing, path: string, call: RawMethod): RawMethod {
+  const facts = callFacts('server', path)
+  return (request, context) => tracing.below(context.traceparent, facts, () => call(request, context))
 }
 
 const unary =

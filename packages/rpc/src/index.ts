@@ -9,9 +9,12 @@ export {
   toMetadata,
   traceIdOf,
   traceparentOf,
+  validTraceparent,
 } from './context.js'
 export * from './credentials-pushed.js'
+export { eachReplica, type OneReplica } from './each-replica.js'
 export { endingOf, noteEnding } from './ending.js'
+export { EntityServiceService } from './entity-service.js'
 export {
   asFault,
   causeText,
@@ -28,6 +31,8 @@ export {
   toFault,
   toStatus,
 } from './fault.js'
+export type { AuditedChange, ListChangesRequest, ListChangesResponse } from './gen/overlay/audit/v1/audit.js'
+export { AuditServiceService } from './gen/overlay/audit/v1/audit.js'
 export type { Change, Changes, Position } from './gen/overlay/change/v1/change.js'
 export { ChangeServiceService } from './gen/overlay/change/v1/change.js'
 export type {
@@ -38,7 +43,6 @@ export type {
   Written,
 } from './gen/overlay/entity/v1/entity.js'
 export {
-  EntityServiceService,
   Perspective,
   Query as ListQuery,
   Selection,
@@ -72,13 +76,23 @@ export {
 } from './gen/overlay/policy/v1/policy.js'
 export type { InspectedValue, NetworkEvent } from './gen/overlay/sessions/v1/sessions.js'
 export { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
+export type {
+  Certificate as ProcessCertificate,
+  FollowedSchema,
+  PoolConnections,
+  ProcessDescription,
+  Queue as ProcessQueue,
+  RefusedRequest,
+  SlowRequest,
+} from './gen/overlay/status/v1/status.js'
+export { StatusServiceService } from './gen/overlay/status/v1/status.js'
 export { type GrpcHealth, openHealth } from './health.js'
 export { type HostedService, host, type Observe } from './host.js'
 export { MESSAGE_LIMIT_BYTES, onAbort } from './limits.js'
 export * from './methods.js'
 export { type PeerName, peerNameIn, peerNames } from './peer-name.js'
 export { openPeerTls, type PeerTls, type PeerTlsOptions } from './peer-tls.js'
-export { connectPeers, type Peers } from './peers.js'
+export { connectPeers, type Peers, type PeersOptions } from './peers.js'
 export { pooledRandom } from './random-pool.js'
 export { reflection } from './reflection.js'
 export type { Refusal, Refused } from './refusals.js'
@@ -88,3 +102,4 @@ export { serveHealth } from './serve-health.js'
 export * from './source-address.js'
 export { openTlsDirectory, type TlsDirectory, type TlsDirectoryOptions } from './tls-directory.js'
 export type { TlsMaterial } from './tls-material.js'
+export * from './tracing.js'

@@ -1,13 +1,17 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import { type PeerName, peerNameIn } from './peer-name.js'
 import type { PeerTls } from './peer-tls.js'
 import type { Refused } from './refusals.js'
 import { addressOf, removeStaleSocket, socketPathOf } from './unix-socket.js'
 
-export interface Listener extends AsyncDisposable {
+export interface Listener {
   readonly port: number
+  /** Accepts no more. Resolves when the connections that exist have closed, those in their handshake included. */
+  close(): Promise<void>
+  /** Closes all connections. */
+  destroy(): void
 }
 
 interface ListenOptions {
@@ -19,7 +23,7 @@ interface ListenOptions {
 
 const HANDSHAKE_MS = 10_000
 
-/** Accepts connections of peers at `host:port` or `unix:/path`. Disposing accepts no more; those that exist stay. */
+/** Accepts connections of peers at `host:port` or `unix:/path`. */
 export async function listen(
   address: string,
   { tls, protocols, accept, refused }: ListenOptions,
@@ -31,6 +35,11 @@ export async function listen(
     ALPNProtocols: [...protocols],
     handshakeTimeout: HANDSHAKE_MS,
     noDelay: true,
+  })
+  const open = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    open.add(socket)
+    socket.once('close', () => open.delete(socket))
   })
   server.on('secureConnection', (socket) => {
     socket.on('error', () => undefined) // 'close' follows
@@ -52,9 +61,14 @@ export async function listen(
   const bound = server.address()
   return {
     port: typeof bound === 'object' ? ((bound satisfies AddressInfo | null)?.port ?? 0) : 0,
-    async [Symbol.asyncDispose]() {
+    async close() {
       removeListener()
+      const closed = once(server, 'close')
       server.close()
+      await closed
+    },
+    destroy() {
+      for (const socket of open) socket.destroy()
     },
   }
 }

@@ -1,6 +1,7 @@
 import { answerIn } from './answer-in.js'
 import { bytesOf } from './bytes.js'
 import { type Context, contextToMessage } from './context.js'
+import { Unreachable } from './dial.js'
 import { type Ending, endingOf } from './ending.js'
 import { Fault, faultFromMessage } from './fault.js'
 import { Call } from './gen/overlay/stream/v1/stream.js'
@@ -20,6 +21,8 @@ export interface MuxClient {
   fail(fault: Fault): void
   /** Ends all pending calls with their wires. Later calls open another one. */
   reset(): void
+  /** For a client that makes no more calls. Resolves when the pending ones have ended as they do, and their wires. */
+  end(): Promise<void>
 }
 
 interface Pending {
@@ -35,7 +38,7 @@ interface Line {
   /** Undefined until it is open. */
   wire: Wire | undefined
   readonly pending: Map<number, Pending>
-  closed(): void
+  closed(err?: unknown): void
 }
 
 /** More calls would time out while they wait. */
@@ -52,6 +55,7 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
   const lines = new Set<Line>() // the current one, and older ones until their last answer
   let current: Line | undefined
   let pendingCalls = 0
+  let onLastLine: (() => void) | undefined
   let lastTag = 0
 
   function openLine(): Line {
@@ -61,6 +65,7 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
       if (current === line) current = undefined
       const fault = err instanceof Fault ? err : new Fault('UNAVAILABLE', undefined, err)
       for (const { reject } of [...pending.values()]) reject(fault)
+      if (lines.size === 0) onLastLine?.()
     }
     const line: Line = { wire: undefined, pending, closed }
     lines.add(line)
@@ -162,6 +167,17 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
         closed()
         wire?.destroy()
       }
+    },
+    end() {
+      current = undefined
+      for (const line of lines) {
+        if (line.wire) endIfIdle(line)
+        else line.closed(new Unreachable('the replica has left before it was connected'))
+      }
+      if (lines.size === 0) return Promise.resolve()
+      return new Promise((resolve) => {
+        onLastLine = resolve
+      })
     },
   }
 }

@@ -61,7 +61,7 @@ export const muxServer =
     const ageTimer = setTimeout(drain, ageMs).unref()
 
     function reply(tag: number, answer: Partial<Answer>): void {
-      wire.send(encodeAnswer({ tag, ...answer }))
+      wire.send(...encodeAnswer({ tag, ...answer }))
     }
     function endIfIdle(): void {
       if (hasClientEnded && running.size === 0) wire.end()
@@ -100,5 +100,11 @@ export const muxServer =
     }
   }
 
-const encodeAnswer = (answer: Partial<Answer>): Buffer =>
-  bytesOf(Answer.encode({ tag: 0, response: EMPTY, fault: undefined, ...answer }))
+const RESPONSE = 18
+
+/** As `Answer.encode`, but in parts: the response is not copied. */
+function encodeAnswer({ tag = 0, response = EMPTY, fault }: Partial<Answer>): Buffer[] {
+  const writer = Answer.encode({ tag, response: EMPTY, fault })
+  if (response.length === 0) return [bytesOf(writer)]
+  return [bytesOf(writer.uint32(RESPONSE).uint32(response.length)), response]
+}

@@ -1,4 +1,6 @@
 import type { Metadata } from '@grpc/grpc-js'
+import { type LookUp, openAddresses, systemLookUp } from './addresses.js'
+import { Fault } from './fault.js'
 import { BEAT_MS } from './keepalive.js'
 import { peerConnection } from './peer-connection.js'
 import type { PeerName } from './peer-name.js'
@@ -7,10 +9,16 @@ import { openReplica, type Replica } from './replica.js'
 
 /** All replicas of one service, as their clients see them. */
 export interface Peers extends AsyncDisposable {
+  /** All that are known, connected or not. */
+  replicas(): readonly Replica[]
+  /** Undefined, or resolves when the first look-up of a name has found a replica. Until then nothing can be called. */
+  found(): Promise<void> | undefined
   /** The replica for the next call: responsive ones first, in turn. */
   next(): Replica
   /** The replica for the next multiplexed call: of the same ones, the one with the fewest pending calls. */
   leastBusy(): Replica
+  /** Whether a call that has reached no replica may reach one now. Resolves when names have been looked up again. */
+  others(): Promise<boolean>
   /** Whether a connection was ever established. Until then calls wait for it. */
   wasConnected(): boolean
   sign(metadata: Metadata): Metadata
@@ -22,18 +30,43 @@ export interface PeersOptions {
   readonly service: PeerName
   /** Calls `beat` at intervals. Returns a function that stops it. */
   readonly startBeats?: (beat: () => void) => () => void
+  readonly lookUp?: LookUp
+  /** The age at which names are looked up again while there are calls. */
+  readonly lookUpMs?: number
+  readonly onLookUpFailed?: (err: unknown) => void
+  /** All names were found. */
+  readonly onLookedUp?: () => void
 }
 
+const LOOK_UP_MS = 5000
+/** In place of `lookUpMs` while nothing is called. */
+const REST_LOOK_UP_MS = 60_000
+
 /**
- * Connects to the replicas at `addresses`, separated by commas, and reconnects. Where there are several, an unresponsive
- * replica gets no new calls until it responds again, and its pending calls end.
+ * Connects to the replicas at `addresses` (see `openAddresses`), and reconnects. Where there are several, an
+ * unresponsive replica gets no new calls until it responds again, and its pending calls end. Names are looked up at
+ * intervals, and at once when a replica is lost. A replica whose address is no longer found gets no new calls.
  */
 export function connectPeers(
   addresses: string,
-  { tls, service, startBeats = everyBeat }: PeersOptions,
+  {
+    tls,
+    service,
+    startBeats = everyBeat,
+    lookUp = systemLookUp,
+    lookUpMs = LOOK_UP_MS,
+    onLookUpFailed = () => undefined,
+    onLookedUp = () => undefined,
+  }: PeersOptions,
 ): Peers {
+  let isClosed = false
   let wasConnected = false
+  let wasCalled = false // since the last look-up
   let turn = 0
+  let resolveFound: () => void = () => undefined
+  const found = new Promise<void>((resolve) => {
+    resolveFound = resolve
+  })
 
   const sign = (metadata: Metadata): Metadata => {
     // calls wait for the first start of their service; later a service that is away fails them at once
@@ -41,19 +74,48 @@ export function connectPeers(
     return metadata
   }
   const connection = peerConnection(service, tls)
-  const list = addresses.split(',')
-  const replicas = list.map((address) =>
+  const list = openAddresses(addresses, {
+    lookUp,
+    changed: update,
+    failed: onLookUpFailed,
+    succeeded: onLookedUp,
+  })
+  const current = new Map<string, Replica>()
+  const leaving = new Set<Replica>()
+  let replicas: readonly Replica[] = []
+  function update(): void {
+    const listed = new Set(list.current())
+    for (const address of listed) if (!current.has(address)) current.set(address, open(address))
+    for (const [address, replica] of current) {
+      if (listed.has(address)) continue
+      current.delete(address)
+      void leave(replica)
+    }
+    replicas = [...current.values()]
+    if (replicas.length > 0) resolveFound()
+  }
+  const open = (address: string): Replica =>
     openReplica({
-      address: address.trim(),
+      address,
       connection,
-      isAlone: list.length === 1,
+      isAlone: () => replicas.length === 1,
       wasConnected: () => wasConnected,
       onConnected() {
         wasConnected = true
       },
+      onLost: refresh,
       sign,
-    }),
-  )
+    })
+  async function leave(replica: Replica): Promise<void> {
+    leaving.add(replica)
+    await replica.leave()
+    leaving.delete(replica)
+  }
+  function refresh(): void {
+    wasCalled = false
+    void list.lookUp()
+  }
+
   const isResponsive = ({ keepalive }: Replica): boolean => keepalive.isResponsive()
   const candidates = (): readonly Replica[] => {
     if (replicas.length === 1) return replicas
@@ -62,25 +124,31 @@ export function connectPeers(
     return [responsive, connected].find(({ length }) => length > 0) ?? replicas
   }
   function beat(): void {
-    for (const replica of replicas) replica.beat()
-    const connected = replicas.filter((replica) => replica.isConnected())
+    const all = leaving.size === 0 ? replicas : [...replicas, ...leaving]
+    for (const replica of all) replica.beat()
+    const connected = all.filter((replica) => replica.isConnected())
     // otherwise there is no other replica to call
     if (connected.some(isResponsive))
       for (const replica of connected) if (!isResponsive(replica)) replica.endAll()
-    if (replicas.some((replica) => replica.isAwaited())) return
+    if (list.hasNames && list.ageMs() > (wasCalled ? lookUpMs : REST_LOOK_UP_MS)) refresh()
+    if (all.some((replica) => replica.isAwaited())) return
     stopBeats?.()
     stopBeats = undefined
   }
   let stopBeats: (() => void) | undefined
   const next = (): Replica => {
+    wasCalled = true
     stopBeats ??= startBeats(beat)
     const among = candidates()
     turn = (turn + 1) % among.length
     const replica = among[turn]
-    if (!replica) throw new Error('a service without addresses')
+    if (!replica) throw new Fault('UNAVAILABLE', undefined, new Error(`no address of ${service} is known`))
     return replica
   }
+  update()
   return {
+    replicas: () => replicas,
+    found: () => (replicas.length === 0 ? found : undefined),
     next,
     leastBusy() {
       const first = next()
@@ -90,12 +158,19 @@ export function connectPeers(
         first,
       )
     },
+    async others() {
+      await list.lookUp()
+      return !isClosed && replicas.some((replica) => replica.isPromising())
+    },
     wasConnected: () => wasConnected,
     sign,
     async [Symbol.asyncDispose]() {
+      isClosed = true
       stopBeats?.()
+      list[Symbol.dispose]()
+      resolveFound()
       connection[Symbol.dispose]()
-      for (const replica of replicas) replica.close()
+      for (const replica of [...replicas, ...leaving]) replica.close()
     },
   }
 }

@@ -1,5 +1,5 @@
 import { Client, connectivityState, Metadata } from '@grpc/grpc-js'
-import { dial } from './dial.js'
+import { dial, Unreachable } from './dial.js'
 import { Fault, isServiceError, toFault } from './fault.js'
 import { FRAMES, framesWire } from './frames.js'
 import { CallServiceService } from './gen/overlay/stream/v1/stream.js'
@@ -11,18 +11,26 @@ import { streamWire, type Wire, type WireEvents } from './wire.js'
 
 /** One replica of a service. */
 export interface Replica {
+  /** `host:port` or `unix:/path` */
+  readonly address: string
   readonly client: Client
   readonly mux: MuxClient
   /** For large answers, which would delay the others. Its calls fail with `NoFrames` at a replica that has none. */
   readonly bulk: MuxClient
   readonly keepalive: Keepalive
   isConnected(): boolean
+  /** Whether it is connected, or has not been tried yet. */
+  isPromising(): boolean
   /** Whether calls, streams or a ping wait for it. */
   isAwaited(): boolean
   /** Asks for an answer if one is missing. Closes the connections of a host that has vanished. */
   beat(): void
   /** Ends all that waits for it. */
   endAll(): void
+  /** Calls `end` when the replica is no longer one of its service. Returns a function that removes `end`. */
+  onLeft(end: () => void): () => void
+  /** Ends its streams, which others can serve, and closes it after its last pending call. It gets no more calls. */
+  leave(): Promise<void>
   close(): void
 }
 
@@ -36,15 +44,19 @@ export interface ReplicaOptions {
   readonly address: string
   readonly connection: PeerConnection
   /** Whether the service has no other one. Its streams then last until gRPC finds that its host has vanished. */
-  readonly isAlone: boolean
+  isAlone(): boolean
   /** Whether any replica of the service was ever connected. */
   wasConnected(): boolean
   onConnected(): void
+  /** Its connection is lost, or cannot be made. */
+  onLost(): void
   sign(metadata: Metadata): Metadata
 }
 
 /** How long separate calls of gRPC are made before frames are offered again. */
 const MINUTE_MS = 60_000
+/** How long a replica that takes no connection counts as disconnected, even if it has another connection. */
+const REFUSED_MS = 1000
 
 export function openReplica({
   address,
@@ -52,6 +64,7 @@ export function openReplica({
   isAlone,
   wasConnected,
   onConnected,
+  onLost,
   sign,
 }: ReplicaOptions): Replica {
   const client = new Client(address, connection.credentials, {
@@ -61,7 +74,7 @@ export function openReplica({
   const keepalive = startKeepalive()
   const firstReady = new Promise<void>((resolve, reject) => {
     client.waitForReady(Number.POSITIVE_INFINITY, (closed) => {
-      if (closed) return reject(closed)
+      if (closed) return reject(new Unreachable(`${address} was never connected`, { cause: closed }))
       onConnected()
       resolve()
     })
@@ -70,12 +83,25 @@ export function openReplica({
 
   // the channel of gRPC knows whether the replica can be reached
   const state = (): connectivityState => client.getChannel().getConnectivityState(true)
+  const watchState = (before: connectivityState): void =>
+    client.getChannel().watchConnectivityState(before, Number.POSITIVE_INFINITY, () => {
+      const now = client.getChannel().getConnectivityState(false)
+      if (now === connectivityState.SHUTDOWN) return
+      if (before === connectivityState.READY || now === connectivityState.TRANSIENT_FAILURE) onLost()
+      watchState(now)
+    })
+  watchState(state())
+  let refusedMs = Number.NEGATIVE_INFINITY
   let framesAgainMs = 0
   const openFrames: OpenWire = async (events) => {
     if (!wasConnected()) await firstReady
-    if (state() === connectivityState.TRANSIENT_FAILURE) throw new Error(`${address} cannot be reached`)
+    if (state() === connectivityState.TRANSIENT_FAILURE) throw new Unreachable(`${address} cannot be reached`)
     if (performance.now() < framesAgainMs) throw new NoFrames()
-    const socket = await dial(address, connection.options())
+    const socket = await dial(address, connection.options()).catch((err: unknown) => {
+      refusedMs = performance.now()
+      onLost()
+      throw err
+    })
     if (socket.alpnProtocol === FRAMES) return framesWire(socket, events)
     socket.resume().end() // the server would count a broken handshake
     framesAgainMs = performance.now() + MINUTE_MS
@@ -102,20 +128,30 @@ export function openReplica({
   const both = lines.map(({ client }) => client)
   const [{ client: mux }, { client: bulk }] = lines
   const isConnected = (): boolean =>
-    both.some(({ isOpen }) => isOpen()) || state() === connectivityState.READY
+    both.some(({ isOpen }) => isOpen()) ||
+    (state() === connectivityState.READY && performance.now() - refusedMs > REFUSED_MS)
   const reset = (): void => {
     for (const client of both) client.reset()
   }
   function waiting(): Waiting {
     if (both.some(({ pending }) => pending() > 0)) return 'calls'
-    return keepalive.hasStreams() && !isAlone ? 'streams' : 'nothing'
+    return keepalive.hasStreams() && !isAlone() ? 'streams' : 'nothing'
   }
+  const close = (): void => {
+    reset()
+    client.close()
+  }
+  const leaving = new Set<() => void>()
   return {
+    address,
     client,
     mux,
     bulk,
     keepalive,
     isConnected,
+    isPromising: () =>
+      isConnected() ||
+      (refusedMs === Number.NEGATIVE_INFINITY && state() !== connectivityState.TRANSIENT_FAILURE),
     isAwaited: () => waiting() !== 'nothing' || keepalive.isAsked() || lines.some(({ own }) => own.isAsked()),
     beat() {
       for (const { own, client } of lines) {
@@ -133,10 +169,19 @@ export function openReplica({
       for (const client of both) client.fail(unresponsive())
       keepalive.endAll()
     },
-    close() {
-      reset()
-      client.close()
+    onLeft(end) {
+      const entry = (): void => end() // the same function may be registered twice
+      leaving.add(entry)
+      return () => leaving.delete(entry)
     },
+    async leave() {
+      for (const end of [...leaving]) end()
+      await Promise.all(both.map((client) => client.end()))
+      // a call for which the replica had no frames continues over gRPC, and closing lets calls of gRPC end
+      await new Promise((resolve) => setImmediate(resolve))
+      close()
+    },
+    close,
   }
 }
 

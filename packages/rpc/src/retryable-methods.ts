@@ -1,4 +1,5 @@
 import type { MethodDefinition } from '@grpc/grpc-js'
+import { AuditServiceService } from './gen/overlay/audit/v1/audit.js'
 import { ChangeServiceService } from './gen/overlay/change/v1/change.js'
 import { EntityServiceService } from './gen/overlay/entity/v1/entity.js'
 import { IdentityServiceService } from './gen/overlay/identity/v1/identity.js'
@@ -7,6 +8,7 @@ import { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
 import { PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 import { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
 
+const audit = AuditServiceService
 const changes = ChangeServiceService
 const entities = EntityServiceService
 const identity = IdentityServiceService
@@ -16,6 +18,7 @@ const policy = PolicyServiceService
 const sessions = SessionsServiceService
 
 const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
+  ...[audit.list, audit.get],
   ...[changes.pull, changes.reach, changes.head],
   ...[entities.list, entities.get, entities.select, entities.view, entities.count, entities.listAttributes],
   ...[identity.getApiSession, identity.getBearerSession, identity.checkApiSession, identity.markActivity],

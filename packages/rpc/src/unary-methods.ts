@@ -1,3 +1,4 @@
+import { AuditServiceService } from './gen/overlay/audit/v1/audit.js'
 import { ChangeServiceService } from './gen/overlay/change/v1/change.js'
 import { EntityServiceService } from './gen/overlay/entity/v1/entity.js'
 import { PkiServiceService } from './gen/overlay/pki/v1/pki.js'
@@ -10,6 +11,8 @@ import { SessionsServiceService } from './gen/overlay/sessions/v1/sessions.js'
  * others share one connection per replica.
  */
 export const unaryMethods: ReadonlySet<string> = new Set([
+  AuditServiceService.list.path,
+  AuditServiceService.get.path,
   ChangeServiceService.pull.path,
   EntityServiceService.list.path,
   EntityServiceService.listAttributes.path,

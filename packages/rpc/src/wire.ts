@@ -2,7 +2,8 @@ import type { ClientDuplexStream, ServerDuplexStream } from '@grpc/grpc-js'
 
 /** Carries messages between two processes, in order. */
 export interface Wire {
-  send(message: Buffer): void
+  /** A message, which may be in parts. */
+  send(...parts: Buffer[]): void
   /** Bytes or messages that the other process has not taken yet are too many. `drained` follows. */
   isCongested(): boolean
   /** So much waits that the other process does not seem to read at all. */
@@ -61,7 +62,7 @@ export function streamWire(
   stream.on('error', close)
   stream.on('close', () => close())
   return {
-    send: (bytes) => void stream.write(bytes),
+    send: (...parts) => void stream.write(Buffer.concat(parts)),
     isCongested: () => stream.writableLength > MAX_WAITING_MESSAGES,
     isStuck: () => stream.writableLength > STUCK_MESSAGES,
     pause: () => void stream.pause(),

@@ -4,10 +4,8 @@ import {
   createPublicKey,
   type KeyObject,
   randomBytes,
-  sign,
   X509Certificate,
 } from 'node:crypto'
-import { promisify } from 'node:util'
 import { altNamesIn, isHost, textOf } from './alt-names.js'
 import { partsOfCertificate } from './certificate.js'
 import {
@@ -27,6 +25,7 @@ import {
 import { extensionIds, extensionOf } from './extension.js'
 import { authorityKeyId } from './issued-extensions.js'
 import { pemOf } from './pem.js'
+import { signBytes } from './sign-bytes.js'
 
 /** A certificate with its private key. */
 export interface CertifiedKey {
@@ -155,9 +154,7 @@ function signatureKindOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject)
   return kind
 }
 
-const signOnThread = promisify(sign)
-
-/** PEM of a certificate. Signs on a thread of the pool, not on the event loop. */
+/** PEM of a certificate. */
 export async function signCertificate(signer: Signer, contents: Contents): Promise<string> {
   const { subject, publicKey, extensions } = contents
   const validity = within(contents.validity, signer.notAfter)
@@ -172,7 +169,7 @@ export async function signCertificate(signer: Signer, contents: Contents): Promi
     publicKey,
     encode(0xa3, sequence(...extensions, authorityKeyId(signer.keyId))),
   )
-  const signature = await signOnThread(digest, derOf(toBeSigned), signer.key)
+  const signature = await signBytes(digest, derOf(toBeSigned), { key: signer.key })
   return pemOf(derOf(sequence(toBeSigned, algorithm, bits(signature))))
 }
 

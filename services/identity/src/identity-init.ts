@@ -1,25 +1,9 @@
 import { withTlsDirectory } from '@overlay/platform/postgres'
-import { openLog, readSettings, serviceSettings, setting } from '@overlay/platform/process'
+import { openLog, readSettings } from '@overlay/platform/process'
 import { initIdentity } from './init.js'
+import { initSettings } from './settings.js'
 
-const { databaseUrl, databaseTls, logLevel, logFormat } = serviceSettings
-const settings = readSettings(
-  {
-    databaseUrl,
-    databaseTls,
-    logLevel,
-    logFormat,
-    username: setting.text('OVERLAY_ADMIN_USERNAME', 'User name of the first administrator', {
-      default: 'admin',
-    }),
-    password: setting.optional(
-      setting.secret('OVERLAY_ADMIN_PASSWORD', 'Its password; without one it is made and told once', {
-        min: 5,
-      }),
-    ),
-  },
-  process.env,
-)
+const settings = readSettings(initSettings, process.env)
 const log = openLog('identity', { level: settings.logLevel, format: settings.logFormat })
 const { created, username, password } = await initIdentity({
   databaseUrl: withTlsDirectory(settings.databaseUrl, settings.databaseTls),

@@ -2,6 +2,7 @@ import { announcing, fabricEvents } from '@overlay/platform/change-log'
 import { readSettings } from '@overlay/platform/process'
 import { healthOf, runService } from '@overlay/platform/service'
 import {
+  AuditServiceService,
   ChangeServiceService,
   EntityServiceService,
   host,
@@ -33,6 +34,7 @@ await runService(
     connect,
     databaseUrl,
     log,
+    audit,
     maintenance,
     serve,
     waitForFollowers,
@@ -75,6 +77,7 @@ await runService(
     const hosted = [
       host(EntityServiceService, service.entities),
       host(ChangeServiceService, service.changes),
+      host(AuditServiceService, audit),
       host(IdentityServiceService, service.identity),
       host(OidcServiceService, service.oidc),
     ]

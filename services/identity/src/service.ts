@@ -26,10 +26,12 @@ import { policyChecks, policyConsumer } from './consumers/policy.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import { openCredentialFeed } from './credential-feed/credential-feed.js'
 import { openAuthorities } from './credentials/authorities.js'
+import { openEndedEnrollments } from './credentials/ended-enrollments.js'
 import { expectedEnrollments } from './credentials/expected-enrollments.js'
 import { type HashSettings, openHashing } from './credentials/hashing.js'
 import { openTrust } from './credentials/trust.js'
 import { openTrustedLeaves } from './credentials/trusted-leaves.js'
+import { openWrongPasswords } from './credentials/wrong-passwords.js'
 import type { Lifetimes } from './domain/lifetimes.js'
 import type { TokenLifetimes } from './domain/oidc-claims.js'
 import { openExternalTokens, type TokenSettings } from './external-tokens/external-tokens.js'
@@ -89,10 +91,11 @@ export function openService(options: ServiceOptions) {
   const { db } = changeLog
   const names = namesFrom(viewers)
   const expected = expectedEnrollments()
+  const ended = openEndedEnrollments(db, log)
   const consumers = startConsumers(
     changeLog,
     {
-      pki: pkiConsumer(sources.pki, expected),
+      pki: pkiConsumer(sources.pki, expected, ended),
       policy: policyConsumer(sources.policy, names),
       sessions: sessionsConsumer(sources.sessions),
     },
@@ -113,6 +116,7 @@ export function openService(options: ServiceOptions) {
     trust,
     trustedLeaves: openTrustedLeaves(trust),
     lookUpPassword: passwordLookUps(db, { kind: 'password', limits: limits.password }),
+    wrongPasswords: openWrongPasswords(),
     sessionBatches: openSessionBatches(db),
     authorities,
     externalTokens,
@@ -200,6 +204,7 @@ export function openService(options: ServiceOptions) {
       await externalTokens[Symbol.asyncDispose]()
       await credentialFeed[Symbol.asyncDispose]()
       await consumers[Symbol.asyncDispose]()
+      await ended[Symbol.asyncDispose]()
     },
   }
 }

@@ -14,6 +14,22 @@ import type { Lifetimes } from './domain/lifetimes.js'
 import type { TokenLifetimes } from './domain/oidc-claims.js'
 import type { TokenSettings } from './external-tokens/external-tokens.js'
 
+/** The settings of `identity-init`. */
+export const initSettings = {
+  databaseUrl: serviceSettings.databaseUrl,
+  databaseTls: serviceSettings.databaseTls,
+  logLevel: serviceSettings.logLevel,
+  logFormat: serviceSettings.logFormat,
+  username: setting.text('OVERLAY_ADMIN_USERNAME', 'User name of the first administrator', {
+    default: 'admin',
+  }),
+  password: setting.optional(
+    setting.secret('OVERLAY_ADMIN_PASSWORD', 'Its password; generated and printed once if not set', {
+      min: 5,
+    }),
+  ),
+}
+
 /** Everything that this process reads from its environment. */
 export const identitySettings = {
   ...serviceSettings,

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => identity[Symbol.asyncDispose]())
 
-const effects = pkiEffects(expectedEnrollments())
+const effects = pkiEffects(expectedEnrollments(), { add: () => false })
 const upto = { timeline: '', number: 0 }
 const changeOf = (id: string, json: object | null) => ({
   kind: 'cas',

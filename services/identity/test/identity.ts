@@ -19,6 +19,7 @@ import {
   type Position,
 } from '@overlay/rpc'
 import pino from 'pino'
+import sql from 'sql-template-tag'
 import type { TokenSettings } from '../src/external-tokens/external-tokens.js'
 import { initIdentity } from '../src/init.js'
 import { openService } from '../src/service.js'
@@ -278,4 +279,12 @@ export async function changesAfter(
 ): Promise<readonly Change[]> {
   const { changes } = await changeLog.pull(before)
   return changes.filter(({ kind }) => kind !== CREDENTIALS)
+}
+
+/** How many connections wait for a lock, in statements that contain this text. */
+export async function lockWaits(db: Db, text = ''): Promise<number> {
+  const { rows } = await db.query(sql`
+    select from pg_stat_activity
+     where wait_event_type = 'Lock' and datname = current_database() and query like ${`%${text}%`}`)
+  return rows.length
 }

@@ -40,14 +40,18 @@ afterEach(async () => {
 })
 
 /** Another replica; `pki` is what it asks beside its own schema. */
-function replica(pki: Partial<Owner> = {}, { maxBytes = 1 << 20, limitMs = 60_000 } = {}) {
+function replica(
+  pki: Partial<Owner> = {},
+  { maxBytes = 1 << 20, limitMs = 60_000, hasDirectory = true } = {},
+) {
   const databaseUrl = database.urlOf('identity')
-  const own = maintenanceService({ schema: 'identity', databaseUrl, snapshots, checks: [] })
+  const directory = hasDirectory ? snapshots : undefined
+  const own = maintenanceService({ schema: 'identity', databaseUrl, snapshots: directory, checks: [] })
   const jobDeps = {
     db,
     databaseUrl,
     maintenance: { identity: own, pki: { check: nothing, export: nothing, ...pki } },
-    snapshots,
+    snapshots: directory,
     snapshotLimitMs: limitMs,
     snapshotMaxBytes: maxBytes,
     log: pino({ enabled: false }),
@@ -60,7 +64,7 @@ function replica(pki: Partial<Owner> = {}, { maxBytes = 1 << 20, limitMs = 60_00
     start: (fix = false) => startIntegrityRun(deps)({ fix }, system()),
     results: () => getIntegrityRun(deps)({}, system()),
     snapshot: (context = system()) => takeSnapshot(deps)({}, context),
-    removeUnfinished: () => removeUnfinished(jobDeps),
+    removeUnfinished: () => removeUnfinished({ db, snapshots }),
   }
 }
 
@@ -282,4 +286,15 @@ test('what a replica left behind that died at a snapshot is removed, what one is
     await mkdir(join(snapshots, name))
   await replica().removeUnfinished()
   expect((await readdir(snapshots)).sort()).toEqual(['other', `x-${dead}`, `x-${alive}.unfinished`].sort())
+})
+
+test('without a directory, snapshots are refused, and no job begins', async () => {
+  const one = replica()
+  const { snapshot } = replica({}, { hasDirectory: false })
+  await expect(snapshot()).rejects.toMatchObject({
+    code: 'METHOD_NOT_ALLOWED',
+    detail: expect.stringContaining('OVERLAY_SNAPSHOTS'),
+  })
+  expect(await readdir(snapshots)).toEqual([])
+  await one.snapshot() // the interval between snapshots has not begun
 })

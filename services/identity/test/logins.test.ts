@@ -4,6 +4,7 @@ import {
   as,
   bytes,
   changesAfter,
+  lockWaits,
   login,
   parsed,
   type Replica,
@@ -216,12 +217,7 @@ test('a disabled identity cannot log in, and its sessions end, until it is enabl
 
 test('an identity that is disabled while its password is compared gets no session', async () => {
   const { id, username } = await person('overtaken')
-  const isWaiting = async (): Promise<boolean> => {
-    const { rows } = await one.db.query(sql`
-      select from pg_stat_activity where wait_event_type = 'Lock' and query like '%insert into api_session%'
-         and datname = current_database()`)
-    return rows.length > 0
-  }
+  const isWaiting = async (): Promise<boolean> => (await lockWaits(one.db, 'insert into api_session')) > 0
   let entered: Promise<unknown> = Promise.resolve()
   let isOver = false
   await two.db.transaction(undefined, async (tx) => {

@@ -5,7 +5,16 @@ import sql, { raw } from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { policyEffects } from '../src/consumers/policy.js'
 import { openSession } from '../src/store/api-sessions.js'
-import { bytes, login, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
+import {
+  bytes,
+  lockWaits,
+  login,
+  parsed,
+  type Replica,
+  system,
+  type TestIdentity,
+  testIdentity,
+} from './identity.js'
 
 let identity: TestIdentity
 let one: Replica
@@ -74,14 +83,7 @@ const typesOf = async (id: string, db: Db = one.db) => {
   return rows[0]?.types
 }
 /** Waits until another connection waits for a lock. */
-const lockAwaited = () =>
-  expect
-    .poll(async () => {
-      const { rows } = await one.db.query(sql`
-          select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`)
-      return rows.length
-    })
-    .toBe(1)
+const lockAwaited = () => expect.poll(() => lockWaits(one.db)).toBe(1)
 
 test('a service that is deleted is removed from hosting costs and precedences, with audit and change log', async () => {
   const [deleted, remaining] = [newService(), newService()]

@@ -278,7 +278,7 @@ test('an answer about a second factor waits for policy, and after a removal for 
   await one.identity.startMfa({}, next)
   await one.identity.removeMfaOf({ kind: 'identities', id: identityId }, system())
   const removed = [['policy', 'sessions']]
-  expect(identity.world.waits).toEqual([['policy'], removed, removed])
+  expect(identity.world.waits).toEqual([[['policy']], removed, removed])
 })
 
 test('neither secret nor codes are in the database in plain text, nor in changes or the audit', async () => {

@@ -6,6 +6,7 @@ import {
   as,
   bytes,
   changesAfter,
+  lockWaits,
   login,
   parsed,
   type Replica,
@@ -165,12 +166,7 @@ test('another user name, or other tags, end no session', async () => {
 
 test('a password that is changed while it is compared opens no session', async () => {
   const { authenticatorId, byPassword } = await person()
-  const isWaiting = async (): Promise<boolean> => {
-    const { rows } = await one.db.query(sql`
-      select from pg_stat_activity where wait_event_type = 'Lock' and query like '%insert into api_session%'
-         and datname = current_database()`)
-    return rows.length > 0
-  }
+  const isWaiting = async (): Promise<boolean> => (await lockWaits(one.db, 'insert into api_session')) > 0
   let entered: Promise<unknown> = Promise.resolve()
   let isSettled = false
   await two.db.transaction(undefined, async (tx) => {

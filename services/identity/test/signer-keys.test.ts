@@ -1,4 +1,5 @@
 import { BlockList } from 'node:net'
+import type { Tx } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { certify } from './certificates.js'
@@ -11,7 +12,7 @@ import {
   publishingSigner,
   token,
 } from './external-tokens.js'
-import { bytes, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
+import { bytes, lockWaits, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
 let identity: TestIdentity
 let one: Replica
@@ -62,6 +63,25 @@ test('one fetch serves all replicas, and later logins', async () => {
   const logins = [one, two, one, two].map(async (replica) => loginByToken(replica, await by(key)))
   await Promise.all(logins)
   await loginByToken(two, await by(key))
+  expect(idp.requests).toEqual(['/keys'])
+})
+
+test('a key that another replica has fetched in the meantime is not fetched again', async () => {
+  const { signer, by, key } = await published()
+  await loginByToken(one, await by(key))
+  const replaceKeys = (db: Pick<Tx, 'query'>, keys: string) =>
+    db.query(sql`update signer_key_set set keys = ${keys}::jsonb where signer_id = ${signer.id}`)
+  const { rows } = await one.db.query<{ keys: string }>(
+    sql`select keys::text as keys from signer_key_set where signer_id = ${signer.id}`,
+  )
+  await replaceKeys(one.db, '{}')
+  let login: Promise<unknown> | undefined
+  await one.db.transaction(undefined, async (tx) => {
+    await replaceKeys(tx, rows[0]?.keys ?? '')
+    login = loginByToken(two, await by(key)) // sees no key, and waits for this transaction
+    await expect.poll(() => lockWaits(one.db, 'signer_key_set')).toBe(1)
+  })
+  await login
   expect(idp.requests).toEqual(['/keys'])
 })
 

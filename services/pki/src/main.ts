@@ -1,6 +1,7 @@
 import { readSettings } from '@overlay/platform/process'
 import { healthOf, runService } from '@overlay/platform/service'
 import {
+  AuditServiceService,
   ChangeServiceService,
   EntityServiceService,
   host,
@@ -16,7 +17,7 @@ import { pkiSettings, tokenKeyRulesOf } from './settings.js'
 const settings = readSettings(pkiSettings, process.env)
 const migrations = `${import.meta.dirname}/../migrations`
 await runService({ schema: 'pki', settings, migrations }, async (deps) => {
-  const { bus, connect, changeLog, log, maintenance, serve, waitForFollowers } = deps
+  const { audit, bus, connect, changeLog, log, maintenance, serve, waitForFollowers } = deps
   await using identity = connect('identity', settings.identityPeers)
   await using sessions = connect('sessions', settings.sessionsPeers)
   const owner = remote(IdentityServiceService, identity.peers)
@@ -38,6 +39,7 @@ await runService({ schema: 'pki', settings, migrations }, async (deps) => {
   const hosted = [
     host(EntityServiceService, service.entities),
     host(ChangeServiceService, service.changes),
+    host(AuditServiceService, audit),
     host(PkiServiceService, service.pki),
     host(MaintenanceServiceService, maintenance(service.checks)),
   ]

@@ -258,14 +258,12 @@ test('an expired token of every method is refused', async () => {
     ])
 })
 
-test('a full queue refuses before anything is signed', async () => {
-  await using pki = await startPki({ enrollmentsRunning: 1, enrollmentsWaiting: 1 })
-  const { token } = await pki.wish({})
-  const csrPem = newCsr()
-  const calls = await Promise.allSettled(Array.from({ length: 8 }, () => pki.enroll({ token, csrPem })))
-  const codes = calls.map((call) => (call.status === 'rejected' ? call.reason.code : 'OK'))
-  expect(codes).toContain('SERVER_TOO_MANY_REQUESTS')
-  expect(pki.added.length).toBeLessThanOrEqual(1)
+test('a full queue refuses before anything is signed, and the token stays', async () => {
+  await using pki = await startPki({ enrollmentsRunning: 0, enrollmentsWaiting: 0 })
+  const { id, token } = await pki.wish({})
+  expect(await faultOf(pki.enroll({ token, csrPem: newCsr() }))).toEqual(['SERVER_TOO_MANY_REQUESTS'])
+  expect(pki.added).toEqual([])
+  expect((await pki.outstanding()).map((enrollment) => enrollment.id)).toEqual([id])
 })
 
 test('a refused enrollment leaves method, enrollment, identity and address in the log, not the token', async () => {

@@ -1,6 +1,7 @@
 import { readSettings } from '@overlay/platform/process'
-import { runService } from '@overlay/platform/service'
+import { healthOf, runService } from '@overlay/platform/service'
 import {
+  AuditServiceService,
   ChangeServiceService,
   EntityServiceService,
   host,
@@ -16,7 +17,7 @@ const settings = readSettings(policySettings, process.env)
 const migrations = `${import.meta.dirname}/../migrations`
 await runService(
   { schema: 'policy', settings, migrations },
-  async ({ bus, connect, changeLog, databaseUrl, log, maintenance, serve, waitForFollowers }) => {
+  async ({ audit, bus, connect, changeLog, databaseUrl, log, maintenance, serve, waitForFollowers }) => {
     await using identity = connect('identity', settings.identityPeers)
     await using sessions = connect('sessions', settings.sessionsPeers)
     await using service = await openService({
@@ -29,16 +30,18 @@ await runService(
       routers: remote(SessionsServiceService, sessions.peers),
       waitForFollowers,
     })
+    const healthOfSchema = healthOf(changeLog, bus)
     const health = async () => {
-      await changeLog.head()
+      const { ready, checks } = await healthOfSchema()
       const followed = service.engine.isHeard()
         ? 'ok'
         : 'changes of this schema or of identity are not heard of'
-      return { ready: true, checks: { database: 'ok', followed } }
+      return { ready, checks: { ...checks, followed } }
     }
     const hosted = [
       host(EntityServiceService, service.entities),
       host(ChangeServiceService, service.changes),
+      host(AuditServiceService, audit),
       host(PolicyServiceService, service.policy),
       host(MaintenanceServiceService, maintenance(service.checks)),
     ]

@@ -68,6 +68,12 @@ test.each([
   },
 )
 
+test('reads of services at the same time ask identity once', async () => {
+  const before = identity.count()
+  await Promise.all([1, 2, 3, 4].map(() => reader.get('services', serviceId)))
+  expect(identity.count()).toBe(before + 1)
+})
+
 test('an administrator reads what other services and replicas had at the request', async () => {
   const permissions = async () =>
     (await reader.get('services', serviceId, as({ identityId: 'alice', isAdmin: true }))).permissions

@@ -2,6 +2,7 @@ import { BlockList } from 'node:net'
 import { mostSockets, readSettings } from '@overlay/platform/process'
 import { healthOf, runService } from '@overlay/platform/service'
 import {
+  AuditServiceService,
   ChangeServiceService,
   type Context,
   EntityServiceService,
@@ -19,7 +20,7 @@ import { sessionsSettings } from './settings.js'
 const settings = readSettings(sessionsSettings, process.env)
 const migrations = `${import.meta.dirname}/../migrations`
 await runService({ schema: 'sessions', settings, migrations }, async (deps) => {
-  const { bus, changeLog, connect, log, maintenance, serve, waitForFollowers } = deps
+  const { audit, bus, changeLog, connect, log, maintenance, serve, waitForFollowers } = deps
   await using identity = connect('identity', settings.identityPeers)
   await using pki = connect('pki', settings.pkiPeers)
   await using policy = connect('policy', settings.policyPeers)
@@ -52,6 +53,7 @@ await runService({ schema: 'sessions', settings, migrations }, async (deps) => {
   const hosted = [
     host(EntityServiceService, service.entities),
     host(ChangeServiceService, service.changes),
+    host(AuditServiceService, audit),
     host(MaintenanceServiceService, maintenance(service.checks)),
     host(SessionsServiceService, service.sessions),
   ]

@@ -1,5 +1,5 @@
 import { Fault, onAbort } from '@overlay/rpc'
-import { metrics } from '../process/metrics.js'
+import { metrics, noteFullQueue } from '../process/metrics.js'
 
 export interface QueueLimits {
   readonly name?: string // in metrics
@@ -48,7 +48,7 @@ export function fairQueue({ name: queue = 'work', ...limits }: QueueLimits): Fai
     metrics.queueTasks.set({ queue, state: 'waiting' }, waitingCount())
   }
   const refusal = (): Fault => {
-    metrics.queueRefused.inc({ queue })
+    noteFullQueue(queue)
     return new Fault('SERVER_TOO_MANY_REQUESTS')
   }
 

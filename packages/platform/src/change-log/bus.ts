@@ -42,6 +42,7 @@ export interface BusOptions {
  */
 export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {}): Promise<Bus> {
   const options = optionsOf(urls, tls, log)
+  metrics.busConnected.set(0)
   const subscribers = new Set<Subscriber>()
   const listeners = new Set<(connected: boolean) => void>()
   let nats: NatsConnection | undefined
@@ -156,7 +157,8 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
     async [Symbol.asyncDispose]() {
       stopped = true
       sendGathered()
-      if (connected) await nats?.drain().catch(() => undefined) // lost meanwhile: nothing left to deliver
+      // lost meanwhile: nothing left to deliver, and the drain may never end
+      if (nats && connected) await Promise.race([nats.drain(), nats.closed()]).catch(() => undefined)
       await nats?.close()
       await running
     },

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { openAlarm } from '../async/alarm.js'
 import type { Database, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
+import { metrics } from '../process/metrics.js'
 import { type Appended, appendChanges, type RowChange } from './append.js'
 import type { Bus } from './bus.js'
 import { leading, sendable } from './message.js'
@@ -83,6 +84,7 @@ export async function openChangeLog(
       const head = await tail.sync()
       isFailing = false
       lookedAt = startedAt
+      metrics.databaseAnswered.setToCurrentTime({ schema: db.schema })
       return head
     } catch (err) {
       if (!isFailing) log.warn({ err, schema: db.schema }, 'head of the change log not read')

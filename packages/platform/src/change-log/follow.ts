@@ -1,7 +1,7 @@
 import type { Positions } from '@overlay/rpc'
 import { openDemand } from '../async/demand.js'
 import { reconnect, withWatchdog } from '../async/reconnect.js'
-import { metrics } from '../process/metrics.js'
+import { followers, metrics } from '../process/metrics.js'
 import { atRest, inUse, USE_MS } from './signs.js'
 
 /** The stream of changes from the owner of cached rows. */
@@ -71,6 +71,12 @@ export function follow<M>(
     },
     onOutage: (err) => log.warn({ err, follows: name }, 'stream lost, trying again'),
   })
+  const described = {
+    schema: name,
+    number: () => positions[name]?.number,
+    silentMs: () => performance.now() - heardAt,
+  }
+  followers.add(described)
   return {
     trusted() {
       demand.note()
@@ -79,6 +85,7 @@ export function follow<M>(
     isHeard: () => performance.now() - heardAt < signs.silenceMs,
     positions: () => positions,
     async [Symbol.asyncDispose]() {
+      followers.delete(described)
       stop.abort()
       await running
     },

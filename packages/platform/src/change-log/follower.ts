@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openBackoff } from '../async/backoff.js'
@@ -7,7 +8,7 @@ import { openLimit } from '../async/limit.js'
 import { openOutage } from '../async/outage.js'
 import { type Connection, reconnect, withWatchdog } from '../async/reconnect.js'
 import { openSerial } from '../async/serial.js'
-import { metrics } from '../process/metrics.js'
+import { followers, metrics } from '../process/metrics.js'
 import { poisonOf } from './poison.js'
 import { atRest, inUse, USE_MS } from './signs.js'
 import type { Source } from './source.js'
@@ -191,11 +192,14 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
 
   const pulls = openOutage((err) => log.warn({ err, schema }, 'owner of the changes does not answer'))
   let pulling: Promise<void> | undefined
-  /** While callers wait. One look serves all callers that came before it. */
+  /** While callers wait. One look serves all callers that came before it, and callers of one turn share a look. */
   async function pullWhileAwaited(): Promise<void> {
     const backoff = openBackoff(PAUSES)
     try {
-      while (canPull()) if (!(await pullOnce())) await backoff.pause(stop.signal)
+      while (canPull()) {
+        await nextTurn()
+        if (canPull() && !(await pullOnce())) await backoff.pause(stop.signal)
+      }
     } finally {
       pulling = undefined // in the same step as the last `canPull`: no caller is missed
     }
@@ -234,6 +238,12 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
     },
     onOutage: (err) => log.warn({ err, schema }, 'changes not followed'),
   })
+  const described = {
+    schema,
+    number: () => applied?.number,
+    silentMs: () => performance.now() - heardAt,
+  }
+  followers.add(described)
   const ageMs = (): number => (applied === undefined ? Infinity : performance.now() - freshAt)
   const wait = (position: Position | undefined, signal: AbortSignal): Promise<void> => {
     const reached = waiters.wait(position, signal)
@@ -252,6 +262,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
     waitFor: wait,
     catchUp: (signal) => wait(undefined, signal),
     async [Symbol.asyncDispose]() {
+      followers.delete(described)
       stop.abort()
       await Promise.all([running, pulling])
       pulls[Symbol.dispose]()

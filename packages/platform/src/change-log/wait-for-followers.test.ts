@@ -67,6 +67,21 @@ test('a write may wait for what a follower of a follower does with it', async ()
   ])
 })
 
+test('a write may tell the positions of its effects', async () => {
+  const wait = waitForFollowers(
+    changeLog,
+    ['pki', 'policy', 'sessions'].map((schema) =>
+      follower(schema, async () => {
+        if (schema === 'sessions') throw new Fault('TIMEOUT')
+        return {}
+      }),
+    ),
+  )
+  const { id, effects } = await wait(written, context, ['pki', ['policy', 'sessions']], { effects: true })
+  expect(id).toBe(written.id)
+  expect(effects).toEqual({ pki: { timeline: 'pki', number: 1 }, policy: { timeline: 'policy', number: 1 } })
+})
+
 /** A follower that may be away, and how long each write has waited for it. */
 function openAbsent() {
   vi.useFakeTimers({ toFake: ['Date'] })

@@ -1,4 +1,4 @@
-import type { ChangeServiceService, Context, Methods, Position, Written } from '@overlay/rpc'
+import type { ChangeServiceService, Context, Methods, Position, Positions, Written } from '@overlay/rpc'
 import { isAway } from '../postgres/database-failure.js'
 import { AFTER_COMMIT_MS, afterCommit, withDeadline } from './after-commit.js'
 import type { ChangeLog } from './change-log.js'
@@ -12,13 +12,15 @@ export interface RemoteFollower {
 /**
  * Returns a write when its followers have applied it, so that the caller sees their effects. It is committed: a follower
  * that is unavailable or late applies it afterwards, and the write does not fail. `schemas`: of these followers only;
- * absent: of all. In a list within the list, each follower applies what the one before it has written.
+ * absent: of all. In a list within the list, each follower applies what the one before it has written. `effects`: the
+ * result has positions of the followers that contain what they have written because of it, if they were in time.
  */
 export type WaitForFollowers = (
   written: Written,
   context: Context,
   schemas?: readonly (string | readonly string[])[],
-) => Promise<Written>
+  options?: { readonly effects: boolean },
+) => Promise<Written & { readonly effects?: Positions }>
 
 /** For a follower that was late: enough for one that works again. */
 const LATE_MS = 100
@@ -56,7 +58,8 @@ export const waitForFollowers = (
     }
   }
 
-  return async (written, context, schemas) => {
+  return async (written, context, schemas, options) => {
+    const effects: Record<string, Position> = {}
     const limited = withDeadline(context)
     const reach = async (chain: readonly string[]): Promise<void> => {
       let last: { readonly schema: string; readonly position: Position | undefined } = {
@@ -66,17 +69,18 @@ export const waitForFollowers = (
       for (const [place, next] of chain.entries()) {
         const changes = followers.find(({ source }) => source.schema === next)?.changes
         if (!changes || !last.position) return
-        const isLast = place === chain.length - 1
+        const isAsked = options?.effects || place < chain.length - 1
         const reached = last
         const position = await follow(next, limited, async (context) => {
           await changes.reach(reached, context)
-          return isLast ? undefined : changes.head({}, context)
+          return isAsked ? changes.head({}, context) : undefined
         })
+        if (position) effects[next] = position
         last = { schema: next, position }
       }
     }
     const chains = schemas ?? followers.map(({ source }) => source.schema)
     await Promise.all(chains.map((chain) => afterCommit(changeLog, reach([chain].flat()))))
-    return written
+    return options?.effects ? { ...written, effects } : written
   }
 }

@@ -21,7 +21,7 @@ export const orderOf = (sort: Sort, symbols: Symbols): Sql =>
 export const pageOf = ({ offset, limit }: { readonly offset: number; readonly limit: number }): Sql =>
   sql`limit ${raw(String(limit))}${offset > 0 ? sql` offset ${offset}` : empty}`
 
-/** A column of the page, `cursor`: the place of a row in the order, as JSON. */
+/** The column `cursor`: the place of a row in the order, as JSON. */
 export const cursorColumnOf = (sort: Sort, symbols: Symbols): Sql =>
   sql`to_json(array[${join(keysOf(sort, symbols).map(({ at }) => sql`${at}::text`))}])::text as cursor`
 

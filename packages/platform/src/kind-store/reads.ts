@@ -1,4 +1,4 @@
-import { FilterError, limitText, type Query } from '@overlay/model'
+import { FilterError, limitText, memoized, type Query } from '@overlay/model'
 import {
   type Caller,
   type EntityServiceService,
@@ -13,7 +13,7 @@ import {
 import type { QueryResultRow } from 'pg'
 import sql, { join, type Sql } from 'sql-template-tag'
 import { loadedColumnsOf } from './joined-columns.js'
-import { type Kind, namesIn, required, type Store, selectRow } from './kind.js'
+import { type Kind, namesIn, required, type Store } from './kind.js'
 import { fittingRows } from './page-size.js'
 import { membersOf, namesFor } from './render.js'
 import { clientRenderingOf, type Rendering, renderingOf } from './rendering.js'
@@ -21,6 +21,7 @@ import { listRows, type Page, queryOf, rowsOf } from './repository.js'
 import { type AnyRow, allOf, columnsOf, numberOf, rowOf, tableOf, wholeOf } from './row.js'
 import type { ViewRequest } from './seams.js'
 import { roleFilterOf, selectionOf } from './select.js'
+import { singleRows } from './single-rows.js'
 import { encodeViews } from './view-codec.js'
 
 type Reads = Pick<
@@ -30,6 +31,8 @@ type Reads = Pick<
 
 /** The uniform operations that read rows. */
 export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads {
+  const find = singleRows(db)
+
   /** The JSON of rows that were read with the columns of `shownOf`. */
   const show = async (
     kind: Kind,
@@ -79,10 +82,9 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
     async get({ ref, perspective }, context) {
       const { kind, id } = required(ref)
       const found = kindOf(kind)
-      const columns = join(shownOf(found, perspective))
-      const { rows } = await db.query(selectRow(found, columns, id, context.caller))
-      if (rows.length === 0) throw notFound(found.entity.called, id)
-      const [shown = ''] = await show(found, rows, {
+      const row = await find(found, shownOf(found, perspective), id, context)
+      if (!row) throw notFound(found.entity.called, id)
+      const [shown = ''] = await show(found, [row], {
         context,
         caller: context.caller,
         perspective,
@@ -134,8 +136,7 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
       const listed = sql`(select distinct unnest(role_attributes) as id from ${tableOf(entity)}) as word`
       const rows = {
         from: listed,
-        as: sql`word`,
-        columns: sql`id`,
+        ofPage: sql`(select page_id as id from page) as word`,
         shown: [sql`id`],
         symbols: attributeSymbols,
       }
@@ -159,10 +160,16 @@ const nothingAdded = {}
 const renderingFor = (kind: Kind, perspective: Perspective | undefined): Rendering =>
   perspective?.asClient ? clientRenderingOf(kind) : renderingOf(kind)
 
-const shownOf = (kind: Kind, perspective: Perspective | undefined): readonly Sql[] => [
-  ...renderingFor(kind, perspective).columns,
-  ...loadedColumnsOf(kind).columns,
-]
+const shownOf = (kind: Kind, perspective: Perspective | undefined): readonly Sql[] =>
+  shownColumnsOf(kind)[perspective?.asClient ? 'clients' : 'all']
+
+const shownColumnsOf = memoized((kind: Kind) => {
+  const { columns } = loadedColumnsOf(kind)
+  return {
+    all: [...renderingOf(kind).columns, ...columns],
+    clients: [...clientRenderingOf(kind).columns, ...columns],
+  }
+})
 
 function pageOf(query: Query, { total, next }: Page, shown: readonly string[]): ListResponse {
   const { rows, count } = fittingRows(shown)

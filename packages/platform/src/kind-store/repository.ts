@@ -12,7 +12,7 @@ import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { type Db, ofClients, ofStrangers, onlyRow } from '../postgres/database.js'
 import type { Kind } from './kind.js'
 import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from './order.js'
-import { allOf, columnsOf, numberOf, tableOf, wholeOf } from './row.js'
+import { allOf, numberOf, tableOf, wholeOf } from './row.js'
 import { whereOf } from './where.js'
 
 /** The most rows in memory for one request. */
@@ -28,9 +28,8 @@ export interface Page {
 /** The table of a kind, or a query with the same shape. */
 export interface Rows {
   readonly from: Sql
-  /** Its name. */
-  readonly as: Sql
-  readonly columns: Sql
+  /** The rows whose ids are `page.page_id`. */
+  readonly ofPage: Sql
   /** What is selected of the rows of the page. */
   readonly shown: readonly Sql[]
   readonly symbols: ReadonlyMap<string, FilterSymbol>
@@ -38,14 +37,11 @@ export interface Rows {
   readonly whole?: Sql | undefined
 }
 
-export const rowsOf = (kind: Kind, shown: readonly Sql[]): Rows => ({
-  from: tableOf(kind.entity),
-  as: tableOf(kind.entity),
-  columns: columnsOf(kind.entity),
-  shown,
-  symbols: symbolsOf(kind.entity),
-  whole: wholeOf(kind.entity),
-})
+export function rowsOf({ entity }: Kind, shown: readonly Sql[]): Rows {
+  const from = tableOf(entity)
+  const ofPage = sql`page join ${from} on ${from}.id = page_id`
+  return { from, ofPage, shown, symbols: symbolsOf(entity), whole: wholeOf(entity) }
+}
 
 export const queryOf = (query: ListQuery | undefined, caller: Caller): Query =>
   parseQuery(
@@ -54,10 +50,13 @@ export const queryOf = (query: ListQuery | undefined, caller: Caller): Query =>
     isStranger(caller) ? strangerLimits : filterLimits,
   )
 
-/** One page, in one statement. Rows are counted only when the page does not determine their number. */
+/**
+ * One page, in one statement. Rows are counted only when the page does not determine their number. The rows that the
+ * offset skips and those that are sorted have their id alone: an index has it, and members are computed for the page.
+ */
 export async function listRows(
   db: Db,
-  { from, as, columns, shown, symbols, whole }: Rows,
+  { from, ofPage, shown, symbols, whole }: Rows,
   query: Query,
   scope: Sql,
   after: Uint8Array,
@@ -69,16 +68,16 @@ export async function listRows(
   const condition = allOf([scope, whereOf(query.where, symbols)])
   const counted = numberOf(from, condition, whole)
   const behind = cursor ? sql`and ${afterOf(cursor, query.sort, symbols)}` : sql``
-  const place = sql`, ${cursorColumnOf(query.sort, symbols)}`
-  const selected = [...shown, sql`cursor`, ...(cursor ? [] : [totalOf(limit, counted)])]
-  // what is selected does not change the order of the page
+  const order = orderOf(query.sort, symbols)
+  const place = cursorColumnOf(query.sort, symbols)
+  const selected = [...shown, place, ...(cursor ? [] : [totalOf(limit, counted)])]
   const origin = isStranger(caller) ? ofStrangers : ofClients
   const { rows } = await db.query(
     sql`
       with page as (
-           select ${columns}${place} from ${from} where ${condition} ${behind}
-            order by ${orderOf(query.sort, symbols)} ${pageOf({ limit, offset: cursor ? 0 : query.offset })})
-    select ${join(selected)} from page as ${as}`,
+           select id as page_id from ${from} where ${condition} ${behind}
+            order by ${order} ${pageOf({ limit, offset: cursor ? 0 : query.offset })})
+    select ${join(selected)} from ${ofPage} order by ${order}`,
     origin,
   )
 

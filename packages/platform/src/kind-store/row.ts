@@ -30,7 +30,7 @@ export function allOf(conditions: readonly (Sql | undefined)[]): Sql {
 }
 
 /** True when the condition matches all rows. */
-const isAll = (condition: Sql): boolean => condition.text === 'true'
+export const isAll = (condition: Sql): boolean => condition.text === 'true'
 
 export const columnOf = (name: string, { column }: Field): string => column ?? snake(name)
 

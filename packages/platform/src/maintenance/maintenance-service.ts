@@ -1,12 +1,12 @@
-import type { MaintenanceServiceService, Methods } from '@overlay/rpc'
+import { Fault, type MaintenanceServiceService, type Methods } from '@overlay/rpc'
 import { exportSchema } from '../snapshot/export.js'
 import type { Check } from './check.js'
 
 export interface MaintenanceOptions {
   readonly schema: string
   readonly databaseUrl: string
-  /** The directory of all snapshots. */
-  readonly snapshots: string
+  /** The directory of all snapshots. Absent: they are refused. */
+  readonly snapshots: string | undefined
   readonly checks: readonly Check[]
 }
 
@@ -26,6 +26,11 @@ export const maintenanceService = ({
   },
 
   async *export({ snapshot, directory, maxBytes }, { signal }) {
+    if (snapshots === undefined) throw noSnapshots(schema)
     yield* exportSchema(databaseUrl, schema, { snapshots, snapshot, directory, maxBytes }, signal)
   },
 })
+
+/** A service without a directory of snapshots refuses them. */
+export const noSnapshots = (service: string): Fault =>
+  new Fault('METHOD_NOT_ALLOWED', `${service} has no directory of snapshots: OVERLAY_SNAPSHOTS is not set`)

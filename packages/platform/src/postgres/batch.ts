@@ -1,4 +1,4 @@
-import { Fault } from '@overlay/rpc'
+import { type ActiveSpan, Fault, type SpanFacts, type Tracing, tracing } from '@overlay/rpc'
 import { isAway } from './database-failure.js'
 
 interface Waiting<E, R> {
@@ -19,9 +19,38 @@ interface Options<E> {
  * of the entries. There is no timer: a single entry does not wait. A batch that fails is repeated entry by entry, so that
  * a bad entry fails alone; not while the database is unavailable or late. `run` must undo a batch that fails.
  */
-export function batch<E, R>(
-  run: (entries: readonly E[]) => Promise<readonly R[]>,
-  { limit = 200, deadlineOf = () => undefined }: Options<E> = {},
+export function batch<E, R>(run: Run<E, R>, options: Options<E> = {}): (entry: E) => Promise<R> {
+  return tracing ? tracedBatch(tracing, run, options) : untracedBatch(run, options)
+}
+
+type Run<E, R> = (entries: readonly E[]) => Promise<readonly R[]>
+
+const facts: SpanFacts = { name: 'batch', kind: 'internal', attributes: {} }
+
+function tracedBatch<E, R>(
+  tracing: Tracing,
+  run: Run<E, R>,
+  { deadlineOf, ...options }: Options<E>,
+): (entry: E) => Promise<R> {
+  interface Traced {
+    readonly entry: E
+    readonly span: ActiveSpan | undefined
+  }
+  const add = untracedBatch<Traced, R>(
+    (list) =>
+      tracing.shared(
+        facts,
+        list.map(({ span }) => span),
+        () => run(list.map(({ entry }) => entry)),
+      ),
+    { ...options, ...(deadlineOf && { deadlineOf: ({ entry }: Traced) => deadlineOf(entry) }) },
+  )
+  return (entry) => add({ entry, span: tracing.active() })
+}
+
+function untracedBatch<E, R>(
+  run: Run<E, R>,
+  { limit = 200, deadlineOf = () => undefined }: Options<E>,
 ): (entry: E) => Promise<R> {
   let waiting: Waiting<E, R>[] = []
   let busy = false

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Fault } from '@overlay/rpc'
+import { Fault, tracing } from '@overlay/rpc'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import type { Sql } from 'sql-template-tag'
@@ -7,6 +7,7 @@ import { metrics, pools } from '../process/metrics.js'
 import { connectionOf } from './connection.js'
 import { type Failure, failureOf, isConflict, wasEnded } from './database-failure.js'
 import { CONNECTION_SECONDS, clientTexts, ownTexts, preparedNames } from './prepared.js'
+import { tracedDatabase } from './traced-database.js'
 
 /** A pool or a transaction. */
 export interface Db {
@@ -70,7 +71,8 @@ export function openDatabase(
   const pool = new pg.Pool({
     ...connectionOf(url, log),
     application_name: schema,
-    options: `-c search_path=${schema}`,
+    // compiling a statement of a login takes longer than a second, and each connection compiles for itself
+    options: `-c search_path=${schema} -c jit=off`,
     max,
     types,
     connectionTimeoutMillis: 5000,
@@ -188,7 +190,7 @@ export function openDatabase(
     }
   }
 
-  return {
+  const database: Database = {
     schema,
     query: (query, name) =>
       onConnection(connect, (client) =>
@@ -231,6 +233,7 @@ export function openDatabase(
       return pool.end()
     },
   }
+  return tracing ? tracedDatabase(tracing, database) : database
 }
 
 /** In milliseconds, at each call; TIMEOUT when there is none. */

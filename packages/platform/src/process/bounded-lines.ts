@@ -1,3 +1,5 @@
+import { keepRefusal } from './recent.js'
+
 export interface LineLog {
   info(facts: object, message: string): void
 }
@@ -15,7 +17,7 @@ const usualLimits: LineLimits = { perSource: 60, total: 600, withinMs: 60_000 }
 export type WriteLine = (source: string, facts: object) => void
 
 /**
- * Lines at `info` with one message, about what clients cause without a session. Of each period, the first lines of each
+ * Lines at `info` with one message, about refusals that clients cause without a session. Of each period, the first lines of each
  * source are written, up to a total; at its end, one line counts those that were left out.
  */
 export function boundedLines(log: LineLog, message: string, limits: LineLimits = usualLimits): WriteLine {
@@ -23,7 +25,9 @@ export function boundedLines(log: LineLog, message: string, limits: LineLimits =
     log.info({ lines: message, omitted, withinSeconds: limits.withinMs / 1000 }, 'lines omitted'),
   )
   return (source, facts) => {
-    if (isWithin(source)) log.info(facts, message)
+    if (!isWithin(source)) return
+    log.info(facts, message)
+    keepRefusal(message, facts)
   }
 }
 

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { collectNodeMetrics } from './node-metrics.js'
+import { isSlow, keepSlow } from './recent.js'
 
 /** A pool of database connections, as `pg` counts them. */
 interface Pool {
@@ -10,6 +11,18 @@ interface Pool {
 
 /** Read when metrics are requested. */
 export const pools = new Set<Pool>()
+
+/** A stream of changes of another schema. */
+interface SchemaFollower {
+  readonly schema: string
+  /** Of the last change that it has applied. Undefined: nothing is loaded yet. */
+  number(): number | undefined
+  /** Since the last message of the owner. Infinity: there was none. */
+  silentMs(): number
+}
+
+/** Read when the process is asked to describe itself. */
+export const followers = new Set<SchemaFollower>()
 
 /** Read the files of certificates again. Run when metrics are requested. */
 export const certificateReads = new Set<() => void>()
@@ -25,6 +38,12 @@ const counter = <L extends string>(name: string, help: string, labelNames: reado
   new Counter({ name, help, labelNames, registers })
 const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []): Gauge<L> =>
   new Gauge({ name, help, labelNames, registers })
+/** Has no value in processes that do not set it: 0 would be a time long ago, or a bus that is away. */
+const gaugeIfSet = (name: string, help: string): Gauge => {
+  const unset = gauge(name, help)
+  unset.remove()
+  return unset
+}
 const histogram = <L extends string>(
   name: string,
   help: string,
@@ -46,6 +65,11 @@ export const metrics = {
     'overlay_connections_refused_total',
     'Connections refused before their TLS handshake, by limit (total, source) or for a bad PROXY header (header)',
     ['reason'],
+  ),
+  requestsHeld: counter(
+    'overlay_requests_held_total',
+    'Requests above the share of their source or session, by what they were counted for (source, session) and outcome (waited, refused)',
+    ['by', 'outcome'],
   ),
   streams: gauge('overlay_streams', 'Open event streams of administrators'),
   rpcCall: histogram(
@@ -106,6 +130,16 @@ export const metrics = {
   queueRefused: counter('overlay_queue_refused_total', 'Tasks refused because a bounded queue was full', [
     'queue',
   ]),
+  queueRefusedAt: gauge(
+    'overlay_queue_refused_timestamp_seconds',
+    'Time of the last task that was refused because a bounded queue was full',
+    ['queue'],
+  ),
+  databaseAnswered: gauge(
+    'overlay_database_answered_timestamp_seconds',
+    'Time of the last read of the change log of its own schema, which every service repeats each second',
+    ['schema'],
+  ),
   streamPosition: gauge(
     'overlay_stream_position',
     'Number of the last change of its own schema that this process has read',
@@ -144,7 +178,7 @@ export const metrics = {
     'overlay_push_late_total',
     'Logins and new certificates answered before all routers had been sent the credentials',
   ),
-  busConnected: gauge('overlay_bus_connected', '1 while the bus is connected'),
+  busConnected: gaugeIfSet('overlay_bus_connected', '1 while the bus is connected'),
   busDropped: counter(
     'overlay_bus_dropped_total',
     'Messages not published because the bus was not connected',
@@ -179,7 +213,7 @@ export const metrics = {
     'Connections of routers that have ended, by reason (closed, replaced, revoked, silent, stalled, malformed, stopping)',
     ['reason'],
   ),
-  routerCertificateExpiry: gauge(
+  routerCertificateExpiry: gaugeIfSet(
     'overlay_router_certificate_expiry_timestamp_seconds',
     'Earliest expiry of the client certificate of a router that is not disabled; +Inf without routers',
   ),
@@ -217,7 +251,7 @@ export const metrics = {
     'Keys that the operator provides (signing, server, token): 1 while the files cannot be used, and the last key stays',
     ['role'],
   ),
-  tokenKeyRotation: gauge(
+  tokenKeyRotation: gaugeIfSet(
     'overlay_token_key_rotation_timestamp_seconds',
     'Time at which the key that signs tokens is due for replacement; replicas check each hour',
   ),
@@ -245,6 +279,11 @@ export const metrics = {
     'overlay_router_foreign_total',
     'Messages of routers about the circuits, links, terminators or sessions of others: refused, by subject',
     ['subject'],
+  ),
+  traceSpans: counter(
+    'overlay_trace_spans_total',
+    'Spans of traces, by what became of them (sent, failed, dropped: too many waited for the collector)',
+    ['result'],
   ),
   cacheRequests: counter('overlay_cache_requests_total', 'Look-ups in a cache, by result (hit, miss)', [
     'cache',
@@ -286,7 +325,15 @@ export function noteCertificate(peer: 'process' | 'database' | 'bus', expiresAt:
   metrics.peerCertificateRefused.inc({ peer }, 0)
 }
 
+/** A task that is refused because its queue is full. */
+export function noteFullQueue(queue: string): void {
+  metrics.queueRefused.inc({ queue })
+  metrics.queueRefusedAt.setToCurrentTime({ queue })
+}
+
 /** For `serve` of @overlay/rpc. */
-export function observeCall(method: string, code: string, took: number): void {
+export function observeCall(method: string, code: string, took: number, requestId?: string): void {
   metrics.rpcCall.observe({ method, code }, took)
+  if (requestId !== undefined && isSlow(took))
+    keepSlow(method.slice(method.lastIndexOf('.') + 1), code, took, requestId)
 }

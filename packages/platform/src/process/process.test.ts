@@ -40,6 +40,17 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   20_000,
 )
 
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '%s ends it before it serves, also as the first process of a container',
+  async (signal) => {
+    const { child, logged, exit } = run('start')
+    await logged('ready')
+    child.kill(signal)
+    expect(await exit).toEqual([0, null]) // the kernel would not let a signal without a handler end that process
+  },
+  20_000,
+)
+
 test.each(['throw', 'reject'])(
   'what nobody catches is logged and ends it: %s',
   async (task) => {
@@ -63,6 +74,14 @@ test('the end of its parent ends it too when its log is not read', async () => {
   await logged('ready')
   child.stdout?.destroy()
   child.stdio[3]?.destroy()
+  expect(await exit).toEqual([0, null])
+})
+
+test('a process that has stopped ends, even if a connection that it makes does not', async () => {
+  const { child, logged, exit } = run('connect')
+  await logged('ready')
+  child.kill('SIGTERM')
+  await logged('stopped')
   expect(await exit).toEqual([0, null])
 })
 

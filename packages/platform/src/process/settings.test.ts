@@ -26,11 +26,18 @@ test('values are typed, defaults fill what is absent or empty, and nothing can b
   expect(Object.isFrozen(read)).toBe(true)
 })
 
-test('a service is reached at host:port or at a socket, its replicas at a list of them', () => {
+test('a service is reached at host:port or at a socket, its replicas at a list of them or by name', () => {
   const peers = setting.endpoints('PEERS', 'replicas')
-  for (const good of ['a:1', 'unix:/a b/c.sock', 'unix:/a,unix:/b', 'a:1, [::1]:2'])
+  for (const good of [
+    'a:1',
+    'unix:/a b/c.sock',
+    'unix:/a,unix:/b',
+    'a:1, [::1]:2',
+    'dns:a:1',
+    'dns:a.b:1,c:2',
+  ])
     expect(peers.parse(good)).toBe(good)
-  for (const bad of ['a', 'unix:a', 'unix:', 'unix:/a,', 'http://a:1'])
+  for (const bad of ['a', 'unix:a', 'unix:', 'unix:/a,', 'http://a:1', 'dns:a', 'dns:unix:/a', 'dns:'])
     expect(() => peers.parse(bad), bad).toThrow(/must be/)
 })
 

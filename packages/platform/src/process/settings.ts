@@ -116,9 +116,13 @@ export const setting = {
   /** Of a service: `host:port`, or `unix:/path` on one machine. */
   endpoint: checked(checkEndpoint),
 
-  /** One or more endpoints, separated by commas. */
+  /** One or more endpoints, or `dns:host:port` for all addresses of a name, separated by commas. */
   endpoints: checked((text) => {
-    for (const endpoint of text.split(',')) checkEndpoint(endpoint.trim())
+    for (const entry of text.split(',')) {
+      const endpoint = entry.trim()
+      if (endpoint.startsWith('dns:')) checkNamed(endpoint)
+      else checkEndpoint(endpoint)
+    }
   }),
 
   /** IP addresses and networks (`10.0.0.0/8`), separated by commas. */
@@ -209,6 +213,14 @@ function checkEndpoint(text: string): void {
     } catch {
       throw new Error('must be host:port or unix:/path')
     }
+}
+
+function checkNamed(text: string): void {
+  try {
+    splitAddress(text.slice('dns:'.length))
+  } catch {
+    throw new Error('must be dns:host:port')
+  }
 }
 
 export function splitAddress(address: string): { readonly host: string; readonly port: number } {

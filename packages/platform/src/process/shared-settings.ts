@@ -1,5 +1,6 @@
 import type { Service } from '@overlay/model'
 import { type Setting, setting } from './settings.js'
+import { tracingSettings } from './tracing-settings.js'
 
 export const natsTlsSetting = setting.optional(
   setting.text(
@@ -42,6 +43,7 @@ export const processSettings = {
   logFormat: setting.oneOf('OVERLAY_LOG_FORMAT', 'JSON lines, or text for reading', ['json', 'text'], {
     default: 'json',
   }),
+  ...tracingSettings,
 }
 
 /** Of processes to which clients or routers connect. */
@@ -81,7 +83,12 @@ export const serviceSettings = {
     'OVERLAY_RPC_LISTEN',
     'Address for calls from other processes: `host:port`, or `unix:/path` on one machine',
   ),
-  snapshots: setting.text('OVERLAY_SNAPSHOTS', 'Directory of database snapshots, the same for all services'),
+  snapshots: setting.optional(
+    setting.text(
+      'OVERLAY_SNAPSHOTS',
+      'Directory of database snapshots, the same for all services. Without it, snapshots are refused',
+    ),
+  ),
 }
 
 export const keySecretSetting = setting.secret(
@@ -131,5 +138,5 @@ export const consoleSetting = setting.optional(
 export const peersSetting = (service: Service): Setting<string> =>
   setting.endpoints(
     `OVERLAY_${service.toUpperCase()}_PEERS`,
-    `Addresses of all replicas of ${service}, separated by commas`,
+    `Addresses of all replicas of ${service}, separated by commas. \`dns:host:port\` stands for all addresses of a name, which is looked up again every few seconds`,
   )

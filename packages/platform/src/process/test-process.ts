@@ -1,5 +1,5 @@
 import { openLog } from './log.js'
-import { guardProcess, untilStopped } from './process.js'
+import { endProcess, guardProcess, untilStopped } from './process.js'
 
 // A process as the services are. Its argument is what it does once it is ready.
 const log = openLog('test', { level: 'info', format: 'json' })
@@ -9,7 +9,9 @@ log.info('ready')
 if (process.argv[2] === 'throw') setImmediate(() => JSON.parse('{'))
 if (process.argv[2] === 'reject') Promise.reject(new Error('nobody listens'))
 const alive = setInterval(() => undefined, 1000)
+if (process.argv[2] === 'start') await new Promise(() => undefined)
 await untilStopped()
 if (process.argv[2] === 'hang') await new Promise(() => undefined)
-clearInterval(alive)
+if (process.argv[2] !== 'connect') clearInterval(alive) // else it is as a connection that never ends
 log.info('stopped')
+endProcess()

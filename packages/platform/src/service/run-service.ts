@@ -1,17 +1,20 @@
 import type { Service } from '@overlay/model'
 import {
+  type AuditServiceService,
   ChangeServiceService,
-  connectPeers,
   EntityServiceService,
   type HostedService,
+  host,
   type MaintenanceServiceService,
   type Methods,
   type Peers,
   reflection,
   remote,
+  StatusServiceService,
   serve,
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { auditService } from '../audit/audit-service.js'
 import { type Bus, openBus } from '../change-log/bus.js'
 import { type ChangeLog, openChangeLog } from '../change-log/change-log.js'
 import { startPruningAudit } from '../change-log/prune-audit.js'
@@ -29,14 +32,16 @@ import {
   withTlsDirectory,
 } from '../postgres/migrate.js'
 import { startCompactingCounts } from '../postgres/row-counts.js'
+import { describeProcess } from '../process/describe.js'
 import { grpcHealth, serveGrpcHealth } from '../process/grpc-health.js'
 import { openLog } from '../process/log.js'
 import { observeCall } from '../process/metrics.js'
 import { type Health, serveOps } from '../process/ops.js'
-import { dropRights, guardProcess, isStopping, untilStopped } from '../process/process.js'
+import { dropRights, endProcess, guardProcess, isStopping, untilStopped } from '../process/process.js'
 import type { Values } from '../process/settings.js'
 import type { serviceSettings } from '../process/shared-settings.js'
-import { noteRefused, openTls } from '../tls/peer-tls.js'
+import { noteRefused, openPeers, openTls } from '../tls/peer-tls.js'
+import { openTracing } from '../tracing/open-tracing.js'
 
 /** Another service, and the operations that all services have. */
 export interface RemoteService extends AsyncDisposable {
@@ -57,6 +62,8 @@ export interface ServiceDeps {
   connect(schema: Service, addresses: string): RemoteService
   /** Waits, after a commit, until the connected services have applied it. */
   readonly waitForFollowers: WaitForFollowers
+  /** Answers for the audit of the schema. */
+  readonly audit: Methods<AuditServiceService>
   /** The part of the service in the jobs that concern all schemas. */
   maintenance(checks: readonly Check[]): Methods<MaintenanceServiceService>
   /** Serves until the process is stopped. */
@@ -70,8 +77,16 @@ interface ServiceOptions {
   readonly migrations: string
 }
 
-/** Runs the process of a service. `work` closes what it opens; its deps are closed afterwards. */
+/** Runs the process of a service to its end. `work` closes what it opens; its deps are closed afterwards. */
 export async function runService(
+  options: ServiceOptions,
+  work: (deps: ServiceDeps) => Promise<void>,
+): Promise<never> {
+  await runUntilStopped(options, work)
+  endProcess()
+}
+
+async function runUntilStopped(
   { schema, settings, migrations }: ServiceOptions,
   work: (deps: ServiceDeps) => Promise<void>,
 ): Promise<void> {
@@ -79,6 +94,7 @@ export async function runService(
   const databaseUrl = withTlsDirectory(settings.databaseUrl, settings.databaseTls)
   const log = openLog(schema, { level: settings.logLevel, format: settings.logFormat })
   guardProcess(log)
+  await using _tracing = await openTracing(schema, settings, log)
   const defined = await migrationsIn(migrationFolders(migrations))
   dropRights()
   using tls = await openTls(settings.tls, schema, log)
@@ -93,7 +109,7 @@ export async function runService(
   await using _counts = startCompactingCounts(db, log)
   const connected: RemoteService[] = []
   const connect: ServiceDeps['connect'] = (schema, addresses) => {
-    const service = remoteService(schema, connectPeers(addresses, { tls, service: schema }))
+    const service = remoteService(schema, openPeers(addresses, { tls, service: schema, log }))
     connected.push(service)
     return service
   }
@@ -103,6 +119,7 @@ export async function runService(
     db,
     databaseUrl,
     changeLog,
+    audit: auditService(db),
     maintenance: (checks) =>
       maintenanceService({ schema, databaseUrl, snapshots: settings.snapshots, checks }),
     connect,
@@ -112,10 +129,12 @@ export async function runService(
       const probes = grpcHealth(schema, current, log)
       await using _ops = await serveOps(opsListen, { log, health: current })
       await using _health = await serveGrpcHealth(grpcHealthListen, probes, log)
+      const parts = { bus, hasRouters: schema === 'sessions' }
+      const status = host(StatusServiceService, { describe: () => describeProcess(parts) })
       await using _server = await serve(
         rpcListen,
         { log, tls, observe: observeCall, refused: noteRefused(log) },
-        [...hosted, probes.service, reflection],
+        [...hosted, status, probes.service, reflection],
       )
       log.info({ listen: rpcListen }, 'ready')
       await untilStopped()

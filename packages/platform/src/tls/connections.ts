@@ -13,12 +13,22 @@ export interface ConnectionLimits {
 }
 
 const HANDSHAKES_PER_TURN = 8
+const ACCEPTED_BEFORE_HANDSHAKES = 64
 
-/** Addresses of clients, by connection. */
-const addresses = new WeakMap<object, string>()
+interface Client {
+  readonly address: string
+  /** As of `sourceOf`. */
+  readonly source: string
+}
+
+/** By connection. */
+const clients = new WeakMap<object, Client>()
 
 /** Address of the client of a secured connection, behind a balancer the one that the balancer names. */
-export const clientAddressOf = (socket: object): string => addresses.get(socket) ?? ''
+export const clientAddressOf = (socket: object): string => clients.get(socket)?.address ?? ''
+
+/** What limits per source count this address under. */
+export const clientSourceOf = (socket: object): string => clients.get(socket)?.source ?? ''
 
 /**
  * Refuses connections above the limits before their handshake, and takes the PROXY header from those that have one.
@@ -54,27 +64,63 @@ export function limitConnections(
       if (left > 0) bySource.set(source, left)
       else bySource.delete(source)
     })
-    start(socket)
+    whenHeard(socket, () => start(socket, source))
   }
 
-  /** Handshakes take long to compute: of many that come at once, some start in each turn of the event loop. */
-  let startedInTurn = 0
-  const waiting: Socket[] = []
-  function start(socket: Socket): void {
-    if (startedInTurn === HANDSHAKES_PER_TURN) {
-      waiting.push(socket)
-      return
-    }
-    if (startedInTurn++ === 0) setImmediate(endTurn)
-    if (!socket.destroyed) for (const startHandshake of handshakes) startHandshake.call(server, socket)
+  /** A handshake costs nothing until the client has sent its first bytes, so it starts then. */
+  function whenHeard(socket: Socket, start: () => void): void {
+    const silent = setTimeout(() => socket.destroy(), headerMs)
+    socket.once('close', () => clearTimeout(silent))
+    socket.once('readable', () => {
+      clearTimeout(silent)
+      if (socket.readableLength > 0) start()
+      else socket.destroy()
+    })
+  }
+
+  /**
+   * Handshakes take long to compute, and the event loop accepts one connection in a turn. While connections arrive, some
+   * are accepted before the next few handshakes begin, and these are of each source in turn. A source that opens many
+   * connections at once delays its own.
+   */
+  const waiting = new Map<string, Socket[]>()
+  let acceptedInTurn = 0
+  let acceptedBefore = 0
+  let isArmed = false
+
+  function start(socket: Socket, source: string): void {
+    const queue = waiting.get(source)
+    if (queue) queue.push(socket)
+    else waiting.set(source, [socket])
+    arm()
+  }
+  function arm(): void {
+    if (isArmed) return
+    isArmed = true
+    setImmediate(endTurn)
   }
   function endTurn(): void {
-    startedInTurn = 0
-    for (const socket of waiting.splice(0, HANDSHAKES_PER_TURN)) start(socket)
+    isArmed = false
+    acceptedBefore += acceptedInTurn
+    const isAccepting = acceptedInTurn > 0 && acceptedBefore < ACCEPTED_BEFORE_HANDSHAKES
+    acceptedInTurn = 0
+    if (!isAccepting) {
+      acceptedBefore = 0
+      for (let count = 0; count < HANDSHAKES_PER_TURN && waiting.size > 0; count++) startNext()
+    }
+    if (waiting.size > 0) arm()
+  }
+  function startNext(): void {
+    for (const [source, queue] of waiting) {
+      const socket = queue.shift()
+      waiting.delete(source)
+      if (queue.length > 0) waiting.set(source, queue) // behind the others
+      if (socket && !socket.destroyed) for (const handshake of handshakes) handshake.call(server, socket)
+      return
+    }
   }
 
   async function admitProxied(socket: Socket, balancer: string): Promise<void> {
-    socket.on('error', () => socket.destroy())
     const header = await takeProxyHeader(socket, headerMs)
     const client = { address: header?.address ?? balancer }
     const key = placeOf(socket)
@@ -91,6 +137,8 @@ export function limitConnections(
   server.on('connection', (socket: Socket) => {
     if (openCount === connections) return refuse(socket, 'total') // Node counts only those that it has accepted itself
     openCount++
+    acceptedInTurn++
+    socket.once('error', () => socket.destroy())
     metrics.connections.inc()
     socket.once('close', () => {
       openCount--
@@ -102,8 +150,9 @@ export function limitConnections(
     else admitProxied(socket, address).catch(() => refuse(socket, 'header'))
   })
   server.on('secureConnection', (socket) => {
-    if (socket.remoteAddress === undefined) socket.destroy()
-    else addresses.set(socket, proxied.get(placeOf(socket))?.address ?? plainAddress(socket.remoteAddress))
+    if (socket.remoteAddress === undefined) return socket.destroy()
+    const address = proxied.get(placeOf(socket))?.address ?? plainAddress(socket.remoteAddress)
+    clients.set(socket, { address, source: sourceOf(address) })
   })
 }
 

@@ -1,7 +1,17 @@
-import { openPeerTls, type PeerName, type PeerTls, type Refused } from '@overlay/rpc'
+import {
+  connectPeers,
+  openPeerTls,
+  type PeerName,
+  type Peers,
+  type PeersOptions,
+  type PeerTls,
+  type Refused,
+} from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { openOutage } from '../async/outage.js'
 import { boundedPerSource } from '../process/bounded-lines.js'
 import { metrics, noteCertificate } from '../process/metrics.js'
+import { keepRefusal } from '../process/recent.js'
 
 /** Opens the certificate of this process. Without a usable one the process ends, with one line that says why. */
 export async function openTls(directory: string, name: PeerName, log: Logger): Promise<PeerTls> {
@@ -17,6 +27,15 @@ export async function openTls(directory: string, name: PeerName, log: Logger): P
   }
 }
 
+/** Connects to the replicas of a service. Failed look-ups of their name are logged. */
+export function openPeers(
+  addresses: string,
+  { tls, service, log }: Pick<PeersOptions, 'tls' | 'service'> & { readonly log: Logger },
+): Peers {
+  const outage = openOutage((err) => log.warn({ err, peers: service }, 'look-up of peers failed'))
+  return connectPeers(addresses, { tls, service, onLookUpFailed: outage.failed, onLookedUp: outage.works })
+}
+
 const limits = { perSource: 10, total: 60, withinMs: 60_000 }
 
 /** Counts and logs what peers are refused. */
@@ -28,6 +47,8 @@ export function noteRefused(log: Logger): Refused {
     const { method = 'none', caller = 'none' } = refusal
     metrics.rpcRefused.inc({ method, caller })
     if (!isWithin(`${caller} ${method}`)) return
-    log.warn(refusal, refusal.method === undefined ? 'connection refused' : 'call refused')
+    const message = refusal.method === undefined ? 'connection refused' : 'call refused'
+    log.warn(refusal, message)
+    keepRefusal(message, refusal)
   }
 }

@@ -11,6 +11,7 @@ import { payloadDecoder, required } from '@overlay/platform/kind-store'
 import { type Check, type CheckDeps, copies, references } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
+import type { EndedEnrollments } from '../credentials/ended-enrollments.js'
 import type { ExpectedEnrollments } from '../credentials/expected-enrollments.js'
 import {
   type CaRow,
@@ -29,19 +30,24 @@ import {
   removeUnfounded,
 } from '../store/outstanding-enrollments.js'
 
-export const pkiConsumer = (source: Source, expected: ExpectedEnrollments): ConsumerDefinition => ({
-  source,
-  effects: pkiEffects(expected),
-})
+export const pkiConsumer = (
+  source: Source,
+  expected: ExpectedEnrollments,
+  ended: Pick<EndedEnrollments, 'add'>,
+): ConsumerDefinition => ({ source, effects: pkiEffects(expected, ended) })
 
 /**
  * differs: the authenticators that an authority has certified, and the sessions of both, are deleted with it. Enrollments
- * are expected before they exist, so that only their end has an effect; the others are those of an earlier release.
+ * are expected before they exist, and their end is not urgent, so that neither needs a transaction; the others are those
+ * of an earlier release.
  */
-export const pkiEffects = (expected: ExpectedEnrollments): Effects => ({
+export const pkiEffects = (expected: ExpectedEnrollments, ended: Pick<EndedEnrollments, 'add'>): Effects => ({
   kinds: [ca.kind, enrollment.kind],
 
-  concerns: (change) => change.kind === ca.kind || isDeleted(change) || !expected.has(change.id),
+  concerns(change) {
+    if (change.kind === ca.kind || !expected.has(change.id)) return true
+    return isDeleted(change) && !ended.add(change.id)
+  },
 
   async apply(tx, changes) {
     const last = [...new Map(changes.map((change) => [`${change.kind} ${change.id}`, change])).values()]

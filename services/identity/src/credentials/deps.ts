@@ -7,6 +7,7 @@ import type { Authorities } from './authorities.js'
 import type { Hashing } from './hashing.js'
 import type { Trust } from './trust.js'
 import type { TrustedLeaves } from './trusted-leaves.js'
+import type { WrongPasswords } from './wrong-passwords.js'
 
 /** What checks and writes credentials. */
 export interface CredentialDeps {
@@ -15,6 +16,7 @@ export interface CredentialDeps {
   readonly trust: Trust
   readonly trustedLeaves: TrustedLeaves
   readonly lookUpPassword: ReturnType<typeof passwordLookUps>
+  readonly wrongPasswords: WrongPasswords
   readonly sessionBatches: SessionBatches
   readonly authorities: Authorities
   readonly externalTokens: ExternalTokens

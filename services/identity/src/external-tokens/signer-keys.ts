@@ -60,10 +60,11 @@ export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules
   /** Fetches the keys, or waits for the replica that does. Nothing, if no fetch is due. */
   async function refresh(signer: Signer, endpoint: string, missing: string | undefined): Promise<void> {
     const work = await db.transaction(undefined, async (tx) => {
-      const state = await lockKeySet(tx, signer.id, endpoint)
+      const state = await lockKeySet(tx, signer.id, endpoint, missing)
       if (!state) return undefined
       if (state.isBusy) return { state, isOurs: false, fetchNumber: state.fetchNumber }
-      if (!isFetchDue(state, missing)) return undefined
+      // another replica may have fetched it since this one looked
+      if (!isFetchDue(state, state.isFound ? undefined : missing)) return undefined
       return { state, isOurs: true, fetchNumber: await beginFetch(tx, signer.id, LEASE_MS) }
     })
     if (work?.isOurs) await fetchKeys(signer, endpoint, work.fetchNumber, work.state, missing)

@@ -28,9 +28,10 @@ export function startHousekeeping({
   routers,
 }: HousekeepingDeps): AsyncDisposable {
   const { db, log } = changeLog
-  removeUnfinished({ db, snapshots }).catch((err: unknown) =>
-    log.warn({ err }, 'unfinished snapshots not removed'),
-  )
+  if (snapshots !== undefined)
+    removeUnfinished({ db, snapshots }).catch((err: unknown) =>
+      log.warn({ err }, 'unfinished snapshots not removed'),
+    )
   const reaper = startSessionReaper(changeLog, lifetimes)
   const guesses = startRemovingGuesses(db, log)
   const logins = runPeriodically(REMOVE_LOGINS_EVERY_MS, () =>

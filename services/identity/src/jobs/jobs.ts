@@ -17,8 +17,8 @@ export interface JobDeps {
   readonly db: Database
   readonly databaseUrl: string
   readonly maintenance: Maintenance
-  /** Directory of all snapshots. */
-  readonly snapshots: string
+  /** Directory of all snapshots. Absent: they are refused. */
+  readonly snapshots: string | undefined
   readonly snapshotLimitMs: number
   readonly snapshotMaxBytes: number
   readonly log: Logger

@@ -13,8 +13,13 @@ import type { JobDeps, Maintenance } from './jobs.js'
 
 const UNFINISHED = '.unfinished'
 
+/** Of a process with a directory of snapshots. */
+interface SnapshotDeps extends JobDeps {
+  readonly snapshots: string
+}
+
 /** Saves all schemas as of one point in time: a directory that appears when it is complete. Returns its name. */
-export async function saveSnapshot(deps: JobDeps, run: Run, context: Context): Promise<string> {
+export async function saveSnapshot(deps: SnapshotDeps, run: Run, context: Context): Promise<string> {
   const { snapshots, maintenance, snapshotMaxBytes: maxBytes } = deps
   await removeUnfinished(deps)
   const name = `${new Date().toISOString().replace(/[-:]|\.\d+/g, '')}-${run.id}`
@@ -83,7 +88,10 @@ async function exportOne(
 }
 
 /** Removes the directories of replicas that died during a snapshot. */
-export async function removeUnfinished({ db, snapshots }: Pick<JobDeps, 'db' | 'snapshots'>): Promise<void> {
+export async function removeUnfinished({
+  db,
+  snapshots,
+}: Pick<SnapshotDeps, 'db' | 'snapshots'>): Promise<void> {
   const names = await readdir(snapshots).catch((err: NodeJS.ErrnoException) => {
     if (err.code === 'ENOENT') return []
     throw err

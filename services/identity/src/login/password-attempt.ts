@@ -10,6 +10,7 @@ import { metrics } from '@overlay/platform/process'
 import { type NoteRefusal, type PauseReports, pauseRows } from '@overlay/platform/service'
 import { type Context, retryAfter } from '@overlay/rpc'
 import { type Hashing, turnOf } from '../credentials/hashing.js'
+import type { WrongPasswords } from '../credentials/wrong-passwords.js'
 import { replaceHash } from '../store/authenticators.js'
 import { disableIdentity } from '../store/disabled-identities.js'
 import { countFailure, recordSuccess } from '../store/login-attempts.js'
@@ -22,6 +23,7 @@ import { refuseLogin } from './refuse-login.js'
 interface Deps {
   readonly changeLog: ChangeLog
   readonly hashing: Hashing
+  readonly wrongPasswords: WrongPasswords
   readonly context: Context
   readonly noteRefusal: NoteRefusal
   readonly noteLock: NoteRefusal
@@ -38,21 +40,23 @@ export interface PasswordAttempt {
 }
 
 /**
- * Tries a password. Limits by name and network hold before the hash, and again if the hash had to wait; a failure is
- * counted before the next attempt may start. Every name and every refusal take the same statements and one hash, so that
+ * Tries a password. Limits by name and network hold before the hash, and again if the hash had to wait and the history
+ * may have changed; a failure is counted before the next attempt may start. Every name and every refusal take the same statements and one hash, so that
  * their time does not reveal which names exist.
  */
 export async function tryPassword(
   deps: Deps,
   { username, password, find, judge }: PasswordAttempt,
 ): Promise<Reason | undefined> {
-  const { changeLog, hashing, context } = deps
+  const { changeLog, hashing, wrongPasswords, context } = deps
   const guess = { ...guessOf('password', context), account: username }
+  const reading = wrongPasswords.reading()
   const { history: before, subject } = await find(guess)
   refusePaused(deps, guess, before)
   const turn = { ...turnOf(context, username), isFamiliar: before.isFamiliar }
   return hashing.inTurn(turn, async ({ compare, strengthen }, hasWaited) => {
-    const history = hasWaited ? await guessHistory(changeLog.db, guess) : before
+    const isCurrent = !hasWaited || wrongPasswords.isRecent(reading)
+    const history = isCurrent ? before : await guessHistory(changeLog.db, guess)
     refusePaused(deps, guess, history)
     const stored = subject?.password ?? null
     const reason = await judge(subject, await compare(stored, password))
@@ -79,13 +83,13 @@ function refusePaused({ context, noteRefusal }: Deps, guess: Guess, history: Gue
 
 /** differs: only failures count, for all replicas together. */
 async function countRefusal(
-  { changeLog, context, noteLock, pauseReports }: Deps,
+  { changeLog, wrongPasswords, context, noteLock, pauseReports }: Deps,
   guess: Guess,
   history: GuessHistory,
   subject: Subject | undefined,
   reason: Reason,
 ): Promise<void> {
-  const begun = await countWrongGuess(changeLog.db, guess, history)
+  const begun = await countWrongGuess(changeLog.db, guess, history).finally(wrongPasswords.counted)
   const account = { username: guess.account, ...idsOf(subject) }
   pauseReports.report(context, guess, begun, account)
   pauseReports.auditLater(context, pauseRows(guess, begun, account))

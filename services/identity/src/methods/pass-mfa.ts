@@ -1,5 +1,6 @@
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { enrolledFactor, writeWithCode } from '../mfa/codes.js'
+import { shownByPolicy } from '../mfa/shown-by-policy.js'
 import { completeSession } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
 
@@ -13,5 +14,5 @@ export const passMfa =
       await save(factor),
     ])
     await deps.credentialFeed.handOver()
-    return deps.waitForFollowers({ id: stored.id, position }, context, ['policy']) // for posture checks
+    return shownByPolicy(deps, { id: stored.id, position }, context)
   }

@@ -1,16 +1,17 @@
 import { writeChanges } from '@overlay/platform/change-log'
 import { forgetWrongGuesses } from '@overlay/platform/guesses'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
+import { shownByPolicy } from '../mfa/shown-by-policy.js'
 import { removeSecondFactor } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
 
 /** Removes the second factor of an identity, for an admin, and ends its pauses. */
 export const removeMfaOf =
-  ({ changeLog, waitForFollowers }: Deps): Methods<IdentityServiceService>['removeMfaOf'] =>
+  (deps: Deps): Methods<IdentityServiceService>['removeMfaOf'] =>
   async ({ id }, context) => {
-    const position = await writeChanges(changeLog, context, async (tx) => {
+    const position = await writeChanges(deps.changeLog, context, async (tx) => {
       await forgetWrongGuesses(tx, 'code', [id])
       return removeSecondFactor(tx, id)
     })
-    return waitForFollowers({ id, position }, context, [['policy', 'sessions']]) // for posture checks
+    return shownByPolicy(deps, { id, position }, context, 'sessions')
   }

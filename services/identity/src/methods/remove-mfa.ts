@@ -1,6 +1,7 @@
 import { writeChanges } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { factorOf, verifiedFactor, writeWithCode } from '../mfa/codes.js'
+import { shownByPolicy } from '../mfa/shown-by-policy.js'
 import { lockSecondFactor, removeSecondFactor } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
 
@@ -8,7 +9,7 @@ import type { Deps } from './deps.js'
 export const removeMfa =
   (deps: Deps): Methods<IdentityServiceService>['removeMfa'] =>
   async ({ code }, context) => {
-    const { changeLog, credentialFeed, waitForFollowers } = deps
+    const { changeLog, credentialFeed } = deps
     const { identityId } = context.caller
     const { isVerified } = factorOf(
       await changeLog.db.transaction(context.deadline, (tx) => lockSecondFactor(tx, identityId)),
@@ -16,5 +17,5 @@ export const removeMfa =
     if (isVerified) await writeWithCode(deps, context, { code, accepted: 'any', requires: verifiedFactor })
     const position = await writeChanges(changeLog, context, (tx) => removeSecondFactor(tx, identityId))
     await credentialFeed.handOver()
-    return waitForFollowers({ id: identityId, position }, context, [['policy', 'sessions']]) // for posture checks
+    return shownByPolicy(deps, { id: identityId, position }, context, 'sessions')
   }

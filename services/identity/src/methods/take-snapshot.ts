@@ -1,4 +1,5 @@
 import { untilAborted } from '@overlay/platform/async'
+import { noSnapshots } from '@overlay/platform/maintenance'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { saveSnapshot } from '../jobs/snapshot.js'
 import type { Deps } from './deps.js'
@@ -7,8 +8,10 @@ import type { Deps } from './deps.js'
 export const takeSnapshot =
   ({ jobs, jobDeps }: Pick<Deps, 'jobs' | 'jobDeps'>): Methods<IdentityServiceService>['takeSnapshot'] =>
   async (_request, context) => {
+    const { snapshots } = jobDeps
+    if (snapshots === undefined) throw noSnapshots('identity')
     const { ended } = await jobs.start('snapshot', false, jobDeps.snapshotLimitMs, context, (run, own) =>
-      saveSnapshot(jobDeps, run, own),
+      saveSnapshot({ ...jobDeps, snapshots }, run, own),
     )
     return { name: await Promise.race([ended, untilAborted(context.signal, 'the snapshot goes on')]) }
   }

@@ -1,5 +1,6 @@
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { unverifiedFactor, writeWithCode } from '../mfa/codes.js'
+import { shownByPolicy } from '../mfa/shown-by-policy.js'
 import { touchIdentity } from '../store/identities.js'
 import { completeSession } from '../store/second-factors.js'
 import type { Deps } from './deps.js'
@@ -16,5 +17,5 @@ export const verifyMfa =
       return [...completed, ...(shown ? [shown] : []), await save(factor, true)]
     })
     await deps.credentialFeed.handOver()
-    return deps.waitForFollowers({ id: stored.id, position }, context, ['policy']) // for posture checks
+    return shownByPolicy(deps, { id: stored.id, position }, context)
   }

@@ -27,6 +27,7 @@ export async function clientInfoDiffers(db: Db, identityId: string, info: Client
   return rows.length > 0
 }
 
+/** `isReport`: followers see that nothing else has changed. */
 export const storeClientInfo = (
   tx: Tx,
   identityId: string,
@@ -36,4 +37,5 @@ export const storeClientInfo = (
     tx,
     identityId,
     sql`env_info = coalesce(${env}::jsonb, env_info), sdk_info = coalesce(${sdk}::jsonb, sdk_info)`,
+    { isReport: true },
   )

@@ -25,12 +25,17 @@ export async function identityReferences(
   }
 }
 
-export const changeIdentity = (tx: Tx, id: string, sets: Sql): Promise<RowChange | undefined> =>
-  changeRow(tx, identity, sql`id = ${id}`, sets)
+/** `extra`: for followers, beside the row. */
+export const changeIdentity = (
+  tx: Tx,
+  id: string,
+  sets: Sql,
+  extra?: object,
+): Promise<RowChange | undefined> => changeRow(tx, identity, sql`id = ${id}`, sets, extra)
 
 /** Records a change of the identity whose columns stay: what it shows has changed, or followers get `extra`. */
 export const touchIdentity = (tx: Tx, id: string, extra?: object): Promise<RowChange | undefined> =>
-  changeRow(tx, identity, sql`id = ${id}`, sql`name = name`, extra)
+  changeIdentity(tx, id, sql`name = name`, extra)
 
 /** Keeps the identity from being deleted. Taken before all other locks, in the order of a delete. */
 export const shareIdentity = (tx: Tx, id: string) =>

@@ -1,5 +1,5 @@
 import type { RowChange } from '@overlay/platform/change-log'
-import type { Db, Tx } from '@overlay/platform/postgres'
+import { type Db, type Tx, textsOfAnyLength } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 /** An enrollment of an identity. */
@@ -27,17 +27,14 @@ export async function addMissing(
   enrollments: readonly OutstandingEnrollment[],
 ): Promise<readonly string[]> {
   if (enrollments.length === 0) return []
-  const [ids, identityIds] = [
-    enrollments.map(({ id }) => id),
-    enrollments.map(({ identityId }) => identityId),
-  ]
+  const ids = textsOfAnyLength(enrollments.map(({ id }) => id))
+  const identityIds = textsOfAnyLength(enrollments.map(({ identityId }) => identityId))
   const { rows } = await db.query<{ id: string }>(
     sql`
     insert into outstanding_enrollment (id, identity_id)
-    select entry.id, identity.id
-      from unnest(${ids}::text[], ${identityIds}::text[]) as entry (id, identity_id)
-      join identity on identity.id = entry.identity_id
-       for key share of identity
+    select entry.id, person.id
+      from unnest(${ids}, ${identityIds}) as entry (id, identity_id)
+     cross join lateral (select id from identity where identity.id = entry.identity_id for key share) as person
         on conflict do nothing
  returning id`,
     'expect-enrollments',
@@ -46,9 +43,13 @@ export async function addMissing(
 }
 
 /** After pki has deleted them. */
-export async function removeEnded(tx: Tx, ids: readonly string[]): Promise<void> {
+export async function removeEnded(db: Db, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return
-  await tx.query(sql`delete from outstanding_enrollment where id = any(${ids})`, 'remove-ended-enrollments')
+  const all = textsOfAnyLength(ids)
+  await db.query(
+    sql`delete from outstanding_enrollment using unnest(${all}) as ended (id) where outstanding_enrollment.id = ended.id`,
+    'remove-ended-enrollments',
+  )
 }
 
 /** Removes all but these, which `ids` selects, and those that pki may be about to create. */

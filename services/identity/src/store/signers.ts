@@ -44,13 +44,19 @@ export interface LockedKeySet extends KeySetState {
   /** Another replica fetches at this moment. */
   readonly isBusy: boolean
   readonly fetchNumber: number
+  /** The key that was missing is there now. */
+  readonly isFound: boolean
 }
 
-/** Locks what is stored about the keys at this address. Undefined: the signer is gone, or has another address. */
+/**
+ * Locks what is stored about the keys at this address. Undefined: the signer is gone, or has another address.
+ * @param missing id of a key that was not there
+ */
 export async function lockKeySet(
   tx: Tx,
   signerId: string,
   endpoint: string,
+  missing: string | undefined,
 ): Promise<LockedKeySet | undefined> {
   await tx.query(sql`
     insert into signer_key_set (signer_id, endpoint)
@@ -62,7 +68,8 @@ export async function lockKeySet(
   const { rows } = await tx.query<LockedKeySet>(sql`
     select extract(epoch from fetched_at)::float8 * 1000 as "fetchedAtMs",
            extract(epoch from failed_at)::float8 * 1000 as "failedAtMs", failures, missed,
-           coalesce(fetching_until > clock_timestamp(), false) as "isBusy", fetch_number::float8 as "fetchNumber",
+           coalesce(fetching_until > clock_timestamp(), false) as "isBusy",
+           coalesce(keys ? ${missing ?? null}::text, false) as "isFound", fetch_number::float8 as "fetchNumber",
            extract(epoch from clock_timestamp())::float8 * 1000 as "nowMs"
       from signer_key_set where signer_id = ${signerId} and endpoint = ${endpoint} for update`)
   return rows[0]

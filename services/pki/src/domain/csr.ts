@@ -1,5 +1,4 @@
-import { type KeyObject, verify } from 'node:crypto'
-import { promisify } from 'node:util'
+import type { KeyObject } from 'node:crypto'
 import {
   type Algorithm,
   algorithmIn,
@@ -19,6 +18,7 @@ import {
   signatureSchemeOf,
   soundKey,
   tag,
+  verifyBytes,
 } from '@overlay/x509'
 import { derOfPem } from './pem.js'
 
@@ -94,8 +94,6 @@ function keyOf(publicKey: Buffer): KeyObject {
   }
 }
 
-const verifyOnThread = promisify(verify)
-
 async function isSignedBy(key: KeyObject, { algorithm, signed, signature }: Request): Promise<boolean> {
   const scheme = orRefuse('could not parse signature parameters', () => signatureSchemeOf(algorithm))
   if (!scheme) throw new CsrError(`unsupported signature algorithm ${algorithm.id}`)
@@ -103,7 +101,7 @@ async function isSignedBy(key: KeyObject, { algorithm, signed, signature }: Requ
   const padding = isPss
     ? { padding: 6 /* RSA_PKCS1_PSS_PADDING */, saltLength: -2 /* RSA_PSS_SALTLEN_AUTO */ }
     : {}
-  return verifyOnThread(digest, signed, { key, ...padding }, signature).catch((cause: unknown) => {
+  return verifyBytes(digest, signed, { key, ...padding }, signature).catch((cause: unknown) => {
     throw new CsrError('CSR signature validation failed', { cause }) // the algorithm does not fit the key
   })
 }

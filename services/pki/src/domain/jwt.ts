@@ -1,5 +1,5 @@
-import { type KeyObject, sign } from 'node:crypto'
-import { promisify } from 'node:util'
+import type { KeyObject } from 'node:crypto'
+import { signBytes } from '@overlay/x509'
 import { type Enrollment, ownerIdOf } from './enrollment.js'
 
 /** A private key and how tokens name it. */
@@ -46,9 +46,6 @@ export const algorithmOf = (key: KeyObject): 'RS256' | 'ES256' =>
 
 /** The signature of a JSON Web Signature, base64url. */
 export async function signText(key: KeyObject, text: string): Promise<string> {
-  const signature = await signOnThread('sha256', Buffer.from(text), { key, dsaEncoding: 'ieee-p1363' })
+  const signature = await signBytes('sha256', Buffer.from(text), { key, dsaEncoding: 'ieee-p1363' })
   return signature.toString('base64url')
 }
-
-/** RSA takes about a millisecond. */
-const signOnThread = promisify(sign)

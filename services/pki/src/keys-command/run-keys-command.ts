@@ -143,7 +143,11 @@ function* removed({ removed }: KeyChange): Iterable<string> {
   for (const key of removed)
     yield key.state === 'next'
       ? `withdrew the next ${nameOf(key)}`
-      : `removed the retired ${nameOf(key)}: what it has signed is not accepted any more`
+      : `removed the retired ${nameOf(key)}: ${
+          key.role === 'signing'
+            ? 'what it has signed is still accepted from clients that send its certificate, which leads to the root; if it has leaked, replace the root'
+            : 'what it has signed is not accepted any more'
+        }`
 }
 
 function keyBy(keys: readonly KeyView[], text: string): KeyView {

@@ -10,7 +10,7 @@ import {
   plainOfNew,
   rowOf,
 } from '@overlay/platform/kind-store'
-import { batch, type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
+import { batch, type Db, onlyRow, type Tx, textsOfAnyLength } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { Enrollment, EnrollmentMethod } from '../domain/enrollment.js'
@@ -148,21 +148,19 @@ interface TokenClaim {
  */
 export const claimsByToken = (db: Db): ((claim: TokenClaim) => Promise<StoredEnrollment | undefined>) =>
   batch(async (claims: readonly TokenClaim[]) => {
-    const [tokens, hashes, times] = [
-      claims.map(({ token }) => token),
-      claims.map(({ hash }) => hash),
-      claims.map(({ now }) => now),
-    ]
+    const tokens = textsOfAnyLength(claims.map(({ token }) => token))
+    const hashes = textsOfAnyLength(claims.map(({ hash }) => hash))
+    const times = textsOfAnyLength(claims.map(({ now }) => now.toISOString()))
     const { rows } = await db.query(
       sql`
       with free as (
            select enrollment.id as free_id, entry.hash, row_number() over (partition by enrollment.id) as turn
-             from unnest(${tokens}::text[], ${hashes}::text[], ${times}::timestamptz[]) as entry (token, hash, now)
-             join (select id, token, expires_at from enrollment
-                    where token = any(${tokens}) and method = 'ott'
-                      and (claimed_until is null or claimed_until < clock_timestamp())
-                      for no key update skip locked) as enrollment using (token)
-            where enrollment.expires_at > entry.now)
+             from unnest(${tokens}, ${hashes}, ${times}::timestamptz[]) as entry (token, hash, now)
+            cross join lateral (
+                  select id from enrollment
+                   where token = entry.token and method = 'ott' and expires_at > entry.now
+                     and (claimed_until is null or claimed_until < clock_timestamp())
+                     for no key update skip locked) as enrollment)
     update enrollment
        set claimed_until = clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}), claim_hash = hash
       from free where id = free_id and turn = 1

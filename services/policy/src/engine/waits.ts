@@ -25,9 +25,10 @@ export interface Waits {
   bestEffort(wait: Promise<void>): Promise<void>
   /**
    * Best effort: `waitFor` for clients. For administrators, who may read before identity is loaded, memory has all that
-   * these schemas had at the time of the call: those on which the answer depends.
+   * these schemas had at the time of the call: those on which the answer depends. `heads` are those that a statement has
+   * read since the request arrived, so that they need not be read again.
    */
-  ensureReadable(context: Context, schemas: readonly string[]): Promise<void>
+  ensureReadable(context: Context, schemas: readonly string[], heads?: Positions): Promise<void>
   /** Memory has all that policy and identity had within the last two seconds. */
   isFresh(): boolean
   /** Memory has all that policy and identity had before this time. Infinity before they are loaded. */
@@ -55,9 +56,18 @@ export function waitsOn(
 ): Waits {
   const bySchema = new Map(projections.map((projection) => [projection.schema, projection]))
 
-  const catchUpWith = async (schemas: Iterable<string>, signal: AbortSignal): Promise<void> => {
+  const catchUpWith = async (
+    schemas: Iterable<string>,
+    signal: AbortSignal,
+    heads: Positions = {},
+  ): Promise<void> => {
     using limit = openLimit(waitMs, signal)
-    await Promise.all([...schemas].map((schema) => bySchema.get(schema)?.catchUp(limit.signal)))
+    await Promise.all(
+      [...schemas].map((schema) => {
+        const [projection, head] = [bySchema.get(schema), heads[schema]]
+        return head ? projection?.waitFor(head, limit.signal) : projection?.catchUp(limit.signal)
+      }),
+    )
   }
   const isBehind = ({ schema }: Projection, required: Positions): boolean => {
     const [current, position] = [positions[schema], required[schema]]
@@ -88,9 +98,9 @@ export function waitsOn(
       await bestEffort('policy', wait)
       if (!isLoaded()) throw new Fault('UNAVAILABLE')
     },
-    ensureReadable: ({ caller, positions, signal }, schemas) =>
+    ensureReadable: ({ caller, positions, signal }, schemas, heads) =>
       caller.isAdmin
-        ? bestEffort('policy', catchUpWith(schemas, signal))
+        ? bestEffort('policy', catchUpWith(schemas, signal, heads))
         : waits.bestEffort(waits.waitFor(positions, signal)),
     isFresh: () => accessSchemas.every((schema) => bySchema.get(schema)?.isFresh()),
     ageMs: () => Math.max(...accessSchemas.map((schema) => bySchema.get(schema)?.ageMs() ?? Infinity)),

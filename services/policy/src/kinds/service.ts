@@ -1,7 +1,7 @@
 import { config, configType, type RowOf, service, type ViewOf } from '@overlay/model'
 import type { WaitForFollowers } from '@overlay/platform/change-log'
 import { type Kind, kind, type Named, type ViewRequest } from '@overlay/platform/kind-store'
-import { type Context, Fault, invalid, type Perspective } from '@overlay/rpc'
+import { type Caller, type Context, Fault, invalid, type Perspective } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import type { AccessType } from '../domain/policies.js'
 import { postureQueries } from '../domain/posture/queries.js'
@@ -16,17 +16,35 @@ import { farRoles, policyIds, selectsOf, servicePoliciesOf } from './selects.js'
 
 const strategies = ['smartrouting', 'weighted', 'random', 'sticky']
 
+/** The head of the change log as of the row. */
+interface Joined {
+  readonly headTimeline: string
+  readonly headNumber: number
+}
+
 /** Which services exist, and what they show, depends on the viewer. */
 export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Kind => {
   const { state } = engine
-  return kind(
+  return kind<typeof service, Joined>(
     service,
     {
       scope({ identityId, isAdmin }) {
         return isAdmin ? sql`true` : sql`id = any(${visibleIds(state, { identityId, isAdmin })}::text[])`
       },
 
-      async view(db, rows, { caller, perspective, shape }): Promise<readonly ViewOf<typeof service>[]> {
+      joined: {
+        headTimeline: sql`(select timeline from stream)`,
+        headNumber: sql`(select number from stream)`,
+      },
+      viewed: ['id', 'headTimeline', 'headNumber'],
+
+      async view(db, rows, reading): Promise<readonly ViewOf<typeof service>[]> {
+        const { caller, context, perspective, shape } = reading
+        const [first] = rows
+        if (shape === 'detail' && first && !needsMemory(perspective, caller))
+          await engine.ensureReadable(context, accessSchemas, {
+            policy: { timeline: first.headTimeline, number: first.headNumber },
+          })
         const queriesOf = postureQueries(state, caller)
         if (shape === 'linked')
           return rows.map(({ id }) => ({ permissions: null, config: null, postureQueries: queriesOf(id) }))
@@ -76,8 +94,9 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
         },
 
         async get(request, context) {
-          await engine.ensureReadable(context, accessSchemas)
-          return get(request, asIdentity(engine, request.perspective, context))
+          const { perspective } = request
+          if (needsMemory(perspective, context.caller)) await engine.ensureReadable(context, accessSchemas)
+          return get(request, asIdentity(engine, perspective, context))
         },
       }),
       // services and policies are rows of this schema
@@ -90,6 +109,13 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
     },
   )
 }
+
+/**
+ * Whether memory decides which service is read, or as whom. Otherwise only what it shows depends on memory, and the
+ * statement that reads its row reads the head of this schema, too.
+ */
+const needsMemory = (perspective: Perspective | undefined, { isAdmin }: Caller): boolean =>
+  !isAdmin || Boolean(perspective?.asIdentity)
 
 /** The request as the identity that the perspective names would make it. */
 function asIdentity(engine: Engine, perspective: Perspective | undefined, context: Context): Context {

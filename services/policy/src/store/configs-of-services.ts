@@ -10,7 +10,7 @@ type Configs = Readonly<Record<string, unknown>>
  */
 export async function configsFor(
   db: Db,
-  services: readonly RowOf<typeof service>[],
+  services: readonly Pick<RowOf<typeof service>, 'id'>[],
   identityId: string,
   types: readonly string[],
 ): Promise<ReadonlyMap<string, Configs>> {

@@ -15,11 +15,12 @@ import {
   type Message,
   type Outgoing,
 } from '@overlay/channel'
-import { boundedLines, metrics } from '@overlay/platform/process'
+import { boundedLines, noteFullQueue } from '@overlay/platform/process'
 import { AccessRefused } from '../access/router-access.js'
 import { answer, refused } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import type { RouterChannel } from '../control/router-channel.js'
+import { traced } from '../control/traced.js'
 import type { Circuits, OpenedCircuit } from './circuits.js'
 import type { CircuitDeps } from './deps.js'
 
@@ -80,7 +81,7 @@ export function circuitRequests({ checkAccess, open, end, log }: RequestDeps): r
     const { routerId, channel } = router
     const others = underWay.get(routerId) ?? 0
     if (others >= MAX_UNDER_WAY) {
-      metrics.queueRefused.inc({ queue: 'circuits' })
+      noteFullQueue('circuits')
       channel.reply(
         message,
         refused(new AccessRefused(edgeErrorCode.internal, 'too many circuits at a time')),
@@ -89,7 +90,9 @@ export function circuitRequests({ checkAccess, open, end, log }: RequestDeps): r
     }
     underWay.set(routerId, others + 1)
     try {
-      await answer(router, message, refused, () => create(asked, router, encode))
+      await answer(router, message, refused, () =>
+        traced('CreateCircuit', () => create(asked, router, encode)),
+      )
     } catch (err) {
       if (!channel.closed.aborted) log.error({ err, routerId }, 'circuit not set up')
     } finally {

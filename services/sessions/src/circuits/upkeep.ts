@@ -28,7 +28,7 @@ const RECEIVED_SECONDS = 60
 /** A router that was offline for longer is taken to have restarted. */
 const KEPT_SECONDS = 30 * 24 * 3600
 
-/** Periodic work of each replica, for the circuits of all: `now` in milliseconds. */
+/** Periodic work of each replica, for the circuits of all: `now` in milliseconds, of a clock that does not jump. */
 export type Upkeep = (now: number) => Promise<void>
 
 /** Verifies circuits, completes moves of replicas that have died, and ends circuits of routers that stay offline. */
@@ -80,7 +80,7 @@ export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
 export const runUpkeep = (upkeep: Upkeep, log: Logger): AsyncDisposable =>
   runPeriodically(EVERY_MS, async () => {
     try {
-      await upkeep(Date.now())
+      await upkeep(performance.now())
     } catch (err) {
       if (isAway(err)) log.debug({ err }, 'circuits not verified')
       else log.error({ err }, 'circuits not verified')

@@ -15,6 +15,7 @@ test.each([
   ['an API session that is gone', 'api-sessions', null, true],
   ['an identity that has changed', 'identities', { roleAttributes: [] }, true],
   ['an identity that is new', 'identities', { isNew: true }, false],
+  ['an identity whose client reports itself', 'identities', { isReport: true }, false],
   ['an API session that lives', 'api-sessions', { isMfaComplete: true }, false],
 ])('%s may end sessions, or not', async (_what, kind, row, expected) => {
   expect(await concerns?.(change(kind, row))).toBe(expected)

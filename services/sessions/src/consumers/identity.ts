@@ -57,11 +57,21 @@ export const identityEffects = (listener: RevocationListener): Effects => ({
   committed: listener.wake,
 })
 
-const decodeIdentity = payloadDecoder<typeof identity, { readonly isNew: boolean }>(identity)
+interface Extra {
+  readonly isNew: boolean
+  /** Only what a client reports of itself has changed. */
+  readonly isReport: boolean
+}
+
+const decodeIdentity = payloadDecoder<typeof identity, Extra>(identity)
 
 /** Every deletion, and identities that may have lost access. Nothing depends on a new identity. */
-const mayEndSessions = (change: Change): boolean =>
-  isDeleted(change) || (change.kind === 'identities' && decodeIdentity(change)?.isNew !== true)
+function mayEndSessions(change: Change): boolean {
+  if (isDeleted(change)) return true
+  if (change.kind !== 'identities') return false
+  const row = decodeIdentity(change)
+  return !(row?.isNew || row?.isReport)
+}
 
 /** The sessions of entities of identity. */
 export const identityChecks = (deps: CheckDeps): readonly Check[] => [

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { ChannelClosed, headerKey, type ReceivedHello } from '@overlay/channel'
 import { boundedQueue, type Queue } from '@overlay/platform/async'
-import { metrics } from '@overlay/platform/process'
+import { keepRefusal, metrics } from '@overlay/platform/process'
 import { clientAddressOf } from '@overlay/platform/tls'
 import type { Logger } from 'pino'
 import { shownControllerId } from '../domain/connection-id.js'
@@ -38,6 +38,7 @@ const HELLO_MS = 10_000
 /** Routers that are admitted at a time. The others wait: after a restart all come at once. */
 const ADMITTED_AT_ONCE = 32
 const SET_UP_MS = 2000
+const REFUSED = 'connection of a router refused'
 
 /** Checks connections, opens their channels and closes those of routers that lose their right to one. */
 export function openAcceptor(deps: AcceptorDeps): Acceptor {
@@ -74,8 +75,10 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
       const { reason, message } = err
       metrics.routersRefused.inc({ reason })
       // a router that is refused tries again every few seconds
-      const level = isRepeated(`${reason} ${hello?.routerId ?? sourceAddress}`) ? 'debug' : 'warn'
-      log[level]({ ...facts, reason, detail: message }, 'connection of a router refused')
+      const refusal = { ...facts, reason, detail: message }
+      if (isRepeated(`${reason} ${hello?.routerId ?? sourceAddress}`)) return log.debug(refusal, REFUSED)
+      log.warn(refusal, REFUSED)
+      keepRefusal(REFUSED, refusal)
     }
   }
 

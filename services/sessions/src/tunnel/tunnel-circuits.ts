@@ -9,6 +9,7 @@ import type { Circuits } from '../circuits/circuits.js'
 import { answer, refused } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import type { RouterChannel } from '../control/router-channel.js'
+import { traced } from '../control/traced.js'
 import { apiSessionAnswer, sessionAnswer } from './answers.js'
 import type { TunnelDeps } from './deps.js'
 
@@ -23,7 +24,10 @@ export function tunnelCircuits({
   services,
   circuits,
 }: TunnelCircuitDeps): readonly Handler[] {
-  async function open(router: RouterChannel, request: CreateTunnelCircuitV2Request) {
+  const open = (router: RouterChannel, request: CreateTunnelCircuitV2Request) =>
+    traced('CreateTunnelCircuit', () => openUntraced(router, request))
+
+  async function openUntraced(router: RouterChannel, request: CreateTunnelCircuitV2Request) {
     const { serviceName, terminatorInstanceId: instanceId, peerData } = request
     const apiSession = await routerSessions.of(router)
     const { id: serviceId } = await services.named(serviceName)

@@ -165,6 +165,16 @@ export interface Mfa {
   updatedAtMs: number;
 }
 
+/** A write that posture checks depend on. */
+export interface FactorWritten {
+  id: string;
+  position:
+    | Position
+    | undefined;
+  /** has what the write means for posture checks; absent: policy was late */
+  policy: Position | undefined;
+}
+
 export interface MfaCode {
   code: string;
 }
@@ -2409,6 +2419,111 @@ export const Mfa: MessageFns<Mfa> = {
   },
 };
 
+function createBaseFactorWritten(): FactorWritten {
+  return { id: "", position: undefined, policy: undefined };
+}
+
+export const FactorWritten: MessageFns<FactorWritten> = {
+  encode(message: FactorWritten, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    if (message.position !== undefined) {
+      Position.encode(message.position, writer.uint32(18).fork()).join();
+    }
+    if (message.policy !== undefined) {
+      Position.encode(message.policy, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FactorWritten {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFactorWritten();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.position = Position.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.policy = Position.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FactorWritten {
+    return {
+      id: isSet(object.id) ? globalThis.String(object.id) : "",
+      position: isSet(object.position) ? Position.fromJSON(object.position) : undefined,
+      policy: isSet(object.policy) ? Position.fromJSON(object.policy) : undefined,
+    };
+  },
+
+  toJSON(message: FactorWritten): unknown {
+    const obj: any = {};
+    if (message.id !== "") {
+      obj.id = message.id;
+    }
+    if (message.position !== undefined) {
+      obj.position = Position.toJSON(message.position);
+    }
+    if (message.policy !== undefined) {
+      obj.policy = Position.toJSON(message.policy);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<FactorWritten>, I>>(base?: I): FactorWritten {
+    return FactorWritten.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<FactorWritten>, I>>(object: I): FactorWritten {
+    const message = createBaseFactorWritten();
+    message.id = object.id ?? "";
+    message.position = (object.position !== undefined && object.position !== null)
+      ? Position.fromPartial(object.position)
+      : undefined;
+    message.policy = (object.policy !== undefined && object.policy !== null)
+      ? Position.fromPartial(object.policy)
+      : undefined;
+    return message;
+  },
+};
+
 function createBaseMfaCode(): MfaCode {
   return { code: "" };
 }
@@ -4572,8 +4687,8 @@ export const IdentityServiceService = {
     responseStream: false as const,
     requestSerialize: (value: MfaCode): Buffer => Buffer.from(MfaCode.encode(value).finish()),
     requestDeserialize: (value: Buffer): MfaCode => MfaCode.decode(value),
-    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
-    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+    responseSerialize: (value: FactorWritten): Buffer => Buffer.from(FactorWritten.encode(value).finish()),
+    responseDeserialize: (value: Buffer): FactorWritten => FactorWritten.decode(value),
   },
   /** Completes the authentication of the API session. */
   passMfa: {
@@ -4582,8 +4697,8 @@ export const IdentityServiceService = {
     responseStream: false as const,
     requestSerialize: (value: MfaCode): Buffer => Buffer.from(MfaCode.encode(value).finish()),
     requestDeserialize: (value: Buffer): MfaCode => MfaCode.decode(value),
-    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
-    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+    responseSerialize: (value: FactorWritten): Buffer => Buffer.from(FactorWritten.encode(value).finish()),
+    responseDeserialize: (value: Buffer): FactorWritten => FactorWritten.decode(value),
   },
   listRecoveryCodes: {
     path: "/overlay.identity.v1.IdentityService/ListRecoveryCodes" as const,
@@ -4609,8 +4724,8 @@ export const IdentityServiceService = {
     responseStream: false as const,
     requestSerialize: (value: MfaCode): Buffer => Buffer.from(MfaCode.encode(value).finish()),
     requestDeserialize: (value: Buffer): MfaCode => MfaCode.decode(value),
-    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
-    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+    responseSerialize: (value: FactorWritten): Buffer => Buffer.from(FactorWritten.encode(value).finish()),
+    responseDeserialize: (value: Buffer): FactorWritten => FactorWritten.decode(value),
   },
   /** For administrators: of any identity. Succeeds if there is none. */
   removeMfaOf: {
@@ -4619,8 +4734,8 @@ export const IdentityServiceService = {
     responseStream: false as const,
     requestSerialize: (value: EntityRef): Buffer => Buffer.from(EntityRef.encode(value).finish()),
     requestDeserialize: (value: Buffer): EntityRef => EntityRef.decode(value),
-    responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
-    responseDeserialize: (value: Buffer): Written => Written.decode(value),
+    responseSerialize: (value: FactorWritten): Buffer => Buffer.from(FactorWritten.encode(value).finish()),
+    responseDeserialize: (value: Buffer): FactorWritten => FactorWritten.decode(value),
   },
   /** Replaces the authenticator by an enrollment, created by pki. Returns the id of the enrollment. */
   reEnrollAuthenticator: {
@@ -4723,14 +4838,14 @@ export interface IdentityServiceServer extends UntypedServiceImplementation {
   /** Creates the second factor of the caller. It is active after its first code has been verified. */
   startMfa: handleUnaryCall<StartMfaRequest, Written>;
   getMfa: handleUnaryCall<GetMfaRequest, Mfa>;
-  verifyMfa: handleUnaryCall<MfaCode, Written>;
+  verifyMfa: handleUnaryCall<MfaCode, FactorWritten>;
   /** Completes the authentication of the API session. */
-  passMfa: handleUnaryCall<MfaCode, Written>;
+  passMfa: handleUnaryCall<MfaCode, FactorWritten>;
   listRecoveryCodes: handleUnaryCall<MfaCode, RecoveryCodes>;
   renewRecoveryCodes: handleUnaryCall<MfaCode, Written>;
-  removeMfa: handleUnaryCall<MfaCode, Written>;
+  removeMfa: handleUnaryCall<MfaCode, FactorWritten>;
   /** For administrators: of any identity. Succeeds if there is none. */
-  removeMfaOf: handleUnaryCall<EntityRef, Written>;
+  removeMfaOf: handleUnaryCall<EntityRef, FactorWritten>;
   /** Replaces the authenticator by an enrollment, created by pki. Returns the id of the enrollment. */
   reEnrollAuthenticator: handleUnaryCall<ReEnrollAuthenticatorRequest, Written>;
   /** Starts an integrity check of all schemas. RATE_LIMITED while one is running. */
@@ -5114,30 +5229,30 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Mfa) => void,
   ): ClientUnaryCall;
-  verifyMfa(request: MfaCode, callback: (error: ServiceError | null, response: Written) => void): ClientUnaryCall;
+  verifyMfa(request: MfaCode, callback: (error: ServiceError | null, response: FactorWritten) => void): ClientUnaryCall;
   verifyMfa(
     request: MfaCode,
     metadata: Metadata,
-    callback: (error: ServiceError | null, response: Written) => void,
+    callback: (error: ServiceError | null, response: FactorWritten) => void,
   ): ClientUnaryCall;
   verifyMfa(
     request: MfaCode,
     metadata: Metadata,
     options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: Written) => void,
+    callback: (error: ServiceError | null, response: FactorWritten) => void,
   ): ClientUnaryCall;
   /** Completes the authentication of the API session. */
-  passMfa(request: MfaCode, callback: (error: ServiceError | null, response: Written) => void): ClientUnaryCall;
+  passMfa(request: MfaCode, callback: (error: ServiceError | null, response: FactorWritten) => void): ClientUnaryCall;
   passMfa(
     request: MfaCode,
     metadata: Metadata,
-    callback: (error: ServiceError | null, response: Written) => void,
+    callback: (error: ServiceError | null, response: FactorWritten) => void,
   ): ClientUnaryCall;
   passMfa(
     request: MfaCode,
     metadata: Metadata,
     options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: Written) => void,
+    callback: (error: ServiceError | null, response: FactorWritten) => void,
   ): ClientUnaryCall;
   listRecoveryCodes(
     request: MfaCode,
@@ -5169,30 +5284,33 @@ export interface IdentityServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
   ): ClientUnaryCall;
-  removeMfa(request: MfaCode, callback: (error: ServiceError | null, response: Written) => void): ClientUnaryCall;
+  removeMfa(request: MfaCode, callback: (error: ServiceError | null, response: FactorWritten) => void): ClientUnaryCall;
   removeMfa(
     request: MfaCode,
     metadata: Metadata,
-    callback: (error: ServiceError | null, response: Written) => void,
+    callback: (error: ServiceError | null, response: FactorWritten) => void,
   ): ClientUnaryCall;
   removeMfa(
     request: MfaCode,
     metadata: Metadata,
     options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: Written) => void,
+    callback: (error: ServiceError | null, response: FactorWritten) => void,
   ): ClientUnaryCall;
   /** For administrators: of any identity. Succeeds if there is none. */
-  removeMfaOf(request: EntityRef, callback: (error: ServiceError | null, response: Written) => void): ClientUnaryCall;
+  removeMfaOf(
+    request: EntityRef,
+    callback: (error: ServiceError | null, response: FactorWritten) => void,
+  ): ClientUnaryCall;
   removeMfaOf(
     request: EntityRef,
     metadata: Metadata,
-    callback: (error: ServiceError | null, response: Written) => void,
+    callback: (error: ServiceError | null, response: FactorWritten) => void,
   ): ClientUnaryCall;
   removeMfaOf(
     request: EntityRef,
     metadata: Metadata,
     options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: Written) => void,
+    callback: (error: ServiceError | null, response: FactorWritten) => void,
   ): ClientUnaryCall;
   /** Replaces the authenticator by an enrollment, created by pki. Returns the id of the enrollment. */
   reEnrollAuthenticator(

@@ -1,0 +1,89 @@
+import { certificatesOf, daysUntil, isOfNetwork } from './certificates.js'
+import { type NetworkStatus, nameOf, releaseOf } from './status.js'
+
+/** What an operator should look at. */
+export interface Concern {
+  /** `critical`: something does not work, or soon will not. */
+  readonly level: 'critical' | 'warning'
+  readonly text: string
+}
+
+const MINUTE_MS = 60_000
+const LATE_MS = 2000
+const RECENT_MS = 10 * MINUTE_MS
+/** Those between processes are short-lived and replaced days before. */
+const leastDays = { network: { warning: 14, critical: 2 }, process: { warning: 2, critical: 1 } }
+
+/** The worst first. */
+export function concernsOf(status: NetworkStatus): readonly Concern[] {
+  const all = [away, bus, expiring, late, releases, refusing, routers].flatMap((find) => find(status))
+  return [
+    ...all.filter(({ level }) => level === 'critical'),
+    ...all.filter(({ level }) => level !== 'critical'),
+  ]
+}
+
+const critical = (text: string): Concern => ({ level: 'critical', text })
+const warning = (text: string): Concern => ({ level: 'warning', text })
+
+const away = ({ replicas }: NetworkStatus): Concern[] =>
+  replicas.flatMap(({ service, address, problem }) =>
+    problem === undefined ? [] : [critical(`${service} at ${address} ${problem}.`)],
+  )
+
+const bus = ({ replicas }: NetworkStatus): Concern[] =>
+  replicas.flatMap(({ service, process }) =>
+    process?.bus === 'away'
+      ? [warning(`${service} ${nameOf(process)} is not connected to the bus: changes reach it later.`)]
+      : [],
+  )
+
+function expiring(status: NetworkStatus): Concern[] {
+  return certificatesOf(status).flatMap((certificate) => {
+    if (certificate.state === 'retired') return []
+    const days = daysUntil(certificate.expiresAtMs, status.atMs)
+    const least = leastDays[isOfNetwork(certificate) ? 'network' : 'process']
+    if (days >= least.warning) return []
+    const text =
+      days < 0
+        ? `The certificate “${certificate.name}” has expired.`
+        : `The certificate “${certificate.name}” expires in ${days === 1 ? '1 day' : `${days} days`}.`
+    return [days < least.critical ? critical(text) : warning(text)]
+  })
+}
+
+const late = ({ follows }: NetworkStatus): Concern[] =>
+  follows.flatMap(({ replica: { service, process }, schema, lateMs }) =>
+    process && lateMs > LATE_MS
+      ? [
+          warning(
+            `${service} ${nameOf(process)} has missed changes of ${schema} for ${Math.round(lateMs / 1000)} s.`,
+          ),
+        ]
+      : [],
+  )
+
+function releases({ replicas }: NetworkStatus): Concern[] {
+  const all = new Set(replicas.flatMap(({ process }) => (process ? [releaseOf(process)] : [])))
+  return all.size > 1 ? [warning(`Several releases run: ${[...all].sort().join(', ')}.`)] : []
+}
+
+const refusing = ({ replicas, atMs }: NetworkStatus): Concern[] =>
+  replicas.flatMap(({ service, process }) =>
+    (process?.queues ?? []).flatMap(({ name, refusedAtMs }) =>
+      process && refusedAtMs !== undefined && atMs - refusedAtMs < RECENT_MS
+        ? [warning(`The queue “${name}” of ${service} ${nameOf(process)} has been full within 10 minutes.`)]
+        : [],
+    ),
+  )
+
+function routers({ offlineRouters }: NetworkStatus): Concern[] {
+  if (!offlineRouters || offlineRouters.total === 0) return []
+  const { total, names } = offlineRouters
+  const first = names.slice(0, 5).join(', ')
+  return [
+    warning(
+      `${total === 1 ? '1 edge router is' : `${total} edge routers are`} offline: ${first}${total > 5 ? ', …' : ''}.`,
+    ),
+  ]
+}

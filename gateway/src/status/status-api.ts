@@ -1,0 +1,105 @@
+import { Fault, faults } from '@overlay/rpc'
+import type { Sessions } from '../cache/sessions.js'
+import type { Services } from '../clients/services.js'
+import { failureText, retryAfterOf } from '../http/answer.js'
+import { callContext } from '../http/calls.js'
+import { credentialsOf } from '../http/credentials.js'
+import type { MountedApi, Protocol } from '../http/endpoint.js'
+import { accepts, contentTypeOf, hasBody } from '../http/negotiate.js'
+import { queryOf, type RequestContext } from '../http/request-context.js'
+import { forbidStoring, JSON_HEADERS, send } from '../http/send.js'
+import type { Session } from '../http/session.js'
+import { write } from '../http/write.js'
+import { tooMany } from '../oidc/pages.js'
+import { FORM_TYPE } from '../oidc/parameters.js'
+import { sendDialogue } from '../web/html.js'
+import { browserSession, keepToken } from './cookie.js'
+import { STATUS_API } from './keep-request.js'
+import { loginSteps } from './login.js'
+import { REFRESH_SECONDS, statusPage } from './page.js'
+import { codePage, endedSession, loginPage, refusedPage } from './pages.js'
+import { openStatus, type ReadStatus, type StatusDeps } from './status.js'
+import { statusJson } from './status-json.js'
+
+export interface StatusApiOptions extends Pick<StatusDeps, 'describeReplicas' | 'address'> {
+  readonly services: Services
+  readonly sessions: Sessions
+}
+
+/** The status page, at `/status`. None of its operations needs an API session: each checks what it receives. */
+export function statusApi({ services, sessions, ...deps }: StatusApiOptions): MountedApi<'status'> {
+  const read = openStatus({ ...deps, routers: services.entitiesOf('sessions') })
+  return {
+    api: STATUS_API,
+    root: '',
+    protocol,
+    operations: {
+      'GET /status': 'none',
+      'POST /status/login': 'none',
+      'POST /status/code': 'none',
+      'POST /status/logout': 'none',
+    },
+    handlers: {
+      'GET /status': (c) => (isForPerson(c) ? showPage(c, sessions, read) : sendStatus(c, sessions, read)),
+      ...loginSteps(services, sessions),
+    },
+  }
+}
+
+const protocol: Protocol = {
+  check({ env: { incoming } }, { body }) {
+    if (body && hasBody(incoming) && contentTypeOf(incoming) !== FORM_TYPE)
+      throw new Fault('UNSUPPORTED_MEDIA_TYPE')
+  },
+  refuse(c, fault) {
+    const [status] = faults[fault.code]
+    if (accepts(c.env.incoming, 'text/html')) return sendDialogue(c, refusedPage(textOf(fault), status))
+    return write(c, status, JSON_HEADERS, failureText(fault, c.env.requestId))
+  },
+}
+
+function textOf(fault: Fault): string {
+  const [status] = faults[fault.code]
+  if (status === 429) return tooMany(Number(retryAfterOf(fault)))
+  return status >= 500 ? 'The controller cannot answer at present. Try again later.' : fault.message
+}
+
+/** Programs present a session in the usual headers. */
+function isForPerson({ env: { incoming } }: RequestContext): boolean {
+  const { token, bearers } = credentialsOf(incoming)
+  return accepts(incoming, 'text/html') && token === '' && bearers.length === 0
+}
+
+async function sendStatus(c: RequestContext, sessions: Sessions, read: ReadStatus): Promise<Response> {
+  const session = await sessions.find(credentialsOf(c.env.incoming))
+  const refusal = refusalOf(session)
+  if (refusal !== undefined) throw new Fault('UNAUTHORIZED', refusal)
+  enter(c, session)
+  forbidStoring(c)
+  return send(c, 200, statusJson(await read(callContext(c))))
+}
+
+async function showPage(c: RequestContext, sessions: Sessions, read: ReadStatus): Promise<Response> {
+  const found = await browserSession(c, sessions)
+  if (found === 'none') return sendDialogue(c, loginPage(), "'self'")
+  if (found === 'ended') return sendDialogue(c, loginPage(endedSession), "'self'")
+  const { session, token } = found
+  if (session.isAdmin && session.isPartial) return sendDialogue(c, codePage(), "'self'")
+  const refusal = refusalOf(session)
+  if (refusal !== undefined) return sendDialogue(c, refusedPage(refusal, 403), "'self'")
+  enter(c, session)
+  const isOwnRefresh = queryOf(c).has('refresh')
+  const page = statusPage(await read(callContext(c)), session.caller.identityName)
+  if (!isOwnRefresh) keepToken(c, token)
+  c.env.outgoing.setHeader('refresh', `${REFRESH_SECONDS}; url=/status?refresh`)
+  return sendDialogue(c, page, "'self'")
+}
+
+const refusalOf = ({ isAdmin, isPartial, caller }: Session): string | undefined => {
+  if (!isAdmin) return `${caller.identityName} is not an administrator.`
+  return isPartial ? 'The session lacks its second factor.' : undefined
+}
+
+function enter({ env }: RequestContext, session: Session): void {
+  env.session = session
+}

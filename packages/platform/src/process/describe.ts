@@ -1,0 +1,108 @@
+import { hostname } from 'node:os'
+import type {
+  FollowedSchema,
+  PoolConnections,
+  ProcessCertificate,
+  ProcessDescription,
+  ProcessQueue,
+} from '@overlay/rpc'
+import { build } from './build.js'
+import { certificateReads, followers, metrics, pools } from './metrics.js'
+import { recentRefusals, recentSlowRequests } from './recent.js'
+
+/** What the process connects to. */
+export interface DescribedParts {
+  readonly bus?: { connected(): boolean }
+  /** Whether routers connect to it. */
+  readonly hasRouters: boolean
+}
+
+/** What this process knows about itself. Read from its metrics: it costs nothing until it is asked for. */
+export async function describeProcess({ bus, hasRouters }: DescribedParts): Promise<ProcessDescription> {
+  for (const read of certificateReads) read()
+  const [positions, routers, certificates, queues] = await Promise.all([
+    metrics.streamPosition.get(),
+    metrics.routersConnected.get(),
+    certificatesOf(),
+    queuesOf(),
+  ])
+  return {
+    ...build,
+    host: hostname(),
+    pid: process.pid,
+    nodeVersion: process.versions.node,
+    startedAtMs: Math.round(performance.timeOrigin),
+    position: positions.values[0]?.value ?? 0,
+    followed: followedSchemas(),
+    queues,
+    pool: poolConnections(),
+    bus: bus ? (bus.connected() ? 'ok' : 'away') : '',
+    certificates,
+    routers: hasRouters ? (routers.values[0]?.value ?? 0) : undefined,
+    slowRequests: recentSlowRequests(),
+    refusals: recentRefusals(),
+  }
+}
+
+/** Of several followers of one schema, the one that is furthest behind. */
+function followedSchemas(): FollowedSchema[] {
+  const schemas = new Map<string, FollowedSchema>()
+  for (const { schema, number, silentMs } of followers) {
+    const own = { schema, position: number(), silentMs: finite(silentMs()) }
+    const other = schemas.get(schema)
+    if (!other || (own.position ?? -1) < (other.position ?? -1)) schemas.set(schema, own)
+  }
+  return [...schemas.values()]
+}
+
+async function queuesOf(): Promise<ProcessQueue[]> {
+  const [tasks, refused, refusedAt] = await Promise.all([
+    metrics.queueTasks.get(),
+    metrics.queueRefused.get(),
+    metrics.queueRefusedAt.get(),
+  ])
+  const names = new Set([...tasks.values, ...refused.values].map(({ labels }) => String(labels.queue)))
+  return [...names].sort().map((name) => {
+    const count = (state: string): number =>
+      tasks.values.find(({ labels }) => labels.queue === name && labels.state === state)?.value ?? 0
+    const at = refusedAt.values.find(({ labels }) => labels.queue === name)?.value
+    return {
+      name,
+      running: count('running'),
+      waiting: count('waiting'),
+      refused: refused.values.find(({ labels }) => labels.queue === name)?.value ?? 0,
+      refusedAtMs: at === undefined ? undefined : Math.round(at * 1000),
+    }
+  })
+}
+
+function poolConnections(): PoolConnections | undefined {
+  if (pools.size === 0) return undefined
+  const sum = { busy: 0, idle: 0, waiting: 0 }
+  for (const { totalCount, idleCount, waitingCount } of pools) {
+    sum.busy += totalCount - idleCount
+    sum.idle += idleCount
+    sum.waiting += waitingCount
+  }
+  return sum
+}
+
+async function certificatesOf(): Promise<ProcessCertificate[]> {
+  const [network, presented] = await Promise.all([
+    metrics.certificateExpiry.get(),
+    metrics.peerCertificateExpiry.get(),
+  ])
+  const ofNetwork = network.values.map(({ labels: { role, state }, value }) => ({
+    role: String(role),
+    state: String(state),
+    expiresAtMs: Math.round(value * 1000),
+  }))
+  const ofProcess = presented.values.map(({ labels: { peer }, value }) => ({
+    role: String(peer),
+    state: '',
+    expiresAtMs: Math.round(value * 1000),
+  }))
+  return [...ofNetwork, ...ofProcess].filter(({ expiresAtMs }) => Number.isSafeInteger(expiresAtMs))
+}
+
+const finite = (ms: number): number | undefined => (Number.isFinite(ms) ? Math.round(ms) : undefined)

@@ -1,0 +1,104 @@
+import { type Setting, setting } from './settings.js'
+
+const samplers = [
+  ...(['always_on', 'always_off', 'traceidratio'] as const),
+  ...(['parentbased_always_on', 'parentbased_always_off', 'parentbased_traceidratio'] as const),
+] as const
+
+export type SamplerName = (typeof samplers)[number]
+
+const schemes = ['http', 'https']
+
+/** By the names of OpenTelemetry. The library reads further ones by itself. */
+export const tracingSettings = {
+  otlpEndpoint: setting.optional(
+    setting.url(
+      'OTEL_EXPORTER_OTLP_ENDPOINT',
+      'OpenTelemetry collector to which traces are sent by OTLP over HTTP, such as `http://collector:4318`; if not set, none are recorded ([telemetry](telemetry.md#traces))',
+      { schemes },
+    ),
+  ),
+  otlpTracesEndpoint: setting.optional(
+    setting.url(
+      'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+      'The same as the whole URL for traces, without `/v1/traces` added; it takes precedence',
+      { schemes },
+    ),
+  ),
+  otlpProtocol: setting.oneOf(
+    'OTEL_EXPORTER_OTLP_PROTOCOL',
+    'Protocol of the collector; others are not supported',
+    ['http/protobuf'],
+    { default: 'http/protobuf' },
+  ),
+  otlpHeaders: setting.optional(
+    pairs(
+      'OTEL_EXPORTER_OTLP_HEADERS',
+      'Headers for the collector, such as credentials: `name=value`, percent-encoded, separated by commas',
+      true,
+    ),
+  ),
+  otlpTimeoutMs: setting.number(
+    'OTEL_EXPORTER_OTLP_TIMEOUT',
+    'Milliseconds for sending spans, with repetitions; a process that stops waits as long for a collector that is away',
+    { min: 100, max: 10_000, default: 3000 },
+  ),
+  otelServiceName: setting.optional(
+    setting.text(
+      'OTEL_SERVICE_NAME',
+      'Name of the process in traces; if not set, `overlay-gateway`, `overlay-identity` and so on. The launcher would give one name to all processes',
+    ),
+  ),
+  otelResource: setting.optional(
+    pairs(
+      'OTEL_RESOURCE_ATTRIBUTES',
+      'Further facts about the process in traces: `name=value`, percent-encoded, separated by commas',
+      false,
+    ),
+  ),
+  otelSampler: setting.oneOf(
+    'OTEL_TRACES_SAMPLER',
+    'Which requests are traced. The default follows the decision of clients that send `traceparent`',
+    samplers,
+    { default: 'parentbased_always_on' },
+  ),
+  otelSamplerRatio: ratio(
+    'OTEL_TRACES_SAMPLER_ARG',
+    'Share of requests that the `…traceidratio` samplers trace, from 0 to 1',
+  ),
+  otelDisabled: setting.flag('OTEL_SDK_DISABLED', 'No traces are recorded, whatever else is set', {
+    default: false,
+  }),
+}
+
+function pairs(env: string, about: string, isSecret: boolean): Setting<Readonly<Record<string, string>>> {
+  const { parse, ...rest } = isSecret ? setting.secret(env, about) : setting.text(env, about)
+  return {
+    ...rest,
+    parse(text) {
+      try {
+        return Object.fromEntries(parse(text).split(',').map(pair))
+      } catch {
+        throw new Error('must be name=value, percent-encoded, separated by commas')
+      }
+    },
+  }
+}
+
+function pair(text: string): [string, string] {
+  const [, name, value] = /^\s*([^\s=]+)\s*=\s*(.*?)\s*$/.exec(text) ?? []
+  if (name === undefined || value === undefined) throw new Error('no pair')
+  return [decodeURIComponent(name), decodeURIComponent(value)]
+}
+
+function ratio(env: string, about: string): Setting<number> {
+  const { parse, ...rest } = setting.text(env, about, { default: '1' })
+  return {
+    ...rest,
+    parse(text) {
+      const value = Number(parse(text))
+      if (!(value >= 0 && value <= 1)) throw new Error('must be a number from 0 to 1')
+      return value
+    },
+  }
+}

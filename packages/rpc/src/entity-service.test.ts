@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { listResponseBytes, listResponseIn } from './entity-service.js'
+import { ListResponse } from './gen/overlay/entity/v1/entity.js'
+
+const rows = Buffer.from(JSON.stringify(['a', 'ü', 'x'.repeat(100_000)]))
+
+test.each([
+  ['an empty page', ListResponse.create()],
+  ['rows', ListResponse.create({ rows })],
+  [
+    'all members',
+    ListResponse.create({
+      rows,
+      total: 2 ** 40,
+      limit: '9223372036854775807',
+      offset: 50,
+      next: Buffer.from('next'),
+      contentKey: 'key',
+    }),
+  ],
+])('%s: generated code reads what is written, and the reverse', (_, page) => {
+  expect(ListResponse.decode(listResponseBytes(page))).toEqual(page)
+  expect(listResponseIn(Buffer.from(ListResponse.encode(page).finish()))).toEqual(page)
+  expect(listResponseIn(listResponseBytes(page))).toEqual(page)
+})
+
+test.each(['0aff01', '1080'])('malformed bytes are refused: %s', (hex) => {
+  expect(() => listResponseIn(Buffer.from(hex, 'hex'))).toThrow()
+})
+
+test('the rows are a part of the message', () => {
+  const bytes = listResponseBytes(ListResponse.create({ rows, total: 3 }))
+  expect(listResponseIn(bytes).rows.buffer).toBe(bytes.buffer)
+})

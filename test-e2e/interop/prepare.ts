@@ -1,0 +1,10 @@
+import { kustomize } from '../kubernetes/kustomize.js'
+import { validator } from '../kubernetes/validate.js'
+import { goProgram, goVersions } from './go.js'
+import { jvmProgram } from './jvm.js'
+import { cSdk, pythonWith } from './python.js'
+
+// Prepares the foreign programs of the tests before these need them. What fails here is tried again there, and reported.
+const all = [kustomize, validator, jvmProgram, () => pythonWith(cSdk)]
+for (const version of goVersions) all.push(() => goProgram(version))
+for (const prepare of all) await prepare().catch(() => undefined)

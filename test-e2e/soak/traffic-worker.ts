@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto'
+import { exchange, openSession, type RunningNetwork, trafficOf, until } from '../traffic.js'
+import type { Run } from './caller.js'
+import { rules } from './report.js'
+
+/** Two routers, an application that hosts a service behind one of them, and one that uses it through the other. */
+export interface TrafficWorker extends AsyncDisposable {
+  step(): Promise<void>
+}
+
+const BYTES = 4096
+
+export async function openTrafficWorker(
+  { report, calm }: Run,
+  network: RunningNetwork,
+): Promise<TrafficWorker> {
+  const started: AsyncDisposable[] = []
+  const traffic = trafficOf(network, (one) => {
+    started.push(one)
+    return one
+  })
+  const router = (name: string) => traffic.router(name, { hasLinks: true })
+  const [near, far] = [await router('soak-near'), await router('soak-far')]
+  const { serviceId } = await traffic.hosted('soak-echo', far)
+  // the terminator is known to all replicas within two seconds
+  const {
+    member,
+    sdk,
+    session,
+    connection: first,
+  } = await until(() => traffic.dialed(serviceId, near).catch(() => undefined))
+
+  let standing = first
+  async function echoed(on: typeof first): Promise<void> {
+    if (on.writableEnded || on.destroyed) throw new Error('the connection has ended')
+    const sent = randomBytes(BYTES)
+    if (!(await exchange(on, sent)).equals(sent)) throw new Error('other bytes came back')
+  }
+  return {
+    async step() {
+      try {
+        await echoed(standing)
+        report.passed(rules.flows)
+      } catch (err) {
+        report.violated(rules.flows, { error: String(err), reason: await standing.ended })
+        standing.destroy()
+        standing = await until(() => sdk.dial(session.token).catch(() => undefined))
+      }
+      const wasCalm = calm.isCalm()
+      try {
+        const { token } = await openSession(member, serviceId, 'Dial')
+        const fresh = await sdk.dial(token)
+        await echoed(fresh)
+        fresh.destroy()
+        report.passed(rules.dialed)
+      } catch (err) {
+        report.note('failed dial of traffic')
+        if (wasCalm && calm.isCalm()) report.violated(rules.dialed, { error: String(err), by: 'traffic' })
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      for (const one of started.reverse()) await one[Symbol.asyncDispose]()
+    },
+  }
+}
