@@ -1,0 +1,67 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFailed, test } from 'vitest'
+import { type Clients, startClients } from './clients.js'
+import { buildImage, type Cluster } from './cluster.js'
+import { canRunPods } from './pod-network.js'
+import { logIn, startDevelopment } from './tested.js'
+
+// namespaces and interfaces need root
+describe.skipIf(!canRunPods() && process.env.CI !== 'true')('the development overlay', () => {
+  let work: string
+  let cluster: Cluster
+  let clients: Clients
+  beforeAll(async () => {
+    work = await mkdtemp(join(tmpdir(), 'overlay-test-'))
+    await buildImage(join(work, 'image'))
+    cluster = await startDevelopment({ images: { overlay: join(work, 'image') } })
+  })
+  afterAll(async () => {
+    try {
+      await clients?.[Symbol.asyncDispose]() // throws what they have failed with
+    } finally {
+      await cluster?.[Symbol.asyncDispose]()
+      await rm(work, { recursive: true, force: true })
+    }
+  })
+  /** Runs a step while clients work, and after it until each has seen its result. */
+  async function underLoad(step: () => Promise<void>): Promise<void> {
+    onTestFailed(async () => console.error(await readFile(join(cluster.directory, 'cluster.log'), 'utf8')))
+    await step()
+    await clients.round()
+    expect(cluster.problems).toEqual([])
+  }
+
+  test('serves clients and routers', async () => {
+    await cluster.settled()
+    cluster.problems.length = 0 // pki ends and is started again until the job has created the keys
+    const { server, admin } = await logIn(cluster)
+    clients = await startClients(server, admin, cluster.addressOf('control'))
+    await clients.round()
+    expect(cluster.problems).toEqual([])
+  })
+
+  test('is scaled up and down, and no request fails', async () => {
+    const parts = ['gateway', 'policy', 'sessions']
+    for (const replicas of [3, 2])
+      await underLoad(async () => {
+        for (const part of parts) cluster.workload(part).scale(replicas)
+        await cluster.settled()
+        for (const part of parts) expect(cluster.endpoints(part).length).toBe(replicas)
+      })
+  })
+
+  test.each([[['identity', 'sessions']], [['pki', 'policy', 'gateway']]])(
+    'restarts %j, and no request fails',
+    (parts) =>
+      underLoad(async () => {
+        const workloads = parts.map((part) => cluster.workload(part))
+        const before = workloads.flatMap((workload) => workload.pods())
+        for (const workload of workloads) workload.roll()
+        await cluster.settled()
+        const after = workloads.flatMap((workload) => workload.pods())
+        expect(after.filter((pod) => before.includes(pod))).toEqual([])
+      }),
+  )
+})

@@ -1,0 +1,59 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { OLDEST_RELEASE } from '@overlay/platform/postgres/releases'
+import { describe, expect, test } from 'vitest'
+import { refusalsOf } from './additive.js'
+import { formerRelease, git } from './former-release.js'
+
+const root = join(import.meta.dirname, '../..')
+
+test('migrations since the last release let it work beside this one, and released ones do not change', async () => {
+  const release = await formerRelease()
+  const lines = await git('diff', '--no-renames', '--name-status', release, '--', '*/migrations/*.sql')
+  const changes = lines
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => line.split('\t'))
+  const refused: string[] = []
+  for (const [state, path = ''] of changes) {
+    if (state === 'A') {
+      const refusals = refusalsOf(await readFile(join(root, path), 'utf8'), OLDEST_RELEASE)
+      refused.push(...refusals.map((why) => `${path} ${why}`))
+    } else refused.push(`${path} is part of ${release}`)
+  }
+  expect(refused).toEqual([])
+})
+
+test('the oldest release that works with the schemas is the last one', async () => {
+  const { version } = JSON.parse(await git('show', `${await formerRelease()}:package.json`))
+  expect(OLDEST_RELEASE).toBe(version)
+})
+
+describe('a migration', () => {
+  test.each([
+    ['alter table a drop column b;'],
+    ['drop table a;'],
+    ['drop view a;'],
+    ['alter table a rename column b to c;'],
+    ['alter table a alter column b type bigint;'],
+    ['alter table a alter b set data type bigint;'],
+    ['alter table a alter column b set not null;'],
+    ['alter table a add column b text not null;'],
+    ['alter table a\n  add column b text not null default 0,\n  add column c text not null;'],
+  ])('is refused: %s', (sql) => {
+    expect(refusalsOf(sql, '0.2.0')).not.toEqual([])
+    for (const release of ['0.1.0', '0.2.0'])
+      expect(refusalsOf(`-- unused since ${release}: b\n${sql}`, '0.2.0')).toEqual([])
+    expect(refusalsOf(`-- unused since 0.3.0: b\n${sql}`, '0.2.0')).not.toEqual([])
+  })
+  test.each([
+    ['create table a (b text not null);'],
+    ['alter table a add column b text;'],
+    ["alter table a add column b text not null default '';"],
+    ['alter table a add constraint b check (c is not null);'],
+    ['drop index a; drop trigger b on c; -- drop table d'],
+    ['alter table a alter column b drop not null;'],
+  ])('is accepted: %s', (sql) => {
+    expect(refusalsOf(sql, '0.2.0')).toEqual([])
+  })
+})

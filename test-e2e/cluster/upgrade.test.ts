@@ -1,0 +1,104 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { KubernetesObject } from '../kubernetes/kustomize.js'
+import { type Clients, startClients } from './clients.js'
+import { buildImage, type Cluster } from './cluster.js'
+import { checkOut, formerRelease } from './former-release.js'
+import { canRunPods } from './pod-network.js'
+import { developmentObjects, logIn, startDevelopment } from './tested.js'
+
+const services = ['identity', 'pki', 'policy', 'sessions']
+const parts = [...services, 'gateway']
+const NEXT = '29990101000000000_next'
+
+// namespaces and interfaces need root
+describe.skipIf(!canRunPods() && process.env.CI !== 'true')('beside the former release', () => {
+  let work: string
+  let former: readonly KubernetesObject[]
+  let current: readonly KubernetesObject[]
+  let cluster: Cluster
+  let clients: Clients
+  let release: string
+  let revision: () => Promise<string>
+  beforeAll(async () => {
+    work = await mkdtemp(join(tmpdir(), 'overlay-test-'))
+    const [checkout, image, formerImage] = [
+      join(work, 'former'),
+      join(work, 'image'),
+      join(work, 'former-image'),
+    ]
+    release = await formerRelease()
+    await checkOut(release, checkout)
+    await Promise.all([buildImage(image), buildImage(formerImage, checkout)])
+    // so that the former release goes back to a newer schema, also while there are no migrations since
+    await writeFile(join(image, `packages/platform/migrations/${NEXT}.sql`), '-- Up Migration\nselect 1;\n')
+    former = await developmentObjects(checkout, 'former')
+    current = await developmentObjects()
+    cluster = await startDevelopment({ images: { overlay: image, former: formerImage }, objects: former })
+    cluster.workload('sessions').scale(2) // its replicas are replaced one by one, without one more
+    await cluster.settled()
+    cluster.problems.length = 0 // pki ends and is started again until the job has created the keys
+    const { server, admin } = await logIn(cluster)
+    revision = async () => (await admin.request<{ revision: string }>('GET', '/version')).revision
+    clients = await startClients(server, admin, cluster.addressOf('control'))
+  })
+  afterAll(async () => {
+    try {
+      await clients?.[Symbol.asyncDispose]()
+    } finally {
+      await cluster?.[Symbol.asyncDispose]()
+      await rm(work, { recursive: true, force: true })
+    }
+  })
+
+  /** The names of running replicas whose logs have this message. */
+  async function logged(message: string): Promise<readonly string[]> {
+    const pods = services.flatMap((part) => cluster.workload(part).pods())
+    const logs = await Promise.all(
+      pods.map(async ({ name }) => ({
+        name,
+        log: await readFile(join(cluster.directory, `${name}-overlay.log`), 'utf8'),
+      })),
+    )
+    return logs.filter(({ log }) => log.includes(`"${message}"`)).map(({ name }) => name)
+  }
+
+  /** Replaces the replicas of a part. Clients work while those of both releases are in service. */
+  async function replace(part: string, objects: readonly KubernetesObject[]): Promise<void> {
+    const workload = cluster.workload(part)
+    const before = workload.pods()
+    cluster.apply(objects.filter(({ kind, metadata }) => kind === 'ConfigMap' || metadata.name === part))
+    await cluster.until(() => {
+      const ready = cluster.endpoints(part)
+      const isMixed = ready.some((pod) => before.includes(pod)) && ready.some((pod) => !before.includes(pod))
+      if (isMixed) workload.pause()
+      return isMixed
+    })
+    await clients.round()
+    workload.resume()
+    await cluster.settled()
+    expect(cluster.problems).toEqual([])
+  }
+
+  test('no request fails while the job migrates and one part after the other is upgraded', async () => {
+    expect(await revision()).toBe(release.slice(0, 12))
+    cluster.apply(current.filter(({ kind }) => ['ConfigMap', 'Job'].includes(kind)))
+    await cluster.settled()
+    await clients.round()
+    for (const part of parts) await replace(part, current)
+    await clients.round()
+    expect(await revision()).not.toBe(release.slice(0, 12))
+  })
+
+  test('no request fails while one part after the other goes back', async () => {
+    const newer = 'schema belongs to the next release'
+    expect(await logged(newer)).toEqual([])
+    for (const part of parts) await replace(part, former)
+    await clients.round()
+    const replicas = services.flatMap((part) => cluster.workload(part).pods())
+    expect(await logged(newer)).toEqual(replicas.map(({ name }) => name))
+    expect(await revision()).toBe(release.slice(0, 12))
+  })
+})

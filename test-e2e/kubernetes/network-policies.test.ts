@@ -1,0 +1,162 @@
+import { beforeAll, expect, test } from 'vitest'
+import { callers } from '../../packages/rpc/src/callers.js'
+import { peerNames } from '../../packages/rpc/src/peer-name.js'
+import { type KubernetesObject, render } from './kustomize.js'
+import { environmentOf, ownWorkloadsIn, parts, settingsOf, workloadsIn } from './workloads.js'
+
+type Labels = Readonly<Record<string, string>>
+
+interface Selector {
+  readonly matchLabels?: Labels
+  readonly matchExpressions?: readonly {
+    readonly key: string
+    readonly operator: string
+    readonly values: readonly string[]
+  }[]
+}
+
+interface Place {
+  readonly podSelector?: Selector
+  readonly namespaceSelector?: Selector
+  readonly ipBlock?: { readonly cidr: string; readonly except?: readonly string[] }
+}
+
+interface Rule {
+  readonly from?: readonly Place[]
+  readonly to?: readonly Place[]
+  readonly ports?: readonly { readonly port: number; readonly protocol?: string }[]
+}
+
+interface Policy {
+  readonly podSelector: Selector
+  readonly policyTypes: readonly ('Ingress' | 'Egress')[]
+  readonly ingress?: readonly Rule[]
+  readonly egress?: readonly Rule[]
+}
+
+function selects({ matchLabels = {}, matchExpressions = [] }: Selector, labels: Labels): boolean {
+  return (
+    Object.entries(matchLabels).every(([label, value]) => labels[label] === value) &&
+    matchExpressions.every(({ key, operator, values }) => {
+      if (operator !== 'In') throw new Error(`not evaluated here: ${operator}`)
+      return values.includes(labels[key] ?? '')
+    })
+  )
+}
+
+const folders = { development: 'overlays/development', production: 'overlays/production' }
+const rendered: Record<string, readonly KubernetesObject[]> = {}
+let unavailable: unknown
+beforeAll(async () => {
+  try {
+    for (const [overlay, folder] of Object.entries(folders))
+      rendered[overlay] = (await render(folder)).objects
+  } catch (err) {
+    if (process.env.CI === 'true') throw err
+    console.warn(`skipping tests, because manifests cannot be rendered: ${err}`)
+    unavailable = err
+  }
+}, 600_000)
+
+const objectsOf = (overlay: string): readonly KubernetesObject[] => rendered[overlay] ?? []
+
+/** What the policies allow: `identity > pki:7000` between pods, otherwise the place as it is written. */
+function allowedIn(objects: readonly KubernetesObject[], direction: 'ingress' | 'egress'): readonly string[] {
+  const pods = new Map(workloadsIn(objects).map(({ name, labels }) => [name.replace(/-[\d-]+$/, ''), labels]))
+  const selected = (selector: Selector) =>
+    [...pods].filter(([, labels]) => selects(selector, labels)).map(([name]) => name)
+  const textOf = ({ podSelector, namespaceSelector, ipBlock }: Place): readonly string[] => {
+    if (ipBlock) return [`${ipBlock.cidr}${ipBlock.except ? ' except private' : ''}`]
+    if (!namespaceSelector) return selected(podSelector ?? {})
+    expect(podSelector).toBeUndefined()
+    return [`namespace ${namespaceSelector.matchLabels?.['kubernetes.io/metadata.name']}`]
+  }
+  const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy').map(({ spec }) => spec as Policy)
+  return policies.flatMap((policy) =>
+    (policy[direction] ?? []).flatMap(({ from, to, ports }) => {
+      const places = (direction === 'ingress' ? from : to)?.flatMap(textOf) ?? ['all']
+      return selected(policy.podSelector).flatMap((pod) =>
+        places.flatMap((place) =>
+          (ports ?? [{ port: 0 }]).map(({ port, protocol = 'TCP' }) => {
+            const [source, target] = direction === 'ingress' ? [place, pod] : [pod, place]
+            return `${source} > ${target}:${port}${protocol === 'TCP' ? '' : ` ${protocol}`}`
+          }),
+        ),
+      )
+    }),
+  )
+}
+
+/** By the table of callers. What all peers may call is of tools: health and reflection. */
+const calls = [...callers].flatMap(([host, methods]) => {
+  const sets = [...methods.values()].filter(
+    (names) => names.size < peerNames.length && !names.has('operator'),
+  )
+  return [...new Set(sets.flatMap((names) => [...names]))].map((caller) => `${caller} > ${host}:7000`)
+})
+
+const services = parts.slice(1)
+const databases = [...services, 'migrate'].map((pod) => `${pod} > postgres:5432`)
+const buses = parts.map((pod) => `${pod} > nats:4222`)
+const entrances = ['all > gateway:1280', 'all > sessions:6262']
+const metrics = parts.map((part) => `namespace monitoring > ${part}:9000`)
+const nameServers = (pods: readonly string[]) =>
+  pods.flatMap((pod) => [`${pod} > namespace kube-system:53`, `${pod} > namespace kube-system:53 UDP`])
+const published = ['identity > 0.0.0.0/0 except private:443', 'identity > ::/0 except private:443']
+/** The job has no metrics; its label is that of all pods of the product. */
+const ofJob = ['namespace monitoring > migrate:9000']
+
+test('every pod is cut off in both directions, but for what other policies allow', ({ skip }) => {
+  if (unavailable) skip()
+  for (const overlay of Object.keys(folders)) {
+    const all = objectsOf(overlay).find(({ metadata }) => metadata.name === 'deny-by-default')
+    expect(all?.spec).toEqual({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] })
+    for (const { kind, spec } of objectsOf(overlay)) {
+      if (kind !== 'NetworkPolicy') continue
+      const { policyTypes, ingress, egress } = spec as Policy
+      if (ingress) expect(policyTypes).toContain('Ingress')
+      if (egress) expect(policyTypes).toContain('Egress')
+    }
+  }
+})
+
+test('processes may connect to those whose methods they call, to servers, and nothing else', ({ skip }) => {
+  if (unavailable) skip()
+  const pods = [...parts, 'migrate', 'postgres', 'nats']
+  expect([...allowedIn(objectsOf('development'), 'egress')].sort()).toEqual(
+    [...calls, ...databases, ...buses, ...nameServers(pods), ...published].sort(),
+  )
+  const outside = [...databases, ...buses].map((text) =>
+    text.replace('postgres', '192.0.2.0/28').replace('nats', '192.0.2.16/28'),
+  )
+  expect([...allowedIn(objectsOf('production'), 'egress')].sort()).toEqual(
+    [...calls, ...outside, ...nameServers([...parts, 'migrate']), ...published].sort(),
+  )
+})
+
+test('processes accept calls, clients, routers and the monitoring, and nothing else', ({ skip }) => {
+  if (unavailable) skip()
+  const own = [...calls, ...entrances, ...metrics, ...ofJob]
+  expect([...allowedIn(objectsOf('production'), 'ingress')].sort()).toEqual([...own].sort())
+  expect([...allowedIn(objectsOf('development'), 'ingress')].sort()).toEqual(
+    [...own, ...databases, ...buses].sort(),
+  )
+})
+
+test('each process knows the peers that it may call', ({ skip }) => {
+  if (unavailable) skip()
+  const objects = objectsOf('production')
+  const known = ownWorkloadsIn(objects)
+    .filter(({ kind }) => kind !== 'Job')
+    .flatMap(({ name, containers }) =>
+      containers.flatMap((container) => {
+        const variables = environmentOf(container, objects)
+        return Object.values(settingsOf(container)).flatMap(({ env }) => {
+          const [, host, port] =
+            /^dns:(\w+):(\d+)$/.exec((env.endsWith('_PEERS') && variables.get(env)) || '') ?? []
+          return host === undefined ? [] : [`${name} > ${host}:${port}`]
+        })
+      }),
+    )
+  expect(known.sort()).toEqual([...calls].sort())
+})
