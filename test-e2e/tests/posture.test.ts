@@ -111,7 +111,7 @@ test.each([
   expect((await dial(member, serviceId)).body.error?.code).toBe('INVALID_POSTURE')
 })
 
-test('a code passes a check for one until it expires', { repeats: 60, timeout: 600000 }, async () => {
+test('a code passes a check for one until it expires', async () => {
   const { member, checkId, serviceId } = await createGuarded({ typeId: 'MFA', timeoutSeconds: 600 })
   expect(await queriesOf(member)).toMatchObject([{ isPassing: false }])
   expect((await dial(member, serviceId)).body.error?.code).toBe('INVALID_POSTURE')

@@ -77,7 +77,9 @@ test('a write may tell the positions of its effects', async () => {
       }),
     ),
   )
-  const { id, effects } = await wait(written, context, ['pki', ['policy', 'sessions']], { effects: true })
+  const { id, effects } = await wait(written, context, ['pki', ['policy', 'sessions']], {
+    effects: ['pki', 'policy'],
+  })
   expect(id).toBe(written.id)
   expect(effects).toEqual({ pki: { timeline: 'pki', number: 1 }, policy: { timeline: 'policy', number: 1 } })
 })

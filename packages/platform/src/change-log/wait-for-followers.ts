@@ -12,14 +12,14 @@ export interface RemoteFollower {
 /**
  * Returns a write when its followers have applied it, so that the caller sees their effects. It is committed: a follower
  * that is unavailable or late applies it afterwards, and the write does not fail. `schemas`: of these followers only;
- * absent: of all. In a list within the list, each follower applies what the one before it has written. `effects`: the
- * result has positions of the followers that contain what they have written because of it, if they were in time.
+ * absent: of all. In a list within the list, each follower applies what the one before it has written. The result has
+ * positions of the followers in `effects`, which contain what they have written because of it, if they were in time.
  */
 export type WaitForFollowers = (
   written: Written,
   context: Context,
   schemas?: readonly (string | readonly string[])[],
-  options?: { readonly effects: boolean },
+  options?: { readonly effects: readonly string[] },
 ) => Promise<Written & { readonly effects?: Positions }>
 
 /** For a follower that was late: enough for one that works again. */
@@ -69,7 +69,7 @@ export const waitForFollowers = (
       for (const [place, next] of chain.entries()) {
         const changes = followers.find(({ source }) => source.schema === next)?.changes
         if (!changes || !last.position) return
-        const isAsked = options?.effects || place < chain.length - 1
+        const isAsked = options?.effects.includes(next) || place < chain.length - 1
         const reached = last
         const position = await follow(next, limited, async (context) => {
           await changes.reach(reached, context)
@@ -81,6 +81,6 @@ export const waitForFollowers = (
     }
     const chains = schemas ?? followers.map(({ source }) => source.schema)
     await Promise.all(chains.map((chain) => afterCommit(changeLog, reach([chain].flat()))))
-    return options?.effects ? { ...written, effects } : written
+    return options ? { ...written, effects } : written
   }
 }

@@ -13,6 +13,6 @@ export async function shownByPolicy(
   context: Context,
   ...next: readonly 'sessions'[]
 ): Promise<FactorWritten> {
-  const { effects } = await waitForFollowers(written, context, [['policy', ...next]], { effects: true })
+  const { effects } = await waitForFollowers(written, context, [['policy', ...next]], { effects: ['policy'] })
   return { ...written, policy: effects?.policy }
 }
