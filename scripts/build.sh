@@ -9,8 +9,9 @@ entries=
 for folder in gateway launcher services/*; do
   entries="$entries $folder/dist/main=$folder/src/main.ts"
 done
+entries="$entries launcher/dist/all-parts=launcher/src/all-parts.ts"
 # Of each process, and loaded only if it records traces.
-for folder in gateway services/*; do
+for folder in gateway launcher services/*; do
   entries="$entries $folder/dist/tracing-sdk=packages/platform/src/tracing/tracing-sdk.ts"
 done
 for command in restore audit status backup admin-password keys; do

@@ -6,6 +6,8 @@ import { freePort, type TestBus, type TestDatabase, testBus, testDatabase } from
 import { type Admin, logInAsAdmin } from './admin.js'
 
 export interface NetworkOptions {
+  /** All parts in one process, in place of one process for each. */
+  readonly oneProcess?: boolean
   readonly gateways?: number
   readonly identities?: number
   readonly pkis?: number
@@ -62,7 +64,9 @@ export async function startNetwork(options: NetworkOptions = {}): Promise<Networ
     NATS_URL: bus.url,
     ...env,
   })
-  const scale = { gateway: gateways, identity: identities, pki: pkis, policy: policies, sessions }
+  const scale = options.oneProcess
+    ? undefined
+    : { gateway: gateways, identity: identities, pki: pkis, policy: policies, sessions }
   const dispose = async (product?: Product): Promise<void> => {
     await product?.stop()
     await bus.stop()

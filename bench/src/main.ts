@@ -39,7 +39,7 @@ async function run(options: Options): Promise<void> {
 
   await using opened = openedThings()
   const start = async (product: Promise<Product>): Promise<Product> => opened.use(await product)
-  const ours = controller ?? (await start(startProduct({ replicas })))
+  const ours = controller ?? (await start(startProduct(replicas === undefined ? {} : { replicas })))
   const other = beside && 'directory' in beside ? await start(startProduct(beside)) : beside
   const sides = [await openSide('ours', ours, options, opened)]
   if (other) sides.push(await openSide('other', other, options, opened))

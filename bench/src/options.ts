@@ -20,7 +20,7 @@ while sessions are open: 195,000 pairs and 20,000 sessions with --scale 20.
   --beside DIR|URL   also measures another checkout of this project, or a controller of the same API that runs
                      already, in turns with the first one
   --beside-user, --beside-password, --beside-pid  its administrator and processes, if it is a URL
-  --replicas N       processes of each part of the product that it starts itself (default 1)
+  --replicas N       processes of each part of the product that it starts itself (default: one for all parts)
   --beside-replicas N,…  also measures the product with N processes of each part
   --url URL          a controller that runs already, ours or another of the same API
   --user, --password its administrator
@@ -43,7 +43,8 @@ export interface Options {
   readonly mode: Mode
   readonly routers: number
   readonly controller: RunningController | undefined
-  readonly replicas: number
+  /** Undefined: one process of all parts. */
+  readonly replicas: number | undefined
   readonly besideReplicas: readonly number[]
   readonly beside: { readonly directory: string } | RunningController | undefined
 }
@@ -80,7 +81,7 @@ export function readOptions(args: readonly string[]): Options {
       password: text('admin'),
       pid: text(),
       ctrl: text(),
-      replicas: text('1'),
+      replicas: text(),
       'beside-replicas': text(),
       beside: text(),
       'beside-user': text('admin'),
@@ -109,7 +110,7 @@ export function readOptions(args: readonly string[]): Options {
     mode,
     routers: number('routers', values.routers),
     controller: url ? { ...controller(url, user, password, values.pid), ctrlAddress: ctrl } : undefined,
-    replicas: number('replicas', values.replicas),
+    replicas: values.replicas === undefined ? undefined : number('replicas', values.replicas),
     besideReplicas: listOf(values['beside-replicas']).map((count) => number('beside-replicas', count)),
     beside: !beside
       ? undefined

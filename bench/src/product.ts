@@ -25,12 +25,12 @@ const hashing = { OVERLAY_PASSWORD_MEMORY_KIB: '3072', OVERLAY_PASSWORD_PASSES: 
 export interface ProductOptions {
   /** Another checkout, which is built first; this project if absent. */
   readonly directory?: string
-  /** Processes of each part; 1 if absent. */
+  /** Processes of each part; all parts share one if absent. */
   readonly replicas?: number
 }
 
 /** Starts the product as a user would, in a home of its own. */
-export async function startProduct({ directory, replicas = 1 }: ProductOptions = {}): Promise<Product> {
+export async function startProduct({ directory, replicas }: ProductOptions = {}): Promise<Product> {
   const home = await mkdtemp(join(tmpdir(), 'overlay-bench-'))
   const address = `localhost:${await freePort()}`
   const ctrlAddress = `localhost:${await freePort()}`
@@ -41,7 +41,7 @@ export async function startProduct({ directory, replicas = 1 }: ProductOptions =
     OVERLAY_ADDRESS: address,
     OVERLAY_CTRL_ADDRESS: ctrlAddress,
   }
-  const scale = replicas > 1 ? ['--scale', parts.map((part) => `${part}=${replicas}`).join()] : []
+  const scale = replicas ? ['--scale', parts.map((part) => `${part}=${replicas}`).join()] : []
   let launcher = await launch(env, directory, scale)
   return {
     url: `https://${address}`,

@@ -1,4 +1,6 @@
+import { ownProcess } from '@overlay/platform/part'
 import { endProcess } from '@overlay/platform/process'
-import './gateway.js'
+import { runGateway } from './run.js'
 
+await runGateway(process.env, ownProcess)
 endProcess()

@@ -15,7 +15,16 @@ import { openLogFile } from './log-file.js'
 import { consoleDirectory } from './processes/console.js'
 import { startNode, untilReady } from './processes/node-process.js'
 import { type Address, isPrivileged, reservePorts } from './processes/ports.js'
-import { consecutive, type Instance, parts, planInstances, type Scale } from './processes/processes.js'
+import {
+  consecutive,
+  type Instance,
+  inOneProcess,
+  type ProcessPlan,
+  parts,
+  planInstances,
+  type Scale,
+  single,
+} from './processes/processes.js'
 import { requireFree } from './processes/require-free.js'
 import { DEFAULT_METRICS_ADDRESS, serveMetrics } from './processes/serve-metrics.js'
 import { bindShared, type SharedSocket } from './processes/shared-socket.js'
@@ -30,9 +39,9 @@ import { ignoredCredentials } from './welcome.js'
 export { readLauncherSettings } from './settings.js'
 
 export interface Product extends InitialCredentials {
-  /** By the name of the process: 'gateway', 'policy-2'. */
+  /** By the name of the process: 'gateway', 'policy-2'; 'overlay' has all parts. */
   readonly processes: ReadonlyMap<string, Supervised>
-  /** Their addresses for clients and for health checks. */
+  /** The replicas of all parts, with their addresses. */
   readonly instances: readonly Instance[]
   /** `host:port` of each gateway. Several gateways share another address. */
   readonly gateways: readonly string[]
@@ -52,10 +61,13 @@ type Print = (line: string) => void
 const stages = ['sockets', 'gateway', 'services', 'bus', 'postgres', 'home'] as const
 type Stops = Record<(typeof stages)[number], (() => Promise<unknown>)[]>
 
-/** Starts the product and its servers on this machine, and restarts processes that end. */
+/**
+ * Starts the product and its servers on this machine, and restarts processes that end.
+ * @param scale undefined: one of each part, all in one process
+ */
 export async function startProduct(
   settings: LauncherSettings,
-  scale: Scale,
+  scale: Scale | undefined,
   print: Print,
   entry = 'dist/main.js',
 ): Promise<Product> {
@@ -89,13 +101,14 @@ export async function startProduct(
 
 async function start(
   settings: LauncherSettings,
-  scale: Scale,
+  separate: Scale | undefined,
   home: Home,
   journal: Journal,
   entry: string,
   stops: Stops,
 ): Promise<Omit<Product, 'stop'>> {
   const { step: print, warn } = journal
+  const scale = separate ?? single
   const listen = splitAddress(settings.listen)
   const ctrlListen = splitAddress(settings.ctrlListen)
   const { processes: processAccount } = home.accounts
@@ -178,9 +191,10 @@ async function start(
   })
   const { address, ctrlAddress } = settings
   const place = { address, ctrlAddress, database: databaseText(settings.databaseUrl), snapshots }
-  const status = keepStatus(home, place, instances, warn)
+  const planned = separate ? instances : [inOneProcess(instances)]
+  const status = keepStatus(home, place, planned, warn)
   stops.postgres.push(status.stopped) // before the home is released
-  const processes = await startProcesses(instances, settings, home, certificates, journal, stops, status)
+  const processes = await startProcesses(planned, settings, home, certificates, journal, stops, status)
   const gateways = instances.filter(({ part }) => part === 'gateway').map(({ listen }) => listen)
   const controllers = instances.flatMap(({ ctrlListen }) => ctrlListen ?? [])
   print(`control channel for routers at ${settings.ctrlAddress}`)
@@ -206,7 +220,7 @@ async function writeCredentials(home: Home, { admin, caPem }: InitialCredentials
 
 /** Starts all processes at the same time. Each waits for its dependencies. */
 async function startProcesses(
-  instances: readonly Instance[],
+  planned: readonly ProcessPlan[],
   settings: LauncherSettings,
   home: Home,
   certificates: ProcessCertificates,
@@ -219,29 +233,29 @@ async function startProcesses(
   setMaxListeners(0, failed.signal) // one for each process that starts
   const limits = logLimits(settings)
   const silenceMs = settings.silenceSeconds * 1000
-  const startOne = async (instance: Instance): Promise<void> => {
-    const { name, part } = instance
+  const startOne = async (plan: ProcessPlan): Promise<void> => {
+    const { name, stage } = plan
     const logFile = home.path(`${name}.log`)
     const start = async () => {
       await certificates.renew() // after a suspension of the machine, they may have expired
-      const running = await startNode(instance, { log: () => openLogFile(logFile, limits, warn), silenceMs })
+      const running = await startNode(plan, { log: () => openLogFile(logFile, limits, warn), silenceMs })
       status.started(name, running.pid)
       return running
     }
     const first = await start()
     processes.set(name, { pid: () => first.pid, stop: first.stop }) // a failed first start is not repeated
-    stops[part === 'gateway' ? 'gateway' : 'services'].push(async () => processes.get(name)?.stop())
+    stops[stage].push(async () => processes.get(name)?.stop())
     const ended = first.ended.then((reason) => {
       throw new Error(`${reason} before it was ready: see ${logFile}`)
     })
-    await Promise.race([untilReady(instance, failed.signal), ended])
+    await Promise.race([untilReady(plan, failed.signal), ended])
     ended.catch(() => undefined)
     processes.set(name, supervise(first, start, warn))
     step(`${name} is ready`)
   }
   await all(
-    instances.map((instance) =>
-      startOne(instance).catch((err: unknown) => {
+    planned.map((plan) =>
+      startOne(plan).catch((err: unknown) => {
         failed.abort(err)
         throw failed.signal.reason // the first failure; it ends the other starts
       }),

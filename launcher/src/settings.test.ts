@@ -19,9 +19,10 @@ test.each([
   expect(readLauncherSettings({ OVERLAY_ADDRESS: address, OVERLAY_LISTEN: listen }).listen).toBe(expected)
 })
 
-test('each part runs once unless it is scaled', () => {
+test('all parts share a process unless they are separated or scaled', () => {
   const one = { gateway: 1, identity: 1, pki: 1, policy: 1, sessions: 1 }
-  expect(readArguments([]).scale).toEqual(one)
+  expect(readArguments([]).scale).toBe(undefined)
+  expect(readArguments(['--separate']).scale).toEqual(one)
   expect(readArguments(['--scale', 'gateway=2,policy=3']).scale).toEqual({ ...one, gateway: 2, policy: 3 })
 })
 

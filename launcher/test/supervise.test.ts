@@ -6,7 +6,7 @@ import { openLogFile } from '../src/log-file.js'
 import { commandLineOf } from '../src/processes/command-line.js'
 import { type NodeOptions, startNode, untilReady } from '../src/processes/node-process.js'
 import { freePort } from '../src/processes/ports.js'
-import type { Instance } from '../src/processes/processes.js'
+import type { ProcessPlan } from '../src/processes/processes.js'
 import { supervise } from '../src/processes/supervise.js'
 
 test('restarts a process that was killed', async () => {
@@ -74,7 +74,9 @@ const server = `
   import { createServer } from 'node:http'
   createServer(({ url }, answer) => answer.end(() => console.log(url))).listen(process.env.PORT, '127.0.0.1')`
 
-async function program(source: string): Promise<{ instance: Instance; log: string; options: NodeOptions }> {
+async function program(
+  source: string,
+): Promise<{ instance: ProcessPlan; log: string; options: NodeOptions }> {
   const directory = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   onTestFinished(() => rm(directory, { recursive: true }))
   const entry = join(directory, 'example.mjs')
@@ -83,12 +85,11 @@ async function program(source: string): Promise<{ instance: Instance; log: strin
   const address = `127.0.0.1:${port}`
   const instance = {
     name: 'example',
-    part: 'policy',
     entry,
     env: { PORT: port },
     ops: address,
-    listen: address,
-    sharedSocket: undefined,
+    stage: 'services',
+    sharedSockets: [],
   } as const
   const log = join(directory, 'example.log')
   const options = { log: () => openLogFile(log, { maxBytes: 1024, files: 3 }), silenceMs: 0 }

@@ -54,10 +54,8 @@ test('a first start creates all state, a second one uses it, and no process outl
     runtimeVersion: `overlay/${version} node/${process.versions.node}`,
   })
   const start = { version, revision, node: process.versions.node, msg: 'starting' }
-  for (const part of ['gateway', 'identity', 'pki', 'policy', 'sessions']) {
-    const [line = ''] = (await readFile(join(home, `${part}.log`), 'utf8')).split('\n')
-    expect(JSON.parse(line)).toMatchObject({ service: part, ...start })
-  }
+  const [line = ''] = (await readFile(join(home, 'overlay.log'), 'utf8')).split('\n')
+  expect(JSON.parse(line)).toMatchObject({ service: 'overlay', ...start })
 
   const second = launched(home, {
     OVERLAY_ADDRESS: `localhost:${await freePort()}`,
@@ -72,18 +70,17 @@ test('a first start creates all state, a second one uses it, and no process outl
     exit: 0,
     state: 'healthy',
     start: { version, revision, launcher: first.pid, address, metricsAddress },
-    processes: ['gateway', 'identity', 'pki', 'policy', 'sessions'].map((name) => ({ name, ...ready })),
+    processes: [{ name: 'overlay', ...ready }],
     database: 'ok',
     bus: 'ok',
     routersConnected: 0,
     certificates: [{ role: 'root' }, { role: 'signing' }, { role: 'server' }],
   })
   const metrics = await (await fetch(`http://${metricsAddress}/metrics`)).text()
-  for (const name of ['gateway', 'identity', 'pki', 'policy', 'sessions'])
-    expect(metrics).toContain(`\noverlay_process_up{process="${name}"} 1\n`)
+  expect(metrics).toContain('\noverlay_process_up{process="overlay"} 1\n')
 
   const children = await childrenOf(first)
-  expect(children.length).toBeGreaterThanOrEqual(6) // Postgres, five of the product, and nats-server if it is installed
+  expect(children.length).toBeGreaterThanOrEqual(2) // Postgres, all parts, and nats-server if it is installed
   first.kill('SIGKILL')
   await expect.poll(() => children.filter(isAlive)).toEqual([])
 

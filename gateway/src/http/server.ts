@@ -93,7 +93,7 @@ export async function listen(
   limitConnections(server, limits, limits.headersMs)
   server.listen(port, host)
   await once(server, 'listening')
-  const shared = await acceptShared(server)
+  const shared = await acceptShared(server, 'gateway')
   let { changeMs } = limits
 
   return {

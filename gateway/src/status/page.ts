@@ -2,7 +2,7 @@ import { type Dialogue, type Fragment, fragment } from '../web/html.js'
 import { certificatesOf, daysUntil } from './certificates.js'
 import { type Concern, concernsOf } from './concerns.js'
 import { IDLE_MINUTES } from './cookie.js'
-import { type NetworkStatus, nameOf, releaseOf } from './status.js'
+import { isService, type NetworkStatus, nameOf, releaseOf } from './status.js'
 import { span, timeText } from './times.js'
 
 /** A cell: text, a number, or marked up. */
@@ -69,7 +69,7 @@ const replicas = ({ replicas, atMs }: NetworkStatus): Fragment =>
 
 const positions = ({ follows, replicas }: NetworkStatus): Fragment => {
   const own = replicas.flatMap(({ service, process }) =>
-    process && service !== 'gateway'
+    process && isService(service)
       ? [[service, nameOf(process), fragment`${service} (its own)`, process.position, '–', '–', '–']]
       : [],
   )

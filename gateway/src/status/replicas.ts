@@ -10,7 +10,7 @@ import {
 
 /** One replica of a service, and what it says about itself. */
 export interface DescribedReplica {
-  readonly service: Service | 'gateway'
+  readonly service: Service | 'gateway' | 'all parts'
   /** `host:port` or `unix:/path`. */
   readonly address: string
   /** Absent: it has not answered in time. */

@@ -1,6 +1,6 @@
 import { certificatesOf, daysUntil } from './certificates.js'
 import { concernsOf } from './concerns.js'
-import { type NetworkStatus, nameOf } from './status.js'
+import { isService, type NetworkStatus, nameOf } from './status.js'
 
 /** The same as the page, for programs. Times are in ISO 8601. */
 export function statusJson(status: NetworkStatus): string {
@@ -15,7 +15,7 @@ export function statusJson(status: NetworkStatus): string {
       return {
         ...{ service, address, answers: true, process: nameOf(process), version, revision, nodeVersion },
         startedAt: timeOf(startedAtMs),
-        ...(service !== 'gateway' && { position, pool, bus }),
+        ...(isService(service) && { position, pool, bus }),
         ...(routers !== undefined && { connectedRouters: routers }),
         queues: process.queues.map(({ refusedAtMs, ...queue }) => ({
           ...queue,

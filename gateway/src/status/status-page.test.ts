@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { Fault, type ProcessDescription, retryAfter } from '@overlay/rpc'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { ADMIN, ALICE, PARTIAL_ADMIN, sessionFor } from '../testing/fakes.js'
@@ -53,6 +54,18 @@ const post = (path: string, form: Record<string, string>, headers: Record<string
   })
 const logIn = (headers?: Record<string, string>) =>
   post('/status/login', { method: 'password', username: 'admin', password: 'correct horse' }, headers)
+
+test('a process of all parts shows once what it counts for all of them', async () => {
+  const own = { host: hostname(), pid: process.pid }
+  const queues = [{ name: 'hashes', running: 0, waiting: 0, refused: 3, refusedAtMs: Date.now() }]
+  replicas = [policy({ ...own, queues, position: 41 }), policy({ queues })]
+  const { text } = await gateway.request('/status', { headers: { 'zt-session': ADMIN } })
+  const { data } = JSON.parse(text)
+  const rows: { service: string; position?: number; queues: object[] }[] = data.replicas
+  expect(rows.map(({ service }) => service)).toEqual(['all parts', 'policy', 'policy'])
+  expect(rows.map(({ position }) => position)).toEqual([undefined, 41, 5])
+  expect(rows.slice(1).map(({ queues }) => queues.length)).toEqual([0, 1])
+})
 
 test('without a cookie, a browser gets a form, which nothing may frame and which runs no script', async () => {
   const { status, headers, text } = await gateway.request('/status', { headers: html })

@@ -47,7 +47,7 @@ export function openStatus({ describeReplicas, routers, address }: StatusDeps) {
       describeReplicas(context),
       offlineRouters(routers, context),
     ])
-    const replicas: readonly DescribedReplica[] = [{ service: 'gateway', address, process: own }, ...others]
+    const replicas = countedOnce({ service: 'gateway', address, process: own }, others)
     const heads = headsOf(replicas)
     const at = performance.now()
     lateness.note(heads, at)
@@ -77,11 +77,37 @@ export const nameOf = ({ host, pid }: Pick<ProcessDescription, 'host' | 'pid'>):
 export const releaseOf = ({ version, revision }: Pick<ProcessDescription, 'version' | 'revision'>): string =>
   `${version} (${revision})`
 
+/** A process that runs all parts has in its first row what it counts for all of them. */
+function countedOnce(
+  own: DescribedReplica & { readonly process: ProcessDescription },
+  others: readonly DescribedReplica[],
+): readonly DescribedReplica[] {
+  let isShared = false
+  const rest = others.map((replica) => {
+    const { process } = replica
+    if (!process || nameOf(process) !== nameOf(own.process)) return replica
+    isShared = true
+    return { ...replica, process: { ...process, ...countedElsewhere } }
+  })
+  return [isShared ? { ...own, service: 'all parts' } : own, ...rest]
+}
+
+const countedElsewhere = {
+  pool: undefined,
+  followed: [],
+  queues: [],
+  certificates: [],
+  slowRequests: [],
+  refusals: [],
+}
+
+export const isService = (service: DescribedReplica['service']): boolean =>
+  service !== 'gateway' && service !== 'all parts'
+
 /** The newest position of each schema that one of its owners knows. */
 function headsOf(replicas: readonly DescribedReplica[]): ReadonlyMap<string, number> {
   const heads = new Map<string, number>()
   for (const { service, process } of replicas)
-    if (process && service !== 'gateway')
-      heads.set(service, Math.max(heads.get(service) ?? 0, process.position))
+    if (process && isService(service)) heads.set(service, Math.max(heads.get(service) ?? 0, process.position))
   return heads
 }

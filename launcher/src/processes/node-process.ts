@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { LogFile } from '../log-file.js'
 import type { RunningProcess } from './die-with-parent.js'
 import { probeHealth, untilUnresponsive } from './health.js'
-import type { Instance } from './processes.js'
+import type { ProcessPlan } from './processes.js'
 
 export interface NodeOptions {
   /** Opens the log file, for each run of the process. */
@@ -18,7 +18,7 @@ const STOP_MS = 25_000 // longer than the process's own limit
 
 /** Starts a process of the product. It ends when descriptor 3 ends, which is when this process ends. */
 export async function startNode(
-  { name, entry, env, ops, sharedSocket }: Instance,
+  { name, entry, env, ops, sharedSockets }: ProcessPlan,
   { log, silenceMs }: NodeOptions,
 ): Promise<RunningProcess> {
   // the processes must not get the rights of the database's owner and the password of the administrator
@@ -27,7 +27,7 @@ export async function startNode(
     // one heap of the C library for all threads: with one for each, freed memory stays with the process
     env: { MALLOC_ARENA_MAX: '1', ...inherited, ...env, OVERLAY_PARENT_PIPE: '1' },
     detached: true, // Ctrl-C is for the launcher, which stops its children in order
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...(sharedSocket ? [sharedSocket.fd] : [])],
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe', ...sharedSockets.map(({ fd }) => fd)],
   })
   await once(child, 'spawn')
   const { pid, stdout, stderr } = child
@@ -64,7 +64,10 @@ export async function startNode(
 }
 
 /** Polls a process until it reports that it is ready. */
-export async function untilReady({ name, ops }: Instance, signal: AbortSignal): Promise<void> {
+export async function untilReady(
+  { name, ops }: Pick<ProcessPlan, 'name' | 'ops'>,
+  signal: AbortSignal,
+): Promise<void> {
   const late = AbortSignal.timeout(START_MS)
   while ((await probeHealth(ops, 'ready', 2000)) !== 200) {
     if (late.aborted) throw new Error(`${name} is not ready after ${START_MS / 1000} s`)

@@ -14,17 +14,26 @@ export type Part = (typeof parts)[number]
 /** The number of processes of each part. */
 export type Scale = Readonly<Record<Part, number>>
 
+/** One of each. */
+export const single: Scale = { gateway: 1, identity: 1, pki: 1, policy: 1, sessions: 1 }
+
 /** One process of the product. */
-export interface Instance {
+export interface ProcessPlan {
   readonly name: string
-  readonly part: Part
   readonly entry: string
   readonly env: Readonly<Record<string, string>>
   readonly ops: string // address of its health checks
+  /** The stage of the stop in which it ends. */
+  readonly stage: 'gateway' | 'services'
+  /** Passed from descriptor 4 on: at the addresses of all processes of a part. */
+  readonly sharedSockets: readonly SharedSocket[]
+}
+
+/** One replica of a part, and its process if it does not share one with the other parts. */
+export interface Instance extends ProcessPlan {
+  readonly part: Part
   readonly listen: string // address for clients
   readonly ctrlListen?: string | undefined // address for routers
-  /** Passed at descriptor 4: at the address of all processes of the part. */
-  readonly sharedSocket: SharedSocket | undefined
 }
 
 export interface PlanOptions {
@@ -114,13 +123,14 @@ export async function planInstances({
     ops,
     listen,
     ctrlListen,
-    sharedSocket: sharedSockets[part],
+    stage: part === 'gateway' ? 'gateway' : 'services',
+    sharedSockets: [sharedSockets[part] ?? []].flat(),
     entry: join(projectRoot, part === 'gateway' ? 'gateway' : `services/${part}`, entry),
     env: {
       ...shared,
       OVERLAY_OPS_LISTEN: ops,
       OVERLAY_TLS: tls,
-      ...(sharedSockets[part] && { OVERLAY_SHARED_SOCKET: '1' }),
+      ...(sharedSockets[part] && { [SHARED_SOCKETS]: `${part}:${FIRST_SOCKET}` }),
       OVERLAY_GRPC_HEALTH_LISTEN: healthListens[at] ?? '',
       OVERLAY_NATS_TLS: settings.natsUrl === undefined ? tls : (settings.natsTls ?? ''),
       ...(part === 'gateway'
@@ -137,6 +147,30 @@ export async function planInstances({
     },
   }))
 }
+
+/** All parts in one process: see all-parts.ts. */
+export function inOneProcess(instances: readonly Instance[]): ProcessPlan {
+  const [gateway] = instances
+  if (!gateway) throw new Error('no parts')
+  const listening = instances.filter(({ sharedSockets }) => sharedSockets.length > 0)
+  return {
+    name: 'overlay',
+    entry: join(projectRoot, 'launcher/dist/all-parts.js'),
+    ops: gateway.ops,
+    stage: 'gateway',
+    sharedSockets: listening.flatMap(({ sharedSockets }) => sharedSockets),
+    env: {
+      ...gateway.env,
+      UV_THREADPOOL_SIZE: '12', // hashes of passwords must not delay look-ups of names
+      OVERLAY_PARTS: JSON.stringify(Object.fromEntries(instances.map(({ part, env }) => [part, env]))),
+      [SHARED_SOCKETS]: listening.map(({ part }, at) => `${part}:${FIRST_SOCKET + at}`).join(),
+    },
+  }
+}
+
+const SHARED_SOCKETS = 'OVERLAY_SHARED_SOCKETS'
+/** Descriptor 3 is the pipe of the launcher. */
+const FIRST_SOCKET = 4
 
 const loopback = async (): Promise<string> => `127.0.0.1:${await freePort()}`
 

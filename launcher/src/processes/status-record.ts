@@ -2,7 +2,7 @@ import { openSerial } from '@overlay/platform/async'
 import { type Build, build } from '@overlay/platform/process'
 import { errorText } from '../error-text.js'
 import type { Home } from '../home/home.js'
-import type { Instance } from './processes.js'
+import type { ProcessPlan } from './processes.js'
 
 /** Written to the home while the product runs. Times are in ISO 8601. */
 export interface StatusRecord extends Build {
@@ -43,7 +43,7 @@ export interface StatusKeeper {
 export function keepStatus(
   home: Pick<Home, 'write'>,
   given: Given,
-  instances: readonly Instance[],
+  planned: readonly ProcessPlan[],
   print: (line: string) => void,
 ): StatusKeeper {
   const serially = openSerial()
@@ -52,7 +52,7 @@ export function keepStatus(
     ...given,
     launcher: process.pid,
     startedAt: now(),
-    processes: instances.map(({ name, ops }) => ({ name, ops, restarts: 0 })),
+    processes: planned.map(({ name, ops }) => ({ name, ops, restarts: 0 })),
   }
   const change = (members: Partial<StatusRecord>): Promise<void> => {
     record = { ...record, ...members }

@@ -16,7 +16,7 @@ import type { Methods } from './methods.js'
 import { type OpenWire, openMuxClient } from './mux-client.js'
 import { peerConnection } from './peer-connection.js'
 import { connectPeers } from './peers.js'
-import { NoFrames } from './replica.js'
+import { NoFrames, type Replica } from './replica.js'
 import { serve } from './serve.js'
 import {
   callerTls,
@@ -95,7 +95,7 @@ describe('a peer that sends', () => {
     await closed
     const line: unknown = JSON.parse(logLines.at(-1) ?? '')
     expect(line).toMatchObject({ level: 40, peer: 'sessions', msg: 'connection ended' })
-    const { mux } = peers.next()
+    const { mux } = peers.next() as Replica
     expect(mux.isOpen()).toBe(true)
     expect(await sendMultiplexed(peers, 'yes', context())).toEqual(['alice', 'a'])
     expect(logLines.length).toBe(1)
@@ -279,7 +279,7 @@ test('a request beyond the limit fails alone', async () => {
     await expect(send(peers, word, context())).rejects.toMatchObject({ code: 'UNHANDLED' })
     expect(await send(peers, 'yes', context())).toEqual(['alice', 'a'])
   }
-  expect(peers.next().mux.isOpen()).toBe(true)
+  expect((peers.next() as Replica).mux.isOpen()).toBe(true)
 })
 
 describe('of another release', () => {
@@ -287,13 +287,15 @@ describe('of another release', () => {
     await using server = await startServer(0, 'a', { protocols: ['h2'] })
     await using peers = peersAt(server.port)
     for (const [, send] of transports) expect(await send(peers, 'yes', context())).toEqual(['alice', 'a'])
-    const call = peers.next().bulk.call(authorize.path, requestOf('yes'), context(), 1000)
+    const { bulk } = peers.next() as Replica
+    const call = bulk.call(authorize.path, requestOf('yes'), context(), 1000)
     await expect(call).rejects.toMatchObject({ cause: expect.any(NoFrames) })
   })
   test('a server with frames is called over them', async () => {
     await using server = await startServer()
     await using peers = peersAt(server.port)
-    const response = await peers.next().bulk.call(authorize.path, requestOf('yes'), context(), 1000)
+    const { bulk } = peers.next() as Replica
+    const response = await bulk.call(authorize.path, requestOf('yes'), context(), 1000)
     expect(authorize.responseDeserialize(response).serviceName).toBe('a')
   })
   test('a client without frames is answered on a stream and by calls of gRPC', async () => {

@@ -21,6 +21,13 @@ export type Observe = (method: string, code: string, seconds: number, requestId?
 /** A method over encoded messages, for both transports. Throws only faults. */
 export type RawMethod = (request: Buffer, context: Context) => Promise<Buffer>
 
+/**
+ * A stream over encoded messages, for both transports. Waits for what `write` returns before the next message. Rejects
+ * with faults only, also when the call ends.
+ */
+export type RawStream = (request: Buffer, context: Context, write: Write) => Promise<void>
+type Write = (message: Buffer) => Promise<unknown> | undefined
+
 /** What `serve` offers to the services that it hosts. */
 export interface ServiceHost {
   readonly server: Server
@@ -29,6 +36,8 @@ export interface ServiceHost {
   readonly stopping: AbortSignal
   /** By path: the methods that the shared stream serves too. */
   readonly multiplexed: Map<string, RawMethod>
+  /** By path. */
+  readonly streams: Map<string, RawStream>
   /** The full names of the services so far. */
   readonly names: Set<string>
 }
@@ -56,7 +65,9 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
         responseSerialize: (bytes) => bytes as Buffer,
       }
       if (method.responseStream) {
-        handlers[name] = streaming(method, implementation as StreamMethod, serviceHost)
+        const stream = rawStream(method, implementation as StreamMethod, serviceHost)
+        serviceHost.streams.set(path, stream)
+        handlers[name] = streaming(stream, serviceHost.stopping)
       } else {
         const untraced = rawMethod(method, implementation as UnaryMethod, serviceHost)
         const call = tracing ? tracedMethod(tracing, path, untraced) : untraced
@@ -113,39 +124,53 @@ const unary =
       })
   }
 
+function rawStream(
+  { path, requestDeserialize, responseSerialize }: AnyMethod,
+  run: StreamMethod,
+  { log, observe }: ServiceHost,
+): RawStream {
+  return async (request, context, write) => {
+    const ending = endingOf(context)
+    const start = performance.now()
+    let code = 'OK'
+    let removeListener: () => void = () => undefined
+    async function send(): Promise<void> {
+      for await (const message of run(requestDeserialize(request), context)) {
+        if (ending.hasEnded()) return
+        const written = write(responseSerialize(message))
+        if (written) await written
+      }
+    }
+    const ended = new Promise<never>((_, reject) => {
+      removeListener = ending.listen(() => reject(ending.reason()))
+    })
+    try {
+      await Promise.race([send(), ended])
+    } catch (err) {
+      const fault = faultOf(err, path, context, log)
+      code = fault.code
+      throw fault
+    } finally {
+      removeListener()
+      observe(path, code, (performance.now() - start) / 1000)
+    }
+  }
+}
+
 const streaming =
-  (
-    { path, requestDeserialize, responseSerialize }: AnyMethod,
-    run: StreamMethod,
-    { log, observe, stopping }: ServiceHost,
-  ): handleServerStreamingCall<Buffer, Buffer> =>
+  (stream: RawStream, stopping: AbortSignal): handleServerStreamingCall<Buffer, Buffer> =>
   (call) => {
     const limitMs = Number(call.getDeadline()) - Date.now()
     const ending = openEnding(limitMs)
     call.on('cancelled', () => ending.end(new Fault('TIMEOUT')))
     const removeListener = onAbort(stopping, () => ending.end(new Fault('UNAVAILABLE')))
     const context = fromMetadata(call.metadata, limitMs, ending)
-    const start = performance.now()
-    const end = (code: string): void => observe(path, code, (performance.now() - start) / 1000)
-
-    async function send(): Promise<void> {
-      for await (const message of run(requestDeserialize(call.request), context)) {
-        if (ending.hasEnded()) return
-        if (!call.write(responseSerialize(message))) await once(call, 'drain', { signal: context.signal })
-      }
-    }
-    const ended = new Promise<never>((_, reject) => ending.listen(() => reject(ending.reason())))
-    Promise.race([send(), ended])
+    stream(call.request, context, (message) =>
+      call.write(message) ? undefined : once(call, 'drain', { signal: context.signal }),
+    )
       .then(
-        () => {
-          call.end()
-          end('OK')
-        },
-        (err: unknown) => {
-          const fault = faultOf(err, path, context, log)
-          call.emit('error', toStatus(fault)) // destroy() would never reach the client
-          end(fault.code)
-        },
+        () => call.end(),
+        (err: unknown) => call.emit('error', toStatus(err)), // destroy() would never reach the client
       )
       .finally(() => {
         removeListener()

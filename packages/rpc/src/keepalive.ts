@@ -1,3 +1,5 @@
+import { Fault } from './fault.js'
+
 export const BEAT_MS = 250
 
 /** A replica is unresponsive if it leaves a ping unanswered for this many beats. */
@@ -68,3 +70,6 @@ export function startKeepalive(): Keepalive {
 export class UnresponsiveReplica extends Error {
   override readonly name = 'UnresponsiveReplica'
 }
+
+/** The fault that ends the calls of an unresponsive replica. */
+export const unresponsive = (): Fault => new Fault('UNAVAILABLE', undefined, new UnresponsiveReplica())

@@ -42,7 +42,7 @@ interface Line {
 }
 
 /** More calls would time out while they wait. */
-const MAX_PENDING = 1000
+export const MAX_PENDING = 1000
 
 /** Not the name of a method: a replica of a release that does not know it answers with a fault. */
 export const PING = 'ping'
@@ -103,8 +103,7 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
 
   function call(method: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer> {
     if (pendingCalls >= MAX_PENDING || current?.wire?.isStuck()) throw new Fault('SERVER_TOO_MANY_REQUESTS')
-    const { deadline } = context
-    const timeoutMs = Math.max(1, deadline ? deadline.getTime() - Date.now() : limitMs)
+    const timeoutMs = restMs(context, limitMs)
     const tag = nextTag()
     const bytes = encodeCall({
       tag,
@@ -181,6 +180,10 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
     },
   }
 }
+
+/** The time that a call has left. */
+export const restMs = ({ deadline }: Context, limitMs: number): number =>
+  Math.max(1, deadline ? deadline.getTime() - Date.now() : limitMs)
 
 const encodeCall = (call: Partial<Call>): Buffer =>
   bytesOf(Call.encode({ tag: 0, method: '', request: EMPTY, context: undefined, timeoutMs: 0, ...call }))

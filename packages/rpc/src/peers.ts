@@ -5,23 +5,22 @@ import { BEAT_MS } from './keepalive.js'
 import { peerConnection } from './peer-connection.js'
 import type { PeerName } from './peer-name.js'
 import type { PeerTls } from './peer-tls.js'
-import { openReplica, type Replica } from './replica.js'
+import { type CalledReplica, openReplica, type Replica } from './replica.js'
 
 /** All replicas of one service, as their clients see them. */
 export interface Peers extends AsyncDisposable {
   /** All that are known, connected or not. */
-  replicas(): readonly Replica[]
+  replicas(): readonly CalledReplica[]
   /** Undefined, or resolves when the first look-up of a name has found a replica. Until then nothing can be called. */
   found(): Promise<void> | undefined
   /** The replica for the next call: responsive ones first, in turn. */
-  next(): Replica
+  next(): CalledReplica
   /** The replica for the next multiplexed call: of the same ones, the one with the fewest pending calls. */
-  leastBusy(): Replica
+  leastBusy(): CalledReplica
   /** Whether a call that has reached no replica may reach one now. Resolves when names have been looked up again. */
   others(): Promise<boolean>
   /** Whether a connection was ever established. Until then calls wait for it. */
   wasConnected(): boolean
-  sign(metadata: Metadata): Metadata
 }
 
 export interface PeersOptions {
@@ -163,7 +162,6 @@ export function connectPeers(
       return !isClosed && replicas.some((replica) => replica.isPromising())
     },
     wasConnected: () => wasConnected,
-    sign,
     async [Symbol.asyncDispose]() {
       isClosed = true
       stopBeats?.()

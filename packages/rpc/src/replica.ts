@@ -1,21 +1,32 @@
 import { Client, connectivityState, Metadata } from '@grpc/grpc-js'
+import type { Context } from './context.js'
 import { dial, Unreachable } from './dial.js'
 import { Fault, isServiceError, toFault } from './fault.js'
 import { FRAMES, framesWire } from './frames.js'
 import { CallServiceService } from './gen/overlay/stream/v1/stream.js'
-import { type Keepalive, startKeepalive, UnresponsiveReplica, type Waiting } from './keepalive.js'
+import { grpcCalls } from './grpc-calls.js'
+import { type Keepalive, startKeepalive, unresponsive, type Waiting } from './keepalive.js'
 import { MESSAGE_LIMIT_BYTES } from './limits.js'
 import { type MuxClient, type OpenWire, openMuxClient } from './mux-client.js'
 import type { PeerConnection } from './peer-connection.js'
 import { streamWire, type Wire, type WireEvents } from './wire.js'
 
-/** One replica of a service. */
-export interface Replica {
+/** One replica of a service, for its callers. */
+export interface CalledReplica {
   /** `host:port` or `unix:/path` */
   readonly address: string
-  readonly client: Client
+  /** @param limitMs of a call that has no deadline */
+  call(path: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer>
+  /** The same over a connection for large answers, which would delay the others. */
+  callBulk(path: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer>
+  /** Encoded messages. Ends without a fault when the signal of the context aborts. */
+  stream(path: string, request: Buffer, context: Context): AsyncGenerator<Buffer>
+}
+
+/** A replica in another process. */
+export interface Replica extends CalledReplica {
   readonly mux: MuxClient
-  /** For large answers, which would delay the others. Its calls fail with `NoFrames` at a replica that has none. */
+  /** Its calls fail with `NoFrames` at a replica that has none. */
   readonly bulk: MuxClient
   readonly keepalive: Keepalive
   isConnected(): boolean
@@ -27,8 +38,6 @@ export interface Replica {
   beat(): void
   /** Ends all that waits for it. */
   endAll(): void
-  /** Calls `end` when the replica is no longer one of its service. Returns a function that removes `end`. */
-  onLeft(end: () => void): () => void
   /** Ends its streams, which others can serve, and closes it after its last pending call. It gets no more calls. */
   leave(): Promise<void>
   close(): void
@@ -142,9 +151,25 @@ export function openReplica({
     client.close()
   }
   const leaving = new Set<() => void>()
+  function onLeft(end: () => void): () => void {
+    const entry = (): void => end() // the same function may be registered twice
+    leaving.add(entry)
+    return () => leaving.delete(entry)
+  }
+  const { unary, stream } = grpcCalls({ client, keepalive, sign, onLeft })
   return {
     address,
-    client,
+    call: mux.call,
+    async callBulk(path, request, context, limitMs) {
+      try {
+        return await bulk.call(path, request, context, limitMs)
+      } catch (err) {
+        if (err instanceof Fault && err.cause instanceof NoFrames)
+          return unary(path, request, context, limitMs)
+        throw err
+      }
+    },
+    stream,
     mux,
     bulk,
     keepalive,
@@ -169,11 +194,6 @@ export function openReplica({
       for (const client of both) client.fail(unresponsive())
       keepalive.endAll()
     },
-    onLeft(end) {
-      const entry = (): void => end() // the same function may be registered twice
-      leaving.add(entry)
-      return () => leaving.delete(entry)
-    },
     async leave() {
       for (const end of [...leaving]) end()
       await Promise.all(both.map((client) => client.end()))
@@ -193,9 +213,6 @@ async function openStream(client: Client, events: WireEvents, metadata: Metadata
 }
 
 const asBytes = (bytes: Buffer): Buffer => bytes
-
-/** The fault that ends the calls of an unresponsive replica. */
-export const unresponsive = (): Fault => new Fault('UNAVAILABLE', undefined, new UnresponsiveReplica())
 
 const clientOptions = {
   // every address behind a name gets its own connection, and lost ones are reopened

@@ -37,6 +37,7 @@ export async function serveHealth(
     observe: () => undefined,
     stopping: stop.signal,
     multiplexed: new Map(),
+    streams: new Map(),
     names,
   })
   const { injectConnection } = server.createConnectionInjector(ServerCredentials.createInsecure())

@@ -10,15 +10,21 @@ import { build } from './build.js'
 import { certificateReads, followers, metrics, pools } from './metrics.js'
 import { recentRefusals, recentSlowRequests } from './recent.js'
 
-/** What the process connects to. */
+/** What describes itself. */
 export interface DescribedParts {
+  /** Its own. Absent: it has none. */
+  readonly schema?: string
   readonly bus?: { connected(): boolean }
   /** Whether routers connect to it. */
   readonly hasRouters: boolean
 }
 
 /** What this process knows about itself. Read from its metrics: it costs nothing until it is asked for. */
-export async function describeProcess({ bus, hasRouters }: DescribedParts): Promise<ProcessDescription> {
+export async function describeProcess({
+  schema,
+  bus,
+  hasRouters,
+}: DescribedParts): Promise<ProcessDescription> {
   for (const read of certificateReads) read()
   const [positions, routers, certificates, queues] = await Promise.all([
     metrics.streamPosition.get(),
@@ -32,7 +38,7 @@ export async function describeProcess({ bus, hasRouters }: DescribedParts): Prom
     pid: process.pid,
     nodeVersion: process.versions.node,
     startedAtMs: Math.round(performance.timeOrigin),
-    position: positions.values[0]?.value ?? 0,
+    position: positions.values.find(({ labels }) => labels.schema === schema)?.value ?? 0,
     followed: followedSchemas(),
     queues,
     pool: poolConnections(),

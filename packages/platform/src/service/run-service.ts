@@ -23,6 +23,7 @@ import { remoteSource, type Source } from '../change-log/source.js'
 import { type WaitForFollowers, waitForFollowers } from '../change-log/wait-for-followers.js'
 import type { Check } from '../maintenance/check.js'
 import { maintenanceService } from '../maintenance/maintenance-service.js'
+import type { PartProcess } from '../part/part-process.js'
 import { type Database, openDatabase } from '../postgres/database.js'
 import {
   migrationFolders,
@@ -36,12 +37,11 @@ import { describeProcess } from '../process/describe.js'
 import { grpcHealth, serveGrpcHealth } from '../process/grpc-health.js'
 import { openLog } from '../process/log.js'
 import { observeCall } from '../process/metrics.js'
-import { type Health, serveOps } from '../process/ops.js'
-import { dropRights, endProcess, guardProcess, isStopping, untilStopped } from '../process/process.js'
+import type { Health } from '../process/ops.js'
+import { isStopping } from '../process/process.js'
 import type { Values } from '../process/settings.js'
 import type { serviceSettings } from '../process/shared-settings.js'
 import { noteRefused, openPeers, openTls } from '../tls/peer-tls.js'
-import { openTracing } from '../tracing/open-tracing.js'
 
 /** Another service, and the operations that all services have. */
 export interface RemoteService extends AsyncDisposable {
@@ -72,31 +72,23 @@ export interface ServiceDeps {
 
 interface ServiceOptions {
   readonly schema: Service
+  readonly process: PartProcess
   readonly settings: Values<typeof serviceSettings>
   /** The folder of the service's own migrations. */
   readonly migrations: string
 }
 
-/** Runs the process of a service to its end. `work` closes what it opens; its deps are closed afterwards. */
+/** Runs a service until it is stopped. `work` closes what it opens; its deps are closed afterwards. */
 export async function runService(
-  options: ServiceOptions,
-  work: (deps: ServiceDeps) => Promise<void>,
-): Promise<never> {
-  await runUntilStopped(options, work)
-  endProcess()
-}
-
-async function runUntilStopped(
-  { schema, settings, migrations }: ServiceOptions,
+  { schema, process, settings, migrations }: ServiceOptions,
   work: (deps: ServiceDeps) => Promise<void>,
 ): Promise<void> {
   const { opsListen, grpcHealthListen, rpcListen } = settings
   const databaseUrl = withTlsDirectory(settings.databaseUrl, settings.databaseTls)
   const log = openLog(schema, { level: settings.logLevel, format: settings.logFormat })
-  guardProcess(log)
-  await using _tracing = await openTracing(schema, settings, log)
+  await using _tracing = await process.begin({ name: `overlay-${schema}`, settings, log })
   const defined = await migrationsIn(migrationFolders(migrations))
-  dropRights()
+  await process.dropRights()
   using tls = await openTls(settings.tls, schema, log)
   const warning = tlsWarning(databaseUrl)
   if (warning !== undefined) log.warn({ warning }, 'database not verified')
@@ -109,7 +101,10 @@ async function runUntilStopped(
   await using _counts = startCompactingCounts(db, log)
   const connected: RemoteService[] = []
   const connect: ServiceDeps['connect'] = (schema, addresses) => {
-    const service = remoteService(schema, openPeers(addresses, { tls, service: schema, log }))
+    const service = remoteService(
+      schema,
+      openPeers(addresses, { tls, service: schema, log, local: process.local }),
+    )
     connected.push(service)
     return service
   }
@@ -127,17 +122,17 @@ async function runUntilStopped(
     async serve(hosted, health) {
       const current = (): Promise<Health> | Health => (isStopping() ? stopping : health())
       const probes = grpcHealth(schema, current, log)
-      await using _ops = await serveOps(opsListen, { log, health: current })
+      await using _ops = await process.serveOps(schema, opsListen, { log, health: current })
       await using _health = await serveGrpcHealth(grpcHealthListen, probes, log)
-      const parts = { bus, hasRouters: schema === 'sessions' }
+      const parts = { schema, bus, hasRouters: schema === 'sessions' }
       const status = host(StatusServiceService, { describe: () => describeProcess(parts) })
       await using _server = await serve(
         rpcListen,
-        { log, tls, observe: observeCall, refused: noteRefused(log) },
+        { log, tls, observe: observeCall, refused: noteRefused(log), local: process.local },
         [...hosted, status, probes.service, reflection],
       )
       log.info({ listen: rpcListen }, 'ready')
-      await untilStopped()
+      await process.untilStopped(schema)
       probes.stop()
     },
   })

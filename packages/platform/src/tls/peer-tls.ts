@@ -1,5 +1,7 @@
 import {
   connectPeers,
+  type LocalServices,
+  localPeers,
   openPeerTls,
   type PeerName,
   type Peers,
@@ -27,11 +29,15 @@ export async function openTls(directory: string, name: PeerName, log: Logger): P
   }
 }
 
+interface OpenPeersOptions extends Pick<PeersOptions, 'tls' | 'service'> {
+  readonly log: Logger
+  /** The services of this process, called in place of the addresses. */
+  readonly local: LocalServices | undefined
+}
+
 /** Connects to the replicas of a service. Failed look-ups of their name are logged. */
-export function openPeers(
-  addresses: string,
-  { tls, service, log }: Pick<PeersOptions, 'tls' | 'service'> & { readonly log: Logger },
-): Peers {
+export function openPeers(addresses: string, { tls, service, log, local }: OpenPeersOptions): Peers {
+  if (local) return localPeers({ local, service, caller: tls.name })
   const outage = openOutage((err) => log.warn({ err, peers: service }, 'look-up of peers failed'))
   return connectPeers(addresses, { tls, service, onLookUpFailed: outage.failed, onLookedUp: outage.works })
 }

@@ -17,7 +17,8 @@ const log = openLog('test', {
   destination: { write: (line: string) => void lines.push(line) },
 })
 
-const open = (env: NodeJS.ProcessEnv) => openTracing('test', readSettings(tracingSettings, env), log)
+const open = (env: NodeJS.ProcessEnv) =>
+  openTracing({ name: 'overlay-test', settings: readSettings(tracingSettings, env), log })
 
 /** Runs work as the span of a request from outside. */
 async function request<T>(name: string, work: () => Promise<T>, traceparent?: string): Promise<T> {

@@ -10,15 +10,18 @@ import type { TracingOptions } from './tracing-sdk.js'
 
 type TracingSettings = Values<typeof tracingSettings>
 
+export interface TracingOfPart {
+  /** Of the service in traces, if the settings have none. */
+  readonly name: string
+  readonly settings: TracingSettings
+  readonly log: Logger
+}
+
 /**
  * Records traces if the settings name a collector; otherwise nothing is loaded. To be called before anything that is
  * traced is opened, while the files of the program can be read. Disposing sends the last spans.
  */
-export async function openTracing(
-  part: string,
-  settings: TracingSettings,
-  log: Logger,
-): Promise<AsyncDisposable> {
+export async function openTracing({ name, settings, log }: TracingOfPart): Promise<AsyncDisposable> {
   const url = urlOf(settings)
   if (url === undefined) return { [Symbol.asyncDispose]: async () => undefined }
   const { startTracing } = await import('./tracing-sdk.js') // takes some MiB
@@ -35,7 +38,7 @@ export async function openTracing(
     timeoutMs: settings.otlpTimeoutMs,
     sampler: settings.otelSampler,
     ratio: settings.otelSamplerRatio,
-    resource: resourceOf(part, settings),
+    resource: resourceOf(name, settings),
     failureOf,
     onSpans,
     warn,
@@ -60,10 +63,10 @@ function urlOf({ otelDisabled, otlpEndpoint, otlpTracesEndpoint }: TracingSettin
 }
 
 const resourceOf = (
-  part: string,
+  name: string,
   { otelServiceName, otelResource }: TracingSettings,
 ): TracingOptions['resource'] => ({
-  'service.name': `overlay-${part}`,
+  'service.name': name,
   'service.version': build.version,
   'service.instance.id': randomUUID(),
   ...otelResource,

@@ -63,7 +63,7 @@ export async function listenForRouters(
   server.on('tlsClientError', (_err, socket) => socket.destroy())
   server.listen(port, host)
   await once(server, 'listening')
-  const shared = await acceptShared(server)
+  const shared = await acceptShared(server, 'sessions')
   const servers = shared ? [server, shared] : [server]
   const closed = Promise.all(servers.map((each) => once(each, 'close')))
   const stopAccepting = (): void => {

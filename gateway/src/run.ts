@@ -1,0 +1,144 @@
+import { BlockList } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import type { PartProcess } from '@overlay/platform/part'
+import {
+  boundedLines,
+  type Health,
+  mostSockets,
+  openLog,
+  readSettings,
+  splitAddress,
+} from '@overlay/platform/process'
+import { grpcHealth, serveGrpcHealth } from '@overlay/platform/process/grpc-health'
+import {
+  type FetchKey,
+  openPeers,
+  openTls,
+  renewServerKey,
+  type ServerKey,
+  serverKey,
+} from '@overlay/platform/tls'
+import { ownContext, sourceOf } from '@overlay/rpc'
+import { aboutOf, SERVER_NAME } from './about.js'
+import { apisOf } from './api/apis.js'
+import { countEntities } from './api/summary.js'
+import { openCaches } from './cache/caches.js'
+import { openWritePositions } from './cache/write-positions.js'
+import { noteWrites } from './clients/note-writes.js'
+import { readAudit } from './clients/read-audit.js'
+import { connectServices } from './clients/services.js'
+import { accessLog } from './http/access-log.js'
+import { instanceId } from './http/ids.js'
+import { mount } from './http/pipeline.js'
+import { listen } from './http/server.js'
+import { openShares } from './http/shares.js'
+import { oidcApi } from './oidc/oidc.js'
+import { apiOf, isClosed, pathOf, rootOf } from './paths.js'
+import { gatewaySettings, limits } from './settings.js'
+import { keepRequest } from './status/keep-request.js'
+import { describeReplicas } from './status/replicas.js'
+import { statusApi } from './status/status-api.js'
+import { openChangeSource } from './streams/change-source.js'
+import { openEventSource } from './streams/event-source.js'
+import { openStreams } from './streams/streams.js'
+import { openWeb } from './web/web.js'
+
+/** Runs a gateway until it is stopped. */
+export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): Promise<void> {
+  const settings = readSettings(gatewaySettings, env)
+  const log = openLog('gateway', { level: settings.logLevel, format: settings.logFormat })
+  await using _tracing = await process.begin({ name: 'overlay-gateway', settings, log })
+  const about = aboutOf(fileURLToPath(import.meta.url))
+  await process.dropRights()
+
+  using tls = await openTls(settings.tls, 'gateway', log)
+  const { local } = process
+  await using identity = openPeers(settings.identityPeers, { tls, log, local, service: 'identity' })
+  await using pki = openPeers(settings.pkiPeers, { tls, log, local, service: 'pki' })
+  await using policy = openPeers(settings.policyPeers, { tls, log, local, service: 'policy' })
+  await using sessions = openPeers(settings.sessionsPeers, { tls, log, local, service: 'sessions' })
+  const writePositions = openWritePositions()
+  const peers = { identity, pki, policy, sessions }
+  const services = noteWrites(connectServices(peers), writePositions.note)
+  const { address, console, redirects, logoutRedirects } = settings
+  await using caches = openCaches(services, writePositions, log, address)
+  let isServing = false
+  const health = (): Health => {
+    const checks = { ...caches.checks(), serving: isServing ? 'ok' : 'no' }
+    return { ready: Object.values(checks).every((state) => state === 'ok'), checks }
+  }
+  await using _ops = await process.serveOps('gateway', settings.opsListen, { log, health })
+  const probes = grpcHealth('gateway', health, log)
+  await using _health = await serveGrpcHealth(settings.grpcHealthListen, probes, log)
+  const apis = apisOf({ services, caches, address, about, log })
+  const oidc = oidcApi({ services, caches, address, redirects, logoutRedirects })
+  const status = statusApi({
+    services,
+    sessions: caches.sessions,
+    describeReplicas: describeReplicas(peers),
+    address,
+  })
+  const web = await openWeb({ address, apis, health, console })
+
+  const logAccess = accessLog(log)
+  const app = mount(
+    {
+      sessions: caches.sessions,
+      serverName: SERVER_NAME,
+      paths: { pathOf, apiOf, isClosed },
+      positions: writePositions.positions,
+      instanceId: instanceId(),
+      shares: openShares(settings),
+      requestMs: limits.requestMs,
+      body: { maxBytes: limits.bodyBytes, withinMs: limits.bodyMs },
+      openBody: { maxBytes: limits.openBodyBytes, withinMs: limits.bodyMs },
+      onAnswer(record) {
+        logAccess(record)
+        keepRequest(record)
+      },
+      isClosing: () => !isServing,
+    },
+    [...apis, oidc, status],
+    web,
+  )
+  const fetchKey: FetchKey<ServerKey> = (context) => services.pki.getServerCertificate({}, context)
+  const key = await serverKey(fetchKey, log)
+  const connections = {
+    connections: Math.min(settings.maxConnections, mostSockets()),
+    connectionsPerSource: settings.maxConnectionsPerSource,
+    proxies: settings.proxyProtocolFrom ?? new BlockList(),
+  }
+  await using events = openEventSource(services.sessions, log)
+  await using changes = openChangeSource((query, context) => readAudit(services, query, context), log)
+  const malformed = boundedLines(log, 'malformed request')
+  await using server = await listen(
+    splitAddress(settings.listen),
+    key,
+    { ...limits, ...connections },
+    app,
+    (request) => malformed(sourceOf(request.sourceAddress), request),
+  )
+  await using streams = openStreams({
+    events,
+    changes,
+    countEntities: (signal) => countEntities(services, ownContext(signal)),
+    path: `${rootOf('fabric')}/ws-api`,
+    pathOf,
+    sessions: caches.sessions,
+    log,
+  })
+  caches.onDrop(streams.recheck)
+  server.onUpgrade(streams.upgrade)
+  using serverKeys = renewServerKey(fetchKey, log, key, server.renew)
+  caches.onKeys(serverKeys.reload)
+  isServing = true
+  log.info(
+    { listen: settings.listen, address: settings.address, connections: connections.connections },
+    'ready',
+  )
+
+  const signal = await process.untilStopped('gateway')
+  if (signal === 'SIGINT') server.hurry()
+  isServing = false
+  probes.stop()
+}

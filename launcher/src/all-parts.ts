@@ -1,0 +1,31 @@
+import { join } from 'node:path'
+import { runGateway } from '@overlay/gateway/run'
+import { runIdentity } from '@overlay/identity/run'
+import { runPki } from '@overlay/pki/run'
+import { type PartName, type RunPart, shareProcess } from '@overlay/platform/part'
+import { endProcess, guardProcess, openLog, processSettings, readSettings } from '@overlay/platform/process'
+import { openTracing } from '@overlay/platform/tracing'
+import { runPolicy } from '@overlay/policy/run'
+import { runSessions } from '@overlay/sessions/run'
+import { projectRoot } from './project-root.js'
+
+/** All parts in one process. The launcher passes the environment of each part as JSON. */
+await run()
+endProcess()
+
+async function run(): Promise<void> {
+  const settings = readSettings(processSettings, process.env)
+  const parts: Record<PartName, NodeJS.ProcessEnv> = JSON.parse(process.env.OVERLAY_PARTS ?? '')
+  const log = openLog('overlay', { level: settings.logLevel, format: settings.logFormat })
+  guardProcess(log)
+  await using _tracing = await openTracing({ name: 'overlay', settings, log })
+  const services = { identity: runIdentity, pki: runPki, policy: runPolicy, sessions: runSessions }
+  const envOf = (part: PartName): NodeJS.ProcessEnv => ({ ...process.env, ...parts[part] })
+  const runs = new Map<PartName, RunPart>([['gateway', (own) => runGateway(envOf('gateway'), own)]])
+  for (const [name, run] of Object.entries(services)) {
+    const part = name as keyof typeof services
+    const migrations = join(projectRoot, 'services', part, 'migrations')
+    runs.set(part, (own) => run(envOf(part), migrations, own))
+  }
+  await shareProcess(runs, { opsListen: settings.opsListen, log })
+}

@@ -1,0 +1,2 @@
+export * from './part-process.js'
+export * from './shared-process.js'

@@ -1,0 +1,32 @@
+import type { LocalServices, PeerName } from '@overlay/rpc'
+import { type OpsOptions, serveOps } from '../process/ops.js'
+import { dropRights, guardProcess, type StopSignal, untilStopped } from '../process/process.js'
+import { openTracing, type TracingOfPart } from '../tracing/open-tracing.js'
+
+/** A part of the product. */
+export type PartName = Exclude<PeerName, 'operator'>
+
+/** The process in which a part runs: one of its own, or one that it shares with the other parts. */
+export interface PartProcess {
+  /** Through which its parts call each other. Absent: all others have processes of their own. */
+  readonly local?: LocalServices
+  /** To be called first. Disposing sends the last spans of traces. */
+  begin(options: TracingOfPart): Promise<AsyncDisposable>
+  /** To be called when all files of the program are read: resolves when the process has dropped the rights of root. */
+  dropRights(): Promise<void>
+  /** Serves health and metrics. */
+  serveOps(part: PartName, listen: string, options: OpsOptions): Promise<AsyncDisposable>
+  /** Resolves when the part must stop. */
+  untilStopped(part: PartName): Promise<StopSignal>
+}
+
+/** A process of one part. */
+export const ownProcess: PartProcess = {
+  begin(options) {
+    guardProcess(options.log)
+    return openTracing(options)
+  },
+  dropRights: async () => dropRights(),
+  serveOps: (_part, listen, options) => serveOps(listen, options),
+  untilStopped,
+}

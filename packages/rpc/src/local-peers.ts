@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import { refusalOf } from './admit.js'
+import { type Context, contextFromMessage, contextToMessage } from './context.js'
+import { endingOf, type OwnEnding, openEnding } from './ending.js'
+import { asFault, Fault, faultFromMessage, faultToMessage, refusalMessage } from './fault.js'
+import { CALL_LIMIT_MS, MESSAGE_LIMIT_BYTES, onAbort } from './limits.js'
+import type { LocalService, LocalServices } from './local-services.js'
+import { abortedBy, MAX_PENDING, restMs } from './mux-client.js'
+import type { PeerName } from './peer-name.js'
+import type { Peers } from './peers.js'
+import type { CalledReplica } from './replica.js'
+
+export interface LocalPeersOptions {
+  readonly local: LocalServices
+  readonly service: PeerName
+  readonly caller: PeerName
+}
+
+/**
+ * The only replica of a service that this process hosts. Messages are encoded and decoded as between processes, so that
+ * neither side sees objects of the other; callers, deadlines and faults are those of other calls.
+ */
+export function localPeers({ local, service, caller }: LocalPeersOptions): Peers {
+  let pending = 0
+
+  /** Throws a fault where the caller may not call the method. */
+  function admitted(path: string): LocalService {
+    const found = local.find(service)
+    if (!found) throw new Fault('UNAVAILABLE', undefined, new Error(`${service} has stopped`))
+    const { host, callersOf, refused } = found.admission
+    if (callersOf(host, path)?.has(caller)) return found
+    refused({ reason: 'caller', method: path, caller })
+    throw faultFromMessage(refusalMessage(refusalOf(caller, path)))
+  }
+
+  async function call(path: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer> {
+    const { multiplexed, track } = admitted(path)
+    const method = multiplexed.get(path)
+    if (!method) throw new Fault('UNHANDLED', undefined, new Error(`no method '${path}'`))
+    if (pending >= MAX_PENDING) throw new Fault('SERVER_TOO_MANY_REQUESTS')
+    if (request.length > MESSAGE_LIMIT_BYTES)
+      throw new Fault('UNHANDLED', undefined, new Error(`${path} with ${request.length} bytes`))
+    const callMs = Math.min(restMs(context, limitMs), CALL_LIMIT_MS)
+    const ending = openEnding(callMs)
+    pending++
+    const ended = whenEnded(context, ending)
+    try {
+      return await Promise.race([track(method(request, copyOf(context, callMs, ending))), ended.promise])
+    } catch (err) {
+      throw err instanceof Fault ? faultFromMessage(faultToMessage(err)) : asFault(err)
+    } finally {
+      pending--
+      ended.forget()
+    }
+  }
+
+  async function* stream(path: string, request: Buffer, context: Context): AsyncGenerator<Buffer> {
+    const { streams, stopping } = admitted(path)
+    const run = streams.get(path)
+    if (!run) throw new Fault('UNHANDLED', undefined, new Error(`no stream '${path}'`))
+    const { signal } = context
+    const limitMs = context.deadline ? restMs(context, 0) : Number.POSITIVE_INFINITY
+    const ending = openEnding(limitMs)
+    const messages = new PassThrough({ objectMode: true })
+    const listeners = [
+      onAbort(signal, () => ending.end(new Fault('TIMEOUT'))),
+      onAbort(stopping, () => ending.end(new Fault('UNAVAILABLE'))),
+    ]
+    const own = copyOf(context, limitMs, ending)
+    let fault: Fault | undefined
+    run(request, own, (message) =>
+      messages.write(message) ? undefined : once(messages, 'drain', { signal: own.signal }),
+    )
+      .catch((err: unknown) => {
+        fault = faultFromMessage(faultToMessage(asFault(err)))
+      })
+      .finally(() => messages.end()) // after those that are not read yet
+    try {
+      for await (const message of messages) yield message as Buffer
+      if (fault && !signal.aborted) throw fault
+    } finally {
+      for (const remove of listeners) remove()
+      ending.end(new Fault('TIMEOUT')) // the caller may have left the loop
+    }
+  }
+
+  const replica: CalledReplica = { address: 'this process', call, callBulk: call, stream }
+  return {
+    replicas: () => [replica],
+    found: () => local.awaited(service),
+    next: () => replica,
+    leastBusy: () => replica,
+    others: async () => false,
+    wasConnected: () => local.awaited(service) === undefined,
+    async [Symbol.asyncDispose]() {},
+  }
+}
+
+/** As after its way over a connection. */
+const copyOf = (context: Context, limitMs: number, ending: OwnEnding): Context =>
+  contextFromMessage(contextToMessage(context), limitMs, ending)
+
+/** Rejects when the call ends at its limit, or when its caller no longer waits; then ends the call, too. */
+function whenEnded(
+  context: Context,
+  ending: OwnEnding,
+): { readonly promise: Promise<never>; forget(): void } {
+  const ofCaller = endingOf(context)
+  const listeners: (() => void)[] = []
+  const promise = new Promise<never>((_, reject) => {
+    listeners.push(
+      ending.listen(() => reject(ending.reason())),
+      ofCaller.listen(() => {
+        reject(abortedBy(ofCaller))
+        ending.end(new Fault('TIMEOUT'))
+      }),
+    )
+  })
+  promise.catch(() => undefined) // the call may have failed before
+  return {
+    promise,
+    forget() {
+      ending.forget()
+      for (const remove of listeners) remove()
+    },
+  }
+}

@@ -1,0 +1,69 @@
+import type { Admission } from './admit.js'
+import type { ServiceHost } from './host.js'
+import type { PeerName } from './peer-name.js'
+
+/** A service of this process, as `serve` hosts it. */
+export interface HostedLocally extends Pick<ServiceHost, 'multiplexed' | 'streams' | 'stopping'> {
+  readonly admission: Admission
+}
+
+export interface LocalService extends HostedLocally {
+  /** Counts a call until its answer. */
+  track<T>(answer: Promise<T>): Promise<T>
+}
+
+/** The services of one process, which call each other without a connection. */
+export interface LocalServices {
+  /** Returns a function that takes the service back. It resolves when all running calls are answered. */
+  offer(service: HostedLocally): () => Promise<void>
+  /** Undefined: it is not served yet, or no longer. */
+  find(name: PeerName): LocalService | undefined
+  /** Undefined, or resolves when it is served for the first time. */
+  awaited(name: PeerName): Promise<void> | undefined
+}
+
+export function openLocalServices(): LocalServices {
+  const offered = new Map<PeerName, LocalService>()
+  const served = new Set<PeerName>()
+  const waiting = new Map<PeerName, { readonly promise: Promise<void>; resolve(): void }>()
+  return {
+    offer(service) {
+      const { host } = service.admission
+      let running = 0
+      let onIdle: () => void = () => undefined
+      const own: LocalService = {
+        ...service,
+        track(answer) {
+          running++
+          return answer.finally(() => {
+            if (--running === 0) onIdle()
+          })
+        },
+      }
+      offered.set(host, own)
+      served.add(host)
+      waiting.get(host)?.resolve()
+      return () => {
+        if (offered.get(host) === own) offered.delete(host)
+        if (running === 0) return Promise.resolve()
+        return new Promise((resolve) => {
+          onIdle = resolve
+        })
+      }
+    },
+    find: (name) => offered.get(name),
+    awaited(name) {
+      if (served.has(name)) return undefined
+      let entry = waiting.get(name)
+      if (!entry) {
+        let resolve: () => void = () => undefined
+        const promise = new Promise<void>((done) => {
+          resolve = done
+        })
+        entry = { promise, resolve }
+        waiting.set(name, entry)
+      }
+      return entry.promise
+    },
+  }
+}

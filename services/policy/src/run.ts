@@ -1,0 +1,57 @@
+import type { PartProcess } from '@overlay/platform/part'
+import { readSettings } from '@overlay/platform/process'
+import { healthOf, runService } from '@overlay/platform/service'
+import {
+  AuditServiceService,
+  ChangeServiceService,
+  EntityServiceService,
+  host,
+  MaintenanceServiceService,
+  PolicyServiceService,
+  remote,
+  SessionsServiceService,
+} from '@overlay/rpc'
+import { openService } from './service.js'
+import { policySettings } from './settings.js'
+
+/** Runs policy until it is stopped. Its migrations are in the folder `migrations`. */
+export async function runPolicy(
+  env: NodeJS.ProcessEnv,
+  migrations: string,
+  process: PartProcess,
+): Promise<void> {
+  const settings = readSettings(policySettings, env)
+  await runService(
+    { schema: 'policy', process, settings, migrations },
+    async ({ audit, bus, connect, changeLog, databaseUrl, log, maintenance, serve, waitForFollowers }) => {
+      await using identity = connect('identity', settings.identityPeers)
+      await using sessions = connect('sessions', settings.sessionsPeers)
+      await using service = await openService({
+        changeLog,
+        databaseUrl,
+        bus,
+        log,
+        sources: { identity: identity.source, sessions: sessions.source },
+        viewers: { identity: identity.entities, sessions: sessions.entities },
+        routers: remote(SessionsServiceService, sessions.peers),
+        waitForFollowers,
+      })
+      const healthOfSchema = healthOf(changeLog, bus)
+      const health = async () => {
+        const { ready, checks } = await healthOfSchema()
+        const followed = service.engine.isHeard()
+          ? 'ok'
+          : 'changes of this schema or of identity are not heard of'
+        return { ready, checks: { ...checks, followed } }
+      }
+      const hosted = [
+        host(EntityServiceService, service.entities),
+        host(ChangeServiceService, service.changes),
+        host(AuditServiceService, audit),
+        host(PolicyServiceService, service.policy),
+        host(MaintenanceServiceService, maintenance(service.checks)),
+      ]
+      await serve(hosted, health)
+    },
+  )
+}

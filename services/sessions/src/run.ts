@@ -1,0 +1,76 @@
+import { BlockList } from 'node:net'
+import type { PartProcess } from '@overlay/platform/part'
+import { mostSockets, readSettings } from '@overlay/platform/process'
+import { healthOf, runService } from '@overlay/platform/service'
+import {
+  AuditServiceService,
+  ChangeServiceService,
+  type Context,
+  EntityServiceService,
+  host,
+  IdentityServiceService,
+  MaintenanceServiceService,
+  PkiServiceService,
+  PolicyServiceService,
+  remote,
+  SessionsServiceService,
+} from '@overlay/rpc'
+import { openService } from './service.js'
+import { sessionsSettings } from './settings.js'
+
+/** Runs sessions until it is stopped. Its migrations are in the folder `migrations`. */
+export async function runSessions(
+  env: NodeJS.ProcessEnv,
+  migrations: string,
+  process: PartProcess,
+): Promise<void> {
+  const settings = readSettings(sessionsSettings, env)
+  await runService({ schema: 'sessions', process, settings, migrations }, async (deps) => {
+    const { audit, bus, changeLog, connect, log, maintenance, serve, waitForFollowers } = deps
+    await using identity = connect('identity', settings.identityPeers)
+    await using pki = connect('pki', settings.pkiPeers)
+    await using policy = connect('policy', settings.policyPeers)
+    const pkiCalls = remote(PkiServiceService, pki.peers)
+    const listen = settings.ctrlListen && {
+      address: settings.ctrlListen,
+      controllerId: settings.ctrlId,
+      limits: {
+        connections: Math.min(settings.maxConnections, mostSockets()),
+        connectionsPerSource: settings.maxConnectionsPerSource,
+        proxies: settings.proxyProtocolFrom ?? new BlockList(),
+      },
+      keySource: pki.source,
+      async fetchKey(context: Context) {
+        const { keyPem, chainPem } = await pkiCalls.getServerCertificate({}, context)
+        const { pems } = await pkiCalls.getTrustBundle({}, context)
+        return { keyPem, chainPem, trustPems: pems }
+      },
+    }
+    await using service = await openService({
+      changeLog,
+      log,
+      identity: { ...identity, calls: remote(IdentityServiceService, identity.peers) },
+      policy: { ...policy, calls: remote(PolicyServiceService, policy.peers) },
+      pki: { ...pki, calls: pkiCalls },
+      waitForFollowers,
+      bus,
+      listen: listen || undefined,
+    })
+    const hosted = [
+      host(EntityServiceService, service.entities),
+      host(ChangeServiceService, service.changes),
+      host(AuditServiceService, audit),
+      host(MaintenanceServiceService, maintenance(service.checks)),
+      host(SessionsServiceService, service.sessions),
+    ]
+    const health = healthOf(changeLog, bus)
+    await serve(hosted, async () => {
+      const { ready, checks } = await health()
+      const isListening = !listen || service.control.isListening()
+      return {
+        ready: ready && isListening,
+        checks: { ...checks, control: isListening ? 'ok' : 'not listening' },
+      }
+    })
+  })
+}
