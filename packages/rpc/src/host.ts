@@ -13,13 +13,16 @@ import { endingOf, openEnding } from './ending.js'
 import { Fault, toStatus } from './fault.js'
 import { CALL_LIMIT_MS, onAbort, RESPONSE_LIMIT_BYTES } from './limits.js'
 import type { Methods } from './methods.js'
-import { callFacts, type Tracing, tracing } from './tracing.js'
+import { callFacts, tracing } from './tracing.js'
 
 /** Called after every call. `code` is OK or that of the fault. Streams, which last as long as their clients, have no `requestId`. */
 export type Observe = (method: string, code: string, seconds: number, requestId?: string) => void
 
 /** A method over encoded messages, for both transports. Throws only faults. */
 export type RawMethod = (request: Buffer, context: Context) => Promise<Buffer>
+
+/** The same for callers in this process, whose requests are not encoded. The answer is: services may keep parts of it. */
+export type DirectMethod = (request: unknown, context: Context) => Promise<Buffer>
 
 /**
  * A stream over encoded messages, for both transports. Waits for what `write` returns before the next message. Rejects
@@ -36,6 +39,8 @@ export interface ServiceHost {
   readonly stopping: AbortSignal
   /** By path: the methods that the shared stream serves too. */
   readonly multiplexed: Map<string, RawMethod>
+  /** The same methods for callers in this process. */
+  readonly direct: Map<string, DirectMethod>
   /** By path. */
   readonly streams: Map<string, RawStream>
   /** The full names of the services so far. */
@@ -69,9 +74,10 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
         serviceHost.streams.set(path, stream)
         handlers[name] = streaming(stream, serviceHost.stopping)
       } else {
-        const untraced = rawMethod(method, implementation as UnaryMethod, serviceHost)
-        const call = tracing ? tracedMethod(tracing, path, untraced) : untraced
+        const run = implementation as UnaryMethod
+        const call = traced(path, answering(method, run, serviceHost, method.requestDeserialize))
         serviceHost.multiplexed.set(path, call)
+        serviceHost.direct.set(path, traced(path, answering(method, run, serviceHost)))
         handlers[name] = unary(call)
       }
     }
@@ -81,14 +87,20 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
 
 const serviceIn = (path: string): string => path.split('/')[1] ?? ''
 
+type Answering<Request> = (request: Request, context: Context) => Promise<Buffer>
+
 /** Decodes and encodes inside its try: a malformed message fails its own call only. */
-function rawMethod(method: AnyMethod, run: UnaryMethod, { log, observe }: ServiceHost): RawMethod {
-  const { path, requestDeserialize, responseSerialize } = method
+function answering<Request>(
+  { path, responseSerialize }: AnyMethod,
+  run: UnaryMethod,
+  { log, observe }: ServiceHost,
+  decode: (request: Request) => unknown = (request) => request,
+): Answering<Request> {
   return async (request, context) => {
     const start = performance.now()
     let code = 'OK'
     try {
-      const response = responseSerialize(await run(requestDeserialize(request), context))
+      const response = responseSerialize(await run(decode(request), context))
       if (response.length > RESPONSE_LIMIT_BYTES) throw new Error(`response of ${response.length} bytes`)
       return response
     } catch (err) {
@@ -101,9 +113,11 @@ function rawMethod(method: AnyMethod, run: UnaryMethod, { log, observe }: Servic
   }
 }
 
-function tracedMethod(tracing: Tracing, path: string, call: RawMethod): RawMethod {
+function traced<Request>(path: string, call: Answering<Request>): Answering<Request> {
+  if (!tracing) return call
+  const { below } = tracing
   const facts = callFacts('server', path)
-  return (request, context) => tracing.below(context.traceparent, facts, () => call(request, context))
+  return (request, context) => below(context.traceparent, facts, () => call(request, context))
 }
 
 const unary =

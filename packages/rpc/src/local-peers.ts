@@ -4,12 +4,12 @@ import { refusalOf } from './admit.js'
 import { type Context, contextFromMessage, contextToMessage } from './context.js'
 import { endingOf, type OwnEnding, openEnding } from './ending.js'
 import { asFault, Fault, faultFromMessage, faultToMessage, refusalMessage } from './fault.js'
-import { CALL_LIMIT_MS, MESSAGE_LIMIT_BYTES, onAbort } from './limits.js'
+import { CALL_LIMIT_MS, onAbort } from './limits.js'
 import type { LocalService, LocalServices } from './local-services.js'
 import { abortedBy, MAX_PENDING, restMs } from './mux-client.js'
 import type { PeerName } from './peer-name.js'
 import type { Peers } from './peers.js'
-import type { CalledReplica } from './replica.js'
+import type { CalledMethod, CalledReplica } from './replica.js'
 
 export interface LocalPeersOptions {
   readonly local: LocalServices
@@ -18,8 +18,9 @@ export interface LocalPeersOptions {
 }
 
 /**
- * The only replica of a service that this process hosts. Messages are encoded and decoded as between processes, so that
- * neither side sees objects of the other; callers, deadlines and faults are those of other calls.
+ * The only replica of a service that this process hosts. Callers, deadlines and faults are those of other calls. Answers
+ * and messages of streams are encoded, so that a caller never has objects that the service changes; a request is made for
+ * its call, and is passed on as it is.
  */
 export function localPeers({ local, service, caller }: LocalPeersOptions): Peers {
   let pending = 0
@@ -34,13 +35,16 @@ export function localPeers({ local, service, caller }: LocalPeersOptions): Peers
     throw faultFromMessage(refusalMessage(refusalOf(caller, path)))
   }
 
-  async function call(path: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer> {
-    const { multiplexed, track } = admitted(path)
-    const method = multiplexed.get(path)
+  async function call(
+    { path }: CalledMethod,
+    request: unknown,
+    context: Context,
+    limitMs: number,
+  ): Promise<Buffer> {
+    const { direct, track } = admitted(path)
+    const method = direct.get(path)
     if (!method) throw new Fault('UNHANDLED', undefined, new Error(`no method '${path}'`))
     if (pending >= MAX_PENDING) throw new Fault('SERVER_TOO_MANY_REQUESTS')
-    if (request.length > MESSAGE_LIMIT_BYTES)
-      throw new Fault('UNHANDLED', undefined, new Error(`${path} with ${request.length} bytes`))
     const callMs = Math.min(restMs(context, limitMs), CALL_LIMIT_MS)
     const ending = openEnding(callMs)
     pending++

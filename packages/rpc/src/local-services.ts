@@ -3,7 +3,7 @@ import type { ServiceHost } from './host.js'
 import type { PeerName } from './peer-name.js'
 
 /** A service of this process, as `serve` hosts it. */
-export interface HostedLocally extends Pick<ServiceHost, 'multiplexed' | 'streams' | 'stopping'> {
+export interface HostedLocally extends Pick<ServiceHost, 'direct' | 'streams' | 'stopping'> {
   readonly admission: Admission
 }
 

@@ -34,6 +34,7 @@ async function start(version: (typeof versions)[number]) {
     observe: () => undefined,
     stopping: new AbortController().signal,
     multiplexed: new Map(),
+    direct: new Map(),
     streams: new Map(),
     names: new Set(['overlay.change.v1.ChangeService']),
   })

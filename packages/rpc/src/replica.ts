@@ -1,4 +1,4 @@
-import { Client, connectivityState, Metadata } from '@grpc/grpc-js'
+import { Client, connectivityState, Metadata, type MethodDefinition } from '@grpc/grpc-js'
 import type { Context } from './context.js'
 import { dial, Unreachable } from './dial.js'
 import { Fault, isServiceError, toFault } from './fault.js'
@@ -11,14 +11,16 @@ import { type MuxClient, type OpenWire, openMuxClient } from './mux-client.js'
 import type { PeerConnection } from './peer-connection.js'
 import { streamWire, type Wire, type WireEvents } from './wire.js'
 
+export type CalledMethod = Pick<MethodDefinition<unknown, unknown>, 'path' | 'requestSerialize'>
+
 /** One replica of a service, for its callers. */
 export interface CalledReplica {
   /** `host:port` or `unix:/path` */
   readonly address: string
   /** @param limitMs of a call that has no deadline */
-  call(path: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer>
+  call(method: CalledMethod, request: unknown, context: Context, limitMs: number): Promise<Buffer>
   /** The same over a connection for large answers, which would delay the others. */
-  callBulk(path: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer>
+  callBulk(method: CalledMethod, request: unknown, context: Context, limitMs: number): Promise<Buffer>
   /** Encoded messages. Ends without a fault when the signal of the context aborts. */
   stream(path: string, request: Buffer, context: Context): AsyncGenerator<Buffer>
 }
@@ -159,13 +161,14 @@ export function openReplica({
   const { unary, stream } = grpcCalls({ client, keepalive, sign, onLeft })
   return {
     address,
-    call: mux.call,
-    async callBulk(path, request, context, limitMs) {
+    call: async ({ path, requestSerialize }, request, context, limitMs) =>
+      mux.call(path, requestSerialize(request), context, limitMs),
+    async callBulk({ path, requestSerialize }, request, context, limitMs) {
+      const bytes = requestSerialize(request)
       try {
-        return await bulk.call(path, request, context, limitMs)
+        return await bulk.call(path, bytes, context, limitMs)
       } catch (err) {
-        if (err instanceof Fault && err.cause instanceof NoFrames)
-          return unary(path, request, context, limitMs)
+        if (err instanceof Fault && err.cause instanceof NoFrames) return unary(path, bytes, context, limitMs)
         throw err
       }
     },

@@ -37,6 +37,7 @@ export async function serveHealth(
     observe: () => undefined,
     stopping: stop.signal,
     multiplexed: new Map(),
+    direct: new Map(),
     streams: new Map(),
     names,
   })

@@ -48,10 +48,10 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
 
     let grant = grants.find(question, written)
     const existing = grant && held.find(identityId, question, written.sessions)
-    if (grant && existing)
-      return {
-        json: response(existing, grant.serviceName, await edgeRouters(grant.routerIds, written.sessions)),
-      }
+    if (grant && existing) {
+      const routers = await edgeRouters(grant.routerIds, written.sessions)
+      return { json: renderedAgain(existing, grant.serviceName, routers) }
+    }
 
     let least = callContext.positions
     if (apiSessionAt) least = latest(least, { identity: apiSessionAt }) // policy must know the identity of the session
@@ -78,6 +78,23 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
       least = { ...least, ...(await followedPositions(db)) }
     }
   }
+}
+
+interface Rendered {
+  readonly serviceName: string
+  readonly edgeRouters: string
+  readonly json: Buffer
+}
+
+/** Answers of held sessions that have been asked for again. */
+const answers = new WeakMap<SessionRow, Rendered>()
+
+function renderedAgain(row: SessionRow, serviceName: string, edgeRouters: string): Buffer {
+  const last = answers.get(row)
+  if (last?.serviceName === serviceName && last.edgeRouters === edgeRouters) return last.json
+  const json = response(row, serviceName, edgeRouters)
+  answers.set(row, { serviceName, edgeRouters, json })
+  return json
 }
 
 /**
