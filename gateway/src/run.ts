@@ -1,14 +1,7 @@
 import { BlockList } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { PartProcess } from '@overlay/platform/part'
-import {
-  boundedLines,
-  type Health,
-  mostSockets,
-  openLog,
-  readSettings,
-  splitAddress,
-} from '@overlay/platform/process'
+import { boundedLines, type Health, openLog, readSettings, splitAddress } from '@overlay/platform/process'
 import { grpcHealth, serveGrpcHealth } from '@overlay/platform/process/grpc-health'
 import {
   type FetchKey,
@@ -104,7 +97,7 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): 
   const fetchKey: FetchKey<ServerKey> = (context) => services.pki.getServerCertificate({}, context)
   const key = await serverKey(fetchKey, log)
   const connections = {
-    connections: Math.min(settings.maxConnections, mostSockets()),
+    connections: Math.min(settings.maxConnections, process.mostSockets()),
     connectionsPerSource: settings.maxConnectionsPerSource,
     proxies: settings.proxyProtocolFrom ?? new BlockList(),
   }

@@ -16,10 +16,16 @@ endProcess()
 async function run(): Promise<void> {
   const settings = readSettings(processSettings, process.env)
   const parts: Record<PartName, NodeJS.ProcessEnv> = JSON.parse(process.env.OVERLAY_PARTS ?? '')
+  delete process.env.OVERLAY_PARTS // each part gets its own secrets only
   const log = openLog('overlay', { level: settings.logLevel, format: settings.logFormat })
   guardProcess(log)
   await using _tracing = await openTracing({ name: 'overlay', settings, log })
-  const services = { identity: runIdentity, pki: runPki, policy: runPolicy, sessions: runSessions }
+  const services: Record<Exclude<PartName, 'gateway'>, typeof runPki> = {
+    identity: runIdentity,
+    pki: runPki,
+    policy: runPolicy,
+    sessions: runSessions,
+  }
   const envOf = (part: PartName): NodeJS.ProcessEnv => ({ ...process.env, ...parts[part] })
   const runs = new Map<PartName, RunPart>([['gateway', (own) => runGateway(envOf('gateway'), own)]])
   for (const [name, run] of Object.entries(services)) {

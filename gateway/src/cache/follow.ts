@@ -1,5 +1,4 @@
 import { type Followed, type FollowLog, follow } from '@overlay/platform/change-log'
-import { metrics } from '@overlay/platform/process'
 import {
   type Changes as ChangesMessage,
   Fault,
@@ -50,7 +49,6 @@ export function followChanges(
     const seen = at ? { [schema]: at } : {}
     if (changes.length > 0) effects.apply(changes, seen)
     if (oversized.length > 0) effects.restart(seen) // the message does not name the identities of these rows
-    if (at) metrics.followPosition.set({ schema }, at.number)
     return at && !more ? { [schema]: at } : null
   }
   return follow(schema, log, open, hear, ({ ageMs }) => ageMs)

@@ -15,7 +15,8 @@ export function statusJson(status: NetworkStatus): string {
       return {
         ...{ service, address, answers: true, process: nameOf(process), version, revision, nodeVersion },
         startedAt: timeOf(startedAtMs),
-        ...(isService(service) && { position, pool, bus }),
+        ...(isService(service) && { position, bus }),
+        ...(pool && { pool }),
         ...(routers !== undefined && { connectedRouters: routers }),
         queues: process.queues.map(({ refusedAtMs, ...queue }) => ({
           ...queue,

@@ -56,7 +56,11 @@ const logIn = (headers?: Record<string, string>) =>
   post('/status/login', { method: 'password', username: 'admin', password: 'correct horse' }, headers)
 
 test('a process of all parts shows once what it counts for all of them', async () => {
-  const own = { host: hostname(), pid: process.pid }
+  const own = {
+    host: hostname(),
+    pid: process.pid,
+    startedAtMs: Math.round(performance.timeOrigin),
+  }
   const queues = [{ name: 'hashes', running: 0, waiting: 0, refused: 3, refusedAtMs: Date.now() }]
   replicas = [policy({ ...own, queues, position: 41 }), policy({ queues })]
   const { text } = await gateway.request('/status', { headers: { 'zt-session': ADMIN } })

@@ -85,7 +85,9 @@ function countedOnce(
   let isShared = false
   const rest = others.map((replica) => {
     const { process } = replica
-    if (!process || nameOf(process) !== nameOf(own.process)) return replica
+    // containers may have the same process id
+    const isOwn = process?.startedAtMs === own.process.startedAtMs && nameOf(process) === nameOf(own.process)
+    if (!isOwn) return replica
     isShared = true
     return { ...replica, process: { ...process, ...countedElsewhere } }
   })

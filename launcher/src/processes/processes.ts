@@ -161,7 +161,7 @@ export function inOneProcess(instances: readonly Instance[]): ProcessPlan {
     sharedSockets: listening.flatMap(({ sharedSockets }) => sharedSockets),
     env: {
       ...gateway.env,
-      UV_THREADPOOL_SIZE: '12', // hashes of passwords must not delay look-ups of names
+      UV_THREADPOOL_SIZE: process.env.UV_THREADPOOL_SIZE ?? '12', // hashes of passwords must not delay look-ups of names
       OVERLAY_PARTS: JSON.stringify(Object.fromEntries(instances.map(({ part, env }) => [part, env]))),
       [SHARED_SOCKETS]: listening.map(({ part }, at) => `${part}:${FIRST_SOCKET + at}`).join(),
     },

@@ -8,7 +8,7 @@ const KEY = 'caller'
 
 /** Decides about the calls that a process receives. */
 export interface Admission {
-  /** The service that the process is. */
+  /** The service that is called. */
   readonly host: PeerName
   readonly callersOf: CallersOf
   readonly refused: Refused

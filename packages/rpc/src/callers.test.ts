@@ -16,9 +16,9 @@ const standard = [
 const root = join(import.meta.dirname, '../../..')
 const services = ['identity', 'pki', 'policy', 'sessions'] as const
 
-/** The paths of the methods that a service hosts, in the text of its main file. */
+/** The paths of the methods that a service hosts, in the text of its `run.ts`. */
 async function hostedBy(service: string): Promise<string[]> {
-  const main = await readFile(join(root, 'services', service, 'src/main.ts'), 'utf8')
+  const main = await readFile(join(root, 'services', service, 'src/run.ts'), 'utf8')
   const names = [...main.matchAll(/host\((\w+),/g)].map(([, name = '']) => name)
   const byName: Readonly<Record<string, unknown>> = definitions
   return names.flatMap((name) => Object.values(byName[name] as ServiceDefinition).map(({ path }) => path))
@@ -42,7 +42,7 @@ describe.each(services)('%s', (service) => {
     named.delete('gateway') // connects to all
     const connected = await Promise.all(
       services.map(async (other) => {
-        const main = await readFile(join(root, 'services', other, 'src/main.ts'), 'utf8')
+        const main = await readFile(join(root, 'services', other, 'src/run.ts'), 'utf8')
         return main.includes(`connect('${service}'`) ? [other] : []
       }),
     )

@@ -50,9 +50,8 @@ export function localPeers({ local, service, caller }: LocalPeersOptions): Peers
     pending++
     const ended = whenEnded(context, ending)
     try {
-      return await Promise.race([track(method(request, copyOf(context, callMs, ending))), ended.promise])
-    } catch (err) {
-      throw err instanceof Fault ? faultFromMessage(faultToMessage(err)) : asFault(err)
+      const answer = track(method(request, copyOf(context, callMs, ending)))
+      return await Promise.race([answer.catch(rethrown), ended.promise])
     } finally {
       pending--
       ended.forget()
@@ -76,8 +75,9 @@ export function localPeers({ local, service, caller }: LocalPeersOptions): Peers
     run(request, own, (message) =>
       messages.write(message) ? undefined : once(messages, 'drain', { signal: own.signal }),
     )
-      .catch((err: unknown) => {
-        fault = faultFromMessage(faultToMessage(asFault(err)))
+      .catch(rethrown)
+      .catch((err: Fault) => {
+        fault = err
       })
       .finally(() => messages.end()) // after those that are not read yet
     try {
@@ -99,6 +99,11 @@ export function localPeers({ local, service, caller }: LocalPeersOptions): Peers
     wasConnected: () => local.awaited(service) === undefined,
     async [Symbol.asyncDispose]() {},
   }
+}
+
+/** A fault of the service arrives without its cause, which is for the log of the service. */
+function rethrown(err: unknown): never {
+  throw faultFromMessage(faultToMessage(asFault(err)))
 }
 
 /** As after its way over a connection. */

@@ -14,7 +14,7 @@ export interface LocalService extends HostedLocally {
 
 /** The services of one process, which call each other without a connection. */
 export interface LocalServices {
-  /** Returns a function that takes the service back. It resolves when all running calls are answered. */
+  /** Returns a function that withdraws the service. It resolves when all running calls are answered. */
   offer(service: HostedLocally): () => Promise<void>
   /** Undefined: it is not served yet, or no longer. */
   find(name: PeerName): LocalService | undefined

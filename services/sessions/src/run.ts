@@ -1,6 +1,6 @@
 import { BlockList } from 'node:net'
 import type { PartProcess } from '@overlay/platform/part'
-import { mostSockets, readSettings } from '@overlay/platform/process'
+import { readSettings } from '@overlay/platform/process'
 import { healthOf, runService } from '@overlay/platform/service'
 import {
   AuditServiceService,
@@ -35,7 +35,7 @@ export async function runSessions(
       address: settings.ctrlListen,
       controllerId: settings.ctrlId,
       limits: {
-        connections: Math.min(settings.maxConnections, mostSockets()),
+        connections: Math.min(settings.maxConnections, process.mostSockets()),
         connectionsPerSource: settings.maxConnectionsPerSource,
         proxies: settings.proxyProtocolFrom ?? new BlockList(),
       },

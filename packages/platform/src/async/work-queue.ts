@@ -43,9 +43,13 @@ export function fairQueue({ name: queue = 'work', ...limits }: QueueLimits): Fai
   const waitingCount = (): number => groups.familiar.size() + groups.other.size()
   let running = 0
   let lastServed = groups.other
+  const counted = { running: 0, waiting: 0 } // another part of the process may have a queue of this name
   const count = (): void => {
-    metrics.queueTasks.set({ queue, state: 'running' }, running)
-    metrics.queueTasks.set({ queue, state: 'waiting' }, waitingCount())
+    const now = { running, waiting: waitingCount() }
+    for (const state of ['running', 'waiting'] as const) {
+      metrics.queueTasks.inc({ queue, state }, now[state] - counted[state])
+      counted[state] = now[state]
+    }
   }
   const refusal = (): Fault => {
     noteFullQueue(queue)

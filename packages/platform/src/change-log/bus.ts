@@ -4,7 +4,7 @@ import { checkServerIdentity, type PeerCertificate } from 'node:tls'
 import { type ConnectionOptions, connect, type NatsConnection } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
 import { clientContext } from '../process/client-tls.js'
-import { metrics } from '../process/metrics.js'
+import { buses, metrics } from '../process/metrics.js'
 
 /** Hints between replicas, over NATS core. Hints are lost while the bus is away: nothing may depend on one. */
 export interface Bus extends AsyncDisposable {
@@ -42,7 +42,6 @@ export interface BusOptions {
  */
 export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {}): Promise<Bus> {
   const options = optionsOf(urls, tls, log)
-  metrics.busConnected.set(0)
   const subscribers = new Set<Subscriber>()
   const listeners = new Set<(connected: boolean) => void>()
   let nats: NatsConnection | undefined
@@ -86,7 +85,6 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
   const setConnected = (now: boolean): void => {
     if (now === connected) return
     connected = now
-    metrics.busConnected.set(now ? 1 : 0)
     for (const listener of listeners) {
       try {
         listener(now)
@@ -125,6 +123,8 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
     setConnected(false)
   }
   const running = run().catch((err: unknown) => log.debug({ err }, 'bus never connected'))
+  const counted = { connected: () => connected }
+  buses.add(counted)
 
   await delay(FIRST_CONNECT_MS, undefined, { signal: firstConnection.signal }).then(
     () => log.warn('bus not reached yet: going on without it'),
@@ -161,6 +161,7 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
       if (nats && connected) await Promise.race([nats.drain(), nats.closed()]).catch(() => undefined)
       await nats?.close()
       await running
+      buses.delete(counted)
     },
   }
 }

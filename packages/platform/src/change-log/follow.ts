@@ -1,7 +1,7 @@
 import type { Positions } from '@overlay/rpc'
 import { openDemand } from '../async/demand.js'
 import { reconnect, withWatchdog } from '../async/reconnect.js'
-import { followers, metrics } from '../process/metrics.js'
+import { followers } from '../process/metrics.js'
 import { atRest, inUse, USE_MS } from './signs.js'
 
 /** The stream of changes from the owner of cached rows. */
@@ -64,7 +64,6 @@ export function follow<M>(
         if (applied === null) continue
         positions = applied
         freshAt = Math.max(freshAt, performance.now() - ageMsOf(message))
-        metrics.followHeard.setToCurrentTime({ schema: name })
         if (signs === inUse && !demand.lasts()) return
       }
       if (watching.signal.reason !== demand) throw new Error('the owner ended the stream')

@@ -95,8 +95,6 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
 
   function markFresh(at: number): void {
     freshAt = at
-    metrics.followHeard.setToCurrentTime({ schema })
-    if (applied) metrics.followPosition.set({ schema }, applied.number)
   }
 
   /** False: the sink is on another timeline. */

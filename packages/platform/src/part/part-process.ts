@@ -1,4 +1,5 @@
 import type { LocalServices, PeerName } from '@overlay/rpc'
+import { mostSockets } from '../process/open-files.js'
 import { type OpsOptions, serveOps } from '../process/ops.js'
 import { dropRights, guardProcess, type StopSignal, untilStopped } from '../process/process.js'
 import { openTracing, type TracingOfPart } from '../tracing/open-tracing.js'
@@ -14,6 +15,8 @@ export interface PartProcess {
   begin(options: TracingOfPart): Promise<AsyncDisposable>
   /** To be called when all files of the program are read: resolves when the process has dropped the rights of root. */
   dropRights(): Promise<void>
+  /** The most sockets for one of its parts with clients. */
+  mostSockets(): number
   /** Serves health and metrics. */
   serveOps(part: PartName, listen: string, options: OpsOptions): Promise<AsyncDisposable>
   /** Resolves when the part must stop. */
@@ -27,6 +30,7 @@ export const ownProcess: PartProcess = {
     return openTracing(options)
   },
   dropRights: async () => dropRights(),
+  mostSockets,
   serveOps: (_part, listen, options) => serveOps(listen, options),
   untilStopped,
 }

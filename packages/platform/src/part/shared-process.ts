@@ -1,7 +1,8 @@
 import { openLocalServices } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { mostSockets } from '../process/open-files.js'
 import { type Health, healthInTime, type OpsOptions, serveOps } from '../process/ops.js'
-import { dropRights, untilStopped } from '../process/process.js'
+import { dropRights, isStopping, untilStopped } from '../process/process.js'
 import type { PartName, PartProcess } from './part-process.js'
 
 /** Runs one part until it is stopped. */
@@ -16,50 +17,60 @@ export async function shareProcess(
   { opsListen, log }: { readonly opsListen: string; readonly log: Logger },
 ): Promise<void> {
   const healths = new Map<PartName, OpsOptions['health']>()
+  const missing = (part: PartName): Health => ({
+    ready: false,
+    checks: { [part]: isStopping() ? 'stopped' : 'starting' },
+  })
   const health = async (): Promise<Health> =>
-    together(
+    combinedHealth(
       await Promise.all(
         [...parts.keys()].map((part) => {
-          const health = healths.get(part)
-          return health ? healthInTime(health, log) : { ready: false, checks: { [part]: 'starting' } }
+          const own = healths.get(part)
+          return own ? healthInTime(own, log, PART_MS) : missing(part)
         }),
       ),
     )
-  await using _ops = await serveOps(opsListen, { log, health })
 
-  const isRead = latch(parts.size)
-  const rightsDropped = isRead.opened.then(() => dropRights())
-  const stopped = untilStopped()
+  const filesRead = latch(parts.size)
+  const rightsDropped = filesRead.opened.then(() => dropRights())
+  const served = latch(parts.size)
+  const stopped = served.opened.then(() => untilStopped()) // until then a signal ends the process at once
   const gatewayEnded = latch(parts.has('gateway') ? 1 : 0)
-  const process: PartProcess = {
+  const shared: PartProcess = {
     local: openLocalServices(),
     begin: async () => nothing,
     dropRights() {
-      isRead.arrive()
+      filesRead.arrive()
       return rightsDropped
     },
+    mostSockets: () => Math.floor(mostSockets() / 2), // the gateway and the control channel
     async serveOps(part, _listen, { health }) {
       healths.set(part, health)
       return { [Symbol.asyncDispose]: async () => void healths.delete(part) }
     },
     async untilStopped(part) {
+      served.arrive()
       const signal = await stopped
       if (part !== 'gateway') await gatewayEnded.opened
       return signal
     },
   }
-  await Promise.all(
-    [...parts].map(async ([part, run]) => {
-      await run(process)
-      if (part === 'gateway') gatewayEnded.arrive()
-    }),
-  )
+  const ops = rightsDropped.then(() => serveOps(opsListen, { log, health }))
+  const running = [...parts].map(async ([part, run]) => {
+    await run(shared)
+    if (part === 'gateway') gatewayEnded.arrive()
+  })
+  await Promise.all([ops, ...running])
+  await (await ops)[Symbol.asyncDispose]()
 }
+
+/** Shorter than the limit of a check of the whole process, so that one part does not hide the others. */
+const PART_MS = 1500
 
 const nothing: AsyncDisposable = { [Symbol.asyncDispose]: async () => undefined }
 
 /** Ready if all parts are. Of checks with one name, a failed one counts. */
-function together(healths: readonly Health[]): Health {
+function combinedHealth(healths: readonly Health[]): Health {
   const checks: Record<string, string> = {}
   for (const [name, state] of healths.flatMap(({ checks }) => Object.entries(checks)))
     if (checks[name] === undefined || state !== 'ok') checks[name] = state

@@ -45,7 +45,7 @@ export function clientContext(place: TlsPlace, log?: Logger): SecureContext {
   if (reader && (reader.state === state || reader.refused === state)) return reader.context
   try {
     const { context, expiresAt } = readMaterial(paths)
-    if (expiresAt !== undefined) noteCertificate(place.peer, expiresAt)
+    if (expiresAt !== undefined) noteCertificate(place.peer, id, expiresAt)
     // a connection may live longer than its files, which are renewed meanwhile
     if (!reader) certificateReads.add(() => clientContext(place, log))
     readers.set(id, { context, state })

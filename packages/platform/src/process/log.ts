@@ -1,5 +1,5 @@
 import pino, { type DestinationStream, type Logger } from 'pino'
-import { bufferedOutput } from './buffered-output.js'
+import { bufferedOutput, type Output } from './buffered-output.js'
 import { fixedLines, type WriteFacts } from './fixed-lines.js'
 import { redact } from './redact.js'
 import { toText } from './text-log.js'
@@ -18,9 +18,17 @@ export interface Log extends Logger {
   fixedLines<N extends string>(message: string, names: readonly N[]): WriteFacts<N>
 }
 
+let standard: Output | undefined
+
+/** One for all logs of the process: parts of lines would mix otherwise. */
+function standardOutput(): Output {
+  standard ??= bufferedOutput(1)
+  return standard
+}
+
 /** JSON lines, or text for people. Redacts secrets at any depth, by the name of their key. */
 export function openLog(service: string, { level, format, destination }: LogOptions): Log {
-  const output = destination ?? bufferedOutput(1)
+  const output = destination ?? standardOutput()
   const out = format === 'json' ? output : toText(output)
   const log = pino(
     {

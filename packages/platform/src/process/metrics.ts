@@ -27,9 +27,19 @@ export const followers = new Set<SchemaFollower>()
 /** Read the files of certificates again. Run when metrics are requested. */
 export const certificateReads = new Set<() => void>()
 
-/** All metrics of this process, which is one service. */
+/** The connections of this process to the bus. Read when metrics are requested. */
+export const buses = new Set<{ connected(): boolean }>()
+
+/** All metrics of this process, which runs one part of the product or all of them. */
 export const registry = new Registry()
 collectNodeMetrics(registry)
+
+function followersBySchema(): Map<string, SchemaFollower[]> {
+  const bySchema = new Map<string, SchemaFollower[]>()
+  for (const follower of followers)
+    bySchema.set(follower.schema, [...(bySchema.get(follower.schema) ?? []), follower])
+  return bySchema
+}
 
 const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const registers = [registry]
@@ -145,16 +155,32 @@ export const metrics = {
     'Number of the last change of its own schema that this process has read',
     ['schema'],
   ),
-  followPosition: gauge(
-    'overlay_follow_position',
-    'Number of the last change of another schema that this process has applied',
-    ['schema'],
-  ),
-  followHeard: gauge(
-    'overlay_follow_heard_timestamp_seconds',
-    'Time of the last message from the owner of another schema',
-    ['schema'],
-  ),
+  followPosition: new Gauge({
+    name: 'overlay_follow_position',
+    help: 'Number of the last change of another schema that this process has applied; of several followers, the last one counts',
+    labelNames: ['schema'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [schema, each] of followersBySchema()) {
+        const numbers = each.flatMap(({ number }) => number() ?? [])
+        if (numbers.length > 0) this.set({ schema }, Math.min(...numbers))
+      }
+    },
+  }),
+  followHeard: new Gauge({
+    name: 'overlay_follow_heard_timestamp_seconds',
+    help: 'Time of the last message from the owner of another schema; of several followers, the most silent one counts',
+    labelNames: ['schema'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [schema, each] of followersBySchema()) {
+        const silentMs = Math.max(...each.map(({ silentMs }) => silentMs()))
+        this.set({ schema }, (performance.timeOrigin + Math.max(0, performance.now() - silentMs)) / 1000)
+      }
+    },
+  }),
   followLag: histogram(
     'overlay_follow_lag_seconds',
     'Time from the commit of a change until this process has applied it',
@@ -178,7 +204,15 @@ export const metrics = {
     'overlay_push_late_total',
     'Logins and new certificates answered before all routers had been sent the credentials',
   ),
-  busConnected: gaugeIfSet('overlay_bus_connected', '1 while the bus is connected'),
+  busConnected: new Gauge({
+    name: 'overlay_bus_connected',
+    help: '1 while the bus is connected',
+    registers,
+    collect() {
+      if (buses.size === 0) this.remove()
+      else this.set([...buses].every(({ connected }) => connected()) ? 1 : 0)
+    },
+  }),
   busDropped: counter(
     'overlay_bus_dropped_total',
     'Messages not published because the bus was not connected',
@@ -319,9 +353,19 @@ export function nodeMetrics(): Registry {
   return own
 }
 
-/** A valid certificate. The counter begins with 0, so that the first refusal is an increase. */
-export function noteCertificate(peer: 'process' | 'database' | 'bus', expiresAt: number): void {
-  metrics.peerCertificateExpiry.set({ peer }, expiresAt / 1000)
+type Peer = 'process' | 'database' | 'bus'
+
+/** By peer and by what presents the certificate. */
+const expiries = new Map<Peer, Map<string, number>>()
+
+/**
+ * A valid certificate. Of several for one peer, the one that expires first counts. The counter begins with 0, so that the
+ * first refusal is an increase.
+ */
+export function noteCertificate(peer: Peer, holder: string, expiresAt: number): void {
+  const ofPeer = expiries.get(peer) ?? new Map<string, number>()
+  expiries.set(peer, ofPeer.set(holder, expiresAt))
+  metrics.peerCertificateExpiry.set({ peer }, Math.min(...ofPeer.values()) / 1000)
   metrics.peerCertificateRefused.inc({ peer }, 0)
 }
 

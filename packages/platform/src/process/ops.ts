@@ -65,8 +65,12 @@ export async function serveOps(
 }
 
 /** Not ready if the health cannot be determined in time. */
-export const healthInTime = (health: OpsOptions['health'], log: FailureLog): Promise<Health> =>
-  inTime(health).catch((err: unknown) => {
+export const healthInTime = (
+  health: OpsOptions['health'],
+  log: FailureLog,
+  limitMs = CHECK_LIMIT_MS,
+): Promise<Health> =>
+  inTime(health, limitMs).catch((err: unknown) => {
     log.error({ err }, 'health not determined')
     return { ready: false, checks: {} }
   })
@@ -75,10 +79,10 @@ function send(res: ServerResponse, status: number, type: string, body: string): 
   res.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) }).end(body)
 }
 
-async function inTime(health: OpsOptions['health']): Promise<Health> {
+async function inTime(health: OpsOptions['health'], limitMs: number): Promise<Health> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('health checks take too long')), CHECK_LIMIT_MS)
+    timer = setTimeout(() => reject(new Error('health checks take too long')), limitMs)
   })
   try {
     return await Promise.race([health(), late])

@@ -46,7 +46,7 @@ export const tracingSettings = {
   otelServiceName: setting.optional(
     setting.text(
       'OTEL_SERVICE_NAME',
-      'Name of the process in traces; if not set, `overlay-gateway`, `overlay-identity` and so on. The launcher would give one name to all processes',
+      'Name of the process in traces; if not set, `overlay` for all parts in one process, otherwise `overlay-gateway`, `overlay-identity` and so on. The launcher would give one name to all processes',
     ),
   ),
   otelResource: setting.optional(

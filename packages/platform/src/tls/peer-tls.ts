@@ -20,7 +20,7 @@ export async function openTls(directory: string, name: PeerName, log: Logger): P
   try {
     return await openPeerTls(directory, log, {
       name,
-      onLoaded: (expires) => noteCertificate('process', expires.getTime()),
+      onLoaded: (expires) => noteCertificate('process', name, expires.getTime()),
       onRefused: () => metrics.peerCertificateRefused.inc({ peer: 'process' }),
     })
   } catch (err) {

@@ -32,6 +32,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
   const { grants, held, routerTexts } = deps
   const { db } = deps.changeLog
   const clientRouters = batchedClientRouters(db)
+  const answerAgain = keptAnswers()
   const insert = sessionInserter(db, (session) => deps.events?.emit(sessionEvent('created', session)))
 
   async function edgeRouters(ids: readonly string[], written: Position | undefined): Promise<string> {
@@ -50,7 +51,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
     const existing = grant && held.find(identityId, question, written.sessions)
     if (grant && existing) {
       const routers = await edgeRouters(grant.routerIds, written.sessions)
-      return { json: renderedAgain(existing, grant.serviceName, routers) }
+      return { json: answerAgain(existing, grant.serviceName, routers) }
     }
 
     let least = callContext.positions
@@ -86,15 +87,29 @@ interface Rendered {
   readonly json: Buffer
 }
 
-/** Answers of held sessions that have been asked for again. */
-const answers = new WeakMap<SessionRow, Rendered>()
+const MOST_BYTES = 8 * 1024 * 1024
 
-function renderedAgain(row: SessionRow, serviceName: string, edgeRouters: string): Buffer {
-  const last = answers.get(row)
-  if (last?.serviceName === serviceName && last.edgeRouters === edgeRouters) return last.json
-  const json = response(row, serviceName, edgeRouters)
-  answers.set(row, { serviceName, edgeRouters, json })
-  return json
+/** Keeps answers of sessions that are asked for again; those that were made first leave first. */
+function keptAnswers(): typeof response {
+  const kept = new Map<string, Rendered>() // by id of the session
+  let bytes = 0
+  const remove = (id: string): void => {
+    bytes -= kept.get(id)?.json.length ?? 0
+    kept.delete(id)
+  }
+  return (row, serviceName, edgeRouters) => {
+    const last = kept.get(row.id)
+    if (last?.serviceName === serviceName && last.edgeRouters === edgeRouters) return last.json
+    const json = response(row, serviceName, edgeRouters)
+    remove(row.id)
+    kept.set(row.id, { serviceName, edgeRouters, json })
+    bytes += json.length
+    for (const id of kept.keys()) {
+      if (bytes <= MOST_BYTES) break
+      remove(id)
+    }
+    return json
+  }
 }
 
 /**
