@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import {
   contentType,
@@ -41,7 +42,7 @@ export async function openSdkListener({
   apiSessions,
   parts,
 }: SdkListenerOptions): Promise<SdkListener> {
-  const sockets = new Set<TLSSocket>()
+  const sockets = new Set<Socket>() // also those in their handshake, for which the end of the server would wait
   const channels = new Set<SdkChannel>()
 
   async function accept(socket: TLSSocket): Promise<void> {
@@ -67,12 +68,14 @@ export async function openSdkListener({
       ALPNProtocols: ['ziti-edge'],
     },
     (socket) => {
-      sockets.add(socket)
       socket.on('error', () => socket.destroy())
-      socket.on('close', () => sockets.delete(socket))
       accept(socket).catch(() => void socket.destroy())
     },
   )
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
