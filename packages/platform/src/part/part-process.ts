@@ -2,7 +2,7 @@ import type { LocalServices, PeerName } from '@overlay/rpc'
 import { mostSockets } from '../process/open-files.js'
 import { type OpsOptions, serveOps } from '../process/ops.js'
 import { dropRights, guardProcess, type StopSignal, untilStopped } from '../process/process.js'
-import { openTracing, type TracingOfPart } from '../tracing/open-tracing.js'
+import { openTracing, type TracingSetup } from '../tracing/open-tracing.js'
 
 /** A part of the product. */
 export type PartName = Exclude<PeerName, 'operator'>
@@ -12,7 +12,7 @@ export interface PartProcess {
   /** Through which its parts call each other. Absent: all others have processes of their own. */
   readonly local?: LocalServices
   /** To be called first. Disposing sends the last spans of traces. */
-  begin(options: TracingOfPart): Promise<AsyncDisposable>
+  begin(options: TracingSetup): Promise<AsyncDisposable>
   /** To be called when all files of the program are read: resolves when the process has dropped the rights of root. */
   dropRights(): Promise<void>
   /** The most sockets for one of its parts with clients. */

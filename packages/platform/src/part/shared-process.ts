@@ -1,5 +1,6 @@
 import { openLocalServices } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { deferred } from '../async/deferred.js'
 import { mostSockets } from '../process/open-files.js'
 import { type Health, healthInTime, type OpsOptions, serveOps } from '../process/ops.js'
 import { dropRights, isStopping, untilStopped } from '../process/process.js'
@@ -80,14 +81,11 @@ function combinedHealth(healths: readonly Health[]): Health {
 /** Opens when `count` have arrived. */
 function latch(count: number): { arrive(): void; readonly opened: Promise<void> } {
   let missing = count
-  let open: () => void = () => undefined
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  if (missing === 0) open()
+  const { promise: opened, resolve } = deferred()
+  if (missing === 0) resolve()
   return {
     arrive() {
-      if (--missing === 0) open()
+      if (--missing === 0) resolve()
     },
     opened,
   }

@@ -10,7 +10,7 @@ import type { TracingOptions } from './tracing-sdk.js'
 
 type TracingSettings = Values<typeof tracingSettings>
 
-export interface TracingOfPart {
+export interface TracingSetup {
   /** Of the service in traces, if the settings have none. */
   readonly name: string
   readonly settings: TracingSettings
@@ -21,7 +21,7 @@ export interface TracingOfPart {
  * Records traces if the settings name a collector; otherwise nothing is loaded. To be called before anything that is
  * traced is opened, while the files of the program can be read. Disposing sends the last spans.
  */
-export async function openTracing({ name, settings, log }: TracingOfPart): Promise<AsyncDisposable> {
+export async function openTracing({ name, settings, log }: TracingSetup): Promise<AsyncDisposable> {
   const url = urlOf(settings)
   if (url === undefined) return { [Symbol.asyncDispose]: async () => undefined }
   const { startTracing } = await import('./tracing-sdk.js') // takes some MiB
