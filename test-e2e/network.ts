@@ -6,8 +6,8 @@ import { freePort, type TestBus, type TestDatabase, testBus, testDatabase } from
 import { type Admin, logInAsAdmin } from './admin.js'
 
 export interface NetworkOptions {
-  /** All parts in one process, in place of one process for each. */
-  readonly oneProcess?: boolean
+  /** So many processes with all parts, in place of one process for each part. */
+  readonly replicas?: number
   readonly gateways?: number
   readonly identities?: number
   readonly pkis?: number
@@ -64,9 +64,9 @@ export async function startNetwork(options: NetworkOptions = {}): Promise<Networ
     NATS_URL: bus.url,
     ...env,
   })
-  const scale = options.oneProcess
-    ? undefined
-    : { gateway: gateways, identity: identities, pki: pkis, policy: policies, sessions }
+  const separate = { gateway: gateways, identity: identities, pki: pkis, policy: policies, sessions }
+  const { replicas } = options
+  const layout = replicas === undefined ? { separate } : { replicas }
   const dispose = async (product?: Product): Promise<void> => {
     await product?.stop()
     await bus.stop()
@@ -77,7 +77,7 @@ export async function startNetwork(options: NetworkOptions = {}): Promise<Networ
     if (refused.length > 0 && !options.refusesCalls)
       throw new Error(`calls were refused: ${refused.join('\n')}`)
   }
-  const product = await startProduct(settings, scale, () => undefined, entry).catch(async (err: unknown) => {
+  const product = await startProduct(settings, layout, () => undefined, entry).catch(async (err: unknown) => {
     await dispose()
     throw err
   })

@@ -25,7 +25,7 @@ try {
 }
 
 async function run(options: Options): Promise<void> {
-  const { only, controller, beside, besideReplicas, mode, replicas } = options
+  const { only, controller, beside, besideLayouts, mode, layout } = options
   const all = {
     requests: scenarios,
     routers: routerScenarios,
@@ -39,13 +39,14 @@ async function run(options: Options): Promise<void> {
 
   await using opened = openedThings()
   const start = async (product: Promise<Product>): Promise<Product> => opened.use(await product)
-  const ours = controller ?? (await start(startProduct(replicas === undefined ? {} : { replicas })))
+  const ours = controller ?? (await start(startProduct({ layout })))
   const other = beside && 'directory' in beside ? await start(startProduct(beside)) : beside
   const sides = [await openSide('ours', ours, options, opened)]
   if (other) sides.push(await openSide('other', other, options, opened))
-  for (const count of besideReplicas) {
-    const scaled = await start(startProduct({ replicas: count }))
-    sides.push(await openSide(`of ${count}`, scaled, options, opened))
+  for (const layout of besideLayouts) {
+    const { count, isSeparate } = layout
+    const name = isSeparate ? `${count} of each` : `${count} whole`
+    sides.push(await openSide(name, await start(startProduct({ layout })), options, opened))
   }
   console.log()
   if (mode === 'rest') return await measureRest(sides, console.log)

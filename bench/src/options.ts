@@ -20,8 +20,9 @@ while sessions are open: 195,000 pairs and 20,000 sessions with --scale 20.
   --beside DIR|URL   also measures another checkout of this project, or a controller of the same API that runs
                      already, in turns with the first one
   --beside-user, --beside-password, --beside-pid  its administrator and processes, if it is a URL
-  --replicas N       processes of each part of the product that it starts itself (default: one for all parts)
-  --beside-replicas N,…  also measures the product with N processes of each part
+  --replicas N       processes with all parts, of the product that it starts itself (default 1)
+  --separate N       in place of them, N processes of each part
+  --beside-replicas N,…, --beside-separate N,…  also measures the product with these processes
   --url URL          a controller that runs already, ours or another of the same API
   --user, --password its administrator
   --pid N,…          its processes, of which all descendants count too
@@ -43,14 +44,20 @@ export interface Options {
   readonly mode: Mode
   readonly routers: number
   readonly controller: RunningController | undefined
-  /** Undefined: one process of all parts. */
-  readonly replicas: number | undefined
-  readonly besideReplicas: readonly number[]
+  /** Of the product that it starts itself. */
+  readonly layout: Layout
+  readonly besideLayouts: readonly Layout[]
   readonly beside: { readonly directory: string } | RunningController | undefined
 }
 
 const modes = ['requests', 'routers', 'rest', 'young', 'policy-change'] as const
 export type Mode = (typeof modes)[number]
+
+/** So many processes with all parts, or so many of each part. */
+export interface Layout {
+  readonly count: number
+  readonly isSeparate: boolean
+}
 
 /** A controller that runs already. */
 export interface RunningController {
@@ -81,8 +88,10 @@ export function readOptions(args: readonly string[]): Options {
       password: text('admin'),
       pid: text(),
       ctrl: text(),
-      replicas: text(),
+      replicas: text('1'),
+      separate: text(),
       'beside-replicas': text(),
+      'beside-separate': text(),
       beside: text(),
       'beside-user': text('admin'),
       'beside-password': text('admin'),
@@ -110,8 +119,14 @@ export function readOptions(args: readonly string[]): Options {
     mode,
     routers: number('routers', values.routers),
     controller: url ? { ...controller(url, user, password, values.pid), ctrlAddress: ctrl } : undefined,
-    replicas: values.replicas === undefined ? undefined : number('replicas', values.replicas),
-    besideReplicas: listOf(values['beside-replicas']).map((count) => number('beside-replicas', count)),
+    layout: layoutsOf('separate', values.separate)[0] ?? {
+      count: number('replicas', values.replicas),
+      isSeparate: false,
+    },
+    besideLayouts: [
+      ...layoutsOf('beside-replicas', values['beside-replicas']),
+      ...layoutsOf('beside-separate', values['beside-separate']),
+    ],
     beside: !beside
       ? undefined
       : beside.startsWith('http')
@@ -126,6 +141,9 @@ const controller = (url: string, username: string, password: string, pids?: stri
   password,
   pids: listOf(pids).map((pid) => number('pid', pid)),
 })
+
+const layoutsOf = (option: string, text: string | undefined): Layout[] =>
+  listOf(text).map((count) => ({ count: number(option, count), isSeparate: option.endsWith('separate') }))
 
 const listOf = (text: string | undefined): string[] => (text ?? '').split(',').filter(Boolean)
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { readLauncherSettings } from '@overlay/launcher/product'
 import { freePort, withDatabase } from '@overlay/launcher/testing'
-import type { RunningController } from './options.js'
+import type { Layout, RunningController } from './options.js'
 
 export interface Product extends RunningController, AsyncDisposable {
   /** Runs work with the URL of the owner of its database. */
@@ -25,12 +25,12 @@ const hashing = { OVERLAY_PASSWORD_MEMORY_KIB: '3072', OVERLAY_PASSWORD_PASSES: 
 export interface ProductOptions {
   /** Another checkout, which is built first; this project if absent. */
   readonly directory?: string
-  /** Processes of each part; all parts share one if absent. */
-  readonly replicas?: number
+  /** One process with all parts if absent. */
+  readonly layout?: Layout
 }
 
 /** Starts the product as a user would, in a home of its own. */
-export async function startProduct({ directory, replicas }: ProductOptions = {}): Promise<Product> {
+export async function startProduct({ directory, layout }: ProductOptions = {}): Promise<Product> {
   const home = await mkdtemp(join(tmpdir(), 'overlay-bench-'))
   const address = `localhost:${await freePort()}`
   const ctrlAddress = `localhost:${await freePort()}`
@@ -41,8 +41,8 @@ export async function startProduct({ directory, replicas }: ProductOptions = {})
     OVERLAY_ADDRESS: address,
     OVERLAY_CTRL_ADDRESS: ctrlAddress,
   }
-  const scale = replicas ? ['--scale', parts.map((part) => `${part}=${replicas}`).join()] : []
-  let launcher = await launch(env, directory, scale)
+  const processes = layout ? processesOf(layout) : []
+  let launcher = await launch(env, directory, processes)
   return {
     url: `https://${address}`,
     username: 'admin',
@@ -54,7 +54,7 @@ export async function startProduct({ directory, replicas }: ProductOptions = {})
     withDatabase: (work) => withDatabase(readLauncherSettings(env), () => undefined, work),
     async restart() {
       await launcher.stop()
-      launcher = await launch(env, directory, scale)
+      launcher = await launch(env, directory, processes)
     },
     async [Symbol.asyncDispose]() {
       await launcher.stop()
@@ -62,6 +62,9 @@ export async function startProduct({ directory, replicas }: ProductOptions = {})
     },
   }
 }
+
+const processesOf = ({ count, isSeparate }: Layout): string[] =>
+  isSeparate ? ['--scale', parts.map((part) => `${part}=${count}`).join()] : ['--replicas', String(count)]
 
 interface Launcher {
   readonly pid: number
@@ -72,13 +75,13 @@ interface Launcher {
 async function launch(
   env: NodeJS.ProcessEnv,
   directory: string | undefined,
-  scale: readonly string[],
+  processes: readonly string[],
 ): Promise<Launcher> {
   // the script replaces itself by the launcher
   const [command, program] = directory
     ? ['sh', 'scripts/start.sh']
     : [process.execPath, 'launcher/dist/main.js']
-  const child = spawn(command, [program, ...scale], {
+  const child = spawn(command, [program, ...processes], {
     cwd: directory ?? root,
     env,
     stdio: ['ignore', 'pipe', 'inherit'],

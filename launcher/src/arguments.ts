@@ -1,10 +1,11 @@
 import { parseArgs } from 'node:util'
-import { type Part, parts, type Scale, single } from './processes/processes.js'
+import { type Layout, type Part, parts, scaleOf } from './processes/processes.js'
 
-export const usage = `npm start [-- --separate | --scale gateway=2,policy=2]
+export const usage = `npm start [-- --replicas N | --separate | --scale gateway=2,policy=2]
 
 Without options, all parts run in one process.
 
+  --replicas N       N such processes, which share the load
   --separate         one process for each part: ${parts.join(', ')}
   --scale PART=N,…   the same, and so many processes of a part
   --help             this text
@@ -15,29 +16,37 @@ const MAX_PROCESSES = 16
 
 export interface Arguments {
   readonly help: boolean
-  /** Undefined: all parts in one process. */
-  readonly scale: Scale | undefined
+  readonly layout: Layout
 }
 
 export function readArguments(args: readonly string[]): Arguments {
   const { values } = parseArgs({
     args: [...args],
     options: {
+      replicas: { type: 'string' },
       separate: { type: 'boolean', default: false },
       scale: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   })
-  const { help, separate } = values
-  if (!separate && values.scale === undefined) return { help, scale: undefined }
-  const scale: Record<Part, number> = { ...single }
+  const { help, separate, replicas } = values
+  if (!separate && values.scale === undefined) {
+    if (replicas !== undefined && !isCount(replicas))
+      throw new Error(`--replicas: '${replicas}' is not 1…${MAX_PROCESSES}`)
+    return { help, layout: { replicas: Number(replicas ?? 1) } }
+  }
+  if (replicas !== undefined)
+    throw new Error('--replicas: each of them has all parts, which cannot be separate')
+  const scale: Record<Part, number> = { ...scaleOf(1) }
   for (const item of (values.scale ?? '').split(',').filter(Boolean)) {
     const [name, count = ''] = item.split('=')
     const part = parts.find((part) => part === name)
-    if (!part || !/^\d+$/.test(count) || Number(count) < 1 || Number(count) > MAX_PROCESSES) {
+    if (!part || !isCount(count))
       throw new Error(`--scale: '${item}' is not ${parts.join('|')}=1…${MAX_PROCESSES}`)
-    }
     scale[part] = Number(count)
   }
-  return { help, scale }
+  return { help, layout: { separate: scale } }
 }
+
+const isCount = (text: string): boolean =>
+  /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= MAX_PROCESSES

@@ -11,13 +11,13 @@ const print = (line: string): void => console.log(`${((Date.now() - started) / 1
 await runCommand('cannot start', run)
 
 async function run(): Promise<void> {
-  const { help, scale } = readArguments(process.argv.slice(2))
+  const { help, layout } = readArguments(process.argv.slice(2))
   if (help) return console.log(usage)
   const settings = readLauncherSettings(process.env)
   for (const warning of environmentWarnings(process.env)) console.error(`warning: ${warning}`)
   const signal = firstSignal()
   // until the product runs, the end of this process ends all others
-  const product = await Promise.race([startProduct(settings, scale, print), signal])
+  const product = await Promise.race([startProduct(settings, layout, print), signal])
   if (typeof product === 'string') process.exit(130)
   console.log(await welcome(settings, product, { isTerminal: process.stdout.isTTY }))
   releaseMemoryAtRest()

@@ -18,12 +18,12 @@ import { type Address, isPrivileged, reservePorts } from './processes/ports.js'
 import {
   consecutive,
   type Instance,
-  inOneProcess,
+  inWholeProcesses,
+  type Layout,
   type ProcessPlan,
   parts,
   planInstances,
-  type Scale,
-  single,
+  scaleOf,
 } from './processes/processes.js'
 import { requireFree } from './processes/require-free.js'
 import { DEFAULT_METRICS_ADDRESS, serveMetrics } from './processes/serve-metrics.js'
@@ -39,7 +39,7 @@ import { ignoredCredentials } from './welcome.js'
 export { readLauncherSettings } from './settings.js'
 
 export interface Product extends InitialCredentials {
-  /** By the name of the process: 'gateway', 'policy-2'; 'overlay' has all parts. */
+  /** By the name of the process: 'gateway', 'policy-2'; 'overlay' and 'overlay-2' have all parts. */
   readonly processes: ReadonlyMap<string, Supervised>
   /** The replicas of all parts, with their addresses. */
   readonly instances: readonly Instance[]
@@ -61,13 +61,10 @@ type Print = (line: string) => void
 const stages = ['sockets', 'gateway', 'services', 'bus', 'postgres', 'home'] as const
 type Stops = Record<(typeof stages)[number], (() => Promise<unknown>)[]>
 
-/**
- * Starts the product and its servers on this machine, and restarts processes that end.
- * @param scale undefined: one of each part, all in one process
- */
+/** Starts the product and its servers on this machine, and restarts processes that end. */
 export async function startProduct(
   settings: LauncherSettings,
-  scale: Scale | undefined,
+  layout: Layout,
   print: Print,
   entry = 'dist/main.js',
 ): Promise<Product> {
@@ -89,7 +86,7 @@ export async function startProduct(
     journal = openJournal(home.path(launcherLog), settings, print)
     stops.home.push(journal.close)
     journal.step(`starting ${buildText}, Node ${process.versions.node}`)
-    const product = await start(settings, scale, home, journal, entry, stops)
+    const product = await start(settings, layout, home, journal, entry, stops)
     journal.log.info({ address: settings.address }, 'ready')
     return { ...product, stop }
   } catch (err) {
@@ -101,14 +98,14 @@ export async function startProduct(
 
 async function start(
   settings: LauncherSettings,
-  separate: Scale | undefined,
+  layout: Layout,
   home: Home,
   journal: Journal,
   entry: string,
   stops: Stops,
 ): Promise<Omit<Product, 'stop'>> {
   const { step: print, warn } = journal
-  const scale = separate ?? single
+  const scale = 'separate' in layout ? layout.separate : scaleOf(layout.replicas)
   const listen = splitAddress(settings.listen)
   const ctrlListen = splitAddress(settings.ctrlListen)
   const { processes: processAccount } = home.accounts
@@ -191,7 +188,7 @@ async function start(
   })
   const { address, ctrlAddress } = settings
   const place = { address, ctrlAddress, database: databaseText(settings.databaseUrl), snapshots }
-  const planned = separate ? instances : [inOneProcess(instances)]
+  const planned = 'separate' in layout ? instances : inWholeProcesses(instances, layout.replicas)
   const status = keepStatus(home, place, planned, warn)
   stops.postgres.push(status.stopped) // before the home is released
   const processes = await startProcesses(planned, settings, home, certificates, journal, stops, status)

@@ -21,9 +21,19 @@ test.each([
 
 test('all parts share a process unless they are separated or scaled', () => {
   const one = { gateway: 1, identity: 1, pki: 1, policy: 1, sessions: 1 }
-  expect(readArguments([]).scale).toBe(undefined)
-  expect(readArguments(['--separate']).scale).toEqual(one)
-  expect(readArguments(['--scale', 'gateway=2,policy=3']).scale).toEqual({ ...one, gateway: 2, policy: 3 })
+  const layoutOf = (...args: string[]) => readArguments(args).layout
+  expect(layoutOf()).toEqual({ replicas: 1 })
+  expect(layoutOf('--replicas', '3')).toEqual({ replicas: 3 })
+  expect(layoutOf('--separate')).toEqual({ separate: one })
+  expect(layoutOf('--scale', 'gateway=2,policy=3')).toEqual({ separate: { ...one, gateway: 2, policy: 3 } })
+})
+
+test.each(['0', '17', 'two'])('%s replicas are refused', (count) => {
+  expect(() => readArguments(['--replicas', count])).toThrow(`'${count}'`)
+})
+
+test('replicas with all parts are not separate', () => {
+  expect(() => readArguments(['--replicas', '2', '--separate'])).toThrow('--replicas')
 })
 
 test.each(['router=2', 'gateway', 'gateway=0', 'gateway=99', 'gateway=two'])('%s is refused', (item) => {

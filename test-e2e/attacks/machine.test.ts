@@ -20,7 +20,7 @@ beforeAll(async () => {
     OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,
   })
   const scale = { gateway: 1, identity: 2, pki: 1, policy: 1, sessions: 1 }
-  product = await startProduct(settings, scale, (line) => lines.push(line))
+  product = await startProduct(settings, { separate: scale }, (line) => lines.push(line))
 })
 afterAll(async () => {
   await product?.stop()

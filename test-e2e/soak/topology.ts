@@ -68,7 +68,7 @@ async function startAll(
   const clocks = openClocks()
   process.env.NODE_OPTIONS = clocks.nodeOptions
   const two = { gateway: 2, identity: 2, pki: 2, policy: 2, sessions: 2 }
-  const product = await startProduct(settings, two, print)
+  const product = await startProduct(settings, { separate: two }, print)
   use({ [Symbol.asyncDispose]: () => product.stop() })
   return {
     server,

@@ -11,7 +11,7 @@ let token: string
 let routers: readonly TestRouter[]
 
 beforeAll(async () => {
-  traffic = await startTraffic({ sessions: 2 })
+  traffic = await startTraffic({ replicas: 2 })
   token = await logIn()
   fabric = openClient(traffic.server, '/fabric/v1')
   fabric.use(token)

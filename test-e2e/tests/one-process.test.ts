@@ -8,7 +8,7 @@ import { type Network, startNetwork } from '../network.js'
 let network: Network
 let admin: Admin
 beforeAll(async () => {
-  network = await startNetwork({ oneProcess: true })
+  network = await startNetwork({ replicas: 1 })
   admin = await network.admin()
 })
 afterAll(() => network[Symbol.asyncDispose]())

@@ -62,13 +62,22 @@ test('a process of all parts shows once what it counts for all of them', async (
     startedAtMs: Math.round(performance.timeOrigin),
   }
   const queues = [{ name: 'hashes', running: 0, waiting: 0, refused: 3, refusedAtMs: Date.now() }]
-  replicas = [policy({ ...own, queues, position: 41 }), policy({ queues })]
+  const another = { pid: 2, queues, position: 42 }
+  const pki: DescribedReplica = { ...policy(another), service: 'pki' }
+  replicas = [policy({ ...own, queues, position: 41 }), policy({ queues }), policy(another), pki]
   const { text } = await gateway.request('/status', { headers: { 'zt-session': ADMIN } })
   const { data } = JSON.parse(text)
   const rows: { service: string; position?: number; queues: object[] }[] = data.replicas
-  expect(rows.map(({ service }) => service)).toEqual(['all parts', 'policy', 'policy'])
-  expect(rows.map(({ position }) => position)).toEqual([undefined, 41, 5])
-  expect(rows.slice(1).map(({ queues }) => queues.length)).toEqual([0, 1])
+  expect(rows.map(({ service }) => service)).toEqual([
+    'all parts',
+    'all parts',
+    'policy',
+    'policy',
+    'policy',
+    'pki',
+  ])
+  expect(rows.map(({ position }) => position)).toEqual([undefined, undefined, 41, 5, 42, 42])
+  expect(rows.slice(1).map(({ queues }) => queues.length)).toEqual([1, 0, 1, 0, 0])
 })
 
 test('without a cookie, a browser gets a form, which nothing may frame and which runs no script', async () => {

@@ -77,22 +77,31 @@ export const nameOf = ({ host, pid }: Pick<ProcessDescription, 'host' | 'pid'>):
 export const releaseOf = ({ version, revision }: Pick<ProcessDescription, 'version' | 'revision'>): string =>
   `${version} (${revision})`
 
-/** A process that runs all parts has in its first row what it counts for all of them. */
+/** A process of several parts has a row of its own, with what it counts for all of them. */
 function countedOnce(
-  own: DescribedReplica & { readonly process: ProcessDescription },
+  own: DescribedReplica,
   others: readonly DescribedReplica[],
 ): readonly DescribedReplica[] {
-  let isShared = false
-  const rest = others.map((replica) => {
-    const { process } = replica
-    // containers may have the same process id
-    const isOwn = process?.startedAtMs === own.process.startedAtMs && nameOf(process) === nameOf(own.process)
-    if (!isOwn) return replica
-    isShared = true
-    return { ...replica, process: { ...process, ...countedElsewhere } }
-  })
-  return [isShared ? { ...own, service: 'all parts' } : own, ...rest]
+  const rows = [own, ...others]
+  const parts = new Map<string | undefined, number>()
+  for (const row of rows) parts.set(processOf(row), (parts.get(processOf(row)) ?? 0) + 1)
+  const wholes = new Map<string, DescribedReplica>()
+  const rest: DescribedReplica[] = []
+  for (const row of rows) {
+    const [name, { process }] = [processOf(row), row]
+    if (!process || name === undefined || parts.get(name) === 1) {
+      rest.push(row)
+      continue
+    }
+    if (!wholes.has(name)) wholes.set(name, { ...row, service: 'all parts' })
+    if (row !== own) rest.push({ ...row, process: { ...process, ...countedElsewhere } })
+  }
+  return [...wholes.values(), ...rest]
 }
+
+/** Containers may have the same process id. */
+const processOf = ({ process }: DescribedReplica): string | undefined =>
+  process && `${nameOf(process)} ${process.startedAtMs}`
 
 const countedElsewhere = {
   pool: undefined,

@@ -14,8 +14,16 @@ export type Part = (typeof parts)[number]
 /** The number of processes of each part. */
 export type Scale = Readonly<Record<Part, number>>
 
-/** One of each. */
-export const single: Scale = { gateway: 1, identity: 1, pki: 1, policy: 1, sessions: 1 }
+export const scaleOf = (count: number): Scale => ({
+  gateway: count,
+  identity: count,
+  pki: count,
+  policy: count,
+  sessions: count,
+})
+
+/** Which processes run: some of each part, or some with all parts. */
+export type Layout = { readonly separate: Scale } | { readonly replicas: number }
 
 /** One process of the product. */
 export interface ProcessPlan {
@@ -148,13 +156,22 @@ export async function planInstances({
   }))
 }
 
-/** All parts in one process: see all-parts.ts. */
-export function inOneProcess(instances: readonly Instance[]): ProcessPlan {
+/** The n-th replicas of all parts share the n-th process: see all-parts.ts. */
+export function inWholeProcesses(instances: readonly Instance[], count: number): ProcessPlan[] {
+  return Array.from({ length: count }, (_, at) =>
+    inOneProcess(
+      count > 1 ? `overlay-${at + 1}` : 'overlay',
+      parts.flatMap((part) => instances.filter((one) => one.part === part).slice(at, at + 1)),
+    ),
+  )
+}
+
+function inOneProcess(name: string, instances: readonly Instance[]): ProcessPlan {
   const [gateway] = instances
   if (!gateway) throw new Error('no parts')
   const listening = instances.filter(({ sharedSockets }) => sharedSockets.length > 0)
   return {
-    name: 'overlay',
+    name,
     entry: join(projectRoot, 'launcher/dist/all-parts.js'),
     ops: gateway.ops,
     stage: 'gateway',

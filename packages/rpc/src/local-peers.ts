@@ -15,15 +15,18 @@ export interface LocalPeersOptions {
   readonly local: LocalServices
   readonly service: PeerName
   readonly caller: PeerName
+  /** Connects to all replicas of the service, this process included. */
+  readonly connect?: () => Peers
 }
 
 /**
- * The only replica of a service that this process hosts. Callers, deadlines and faults are those of other calls. Answers
+ * A service of this process. Its other replicas, in other processes, get no calls but those that name a replica. Callers, deadlines and faults are those of other calls. Answers
  * and messages of streams are encoded, so that a caller never has objects that the service changes; a request is made for
  * its call, and is passed on as it is.
  */
-export function localPeers({ local, service, caller }: LocalPeersOptions): Peers {
+export function localPeers({ local, service, caller, connect }: LocalPeersOptions): Peers {
   let pending = 0
+  let connected: Peers | undefined
 
   /** Throws a fault where the caller may not call the method. */
   function admitted(path: string): LocalService {
@@ -91,13 +94,17 @@ export function localPeers({ local, service, caller }: LocalPeersOptions): Peers
 
   const replica: CalledReplica = { address: 'this process', call, callBulk: call, stream }
   return {
-    replicas: () => [replica],
+    replicas() {
+      connected ??= connect?.()
+      const own = local.find(service)?.address
+      return [replica, ...(connected?.replicas() ?? []).filter(({ address }) => address !== own)]
+    },
     found: () => local.awaited(service),
     next: () => replica,
     leastBusy: () => replica,
     others: async () => false,
     wasConnected: () => local.awaited(service) === undefined,
-    async [Symbol.asyncDispose]() {},
+    [Symbol.asyncDispose]: async () => connected?.[Symbol.asyncDispose](),
   }
 }
 

@@ -5,6 +5,8 @@ import type { PeerName } from './peer-name.js'
 /** A service of this process, as `serve` hosts it. */
 export interface HostedLocally extends Pick<ServiceHost, 'direct' | 'streams' | 'stopping'> {
   readonly admission: Admission
+  /** At which other processes call it: `host:port` or `unix:/path`. */
+  readonly address: string
 }
 
 export interface LocalService extends HostedLocally {

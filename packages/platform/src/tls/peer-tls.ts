@@ -31,15 +31,17 @@ export async function openTls(directory: string, name: PeerName, log: Logger): P
 
 interface OpenPeersOptions extends Pick<PeersOptions, 'tls' | 'service'> {
   readonly log: Logger
-  /** The services of this process, called in place of the addresses. */
+  /** The services of this process, called in place of other replicas. */
   readonly local: LocalServices | undefined
 }
 
 /** Connects to the replicas of a service. Failed look-ups of their name are logged. */
 export function openPeers(addresses: string, { tls, service, log, local }: OpenPeersOptions): Peers {
-  if (local) return localPeers({ local, service, caller: tls.name })
-  const outage = openOutage((err) => log.warn({ err, peers: service }, 'look-up of peers failed'))
-  return connectPeers(addresses, { tls, service, onLookUpFailed: outage.failed, onLookedUp: outage.works })
+  const connect = (): Peers => {
+    const outage = openOutage((err) => log.warn({ err, peers: service }, 'look-up of peers failed'))
+    return connectPeers(addresses, { tls, service, onLookUpFailed: outage.failed, onLookedUp: outage.works })
+  }
+  return local ? localPeers({ local, service, caller: tls.name, connect }) : connect()
 }
 
 const limits = { perSource: 10, total: 60, withinMs: 60_000 }
