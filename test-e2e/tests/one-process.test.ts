@@ -27,6 +27,10 @@ test('all parts share a process, and each writes log lines of its own', async ()
   expect(ready.sort()).toEqual(['gateway', 'identity', 'pki', 'policy', 'sessions'])
 })
 
+test('all parts share a connection to the bus', async () => {
+  expect((await lines()).filter(({ msg }) => msg === 'bus connected')).toHaveLength(1)
+})
+
 test('a policy shows a service to an enrolled endpoint, and takes it away', async () => {
   const alice = await admin.enroll({ name: 'alice', roleAttributes: ['staff'] })
   const serviceId = await admin.create('services', { name: 'wiki', encryptionRequired: true })

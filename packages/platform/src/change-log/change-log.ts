@@ -1,12 +1,14 @@
 import type { Change, Changes, Context, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openAlarm } from '../async/alarm.js'
+import { tick } from '../async/periodic.js'
 import type { Database, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
 import { metrics } from '../process/metrics.js'
 import { type Appended, appendChanges, type RowChange } from './append.js'
 import type { Bus } from './bus.js'
 import { leading, sendable } from './message.js'
+import { isSamePosition } from './positions.js'
 import { openTail } from './tail.js'
 import { ensureTimeline } from './timeline.js'
 
@@ -95,7 +97,7 @@ export async function openChangeLog(
   const poll = (): void => {
     look().then(moved.ring, () => undefined) // logged by `look`, which is repeated within a second
   }
-  const ticking = setInterval(poll, LOOK_MS)
+  const ticking = tick(LOOK_MS, poll)
 
   let hinted: Position | undefined
   let hintedLook: NodeJS.Timeout | undefined
@@ -210,28 +212,32 @@ export async function openChangeLog(
       let sentAt = Number.NEGATIVE_INFINITY
       let reported = Number.NEGATIVE_INFINITY // the look of the last message
       let at = after
+      const isSignDue = (): boolean =>
+        performance.now() - lookedAt <= LOOK_MS && lookedAt - reported >= signMs - LOOK_MS / 2
+      const isPositionDue = (): boolean =>
+        at.number > sent.number && performance.now() - sentAt >= POSITION_MS
       while (!signal.aborted) {
+        if (isSamePosition(at, tail.end()) && !isSignDue() && !isPositionDue()) {
+          await moved.sleep(signal, at.number > sent.number ? POSITION_MS : undefined) // looks and changes end it, too
+          continue
+        }
         const message = await messageAfter(at, options)
         const hasMoved = message.upto.number > at.number
         at = message.upto
-        const [now, latest] = [performance.now(), lookedAt]
-        const isSignDue = now - latest <= LOOK_MS && latest - reported >= signMs - LOOK_MS / 2
-        const isPositionDue = at.number > sent.number && now - sentAt >= POSITION_MS
-        if (message.changes.length > 0 || isSignDue || isPositionDue) {
+        if (message.changes.length > 0 || isSignDue() || isPositionDue()) {
+          const latest = lookedAt
           yield { ...message, after: sent } // changes of other kinds were passed over
           sent = at
           sentAt = performance.now()
           reported = latest
         }
         if (hasMoved) await gather(at, options, signal)
-        if (at.number === tail.end().number)
-          await moved.sleep(signal, at.number > sent.number ? POSITION_MS : LOOK_MS)
       }
     },
 
     async [Symbol.asyncDispose]() {
       publishHint()
-      clearInterval(ticking)
+      ticking[Symbol.dispose]()
       clearTimeout(hintedLook)
       hints[Symbol.dispose]()
       busChanges[Symbol.dispose]()

@@ -3,10 +3,11 @@ import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import type { Db, Tx } from '../postgres/database.js'
 import type { ChangeLog, RowChange } from './change-log.js'
-import { type Follower, isSamePosition, startFollower } from './follower.js'
+import { type Follower, startFollower } from './follower.js'
 import { applyEach, isTransient, rehearse } from './isolate.js'
 import { type LoadedRows, withLoadedRows } from './loaded-rows.js'
 import { isUnknown, poisonOf } from './poison.js'
+import { isSamePosition } from './positions.js'
 import type { Source } from './source.js'
 
 /**

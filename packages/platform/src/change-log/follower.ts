@@ -10,6 +10,7 @@ import { type Connection, reconnect, withWatchdog } from '../async/reconnect.js'
 import { openSerial } from '../async/serial.js'
 import { followers, metrics } from '../process/metrics.js'
 import { poisonOf } from './poison.js'
+import { isSamePosition } from './positions.js'
 import { atRest, inUse, USE_MS } from './signs.js'
 import type { Source } from './source.js'
 import { openWaiters } from './waiters.js'
@@ -292,8 +293,5 @@ async function* loadOf(
     }
   }
 }
-
-export const isSamePosition = (a: Position | undefined, b: Position | undefined): boolean =>
-  a?.timeline === b?.timeline && a?.number === b?.number
 
 const isOutOfRange = (err: unknown): boolean => err instanceof Fault && err.code === 'OUT_OF_RANGE'

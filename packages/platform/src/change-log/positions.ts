@@ -9,3 +9,6 @@ export function latest(a: Positions, b: Positions): Positions {
 /** True when `at` is not before `least`. Positions of different timelines cannot be compared: false. */
 export const isAtLeast = (at: Position | undefined, least: Position | undefined): boolean =>
   least === undefined || (at !== undefined && at.timeline === least.timeline && at.number >= least.number)
+
+export const isSamePosition = (a: Position | undefined, b: Position | undefined): boolean =>
+  a?.timeline === b?.timeline && a?.number === b?.number

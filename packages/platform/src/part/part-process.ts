@@ -11,6 +11,8 @@ export type PartName = Exclude<PeerName, 'operator'>
 export interface PartProcess {
   /** Through which its parts call each other. Absent: all others have processes of their own. */
   readonly local?: LocalServices
+  /** What the parts of a process share under a name: the first one opens it, and the last one closes it. */
+  share<T extends AsyncDisposable>(name: string, open: () => Promise<T>): Promise<T>
   /** To be called first. Disposing sends the last spans of traces. */
   begin(options: TracingSetup): Promise<AsyncDisposable>
   /** To be called when all files of the program are read: resolves when the process has dropped the rights of root. */
@@ -25,6 +27,7 @@ export interface PartProcess {
 
 /** A process of one part. */
 export const ownProcess: PartProcess = {
+  share: (_name, open) => open(),
   begin(options) {
     guardProcess(options.log)
     return openTracing(options)

@@ -39,6 +39,7 @@ export async function shareProcess(
   const gatewayEnded = latch(parts.has('gateway') ? 1 : 0)
   const shared: PartProcess = {
     local: openLocalServices(),
+    share: sharing(),
     begin: async () => nothing,
     dropRights() {
       filesRead.arrive()
@@ -63,6 +64,27 @@ export async function shareProcess(
   })
   await Promise.all([ops, ...running])
   await (await ops)[Symbol.asyncDispose]()
+}
+
+interface Shared {
+  readonly opened: Promise<AsyncDisposable>
+  users: number
+}
+
+function sharing(): PartProcess['share'] {
+  const all = new Map<string, Shared>()
+  return async <T extends AsyncDisposable>(name: string, open: () => Promise<T>): Promise<T> => {
+    const shared = all.get(name) ?? { opened: open(), users: 0 }
+    all.set(name, shared)
+    shared.users++
+    const thing = (await shared.opened) as T
+    const release = async (): Promise<void> => {
+      if (--shared.users > 0) return
+      all.delete(name)
+      await thing[Symbol.asyncDispose]()
+    }
+    return { ...thing, [Symbol.asyncDispose]: release }
+  }
 }
 
 /** Shorter than the limit of a check of the whole process, so that one part does not hide the others. */

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import sql, { type Sql } from 'sql-template-tag'
+import { tick } from '../async/periodic.js'
 import { openSerial } from '../async/serial.js'
 import { openClient } from './client.js'
 
@@ -60,7 +61,7 @@ export async function openLockConnection(
   const query = async <Row extends pg.QueryResultRow>({ text, values }: Sql): Promise<readonly Row[]> =>
     (await serially(() => client.query<Row>(text, values))).rows
   const beat = () => query(sql`select`)
-  const beating = setInterval(() => beat().catch(lose), beatMs)
+  const beating = tick(beatMs, () => beat().catch(lose))
   return {
     lost: lost.signal,
     query,
@@ -78,7 +79,7 @@ export async function openLockConnection(
       await beat()
     },
     async [Symbol.asyncDispose]() {
-      clearInterval(beating)
+      beating[Symbol.dispose]()
       client.off('end', lose)
       await connection[Symbol.asyncDispose]()
     },
