@@ -1,8 +1,10 @@
+import { openList, type Place } from '@overlay/rpc'
+
 /** Things that must end in time, in the order in which they began. */
 export interface Deadlines<T> {
-  add(item: T): void
+  add(item: T): Place<T>
   /** Of an item that has ended. */
-  delete(item: T): void
+  remove(place: Place<T>): void
 }
 
 /**
@@ -14,19 +16,19 @@ export function openDeadlines<T>(
   startedMsOf: (item: T) => number,
   expire: (item: T) => void,
 ): Deadlines<T> {
-  const items = new Set<T>()
+  const items = openList<T>()
   let timer: NodeJS.Timeout | undefined
 
   function sweep(): void {
     timer = undefined
     const lateMs = performance.now() - limitMs
-    for (const item of items) {
+    for (let item = items.first(); item !== undefined; item = items.first()) {
       const leftMs = startedMsOf(item) - lateMs
       if (leftMs > 0) {
         arm(leftMs)
         return
       }
-      items.delete(item)
+      items.takeFirst()
       expire(item)
     }
   }
@@ -35,9 +37,9 @@ export function openDeadlines<T>(
   }
   return {
     add(item) {
-      items.add(item)
       if (!timer) arm(limitMs)
+      return items.add(item)
     },
-    delete: (item) => void items.delete(item),
+    remove: (place) => void items.remove(place),
   }
 }

@@ -1,6 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { clientSourceOf } from '@overlay/platform/tls'
-import { asFault, Fault, type Positions, tracing } from '@overlay/rpc'
+import { asFault, Fault, type Place, type Positions, tracing } from '@overlay/rpc'
 import { Hono } from 'hono'
 import type { AccessRecord } from './access-log.js'
 import { failure } from './answer.js'
@@ -97,9 +97,11 @@ interface OpenPipeline extends Pipeline {
 }
 
 const requestOf = Symbol('request')
+const deadlineOf = Symbol('deadline')
 
 interface Answering extends ServerResponse {
   [requestOf]?: RequestContext
+  [deadlineOf]?: Place<RequestContext>
 }
 
 function openPipeline(pipeline: Pipeline): OpenPipeline {
@@ -111,12 +113,15 @@ function openPipeline(pipeline: Pipeline): OpenPipeline {
     ...pipeline,
     calls: { limitMs: requestMs, positions },
     head: () => (isClosing() ? lastHead : head),
-    expireInTime: deadlines.add,
+    expireInTime(c) {
+      const outgoing: Answering = c.env.outgoing
+      outgoing[deadlineOf] ??= deadlines.add(c)
+    },
     onClose(this: Answering) {
       const c = this[requestOf]
       if (!c) return
       const { env } = c
-      deadlines.delete(c)
+      if (this[deadlineOf]) deadlines.remove(this[deadlineOf])
       const aborted = !this.writableFinished
       if (aborted) abortCalls(env, new Error('the client went away'))
       if (!env.incoming.complete) discardRest(env.incoming)

@@ -54,7 +54,10 @@ export function openEnding(limitMs: number): OwnEnding {
     hasEnded: () => reason !== undefined,
     reason: () => reason,
     end,
-    forget: () => cancelLimit?.(),
+    forget() {
+      cancelLimit?.()
+      listeners = undefined // of what may stay referenced for a while
+    },
     listen(listener) {
       if (reason) {
         listener()
@@ -69,14 +72,21 @@ export function openEnding(limitMs: number): OwnEnding {
   }
 }
 
-const endings = new WeakMap<Context, Ending>()
+const ENDING = Symbol('ending')
 
-/** The end of `context` is known without reading its signal. */
-export function noteEnding(context: Context, ending: Ending): void {
-  endings.set(context, ending)
+interface Noted extends Context {
+  readonly [ENDING]?: Ending
 }
 
-export const endingOf = (context: Context): Ending => endings.get(context) ?? ofSignal(context.signal)
+/**
+ * The end of `context` is known without reading its signal. Copies of the context do not have it. Not in a WeakMap: what
+ * its values reach outlives all collections of the young generation, and the end of a request reaches the request.
+ */
+export function noteEnding(context: Context, ending: Ending): void {
+  Object.defineProperty(context, ENDING, { value: ending })
+}
+
+export const endingOf = (context: Context): Ending => (context as Noted)[ENDING] ?? ofSignal(context.signal)
 
 const ofSignal = (signal: AbortSignal): Ending => ({
   hasEnded: () => signal.aborted,

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { type List, openList } from './list.js'
 
 /** The limit of a call that has no deadline: that of a whole request. */
 export const CALL_LIMIT_MS = 10_000
@@ -17,7 +18,7 @@ const TICK_MS = 20
  * deadlines are pending.
  */
 export function openDeadlines(): (ms: number, expire: () => void) => () => void {
-  const buckets = new Map<number, Set<() => void>>()
+  const buckets = new Map<number, List<() => void>>()
   let pending = 0
   let timer: NodeJS.Timeout | undefined
   const tick = (): void => {
@@ -25,8 +26,7 @@ export function openDeadlines(): (ms: number, expire: () => void) => () => void 
     for (const [due, bucket] of buckets) {
       if (due > now && pending > 0) continue
       buckets.delete(due)
-      for (const entry of bucket) {
-        bucket.delete(entry)
+      for (let entry = bucket.takeFirst(); entry; entry = bucket.takeFirst()) {
         pending--
         entry()
       }
@@ -38,14 +38,13 @@ export function openDeadlines(): (ms: number, expire: () => void) => () => void 
   return (ms, expire) => {
     if (ms === Number.POSITIVE_INFINITY) return () => undefined
     const due = Math.ceil((performance.now() + ms) / TICK_MS)
-    const bucket = buckets.get(due) ?? new Set()
+    const bucket = buckets.get(due) ?? openList()
     buckets.set(due, bucket)
-    const entry = (): void => expire() // the same function may be registered twice
-    bucket.add(entry)
+    const place = bucket.add(expire)
     pending++
     timer ??= setInterval(tick, TICK_MS).unref() // the calls themselves keep the process alive
     return () => {
-      if (bucket.delete(entry)) pending--
+      if (bucket.remove(place)) pending--
     }
   }
 }

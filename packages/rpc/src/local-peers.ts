@@ -6,9 +6,10 @@ import { endingOf, type OwnEnding, openEnding } from './ending.js'
 import { asFault, Fault, faultFromMessage, faultToMessage, refusalMessage } from './fault.js'
 import { CALL_LIMIT_MS, onAbort } from './limits.js'
 import type { LocalService, LocalServices } from './local-services.js'
-import { abortedBy, MAX_PENDING, restMs } from './mux-client.js'
+import { abortedBy, restMs } from './mux-client.js'
 import type { PeerName } from './peer-name.js'
 import type { Peers } from './peers.js'
+import { MAX_PENDING } from './pending-calls.js'
 import type { CalledMethod, CalledReplica } from './replica.js'
 
 export interface LocalPeersOptions {

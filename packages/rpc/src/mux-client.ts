@@ -6,6 +6,7 @@ import { type Ending, endingOf } from './ending.js'
 import { Fault, faultFromMessage } from './fault.js'
 import { Call } from './gen/overlay/stream/v1/stream.js'
 import { expireAfter, MESSAGE_LIMIT_BYTES } from './limits.js'
+import { MAX_PENDING, openPendingCalls, type PendingCalls } from './pending-calls.js'
 import type { Wire, WireEvents } from './wire.js'
 
 /** The multiplexed calls to one replica. */
@@ -25,24 +26,13 @@ export interface MuxClient {
   end(): Promise<void>
 }
 
-interface Pending {
-  readonly bytes: Buffer
-  resolve(response: Buffer): void
-  reject(fault: Fault): void
-  /** Rejects, and cancels the call at the replica. */
-  cancel(fault: Fault): void
-}
-
 /** One wire and its pending calls, which fail when it closes. */
 interface Line {
   /** Undefined until it is open. */
   wire: Wire | undefined
-  readonly pending: Map<number, Pending>
+  readonly pending: PendingCalls
   closed(err?: unknown): void
 }
-
-/** More calls would time out while they wait. */
-export const MAX_PENDING = 1000
 
 /** Not the name of a method: a replica of a release that does not know it answers with a fault. */
 export const PING = 'ping'
@@ -59,12 +49,12 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
   let lastTag = 0
 
   function openLine(): Line {
-    const pending = new Map<number, Pending>()
+    const pending = openPendingCalls()
     const closed = (err?: unknown): void => {
       if (!lines.delete(line)) return
       if (current === line) current = undefined
       const fault = err instanceof Fault ? err : new Fault('UNAVAILABLE', undefined, err)
-      for (const { reject } of [...pending.values()]) reject(fault)
+      for (const { reject } of pending.all()) reject(fault)
       if (lines.size === 0) onLastLine?.()
     }
     const line: Line = { wire: undefined, pending, closed }
@@ -86,14 +76,14 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
     opening.then((wire) => {
       if (!lines.has(line)) return wire.destroy()
       line.wire = wire
-      for (const { bytes } of pending.values()) wire.send(bytes)
+      for (const { bytes } of pending.all()) wire.send(bytes)
       endIfIdle(line)
     }, closed)
     return line
   }
 
   function endIfIdle(line: Line): void {
-    if (line !== current && line.pending.size === 0) line.wire?.end()
+    if (line !== current && line.pending.count() === 0) line.wire?.end()
   }
 
   function nextTag(): number {
@@ -104,7 +94,10 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
   function call(method: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer> {
     if (pendingCalls >= MAX_PENDING || current?.wire?.isStuck()) throw new Fault('SERVER_TOO_MANY_REQUESTS')
     const timeoutMs = restMs(context, limitMs)
-    const tag = nextTag()
+    current ??= openLine()
+    const line = current
+    let tag = nextTag()
+    while (!line.pending.isFree(tag)) tag = nextTag()
     const bytes = encodeCall({
       tag,
       method,
@@ -115,8 +108,6 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
     if (bytes.length > MESSAGE_LIMIT_BYTES)
       throw new Fault('UNHANDLED', undefined, new Error(`${method} with ${bytes.length} bytes`))
 
-    current ??= openLine()
-    const line = current
     return new Promise((resolve, reject) => {
       const settle = (): void => {
         line.pending.delete(tag)
@@ -130,7 +121,8 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
         settle()
         reject(fault)
       }
-      line.pending.set(tag, {
+      line.pending.add({
+        tag,
         bytes,
         cancel,
         resolve(response) {
@@ -159,7 +151,7 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
       current.wire?.send(encodeCall({ tag: nextTag(), method: PING }))
     },
     fail(fault) {
-      for (const { pending } of lines) for (const { cancel } of [...pending.values()]) cancel(fault)
+      for (const { pending } of lines) for (const { cancel } of pending.all()) cancel(fault)
     },
     reset() {
       for (const { wire, closed } of lines) {

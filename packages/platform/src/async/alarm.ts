@@ -1,3 +1,5 @@
+import { openList } from '@overlay/rpc'
+
 /** Wakes all that sleep on it. */
 export interface Alarm {
   ring(): void
@@ -6,21 +8,21 @@ export interface Alarm {
 }
 
 export function openAlarm(): Alarm {
-  const sleepers = new Set<() => void>()
+  const sleepers = openList<() => void>()
   return {
     ring() {
-      for (const wake of sleepers) wake()
+      for (const wake of sleepers.items()) wake()
     },
     sleep: (signal, ms) =>
       new Promise((resolve) => {
         const wake = (): void => {
           clearTimeout(timer)
-          sleepers.delete(wake)
+          sleepers.remove(place)
           signal.removeEventListener('abort', wake)
           resolve()
         }
         const timer = ms === undefined ? undefined : setTimeout(wake, ms)
-        sleepers.add(wake)
+        const place = sleepers.add(wake)
         signal.addEventListener('abort', wake)
         if (signal.aborted) wake()
       }),

@@ -99,7 +99,8 @@ export async function openTail(db: Database, onMove: () => void): Promise<Tail> 
       const [first] = changes
       if (timeline !== end.timeline || !first) return has({ timeline, number })
       if (number <= end.number) return true
-      early.set(first.number, changes)
+      if (first.number === end.number + 1) extend(changes)
+      else early.set(first.number, changes)
       extendWithEarly()
       onMove()
       return early.size === 0

@@ -1,4 +1,4 @@
-import { Fault, onAbort, type Position } from '@overlay/rpc'
+import { Fault, onAbort, openList, type Position } from '@overlay/rpc'
 
 /** The callers that wait for a follower. */
 export interface Waiters {
@@ -22,7 +22,7 @@ interface Waiter {
 }
 
 export function openWaiters(applied: () => Position | undefined): Waiters {
-  const waiters = new Set<Waiter>()
+  const waiters = openList<Waiter>()
   let begun = 0
   let ended = 0
 
@@ -34,7 +34,7 @@ export function openWaiters(applied: () => Position | undefined): Waiters {
       : ended > since
   }
   const check = (): void => {
-    for (const waiter of waiters) if (isMet(waiter)) waiter.resolve()
+    for (const waiter of waiters.items()) if (isMet(waiter)) waiter.resolve()
   }
   return {
     async wait(position, signal) {
@@ -45,21 +45,21 @@ export function openWaiters(applied: () => Position | undefined): Waiters {
           position,
           since: begun,
           resolve() {
-            waiters.delete(waiter)
+            waiters.remove(place)
             removeListener()
             resolve()
           },
         }
         const abort = (): void => {
-          waiters.delete(waiter)
+          waiters.remove(place)
           reject(new Fault('TIMEOUT', undefined, signal.reason))
         }
-        waiters.add(waiter)
+        const place = waiters.add(waiter)
         const removeListener = onAbort(signal, abort) // a signal may be that of many waits
       })
     },
-    any: () => waiters.size > 0,
-    anySince: (look) => [...waiters].some(({ since }) => since < look),
+    any: () => !waiters.isEmpty(),
+    anySince: (look) => waiters.items().some(({ since }) => since < look),
     beginLook: () => ++begun,
     endLook(look) {
       ended = Math.max(ended, look)
