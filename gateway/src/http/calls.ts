@@ -1,5 +1,5 @@
 import { clientAddressOf } from '@overlay/platform/tls'
-import { type Caller, type Context, noteEnding, type Positions, system, traceparentOf } from '@overlay/rpc'
+import { type Caller, type Context, contextEnding, type Positions, system, traceparentOf } from '@overlay/rpc'
 import type { Exchange } from './exchange.js'
 import type { RequestContext } from './request-context.js'
 
@@ -36,24 +36,20 @@ function newContext(exchange: Exchange, laterMs: number, positions = exchange.ca
   const { incoming, requestId, session, calls } = exchange
   exchange.traceparent ??= traceparentOf(firstOf(incoming.headers.traceparent))
   const leftMs = exchange.startedMs + laterMs + calls.limitMs - performance.now()
-  const context: Context = {
+  const members = {
     requestId,
     traceparent: exchange.traceparent,
     caller: session?.caller ?? anonymous,
     sourceAddress: clientAddressOf(incoming.socket),
     deadline: new Date(Date.now() + leftMs),
-    /** Created when a call needs it: many end before. */
-    get signal() {
-      return signalOf(exchange)
-    },
     positions,
   }
-  noteEnding(context, {
+  return contextEnding(members, {
     hasEnded: () => exchange.abortReason !== undefined,
     reason: () => exchange.abortReason,
     listen: (listener) => onEnd(exchange, listener),
+    signal: () => signalOf(exchange),
   })
-  return context
 }
 
 /** Calls `listener` once when the calls are cancelled, or now if they are. Returns a function that removes the listener. */

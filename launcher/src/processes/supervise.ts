@@ -36,7 +36,7 @@ export function supervise(
     let reason = await first.ended
     while (!stopping.signal.aborted) {
       if (Date.now() - since > steadyMs) backoff.reset()
-      print(`${reason}; starting it again in ${backoff.nextMs / 1000} s`)
+      print(`${reason}; starting it again in ${backoff.nextMs() / 1000} s`)
       await backoff.pause(stopping.signal)
       if (stopping.signal.aborted) return
       since = Date.now()

@@ -9,11 +9,12 @@ export interface Ending {
   reason(): unknown
   /** Calls `listener` once when the call ends, or now if it has. Returns a function that removes the listener. */
   listen(listener: () => void): () => void
+  /** Aborted at the end. Created at the first use. */
+  signal(): AbortSignal
 }
 
 /** The end of a call that this process answers. */
 export interface OwnEnding extends Ending {
-  readonly signal: AbortSignal
   end(reason: Fault): void
   /** The call has been answered: its limit is no longer observed. */
   forget(): void
@@ -43,7 +44,7 @@ export function openEnding(limitMs: number): OwnEnding {
     for (const listener of listeners ?? []) listener()
   }
   return {
-    get signal() {
+    signal() {
       if (!controller) {
         controller = new AbortController()
         if (reason) controller.abort(reason)
@@ -78,10 +79,26 @@ interface Noted extends Context {
   readonly [ENDING]?: Ending
 }
 
+/** One function for all contexts: of an accessor in a literal, each object would have a shape of its own in V8. */
+const signalMember: PropertyDescriptor = {
+  enumerable: true,
+  get(this: Noted) {
+    return endingOf(this).signal()
+  },
+}
+
 /**
- * The end of `context` is known without reading its signal. Copies of the context do not have it. Not in a WeakMap: what
- * its values reach outlives all collections of the young generation, and the end of a request reaches the request.
+ * The context of a call whose end is known without its signal, which is created at its first use. Copies of the context
+ * have the signal only. No WeakMap has the end: what its values reach, here the whole request, outlives all collections
+ * of the young generation.
  */
+export function contextEnding(members: Omit<Context, 'signal'>, ending: Ending): Context {
+  Object.defineProperty(members, ENDING, { value: ending })
+  Object.defineProperty(members, 'signal', signalMember)
+  return members as Context
+}
+
+/** The context has the end of another one. */
 export function noteEnding(context: Context, ending: Ending): void {
   Object.defineProperty(context, ENDING, { value: ending })
 }
@@ -92,4 +109,5 @@ const ofSignal = (signal: AbortSignal): Ending => ({
   hasEnded: () => signal.aborted,
   reason: () => signal.reason,
   listen: (listener) => onAbort(signal, listener),
+  signal: () => signal,
 })

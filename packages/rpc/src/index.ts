@@ -13,7 +13,7 @@ export {
 } from './context.js'
 export * from './credentials-pushed.js'
 export { eachReplica, type OneReplica } from './each-replica.js'
-export { endingOf, noteEnding } from './ending.js'
+export { contextEnding, endingOf } from './ending.js'
 export { EntityServiceService } from './entity-service.js'
 export {
   asFault,

@@ -6,13 +6,13 @@ test('pauses double up to the limit, and start again after a success', async () 
   const backoff = openBackoff({ firstMs: 1, longestMs: 3 })
   const pauses: number[] = []
   for (const _ of [1, 2, 3]) {
-    pauses.push(backoff.nextMs)
+    pauses.push(backoff.nextMs())
     await backoff.pause(signal)
   }
   expect(pauses).toEqual([1, 2, 3])
-  expect(backoff.isReset).toBe(false)
+  expect(backoff.isReset()).toBe(false)
   backoff.reset()
-  expect([backoff.nextMs, backoff.isReset]).toEqual([1, true])
+  expect([backoff.nextMs(), backoff.isReset()]).toEqual([1, true])
 })
 
 test('a pause ends when its signal is aborted', async () => {

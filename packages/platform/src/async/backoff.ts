@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 /** Pauses between attempts: each is twice as long as the one before, up to a limit. */
 export interface Backoff {
-  readonly nextMs: number
+  nextMs(): number
   /** True until the first pause after the start or the last `reset`. */
-  readonly isReset: boolean
+  isReset(): boolean
   /** Waits for the next pause, or until the signal is aborted. */
   pause(signal: AbortSignal): Promise<void>
   /** An attempt has succeeded: the next pause is the first again. */
@@ -20,12 +20,8 @@ export function openBackoff({ firstMs, longestMs }: BackoffOptions): Backoff {
   let pauses = 0
   const nextMs = (): number => Math.min(firstMs * 2 ** pauses, longestMs)
   return {
-    get nextMs() {
-      return nextMs()
-    },
-    get isReset() {
-      return pauses === 0
-    },
+    nextMs,
+    isReset: () => pauses === 0,
     async pause(signal) {
       const ms = nextMs()
       pauses++

@@ -6,7 +6,7 @@ export interface Limit extends Disposable {
   /** Starts the time again. */
   refresh(): void
   /** True when the time ended before a parent was aborted. */
-  readonly isOver: boolean
+  isOver(): boolean
 }
 
 /** Rejects when the signal is aborted. For a race with work that may continue after it. */
@@ -30,9 +30,7 @@ export function openLimit(ms: number, ...parents: readonly AbortSignal[]): Limit
   return {
     signal: controller.signal,
     refresh: () => timer.refresh(),
-    get isOver() {
-      return isOver
-    },
+    isOver: () => isOver,
     [Symbol.dispose]() {
       clearTimeout(timer)
       for (const remove of listeners) remove()

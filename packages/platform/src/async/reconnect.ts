@@ -55,5 +55,5 @@ export async function* withWatchdog<T>(
     yield message
     limit.refresh()
   }
-  if (limit.isOver) throw new Fault('UNAVAILABLE', undefined, new Error('the stream is silent'))
+  if (limit.isOver()) throw new Fault('UNAVAILABLE', undefined, new Error('the stream is silent'))
 }

@@ -48,7 +48,7 @@ export function startReportingLapses(
         await reportLapses(changeLog, lapsed)
         backoff.reset()
       } catch (err) {
-        if (backoff.isReset) changeLog.log.warn({ err }, 'lapsed second factors not reported')
+        if (backoff.isReset()) changeLog.log.warn({ err }, 'lapsed second factors not reported')
         for (const id of lapsed.keys()) schedule.put(id)
         await backoff.pause(stop.signal)
       }

@@ -41,7 +41,7 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
         while (!stop.signal.aborted && (await sweepStep(deps, PAGES_AT_ONCE))) stepped.ring()
         backoff.reset()
       } catch (err) {
-        if (backoff.isReset) log.warn({ err }, 'sessions of revocations not checked')
+        if (backoff.isReset()) log.warn({ err }, 'sessions of revocations not checked')
         isDue = true
         await backoff.pause(stop.signal)
       }
