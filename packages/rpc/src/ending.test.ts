@@ -75,3 +75,11 @@ test('a call that was answered is no longer observed', () => {
   expect(signal.aborted).toBe(false)
   expect(vi.getTimerCount()).toBe(0)
 })
+
+test('all contexts compute their signal by one function', () => {
+  const getterOf = (context: object) => Object.getOwnPropertyDescriptor(context, 'signal')?.get
+  const [one, other] = [contextOf(1000).context, contextOf(1000).context]
+  expect(getterOf(one)).toBeDefined()
+  expect(getterOf(one)).toBe(getterOf(other))
+  expect(one.signal).not.toBe(other.signal)
+})
