@@ -1,6 +1,5 @@
 import type pg from 'pg'
 import sql, { type Sql } from 'sql-template-tag'
-import { tick } from '../async/periodic.js'
 import { openSerial } from '../async/serial.js'
 import { openClient } from './client.js'
 
@@ -61,7 +60,7 @@ export async function openLockConnection(
   const query = async <Row extends pg.QueryResultRow>({ text, values }: Sql): Promise<readonly Row[]> =>
     (await serially(() => client.query<Row>(text, values))).rows
   const beat = () => query(sql`select`)
-  const beating = tick(beatMs, () => beat().catch(lose))
+  const beating = setInterval(() => beat().catch(lose), beatMs)
   return {
     lost: lost.signal,
     query,
@@ -79,7 +78,7 @@ export async function openLockConnection(
       await beat()
     },
     async [Symbol.asyncDispose]() {
-      beating[Symbol.dispose]()
+      clearInterval(beating)
       client.off('end', lose)
       await connection[Symbol.asyncDispose]()
     },

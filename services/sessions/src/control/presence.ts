@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { coalesced, tick } from '@overlay/platform/async'
+import { coalesced } from '@overlay/platform/async'
 import type { Bus } from '@overlay/platform/change-log'
 import type { Db } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
@@ -142,7 +142,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
   })
   const reconnects = bus.onChange((connected) => connected && void look())
   await look()
-  const looking = tick(everyMs, () => void look())
+  const looking = setInterval(() => void look(), everyMs)
 
   return {
     ...memory,
@@ -164,7 +164,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
     },
     async [Symbol.asyncDispose]() {
       isStopped = true
-      looking[Symbol.dispose]()
+      clearInterval(looking)
       hints[Symbol.dispose]()
       reconnects[Symbol.dispose]()
       await look()
