@@ -88,7 +88,7 @@ export function readOptions(args: readonly string[]): Options {
       password: text('admin'),
       pid: text(),
       ctrl: text(),
-      replicas: text('1'),
+      replicas: text(),
       separate: text(),
       'beside-replicas': text(),
       'beside-separate': text(),
@@ -119,10 +119,7 @@ export function readOptions(args: readonly string[]): Options {
     mode,
     routers: number('routers', values.routers),
     controller: url ? { ...controller(url, user, password, values.pid), ctrlAddress: ctrl } : undefined,
-    layout: layoutsOf('separate', values.separate)[0] ?? {
-      count: number('replicas', values.replicas),
-      isSeparate: false,
-    },
+    layout: layoutOf(values),
     besideLayouts: [
       ...layoutsOf('beside-replicas', values['beside-replicas']),
       ...layoutsOf('beside-separate', values['beside-separate']),
@@ -141,6 +138,12 @@ const controller = (url: string, username: string, password: string, pids?: stri
   password,
   pids: listOf(pids).map((pid) => number('pid', pid)),
 })
+
+function layoutOf({ replicas, separate }: { replicas?: string; separate?: string }): Layout {
+  if (separate === undefined) return { count: number('replicas', replicas ?? '1'), isSeparate: false }
+  if (replicas !== undefined) throw new Error('--replicas and --separate exclude each other')
+  return { count: number('separate', separate), isSeparate: true }
+}
 
 const layoutsOf = (option: string, text: string | undefined): Layout[] =>
   listOf(text).map((count) => ({ count: number(option, count), isSeparate: option.endsWith('separate') }))

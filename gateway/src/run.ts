@@ -101,6 +101,8 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): 
     connectionsPerSource: settings.maxConnectionsPerSource,
     proxies: settings.proxyProtocolFrom ?? new BlockList(),
   }
+  // others accept at the same address while a part of this process still loads
+  if (local) await Promise.all(Object.values(peers).map((service) => service.found()))
   await using events = openEventSource(services.sessions, log)
   await using changes = openChangeSource((query, context) => readAudit(services, query, context), log)
   const malformed = boundedLines(log, 'malformed request')

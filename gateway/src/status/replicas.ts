@@ -11,7 +11,7 @@ import {
 /** One replica of a service, and what it says about itself. */
 export interface DescribedReplica {
   readonly service: Service | 'gateway' | 'all parts'
-  /** `host:port` or `unix:/path`. */
+  /** `host:port` or `unix:/path`. Empty: not known. */
   readonly address: string
   /** Absent: it has not answered in time. */
   readonly process?: ProcessDescription

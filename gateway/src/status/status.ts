@@ -93,7 +93,8 @@ function countedOnce(
       rest.push(row)
       continue
     }
-    if (!wholes.has(name)) wholes.set(name, { ...row, service: 'all parts' })
+    if (!wholes.has(name))
+      wholes.set(name, { ...row, service: 'all parts', address: row === own ? own.address : '' })
     if (row !== own) rest.push({ ...row, process: { ...process, ...countedElsewhere } })
   }
   return [...wholes.values(), ...rest]

@@ -16,18 +16,19 @@ export interface LocalPeersOptions {
   readonly local: LocalServices
   readonly service: PeerName
   readonly caller: PeerName
-  /** Connects to all replicas of the service, this process included. */
-  readonly connect?: () => Peers
+  /** Connects to the replicas of the service at other addresses than this one. Undefined: there are none. */
+  readonly connect?: (own: string) => Peers | undefined
 }
 
 /**
- * A service of this process. Its other replicas, in other processes, get no calls but those that name a replica. Callers, deadlines and faults are those of other calls. Answers
- * and messages of streams are encoded, so that a caller never has objects that the service changes; a request is made for
- * its call, and is passed on as it is.
+ * A service of this process. Its other replicas, in other processes, get only calls that name a replica. Callers,
+ * deadlines and faults are those of other calls. Answers and messages of streams are encoded, so that a caller never has
+ * objects that the service changes; a request is made for its call, and is passed on as it is.
  */
 export function localPeers({ local, service, caller, connect }: LocalPeersOptions): Peers {
   let pending = 0
   let connected: Peers | undefined
+  let isClosed = false
 
   /** Throws a fault where the caller may not call the method. */
   function admitted(path: string): LocalService {
@@ -96,16 +97,19 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
   const replica: CalledReplica = { address: 'this process', call, callBulk: call, stream }
   return {
     replicas() {
-      connected ??= connect?.()
-      const own = local.find(service)?.address
-      return [replica, ...(connected?.replicas() ?? []).filter(({ address }) => address !== own)]
+      const own = local.addressOf(service)
+      if (own !== undefined && !isClosed) connected ??= connect?.(own)
+      return [replica, ...(connected?.replicas() ?? [])]
     },
     found: () => local.awaited(service),
     next: () => replica,
     leastBusy: () => replica,
     others: async () => false,
     wasConnected: () => local.awaited(service) === undefined,
-    [Symbol.asyncDispose]: async () => connected?.[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      isClosed = true
+      await connected?.[Symbol.asyncDispose]()
+    },
   }
 }
 

@@ -20,13 +20,15 @@ export interface LocalServices {
   offer(service: HostedLocally): () => Promise<void>
   /** Undefined: it is not served yet, or no longer. */
   find(name: PeerName): LocalService | undefined
+  /** At which the service was served last. */
+  addressOf(name: PeerName): string | undefined
   /** Undefined, or resolves when it is served for the first time. */
   awaited(name: PeerName): Promise<void> | undefined
 }
 
 export function openLocalServices(): LocalServices {
   const offered = new Map<PeerName, LocalService>()
-  const served = new Set<PeerName>()
+  const served = new Map<PeerName, string>() // addresses
   const waiting = new Map<PeerName, { readonly promise: Promise<void>; resolve(): void }>()
   return {
     offer(service) {
@@ -43,7 +45,7 @@ export function openLocalServices(): LocalServices {
         },
       }
       offered.set(host, own)
-      served.add(host)
+      served.set(host, service.address)
       waiting.get(host)?.resolve()
       return () => {
         if (offered.get(host) === own) offered.delete(host)
@@ -54,6 +56,7 @@ export function openLocalServices(): LocalServices {
       }
     },
     find: (name) => offered.get(name),
+    addressOf: (name) => served.get(name),
     awaited(name) {
       if (served.has(name)) return undefined
       let entry = waiting.get(name)

@@ -11,7 +11,10 @@ export type PartName = Exclude<PeerName, 'operator'>
 export interface PartProcess {
   /** Through which its parts call each other. Absent: all others have processes of their own. */
   readonly local?: LocalServices
-  /** What the parts of a process share under a name: the first one opens it, and the last one closes it. */
+  /**
+   * What the parts of a process share under a name: the first one opens it, with its own settings and log, and the last
+   * one closes it. Its members must be functions that do not use `this`.
+   */
   share<T extends AsyncDisposable>(name: string, open: () => Promise<T>): Promise<T>
   /** To be called first. Disposing sends the last spans of traces. */
   begin(options: TracingSetup): Promise<AsyncDisposable>

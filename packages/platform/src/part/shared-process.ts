@@ -77,7 +77,10 @@ function sharing(): PartProcess['share'] {
     const shared = all.get(name) ?? { opened: open(), users: 0 }
     all.set(name, shared)
     shared.users++
-    const thing = (await shared.opened) as T
+    const thing = (await shared.opened.catch((err: unknown) => {
+      all.delete(name)
+      throw err
+    })) as T
     const release = async (): Promise<void> => {
       if (--shared.users > 0) return
       all.delete(name)

@@ -37,11 +37,16 @@ interface OpenPeersOptions extends Pick<PeersOptions, 'tls' | 'service'> {
 
 /** Connects to the replicas of a service. Failed look-ups of their name are logged. */
 export function openPeers(addresses: string, { tls, service, log, local }: OpenPeersOptions): Peers {
-  const connect = (): Peers => {
+  const connect = (to: string): Peers => {
     const outage = openOutage((err) => log.warn({ err, peers: service }, 'look-up of peers failed'))
-    return connectPeers(addresses, { tls, service, onLookUpFailed: outage.failed, onLookedUp: outage.works })
+    return connectPeers(to, { tls, service, onLookUpFailed: outage.failed, onLookedUp: outage.works })
   }
-  return local ? localPeers({ local, service, caller: tls.name, connect }) : connect()
+  if (!local) return connect(addresses)
+  const connectOthers = (own: string): Peers | undefined => {
+    const others = addresses.split(',').filter((address) => address.trim() !== own)
+    return others.length > 0 ? connect(others.join()) : undefined
+  }
+  return localPeers({ local, service, caller: tls.name, connect: connectOthers })
 }
 
 const limits = { perSource: 10, total: 60, withinMs: 60_000 }
