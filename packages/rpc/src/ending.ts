@@ -93,12 +93,12 @@ const signalMember: PropertyDescriptor = {
  * of the young generation.
  */
 export function contextEnding(members: Omit<Context, 'signal'>, ending: Ending): Context {
-  Object.defineProperty(members, ENDING, { value: ending })
-  Object.defineProperty(members, 'signal', signalMember)
-  return members as Context
+  const context = Object.defineProperty(members, 'signal', signalMember) as Context
+  noteEnding(context, ending)
+  return context
 }
 
-/** The context has the end of another one. */
+/** The end of `context` is known without reading its signal. */
 export function noteEnding(context: Context, ending: Ending): void {
   Object.defineProperty(context, ENDING, { value: ending })
 }
