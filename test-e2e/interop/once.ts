@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -28,7 +29,7 @@ export async function once(path: string, make: () => Promise<void>): Promise<voi
 
 /** Creates the file, with the process in it, unless a process that is alive has done so. */
 async function lockedHere(lock: string): Promise<boolean> {
-  const own = `${lock}.${process.pid}`
+  const own = `${lock}.${randomUUID()}`
   await writeFile(own, `${process.pid}`)
   try {
     await link(own, lock) // unlike a file that is opened, it has its content from the start

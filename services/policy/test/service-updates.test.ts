@@ -144,7 +144,9 @@ test('a replica that is cut off from the database stores again later, it or anot
   await whole(other)
   await network.cut('policy service-updates')
   const position = await one.update('services', service, { tags: { a: 3 } })
-  const time = await timeOf(one, 'alice', position ? { policy: position } : {})
+  const positions: Positions = position ? { policy: position } : {}
+  const time = await timeOf(one, 'alice', positions)
+  expect(await timeOf(other, 'alice', positions)).toBe(time) // the other can store it where the first cannot
   await one[Symbol.asyncDispose]()
   await other[Symbol.asyncDispose]()
 
