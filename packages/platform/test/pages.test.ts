@@ -73,7 +73,7 @@ test('rows that the offset skips are read from an index alone', async () => {
   }
   const rows = {
     from: sql`thing`,
-    ofPage: sql`page join thing on thing.id = page_id`,
+    ofPage: sql`thing where thing.id = page_id`,
     shown: [sql`note`],
     symbols,
   }

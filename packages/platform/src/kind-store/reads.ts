@@ -136,7 +136,7 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
       const listed = sql`(select distinct unnest(role_attributes) as id from ${tableOf(entity)}) as word`
       const rows = {
         from: listed,
-        ofPage: sql`(select page_id as id from page) as word`,
+        ofPage: sql`(select page_id as id) as word`,
         shown: [sql`id`],
         symbols: attributeSymbols,
       }

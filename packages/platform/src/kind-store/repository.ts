@@ -8,7 +8,7 @@ import {
 } from '@overlay/model'
 import { type Caller, isStranger, type ListQuery } from '@overlay/rpc'
 import type { QueryResultRow } from 'pg'
-import sql, { join, raw, type Sql } from 'sql-template-tag'
+import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
 import { type Db, ofClients, ofStrangers, onlyRow } from '../postgres/database.js'
 import type { Kind } from './kind.js'
 import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from './order.js'
@@ -28,7 +28,7 @@ export interface Page {
 /** The table of a kind, or a query with the same shape. */
 export interface Rows {
   readonly from: Sql
-  /** The rows whose ids are `page.page_id`. */
+  /** The row whose id is `page_id`. */
   readonly ofPage: Sql
   /** What is selected of the rows of the page. */
   readonly shown: readonly Sql[]
@@ -39,7 +39,7 @@ export interface Rows {
 
 export function rowsOf({ entity }: Kind, shown: readonly Sql[]): Rows {
   const from = tableOf(entity)
-  const ofPage = sql`page join ${from} on ${from}.id = page_id`
+  const ofPage = sql`${from} where ${from}.id = page_id`
   return { from, ofPage, shown, symbols: symbolsOf(entity), whole: wholeOf(entity) }
 }
 
@@ -53,6 +53,7 @@ export const queryOf = (query: ListQuery | undefined, caller: Caller): Query =>
 /**
  * One page, in one statement. Rows are counted only when the page does not determine their number. The rows that the
  * offset skips and those that are sorted have their id alone: an index has it, and members are computed for the page.
+ * Rows of the page are found one by one: a planner with no statistics yet would join, and read and sort the whole table.
  */
 export async function listRows(
   db: Db,
@@ -70,14 +71,17 @@ export async function listRows(
   const behind = cursor ? sql`and ${afterOf(cursor, query.sort, symbols)}` : sql``
   const order = orderOf(query.sort, symbols)
   const place = cursorColumnOf(query.sort, symbols)
-  const selected = [...shown, place, ...(cursor ? [] : [totalOf(limit, counted)])]
+  const total = cursor ? empty : sql`, ${totalOf(limit, counted)}`
   const origin = isStranger(caller) ? ofStrangers : ofClients
   const { rows } = await db.query(
     sql`
       with page as (
-           select id as page_id from ${from} where ${condition} ${behind}
-            order by ${order} ${pageOf({ limit, offset: cursor ? 0 : query.offset })})
-    select ${join(selected)} from ${ofPage} order by ${order}`,
+           select id as page_id, row_number() over () as page_place
+             from (select id from ${from} where ${condition} ${behind}
+                    order by ${order} ${pageOf({ limit, offset: cursor ? 0 : query.offset })}) as sorted)
+    select shown.* ${total}
+      from page cross join lateral (select ${join([...shown, place])} from ${ofPage} limit 1) as shown
+     order by page_place`,
     origin,
   )
 
