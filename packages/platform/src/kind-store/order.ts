@@ -17,9 +17,12 @@ export const orderOf = (sort: Sort, symbols: Symbols): Sql =>
     }),
   )
 
-/** The limit stands in the text: the plan of a prepared statement depends on it. */
+/**
+ * The limit stands in the text: the plan of a prepared statement depends on it. The offset is hidden from the planner,
+ * which would plan each execution anew if the first offsets of a connection were large or small.
+ */
 export const pageOf = ({ offset, limit }: { readonly offset: number; readonly limit: number }): Sql =>
-  sql`limit ${raw(String(limit))}${offset > 0 ? sql` offset ${offset}` : empty}`
+  sql`limit ${raw(String(limit))}${offset > 0 ? sql` offset (select ${offset}::bigint)` : empty}`
 
 /** The column `cursor`: the place of a row in the order, as JSON. */
 export const cursorColumnOf = (sort: Sort, symbols: Symbols): Sql =>
