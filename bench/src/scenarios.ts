@@ -60,6 +60,7 @@ export const scenarios: readonly Scenario[] = [
     goalFloors: 1.5,
     prepare: asIdentity('/services?limit=100'),
   },
+  { name: 'own-edge-routers', prepare: asIdentity('/current-identity/edge-routers') },
   // before the creates, which make them dearer
   { name: 'page-identities', goalFloors: 60, prepare: pages },
   { name: 'identity-by-name', goalFloors: 15, prepare: ofIdentities(({ name }) => `name="${name}"`) },
