@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import sql, { raw } from 'sql-template-tag'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Database, type Db, onlyRow, openDatabase } from '../src/postgres/database.js'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Database, type Db, ofClients, onlyRow, openDatabase } from '../src/postgres/database.js'
 import { countOf, until } from './streams.js'
 
 let database: TestDatabase
@@ -112,6 +112,80 @@ test('a query replaces connections that ended while idle', async () => {
   await busy()
   restartUnseen()
   for (const { rows } of await Promise.all([one(db), one(db)])) expect(rows).toEqual([{ one: 1 }])
+})
+
+describe('reads', () => {
+  /** Which connection executes it. It waits while the row is there. */
+  const place = async (db: Database, origin: string | typeof ofClients = 'place') => {
+    const { rows } = await db.read<{ pid: number }>(
+      sql`
+      select pg_backend_pid() as pid,
+             case when exists (select from followed where schema = 'wait') then pg_sleep(60) end`,
+      origin,
+    )
+    return onlyRow(rows).pid
+  }
+  const places = async (...args: Parameters<typeof place>) =>
+    new Set(await Promise.all(Array.from({ length: 4 }, () => place(...args)))).size
+  const open = (shortMs: number) => openDatabase(database.urlOf('policy'), 'policy', { max: 2, shortMs })
+  const anyTime = Number.POSITIVE_INFINITY
+
+  test('share a connection, also while all others are in use', async () => {
+    await using db = open(anyTime)
+    await db.transaction(undefined, () =>
+      db.transaction(undefined, async () => {
+        expect(await places(db)).toBe(1)
+      }),
+    )
+  })
+
+  test('of clients share another one, because they may take long all of a sudden', async () => {
+    await using db = open(anyTime)
+    for (let use = 0; use < 6; use++) await place(db, ofClients) // until its text has a name
+    expect(await places(db, ofClients)).toBe(1)
+    expect(await place(db, ofClients)).not.toBe(await place(db))
+  })
+
+  test('that took long have connections of their own', async () => {
+    await using db = open(20)
+    const slow = async () => {
+      const { rows } = await db.read<{ pid: number }>(
+        sql`select pg_backend_pid() as pid, pg_sleep(0.1)`,
+        'slow',
+      )
+      return onlyRow(rows).pid
+    }
+    await slow()
+    expect(new Set(await Promise.all([slow(), slow()])).size).toBe(2)
+  })
+
+  test('that fail harm no others', async () => {
+    await using db = open(anyTime)
+    const inverse = (n: number) => db.read<{ n: number }>(sql`select 1 / ${n}::int as n`, 'inverse')
+    const outcomes = await Promise.allSettled([inverse(1), inverse(0), inverse(1)])
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(outcomes[1]).toMatchObject({ reason: { code: '22012' } })
+  })
+
+  test('whose connection is lost run again on others', async () => {
+    await using db = open(anyTime)
+    await admin.query(sql`insert into followed (schema) values ('wait')`)
+    const reads = Promise.all([place(db), place(db), place(db)])
+    const isWaiting = () =>
+      countOf(admin, sql`pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`)
+    await until(async () => (await isWaiting()) === 1)
+    await admin.query(sql`delete from followed where schema = 'wait'`)
+    await restart()
+    expect(await reads).toHaveLength(3)
+    expect(await places(db)).toBe(1) // shared again
+  })
+
+  test('of a database that is not there are UNAVAILABLE', async () => {
+    await using nowhere = openDatabase('postgres://nobody@127.0.0.1:1/nothing', 'policy', {
+      shortMs: anyTime,
+    })
+    await expect(nowhere.read(sql`select 1`, 'one')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  })
 })
 
 test('a database that is not there is UNAVAILABLE', async () => {

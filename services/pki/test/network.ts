@@ -28,13 +28,13 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
   if (!pki || !identity || !sessions) throw new Error('three databases were opened')
   await initPki({ databaseUrl: database.urlOf('pki'), keySecret, address, ctrlAddress, log })
   const statements: string[] = []
-  const observed: Database = {
-    ...pki,
-    query(query, name) {
-      statements.push(query.text)
-      return pki.query(query, name)
-    },
-  }
+  const observing =
+    (query: Database['query']): Database['query'] =>
+    (statement, name) => {
+      statements.push(statement.text)
+      return query(statement, name)
+    }
+  const observed: Database = { ...pki, query: observing(pki.query), read: observing(pki.read) }
   const changeLog = await openChangeLog(observed, noBus, log)
   const owners = {
     identity: await openChangeLog(identity, noBus, log),

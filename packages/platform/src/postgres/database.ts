@@ -7,6 +7,7 @@ import { metrics, pools } from '../process/metrics.js'
 import { connectionOf } from './connection.js'
 import { type Failure, failureOf, isConflict, wasEnded } from './database-failure.js'
 import { CONNECTION_SECONDS, clientTexts, ownTexts, preparedNames } from './prepared.js'
+import { type SharedReads, sharedReads } from './shared-reads.js'
 import { tracedDatabase } from './traced-database.js'
 
 /** A pool or a transaction. */
@@ -35,6 +36,8 @@ export interface Tx extends Db {
 
 export interface Database extends Db, AsyncDisposable {
   readonly schema: string
+  /** As `query`, for a statement that neither writes nor waits for a lock. Short ones share a connection. */
+  readonly read: Db['query']
   /**
    * Commits when `work` returns, rolls back when it throws. The caller's deadline reaches the server. After a deadlock
    * or a serialization failure `work` runs a second time, in a new transaction, and again after the administrator has
@@ -60,15 +63,25 @@ const GRACE_MS = 1000 // a server that has not answered by then does not answer
 const CONFLICT_PAUSE_MS = 20
 /** Jobs that run a few times a minute find the connection of the time before. */
 const UNUSED_MS = 60_000
+/** What reads may wait for one before them, for the wake-ups that they save. */
+const SHORT_MS = 2
 const IDLE_MS = 15_000 // a replica that hangs must not keep its locks
+
+export interface DatabaseOptions {
+  /** Connections, besides one each for short reads of the service's own and of clients. */
+  readonly max?: number
+  /** Reads that take longer do not share a connection. */
+  readonly shortMs?: number
+  readonly log?: Logger
+}
 
 /** Connects on demand. Fails if the files for TLS are unusable. A database that is unavailable or late is a Fault. The pool recovers by itself. */
 export function openDatabase(
   url: string,
   schema: string,
-  { max = 8, log }: { readonly max?: number; readonly log?: Logger } = {},
+  { max = 6, shortMs = SHORT_MS, log }: DatabaseOptions = {},
 ): Database {
-  const pool = new pg.Pool({
+  const config: pg.PoolConfig = {
     ...connectionOf(url, log),
     application_name: schema,
     // compiling a statement of a login takes longer than a second, and each connection compiles for itself
@@ -81,10 +94,24 @@ export function openDatabase(
     idle_in_transaction_session_timeout: IDLE_MS,
     keepAlive: true,
     maxLifetimeSeconds: CONNECTION_SECONDS,
-  })
-  pool.on('connect', (client) => client.on('error', ignore))
-  pool.on('error', ignore)
-  pools.add(pool)
+  }
+  const opened: pg.Pool[] = []
+  function openPool(config: pg.PoolConfig): pg.Pool {
+    const pool = new pg.Pool(config)
+    pool.on('connect', (client) => client.on('error', ignore))
+    pool.on('error', ignore)
+    pools.add(pool)
+    opened.push(pool)
+    return pool
+  }
+  const pool = openPool(config)
+  const openShared = (): SharedReads =>
+    sharedReads(openPool({ ...config, max: 1, pipeline: true }), {
+      lifetimeSeconds: CONNECTION_SECONDS,
+      shortMs,
+    })
+  // a statement of a client may take long all of a sudden, and the service's own must not wait for it
+  const [ownReads, clientReads] = [openShared(), openShared()]
 
   const [nameOf, listNameOf] = [preparedNames(ownTexts), preparedNames(clientTexts)]
   const namesFor = (origin: typeof ofClients | typeof ofStrangers | undefined) =>
@@ -190,8 +217,28 @@ export function openDatabase(
     }
   }
 
+  async function read<Row extends pg.QueryResultRow>(
+    query: Sql,
+    origin: Parameters<Db['query']>[1],
+  ): Promise<pg.QueryResult<Row>> {
+    const one = statement(query, origin, STATEMENT_MS)
+    const { name } = one
+    const shared = typeof origin === 'symbol' ? clientReads : ownReads
+    if (name !== undefined && shared.takes(name)) {
+      const result = await shared.query<Row>({ ...one, name })
+      if (result !== 'lost') return result
+    }
+    return onConnection(connect, async (client) => {
+      const sentAt = performance.now()
+      const result = await client.query<Row>(one)
+      if (name !== undefined) shared.took(name, performance.now() - sentAt)
+      return result
+    })
+  }
+
   const database: Database = {
     schema,
+    read,
     query: (query, name) =>
       onConnection(connect, (client) =>
         repeatedOnce(() => client.query(statement(query, name, STATEMENT_MS))),
@@ -228,9 +275,9 @@ export function openDatabase(
       })
     },
 
-    [Symbol.asyncDispose]() {
-      pools.delete(pool)
-      return pool.end()
+    async [Symbol.asyncDispose]() {
+      for (const pool of opened) pools.delete(pool)
+      await Promise.all(opened.map((pool) => pool.end()))
     },
   }
   return tracing ? tracedDatabase(tracing, database) : database

@@ -15,21 +15,22 @@ export function tracedDatabase(tracing: Tracing, database: Database): Database {
       attributes: { ...place, 'db.query.text': text }, // values are parameters
     }
   }
-  const queryOf =
-    (db: Db): Db['query'] =>
-    (query, name) =>
+  const traced =
+    (query: Db['query']): Db['query'] =>
+    (text, name) =>
       tracing.active() === undefined
-        ? db.query(query, name)
-        : tracing.within(statementFacts(query, name), () => db.query(query, name))
+        ? query(text, name)
+        : tracing.within(statementFacts(text, name), () => query(text, name))
 
   const transaction: SpanFacts = { name: `transaction ${schema}`, kind: 'client', attributes: place }
   return {
     ...database,
-    query: queryOf(database),
+    query: traced(database.query),
+    read: traced(database.read),
     transaction: (deadline, work) =>
       tracing.within(transaction, () =>
         database.transaction(deadline, (tx) =>
-          work({ inTransaction: true, query: queryOf(tx) } satisfies Tx),
+          work({ inTransaction: true, query: traced(tx.query) } satisfies Tx),
         ),
       ),
   }
