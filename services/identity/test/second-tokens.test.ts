@@ -132,7 +132,7 @@ test('routers are told when the token has expired', async () => {
   const session = await byPassword(await token(signer, { sub }))
   await one.db.query(sql`update api_session set second_token_until = now() where id = ${session.id}`)
   await one.db.query(sql`delete from credential_change`)
-  await one.db.transaction(undefined, (tx) => reapSessions(tx, { idleMs: 1e9, lifetimeMs: 0 }, 100))
+  await reapSessions(one.changeLog, { idleMs: 1e9, lifetimeMs: 0 }, 100)
   const { rows } = await one.db.query(sql`select from credential_change where api_session_id = ${session.id}`)
   expect(rows).toHaveLength(1)
 })

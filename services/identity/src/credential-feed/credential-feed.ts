@@ -18,6 +18,8 @@ export interface CredentialFeed extends AsyncDisposable {
 const SOON_MS = 250
 /** For what a crashed replica has left, and for commits that are not announced. */
 const EVERY_MS = 1000
+/** Of these times while no router is connected, which would get the credentials. */
+const SKIPPED_AT_REST = 4
 /** Logins of this time share a statement. */
 const GATHER_MS = 3
 
@@ -50,7 +52,12 @@ export function openCredentialFeed(changeLog: ChangeLog, bus: Pick<Bus, 'subscri
         isFailing = true
       },
     )
-  const sweeping = runPeriodically(EVERY_MS, sweep)
+  let skipped = 0
+  const sweeping = runPeriodically(EVERY_MS, async () => {
+    if (!receivers.any() && skipped++ < SKIPPED_AT_REST) return
+    skipped = 0
+    await sweep()
+  })
   let last: Promise<void> | undefined
   let soon: NodeJS.Timeout | undefined
   function sweepSoon(): void {

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ChangeLog } from '@overlay/platform/change-log'
-import { ownContext } from '@overlay/rpc'
 import type { Lifetimes } from '../domain/lifetimes.js'
-import { reapSessions, type SessionLimits } from '../store/session-ends.js'
+import { reapSessions } from '../store/session-ends.js'
 
 const EVERY_MS = 5000
 const PAGE_SIZE = 500
@@ -29,7 +28,7 @@ export function startSessionReaper(
   async function run(): Promise<void> {
     while (!signal.aborted) {
       try {
-        const count = await reapPage(changeLog, limits)
+        const count = (await reapSessions(changeLog, limits, PAGE_SIZE)).length
         if (count > 0) log.info({ count }, 'sessions ended')
         if (count === PAGE_SIZE) continue
       } catch (err) {
@@ -38,13 +37,4 @@ export function startSessionReaper(
       await delay(EVERY_MS, undefined, { signal }).catch(() => undefined) // aborted: the loop ends
     }
   }
-}
-
-async function reapPage(changeLog: ChangeLog, limits: SessionLimits): Promise<number> {
-  const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + 30_000) }
-  const { result } = await changeLog.write(context, async (tx) => {
-    const changes = await reapSessions(tx, limits, PAGE_SIZE)
-    return { result: changes.length, changes }
-  })
-  return result
 }

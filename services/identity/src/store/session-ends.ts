@@ -1,5 +1,6 @@
-import type { RowChange } from '@overlay/platform/change-log'
-import type { Tx } from '@overlay/platform/postgres'
+import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
+import { type Database, onlyRow, type Tx } from '@overlay/platform/postgres'
+import { ownContext } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { isMethodAllowed, isOlderThan } from './api-sessions.js'
 import { authenticatorOf } from './signers.js'
@@ -47,8 +48,43 @@ export interface SessionLimits {
   readonly lifetimeMs: number
 }
 
-/** Deletes up to `count` sessions that must end. Does nothing while another replica does it. */
-export async function reapSessions(tx: Tx, limits: SessionLimits, count: number): Promise<RowChange[]> {
+/** Deletes up to `count` sessions that must end, and returns their ids. Does nothing while another replica does it. */
+export async function reapSessions(
+  changeLog: Pick<ChangeLog, 'db' | 'write'>,
+  limits: SessionLimits,
+  count: number,
+): Promise<readonly string[]> {
+  if (!(await isReapDue(changeLog.db, limits))) return []
+  const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + REAP_MS) }
+  const { result } = await changeLog.write(context, async (tx) => {
+    const changes = await reap(tx, limits, count)
+    return { result: changes.map(({ id }) => id), changes }
+  })
+  return result
+}
+
+const REAP_MS = 30_000
+
+/** Usually nothing is, and to know that takes less than to look for it in a transaction. */
+async function isReapDue(db: Pick<Database, 'read'>, limits: SessionLimits): Promise<boolean> {
+  const { rows } = await db.read<{ isDue: boolean }>(
+    sql`
+    select exists (select from api_session where ${hasLapsedToken} or ${hasExpired(limits)})
+        or exists (select from ended_signer)
+        or exists (select from auth_policy where ends_sessions) as "isDue"`,
+    'is-reap-due',
+  )
+  return onlyRow(rows).isDue
+}
+
+const hasLapsedToken = sql`(second_token_until <= now() and second_token_until <> 'infinity')`
+
+const hasExpired = ({ idleMs, lifetimeMs }: SessionLimits): Sql => sql`
+    ((client_id is null and ${isOlderThan(sql`last_activity_at`, idleMs)})
+     or expires_at < now()
+     or ${isOlderThan(sql`created_at`, lifetimeMs)})`
+
+async function reap(tx: Tx, limits: SessionLimits, count: number): Promise<RowChange[]> {
   const { rows } = await tx.query<{ isLocked: boolean }>(sql`
     select pg_try_advisory_xact_lock(hashtextextended('end idle sessions', 0)) as "isLocked"`)
   if (!rows[0]?.isLocked) return []
@@ -60,10 +96,7 @@ export async function reapSessions(tx: Tx, limits: SessionLimits, count: number)
     tx,
     sql`id in (
       select id from api_session
-       where client_id is null and ${isOlderThan(sql`last_activity_at`, limits.idleMs)}
-          or expires_at < now()
-          or ${isOlderThan(sql`created_at`, limits.lifetimeMs)}
-       limit ${count - disallowed.length} for update skip locked)`,
+       where ${hasExpired(limits)} limit ${count - disallowed.length} for update skip locked)`,
   )
   return [...disallowed, ...expired]
 }
@@ -74,8 +107,7 @@ const forgetLapsedTokens = (tx: Tx, count: number) =>
     update api_session set second_signer_id = null, second_token_until = null
      where id in (
       select id from api_session
-       where second_token_until <= now() and second_token_until <> 'infinity' limit ${count}
-         for no key update skip locked)`)
+       where ${hasLapsedToken} limit ${count} for no key update skip locked)`)
 
 /** Marks a signer that no longer admits anyone: its sessions are refused from now on, and the reaper deletes them. */
 export const markSignerEnded = (tx: Tx, signerId: string) =>

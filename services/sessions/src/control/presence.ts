@@ -9,6 +9,7 @@ import {
   liveReplicas,
   type PresenceRow,
   presenceOf,
+  type ReplicaRow,
   renewLease,
   takeReplicaId,
   writePresence,
@@ -87,24 +88,24 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
     }
   })
 
-  async function renew(): Promise<void> {
-    if (!own || isStopped) return
-    const renewed = await renewLease(db, own, leaseMs)
-    if (renewed === 'lost') {
-      const live = await liveReplicas(db)
+  /** Returns the replicas whose lease lives. */
+  async function renew(): Promise<readonly ReplicaRow[]> {
+    if (!own || isStopped) return liveReplicas(db)
+    const { lease, live } = await renewLease(db, own, leaseMs)
+    if (lease === 'lost') {
       if (live.some(({ id }) => id === own.id)) {
         log.error({ replicaId: own.id }, 'another process has the controller id of this replica')
         lost?.()
-        return
+        return live
       }
       await takeReplicaId(db, own, leaseMs)
     }
-    if (renewed !== 'renewed') for (const id of rows.keys()) dirty.add(id)
+    if (lease !== 'renewed') for (const id of rows.keys()) dirty.add(id)
     if (dirty.size > 0) await flush()
+    return live
   }
 
-  async function readOthers(): Promise<void> {
-    const live = await liveReplicas(db)
+  async function follow(live: readonly ReplicaRow[]): Promise<void> {
     const stale = memory.look(live)
     if (stale.length > 0) for (const replica of await presenceOf(db, stale)) memory.load(replica)
     // a look of its own when the next lease ends: not up to two seconds later
@@ -116,8 +117,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
   const look = coalesced(async () => {
     clearTimeout(expiry)
     try {
-      await renew()
-      await readOthers()
+      await follow(await renew())
       if (looks++ % CLEANUP_LOOKS === 0) await deleteDeadReplicas(db)
       isFailing = false
     } catch (err) {

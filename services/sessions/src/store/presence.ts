@@ -1,4 +1,4 @@
-import type { Db } from '@overlay/platform/postgres'
+import { type Db, onlyRow } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import type { RouterConnection } from './router.js'
 
@@ -36,20 +36,32 @@ export async function takeReplicaId(
        set incarnation = excluded.incarnation, version = 0, lease_ends_at = excluded.lease_ends_at`)
 }
 
-/** `lost`: another process has the id. `new`: the row was gone, and so are its presence rows. */
+export interface Renewal {
+  /** `lost`: another process has the id. `new`: the row was gone, and so are its presence rows. */
+  readonly lease: 'renewed' | 'new' | 'lost'
+  /** Replicas whose lease lives, this one as it was before. */
+  readonly live: readonly ReplicaRow[]
+}
+
 export async function renewLease(
   db: Db,
   { id, incarnation }: Incarnation,
   leaseMs: number,
-): Promise<'renewed' | 'new' | 'lost'> {
-  const { rows } = await db.query<{ isNew: boolean }>(sql`
-    insert into replica (id, incarnation, lease_ends_at)
-    values (${id}, ${incarnation}, now() + make_interval(secs => ${leaseMs / 1000}))
-        on conflict (id) do update set lease_ends_at = excluded.lease_ends_at
-     where replica.incarnation = excluded.incarnation
- returning xmax = 0 as "isNew"`)
-  const [row] = rows
-  return row ? (row.isNew ? 'new' : 'renewed') : 'lost'
+): Promise<Renewal> {
+  const { rows } = await db.query<{ isNew: boolean | null; live: readonly ReplicaRow[] }>(
+    sql`
+    with renewed as (
+         insert into replica (id, incarnation, lease_ends_at)
+         values (${id}, ${incarnation}, now() + make_interval(secs => ${leaseMs / 1000}))
+             on conflict (id) do update set lease_ends_at = excluded.lease_ends_at
+          where replica.incarnation = excluded.incarnation
+      returning xmax = 0 as is_new)
+    select (select is_new from renewed) as "isNew",
+           (select coalesce(json_agg(live), '[]') from (${selectLive}) as live) as live`,
+    'renew-lease',
+  )
+  const { isNew, live } = onlyRow(rows)
+  return { lease: isNew === null ? 'lost' : isNew ? 'new' : 'renewed', live }
 }
 
 export async function deleteReplica(db: Db, { id, incarnation }: Incarnation): Promise<void> {
@@ -65,12 +77,13 @@ export async function deleteDeadReplicas(db: Db): Promise<void> {
   )
 }
 
+const selectLive = sql`
+    select id, incarnation, version, (extract(epoch from lease_ends_at - now()) * 1000)::float8 as "leaseMs"
+      from replica where lease_ends_at > now()`
+
 /** Replicas whose lease lives. */
 export async function liveReplicas(db: Db): Promise<readonly ReplicaRow[]> {
-  const { rows } = await db.query<ReplicaRow>(sql`
-    select id, incarnation, version, (extract(epoch from lease_ends_at - now()) * 1000)::float8 as "leaseMs"
-      from replica where lease_ends_at > now()`)
-  return rows
+  return (await db.query<ReplicaRow>(selectLive)).rows
 }
 
 /**
