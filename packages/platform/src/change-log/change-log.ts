@@ -1,6 +1,7 @@
 import type { Change, Changes, Context, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openAlarm } from '../async/alarm.js'
+import { tick } from '../async/periodic.js'
 import type { Database, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
 import { metrics } from '../process/metrics.js'
@@ -96,7 +97,7 @@ export async function openChangeLog(
   const poll = (): void => {
     look().then(moved.ring, () => undefined) // logged by `look`, which is repeated within a second
   }
-  const ticking = setInterval(poll, LOOK_MS)
+  const ticking = tick(LOOK_MS, poll)
 
   let hinted: Position | undefined
   let hintedLook: NodeJS.Timeout | undefined
@@ -236,7 +237,7 @@ export async function openChangeLog(
 
     async [Symbol.asyncDispose]() {
       publishHint()
-      clearInterval(ticking)
+      ticking[Symbol.dispose]()
       clearTimeout(hintedLook)
       hints[Symbol.dispose]()
       busChanges[Symbol.dispose]()

@@ -1,3 +1,4 @@
+import { tick } from '@overlay/platform/async'
 import type { Bus } from '@overlay/platform/change-log'
 import { CREDENTIALS_PUSHED, type CredentialsPushed, type Position } from '@overlay/rpc'
 
@@ -28,7 +29,7 @@ export function openPushReports(
     const message: CredentialsPushed = { replica, position, routers: count }
     bus.publish(CREDENTIALS_PUSHED, message)
   }
-  const reporting = setInterval(report, EVERY_MS)
+  const reporting = tick(EVERY_MS, report)
 
   return {
     pushed(upto) {
@@ -45,7 +46,7 @@ export function openPushReports(
       }, GATHER_MS)
     },
     [Symbol.dispose]() {
-      clearInterval(reporting)
+      reporting[Symbol.dispose]()
       clearTimeout(gathering)
       if (position && hasReported) bus.publish(CREDENTIALS_PUSHED, { replica, position, routers: 0 })
     },
