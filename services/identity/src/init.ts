@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { authenticator, identity } from '@overlay/model'
 import { noBus, openChangeLog, type RowChange } from '@overlay/platform/change-log'
 import { createdValues, insertRow, newId } from '@overlay/platform/kind-store'
@@ -6,7 +5,7 @@ import { openDatabase, type Tx } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { defaultHashing, type HashSettings, openHashing } from './credentials/hashing.js'
-import { brokenByName, noRules, soundPassword } from './domain/passwords.js'
+import { brokenByName, noRules, randomPassword, soundPassword } from './domain/passwords.js'
 import { defaultAdminUsername, lockDefaultAdmin } from './store/default-admin.js'
 
 export { type ResealOptions, resealSecondFactors } from './mfa/reseal.js'
@@ -34,8 +33,10 @@ export interface InitResult {
 export async function initIdentity(options: InitOptions): Promise<InitResult> {
   const { databaseUrl, username, name = 'Default Admin', hashing = defaultHashing, log } = options
   refuseNames(name, username)
-  const plain = options.password ?? randomBytes(18).toString('base64url')
-  const password = soundPassword(plain, noRules, (reason) => new Error(`default admin: ${reason}`))
+  const password =
+    options.password === undefined
+      ? randomPassword(noRules)
+      : soundPassword(options.password, noRules, (reason) => new Error(`default admin: ${reason}`))
   await using db = openDatabase(databaseUrl, 'identity', { max: 2 })
   const existing = await defaultAdminUsername(db)
   if (existing !== undefined) return { created: false, username: existing }

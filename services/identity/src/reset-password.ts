@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { authenticator, authPolicy } from '@overlay/model'
 import { noBus, openChangeLog, type RowChange } from '@overlay/platform/change-log'
 import { countRightGuess } from '@overlay/platform/guesses'
@@ -9,13 +8,7 @@ import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import { defaultHashing, type HashSettings, openHashing } from './credentials/hashing.js'
 import { isDisabled } from './domain/disabled.js'
-import {
-  brokenByName,
-  brokenByPassword,
-  type PasswordRules,
-  type SoundPassword,
-  soundPassword,
-} from './domain/passwords.js'
+import { brokenByName, randomPassword, soundPassword } from './domain/passwords.js'
 import { guessOf } from './login/guess.js'
 import { adminBy, type FoundAdmin } from './store/admins.js'
 import { enableIdentity } from './store/disabled-identities.js'
@@ -75,7 +68,7 @@ export async function resetPassword(options: ResetOptions): Promise<ResetResult>
   if (badName) throw new Error(badName)
   const rules = admin.passwordRules
   const password =
-    options.password === undefined ? passwordFor(rules) : soundPassword(options.password, rules)
+    options.password === undefined ? randomPassword(rules) : soundPassword(options.password, rules)
 
   await using changeLog = await openChangeLog(db, noBus, log)
   const hash = await openHashing(hashing).hash(password, { source: '', name: '' })
@@ -141,15 +134,6 @@ async function allowPasswords(
   const sets = sql`primary_updb_allowed = true, secondary_require_ext_jwt_signer = null`
   const change = await changeRow(tx, authPolicy, sql`id = ${authPolicyId}`, sets)
   return change ? [change] : []
-}
-
-/** A random password that keeps the rules. Throws if none is as long as they require. */
-function passwordFor(rules: PasswordRules): SoundPassword {
-  for (;;) {
-    const password = randomBytes(75).toString('base64url').slice(0, Math.max(24, rules.minPasswordLength))
-    const isLongEnough = password.length >= rules.minPasswordLength
-    if (!isLongEnough || !brokenByPassword(password, rules)) return soundPassword(password, rules)
-  }
 }
 
 /** The audit shows the user of this machine in place of an API session. */

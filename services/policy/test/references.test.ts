@@ -1,4 +1,4 @@
-import type { Tx } from '@overlay/platform/postgres'
+import { POOL_SIZE, type Tx } from '@overlay/platform/postgres'
 import { metrics } from '@overlay/platform/process'
 import sql, { raw } from 'sql-template-tag'
 import { expect, test } from 'vitest'
@@ -157,10 +157,10 @@ test('an identity whose deletion is followed during the write gets no configs an
 
 test('as many updates as there are connections may name entities at once', async () => {
   const id = await service()
-  const policies = await Promise.all(Array.from({ length: 8 }, () => grant({})))
+  const policies = await Promise.all(Array.from({ length: POOL_SIZE }, () => grant({})))
   const update = (one: string) => policy.update('service-policies', one, { serviceRoles: [`@${id}`] })
-  const outcome = await during(lock('service_policy', policies), () => policies.map(update), 8)
-  expect(outcome).toMatchObject(fulfilled(8))
+  const outcome = await during(lock('service_policy', policies), () => policies.map(update), POOL_SIZE)
+  expect(outcome).toMatchObject(fulfilled(POOL_SIZE))
 })
 
 test('services and the configs that they name are changed and deleted in one order', async () => {

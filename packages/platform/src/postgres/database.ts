@@ -63,6 +63,8 @@ const GRACE_MS = 1000 // a server that has not answered by then does not answer
 const CONFLICT_PAUSE_MS = 20
 /** Jobs that run a few times a minute find the connection of the time before. */
 const UNUSED_MS = 60_000
+/** Of statements that are not reads that share a connection; for those there are two more. */
+export const POOL_SIZE = 6
 /** What reads may wait for one before them, for the wake-ups that they save. */
 const SHORT_MS = 2
 const IDLE_MS = 15_000 // a replica that hangs must not keep its locks
@@ -79,7 +81,7 @@ export interface DatabaseOptions {
 export function openDatabase(
   url: string,
   schema: string,
-  { max = 6, shortMs = SHORT_MS, log }: DatabaseOptions = {},
+  { max = POOL_SIZE, shortMs = SHORT_MS, log }: DatabaseOptions = {},
 ): Database {
   const config: pg.PoolConfig = {
     ...connectionOf(url, log),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { brokenByName, brokenByPassword } from './passwords.js'
+import { brokenByName, brokenByPassword, randomPassword } from './passwords.js'
 
 const easy = {
   minPasswordLength: 5,
@@ -33,4 +33,14 @@ test.each([
     password: password !== undefined && brokenByPassword(password, rules),
   }
   expect(Object.entries(broken).find(([, reason]) => reason)?.[0]).toBe(field)
+})
+
+test('random passwords keep the rules, and no tool takes them for an option', () => {
+  for (const rules of [easy, hard, { ...hard, minPasswordLength: 100 }])
+    for (let i = 0; i < 200; i++) {
+      const password = randomPassword(rules)
+      expect(brokenByPassword(password, rules)).toBeUndefined()
+      expect(password).not.toMatch(/^-/)
+    }
+  expect(() => randomPassword({ ...easy, minPasswordLength: 101 })).toThrow('at least 101')
 })

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+
 /** The rules of an auth policy for new passwords. */
 export interface PasswordRules {
   readonly minPasswordLength: number
@@ -44,6 +46,21 @@ export function soundPassword(
   const reason = brokenByPassword(password, rules)
   if (reason) throw refusal(reason)
   return password as SoundPassword
+}
+
+const randomLength = 24
+
+/** A random password that keeps the rules. Throws if none is as long as they require. */
+export function randomPassword(rules: PasswordRules): SoundPassword {
+  for (;;) {
+    const password = randomBytes(longest)
+      .toString('base64url')
+      .slice(0, Math.min(longest, Math.max(randomLength, rules.minPasswordLength)))
+    const isOption = password.startsWith('-') // to many tools, which then refuse it
+    const isLongEnough = password.length >= rules.minPasswordLength
+    if (!isOption && !(isLongEnough && brokenByPassword(password, rules)))
+      return soundPassword(password, rules)
+  }
 }
 
 function outside(text: string, shortest: number): string | undefined {
