@@ -291,9 +291,9 @@ test('a sign of life follows a look at the database, also while the bus claims t
   let looks = 0
   const counting: Database = {
     ...db,
-    read(query, name) {
+    query(query, name) {
       if (name === 'read-changes') looks += 1
-      return db.read(query, name)
+      return db.query(query, name)
     },
   }
   await using changeLog = await openChangeLog(counting, streams.bus, log)

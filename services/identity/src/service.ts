@@ -61,7 +61,7 @@ type Other = Exclude<ServiceName, 'identity'>
 export interface ServiceOptions
   extends Pick<JobDeps, 'databaseUrl' | 'snapshots' | 'snapshotLimitMs' | 'snapshotMaxBytes'> {
   readonly changeLog: ChangeLog
-  readonly bus: Pick<Bus, 'subscribe'>
+  readonly bus: Pick<Bus, 'subscribe' | 'connected'>
   readonly events?: FabricEvents
   readonly log: Logger
   readonly keySecret: string

@@ -15,6 +15,7 @@ const log = pino({ level: 'silent' })
 const reports = new EventTarget()
 /** A bus on which the tests report what routers have got. */
 const bus = {
+  connected: () => true,
   subscribe(_subject: string, handler: (message: unknown, subject: string) => void) {
     const listener = (event: Event) => handler((event as CustomEvent).detail, '')
     reports.addEventListener('report', listener)

@@ -70,7 +70,7 @@ export interface Replica extends AsyncDisposable {
 
 export interface ReplicaOptions {
   readonly lifetimeSeconds?: number
-  readonly bus?: Pick<Bus, 'subscribe'>
+  readonly bus?: Pick<Bus, 'subscribe' | 'connected'>
   readonly tokens?: Partial<TokenSettings>
   /** Called with the facts of each line about a refused client. */
   readonly onRefusal?: (facts: object, message: string) => void

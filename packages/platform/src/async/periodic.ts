@@ -1,38 +1,30 @@
-/** Calls `work` every so many milliseconds, until disposed. */
-export type Timer = (everyMs: number, work: () => void) => Disposable
-
 /** Runs work periodically, never twice at once, until disposed. The work must handle its failures. */
 export function runPeriodically(
   everyMs: number,
   work: (signal: AbortSignal) => Promise<unknown>,
-  timer: Timer = interval,
 ): AsyncDisposable {
   const stop = new AbortController()
   let running: Promise<unknown> | undefined
-  const ticking = timer(everyMs, () => {
+  const timer = setInterval(() => {
     running ??= work(stop.signal).finally(() => {
       running = undefined
     })
-  })
+  }, everyMs)
   return {
     async [Symbol.asyncDispose]() {
-      ticking[Symbol.dispose]()
+      clearInterval(timer)
       stop.abort()
       await running
     },
   }
 }
 
-const interval: Timer = (everyMs, work) => {
-  const timer = setInterval(work, everyMs)
-  return { [Symbol.dispose]: () => clearInterval(timer) }
-}
-
 /**
- * A timer that ticks together with all others of the process that have its period or a multiple of it: a process at rest
- * wakes up once for all. Not for statements that need a connection of their own: each would need another one.
+ * Calls `work` about every so many milliseconds, until disposed. All ticks of the process with one period, and with
+ * multiples of it, come at the same time: a process at rest wakes up once for all of them. Statements that begin together
+ * need a connection each, so jobs run by themselves.
  */
-export const tick: Timer = (everyMs, work) => {
+export function tick(everyMs: number, work: () => void): Disposable {
   let timer: NodeJS.Timeout
   const next = (): void => {
     const now = performance.now()

@@ -137,7 +137,7 @@ interface ReadRow {
 
 /** One statement, so that head and changes belong together. */
 async function read(db: Database, after: number): Promise<{ head: Position; changes: readonly Change[] }> {
-  const { rows } = await db.read<ReadRow>(
+  const { rows } = await db.query<ReadRow>(
     sql`
     select timeline, stream.number as head, next.*
       from stream

@@ -103,7 +103,7 @@ export async function listRows(
 const totalOf = (limit: number, counted: Sql): Sql => sql`
            case when (select count(*) from page) = ${raw(String(limit))} then ${counted} end as page_total`
 
-async function countOf(db: Reader, counted: Sql, origin: Parameters<Database['read']>[1]): Promise<number> {
+async function countOf(db: Reader, counted: Sql, origin: Parameters<Reader['read']>[1]): Promise<number> {
   const { rows } = await db.read<{ total: number }>(sql`select ${counted} as total`, origin)
   return onlyRow(rows).total
 }

@@ -7,7 +7,7 @@ import { metrics, pools } from '../process/metrics.js'
 import { connectionOf } from './connection.js'
 import { type Failure, failureOf, isConflict, wasEnded } from './database-failure.js'
 import { CONNECTION_SECONDS, clientTexts, ownTexts, preparedNames } from './prepared.js'
-import { type SharedReads, sharedReads } from './shared-reads.js'
+import { sharedReads } from './shared-reads.js'
 import { tracedDatabase } from './traced-database.js'
 
 /** A pool or a transaction. */
@@ -36,8 +36,11 @@ export interface Tx extends Db {
 
 export interface Database extends Db, AsyncDisposable {
   readonly schema: string
-  /** As `query`, for a statement that neither writes nor waits for a lock. Short ones share a connection. */
-  readonly read: Db['query']
+  /** As `query`, for a statement that neither writes nor takes locks. Short ones share a connection. */
+  read<Row extends pg.QueryResultRow = pg.QueryResultRow>(
+    query: Sql,
+    origin: typeof ofClients | typeof ofStrangers,
+  ): Promise<pg.QueryResult<Row>>
   /**
    * Commits when `work` returns, rolls back when it throws. The caller's deadline reaches the server. After a deadlock
    * or a serialization failure `work` runs a second time, in a new transaction, and again after the administrator has
@@ -63,16 +66,16 @@ const GRACE_MS = 1000 // a server that has not answered by then does not answer
 const CONFLICT_PAUSE_MS = 20
 /** Jobs that run a few times a minute find the connection of the time before. */
 const UNUSED_MS = 60_000
-/** Of statements that are not reads that share a connection; for those there are two more. */
-export const POOL_SIZE = 6
-/** What reads may wait for one before them, for the wake-ups that they save. */
-const SHORT_MS = 2
+/** Besides the connection of shared reads. */
+export const POOL_SIZE = 7
+/** The longest execution of a shared read. */
+const SHORT_MS = 5
 const IDLE_MS = 15_000 // a replica that hangs must not keep its locks
 
 export interface DatabaseOptions {
-  /** Connections, besides one each for short reads of the service's own and of clients. */
+  /** Connections, besides that of shared reads. */
   readonly max?: number
-  /** Reads that take longer do not share a connection. */
+  /** The longest execution of a shared read. */
   readonly shortMs?: number
   readonly log?: Logger
 }
@@ -97,23 +100,9 @@ export function openDatabase(
     keepAlive: true,
     maxLifetimeSeconds: CONNECTION_SECONDS,
   }
-  const opened: pg.Pool[] = []
-  function openPool(config: pg.PoolConfig): pg.Pool {
-    const pool = new pg.Pool(config)
-    pool.on('connect', (client) => client.on('error', ignore))
-    pool.on('error', ignore)
-    pools.add(pool)
-    opened.push(pool)
-    return pool
-  }
   const pool = openPool(config)
-  const openShared = (): SharedReads =>
-    sharedReads(openPool({ ...config, max: 1, pipeline: true }), {
-      lifetimeSeconds: CONNECTION_SECONDS,
-      shortMs,
-    })
-  // a statement of a client may take long all of a sudden, and the service's own must not wait for it
-  const [ownReads, clientReads] = [openShared(), openShared()]
+  const poolOfReads = openPool({ ...config, max: 1, pipeline: true })
+  const shared = sharedReads(poolOfReads, shortMs)
 
   const [nameOf, listNameOf] = [preparedNames(ownTexts), preparedNames(clientTexts)]
   const namesFor = (origin: typeof ofClients | typeof ofStrangers | undefined) =>
@@ -134,6 +123,7 @@ export function openDatabase(
       return await use(client)
     } catch (err) {
       failure = failureOf(err)
+      if (failure.connectionIsLost) shared.renew() // another server may answer now
       throw failure.error
     } finally {
       client.release(failure?.connectionIsLost ?? false)
@@ -221,20 +211,22 @@ export function openDatabase(
 
   async function read<Row extends pg.QueryResultRow>(
     query: Sql,
-    origin: Parameters<Db['query']>[1],
+    origin: Parameters<Database['read']>[1],
   ): Promise<pg.QueryResult<Row>> {
     const one = statement(query, origin, STATEMENT_MS)
     const { name } = one
-    const shared = typeof origin === 'symbol' ? clientReads : ownReads
     if (name !== undefined && shared.takes(name)) {
       const result = await shared.query<Row>({ ...one, name })
       if (result !== 'lost') return result
+      metrics.databaseRepeated.inc({ schema })
     }
     return onConnection(connect, async (client) => {
       const sentAt = performance.now()
-      const result = await client.query<Row>(one)
-      if (name !== undefined) shared.took(name, performance.now() - sentAt)
-      return result
+      try {
+        return await client.query<Row>(one)
+      } finally {
+        if (name !== undefined) shared.record(name, performance.now() - sentAt)
+      }
     })
   }
 
@@ -278,8 +270,9 @@ export function openDatabase(
     },
 
     async [Symbol.asyncDispose]() {
-      for (const pool of opened) pools.delete(pool)
-      await Promise.all(opened.map((pool) => pool.end()))
+      const opened = [pool, poolOfReads]
+      for (const one of opened) pools.delete(one)
+      await Promise.all(opened.map((one) => one.end()))
     },
   }
   return tracing ? tracedDatabase(tracing, database) : database
@@ -318,6 +311,14 @@ const INT8 = pg.types.builtins.INT8
 const types: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     oid === INT8 && format !== 'binary' ? int8 : pg.types.getTypeParser(oid, format),
+}
+
+function openPool(config: pg.PoolConfig): pg.Pool {
+  const pool = new pg.Pool(config)
+  pool.on('connect', (client) => client.on('error', ignore))
+  pool.on('error', ignore)
+  pools.add(pool)
+  return pool
 }
 
 function int8(text: string): number | string {

@@ -1,97 +1,134 @@
 import type { Duplex } from 'node:stream'
 import { Fault } from '@overlay/rpc'
 import type pg from 'pg'
+import { codeOf } from './client.js'
 import { failureOf } from './database-failure.js'
+
+type Statement = pg.QueryConfig & { readonly name: string }
 
 /** A connection on which each read is sent without waiting for the answers to those before it. */
 export interface SharedReads {
-  /** Whether a read of this prepared statement may be sent now. False while its connection is as old as it may become. */
-  takes(name: string | undefined): boolean
-  /** 'lost': the connection was, because of another read perhaps. This one may run elsewhere. */
-  query<Row extends pg.QueryResultRow>(
-    statement: pg.QueryConfig & { readonly name: string },
-  ): Promise<pg.QueryResult<Row> | 'lost'>
-  /** How long the statement took on a connection of its own. */
-  took(name: string, ms: number): void
+  /** Whether a read of this prepared statement may be sent now. */
+  takes(name: string): boolean
+  /** `lost`: the connection failed, perhaps because of another read. Repeat the read elsewhere. */
+  query<Row extends pg.QueryResultRow>(statement: Statement): Promise<pg.QueryResult<Row> | 'lost'>
+  /** How long an execution took on another connection. */
+  record(name: string, ms: number): void
+  /** The connection leads to a server that may no longer be the right one: later reads use a new connection. */
+  renew(): void
 }
 
-/** The server executes them one after the other; more under way are worth a connection more. */
+/** The server executes them one after the other; more under way are worth another connection. */
 const MOST_UNDER_WAY = 16
+/** Later reads do not wait behind one that has been executing for so long. */
+export const STALLED_MS = 50
 const MAX_NAMES = 1000
+/** SQLSTATE: no such prepared statement, or one that exists. A Parse has failed whose Bind others had sent already. */
+const unprepared: ReadonlySet<string> = new Set(['26000', '42P05'])
 
-/** The connection of one pool, while reads are under way on it. */
+/** The connection while reads are under way on it. */
 interface Hold {
   readonly client: Promise<pg.PoolClient>
-  readonly since: number
   underWay: number
-  answeredAt: number
+  executing: number
+  /** When the read began that the server executes now. */
+  executingSince: number
   isLost: boolean
 }
 
-export interface SharedReadsOptions {
-  /** Of the connection: a shared one is never idle under load. */
-  readonly lifetimeSeconds: number
-  /** A statement whose last execution took longer has a connection of its own: others would wait behind it. */
-  readonly shortMs: number
-}
-
-/** `pool` has one connection, in the driver's pipeline mode. */
-export function sharedReads(pool: pg.Pool, { lifetimeSeconds, shortMs }: SharedReadsOptions): SharedReads {
+/**
+ * `pool` has one connection, in the driver's pipeline mode. A statement whose last execution took longer than `shortMs`
+ * is not taken, because others would wait behind it.
+ */
+export function sharedReads(pool: pg.Pool, shortMs: number): SharedReads {
   const lastMs = new Map<string, number>()
   let hold: Hold | undefined
+  let draining = 0 // holds whose connection is lost, and that still have reads under way
 
-  const began = (): Hold => {
-    const since = performance.now()
-    return { client: pool.connect(), since, underWay: 0, answeredAt: since, isLost: false }
-  }
-  const isOld = ({ since }: Hold): boolean => performance.now() - since > lifetimeSeconds * 1000
+  const openHold = (): Hold => ({
+    client: pool.connect(),
+    underWay: 0,
+    executing: 0,
+    executingSince: performance.now(),
+    isLost: false,
+  })
 
-  function took(name: string, ms: number): void {
+  function record(name: string, ms: number): void {
     if (lastMs.size === MAX_NAMES) lastMs.clear()
     lastMs.set(name, ms)
   }
 
-  function leave(held: Hold): void {
-    if (held.isLost && hold === held) hold = undefined
-    if (--held.underWay > 0) return
+  function lose(held: Hold): void {
+    if (held.isLost) return
+    held.isLost = true
+    draining++
     if (hold === held) hold = undefined
+  }
+
+  function release(held: Hold): void {
+    if (--held.underWay > 0) return
+    if (held.isLost) draining--
+    else hold = undefined
     held.client.then(
       (client) => client.release(held.isLost),
-      () => undefined, // there is none, as each of its reads has been told
+      () => undefined, // the connect failed; its reads run elsewhere
     )
   }
 
-  return {
-    took,
-    takes: (name) =>
-      name !== undefined &&
-      (lastMs.get(name) ?? Number.POSITIVE_INFINITY) <= shortMs &&
-      (hold === undefined || (hold.underWay < MOST_UNDER_WAY && !isOld(hold))),
+  async function execute<Row extends pg.QueryResultRow>(
+    held: Hold,
+    client: pg.PoolClient,
+    statement: Statement,
+  ): Promise<pg.QueryResult<Row>> {
+    if (held.executing++ === 0) held.executingSince = performance.now()
+    else gatherWrites(client) // the first one does not wait for others
+    try {
+      return await client.query<Row>(statement)
+    } finally {
+      const now = performance.now()
+      record(statement.name, now - held.executingSince)
+      held.executingSince = now
+      held.executing--
+    }
+  }
 
-    async query<Row extends pg.QueryResultRow>(statement: pg.QueryConfig & { readonly name: string }) {
-      hold ??= began()
+  return {
+    record,
+    takes(name) {
+      const ms = lastMs.get(name)
+      if (ms === undefined || ms > shortMs || draining > 0 || pool.expiredCount > 0) return false
+      if (hold === undefined) return true
+      if (hold.executing > 0 && performance.now() - hold.executingSince > STALLED_MS) return false
+      return hold.underWay < MOST_UNDER_WAY
+    },
+
+    async query<Row extends pg.QueryResultRow>(statement: Statement) {
+      hold ??= openHold()
       const held = hold
       held.underWay++
-      let isSent = false
       try {
-        const client = await held.client
-        isSent = true
-        const sentAt = performance.now()
-        if (held.underWay > 1) gatherWrites(client) // the first one does not wait for others
-        const result = await client.query<Row>(statement)
-        const now = performance.now()
-        took(statement.name, now - Math.max(sentAt, held.answeredAt))
-        held.answeredAt = now
-        return result
+        const client = await held.client.catch(() => undefined)
+        if (client) return await execute<Row>(held, client, statement)
+        lose(held)
+        return 'lost'
       } catch (err) {
         const { error, connectionIsLost } = failureOf(err)
-        held.isLost ||= connectionIsLost
-        const isLate = error instanceof Fault && error.code === 'TIMEOUT'
-        if (connectionIsLost && isSent && !isLate) return 'lost'
+        const isLost = connectionIsLost || unprepared.has(codeOf(err))
+        if (isLost) lose(held)
+        if (isLost && !(error instanceof Fault && error.code === 'TIMEOUT')) return 'lost'
         throw error
       } finally {
-        leave(held)
+        release(held)
       }
+    },
+
+    renew() {
+      if (hold) lose(hold)
+      else if (pool.idleCount > 0)
+        pool.connect().then(
+          (client) => client.release(true),
+          () => undefined, // there is none
+        )
     },
   }
 }

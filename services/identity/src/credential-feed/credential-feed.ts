@@ -18,12 +18,15 @@ export interface CredentialFeed extends AsyncDisposable {
 const SOON_MS = 250
 /** For what a crashed replica has left, and for commits that are not announced. */
 const EVERY_MS = 1000
-/** Of these times while no router is connected, which would get the credentials. */
+/** Sweeps skipped in a row while no router is connected. */
 const SKIPPED_AT_REST = 4
 /** Logins of this time share a statement. */
 const GATHER_MS = 3
 
-export function openCredentialFeed(changeLog: ChangeLog, bus: Pick<Bus, 'subscribe'>): CredentialFeed {
+export function openCredentialFeed(
+  changeLog: ChangeLog,
+  bus: Pick<Bus, 'subscribe' | 'connected'>,
+): CredentialFeed {
   const { db, log } = changeLog
   const receivers = openReceivers(bus)
 
@@ -54,7 +57,7 @@ export function openCredentialFeed(changeLog: ChangeLog, bus: Pick<Bus, 'subscri
     )
   let skipped = 0
   const sweeping = runPeriodically(EVERY_MS, async () => {
-    if (!receivers.any() && skipped++ < SKIPPED_AT_REST) return
+    if (bus.connected() && receivers.none() && skipped++ < SKIPPED_AT_REST) return
     skipped = 0
     await sweep()
   })

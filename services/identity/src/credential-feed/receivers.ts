@@ -5,6 +5,8 @@ import { CREDENTIALS_PUSHED, type CredentialsPushed, type Position } from '@over
 /** The replicas of sessions that have routers, and how far they have pushed. */
 export interface Receivers extends Disposable {
   any(): boolean
+  /** None has been heard lately, whether late or not. */
+  none(): boolean
   /** Until all of them have pushed the changes up to the position, a second at the most. */
   wait(position: Position): Promise<void>
 }
@@ -41,6 +43,7 @@ export function openReceivers(bus: Pick<Bus, 'subscribe'>): Receivers {
 
   return {
     any: () => live().length > 0,
+    none: () => live().length === 0 && receivers.size === 0,
     wait: (position) =>
       new Promise((resolve) => {
         const check = (): void => {

@@ -1,5 +1,5 @@
 import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
-import { type Database, onlyRow, type Tx } from '@overlay/platform/postgres'
+import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { isMethodAllowed, isOlderThan } from './api-sessions.js'
@@ -65,9 +65,9 @@ export async function reapSessions(
 
 const REAP_MS = 30_000
 
-/** Usually nothing is, and to know that takes less than to look for it in a transaction. */
-async function isReapDue(db: Pick<Database, 'read'>, limits: SessionLimits): Promise<boolean> {
-  const { rows } = await db.read<{ isDue: boolean }>(
+/** A read is cheaper than a transaction that finds nothing. */
+async function isReapDue(db: Db, limits: SessionLimits): Promise<boolean> {
+  const { rows } = await db.query<{ isDue: boolean }>(
     sql`
     select exists (select from api_session where ${hasLapsedToken} or ${hasExpired(limits)})
         or exists (select from ended_signer)

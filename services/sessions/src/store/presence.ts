@@ -39,7 +39,7 @@ export async function takeReplicaId(
 export interface Renewal {
   /** `lost`: another process has the id. `new`: the row was gone, and so are its presence rows. */
   readonly lease: 'renewed' | 'new' | 'lost'
-  /** Replicas whose lease lives, this one as it was before. */
+  /** Replicas whose lease lives; the own one as before the renewal. */
   readonly live: readonly ReplicaRow[]
 }
 

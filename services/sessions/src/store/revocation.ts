@@ -1,4 +1,4 @@
-import { type Database, type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
+import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Revocation, Scope } from '../domain/revocation.js'
@@ -114,8 +114,8 @@ export async function replaceChecks(
 }
 
 /** In seconds; undefined: none is pending. */
-export async function oldestPendingAge(db: Pick<Database, 'read'>): Promise<number | undefined> {
-  const { rows } = await db.read<{ age: number | null }>(
+export async function oldestPendingAge(db: Db): Promise<number | undefined> {
+  const { rows } = await db.query<{ age: number | null }>(
     sql`
     select extract(epoch from clock_timestamp() - min(recorded_at))::float8 as age
       from revocation where is_pending`,

@@ -1,4 +1,4 @@
-import { openAlarm, openBackoff, runPeriodically, tick } from '@overlay/platform/async'
+import { openAlarm, openBackoff, runPeriodically } from '@overlay/platform/async'
 import type { Consumer } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import { Fault, type Position } from '@overlay/rpc'
@@ -56,7 +56,7 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
     })
   }
 
-  const look = async (): Promise<void> => {
+  const ticking = runPeriodically(TICK_MS, async () => {
     try {
       const age = await oldestPendingAge(db)
       metrics.revocationPending.set(age ?? 0)
@@ -67,8 +67,7 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
     } catch (err) {
       log.debug({ err }, 'revocations not read')
     }
-  }
-  const ticking = runPeriodically(TICK_MS, look, tick)
+  })
 
   return {
     wake,
